@@ -1,4 +1,4 @@
-"""What tests share: how hypothesis searches, threads of torch, Node, the app on tiny models, queues that end."""
+"""Configures pytest: fixtures, hypothesis, threads, tiny models for the app."""
 
 import functools
 import gc
@@ -81,12 +81,12 @@ def node() -> Callable[..., subprocess.CompletedProcess]:
 @pytest.fixture
 def queues() -> Iterator[Callable]:
     """Makes queues of trainings, and leaves no thread of theirs behind."""
-    from transformer.training.queue import Queue
+    from transformer.training.training_queue import TrainingQueue
 
-    made: list[Queue] = []
+    made: list[TrainingQueue] = []
 
-    def make(limit: int = 1, **fields) -> Queue:
-        made.append(Queue(limit, **fields))
+    def make(limit: int = 1, **fields) -> TrainingQueue:
+        made.append(TrainingQueue(limit, **fields))
         return made[-1]
 
     yield make
@@ -174,8 +174,8 @@ def training_page(folder: Path) -> Iterator[None]:
     """The page Train, whose trainings end with the test."""
     import streamlit as st
 
-    from pages.ui.models import own_training
+    from pages.ui.models import visitor_training
 
     yield
-    own_training.queue().close()
+    visitor_training.queue().close()
     st.cache_resource.clear()

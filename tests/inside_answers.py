@@ -1,4 +1,4 @@
-"""A shipped model's pass over one text, and the answers to what the page Inside asks: for tests of the picture."""
+"""Records a shipped model's pass and the API's answers, for tests of the page Inside."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import torch
 
 from tests.inside_outlines import labelled_outline
 from transformer import Recording, load_checkpoint
-from transformer.inference.outline import array_of, tensors_of
-from transformer.inference.recompute import deviations, whole_pass
-from transformer.inference.residual import direct_logit_attribution
-from transformer.inference.whole_recording import circuit_parts
+from transformer.inference.pass_outline import array_of, tensors_of
+from transformer.inference.pass_recording import circuit_parts
+from transformer.inference.recompute import deviations, trace_pass
+from transformer.inference.residual_stream import direct_logit_attribution
 
 CHECKPOINTS = Path(__file__).resolve().parents[1] / "checkpoints"
 
@@ -29,7 +29,7 @@ class Inside:
         for _ in range(written):
             logits = model(*(torch.tensor([each]) for each in (source, tokens) if each))
             tokens.append(int(logits[0, -1].argmax()))
-        self.found = whole_pass(model, tokens, source)
+        self.found = trace_pass(model, tokens, source)
         self.infos = tensors_of(config, len(tokens), len(source))
         self.outline = labelled_outline(self.found, checkpoint, name)
 

@@ -1,21 +1,21 @@
-"""What the page Inside sends of one pass: for tests of the scripts that read it."""
+"""Builds the outlines that the API sends to the page Inside, for tests of its scripts."""
 
 import numpy as np
 
-from transformer import Checkpoint, Pass, Recording, generate, whole_pass
-from transformer.inference.outline import array_of, outline, tensors_of
+from transformer import Checkpoint, Recording, Trace, generate, trace_pass
+from transformer.inference.pass_outline import array_of, outline, tensors_of
 from transformer.inference.sampling import Sampling
 
 SLICED = 100_000
 """Cells above which a tensor with heads is sent head by head."""
 
 
-def pass_of(checkpoint: Checkpoint, prompt: str, most: int | None = None) -> Pass:
+def pass_of(checkpoint: Checkpoint, prompt: str, most: int | None = None) -> Trace:
     """What a model computes when a visitor types this prompt. most: tokens that are read."""
     model, card = checkpoint.model, checkpoint.card
     tokens = checkpoint.tokenizer.encode(prompt)[-min(most or 10**6, model.config.context_length) :]
     if model.config.architecture == "decoder-only":
-        return whole_pass(model, tokens)
+        return trace_pass(model, tokens)
     steps = generate(
         model,
         (card.start_token_id,),
@@ -25,16 +25,16 @@ def pass_of(checkpoint: Checkpoint, prompt: str, most: int | None = None) -> Pas
         stop_tokens=(card.end_token_id,),
     )
     written = [card.start_token_id, *(step.token_id for step in steps)]
-    return whole_pass(model, written[:-1], tokens)
+    return trace_pass(model, written[:-1], tokens)
 
 
-def arrays_of(found: Pass) -> dict[str, np.ndarray]:
+def arrays_of(found: Trace) -> dict[str, np.ndarray]:
     """Every tensor of a pass, in the dimensions that the outline names."""
     infos = tensors_of(found.config, len(found.tokens), len(found.source))
     return {name: array_of(found, info) for name, info in infos.items()}
 
 
-def labelled_outline(found: Pass, checkpoint: Checkpoint, name: str = "pass") -> Recording:
+def labelled_outline(found: Trace, checkpoint: Checkpoint, name: str = "pass") -> Recording:
     """The first message of a text."""
     bare = outline(found)
     labels = checkpoint.tokenizer.labels(range(found.config.vocab_size))
@@ -43,7 +43,7 @@ def labelled_outline(found: Pass, checkpoint: Checkpoint, name: str = "pass") ->
     return Recording(bare.tensors, {**bare.metadata, **about})
 
 
-def parts_of(found: Pass) -> Recording:
+def parts_of(found: Trace) -> Recording:
     """Every tensor as it is sent: large ones with heads a head at a time."""
     tensors = {}
     infos = tensors_of(found.config, len(found.tokens), len(found.source))

@@ -1,15 +1,15 @@
-"""The checkpoint that tests save, and damage."""
+"""Builds the checkpoint that tests save and damage."""
 
 from pathlib import Path
 
 import pytest
 
 from tests.helpers import tiny_model
-from transformer import Card, Checkpoint, CheckpointError, Tokenizer, list_checkpoints, load_checkpoint
+from transformer import Checkpoint, CheckpointError, ModelCard, Tokenizer, list_checkpoints, load_checkpoint
 
 FILES = ("model.safetensors", "config.json", "tokenizer.json", "card.json")
 ALPHABET = "abcdefghij "
-CARD = Card(
+CARD = ModelCard(
     title="A title",
     summary="ñandú 日 🙂",
     corpus={"name": "none", "sha256": "0" * 64},
@@ -21,7 +21,7 @@ CARD = Card(
 )
 
 
-def checkpoint(card: Card = CARD, **fields) -> Checkpoint:
+def checkpoint(card: ModelCard = CARD, **fields) -> Checkpoint:
     return Checkpoint(tiny_model(**fields), Tokenizer.of_characters(ALPHABET), card)
 
 

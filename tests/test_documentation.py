@@ -1,4 +1,4 @@
-"""The examples in docstrings and in the documentation hold, and it says what is so."""
+"""Tests that the examples in docstrings and documentation run, and that the documentation is true."""
 
 import doctest
 import importlib
@@ -11,11 +11,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import torch
 
 import transformer
 from tests.api.conftest import served
 from transformer import Recording, record_pass
-from transformer.api import exports, limits, queries, service, store
+from transformer.api import exports, limits, model_store, queries, service
 from transformer.api.app import create_app
 
 ROOT = Path(__file__).parents[1]
@@ -33,6 +34,16 @@ def test_the_examples_hold(name):
 def test_there_are_examples_where_a_student_starts(name):
     module = importlib.import_module(f"transformer.model.{name}")
     assert any(found.examples for found in doctest.DocTestFinder().find(module))
+
+
+def test_former_names_still_work_and_are_documented():
+    table = re.findall(r"^\| `(\w+)` \| `(\w+)` \|$", (ROOT / "transformer/README.md").read_text("utf-8"), re.MULTILINE)
+    assert dict(table) == transformer.RENAMED and not transformer.RENAMED.keys() & set(transformer.__all__)
+    for former, name in table:
+        with pytest.warns(DeprecationWarning, match=f"{former} is now called {name}"):
+            assert getattr(transformer, former) is getattr(transformer, name)
+    with pytest.warns(DeprecationWarning, match="points"):
+        assert transformer.LogitLens(("hook_embed",), torch.zeros(1, 1, 1)).heights == ("hook_embed",)
 
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / ".github").glob("*.md")), ROOT / "transformer" / "README.md"]
@@ -102,7 +113,7 @@ def test_it_says_the_limits_and_the_variables_of_the_api():
     for limit in told:
         assert f"{limit:,}" in section
     assert limits.CLASSES == 60 and "sixty times" in section
-    for variable in (limits.SECRET_VARIABLE, limits.PROXIES_VARIABLE, store.FOLDER_VARIABLE):
+    for variable in (limits.SECRET_VARIABLE, limits.PROXIES_VARIABLE, model_store.FOLDER_VARIABLE):
         assert f"`{variable}`" in DOCUMENTATION
     assert service.OWN_HEADER in section and len(CURLS) >= 6
 

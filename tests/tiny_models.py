@@ -1,11 +1,11 @@
-"""Models of a few thousand random weights, written as checkpoints, for tests of the app that need no trained one."""
+"""Writes checkpoints of tiny models with random weights, for tests of the app."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 import tokenizers
 
-from transformer import TASKS, Card, Checkpoint, ModelConfig, Tokenizer, build_model, save_checkpoint
+from transformer import TASKS, Checkpoint, ModelCard, ModelConfig, Tokenizer, build_model, save_checkpoint
 from transformer.data.tokenizers import BYTE_LETTERS
 
 ALPHABET = "\n !',.:;?<>/()`$*_#&-=\"0123456789" + "".join(map(chr, [*range(65, 91), *range(97, 123)]))
@@ -29,7 +29,9 @@ def save_tiny(
     shape = {"n_layers": 2, "n_heads": 2, "d_model": 16, "context_length": CONTEXT, "positions": "rotary", **changes}
     model = build_model(ModelConfig(vocab_size=tokenizer.vocab_size, **shape), seed=seed).eval()
     size = sum(weight.numel() for weight in model.parameters())
-    card = Card(title=title or name, summary="Writes at random.", group=group, parameters=size, examples=list(examples))
+    card = ModelCard(
+        title=title or name, summary="Writes at random.", group=group, parameters=size, examples=list(examples)
+    )
     checkpoint = Checkpoint(model, tokenizer, card)
     save_checkpoint(folder / name, checkpoint)
     return checkpoint
@@ -43,7 +45,7 @@ def save_translator(folder: Path, name: str = "translator", *, seed: int = 0, **
     config = ModelConfig(
         architecture="encoder-decoder", vocab_size=task.tokenizer.vocab_size, pad_token_id=special("[pad]"), **shape
     )
-    card = Card(
+    card = ModelCard(
         title="Translator",
         summary="Guesses.",
         group="Tasks",
@@ -71,7 +73,7 @@ def save_reader(folder: Path, name: str = "reader") -> Checkpoint:
         context_length=task.longest,
         positions="rotary",
     )
-    card = Card(
+    card = ModelCard(
         title="Reader",
         summary="Guesses.",
         group="Tasks",
@@ -159,7 +161,7 @@ def save_chatty(folder: Path, name: str = "chatty", *, begins: bool = False, **c
     }
     model = build_model(ModelConfig(vocab_size=tokenizer.vocab_size, **shape), seed=3).eval()
     chat = {"before": "<|im_start|>user\n", "after": "<|im_end|>\n<|im_start|>assistant\n"}
-    card = Card(
+    card = ModelCard(
         title="Chatty",
         summary="Answers at random.",
         group="Imported",

@@ -1,4 +1,4 @@
-"""The page Train in a test: the smallest training, how to wait for its end, and what a tab keeps of its visitor."""
+"""Runs the smallest training on the page Train in tests."""
 
 import json
 import time
@@ -51,7 +51,7 @@ def upload_model(at, name, content):
     return upload(at, "Upload a model", name, content)
 
 
-def upload_text(at, content, name="scene.txt"):
+def upload_text(at, content, name="setup.txt"):
     return upload(at, "A text file", name, content, "text/plain")
 
 

@@ -1,10 +1,11 @@
-"""A transformer written from the papers, every tensor of which can be looked at and changed.
+"""A transformer written from the papers. Every tensor inside it can be read and changed.
 
-What can be imported from here stands in `__init__.pyi`. It is imported when it is first asked for, so that whoever
-needs little, such as the command line's help, doesn't wait for PyTorch.
+`__init__.pyi` lists the public names. Each is imported on first use, so that what needs little, such as the command
+line's help, doesn't wait for PyTorch.
 """
 
 import ast
+import warnings
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,29 @@ _MODULES = {
 }
 __all__ = sorted(_MODULES)
 
+RENAMED = {
+    "Averaged": "MeanAblate",
+    "Card": "ModelCard",
+    "Effects": "AblationEffects",
+    "Pass": "Trace",
+    "PlaceSet": "OverwrittenValues",
+    "Replaced": "Patch",
+    "Scaled": "Scale",
+    "Shown": "SavedPage",
+    "Steered": "Steer",
+    "Weighed": "SetAttention",
+    "Within": "WindowedIntervention",
+    "places_set": "overwritten_values",
+    "silencing": "ablation",
+    "whole_pass": "trace_pass",
+}
+"""Former public names, which still work in this release."""
+
 
 def __getattr__(name: str) -> Any:
+    if name in RENAMED:
+        warnings.warn(f"{name} is now called {RENAMED[name]}.", DeprecationWarning, stacklevel=2)
+        name = RENAMED[name]
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = getattr(import_module(_MODULES[name], __name__), name)

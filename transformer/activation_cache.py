@@ -1,4 +1,4 @@
-"""What a forward pass recorded: tensors by the name of their hook point."""
+"""The activation cache: the tensors of one forward pass, by hook point."""
 
 from __future__ import annotations
 

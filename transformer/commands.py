@@ -9,10 +9,10 @@ from typing import Any
 
 import torch
 
-from .checkpoints.card import Card
 from .checkpoints.exporting import export_pretrained
 from .checkpoints.folder import Checkpoint, CheckpointError, list_checkpoints, load_checkpoint, save_checkpoint
 from .checkpoints.importing import import_pretrained
+from .checkpoints.model_card import ModelCard
 from .data.corpora import CorpusError, load_corpus
 from .data.tasks import TASKS, Induction, Stories, Task
 from .data.tokenizers import HALF
@@ -23,7 +23,7 @@ from .training.loop import NotFiniteError, StepReport
 from .training.objectives import Objective, TaskObjective, TextObjective
 from .training.plan import plan_of
 from .training.presets import PRESETS, RUNGS, Preset
-from .training.runner import Runner
+from .training.trainer import Trainer
 
 SHIPPED = Path(__file__).parent.parent / "checkpoints"
 
@@ -41,10 +41,10 @@ def _train(options: argparse.Namespace) -> None:
     print(f"Saved {options.checkpoints / preset.name}: validation loss {card.validation_loss} nats{exact}.")
 
 
-def _trained(preset: Preset, options: argparse.Namespace, folder: Path, **watch: Any) -> Card:
+def _trained(preset: Preset, options: argparse.Namespace, folder: Path, **watch: Any) -> ModelCard:
     """Train a preset and save it among the checkpoints; returns its card.
 
-    folder: takes the state of the run. watch: what `Runner.go` calls.
+    folder: takes the state of the run. watch: what `Trainer.go` calls.
     """
     _check_writable(options.checkpoints)
     folder.mkdir(parents=True, exist_ok=True)
@@ -53,11 +53,11 @@ def _trained(preset: Preset, options: argparse.Namespace, folder: Path, **watch:
         raise ValueError(
             f"{state} is the state of another run: go on from it with --resume, or delete it to begin anew."
         )
-    runner = Runner(plan_of(preset, _objective(preset, options.corpus_dir)), state=state, device=options.device)
+    trainer = Trainer(plan_of(preset, _objective(preset, options.corpus_dir)), state=state, device=options.device)
     if options.resume and state.is_file():
-        runner.resume()
-    runner.go(**watch)
-    checkpoint = runner.checkpoint()
+        trainer.resume()
+    trainer.go(**watch)
+    checkpoint = trainer.checkpoint()
     save_checkpoint(options.checkpoints / preset.name, checkpoint, dtype=torch.float16)
     return checkpoint.card
 

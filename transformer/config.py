@@ -1,4 +1,4 @@
-"""The shape of a model: one small, frozen, validated description that everything else is built from.
+"""The configuration of a model: one small, frozen, validated dataclass that everything else is built from.
 
 Sizes: d_model is the width of the residual stream, d_head that of one head (d_model / n_heads unless given), d_ff the
 width of the feed-forward layer's inside, all counted in numbers per position.
@@ -63,15 +63,15 @@ class ModelConfig:
     head_width: int | None = None
     """d_head, where it isn't d_model / n_heads, which None means."""
     rotary_base: float = 10000.0
-    """The slowest pair of rotary positions turns by about 1 / base of a radian a position (Su et al. 2021, §3.2.2)."""
+    """Rotary positions rotate the slowest pair by about 1 / base of a radian per position (Su et al. 2021, §3.2.2)."""
     rotary_dims: int | None = None
-    """How many dimensions of a head are turned, from the first on (Black et al. 2022, §2.1.1); None means all."""
+    """How many dimensions of a head are rotated, from the first on (Black et al. 2022, §2.1.1); None means all."""
     rotary_pairs: Pairing = "neighbours"
-    """Which dimensions are turned together: (2i, 2i + 1), or "halves", i and i + half of all that are turned."""
+    """Which dimensions are rotated as a pair: (2i, 2i + 1), or "halves", i and i + half of all that are rotated."""
     parallel_residual: bool = False
     """Attention and feed-forward layer both read what enters the block (Wang & Komatsuzaki 2021, GPT-J)."""
     attention_windows: tuple[int, ...] = ()
-    """How many positions a query sees, its own the last of them, layer by layer and round again; 0 for all (Child et
+    """How many positions a query sees, its own the last of them, layer by layer, then repeated; 0 for all (Child et
     al. 2019, local attention). Empty: every layer sees all."""
     attention_scale: bool = True
     """Divide scores by √d_head; a few families leave it to the weights (GPT-Neo, after Mesh TensorFlow's T5)."""
@@ -124,10 +124,10 @@ class ModelConfig:
             raise ValueError(
                 f"rotary_dims is {self.rotary_dims}; it must be an even number, at most d_head, which is {self.d_head}."
             )
-        if self.turned_dims % 2:
+        if self.rotated_dims % 2:
             raise ValueError(
                 f"d_head = {'d_model / n_heads' if self.head_width is None else 'head_width'} is {self.d_head}; "
-                f"rotary positions turn pairs of dimensions and need it even."
+                f"rotary positions rotate pairs of dimensions and need it even."
             )
 
     def _check_kinds(self) -> None:
@@ -176,8 +176,8 @@ class ModelConfig:
         return self.n_heads if self.n_kv_heads is None else self.n_kv_heads
 
     @property
-    def turned_dims(self) -> int:
-        """How many dimensions of a head rotary positions turn, from the first on."""
+    def rotated_dims(self) -> int:
+        """How many dimensions of a head rotary positions rotate, from the first on."""
         return self.d_head if self.rotary_dims is None else self.rotary_dims
 
     @property

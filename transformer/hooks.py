@@ -1,4 +1,4 @@
-"""Hook points: identity modules at every place worth looking at, where tensors are recorded or replaced.
+"""Hook points: identity modules at every tensor worth inspecting, where it can be recorded or replaced.
 
 One model instance may serve many threads at once. So what a call records or changes belongs to the call: it travels
 in a `ContextVar`, of which every thread has its own, and nothing is kept on a module. Calls nest: what one changes is

@@ -1,4 +1,4 @@
-"""What a server does before its first visitor needs it: it imports what pages are made of, and opens the first model.
+"""Prepares the server before its first visitor: imports the pages, opens the first model, sets the routes.
 
 Streamlit does none of that until somebody opens a page, who then waits. So it is done as the server starts, while the
 visitor's browser fetches the frontend. Only the connection that runs pages is kept waiting until the first page's needs
@@ -64,7 +64,7 @@ def routes() -> list[Any]:
 def _api() -> Any:
     from pages.ui.models import library
     from transformer.api.app import create_app
-    from transformer.api.store import model_store
+    from transformer.api.model_store import model_store
 
     return create_app(library.shared, model_store().get)
 
@@ -107,8 +107,8 @@ WAIT_UNTIL_PREPARED = (WaitUntilPrepared, (), {})
 
 def prepare_first_page() -> None:
     """Import what every page needs, and let the model that a visit begins with read its own prompt."""
-    from pages.ui.frame.choices import DEFAULT_MODEL
     from pages.ui.frame.page import open_page  # noqa: F401
+    from pages.ui.frame.visitor_choices import DEFAULT_MODEL
     from pages.ui.models import activations, library
     from pages.ui.views import generate  # noqa: F401
 
@@ -122,15 +122,15 @@ def prepare_other_pages() -> None:
     """Import the rest: tables, charts, and what PyTorch imports when a training is measured for the first time."""
     from plotly.graph_objects import Figure
 
-    from pages.ui.lessons.shelf import shelf
+    from pages.ui.lessons.lesson_files import all_lessons
     from pages.ui.views import attention, inside, masks, padded_batch, positions, train_choice, train_progress  # noqa: F401
-    from pages.ui.views.learn import course, step  # noqa: F401
-    from pages.ui.views.what_if import ablation, beside, ladder, traced  # noqa: F401
+    from pages.ui.views.learn import lesson_list, step  # noqa: F401
+    from pages.ui.views.what_if import ablation, activation_patching, comparison, ladder  # noqa: F401
     from transformer.training.cost import machine
 
     Figure()
     machine()
-    shelf()
+    all_lessons()
 
 
 def _prepare() -> None:

@@ -1,8 +1,8 @@
-"""Models of every kind, as the API's functions are asked of them, and the questions that the frontend makes."""
+"""Defines the models and questions that the tests of the API share."""
 
 from tests.frontend_calls import frontend
 from tests.helpers import tiny_model
-from transformer import Card, Checkpoint, Recording, Tokenizer
+from transformer import Checkpoint, ModelCard, Recording, Tokenizer
 from transformer.api import overviews, tensors
 from transformer.api.open_models import OpenModel
 
@@ -27,7 +27,7 @@ def open_model(fields: dict) -> OpenModel:
 
 def opened(engine, version: str) -> OpenModel:
     tokenizer = Tokenizer.of_characters("abcdefghijk")
-    return OpenModel("tiny", version, Checkpoint(engine, tokenizer, Card(title="Tiny")))
+    return OpenModel("tiny", version, Checkpoint(engine, tokenizer, ModelCard(title="Tiny")))
 
 
 def infos(model: OpenModel, tokens=TOKENS, source=()):

@@ -1,4 +1,4 @@
-"""The API on tiny models of many shapes, asked in process and over a socket."""
+"""Defines the fixtures of the API's tests: tiny models, asked in process and over a socket."""
 
 import threading
 import time
@@ -17,7 +17,7 @@ from transformer.api import cache
 from transformer.api.app import create_app
 from transformer.api.library import Library
 from transformer.api.limits import Counts, Limits
-from transformer.api.store import ModelStore
+from transformer.api.model_store import ModelStore
 
 SHAPES = {
     "rotary": {},

@@ -1,10 +1,10 @@
-"""What the API says of a pass beyond its tensors: the logit lens, each part's share in a logit, checks, circuits."""
+"""Tests the API's analyses: logit lens, attribution, checks, circuits."""
 
 import numpy as np
 import pytest
 
 from tests.api.cases import EVERY_KIND, SOURCE, TOKENS, open_model
-from transformer import Deviation, attention_modules, deviations, qk_circuit, whole_pass
+from transformer import Deviation, attention_modules, deviations, qk_circuit, trace_pass
 from transformer.api import analyses, cache, overviews
 from transformer.inference.circuits import circuits_of
 
@@ -19,7 +19,7 @@ def case(request):
     """A model, its source, and its whole pass. Only to be read."""
     fields = EVERY_KIND[request.param]
     model, source = open_model(fields), SOURCE if "architecture" in fields else ()
-    return model, source, whole_pass(model.checkpoint.model, TOKENS, source)
+    return model, source, trace_pass(model.checkpoint.model, TOKENS, source)
 
 
 @pytest.mark.parametrize(("pos", "token"), [(0, 3), (5, 10)])
@@ -39,8 +39,8 @@ def test_what_holds_is_checked(case):
 
 
 def test_one_position_serves_whichever_token_is_asked_about(monkeypatch):
-    runs, run = [], analyses.whole_pass
-    monkeypatch.setattr(analyses, "whole_pass", lambda *args, **kwargs: runs.append(1) or run(*args, **kwargs))
+    runs, run = [], analyses.trace_pass
+    monkeypatch.setattr(analyses, "trace_pass", lambda *args, **kwargs: runs.append(1) or run(*args, **kwargs))
     model = open_model({"n_layers": 3})
     for token in range(5):
         analyses.attribution(model, TOKENS, (), 2, token)

@@ -1,4 +1,4 @@
-"""How answers travel: their versions and tags, own models, one computation for many, POST, modules, documentation."""
+"""Tests how the API sends answers: versions, tags, visitors' models, single flight, documentation."""
 
 import csv
 import dataclasses
@@ -16,9 +16,9 @@ import pytest
 from tests.api.conftest import served
 from tests.tiny_models import save_tiny
 from transformer import Client, Recording, load_checkpoint, record_pass
-from transformer.api import analyses, app, csv_file, effects, exports, overviews, queries, tensors
+from transformer.api import ablation_and_patching, analyses, app, csv_file, exports, overviews, queries, tensors
 from transformer.api.library import Library, version_of
-from transformer.api.store import TOKEN
+from transformer.api.model_store import TOKEN
 
 PASS = {"model": "rotary", "text": "To be, or not"}
 QUESTIONS = {
@@ -84,16 +84,15 @@ def test_what_is_compressed_is_the_same(client, coding):
 
 @pytest.mark.parametrize("path", [path for path in QUESTIONS if path not in ("/tensors", "/export")])
 def test_identical_questions_at_once_are_computed_once(path, make_client, monkeypatch):
-    module, name = {
-        "/overview": ("overviews", "overview"),
-        "/outline": ("overviews", "outline"),
-        "/checks": ("analyses", "checks"),
-        "/lens": ("analyses", "lens"),
-        "/attribution": ("analyses", "attribution"),
-        "/ablation": ("effects", "ablation"),
-        "/patching": ("app", "patching"),
+    where, name = {
+        "/overview": (overviews, "overview"),
+        "/outline": (overviews, "outline"),
+        "/checks": (analyses, "checks"),
+        "/lens": (analyses, "lens"),
+        "/attribution": (analyses, "attribution"),
+        "/ablation": (ablation_and_patching, "ablation"),
+        "/patching": (app, "patching"),
     }[path]
-    where = {"overviews": overviews, "analyses": analyses, "effects": effects, "app": app}[module]
     compute, begun, free = getattr(where, name), [], threading.Event()
 
     def slowly(*args, **kwargs):

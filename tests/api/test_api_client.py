@@ -1,4 +1,4 @@
-"""The API from outside: the client, a recording's address, the server by itself, generated logits."""
+"""Tests the API's client, recordings by address, and the server by itself."""
 
 import re
 import signal
@@ -15,10 +15,10 @@ import pytest
 import torch
 
 from tests.api.conftest import served
-from transformer import Client, Recording, Scaled, in_window, to_code
+from transformer import Client, Recording, Scale, in_window, to_code
 from transformer.api import client as client_module
-from transformer.inference import fetching
-from transformer.inference.fetching import AnswerError
+from transformer.inference import http_client
+from transformer.inference.http_client import ResponseError
 
 ROOT = Path(__file__).parents[2]
 
@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(scope="module")
 def _quick():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fetching.time, "sleep", lambda seconds: None)
+        patch.setattr(http_client.time, "sleep", lambda seconds: None)
         yield
 
 
@@ -51,8 +51,8 @@ def test_a_client_asks_as_an_address_does(url, library):
 
 
 def test_what_is_too_long_for_an_address_is_sent_as_a_body(url, monkeypatch):
-    asks, sent, asked = Client(url), [], client_module.asked
-    monkeypatch.setattr(client_module, "asked", lambda request, *more: sent.append(request) or asked(request, *more))
+    asks, sent, asked = Client(url), [], client_module.open_url
+    monkeypatch.setattr(client_module, "open_url", lambda request, *more: sent.append(request) or asked(request, *more))
     short = asks.tensors("rotary", "To be", ["logits"])
     monkeypatch.setattr(client_module, "LONGEST_ADDRESS", 10)
     long = asks.tensors("rotary", "To be", ["logits"])
@@ -61,7 +61,7 @@ def test_what_is_too_long_for_an_address_is_sent_as_a_body(url, monkeypatch):
 
 
 def test_an_error_is_the_server_s_sentence(url):
-    with pytest.raises(AnswerError, match="There is no model 'nobody'") as told:
+    with pytest.raises(ResponseError, match="There is no model 'nobody'") as told:
         Client(url).tensors("nobody", "To be", ["logits"])
     assert (told.value.status, told.value.parameter) == (404, "model")
     with pytest.raises(ValueError, match="never seen"):
@@ -87,8 +87,8 @@ def test_who_asks_too_often_waits_and_asks_again():
 
     with served(app) as url:
         assert Client(url).models() == [] and not answers
-        answers += [503] * fetching.TRIES
-        with pytest.raises(AnswerError, match=r"Too often\.") as told:
+        answers += [503] * http_client.TRIES
+        with pytest.raises(ResponseError, match=r"Too often\.") as told:
             Client(url).models()
         assert told.value.status == 503 and not answers
 
@@ -96,7 +96,7 @@ def test_who_asks_too_often_waits_and_asks_again():
 @pytest.mark.parametrize("model", ["rotary", "grouped", "local", "translator"])
 def test_generated_logits_are_those_of_a_pass_over_the_window(url, library, model):
     checkpoint = library.open(model).checkpoint
-    change = Scaled("blocks.0.hook_mlp_out" if model != "translator" else "encoder.blocks.0.hook_mlp_out", None, 2, 0.5)
+    change = Scale("blocks.0.hook_mlp_out" if model != "translator" else "encoder.blocks.0.hook_mlp_out", None, 2, 0.5)
     text = "forty-two" if model == "translator" else "To be, or"
     asked = {"max_new_tokens": 9 if model == "translator" else 24, "seed": 3, "changes": to_code(change)}
     steps = list(Client(url).generate(model, text, **asked))
@@ -136,7 +136,7 @@ def test_the_server_by_itself_answers_under_api_and_stops_when_it_is_told():
                 except OSError:
                     assert server.poll() is None and time.monotonic() < until
                     time.sleep(0.1)
-            with fetching.asked(f"http://127.0.0.1:{port}/") as page:
+            with http_client.open_url(f"http://127.0.0.1:{port}/") as page:
                 assert page.url.endswith("/api/docs") and "<h1>HeadsUp API</h1>" in page.read().decode()
             events = asks.events(
                 "patching",

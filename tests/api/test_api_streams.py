@@ -1,4 +1,4 @@
-"""Streams: ablation and patching are the engine's, with progress; they end, and their computing, when nobody reads."""
+"""Tests the API's streams: results, progress, and their end when nobody reads."""
 
 import json
 import threading
@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from tests.api.conftest import served
-from transformer import Client, Scaled, Within, patching, silencing, to_code
-from transformer.api import app, effects
+from transformer import Client, Scale, WindowedIntervention, ablation, patching, to_code
+from transformer.api import ablation_and_patching, app
+from transformer.api.computations import AbandonedError, Computations
 from transformer.api.errors import ApiError
-from transformer.api.flights import AbandonedError, Flights
 
 TEXT = {"rotary": "To be, or not", "grouped": "To be", "local": "To be, or not", "translator": "two hundred and five"}
 
@@ -29,16 +29,16 @@ def inputs(library, model, text):
     return checkpoint.model, *((ids, ()) if start is None else ((start,), ids))
 
 
-@pytest.mark.parametrize("changes", [(), (Scaled("blocks.0.attn.hook_z", 1), Scaled("blocks.1.hook_mlp_out"))])
+@pytest.mark.parametrize("changes", [(), (Scale("blocks.0.attn.hook_z", 1), Scale("blocks.1.hook_mlp_out"))])
 @pytest.mark.parametrize("model", TEXT)
 def test_ablation_is_the_engine_s(client, library, model, changes):
     if model == "translator":
-        changes = tuple(Scaled(f"decoder.{each.point}".replace("blocks.1", "blocks.0"), each.head) for each in changes)
+        changes = tuple(Scale(f"decoder.{each.point}".replace("blocks.1", "blocks.0"), each.head) for each in changes)
     asked = {"model": model, "text": TEXT[model], "changes": "!".join(map(to_code, changes))}
     *progress, (name, result) = events_of(client.get("/ablation", params=asked))
     assert name == "result" and {each for each, _ in progress} <= {"progress"}
     engine, tokens, source = inputs(library, model, TEXT[model])
-    found = silencing(engine, tokens, source, changes)
+    found = ablation(engine, tokens, source, changes)
     parts = [(each["point"], each["head"]) for each in result["parts"]]
     assert parts == [(part.point, part.head) for part in found.parts]
     free = [at for at, part in enumerate(found.parts) if part not in changes]  # those are put back
@@ -58,7 +58,7 @@ def test_a_position_and_a_token_can_be_chosen(client, library):
     engine, tokens, source = inputs(library, "rotary", TEXT["rotary"])
     asked = {"model": "rotary", "text": TEXT["rotary"], "position": 2, "token": 7}
     result = events_of(client.get("/ablation", params=asked))[-1][1]
-    np.testing.assert_allclose(result["logit"], silencing(engine, tokens, source).logit(2, 7).numpy(), atol=1e-5)
+    np.testing.assert_allclose(result["logit"], ablation(engine, tokens, source).logit(2, 7).numpy(), atol=1e-5)
     for parameter, value in (("position", 99), ("token", 10**6)):
         found = client.get("/ablation", params={**asked, parameter: value})
         assert found.status_code == 400 and found.json()["parameter"] == parameter
@@ -74,7 +74,7 @@ def test_a_position_and_a_token_can_be_chosen(client, library):
 )
 @pytest.mark.parametrize("begin", [0, 2])
 def test_patching_is_the_engine_s(client, library, model, clean, stack, begin):
-    change = Scaled("blocks.0.hook_mlp_out" if model != "translator" else "encoder.blocks.0.hook_mlp_out", None, 3, 0.5)
+    change = Scale("blocks.0.hook_mlp_out" if model != "translator" else "encoder.blocks.0.hook_mlp_out", None, 3, 0.5)
     engine, tokens, source = inputs(library, model, TEXT[model])
     _, clean_tokens, clean_source = inputs(library, model, clean)
     given = {
@@ -99,7 +99,7 @@ def test_patching_is_the_engine_s(client, library, model, clean, stack, begin):
         clean_source,
         source,
         stack=stack or "",
-        interventions=(Within(change, begin),),
+        interventions=(WindowedIntervention(change, begin),),
     )
     assert result["restored"] == expected.restored.tolist()
     assert (result["clean"], result["corrupted"]) == (expected.clean, expected.corrupted)
@@ -148,21 +148,21 @@ def test_a_cached_result_is_answered_at_once_and_an_error_is_not_cached(client, 
     asked = {"model": "rotary", "text": "To be", "version": library.version("rotary")}
     first = client.get("/ablation", params=asked)
     assert first.headers["cache-control"] == "no-store"
-    compute = effects.ablation
-    monkeypatch.setattr(effects, "ablation", lambda *args: 1 / 0)
+    compute = ablation_and_patching.ablation
+    monkeypatch.setattr(ablation_and_patching, "ablation", lambda *args: 1 / 0)
     again = client.get("/ablation", params=asked)
     assert events_of(again) == events_of(first)[-1:] and "immutable" in again.headers["cache-control"]
     asked["text"] = "or not"
     name, data = events_of(client.get("/ablation", params=asked))[-1]
     assert name == "error" and "in its log" in data["error"]
-    monkeypatch.setattr(effects, "ablation", compute)
+    monkeypatch.setattr(ablation_and_patching, "ablation", compute)
     assert events_of(client.get("/ablation", params=asked))[-1][0] == "result"
 
 
 @pytest.mark.parametrize("path", ["/ablation", "/patching"])
 def test_what_would_take_too_long_is_not_begun(client, monkeypatch, path):
-    monkeypatch.setattr(effects, "MOST_WORK", 1000)
-    monkeypatch.setattr(effects, "ablation", None)
+    monkeypatch.setattr(ablation_and_patching, "MOST_WORK", 1000)
+    monkeypatch.setattr(ablation_and_patching, "ablation", None)
     monkeypatch.setattr(app, "patching", None)
     more = {"clean_text": "So be", "answer": 3, "against": 4} if path == "/patching" else {}
     found = client.get(path, params={"model": "rotary", "text": "To be", **more})
@@ -180,7 +180,7 @@ def test_a_model_without_layers_has_nothing_to_silence(client):
 @pytest.fixture
 def endless(monkeypatch):
     """Ablation whose batches never end, and how many there were."""
-    seen, batches = [], effects.silenced_in_batches
+    seen, batches = [], ablation_and_patching.ablated_in_batches
 
     def again(*args):
         while True:
@@ -189,7 +189,7 @@ def endless(monkeypatch):
                 time.sleep(0.02)
                 yield each
 
-    monkeypatch.setattr(effects, "silenced_in_batches", again)
+    monkeypatch.setattr(ablation_and_patching, "ablated_in_batches", again)
     return seen
 
 
@@ -249,24 +249,27 @@ def test_patching_ends_when_its_reader_goes_away(client, monkeypatch):
 
 
 def test_what_was_abandoned_before_it_began_never_begins():
-    flights, free, begun = Flights(1, 3), threading.Event(), []
-    with flights.joined("long", lambda progress: free.wait(20)):
-        with flights.joined("abandoned", lambda progress: begun.append(1)), flights.joined("more", lambda progress: 0):
-            with pytest.raises(ApiError) as told, flights.joined("too many", lambda progress: 0):
+    computations, free, begun = Computations(1, 3), threading.Event(), []
+    with computations.join("long", lambda progress: free.wait(20)):
+        with (
+            computations.join("abandoned", lambda progress: begun.append(1)),
+            computations.join("more", lambda progress: 0),
+        ):
+            with pytest.raises(ApiError) as told, computations.join("too many", lambda progress: 0):
                 pass
             assert told.value.status_code == 503 and told.value.retry_after
-        with flights.joined("last", lambda progress: begun.append(2)) as last:
+        with computations.join("last", lambda progress: begun.append(2)) as last:
             free.set()
             last.future.result(10)
     assert begun == [2]
-    flights.close()
+    computations.close()
 
 
 def test_whoever_joins_finds_the_computation_waited_for():
     """A computation that says at once how far it is must not think that nobody waits."""
-    flights = Flights(4, 300)
+    computations = Computations(4, 300)
     for each in range(200):
-        with flights.joined(each, lambda progress: progress(0.5)) as flight:
-            flight.future.result(10)
-            assert flight.share == 0.5
-    flights.close()
+        with computations.join(each, lambda progress: progress(0.5)) as computation:
+            computation.future.result(10)
+            assert computation.share == 0.5
+    computations.close()

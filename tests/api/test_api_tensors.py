@@ -1,10 +1,10 @@
-"""Tensors over HTTP are those of the engine in process, bit for bit, whatever else is asked for with them."""
+"""Tests that tensors over HTTP equal the engine's, bit for bit."""
 
 import numpy as np
 import pytest
 
 from tests.api.conftest import SHAPES
-from transformer import ModelConfig, Recording, Scaled, Without, in_window, record_pass, to_code
+from transformer import ModelConfig, Recording, Scale, Without, in_window, record_pass, to_code
 from transformer.api import cache, tensors
 from transformer.data.chat import Chat
 
@@ -83,7 +83,7 @@ def test_a_part_is_cut_from_the_whole(name, library, client, index):
 @pytest.mark.parametrize("begin", [0, 3])
 def test_a_changed_pass_is_the_engine_s(client, library, begin):
     checkpoint = library.open("rotary").checkpoint
-    silenced, doubled = Scaled("blocks.0.attn.hook_z", 1, 4, 0.0), Scaled("blocks.1.hook_mlp_out", None, None, 2.0)
+    silenced, doubled = Scale("blocks.0.attn.hook_z", 1, 4, 0.0), Scale("blocks.1.hook_mlp_out", None, None, 2.0)
     changes = (silenced, doubled, Without("mask"))
     tokens = checkpoint.tokenizer.encode("To be, or not")
     expected = record_pass(checkpoint.model, tokens, interventions=in_window(changes, begin)).tensors

@@ -1,4 +1,4 @@
-"""What the API writes, scores and tells of a text is what the engine computes, whoever else is written for."""
+"""Tests that the API's generation and scores equal the engine's under concurrency."""
 
 import asyncio
 import base64
@@ -13,20 +13,20 @@ import torch
 from starlette.testclient import TestClient
 
 from tests.tiny_models import ALPHABET, CONTEXT, save_tiny, save_translator
-from transformer import Averaged, Recording, Replaced, Sampling, Scaled, Weighed, Without, generate, to_code
-from transformer.api import texts
+from transformer import MeanAblate, Patch, Recording, Sampling, Scale, SetAttention, Without, generate, to_code
+from transformer.api import generated_texts
 from transformer.api.app import create_app
 from transformer.api.library import Library
+from transformer.inference.context_windows import in_window, window_start
 from transformer.inference.scheduler import schedulers
-from transformer.inference.windows import in_window, window_start
 
 PROMPT = (3, 1, 4, 1, 5)
 SAMPLING = {"temperature": 0.9, "top_k": 20, "top_p": 0.95, "seed": 7}
 CHANGED = (
     (),
-    (Scaled("blocks.0.attn.hook_z", 0), Scaled("blocks.1.hook_mlp_out", None, 20)),
-    (Averaged("blocks.0.hook_attn_out"), Without("mask")),
-    (Replaced("blocks.1.hook_resid_pre", tokens=(1, 2, 3)), Weighed("blocks.0.attn.hook_pattern", 1, 19, 18, 0.7)),
+    (Scale("blocks.0.attn.hook_z", 0), Scale("blocks.1.hook_mlp_out", None, 20)),
+    (MeanAblate("blocks.0.hook_attn_out"), Without("mask")),
+    (Patch("blocks.1.hook_resid_pre", tokens=(1, 2, 3)), SetAttention("blocks.0.attn.hook_pattern", 1, 19, 18, 0.7)),
 )
 TOGETHER = 8
 
@@ -137,10 +137,10 @@ def test_of_a_large_vocabulary_the_likeliest_are_told_and_what_all_have_together
         strict=True,
     ):
         logits, top = step.logits.numpy(), token["top"]
-        np.testing.assert_allclose(floats(top["logits"]), np.sort(logits)[::-1][: texts.LIKELIEST], atol=1e-5)
+        np.testing.assert_allclose(floats(top["logits"]), np.sort(logits)[::-1][: generated_texts.LIKELIEST], atol=1e-5)
         np.testing.assert_allclose(floats(top["logits"]), logits[top["ids"]], atol=1e-5)
         assert top["normaliser"] == pytest.approx(float(np.log(np.exp(logits.astype(float)).sum())), abs=1e-5)
-        assert {str(each) for each in [step.token_id, *top["ids"][: texts.NAMED]]} <= token["kinds"].keys()
+        assert {str(each) for each in [step.token_id, *top["ids"][: generated_texts.NAMED]]} <= token["kinds"].keys()
 
 
 def test_what_texts_beside_it_do_changes_no_text(client, library):
@@ -327,7 +327,7 @@ def test_rows_are_the_pattern_of_the_window_that_a_token_was_chosen_in(client, l
 
 
 def test_a_change_at_a_place_of_the_text_moves_with_the_window(client, library):
-    change = Scaled("blocks.0.hook_mlp_out", None, 20)
+    change = Scale("blocks.0.hook_mlp_out", None, 20)
     tokens = list(range(30))
     (token,) = written(client, tokens, changes=[change], max_new_tokens=1, **SAMPLING)
     begin = window_start(30, CONTEXT)
@@ -362,16 +362,16 @@ def silenced(output, position):
     ],
 )
 def test_text_is_shown_raw_unless_it_cannot_be_seen(text, label, shown):
-    assert texts._shown_as(text, label) == shown
+    assert generated_texts._shown_as(text, label) == shown
 
 
 def test_a_word_is_named_with_and_without_the_space_before_it(library):
     tokenizer = library.open("translator").checkpoint.tokenizer
     (word,) = tokenizer.encode("five")
-    assert texts.kinds_of(tokenizer, [word]) == {str(word): ["five", " five", "five"]}
+    assert generated_texts.kinds_of(tokenizer, [word]) == {str(word): ["five", " five", "five"]}
     letters = library.open("tiny").checkpoint.tokenizer
     (letter,) = letters.encode("a")
-    assert texts.kinds_of(letters, [letter]) == {str(letter): ["a", "a"]}
+    assert generated_texts.kinds_of(letters, [letter]) == {str(letter): ["a", "a"]}
 
 
 # What can't be

@@ -1,4 +1,4 @@
-"""Own models are found under their token and under nothing else, for a limited time, within a limited size."""
+"""Tests the store of visitors' models: tokens, expiry, size limit."""
 
 import logging
 import shutil
@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.tiny_models import save_tiny
 from transformer import CheckpointError
-from transformer.api import store as stores
-from transformer.api.store import ModelStore, checkpoint_bytes, is_token, model_store
+from transformer.api import model_store as stores
+from transformer.api.model_store import ModelStore, checkpoint_bytes, is_token, model_store
 
 
 @pytest.fixture(scope="module")

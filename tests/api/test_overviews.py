@@ -1,4 +1,4 @@
-"""What a page sees at first of a pass is what the engine computes, and its parts give the same."""
+"""Tests that the overviews of a pass equal the engine's numbers."""
 
 import math
 import weakref
@@ -18,12 +18,12 @@ from transformer import (
     causal_mask,
     head_measures,
     hook_points,
-    whole_pass,
+    trace_pass,
 )
 from transformer.api import cache, exports, overviews, tensors
 from transformer.api.library import FOLDER, Library
 from transformer.inference.attention_outline import has_scores, names_around
-from transformer.inference.overview import HIDDEN
+from transformer.inference.pattern_pooling import HIDDEN
 
 CASES = [
     *((shape, fields, "self") for shape, fields in SHAPES.items()),
@@ -259,7 +259,7 @@ def passed(request):
     """A model, its source, and its whole pass. Only to be read."""
     fields = EVERY_KIND[request.param]
     model, source = open_model(fields), SOURCE if "architecture" in fields else ()
-    return model, source, whole_pass(model.checkpoint.model, TOKENS, source)
+    return model, source, trace_pass(model.checkpoint.model, TOKENS, source)
 
 
 def test_the_outline_is_labelled(passed):

@@ -1,4 +1,4 @@
-"""Any tensor of a pass is what the engine computes, whole or in part, however long the text, and computed once."""
+"""Tests that any tensor of a pass is the engine's, whole or in part, computed once."""
 
 import math
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.api.cases import EVERY_KIND, SOURCE, TOKENS, have, infos, open_model
 from tests.engine.test_recording import SilencedHead
 from tests.helpers import any_configs
-from transformer import Recording, whole_pass
+from transformer import Recording, trace_pass
 from transformer.api import analyses, cache, exports, overviews, tensors
 from transformer.api.library import FOLDER, Library
 
@@ -26,7 +26,7 @@ def case(request):
     """A model, its source, and its whole pass. Only to be read."""
     fields = EVERY_KIND[request.param]
     model, source = open_model(fields), SOURCE if "architecture" in fields else ()
-    return model, source, whole_pass(model.checkpoint.model, TOKENS, source)
+    return model, source, trace_pass(model.checkpoint.model, TOKENS, source)
 
 
 @pytest.fixture(params=["whole", "block by block"])
@@ -118,7 +118,7 @@ def counted(monkeypatch, module, name):
 
 def test_a_pass_is_run_once_for_everything(case, monkeypatch):
     model, source, _ = case
-    runs = counted(monkeypatch, tensors, "whole_pass")
+    runs = counted(monkeypatch, tensors, "trace_pass")
     for _ in range(2):
         have(model, infos(model, source=source), source=source)
     overviews.outline(model, TOKENS, source)

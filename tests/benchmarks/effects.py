@@ -1,8 +1,8 @@
-"""How long it takes to ask what each part of a model is needed for, and where it knows a token from.
+"""Benchmarks ablation and activation patching.
 
 The model `shakespeare` as it ships (6 layers of 6 heads) reads 64 characters, on one thread, as in the app:
 
-- silencing: all 36 heads and 6 feed-forward layers, one at a time, in batches, as the page What if asks for them.
+- ablation: all 36 heads and 6 feed-forward layers, one at a time, in batches, as the page What if asks for them.
 - one by one: the same, a pass for each part. The benchmark stops if it says anything else.
 - patching: another text's residual stream, attention and feed-forward outputs, put in one place at a time: of each, 6
   layers × 64 positions.
@@ -16,7 +16,7 @@ from collections.abc import Callable
 import torch
 
 from tests.browser.servers import ROOT
-from transformer import DecoderOnly, load_checkpoint, patching, silencing
+from transformer import DecoderOnly, ablation, load_checkpoint, patching
 from transformer.inference.interventions import hooks_of
 
 from .measuring import alternate, keep_freed_memory, machine, print_table, ratio
@@ -25,7 +25,7 @@ MODEL = "shakespeare"
 TEXT = "To be, or not to be, that is the question: whether 'tis nobler in"
 OTHER = "To be, or not to be, that is the question: whether 'tis nobler on"
 LENGTH = 64
-TARGETS = {"silencing_seconds": 2.0}
+TARGETS = {"ablation_seconds": 2.0}
 
 
 def run(quick: bool = False) -> dict:
@@ -39,14 +39,14 @@ def run(quick: bool = False) -> dict:
 
 def measure(model: DecoderOnly, text: list[int], other: list[int], rounds: int) -> dict:
     """Measure a model on two texts of equal length that differ; print the table, and return every figure."""
-    found = silencing(model, text)
+    found = ablation(model, text)
     torch.testing.assert_close(_one_by_one(model, text), found.logits, atol=1e-4, rtol=1e-4)
     with torch.no_grad():
         answer, against = (int(model(torch.tensor([each]))[0, -1].argmax()) for each in (text, other))
     if answer == against:
         raise SystemExit("Both texts are continued alike, so that there is nothing to trace.")
     things: dict[str, Callable[[], object]] = {
-        "silencing": lambda: silencing(model, text),
+        "ablation": lambda: ablation(model, text),
         "one_by_one": lambda: _one_by_one(model, text),
         "patching": lambda: patching(model, text, other, answer, against),
     }
@@ -61,7 +61,7 @@ def measure(model: DecoderOnly, text: list[int], other: list[int], rounds: int) 
         for name in things
     ]
     print_table((f"{len(found.parts)} parts, {len(text)} tokens", "median s", "of processor", "at most"), rows)
-    batched = ratio(timings["processor_seconds"]["one_by_one"], to=timings["processor_seconds"]["silencing"])
+    batched = ratio(timings["processor_seconds"]["one_by_one"], to=timings["processor_seconds"]["ablation"])
     return {
         **{f"{name}_{clock}": round(timings[clock][name].median, 4) for name in things for clock in clocks},
         **{f"{name}_target": target for name, target in TARGETS.items()},
@@ -76,5 +76,5 @@ def measure(model: DecoderOnly, text: list[int], other: list[int], rounds: int) 
 def _one_by_one(model: DecoderOnly, text: list[int]) -> torch.Tensor:
     """(part, pos, vocab): the logits without each part, each by a pass of its own."""
     tokens = torch.tensor([text])
-    parts = silencing(model, text[:1]).parts
+    parts = ablation(model, text[:1]).parts
     return torch.cat([model.run_with_hooks(tokens, fwd_hooks=hooks_of((part,), model)) for part in parts])

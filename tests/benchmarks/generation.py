@@ -1,4 +1,4 @@
-"""How fast a model writes while every attention pattern is kept, against other systems with the same weights.
+"""Benchmarks generation with all attention patterns kept, against other libraries.
 
 128 tokens after a prompt of 32, by a model of 4 layers, 4 heads and 128 dimensions of GPT-2's shape (learned
 positions, pre-norm, GELU by tanh), greedily and sampled (temperature 0.8, top-k 20, top-p 0.95), one after another, on
@@ -26,7 +26,7 @@ from collections.abc import Callable
 
 import torch
 
-from transformer import DecoderOnly, Intervention, KeyValueCache, ModelConfig, Sampling, Scaled, build_model, generate
+from transformer import DecoderOnly, Intervention, KeyValueCache, ModelConfig, Sampling, Scale, build_model, generate
 
 from .measuring import Timing, alternate, keep_freed_memory, machine, print_table, ratio
 
@@ -37,8 +37,8 @@ PROMPT_LENGTH, NEW_TOKENS = 32, 128
 MODES = {"greedy": Sampling(temperature=0), "sampled": Sampling(temperature=0.8, top_k=20, top_p=0.95, seed=1)}
 TARGETS = {"hugging_face_speedup": 2.0, "of_bare": 0.7, "of_unchanged": 0.6}
 CHANGED = {
-    "silenced_head": (Scaled("blocks.1.attn.hook_z", head=0),),
-    "scaled_stream": (Scaled("blocks.1.hook_resid_pre", factor=0.5),),
+    "silenced_head": (Scale("blocks.1.attn.hook_z", head=0),),
+    "scaled_stream": (Scale("blocks.1.hook_resid_pre", factor=0.5),),
 }
 INSTALL = "python -m pip install -r tests/benchmarks/requirements.txt"
 

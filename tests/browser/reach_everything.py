@@ -1,4 +1,4 @@
-"""Reaches every recorded tensor and every parameter of a model on the page Inside, by clicks and by name, in Chromium.
+"""Opens every tensor and parameter of a model on the page Inside, by clicks and by name.
 
     python -m tests.browser.reach_everything --model shakespeare --model next-vowel
 
@@ -21,9 +21,9 @@ from urllib.parse import urlencode
 
 import numpy as np
 
-from transformer import Checkpoint, Sampling, generate, load_checkpoint, whole_pass
-from transformer.inference.outline import array_of, tensors_of
-from transformer.inference.windows import window_start
+from transformer import Checkpoint, Sampling, generate, load_checkpoint, trace_pass
+from transformer.inference.context_windows import window_start
+from transformer.inference.pass_outline import array_of, tensors_of
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -78,7 +78,7 @@ def expected_of(checkpoint: Checkpoint, prompt: str) -> dict[str, Expected]:
         if text[-1] == card.end_token_id:
             text.pop()
     text = text[window_start(len(text), model.config.context_length) :]
-    found = whole_pass(model, text, source)
+    found = trace_pass(model, text, source)
     infos = tensors_of(model.config, len(text), len(source))
     missing = {*model.hook_names(), *(name for name, _ in model.named_parameters())} - infos.keys()
     assert not missing, f"the registry doesn't tell of {sorted(missing)}"

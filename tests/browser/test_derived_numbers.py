@@ -1,4 +1,4 @@
-"""Whatever the browser derives is what the engine computed: the shipped JavaScript in Chromium, every shipped model.
+"""Tests that numbers computed by the JavaScript equal the engine's.
 
 Dimensions: head, query, key, d_head.
 """
@@ -13,9 +13,9 @@ import torch
 from tests.browser.servers import ROOT
 from transformer import Recording, attention_modules, load_checkpoint
 from transformer.frontend import FOLDER, bundle
+from transformer.inference.context_windows import window_start
 from transformer.inference.generation import generate
 from transformer.inference.sampling import Sampling
-from transformer.inference.windows import window_start
 
 SHIPPED = ROOT / "checkpoints"
 TOLERANCE = 1e-5  # of the tensor's largest absolute value

@@ -1,4 +1,4 @@
-"""An archive gives back the checkpoint that went in; anything else is refused with one sentence, cheaply."""
+"""Tests checkpoint archives: round trips, and refusal of anything else."""
 
 import json
 import os
@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 from safetensors.torch import load, save
 
 from tests.helpers import any_configs, some_inputs, tiny_config, tiny_model
-from transformer import Card, Checkpoint, CheckpointError, Tokenizer
+from transformer import Checkpoint, CheckpointError, ModelCard, Tokenizer
 from transformer.checkpoints import archive as archives
 from transformer.checkpoints.archive import pack_checkpoint, unpack_checkpoint
 
 FILES = ("model.safetensors", "config.json", "tokenizer.json", "card.json")
-CARD = Card(
+CARD = ModelCard(
     title="A title",
     summary="ñandú 日 🙂",
     training={"betas": [0.9, 0.99]},
@@ -425,5 +425,5 @@ class TestDamage:
 def test_a_model_as_large_as_may_be_packed_can_be_unpacked():
     """The limits leave room for what the dials of the page Train can make."""
     config = tiny_config(vocab_size=400, n_layers=6, n_heads=8, d_model=192, context_length=128)
-    saved = Checkpoint(tiny_model(config), Tokenizer.of_characters(map(chr, range(32, 432))), Card(title="Large"))
+    saved = Checkpoint(tiny_model(config), Tokenizer.of_characters(map(chr, range(32, 432))), ModelCard(title="Large"))
     assert unpack_checkpoint(pack_checkpoint(saved)).card.title == "Large"

@@ -1,11 +1,11 @@
-"""Texts that are written as a batch: each is what it would be alone, whoever joins, leaves or fails beside it."""
+"""Tests batched decoding: each text is the same as alone."""
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers import MODERN, any_configs, close, tiny_encoder_decoder, tiny_model
-from transformer import Sampling, Scaled, Steered, Without, generate, sampling_distribution
+from transformer import Sampling, Scale, Steer, Without, generate, sampling_distribution
 from transformer.inference.batched_decoding import PREFILL_TOKENS, BatchedDecoding
 from transformer.inference.generation import DecodeState
 
@@ -59,9 +59,9 @@ def changes_of(model):
     points = [name for name in model.hook_names() if name.endswith("hook_z") and not name.startswith("encoder.")]
     if not points:
         return []
-    head, source = Scaled(points[-1], 0), (1, 2) if model.config.architecture == "encoder-decoder" else ()
-    steered = Steered(points[0], tokens=(3,), against=(4,), source=source)
-    return [(), (head,), (head, steered), (), (Scaled(points[0], 0, 9),), (head,)]
+    head, source = Scale(points[-1], 0), (1, 2) if model.config.architecture == "encoder-decoder" else ()
+    steered = Steer(points[0], tokens=(3,), against=(4,), source=source)
+    return [(), (head,), (head, steered), (), (Scale(points[0], 0, 9),), (head,)]
 
 
 def some_text(model, number, recorded=()):
@@ -194,7 +194,7 @@ class TestPasses:
         model = tiny_model()
         decoding, states = ready(model, 2, 3)
         for _ in range(2):
-            states.append(DecodeState(model, [1] * 2, interventions=(Scaled("blocks.0.attn.hook_z", 0, 3),)))
+            states.append(DecodeState(model, [1] * 2, interventions=(Scale("blocks.0.attn.hook_z", 0, 3),)))
             states.append(DecodeState(model, [1] * 2, names_filter="blocks.0.attn.hook_mask"))
         assert sorted(passes_of(model, lambda: decoding.step(states))) == [*[(1, 2)] * 4, (2, 1)]
         assert sorted(passes_of(model, lambda: decoding.step(states))) == [*[(1, 1)] * 4, (2, 1)]
@@ -202,7 +202,7 @@ class TestPasses:
     def test_those_that_are_changed_alike_share_one(self):
         model = tiny_model(positions="rotary")
         decoding, states = ready(model, 2, 3)
-        for change in (Scaled("blocks.0.attn.hook_z", 0), Without("positions")):
+        for change in (Scale("blocks.0.attn.hook_z", 0), Without("positions")):
             states += [DecodeState(model, [1] * length, interventions=(change,)) for length in (2, 2, 4)]
         assert sorted(passes_of(model, lambda: decoding.step(states))) == [(1, 4), (1, 4), (2, 1), (2, 2), (2, 2)]
         assert sorted(passes_of(model, lambda: decoding.step(states))) == [(2, 1), (3, 1), (3, 1)]

@@ -1,4 +1,4 @@
-"""A checkpoint comes back as it was saved, whole or not at all, whatever ends a save on the way."""
+"""Tests saving and loading checkpoints: a round trip, whole or not at all."""
 
 import dataclasses
 import json
@@ -15,7 +15,15 @@ from safetensors.torch import load_file
 
 from tests.helpers import configs, tiny_config, tiny_model, unpadded
 from tests.saved_checkpoints import ALPHABET, CARD, FILES, checkpoint, refused
-from transformer import Card, Checkpoint, CheckpointError, Tokenizer, list_checkpoints, load_checkpoint, save_checkpoint
+from transformer import (
+    Checkpoint,
+    CheckpointError,
+    ModelCard,
+    Tokenizer,
+    list_checkpoints,
+    load_checkpoint,
+    save_checkpoint,
+)
 
 
 class TestRoundTrip:
@@ -184,7 +192,9 @@ class TestCrashes:
         """Each of the libraries that write says so in its own way; none of them goes further than a sentence."""
         path, other = tmp_path / "model", tmp_path / "other"
         save_checkpoint(path, checkpoint())
-        large = Checkpoint(tiny_model(**fields), Tokenizer.of_characters(alphabet), Card(title="t", examples=examples))
+        large = Checkpoint(
+            tiny_model(**fields), Tokenizer.of_characters(alphabet), ModelCard(title="t", examples=examples)
+        )
         save_checkpoint(other, large)
         assert max(other.iterdir(), key=lambda file: file.stat().st_size).name == name
         before = resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -1,4 +1,4 @@
-"""Checkpoints of encoder–decoders: they come back as they were saved, and what they claim is checked."""
+"""Tests the checkpoints of encoder–decoders."""
 
 import dataclasses
 import json
@@ -11,9 +11,9 @@ from safetensors.torch import load_file, save_file
 
 from tests.helpers import encoder_decoder_configs, some_inputs, tiny_config, tiny_model
 from transformer import (
-    Card,
     Checkpoint,
     CheckpointError,
+    ModelCard,
     ModelConfig,
     Sampling,
     Tokenizer,
@@ -24,11 +24,11 @@ from transformer import (
 )
 
 TOKENIZER = Tokenizer.of_characters("abcdefgh", ("[pad]", "[start]", "[end]"))
-CARD = Card(title="A title", task="none", examples=["ab"], start_token_id=9, end_token_id=10)
+CARD = ModelCard(title="A title", task="none", examples=["ab"], start_token_id=9, end_token_id=10)
 DEEPER_ENCODER = {"architecture": "encoder-decoder", "n_encoder_layers": 3, "n_layers": 1, "pad_token_id": 8}
 
 
-def saved_at(path: Path, config: ModelConfig, card: Card = CARD) -> Checkpoint:
+def saved_at(path: Path, config: ModelConfig, card: ModelCard = CARD) -> Checkpoint:
     checkpoint = Checkpoint(tiny_model(config), TOKENIZER, card)
     save_checkpoint(path, checkpoint)
     return checkpoint

@@ -1,4 +1,4 @@
-"""QK and OV circuits: the product of two narrow matrices is what the model itself makes of single tokens."""
+"""Tests QK and OV circuits against the model's own products."""
 
 import math
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.helpers import any_configs, configs, some_inputs, tiny_config, tiny_encoder_decoder, tiny_model
 from transformer import attention_modules
 from transformer.inference.circuits import circuits_of, ov_circuit, qk_circuit
-from transformer.inference.recompute import whole_pass
+from transformer.inference.recompute import trace_pass
 
 
 @given(
@@ -25,7 +25,7 @@ def test_qk_is_the_score_that_two_tokens_have_in_the_first_layer(config, query, 
     text = [key] * (distance + 1)
     text[-1] = query if distance else key
     query = text[-1]
-    scores = whole_pass(model, text).tensors["blocks.0.attn.hook_scaled_scores"][1]
+    scores = trace_pass(model, text).tensors["blocks.0.attn.hook_scaled_scores"][1]
     circuit = qk_circuit(model, "blocks.0.attn", 1, distance)
     torch.testing.assert_close(float(circuit.row(query)[key]), float(scores[-1, 0]), atol=1e-4, rtol=1e-4)
 
@@ -57,7 +57,7 @@ def test_a_norm_s_gain_is_in_the_circuit_and_its_mean_is_not():
     model = tiny_model(tiny_config(n_layers=1, positions="none", attention_bias=False))
     with torch.no_grad():
         model.blocks[0].ln1.bias.zero_()
-    found = whole_pass(model, [3, 7])
+    found = trace_pass(model, [3, 7])
     spread = found.tensors["blocks.0.ln1.hook_scale"][:, 0]
     score = found.tensors["blocks.0.attn.hook_scaled_scores"][0, 1, 0]
     circuit = qk_circuit(model, "blocks.0.attn", 0)
@@ -102,7 +102,7 @@ def test_the_strongest_have_the_longest_rows_and_columns(config, most, among):
 @given(any_configs())
 def test_what_circuits_there_are_is_known_without_trying(config):
     model, make = tiny_model(config), {"qk": qk_circuit, "ov": ov_circuit}
-    found = whole_pass(model, *reversed([row[0].tolist() for row in some_inputs(config)]))
+    found = trace_pass(model, *reversed([row[0].tolist() for row in some_inputs(config)]))
     for modules in attention_modules(config).values():
         for module in modules:
             kinds = circuits_of(config, module)

@@ -1,4 +1,4 @@
-"""The command line does what its help says, and says in one sentence what went wrong."""
+"""Tests the command line: it does what its help says, and reports errors in a sentence."""
 
 import json
 import subprocess
@@ -12,9 +12,9 @@ from safetensors.torch import load_file
 
 from tests.helpers import tiny_model
 from transformer import (
-    Card,
     Checkpoint,
     Corpus,
+    ModelCard,
     Sampling,
     Tokenizer,
     TrainingConfig,
@@ -50,7 +50,9 @@ PRESET = Preset(
 def folder(tmp_path) -> Path:
     """Checkpoints: one that is good, one that is damaged."""
     path = tmp_path / "checkpoints"
-    card = Card(title="Good", summary="Writes.", corpus={"name": "small"}, parameters=1_500_000, validation_loss=2.5)
+    card = ModelCard(
+        title="Good", summary="Writes.", corpus={"name": "small"}, parameters=1_500_000, validation_loss=2.5
+    )
     save_checkpoint(path / "good", Checkpoint(tiny_model(), Tokenizer.of_characters("abcdefg \n"), card))
     (path / "damaged").mkdir()
     return path

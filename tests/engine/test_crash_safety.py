@@ -1,4 +1,4 @@
-"""A save that is killed at any moment leaves the file that was there before, or the new one, and always a whole one."""
+"""Tests that a save killed at any moment leaves the old file or the new one."""
 
 import json
 import os
@@ -17,7 +17,7 @@ import torch
 
 torch.set_num_threads(1)
 from tests.helpers import tiny_config
-from transformer import Card, Checkpoint, Tokenizer, TrainingConfig, TrainingRun, build_model
+from transformer import ModelCard, Checkpoint, Tokenizer, TrainingConfig, TrainingRun, build_model
 from transformer import load_checkpoint, save_checkpoint
 
 folder = Path(sys.argv[1])
@@ -38,7 +38,7 @@ def values(*models):
 def save_folder(number):
     fill(number)
     tokenizer = Tokenizer.of_characters("ab")
-    save_checkpoint(folder / "model", Checkpoint(model, tokenizer, Card(title=str(number))))
+    save_checkpoint(folder / "model", Checkpoint(model, tokenizer, ModelCard(title=str(number))))
 
 
 def load_folder():
@@ -126,7 +126,7 @@ import torch
 
 torch.set_num_threads(1)
 from tests.helpers import tiny_model
-from transformer import Card, Checkpoint, Tokenizer, list_checkpoints, load_checkpoint, save_checkpoint
+from transformer import ModelCard, Checkpoint, Tokenizer, list_checkpoints, load_checkpoint, save_checkpoint
 
 folder = Path(sys.argv[1])
 tokenizer = Tokenizer.of_characters("ab")
@@ -137,7 +137,7 @@ def save(number):
     with torch.no_grad():
         for weight in model.parameters():
             weight.fill_(number)
-    save_checkpoint(folder / "model", Checkpoint(model, tokenizer, Card(title=str(number))))
+    save_checkpoint(folder / "model", Checkpoint(model, tokenizer, ModelCard(title=str(number))))
 
 
 def look():

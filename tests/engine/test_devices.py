@@ -8,14 +8,15 @@ from torch.utils._pytree import tree_flatten, tree_map
 
 from tests.helpers import tiny_encoder_decoder, tiny_model
 from transformer import (
-    Averaged,
     KeyValueCache,
-    Replaced,
+    MeanAblate,
+    Patch,
     Sampling,
-    Scaled,
-    Steered,
-    Weighed,
+    Scale,
+    SetAttention,
+    Steer,
     Without,
+    ablation,
     deviations,
     direct_logit_attribution,
     generate,
@@ -25,14 +26,13 @@ from transformer import (
     qk_circuit,
     record,
     record_pass,
-    silencing,
-    whole_pass,
+    trace_pass,
 )
+from transformer.inference.ablation import ablated_in_batches
 from transformer.inference.batched_decoding import BatchedDecoding
-from transformer.inference.effects import silenced_in_batches
 from transformer.inference.generation import DecodeState, write_greedily
 from transformer.inference.logits import logits_in_pieces, losses_in_pieces, stream_of
-from transformer.inference.outline import lens_at, outline_of_text
+from transformer.inference.pass_outline import lens_at, outline_of_text
 from transformer.inference.recompute import deviations_of_text
 
 ELSEWHERE = torch.device("meta")
@@ -115,15 +115,15 @@ def test_whatever_is_asked_of_a_model(there):
     stack = "decoder." if source else ""
     point = f"{stack}blocks.0.hook_attn_out"
     changed = (
-        Scaled(f"{stack}blocks.0.attn.hook_z", head=1, factor=0.5),
-        Averaged(point),
-        Replaced(point, position=2, tokens=tuple(OTHER), source=tuple(source)),
-        Steered(point, tokens=(1, 2), against=(3, 4), source=tuple(source)),
-        Weighed(f"{stack}blocks.1.attn.hook_pattern", 0, 2, 1, 0.5),
+        Scale(f"{stack}blocks.0.attn.hook_z", head=1, factor=0.5),
+        MeanAblate(point),
+        Patch(point, position=2, tokens=tuple(OTHER), source=tuple(source)),
+        Steer(point, tokens=(1, 2), against=(3, 4), source=tuple(source)),
+        SetAttention(f"{stack}blocks.1.attn.hook_pattern", 0, 2, 1, 0.5),
         *map(Without, ("mask", "scale", "norm", "positions")),
     )
     for interventions in ((), changed):
-        found = whole_pass(model, TEXT, source, interventions=interventions)
+        found = trace_pass(model, TEXT, source, interventions=interventions)
         assert not any(isinstance(each, There) for each in found.tensors.values())
         assert deviations(found) and logit_lens(found) and direct_logit_attribution(found, TEXT)
         assert deviations_of_text(model, TEXT, source, interventions)
@@ -132,8 +132,8 @@ def test_whatever_is_asked_of_a_model(there):
         assert record_pass(model, TEXT, source, interventions=interventions).to_bytes()
         inputs = [torch.tensor([ids], device=model.device) for ids in (source, TEXT) if ids]
         assert record(model, inputs, None, interventions=interventions).to_bytes()
-        assert silencing(model, TEXT, source, interventions).loss(TEXT).isfinite().all()
-        assert list(silenced_in_batches(model, TEXT, source, interventions))
+        assert ablation(model, TEXT, source, interventions).loss(TEXT).isfinite().all()
+        assert list(ablated_in_batches(model, TEXT, source, interventions))
         for each in ("encoder", "decoder") if source else ("self",):
             assert (
                 patching(model, TEXT, OTHER, 1, 2, source, source[::-1], stack=each, interventions=interventions)

@@ -1,4 +1,4 @@
-"""Other people's families at tiny random configurations: transformers and ours compute the same, there and back."""
+"""Tests pretrained families at tiny sizes against transformers."""
 
 import json
 import random
@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from tests.helpers import tiny_model
-from transformer import Card, Checkpoint, CheckpointError, Sampling, Tokenizer, generate, load_checkpoint
+from transformer import Checkpoint, CheckpointError, ModelCard, Sampling, Tokenizer, generate, load_checkpoint
 from transformer.checkpoints.exporting import export_pretrained
 from transformer.checkpoints.families import FAMILIES
 from transformer.checkpoints.pretrained import load_pretrained
@@ -230,7 +230,7 @@ def test_written_again_transformers_opens_it_with_equal_logits(both, tmp_path):
 )
 @torch.no_grad()
 def test_a_model_of_ours_goes_out_to_the_family_that_can_express_it(fields, family, tmp_path):
-    ours = Checkpoint(tiny_model(**fields), Tokenizer.of_characters("abcdefghijk"), Card(title="x"))
+    ours = Checkpoint(tiny_model(**fields), Tokenizer.of_characters("abcdefghijk"), ModelCard(title="x"))
     assert export_pretrained(tmp_path / "out", ours).model_type == family
     again = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "out")
     tokens = torch.randint(11, (2, 8))
@@ -257,7 +257,7 @@ def test_shipped_models_go_out_too(name, family, tmp_path):
     "fields", [{"norm": "post"}, {"positions": "none"}, {"residual": False}, {"architecture": "encoder-decoder"}]
 )
 def test_what_no_family_can_express_is_said_and_nothing_is_written(fields, tmp_path):
-    ours = Checkpoint(tiny_model(**fields), Tokenizer.of_characters("abcdefghijk"), Card(title="x"))
+    ours = Checkpoint(tiny_model(**fields), Tokenizer.of_characters("abcdefghijk"), ModelCard(title="x"))
     with pytest.raises(CheckpointError, match="No family that is known has models of this shape"):
         export_pretrained(tmp_path / "out", ours)
     assert not list(tmp_path.iterdir())

@@ -1,4 +1,4 @@
-"""Writing text: the cache changes nothing, sampling is that of the field, and what is reported can be recomputed."""
+"""Tests generation: caches, sampling, and reported probabilities."""
 
 import itertools
 import json
@@ -16,8 +16,8 @@ from hypothesis.extra import numpy as hnp
 from tests.helpers import configs, tiny_model
 from transformer import Sampling, choose_token, generate, sampling_distribution, token_statistics
 from transformer.inference import generation
+from transformer.inference.context_windows import window_start
 from transformer.inference.sampling import random_points
-from transformer.inference.windows import window_start
 
 PROMPT = [1, 2, 3]
 GREEDY = Sampling(temperature=0)

@@ -1,4 +1,4 @@
-"""Writing from a source, and writing many texts at once: the cache changes nothing, and what is wrong is said."""
+"""Tests generation from a source, alone and in batches."""
 
 import pytest
 import torch
@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from tests.helpers import any_configs, configs, encoder_decoder_configs, some_inputs, tiny_encoder_decoder, tiny_model
 from transformer import KeyValueCache, Sampling, choose_token, generate
+from transformer.inference.context_windows import window_start
 from transformer.inference.generation import write_greedily
-from transformer.inference.windows import window_start
 
 START, SOURCE = [1], [3, 5, 7, 2]
 GREEDY = Sampling(temperature=0)

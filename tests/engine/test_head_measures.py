@@ -1,4 +1,4 @@
-"""What a head is like: patterns made by hand whose measures are known, and bounds for all others."""
+"""Tests the measures of heads on patterns made by hand."""
 
 import math
 
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer import MEASURES, attention_modules, causal_mask, head_measures, induction_score, load_checkpoint
-from transformer.inference.overview import HIDDEN, pool, quantise
+from transformer.inference.pattern_pooling import HIDDEN, pool, quantise
 
 TEXT = torch.tensor([1, 2, 3, 1, 2, 3, 4])
 """Three tokens come twice, one once."""

@@ -1,4 +1,4 @@
-"""What hook points see and change, by each of the three ways in, and that it belongs to one call alone."""
+"""Tests what hooks see and change, and that each belongs to one call."""
 
 import copy
 import itertools
@@ -18,10 +18,10 @@ from transformer import (
     HookPoint,
     ModelConfig,
     Sampling,
+    ablation,
     generate,
     record_pass,
-    silencing,
-    whole_pass,
+    trace_pass,
 )
 from transformer.inference.generation import write_greedily
 
@@ -379,9 +379,9 @@ class TestHooked:
         lambda model, tokens: model.run_with_cache(tokens)[0][0, -1],
         lambda model, tokens: model.run_with_hooks(tokens, fwd_hooks=[("hook_embed", lambda x, hook: None)])[0, -1],
         lambda model, tokens: next(generate(model, tokens, max_new_tokens=3)).logits,
-        lambda model, tokens: whole_pass(model, tokens).tensors["logits"][-1],
+        lambda model, tokens: trace_pass(model, tokens).tensors["logits"][-1],
         lambda model, tokens: record_pass(model, tokens).tensors["logits"][-1],
-        lambda model, tokens: silencing(model, tokens).plain[-1],
+        lambda model, tokens: ablation(model, tokens).plain[-1],
         lambda model, tokens: model.run_with_gradients(tokens, of=lambda logits: logits.sum())[0][0, -1],
     )
 

@@ -1,4 +1,4 @@
-"""Interventions: each changes what it says and nothing else, in a pass and while a text is written."""
+"""Tests that each intervention changes what it says, and nothing else."""
 
 import math
 import re
@@ -23,12 +23,12 @@ from transformer import Sampling, attention_modules, generate, hook_points, load
 from transformer.data.tasks import TASKS
 from transformer.inference.intervention_codes import KINDS, from_code, to_code
 from transformer.inference.interventions import (
-    Averaged,
     Intervention,
-    Replaced,
-    Scaled,
-    Steered,
-    Weighed,
+    MeanAblate,
+    Patch,
+    Scale,
+    SetAttention,
+    Steer,
     Without,
     hooks_of,
 )
@@ -66,10 +66,10 @@ def changes(draw, config, point_of=lambda point: True):
     return draw(
         st.sampled_from(
             [
-                Scaled(point, head, position, factor),
-                Averaged(point, head, position),
-                Replaced(point, head, position, **other),
-                Steered(point, head, position, other["tokens"], other["tokens"][:2], other["source"], factor),
+                Scale(point, head, position, factor),
+                MeanAblate(point, head, position),
+                Patch(point, head, position, **other),
+                Steer(point, head, position, other["tokens"], other["tokens"][:2], other["source"], factor),
             ]
         )
     )
@@ -94,14 +94,14 @@ def test_only_the_place_is_changed(config, data):
 def test_replaced_by_its_own_value_nothing_changes(config, data):
     model, inputs = tiny_model(config), one_text(config)
     point = data.draw(changes(config)).point
-    close(logits(model, inputs, Replaced(point, **as_texts(inputs))), logits(model, inputs))
+    close(logits(model, inputs, Patch(point, **as_texts(inputs))), logits(model, inputs))
 
 
 @given(configs(residual=True, n_layers=2, pad_token_id=None))
 def test_patching_the_whole_stream_gives_the_other_text_s_output(config):
     model, (tokens,) = tiny_model(config), one_text(config)
     other = tokens.flip(1)
-    patched = logits(model, (tokens,), Replaced("blocks.1.hook_resid_post", tokens=tuple(other[0].tolist())))
+    patched = logits(model, (tokens,), Patch("blocks.1.hook_resid_post", tokens=tuple(other[0].tolist())))
     close(patched, logits(model, (other,)))
 
 
@@ -110,7 +110,7 @@ def test_silencing_all_heads_leaves_the_output_bias(config):
     model, inputs = tiny_model(config), one_text(config)
     for modules in attention_modules(config).values():
         for module in modules:
-            heads = [Scaled(f"{module}.hook_z", head) for head in range(config.n_heads)]
+            heads = [Scale(f"{module}.hook_z", head) for head in range(config.n_heads)]
             block, _, name = module.rpartition(".")
             bias = model.get_submodule(module).out.bias
             out = f"{block}.hook_{name}_out"
@@ -126,7 +126,7 @@ def test_nothing_that_is_taken_away_leaves_a_number_that_isn_t_one(config, data)
     model, inputs = tiny_model(config), one_text(config)
     rules = [Without(rule) for rule in ("mask", "scale", "positions", "norm")]
     there = [rule for rule in rules if _fits(rule, config)]
-    silenced = [Scaled(point) for point in hook_points(config) if point.endswith(("hook_z", "_out", "hook_embed"))]
+    silenced = [Scale(point) for point in hook_points(config) if point.endswith(("hook_z", "_out", "hook_embed"))]
     taken = data.draw(st.lists(st.sampled_from(there + silenced), max_size=6)) if there + silenced else []
     assert logits(model, inputs, *taken).isfinite().all()
 
@@ -180,7 +180,7 @@ def test_a_weight_that_is_set_by_hand(weight, query, key):
     point = "blocks.0.attn.hook_pattern"
     _, plain = model.run_with_cache(tokens, names_filter=point)
     for renormalised in (True, False):
-        change = Weighed(point, 1, query, key, weight, renormalised)
+        change = SetAttention(point, 1, query, key, weight, renormalised)
         _, found = model.run_with_cache(tokens, names_filter=point, fwd_hooks=hooks_of([change], model))
         row = found[point][0, 1, query]
         torch.testing.assert_close(row[key], row.new_tensor(weight))
@@ -198,7 +198,7 @@ def test_writing_with_a_cache_is_writing_without_one(config, data):
     *source, tokens = (each[0, :3].tolist() for each in one_text(config))
     interventions = [data.draw(changes(config, lambda name: not name.startswith("encoder.")))]
     if hook_points(config).get("blocks.0.attn.hook_pattern"):
-        interventions.append(Weighed("blocks.0.attn.hook_pattern", 0, 4, 1, 0.9))
+        interventions.append(SetAttention("blocks.0.attn.hook_pattern", 0, 4, 1, 0.9))
     options = {"max_new_tokens": 6, "sampling": Sampling(temperature=0), "source": source[0] if source else None}
     cached = list(generate(model, tokens, interventions=interventions, **options))
     text = list(tokens)
@@ -214,7 +214,12 @@ def test_writing_with_a_cache_is_writing_without_one(config, data):
 @given(any_configs(), st.data())
 def test_a_code_reads_back_as_the_same_intervention(config, data):
     drawn = data.draw(changes(config))
-    for intervention in (drawn, Without("mask"), Without("norm", "encoder."), Weighed("a.hook_pattern", 1, 2, 3, 0.25)):
+    for intervention in (
+        drawn,
+        Without("mask"),
+        Without("norm", "encoder."),
+        SetAttention("a.hook_pattern", 1, 2, 3, 0.25),
+    ):
         code = to_code(intervention)
         assert re.fullmatch(r"[A-Za-z0-9._~-]*", code)
         assert from_code(code) == intervention
@@ -238,17 +243,17 @@ def test_any_other_code_is_refused_in_a_sentence(code):
 @pytest.mark.parametrize(
     ("intervention", "words"),
     [
-        (Scaled("blocks.9.hook_mlp_out"), "computes no blocks.9.hook_mlp_out"),
-        (Scaled("blocks.0.attn.hook_z", head=2), "has no head 2"),
-        (Scaled("blocks.0.hook_mlp_out", head=0), "has no head 0"),
-        (Scaled("blocks.0.attn.hook_pattern", position=1), "has no position 1"),
-        (Scaled("hook_embed", factor=math.nan), "not nan"),
+        (Scale("blocks.9.hook_mlp_out"), "computes no blocks.9.hook_mlp_out"),
+        (Scale("blocks.0.attn.hook_z", head=2), "has no head 2"),
+        (Scale("blocks.0.hook_mlp_out", head=0), "has no head 0"),
+        (Scale("blocks.0.attn.hook_pattern", position=1), "has no position 1"),
+        (Scale("hook_embed", factor=math.nan), "not nan"),
         (Without("gravity"), "no rule 'gravity'"),
         (Without("positions"), "no hook_pos_embed anywhere"),
         (Without("mask", "encoder."), "no hook_mask in encoder."),
-        (Weighed("blocks.0.attn.hook_z", 0, 0, 0, 1.0), "no attention pattern"),
-        (Weighed("blocks.0.attn.hook_pattern", 0, 0, 0, 2.0), "from 0 to 1"),
-        (Weighed("blocks.0.attn.hook_pattern", 7, 0, 0, 1.0), "no head 7"),
+        (SetAttention("blocks.0.attn.hook_z", 0, 0, 0, 1.0), "no attention pattern"),
+        (SetAttention("blocks.0.attn.hook_pattern", 0, 0, 0, 2.0), "from 0 to 1"),
+        (SetAttention("blocks.0.attn.hook_pattern", 7, 0, 0, 1.0), "no head 7"),
     ],
 )
 def test_what_a_model_doesn_t_have_is_said(intervention, words):
@@ -265,14 +270,14 @@ def test_they_are_said_in_plain_words():
     assert [
         str(each)
         for each in (
-            Scaled("blocks.0.attn.hook_z", 0),
-            Scaled("decoder.blocks.1.hook_mlp_out", factor=0.5),
-            Averaged("encoder.blocks.0.hook_attn_out", position=3),
-            Replaced("blocks.2.hook_resid_post"),
-            Steered("blocks.1.hook_resid_pre", factor=2.0),
+            Scale("blocks.0.attn.hook_z", 0),
+            Scale("decoder.blocks.1.hook_mlp_out", factor=0.5),
+            MeanAblate("encoder.blocks.0.hook_attn_out", position=3),
+            Patch("blocks.2.hook_resid_post"),
+            Steer("blocks.1.hook_resid_pre", factor=2.0),
             Without("mask"),
             Without("positions", "encoder."),
-            Weighed("decoder.blocks.0.cross_attn.hook_pattern", 1, 2, 0, 0.9),
+            SetAttention("decoder.blocks.0.cross_attn.hook_pattern", 1, 2, 0, 0.9),
         )
     ] == [
         "layer 0, head 0 ablated",
@@ -295,7 +300,7 @@ class TestShippedModels:
     def test_induction_needs_two_heads_together(self, silenced, expected):
         checkpoint = load_checkpoint(ROOT / "checkpoints" / "induction")
         tokens = torch.tensor([checkpoint.tokenizer.encode("kR7wZq3xB kR7wZ")])
-        taken = [Scaled(f"blocks.{silenced[0]}.attn.hook_z", silenced[1])] if silenced else []
+        taken = [Scale(f"blocks.{silenced[0]}.attn.hook_z", silenced[1])] if silenced else []
         (q,) = checkpoint.tokenizer.encode("q")
         probability = float(logits(checkpoint.model, (tokens,), *taken)[0, -1].softmax(-1)[q])
         assert probability == pytest.approx(expected, abs=0.0005)
@@ -323,7 +328,7 @@ class TestShippedModels:
 def test_an_encoder_decoder_is_steered_by_two_sources_of_its_own():
     model = tiny_encoder_decoder()
     inputs = one_text(model.config)
-    still = Steered("decoder.blocks.0.hook_resid_pre", tokens=(1, 2), against=(1, 2), source=(3, 4))
-    moved = Steered("decoder.blocks.0.hook_resid_pre", tokens=(1, 2), against=(2, 1), source=(3, 4))
+    still = Steer("decoder.blocks.0.hook_resid_pre", tokens=(1, 2), against=(1, 2), source=(3, 4))
+    moved = Steer("decoder.blocks.0.hook_resid_pre", tokens=(1, 2), against=(2, 1), source=(3, 4))
     close(logits(model, inputs, still), logits(model, inputs))
     assert not torch.allclose(logits(model, inputs, moved), logits(model, inputs))

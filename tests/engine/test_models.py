@@ -1,4 +1,4 @@
-"""Whole models: what they compute, what they refuse, and how they begin."""
+"""Tests whole models: results, refused inputs, initialization."""
 
 import copy
 
@@ -18,7 +18,7 @@ from tests.helpers import (
     tiny_model,
     unpadded,
 )
-from transformer import DecoderOnly, EncoderDecoder, KeyValueCache, build_model, sinusoidal_encoding, whole_pass
+from transformer import DecoderOnly, EncoderDecoder, KeyValueCache, build_model, sinusoidal_encoding, trace_pass
 from transformer.training.evaluation import token_loss
 
 
@@ -303,7 +303,7 @@ def test_text_is_no_tensor_of_ids(make):
     with pytest.raises(TypeError, match=r"^A model reads token ids, a tensor \(batch, pos\), and not a str; of a text"):
         model(*inputs)
     with pytest.raises(TypeError, match=r"give it tokenizer\.encode\('hello'\)"):
-        whole_pass(model, "hello")
+        trace_pass(model, "hello")
 
 
 def test_inference_mode_has_no_gradients():

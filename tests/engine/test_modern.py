@@ -1,4 +1,4 @@
-"""What has changed since 2017: each option keeps the promises that every model keeps, and is what its paper says."""
+"""Tests the modern parts of models against their papers."""
 
 import math
 
@@ -20,10 +20,10 @@ from transformer import (
     qk_circuit,
 )
 from transformer.checkpoints.folder import load_checkpoint
-from transformer.inference.interventions import Scaled, Without
-from transformer.inference.outline import array_of, outline, tensors_of
-from transformer.inference.recompute import deviations, whole_pass
-from transformer.inference.windows import window_start
+from transformer.inference.context_windows import window_start
+from transformer.inference.interventions import Scale, Without
+from transformer.inference.pass_outline import array_of, outline, tensors_of
+from transformer.inference.recompute import deviations, trace_pass
 from transformer.model.equations import LOGITS, PROBABILITIES
 from transformer.model.masks import causal_mask
 from transformer.model.positions import rotate
@@ -35,7 +35,7 @@ every_kind = pytest.mark.parametrize("kind", MODERN)
 class TestWhatEveryModelKeeps:
     def test_every_tensor_is_what_its_equation_says(self, kind):
         config = modern_config(kind)
-        found = whole_pass(tiny_model(config), some_tokens(config)[0].tolist())
+        found = trace_pass(tiny_model(config), some_tokens(config)[0].tolist())
         assert list(equations(config)) == [*hook_points(config), LOGITS, PROBABILITIES]
         for each in deviations(found):
             assert each.largest <= 1e-5 * max(each.magnitude, 1.0), each
@@ -93,7 +93,7 @@ class TestWhatEveryModelKeeps:
 
     def test_shares_sum_to_the_logit_and_the_lens_ends_in_it(self, kind):
         config = modern_config(kind)
-        found = whole_pass(tiny_model(config), unpadded(config)[0].tolist())
+        found = trace_pass(tiny_model(config), unpadded(config)[0].tolist())
         chosen = [1] * 8
         logits = found.tensors[LOGITS].double()
         close(direct_logit_attribution(found, chosen).values.sum(0), logits[:, 1])
@@ -101,7 +101,7 @@ class TestWhatEveryModelKeeps:
 
     def test_the_outline_of_a_pass_can_be_made_of_all_its_tensors(self, kind):
         config = modern_config(kind)
-        found = whole_pass(tiny_model(config), unpadded(config)[0].tolist())
+        found = trace_pass(tiny_model(config), unpadded(config)[0].tolist())
         for info in tensors_of(config, 8).values():
             assert array_of(found, info).shape == info.sizes
         assert outline(found).metadata["config"] == config.to_dict()
@@ -168,7 +168,7 @@ def test_in_a_parallel_block_neither_sublayer_reads_the_other():
     config, model, cache = recorded("parallel")
     close(cache["resid_post", 0], cache["resid_pre", 0] + cache["attn_out", 0] + cache["mlp_out", 0])
     assert not [name for name in hook_points(config) if name.endswith("resid_mid")]
-    silenced = Scaled("blocks.0.hook_attn_out").fwd_hooks(model)
+    silenced = Scale("blocks.0.hook_attn_out").fwd_hooks(model)
     _, without = model.run_with_cache(unpadded(config), fwd_hooks=silenced)
     assert torch.equal(without["mlp_out", 0], cache["mlp_out", 0])
 
@@ -191,7 +191,7 @@ def test_circuits_read_the_group_s_keys_and_values():
     """Without norms, positions and biases in the way, a circuit is what a text of two tokens shows."""
     config = modern_config("one for all", norm="none", positions="none", n_layers=1, d_ff=0, attention_out_bias=False)
     model = tiny_model(config)
-    found = whole_pass(model, [3, 5])
+    found = trace_pass(model, [3, 5])
     for head in (0, 3):
         score = found.tensors["blocks.0.attn.hook_scaled_scores"][head, 1, 0].double()
         close(qk_circuit(model, "blocks.0.attn", head).full()[5, 3], score)
@@ -204,7 +204,7 @@ def test_circuits_read_the_group_s_keys_and_values():
 def test_an_old_configuration_means_what_it_meant():
     old = {"vocab_size": 11, "context_length": 8, "n_layers": 2, "n_heads": 2, "d_model": 8}
     config = ModelConfig.from_dict(old)
-    assert (config.d_head, config.kv_heads, config.turned_dims, config.has_out_bias) == (4, 2, 4, True)
+    assert (config.d_head, config.kv_heads, config.rotated_dims, config.has_out_bias) == (4, 2, 4, True)
     assert config.window(1) == 0 and math.isclose(config.rotary_base, 1e4)
 
 
@@ -237,5 +237,5 @@ def test_what_no_model_can_have_is_refused_in_a_sentence(fields, words):
 @pytest.mark.parametrize("fields", [MODERN["rms"], MODERN["gated"], {"n_kv_heads": 1}, {"head_width": 6}])
 def test_an_encoder_decoder_may_have_them_too(fields):
     config = tiny_config(architecture="encoder-decoder", **fields)
-    for each in deviations(whole_pass(tiny_model(config), [1, 2, 3], [4, 5, 6, 7])):
+    for each in deviations(trace_pass(tiny_model(config), [1, 2, 3], [4, 5, 6, 7])):
         assert each.largest <= 1e-5 * max(each.magnitude, 1.0), each

@@ -1,4 +1,4 @@
-"""Inside's arithmetic for models with what has changed since 2017: the shipped scripts arrive at what was recorded."""
+"""Tests the arithmetic of the page Inside for models with modern parts."""
 
 import json
 import random
@@ -9,8 +9,8 @@ import pytest
 
 from tests.helpers import MODERN, modern_config, tiny_model, unpadded, viewed_shape
 from tests.inside_outlines import arrays_of, labelled_outline, parts_of
-from transformer import Card, Checkpoint, Tokenizer, equations
-from transformer.inference.recompute import viewed, whole_pass
+from transformer import Checkpoint, ModelCard, Tokenizer, equations
+from transformer.inference.recompute import trace_pass, viewed
 
 PLACES = 3  # cells of each tensor
 
@@ -19,7 +19,7 @@ PLACES = 3  # cells of each tensor
 def worked(request, node, tmp_path_factory):
     """(pass, its tensors, what the scripts make of a sample of its cells: [(name, place, found)])."""
     model = tiny_model(modern_config(request.param))
-    found = whole_pass(model, unpadded(model.config)[0].tolist())
+    found = trace_pass(model, unpadded(model.config)[0].tolist())
     arrays, chosen = arrays_of(found), random.Random(request.param)
     cells = [
         (name, [chosen.randrange(size) for size in arrays[name].shape])
@@ -28,7 +28,7 @@ def worked(request, node, tmp_path_factory):
     ]
     folder = tmp_path_factory.mktemp("cells")
     files = [folder / "outline", folder / "parts", folder / "cells.json"]
-    checkpoint = Checkpoint(model, Tokenizer.of_characters("abcdefghijk"), Card(title="x"))
+    checkpoint = Checkpoint(model, Tokenizer.of_characters("abcdefghijk"), ModelCard(title="x"))
     files[0].write_bytes(labelled_outline(found, checkpoint).to_bytes())
     files[1].write_bytes(parts_of(found).to_bytes())
     files[2].write_text(json.dumps(cells), encoding="utf-8")

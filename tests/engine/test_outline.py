@@ -1,4 +1,4 @@
-"""The outline of a pass names every tensor there is, and what it draws of each is what the engine computed."""
+"""Tests the outline of a pass: every tensor is listed, with the engine's numbers."""
 
 import json
 
@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from tests.helpers import any_configs, modern_config, some_inputs, tiny_config, tiny_model
-from transformer import Recording, attention_modules, equations, hook_points, logit_lens, whole_pass
-from transformer.inference.outline import array_of, lens_at, outline, outline_of_text, tensors_of
-from transformer.inference.overview import HIDDEN
-from transformer.inference.summaries import MOST_CELLS, statistics, strip
+from transformer import Recording, attention_modules, equations, hook_points, logit_lens, trace_pass
+from transformer.inference.pass_outline import array_of, lens_at, outline, outline_of_text, tensors_of
+from transformer.inference.pattern_pooling import HIDDEN
+from transformer.inference.tensor_statistics import MOST_CELLS, statistics, strip
 from transformer.model.parameters import parameter_meaning
 
 FLOATS = st.floats(-1e3, 1e3, width=32)
@@ -21,7 +21,7 @@ FLOATS = st.floats(-1e3, 1e3, width=32)
 
 def some_pass(config):
     *source, tokens = (row[0].tolist() for row in some_inputs(config))
-    return whole_pass(tiny_model(config), tokens, *source)
+    return trace_pass(tiny_model(config), tokens, *source)
 
 
 def drawn(found):
@@ -145,7 +145,7 @@ def test_the_stacks_say_what_the_stream_consists_of(config):
             for layer, height in enumerate(stack["heights"][:-1]):
                 stream = sum(found.tensors[name] for name in height)
                 torch.testing.assert_close(stream, found.tensors[f"{stack['prefix']}blocks.{layer}.hook_resid_pre"])
-    assert stacks[-1]["heights"] == [name.split(" + ") for name in logit_lens(found).heights]
+    assert stacks[-1]["heights"] == [name.split(" + ") for name in logit_lens(found).points]
     assert there.metadata["ids"] == {"text": found.tokens.tolist(), "source": found.source.tolist()}
 
 
@@ -162,7 +162,7 @@ def test_an_outline_made_while_a_text_is_read_is_that_of_the_pass(kind):
     model = tiny_model(OF_TEXTS[kind])
     *source, tokens = (row[0].tolist() for row in some_inputs(model.config))
     source, unread = source[0] if source else [], len(tokens) - 2
-    whole, found = outline(whole_pass(model, tokens, source)), outline_of_text(model, tokens, source, read=2)
+    whole, found = outline(trace_pass(model, tokens, source)), outline_of_text(model, tokens, source, read=2)
     limits, expected = (each.metadata.pop("strip_limits") for each in (found, whole))
     assert limits == pytest.approx(expected) and found.metadata == whole.metadata
     assert found.tensors.keys() == whole.tensors.keys()

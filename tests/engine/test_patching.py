@@ -1,4 +1,4 @@
-"""Activation patching: each number is that of a whole pass with one place replaced, wherever its pass begins."""
+"""Tests activation patching against whole passes with one activation patched."""
 
 import pytest
 import torch
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.helpers import any_configs, some_inputs, tiny_config, tiny_encoder_decoder, tiny_model, unpadded
-from transformer import Averaged, Replaced, Scaled, Without, hook_points, patching
+from transformer import MeanAblate, Patch, Scale, Without, hook_points, patching
 from transformer.inference import patching as module
 from transformer.inference.interventions import hooks_of
 
@@ -39,10 +39,10 @@ def test_each_number_is_that_of_a_whole_pass_with_one_place_replaced(config, dat
         (clean, with_another(source, place, config)) if source else (with_another(clean, place, config), ())
     )
     some = [
-        Scaled("hook_embed" if not source else "decoder.hook_embed", factor=0.5),
+        Scale("hook_embed" if not source else "decoder.hook_embed", factor=0.5),
         *(
             change
-            for change in (Without("mask"), Averaged("blocks.0.hook_attn_out"))
+            for change in (Without("mask"), MeanAblate("blocks.0.hook_attn_out"))
             if isinstance(change, Without) or change.point in hook_points(config)
         ),
     ]
@@ -54,8 +54,8 @@ def test_each_number_is_that_of_a_whole_pass_with_one_place_replaced(config, dat
     found = patching(model, clean, corrupted, answer, against, source, other_source, stack=stack, interventions=changes)
     site, layer = data.draw(st.integers(0, len(found.sites) - 1)), data.draw(st.integers(0, 1)) % len(found.points[0])
     at = data.draw(st.integers(0, found.restored.shape[-1] - 1))
-    patch = Replaced(found.points[site][layer], position=at, tokens=clean, source=source)
-    # What is put in was computed with the same changes; by itself, `Replaced` takes what a plain pass has there.
+    patch = Patch(found.points[site][layer], position=at, tokens=clean, source=source)
+    # What is put in was computed with the same changes; by itself, `Patch` takes what a plain pass has there.
     if not changes:
         logits = run(model, corrupted, other_source, patch)
         share = (float(logits[answer] - logits[against]) - found.corrupted) / (found.clean - found.corrupted)
@@ -98,7 +98,7 @@ def test_the_whole_stream_carries_everything_and_nothing_carries_nothing():
     corrupted = tuple(reversed(clean))
     found = patching(model, clean, corrupted, 3, 5)
     for tokens, share in ((clean, 1.0), (corrupted, 0.0)):
-        logits = run(model, corrupted, (), Replaced("blocks.0.hook_resid_pre", tokens=tokens))
+        logits = run(model, corrupted, (), Patch("blocks.0.hook_resid_pre", tokens=tokens))
         back = (float(logits[3] - logits[5]) - found.corrupted) / (found.clean - found.corrupted)
         assert back == pytest.approx(share, abs=1e-5)
 

@@ -1,4 +1,4 @@
-"""Presets: the rungs of the ladders, one part more or one changed at each, and what training one makes of it."""
+"""Tests the presets and ladders, and what training one produces."""
 
 import dataclasses
 import itertools
@@ -11,7 +11,7 @@ from transformer.training.evaluation import exact_matches
 from transformer.training.objectives import TaskObjective
 from transformer.training.plan import plan_of
 from transformer.training.presets import PRESETS, RUNGS, Group, Preset
-from transformer.training.runner import Runner
+from transformer.training.trainer import Trainer
 
 VOWEL = TASKS["next-vowel"]
 
@@ -138,9 +138,9 @@ class TestTeaching:
         def report(step: StepReport, validation_loss: float | None) -> None:
             losses.append((step.loss, validation_loss))
 
-        runner = Runner(plan_of(self.PRESET, objective), state=tmp_path / "state")
-        runner.go(on_step=report)
-        checkpoint = runner.checkpoint()
+        trainer = Trainer(plan_of(self.PRESET, objective), state=tmp_path / "state")
+        trainer.go(on_step=report)
+        checkpoint = trainer.checkpoint()
         assert len(losses) == 80
         assert losses[0][0] > 2.5
         validated = [validation for _, validation in losses if validation is not None]

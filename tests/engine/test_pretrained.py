@@ -1,4 +1,4 @@
-"""Other people's files are untrusted: what is wrong with one is said in a sentence, and nothing is half-written."""
+"""Tests the import of untrusted pretrained files: errors are sentences, nothing is half-written."""
 
 import json
 import os
@@ -11,9 +11,9 @@ from safetensors.torch import load_file, save_file
 from tests.helpers import tiny_model
 from tests.tiny_models import save_chatty
 from transformer import (
-    Card,
     Checkpoint,
     CheckpointError,
+    ModelCard,
     Sampling,
     Tokenizer,
     export_pretrained,
@@ -42,7 +42,7 @@ LLAMA = {
 
 @pytest.fixture
 def ours() -> Checkpoint:
-    return Checkpoint(tiny_model(**LLAMA), Tokenizer.of_characters("abcdefghijk"), Card(title="x", end_token_id=3))
+    return Checkpoint(tiny_model(**LLAMA), Tokenizer.of_characters("abcdefghijk"), ModelCard(title="x", end_token_id=3))
 
 
 @pytest.fixture
@@ -160,7 +160,7 @@ DEEP = {
 )
 def test_configurations_of_several_years_are_read(family, fields):
     config = config_of(FAMILIES[family], {**DEEP, "max_position_embeddings": 2048, **fields})
-    assert config.turned_dims == (8 if family == "gpt_neox" else 32) and not any(config.attention_windows)
+    assert config.rotated_dims == (8 if family == "gpt_neox" else 32) and not any(config.attention_windows)
 
 
 def test_a_text_ends_after_any_of_its_end_tokens(folder, tmp_path):

@@ -1,4 +1,4 @@
-"""A model is an `nn.Module` as PyTorch's own tools expect it: they replace parts, wrap weights, compile, and cast."""
+"""Tests models with PyTorch's own tools: replaced parts, parametrizations, compilation, casting."""
 
 import copy
 import warnings
@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn.utils import parametrizations, prune
 
 from tests.helpers import tiny_encoder_decoder, tiny_model
-from transformer import ActivationCache, deviations, generate, record_pass, silencing, whole_pass
+from transformer import ActivationCache, ablation, deviations, generate, record_pass, trace_pass
 from transformer.model.layers import make_mlp
 
 TOKENS = torch.tensor([[1, 2, 0, 3, 4]])
@@ -94,9 +94,9 @@ class TestWeights:
         assert model(TOKENS).dtype == getattr(torch, cast)
         recording = record_pass(model, TOKENS)
         assert recording.from_bytes(recording.to_bytes()).tensors["logits"].shape == (5, model.config.vocab_size)
-        off = {each.name: each.largest / max(each.magnitude, 1) for each in deviations(whole_pass(model, TOKENS))}
+        off = {each.name: each.largest / max(each.magnitude, 1) for each in deviations(trace_pass(model, TOKENS))}
         assert max(off.values()) < 0.05
-        assert torch.isfinite(silencing(model, TOKENS).loss(TOKENS[0])).all()
+        assert torch.isfinite(ablation(model, TOKENS).loss(TOKENS[0])).all()
 
 
 MODELS = {

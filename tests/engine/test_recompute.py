@@ -1,4 +1,4 @@
-"""The table of equations: complete, in order, and every tensor of a pass is what its equation makes of the others."""
+"""Tests the table of equations: every tensor is recomputed from the others."""
 
 import dataclasses
 
@@ -11,13 +11,13 @@ from tests.helpers import any_configs, modern_config, some_inputs, tiny_config, 
 from transformer import hook_points
 from transformer.inference import recompute as recomputing
 from transformer.inference.logits import probabilities_of
-from transformer.inference.recompute import Pass, deviations, deviations_of_text, recompute, viewed, whole_pass
+from transformer.inference.recompute import Trace, deviations, deviations_of_text, recompute, trace_pass, viewed
 from transformer.model.equations import ALL, LOGITS, OPERATIONS, PROBABILITIES, TOKEN, Operand, equations
 
 
-def some_pass(config) -> Pass:
+def some_pass(config) -> Trace:
     *source, tokens = (row[0].tolist() for row in some_inputs(config))
-    return whole_pass(tiny_model(config), tokens, *source)
+    return trace_pass(tiny_model(config), tokens, *source)
 
 
 @given(any_configs())
@@ -53,7 +53,7 @@ def test_every_tensor_is_what_its_equation_says(config):
 def test_what_is_compared_while_it_is_computed_deviates_as_much(kind, at_once):
     config = tiny_config(architecture="encoder-decoder") if kind == "both sides" else modern_config(kind)
     model, (*source, tokens) = tiny_model(config), (row[0].tolist() for row in some_inputs(config))
-    whole = deviations(whole_pass(model, tokens, *source))
+    whole = deviations(trace_pass(model, tokens, *source))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(recomputing, "OUTPUTS_AT_ONCE", at_once)
         found = deviations_of_text(model, tokens, *source)

@@ -1,4 +1,4 @@
-"""A run's state on disk: it goes on as if nothing had been, and what is no state of it is refused."""
+"""Tests that a training resumed from disk continues exactly."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from tests.helpers import tiny_config
-from tests.plans import batches, same, state
+from tests.training_plans import batches, same, state
 from transformer import TrainingConfig, TrainingRun, build_model, train
 from transformer.training import loop
 

@@ -1,4 +1,4 @@
-"""An instrument as one HTML page: what it needs is asked for, and nothing of a text becomes markup."""
+"""Tests instruments saved as one HTML page, and the escaping of texts."""
 
 import base64
 import io
@@ -10,10 +10,10 @@ import torch
 from PIL import Image
 
 from tests.helpers import some_inputs, tiny_encoder_decoder, tiny_model
-from transformer import Recording, Scaled, record, record_pass, show
+from transformer import Recording, Scale, record, record_pass, show
 from transformer.frontend import saved_page
 from transformer.frontend.still import still
-from transformer.inference.whole_recording import pass_of, whole_view
+from transformer.inference.pass_recording import pass_of, whole_view
 
 
 def whole(model, **chosen):
@@ -166,7 +166,7 @@ def test_a_page_has_what_the_picture_is_derived_from_and_something_to_compare_it
     starts = {f"blocks.{layer}.attn.hook_{point}" for layer in (0, 1) for point in ("rot_q", "rot_k", "v")}
     assert long.keys() == starts | {"blocks.0.attn.hook_z", "blocks.1.attn.hook_z"}  # d_head is below 8
     assert short.keys() == starts | {"blocks.0.attn.hook_pattern", "blocks.1.attn.hook_pattern"}
-    changed = record_pass(model, range(8), interventions=[Scaled("blocks.1.attn.hook_z", head=0)])
+    changed = record_pass(model, range(8), interventions=[Scale("blocks.1.attn.hook_z", head=0)])
     assert embedded(show(changed, "self")).keys() == long.keys() | {"blocks.1.attn.hook_pattern"}
 
 
@@ -215,7 +215,7 @@ def test_where_scripts_are_blocked_there_is_a_picture_and_a_sentence(model):
     for seen in map(without_scripts, (shown.html, around)):
         assert "scripts are needed to explore it" in seen and seen.count("data:image/png;base64,") == 1
     assert len(shown.picture) <= 30_000
-    assert re.fullmatch(r"<Shown: a whole pass over \d+ tokens, \d+ tensors, \d+ kB of HTML>", repr(shown))
+    assert re.fullmatch(r"<SavedPage: a whole pass over \d+ tokens, \d+ tensors, \d+ kB of HTML>", repr(shown))
 
 
 def test_the_still_picture_is_drawn_from_the_weights():

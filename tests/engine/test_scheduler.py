@@ -1,4 +1,4 @@
-"""The scheduler of a model: texts that are written at once are each what they are alone, and none disturbs another."""
+"""Tests the scheduler: concurrent texts are each the same as alone."""
 
 import asyncio
 import gc
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.engine.test_batched_decoding import GREEDY, is_close_call
 from tests.helpers import any_configs, close, tiny_encoder_decoder, tiny_model
-from transformer import Averaged, Sampling, Scaled, generate
+from transformer import MeanAblate, Sampling, Scale, generate
 from transformer.inference import scheduler as module
 from transformer.inference.generation import DecodeState
 from transformer.inference.scheduler import Scheduler, schedulers
@@ -40,7 +40,7 @@ def asked_of(model, number):
         asked["source"] = [(2 * i + number) % config.vocab_size for i in range(1 + 3 * number % config.context_length)]
     points = [name for name in model.hook_names() if name.endswith("hook_z") and not name.startswith("encoder.")]
     if points and number % 3 == 1:
-        asked["interventions"] = (Averaged(points[0]) if number % 2 else Scaled(points[0], 0),)
+        asked["interventions"] = (MeanAblate(points[0]) if number % 2 else Scale(points[0], 0),)
     if points and number % 3 == 2:
         asked["names_filter"] = points[-1]
     return prompt, asked
@@ -236,7 +236,7 @@ class TestErrors:
             raise MemoryError
 
         scheduler = schedulers.of(model)
-        monkeypatch.setattr(Scheduler, "_of_this_round", fail)
+        monkeypatch.setattr(Scheduler, "_next_batch", fail)
         with pytest.raises(MemoryError):
             list(scheduler.submit(DecodeState(model, [1])))
         monkeypatch.undo()
@@ -270,18 +270,18 @@ class TestBackpressure:
         request._scheduler.close()
 
 
-def rounds_of(scheduler, monkeypatch):
-    """The texts of each round, as they come."""
-    rounds, original = [], Scheduler._of_this_round
+def batches_of(scheduler, monkeypatch):
+    """The texts of each batch, as they come."""
+    batches, original = [], Scheduler._next_batch
 
-    def of_this_round(self, active):
+    def next_batch(self, active):
         found = original(self, active)
         if self is scheduler:
-            rounds.append([request.state for request in found])
+            batches.append([request.state for request in found])
         return found
 
-    monkeypatch.setattr(Scheduler, "_of_this_round", of_this_round)
-    return rounds
+    monkeypatch.setattr(Scheduler, "_next_batch", next_batch)
+    return batches
 
 
 class TestFairness:
@@ -296,7 +296,7 @@ class TestFairness:
             return original(scheduler)
 
         monkeypatch.setattr(Scheduler, "_active", active)
-        return rounds_of(schedulers.of(model), monkeypatch)
+        return batches_of(schedulers.of(model), monkeypatch)
 
     def test_prompts_are_spread_and_whoever_is_written_gets_a_token_each_round(self, model, rounds):
         scheduler, written = schedulers.of(model), DecodeState(model, [1])
@@ -317,7 +317,7 @@ class TestFairness:
         assert rounds == [states[:3], states[3:]]
 
     def test_those_that_need_a_whole_pass_each_time_take_turns(self, model, rounds):
-        changed = (Averaged("blocks.0.attn.hook_z"),)
+        changed = (MeanAblate("blocks.0.attn.hook_z"),)
         states = [DecodeState(model, [number] * 7, interventions=changed) for number in range(3)]
         requests = [schedulers.of(model).submit(state, max_new_tokens=4) for state in states]
         self.begin.set()

@@ -1,4 +1,4 @@
-"""The checkpoints that ship: each loads, reads its own examples, is small, and does what its card says."""
+"""Tests the shipped checkpoints: they load, are small, and do what their cards say."""
 
 from itertools import permutations
 from pathlib import Path
@@ -18,7 +18,7 @@ from transformer import (
     direct_logit_attribution,
     list_checkpoints,
     load_checkpoint,
-    whole_pass,
+    trace_pass,
 )
 from transformer.api.overviews import overview
 from transformer.data.stories import NAMES, PLACES, THINGS
@@ -189,7 +189,7 @@ def test_every_tensor_of_its_pass_is_what_the_equations_say(entry):
     checkpoint = load_checkpoint(entry.path)
     tokens = checkpoint.tokenizer.encode(checkpoint.card.examples[0])
     is_decoder = checkpoint.model.config.architecture == "decoder-only"
-    found = whole_pass(checkpoint.model, *((tokens,) if is_decoder else ([checkpoint.card.start_token_id], tokens)))
+    found = trace_pass(checkpoint.model, *((tokens,) if is_decoder else ([checkpoint.card.start_token_id], tokens)))
     for each in deviations(found):
         assert each.largest <= 1e-5 * each.magnitude, each
     likeliest = found.tensors["logits"].argmax(-1)

@@ -1,4 +1,4 @@
-"""What the shipped models hold that one wouldn't have guessed: what lessons show of one text, on enough others.
+"""Tests surprising facts about the shipped models, on more texts than the lessons use.
 
 Unless a test says how much it measures on, the text is the beginning of what *Shakespeare* was never trained on: twelve
 windows of its context and a token more, 3,072 predictions.
@@ -18,7 +18,7 @@ from tests.browser.servers import ROOT
 from transformer import (
     TASKS,
     Sampling,
-    Scaled,
+    Scale,
     Without,
     direct_logit_attribution,
     evaluate_loss,
@@ -26,7 +26,7 @@ from transformer import (
     load_checkpoint,
     load_corpus,
     logit_lens,
-    whole_pass,
+    trace_pass,
 )
 from transformer.data.batches import task_batch
 from transformer.data.corpora import FOLDER_VARIABLE, SOURCES
@@ -90,14 +90,14 @@ class TestShakespeare:
         assert found[-1] > np.log(65) > found[2]  # worse than guessing blindly: 4.17
 
     def test_heads_without_positions_do_more_harm_than_no_heads_at_all(self, shakespeare, windows):
-        attention = [Scaled(f"blocks.{layer}.hook_attn_out") for layer in range(6)]
+        attention = [Scale(f"blocks.{layer}.hook_attn_out") for layer in range(6)]
         assert (
             loss(shakespeare.model, windows, *attention) < loss(shakespeare.model, windows, Without("positions")) - 0.5
         )
 
     def test_its_first_feed_forward_layer_and_one_head_matter_most(self, shakespeare, windows, plain):
-        parts = [Scaled(f"blocks.{layer}.hook_mlp_out") for layer in range(6)]
-        parts += [Scaled("blocks.1.attn.hook_z", 5), Scaled("blocks.1.attn.hook_z", 3)]
+        parts = [Scale(f"blocks.{layer}.hook_mlp_out") for layer in range(6)]
+        parts += [Scale("blocks.1.attn.hook_z", 5), Scale("blocks.1.attn.hook_z", 3)]
         rises = [loss(shakespeare.model, windows, part) - plain for part in parts]
         assert rises[0] == pytest.approx(1.15, abs=0.006) and rises[5:] == pytest.approx([0.09, 0.22, 0.0], abs=0.006)
         assert max(np.abs(rises[1:5])) < 0.05  # the layers in the middle
@@ -164,7 +164,7 @@ class TestShakespeare:
         losses = []
         for window in windows[:6]:
             lens = logit_lens(
-                whole_pass(
+                trace_pass(
                     shakespeare.model, window[:-1].tolist(), names=lambda name: "resid" in name or "hook_embed" in name
                 )
             ).logits
@@ -176,7 +176,7 @@ def test_without_one_head_induction_repeats_nothing():
     model, task, random = load_checkpoint(ROOT / "checkpoints" / "induction").model, TASKS["induction"], 20
     batch = task_batch(task, [task.repeated(np.random.default_rng(seed), random) for seed in range(60)])
     found = []
-    for taken in ((), (Scaled("blocks.0.attn.hook_z", 0),)):
+    for taken in ((), (Scale("blocks.0.attn.hook_z", 0),)):
         with torch.no_grad():
             logits = model.run_with_hooks(*batch.inputs, fwd_hooks=hooks_of(taken, model))
         found.append(float(F.cross_entropy(logits.mT, batch.targets, reduction="none")[:, random:].mean()))
@@ -203,7 +203,7 @@ def test_three_heads_that_look_at_the_same_letter_each_push_it_up():
     batch = task_batch(task, [task.repeated(np.random.default_rng(seed), 20) for seed in range(40)])
     pushes = []
     for tokens, targets in zip(batch.inputs[0], batch.targets, strict=True):
-        parts = direct_logit_attribution(whole_pass(model, tokens.tolist()), targets.clamp(min=0).tolist())
+        parts = direct_logit_attribution(trace_pass(model, tokens.tolist()), targets.clamp(min=0).tolist())
         rows = [parts.names.index(f"blocks.1.attn.hook_result[{head}]") for head in range(4)]
         pushes.append(parts.values[rows][:, 21:38].mean(1))
     pushes = torch.stack(pushes).mean(0)
@@ -227,7 +227,7 @@ def test_the_translator_s_staircase_is_there_and_isn_t_needed():
                 interventions=each,
             )
         ]
-        for each in ((), (Scaled("decoder.blocks.1.cross_attn.hook_z", 0),))
+        for each in ((), (Scale("decoder.blocks.1.cross_attn.hook_z", 0),))
     ]
     assert written[0] == written[1]
     assert tokenizer.decode(written[0][:1]) == "trescientos"
@@ -260,7 +260,7 @@ class TestLadder:
         for name in ("6-heads", "7-residuals"):
             checkpoint = load_checkpoint(ROOT / "checkpoints" / f"ladder-{name}")
             tokens = torch.tensor(checkpoint.tokenizer.encode(held_out[: len(held_out) // 9 * 9])).view(-1, 9)
-            found += [loss(checkpoint.model, tokens, *taken) for taken in ((), (Scaled("blocks.0.hook_attn_out"),))]
+            found += [loss(checkpoint.model, tokens, *taken) for taken in ((), (Scale("blocks.0.hook_attn_out"),))]
         assert found == pytest.approx([2.08, 4.79, 2.05, 3.06], abs=0.006)
         assert found[1] > np.log(65) > found[3]
 

@@ -1,4 +1,4 @@
-"""Other people's tokenizers: ids, and those of chats, are what transformers makes of the same files."""
+"""Tests tokenizers read from other libraries' files against transformers."""
 
 import json
 import shutil
@@ -6,7 +6,18 @@ import shutil
 import pytest
 from tokenizers import Regex, normalizers, pre_tokenizers
 
-from tests.their_tokenizers import LAYOUTS, MIXED, TEXTS, added, llama_2, llama_3, qwen_json, tiny_llama, whole, write
+from tests.third_party_tokenizers import (
+    LAYOUTS,
+    MIXED,
+    TEXTS,
+    added,
+    llama_2,
+    llama_3,
+    qwen_json,
+    tiny_llama,
+    whole,
+    write,
+)
 from transformer import CheckpointError
 from transformer.checkpoints.gguf_tokenizer import CUTS, tokenizer_of
 from transformer.checkpoints.tokenizer_files import read_tokenizer

@@ -1,4 +1,4 @@
-"""Training learns, can stop and resume between any two steps without a trace, and never keeps broken weights."""
+"""Tests training: it learns, stops and resumes exactly, and never keeps broken weights."""
 
 import itertools
 import math
@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from tests.helpers import tiny_config
-from tests.plans import TEXT, batches, same, state
+from tests.training_plans import TEXT, batches, same, state
 from transformer import Batch, NotFiniteError, TrainingConfig, TrainingRun, build_model, evaluate_loss, train
 from transformer.training import loop
 from transformer.training.evaluation import token_loss

@@ -1,4 +1,4 @@
-"""Trainings in the background: they learn, obey, and keep what is good."""
+"""Tests background trainings."""
 
 import dataclasses
 import gc
@@ -13,22 +13,22 @@ import numpy as np
 import pytest
 import torch
 
-from tests.plans import CORPUS, Gated, ended, same_weights, task_plan, text_plan, trained_alone, until
+from tests.training_plans import CORPUS, Gated, ended, same_weights, task_plan, text_plan, trained_alone, until
 from transformer import TrainingConfig, build_model, train
 from transformer.checkpoints.archive import pack_checkpoint, unpack_checkpoint
 from transformer.data.corpora import text_corpus
 from transformer.training import loop as training
-from transformer.training import runner as training_runner
-from transformer.training import worker as training_worker
+from transformer.training import trainer as training_runner
+from transformer.training import training_job as training_worker
 from transformer.training.objectives import TextObjective
-from transformer.training.queue import Queue
-from transformer.training.worker import Job
+from transformer.training.training_job import TrainingJob
+from transformer.training.training_queue import TrainingQueue
 
 
 @pytest.fixture(scope="module")
-def finished() -> Job:
+def finished() -> TrainingJob:
     """A training that ran to its end, for tests that only look at it."""
-    return ended(Queue(1).submit(text_plan(60)))
+    return ended(TrainingQueue(1).submit(text_plan(60)))
 
 
 class TestOneTraining:
@@ -283,8 +283,8 @@ class TestFailing:
 
     def test_the_interpreter_can_end_while_a_training_runs(self):
         script = (
-            "import time, tests.plans as t\nfrom transformer.training.queue import Queue\n"
-            "job = Queue(1).submit(t.text_plan(10**6))\n"
+            "import time, tests.training_plans as t\nfrom transformer.training.training_queue import TrainingQueue\n"
+            "job = TrainingQueue(1).submit(t.text_plan(10**6))\n"
             "t.until(lambda: job.step > 3)"
         )
         done = subprocess.run(

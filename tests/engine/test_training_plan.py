@@ -1,4 +1,4 @@
-"""What a training on a page is to do is checked before it begins; what is looked at on the way is what is there."""
+"""Tests the validation of training plans."""
 
 import dataclasses
 import itertools
@@ -10,12 +10,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.plans import CORPUS, task_plan, text_plan
+from tests.training_plans import CORPUS, task_plan, text_plan
 from transformer import TASKS, Sampling, build_model
-from transformer.training import runner as training_runner
 from transformer.training import snapshots as training_snapshots
-from transformer.training.runner import Runner
+from transformer.training import trainer as training_runner
 from transformer.training.snapshots import attention_patterns, sample_text, snapshot_steps
+from transformer.training.trainer import Trainer
 
 VOWEL = TASKS["next-vowel"]
 
@@ -71,18 +71,18 @@ class TestWhenSnapshotsAreTaken:
         plan = text_plan(20, snapshots=12)
         for share, expected in ((0.0, 6), (math.inf, 12)):
             monkeypatch.setattr(training_runner, "LOOKING_SHARE", share)
-            runner = Runner(plan)
-            runner.go(lambda: True, lambda: True)
-            steps = [snapshot.step for snapshot in runner.progress.snapshots]
+            trainer = Trainer(plan)
+            trainer.go(lambda: True, lambda: True)
+            steps = [snapshot.step for snapshot in trainer.progress.snapshots]
             assert len(steps) == expected + (share == 0.0)  # the last one is always taken
             assert (steps[0], steps[-1]) == (0, 20)
-            validated = [step for step, _ in runner.progress.validation_losses]
+            validated = [step for step, _ in trainer.progress.validation_losses]
             assert validated == sorted(set(validated))  # none is taken twice
 
     def test_their_training_loss_is_of_few_steps_as_long_as_it_falls_fast(self):
-        runner, losses = Runner(text_plan(60, snapshots=60)), []
-        runner.go(on_step=lambda report, _: losses.append(report.loss))
-        snapshots = {snapshot.step: snapshot.batch_loss for snapshot in runner.progress.snapshots}
+        trainer, losses = Trainer(text_plan(60, snapshots=60)), []
+        trainer.go(on_step=lambda report, _: losses.append(report.loss))
+        snapshots = {snapshot.step: snapshot.batch_loss for snapshot in trainer.progress.snapshots}
         assert snapshots[0] is None
         for step, few in ((1, 1), (9, 1), (10, 2), (60, 7)):
             if step in snapshots:
@@ -91,16 +91,16 @@ class TestWhenSnapshotsAreTaken:
     def test_the_last_sample_has_time_to_be_long_others_a_share_of_what_went_by(self, monkeypatch):
         budgets = []
         monkeypatch.setattr(training_runner, "sample_text", lambda model, plan, seconds: budgets.append(seconds) or "")
-        runner = Runner(text_plan(6, snapshots=60))
-        runner.go()
+        trainer = Trainer(text_plan(6, snapshots=60))
+        trainer.go()
         assert len(budgets) == 7
         assert budgets[-1] == training_runner.LAST_WRITING_SECONDS
-        assert 0 <= max(budgets[:-1]) < 0.1 * runner.progress.seconds + 1e-3
+        assert 0 <= max(budgets[:-1]) < 0.1 * trainer.progress.seconds + 1e-3
 
     def test_nobody_looks_when_nobody_wants_to(self):
-        runner = Runner(text_plan(10))
-        runner.go(lambda: False, lambda: True)
-        assert [snapshot.step for snapshot in runner.progress.snapshots] == [0]
+        trainer = Trainer(text_plan(10))
+        trainer.go(lambda: False, lambda: True)
+        assert [snapshot.step for snapshot in trainer.progress.snapshots] == [0]
 
 
 class TestPatterns:

@@ -1,4 +1,4 @@
-"""Trainings side by side: they take turns in the order they came, and never disturb each other."""
+"""Tests the queue of trainings."""
 
 import threading
 import time
@@ -6,9 +6,9 @@ import time
 import numpy as np
 import pytest
 
-from tests.plans import CORPUS, Gated, ended, same_weights, text_plan, trained_alone, until
+from tests.training_plans import CORPUS, Gated, ended, same_weights, text_plan, trained_alone, until
 from transformer.training.objectives import TextObjective
-from transformer.training.queue import Queue
+from transformer.training.training_queue import TrainingQueue
 
 
 class TestQueue:
@@ -16,14 +16,14 @@ class TestQueue:
         queue, objective = queues(1), Gated()
         jobs = [queue.submit(text_plan(3, objective=objective))] + [queue.submit(text_plan(3)) for _ in range(3)]
         assert [job.state for job in jobs] == ["running", "waiting", "waiting", "waiting"]
-        assert [queue.place(job) for job in jobs] == [None, 1, 2, 3]
+        assert [queue.position(job) for job in jobs] == [None, 1, 2, 3]
         order = []
         watcher = threading.Thread(target=lambda: [order.append(jobs.index(ended(job))) for job in jobs])
         watcher.start()
         objective.allow()
         watcher.join(60)
         assert order == [0, 1, 2, 3]
-        assert all(queue.place(job) is None for job in jobs)
+        assert all(queue.position(job) is None for job in jobs)
 
     def test_two_at_a_time(self, queues):
         queue, objectives = queues(2), [Gated() for _ in range(4)]
@@ -32,7 +32,7 @@ class TestQueue:
         objectives[1].allow()
         ended(jobs[1])
         until(lambda: jobs[2].state == "running")
-        assert [queue.place(job) for job in jobs] == [None, None, None, 1]
+        assert [queue.position(job) for job in jobs] == [None, None, None, 1]
         objectives[0].allow()
         objectives[2].allow()
         objectives[3].allow()
@@ -44,7 +44,7 @@ class TestQueue:
         first = queue.submit(text_plan(3, objective=objective))
         second, third = queue.submit(text_plan(3)), queue.submit(text_plan(3))
         getattr(second, order)()
-        assert (second.state, second.result, queue.place(third)) == ("stopped", None, 1)
+        assert (second.state, second.result, queue.position(third)) == ("stopped", None, 1)
         assert second.join(5)
         objective.allow()
         assert ended(first).state == ended(third).state == "finished"
@@ -55,9 +55,9 @@ class TestQueue:
         queue.submit(text_plan(3, objective=objective))
         second, third = queue.submit(text_plan(3)), queue.submit(text_plan(3))
         second.pause()
-        assert (second.state, queue.place(second), queue.place(third)) == ("paused", None, 1)
+        assert (second.state, queue.position(second), queue.position(third)) == ("paused", None, 1)
         second.resume()
-        assert (second.state, queue.place(third), queue.place(second)) == ("waiting", 1, 2)
+        assert (second.state, queue.position(third), queue.position(second)) == ("waiting", 1, 2)
         objective.allow()
         assert ended(second).state == ended(third).state == "finished"
 
@@ -91,7 +91,7 @@ class TestQueue:
         assert first.state == "paused"
         third = queue.submit(text_plan(3))
         first.resume()
-        assert (first.state, queue.place(third), queue.place(first)) == ("waiting", 1, 2)
+        assert (first.state, queue.position(third), queue.position(first)) == ("waiting", 1, 2)
         objective.allow()
         assert [ended(job).state for job in (second, third, first)] == ["finished"] * 3
         assert same_weights(first.result.model, trained_alone(plan))
@@ -105,7 +105,7 @@ class TestQueue:
         until(lambda: objective.asked == 2)
         other = queue.submit(text_plan(3))
         queue.step_back(job)
-        assert (job.state, other.state, queue.place(job)) == ("waiting", "running", 1)
+        assert (job.state, other.state, queue.position(job)) == ("waiting", "running", 1)
         objective.allow()
         assert ended(other).state == "finished"
         assert ended(job).state == "finished"
@@ -138,17 +138,17 @@ class TestQueue:
     @pytest.mark.parametrize(("given", "limit"), [("3", 3), (" 1 ", 1), ("64", 64)])
     def test_the_environment_says_how_many(self, monkeypatch, given, limit):
         monkeypatch.setenv("HEADSUP_TRAININGS", given)
-        assert Queue().limit == limit
+        assert TrainingQueue().limit == limit
 
     @pytest.mark.parametrize("given", ["0", "-1", "two", "1.5", "65", "²", "9" * 5000])
     def test_nonsense_there_is_refused(self, monkeypatch, given):
         monkeypatch.setenv("HEADSUP_TRAININGS", given)
         with pytest.raises(ValueError, match=r"HEADSUP_TRAININGS is .* a whole number from 1 to 64"):
-            Queue()
+            TrainingQueue()
 
     def test_without_it_one_core_is_left_to_answer_visitors(self, monkeypatch):
         monkeypatch.delenv("HEADSUP_TRAININGS", raising=False)
         monkeypatch.setattr("os.sched_getaffinity", lambda process: set(range(4)), raising=False)
-        assert Queue().limit == 3
+        assert TrainingQueue().limit == 3
         monkeypatch.setattr("os.sched_getaffinity", lambda process: {0}, raising=False)
-        assert Queue().limit == 1
+        assert TrainingQueue().limit == 1

@@ -1,4 +1,4 @@
-"""The page Attention: what its instrument asks the API for are the model's own numbers, and what it looks at is kept.
+"""Tests the page Attention: its numbers are the model's, and its selection is kept.
 
 Dimensions: layer, head, query, key.
 """
@@ -38,7 +38,7 @@ from tests.app_driver import (
 )
 from tests.frontend_calls import Looked, frontend
 from tests.tiny_models import save_tiny
-from transformer.inference.overview import HIDDEN
+from transformer.inference.pattern_pooling import HIDDEN
 
 pytestmark = pytest.mark.usefixtures("folder")
 

@@ -1,4 +1,4 @@
-"""What is changed in a model, as a visitor sees it: chips, undo, and every page on the changed model."""
+"""Tests changed models as visitors see them: chips, undo, and every page."""
 
 from dataclasses import replace
 
@@ -33,15 +33,15 @@ from tests.app_driver import (
     write,
     writing,
 )
-from transformer import Averaged, Sampling, Scaled, Steered, Weighed, Without, generate, to_code, whole_pass
+from transformer import MeanAblate, Sampling, Scale, SetAttention, Steer, Without, generate, to_code, trace_pass
 from transformer.inference import interventions
 
 pytestmark = pytest.mark.usefixtures("folder")
 PROMPT = "ROMEO:\nAye"
-HEAD = Scaled("blocks.0.attn.hook_z", 0)
-ALL = (HEAD, Without("mask"), Weighed("blocks.1.attn.hook_pattern", 1, 5, 2, 0.75))
-STEERED = Steered("blocks.1.hook_resid_pre", tokens=(1, 2), against=(3, 4), factor=2.0)
-WEIGHED = Weighed("blocks.0.attn.hook_pattern", 1, 3, 2, 0.25)
+HEAD = Scale("blocks.0.attn.hook_z", 0)
+ALL = (HEAD, Without("mask"), SetAttention("blocks.1.attn.hook_pattern", 1, 5, 2, 0.75))
+STEERED = Steer("blocks.1.hook_resid_pre", tokens=(1, 2), against=(3, 4), factor=2.0)
+WEIGHED = SetAttention("blocks.0.attn.hook_pattern", 1, 3, 2, 0.25)
 CHIP = "layer 0, head 0 ablated"
 
 
@@ -62,7 +62,7 @@ def changed_words(at):
 def engine(*interventions, text=PROMPT):
     """The model's own pass, changed, not by way of the app."""
     checkpoint = library.model("shakespeare")
-    return whole_pass(checkpoint.model, checkpoint.tokenizer.encode(text), interventions=interventions)
+    return trace_pass(checkpoint.model, checkpoint.tokenizer.encode(text), interventions=interventions)
 
 
 class TestTheList:
@@ -101,14 +101,9 @@ class TestTheList:
             (HEAD, "Its opposite", None, "layer 0, head 0 × -1"),
             (HEAD, "Its mean over the text", None, "layer 0, head 0 replaced by its mean"),
             (HEAD, "At one position only", True, "layer 0, head 0 at position 0 ablated"),
-            (Scaled("blocks.0.hook_mlp_out", None, 2), "Position", 4, "feed-forward of layer 0 at position 4 ablated"),
-            (
-                Scaled("blocks.0.hook_mlp_out", None, 2),
-                "At one position only",
-                False,
-                "feed-forward of layer 0 ablated",
-            ),
-            (Averaged("blocks.0.hook_mlp_out"), "Ablate it", None, "feed-forward of layer 0 ablated"),
+            (Scale("blocks.0.hook_mlp_out", None, 2), "Position", 4, "feed-forward of layer 0 at position 4 ablated"),
+            (Scale("blocks.0.hook_mlp_out", None, 2), "At one position only", False, "feed-forward of layer 0 ablated"),
+            (MeanAblate("blocks.0.hook_mlp_out"), "Ablate it", None, "feed-forward of layer 0 ablated"),
             (STEERED, "Its opposite", None, "the stream before layer 1 + -2 × the difference of two prompts"),
             (WEIGHED, "Key: its position", 1, "layer 0, head 1: query 3 gives key 1 the weight 0.25"),
             (WEIGHED, "Its opposite", None, "layer 0, head 1: query 3 gives key 2 the weight 0.75"),
@@ -134,7 +129,7 @@ class TestTheList:
         at.session_state["change_menu_1"] = True
         checked(at.run())
         choose(at, "Head", 0)
-        assert "The change stays as it is: another change in the list is of the same." in said(at)
+        assert "The change wasn't edited: another change in the list affects the same part." in said(at)
         assert list(chips(at)) == [CHIP, "layer 0, head 1 ablated"]
 
     def test_they_are_put_away_with_their_model_and_come_back_with_it(self):
@@ -148,10 +143,10 @@ class TestTheList:
         assert chips(at) == {CHIP: True}
 
     def test_a_position_that_the_text_doesn_t_have_is_said(self):
-        change = Scaled("blocks.0.hook_mlp_out", None, len(PROMPT))
+        change = Scale("blocks.0.hook_mlp_out", None, len(PROMPT))
         at = start(prompt=PROMPT, changes=code_of(HEAD, change))
         (sentence,) = [each.value.replace("\\", "") for each in at.caption if "No effect" in each.value]
-        assert sentence == f"No effect yet: {change}. The text isn't that long."
+        assert sentence == f"No effect on this text: {change}. The text is too short."
         at = step(at)
         assert not [each for each in at.caption if "No effect" in each.value]
 
@@ -160,7 +155,7 @@ class TestTheList:
         model = library.model("shakespeare").model
         with torch.no_grad():  # as large as can be, while nothing is changed
             model.unembed.weight.mul_(3e37 / float(engine().tensors["logits"].abs().max()))
-        at = start(page, prompt=PROMPT, changes=code_of(Scaled("ln_final.hook_normalized", factor=20.0)))
+        at = start(page, prompt=PROMPT, changes=code_of(Scale("ln_final.hook_normalized", factor=20.0)))
         assert "numbers overflow" in said(at) and not changed_words(at)
         if page == "Generate":
             assert np.isfinite(writing(at).tensors["logits"]).all()
@@ -256,9 +251,9 @@ class TestEveryPageShowsTheChangedModel:
         """The context is 16: of a text of 20 the first four are gone, and with them what was changed there."""
         text = "ROMEO:\nAye, say you?"
         for position in (2, 6):
-            change = Scaled("blocks.0.hook_mlp_out", None, position)
+            change = Scale("blocks.0.hook_mlp_out", None, position)
             at = start("Attention", prompt=text, changes=code_of(change))
-            moved = (Scaled("blocks.0.hook_mlp_out", None, position - 4),) if position > 4 else ()
+            moved = (Scale("blocks.0.hook_mlp_out", None, position - 4),) if position > 4 else ()
             tensors = engine(*moved, text=text[4:]).tensors
             name = next(name for name in parts(at).tensors if "hook_v" in name)
             layer = int(name.split(".")[1])
@@ -365,7 +360,7 @@ class TestWhatABrowserAsksFor:
     @settings(max_examples=12)
     @given(
         st.recursive(
-            st.none() | st.integers() | st.text(max_size=9) | st.just(code_of(Scaled("x"))),
+            st.none() | st.integers() | st.text(max_size=9) | st.just(code_of(Scale("x"))),
             lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["model", "add"]), inner),
         )
     )

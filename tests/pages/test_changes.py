@@ -1,4 +1,4 @@
-"""What is changed in a model: in a link, in the list, in a window of a text, and in what is said of a pass."""
+"""Tests changes to models: in links, in the list, and in windows of long texts."""
 
 import pytest
 import torch
@@ -7,48 +7,48 @@ from hypothesis import strategies as st
 
 import transformer
 from pages.ui.models.changes import (
-    LONGEST,
-    MOST,
+    MAX_CHANGES,
+    MAX_CHARACTERS,
     Change,
-    Partly,
-    apart_from_dials,
+    PartlyInvalidError,
     as_python,
     as_text,
     from_text,
     in_force,
-    joined,
+    with_change,
+    without_strength,
 )
 from tests.engine.test_interventions import as_texts, changes, one_text
 from tests.helpers import any_configs, tiny_config, tiny_model
 from transformer import (
-    Averaged,
+    MeanAblate,
+    Patch,
     Recording,
-    Replaced,
-    Scaled,
-    Steered,
-    Weighed,
-    Within,
+    Scale,
+    SetAttention,
+    Steer,
+    WindowedIntervention,
     Without,
     deviations,
     generate,
     in_window,
-    places_set,
+    overwritten_values,
     record,
     to_code,
-    whole_pass,
+    trace_pass,
 )
 
 POINT = "blocks.0.attn.hook_z"
 PATTERN = "blocks.0.attn.hook_pattern"
 SOME = [
-    Scaled(POINT, 0),
-    Scaled(POINT, 1, 3, -0.5),
-    Averaged("blocks.1.hook_mlp_out"),
+    Scale(POINT, 0),
+    Scale(POINT, 1, 3, -0.5),
+    MeanAblate("blocks.1.hook_mlp_out"),
     Without("mask"),
     Without("norm", "blocks.1."),
-    Replaced("blocks.0.hook_resid_pre", tokens=(1, 2, 3)),
-    Steered("blocks.0.hook_resid_pre", None, 2, (1,), (2, 3), (), 1.5),
-    Weighed(PATTERN, 1, 2, 0, 0.25, False),
+    Patch("blocks.0.hook_resid_pre", tokens=(1, 2, 3)),
+    Steer("blocks.0.hook_resid_pre", None, 2, (1,), (2, 3), (), 1.5),
+    SetAttention(PATTERN, 1, 2, 0, 0.25, False),
 ]
 interventions = st.sampled_from(SOME)
 
@@ -56,12 +56,12 @@ interventions = st.sampled_from(SOME)
 def listed(changes):
     found = ()
     for change in changes:
-        found = joined(found, change.intervention, on=change.on)
+        found = with_change(found, change.intervention, on=change.on)
     return found
 
 
 class TestInALink:
-    @given(st.lists(st.builds(Change, interventions, st.booleans()), max_size=MOST).map(listed))
+    @given(st.lists(st.builds(Change, interventions, st.booleans()), max_size=MAX_CHANGES).map(listed))
     def test_they_read_back_as_they_were(self, given):
         assert from_text(as_text(given)) == given
         assert in_force(given) == tuple(change.intervention for change in given if change.on)
@@ -70,7 +70,7 @@ class TestInALink:
     def test_what_can_t_be_read_is_left_out_with_a_sentence(self, text):
         try:
             found = from_text(text)
-        except Partly as error:
+        except PartlyInvalidError as error:
             found = error.kept
             assert "left out" in str(error) and len(str(error)) < 400
         codes = {code.removeprefix("-") for code in text.split("!")}
@@ -80,8 +80,8 @@ class TestInALink:
     @pytest.mark.parametrize(
         ("text", "sentence", "kept"),
         [
-            ("x" * (LONGEST + 1), "have more than", 0),
-            ("!".join(f"scale~{POINT}~0~{at}~0.0" for at in range(MOST + 2)), "at most 24 changes", MOST),
+            ("x" * (MAX_CHARACTERS + 1), "have more than", 0),
+            ("!".join(f"scale~{POINT}~0~{at}~0.0" for at in range(MAX_CHANGES + 2)), "at most 24 changes", MAX_CHANGES),
             (f"scale~{POINT}~0~~1e9", "a factor is from −20 to 20", 0),
             (f"scale~{POINT}~0~~nan!-without~mask~", "a factor is from −20 to 20", 1),
             ("!", "there is no change called ''", 0),
@@ -89,23 +89,23 @@ class TestInALink:
         ],
     )
     def test_too_much_is_left_out(self, text, sentence, kept):
-        with pytest.raises(Partly, match="left out") as error:
+        with pytest.raises(PartlyInvalidError, match="left out") as error:
             from_text(text)
         assert sentence in str(error.value) and len(error.value.kept) == kept
 
 
 class TestTheList:
     def test_one_that_differs_by_its_dial_takes_the_other_s_place(self):
-        found = joined(joined(joined((), Scaled(POINT, 0)), Without("mask")), Scaled(POINT, 0, factor=0.5))
-        assert in_force(found) == (Scaled(POINT, 0, factor=0.5), Without("mask"))
-        assert len(joined(found, Scaled(POINT, 1))) == len(joined(found, Scaled(POINT, 0, 2))) == 3
-        assert joined(found, Weighed(PATTERN, 0, 1, 0, 0.5)) != found
+        found = with_change(with_change(with_change((), Scale(POINT, 0)), Without("mask")), Scale(POINT, 0, factor=0.5))
+        assert in_force(found) == (Scale(POINT, 0, factor=0.5), Without("mask"))
+        assert len(with_change(found, Scale(POINT, 1))) == len(with_change(found, Scale(POINT, 0, 2))) == 3
+        assert with_change(found, SetAttention(PATTERN, 0, 1, 0, 0.5)) != found
 
     @given(interventions)
     def test_an_equal_one_is_turned_on(self, intervention):
-        off = joined((), intervention, on=False)
-        assert in_force(off) == () and in_force(joined(off, intervention)) == (intervention,)
-        assert apart_from_dials(intervention) == apart_from_dials(apart_from_dials(intervention))
+        off = with_change((), intervention, on=False)
+        assert in_force(off) == () and in_force(with_change(off, intervention)) == (intervention,)
+        assert without_strength(intervention) == without_strength(without_strength(intervention))
 
     @given(st.lists(interventions, max_size=4), st.integers(0, 9))
     def test_as_python_is_the_same(self, several, begin):
@@ -125,17 +125,17 @@ class TestInAWindow:
         options = {"source": source[0] if source else None, "max_new_tokens": 1, "interventions": changed}
         (step,) = generate(model, text, **options)
         begin = max(len(text) - config.context_length, 0)
-        found = whole_pass(model, text[begin:], *source, interventions=in_window(changed, begin))
+        found = trace_pass(model, text[begin:], *source, interventions=in_window(changed, begin))
         torch.testing.assert_close(found.tensors["logits"][-1], step.logits, atol=1e-4, rtol=1e-4)
 
     def test_left_padding_moves_positions_on(self):
         model, (tokens,) = tiny_model(), one_text(tiny_config())
-        own = Replaced("blocks.0.hook_resid_pre", None, 1, **as_texts((tokens,)))
+        own = Patch("blocks.0.hook_resid_pre", None, 1, **as_texts((tokens,)))
         (moved,) = in_window([own], -2)
-        plain = whole_pass(model, tokens[0].tolist()).tensors["blocks.0.hook_resid_pre"]
-        padded = whole_pass(model, [0, 0, *tokens[0, :5].tolist()], interventions=[moved])
+        plain = trace_pass(model, tokens[0].tolist()).tensors["blocks.0.hook_resid_pre"]
+        padded = trace_pass(model, [0, 0, *tokens[0, :5].tolist()], interventions=[moved])
         torch.testing.assert_close(padded.tensors["blocks.0.hook_resid_pre"][3], plain[1])
-        assert isinstance(moved, Within) and str(moved) == str(own) and not moved.looks_ahead
+        assert isinstance(moved, WindowedIntervention) and str(moved) == str(own) and not moved.looks_ahead
 
 
 class TestWhatIsSet:
@@ -145,23 +145,23 @@ class TestWhatIsSet:
         model = tiny_model(config)
         *source, tokens = (each[0].tolist() for each in one_text(config))
         changed = [data.draw(changes(config)), *_rules(config)]
-        changed += [Weighed(point, 0, 2, 1, 0.5) for point in transformer.hook_points(config) if point == PATTERN]
+        changed += [SetAttention(point, 0, 2, 1, 0.5) for point in transformer.hook_points(config) if point == PATTERN]
         changed = in_window(changed, data.draw(st.integers(0, 1)))
-        found = whole_pass(model, tokens, *source, interventions=changed)
+        found = trace_pass(model, tokens, *source, interventions=changed)
         for each in deviations(found):
             assert each.set_by or each.largest <= 2e-4 * max(each.magnitude, 1), each
-        assert {place.words for place in places_set(changed, config)} == {str(each) for each in changed}
+        assert {place.words for place in overwritten_values(changed, config)} == {str(each) for each in changed}
 
     def test_only_the_head_and_position_are_set(self):
         config = tiny_config()
-        (place,) = places_set(in_window([Scaled(POINT, 1, 4)], 1), config)
+        (place,) = overwritten_values(in_window([Scale(POINT, 1, 4)], 1), config)
         assert (place.point, place.head, place.position) == (POINT, 1, 3)
-        (weight,) = places_set(in_window([Weighed(PATTERN, 1, 4, 2, 0.5)], 1), config)
+        (weight,) = overwritten_values(in_window([SetAttention(PATTERN, 1, 4, 2, 0.5)], 1), config)
         assert (weight.position, weight.weighed) == (3, (1, 0.5, True))
 
     def test_a_recording_says_what_was_changed(self):
         model, (tokens,) = tiny_model(), one_text(tiny_config())
-        found = Recording.from_bytes(record(model, tokens, [POINT], interventions=[Scaled(POINT, 0)]).to_bytes())
+        found = Recording.from_bytes(record(model, tokens, [POINT], interventions=[Scale(POINT, 0)]).to_bytes())
         assert [place["words"] for place in found.metadata["changed"]] == ["layer 0, head 0 ablated"]
         assert "changed" not in record(model, tokens, [POINT]).metadata
 
@@ -180,16 +180,16 @@ def _rules(config):
 @pytest.mark.parametrize(
     ("intervention", "words"),
     [
-        (Scaled(PATTERN, 0), "can't be changed in this way"),
-        (Scaled("blocks.0.ln1.hook_scale"), "can't be changed in this way"),
-        (Replaced(POINT), "one that this model can't read"),
-        (Replaced(POINT, tokens=(1,), source=(2,)), "one that this model can't read"),
-        (Replaced(POINT, tokens=(1,) * 99), "has 99 tokens, and this model reads"),
-        (Replaced(POINT, tokens=(10**6,)), "token 1000000, which this model doesn't know"),
-        (Steered(POINT, tokens=(1,), against=(-1,)), "token -1, which"),
-        (Steered(POINT, tokens=(1,), against=(1,), factor=float("inf")), "not inf"),
-        (Weighed(PATTERN, 0, -1, 0, 0.5), "no query -1"),
-        (Weighed(PATTERN, 0, 1, -1, 0.5), "no key -1"),
+        (Scale(PATTERN, 0), "can't be changed in this way"),
+        (Scale("blocks.0.ln1.hook_scale"), "can't be changed in this way"),
+        (Patch(POINT), "one that this model can't read"),
+        (Patch(POINT, tokens=(1,), source=(2,)), "one that this model can't read"),
+        (Patch(POINT, tokens=(1,) * 99), "has 99 tokens, and this model reads"),
+        (Patch(POINT, tokens=(10**6,)), "token 1000000, which this model doesn't know"),
+        (Steer(POINT, tokens=(1,), against=(-1,)), "token -1, which"),
+        (Steer(POINT, tokens=(1,), against=(1,), factor=float("inf")), "not inf"),
+        (SetAttention(PATTERN, 0, -1, 0, 0.5), "no query -1"),
+        (SetAttention(PATTERN, 0, 1, -1, 0.5), "no key -1"),
     ],
 )
 def test_what_can_t_be_done_is_said(intervention, words):

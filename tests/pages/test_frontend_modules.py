@@ -1,4 +1,4 @@
-"""The scripts that draw what a model computed: how they are linked, installed, and tested by Node."""
+"""Tests how the frontend's scripts are linked and installed, and runs their Node tests."""
 
 import csv
 import json
@@ -18,15 +18,15 @@ from hypothesis import strategies as st
 from safetensors.numpy import save
 
 from pages.ui.figures import palette
-from tests.draw_cases import draw_cases
 from tests.helpers import tiny_config, tiny_model
 from tests.inside_answers import Inside
+from tests.sampling_cases import draw_cases
 from transformer import ModelConfig, Recording
 from transformer.frontend import FOLDER, bundle
 from transformer.inference.circuits import qk_circuit
-from transformer.inference.outline import outline
-from transformer.inference.recompute import whole_pass
-from transformer.inference.windows import window_start
+from transformer.inference.context_windows import window_start
+from transformer.inference.pass_outline import outline
+from transformer.inference.recompute import trace_pass
 from transformer.model.layers import ACTIVATIONS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -281,7 +281,7 @@ def write_outlines(folder: Path) -> None:
     found = {name: Inside(name, prompt).outline for name, prompt in prompts.items()}
     for name, fields in (("deep", {"n_layers": 30, "n_encoder_layers": 30}), ("parallel", {"parallel_residual": True})):
         config = tiny_config(**fields)
-        tiny = outline(whole_pass(tiny_model(config), [1, 2, 3]))
+        tiny = outline(trace_pass(tiny_model(config), [1, 2, 3]))
         labels = {"labels": {"text": ["a", "b", "c"], "source": []}, "vocabulary": ["?"] * config.vocab_size}
         found[name] = Recording(tiny.tensors, {**tiny.metadata, **labels})
     for name, recording in found.items():

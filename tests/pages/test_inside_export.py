@@ -1,4 +1,4 @@
-"""What the page Inside exports: the view as a page, its numbers as a file, the lines of Python."""
+"""Tests the exports of the page Inside: HTML, numbers, Python code."""
 
 import re
 
@@ -8,7 +8,7 @@ import pytest
 from pages.ui.models import library
 from tests.app_driver import checked, look_at, looked_at, open_drawers, outline, said, start, use
 from tests.tiny_models import save_tiny, save_translator
-from transformer import Scaled, Without, from_code, in_window, load_checkpoint, to_code, whole_pass
+from transformer import Scale, Without, from_code, in_window, load_checkpoint, to_code, trace_pass
 from transformer.api import exports
 from transformer.api.tensors import tensor
 from transformer.frontend import saved_page
@@ -60,7 +60,7 @@ def test_the_button_says_how_large_the_page_is_and_what_it_lacks(monkeypatch):
     assert "every number of the pass" in words_of(at)
     all_of_it = saved_page.page_fit(library.config("shakespeare"), len(ids)).size
     monkeypatch.setattr(saved_page, "MOST_BYTES", all_of_it - 1)
-    assert "it lacks the matrices of weights" in words_of(open_drawers(start("Inside", prompt="To be")))
+    assert "it leaves out the matrices of weights" in words_of(open_drawers(start("Inside", prompt="To be")))
     monkeypatch.setattr(saved_page, "MOST_BYTES", 100)
     at = open_drawers(start("Inside", prompt="To be"))
     assert "too many for one page, however short the text" in words_of(at)
@@ -118,7 +118,7 @@ def test_what_is_opened_in_the_picture_decides_whether_its_numbers_are_offered(m
     ("model", "place", "changes"),
     [
         ("shakespeare", "", ()),
-        ("shakespeare", "blocks.1", (Scaled("blocks.0.hook_mlp_out", None, 7), Without("mask"))),
+        ("shakespeare", "blocks.1", (Scale("blocks.0.hook_mlp_out", None, 7), Without("mask"))),
         ("translator", "", ()),
     ],
 )
@@ -127,7 +127,7 @@ def test_the_lines_of_python_read_the_file_and_compute_the_same(model, place, ch
     save_translator(tmp_path / "checkpoints")
     use(monkeypatch, tmp_path / "checkpoints")
     at = start("Inside", model=model, inside=place, changes="!".join(map(to_code, changes)))
-    (lines,) = [block.value for block in open_drawers(at).code if "whole_pass" in block.value]
+    (lines,) = [block.value for block in open_drawers(at).code if "trace_pass" in block.value]
     opened, ids = library.opened(model), outline(at).metadata["ids"]
     file = exports.file_of(
         opened, tuple(ids["text"]), tuple(ids["source"]), place, in_window(changes, outline(at).metadata["offset"])
@@ -139,4 +139,4 @@ def test_the_lines_of_python_read_the_file_and_compute_the_same(model, place, ch
     printed = capsys.readouterr().out.strip().splitlines()
     assert len(printed) == len(file.tensors) and all(line.endswith("True") for line in printed)
     checkpoint = load_checkpoint(tmp_path / "checkpoints" / model)
-    assert set(whole_pass(checkpoint.model, ids["text"], ids["source"]).tensors) >= set(file.tensors)
+    assert set(trace_pass(checkpoint.model, ids["text"], ids["source"]).tensors) >= set(file.tensors)

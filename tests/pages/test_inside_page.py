@@ -1,4 +1,4 @@
-"""The page Inside: what its instrument asks the API for is the model's own pass, and what it looks at is kept."""
+"""Tests the page Inside: its numbers are the model's, and its selection is kept."""
 
 import json
 
@@ -32,9 +32,9 @@ from tests.app_driver import (
 )
 from tests.frontend_calls import frontend
 from tests.tiny_models import save_tiny, save_translator
-from transformer import qk_circuit, whole_pass
+from transformer import qk_circuit, trace_pass
 from transformer.api import analyses, overviews, tensors
-from transformer.inference import whole_recording
+from transformer.inference import pass_recording
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -73,7 +73,7 @@ def test_every_shipped_model_can_be_looked_into(model, monkeypatch):
     assert not said(at) and looked_at(at) == OPEN
     there, checkpoint = outline(at), library.model(model)
     ids = there.metadata["ids"]
-    found = whole_pass(checkpoint.model, ids["text"], ids["source"])
+    found = trace_pass(checkpoint.model, ids["text"], ids["source"])
     names = [info["name"] for info in there.metadata["tensors"]]
     assert names[: len(checkpoint.model.hook_names())] == list(checkpoint.model.hook_names())
     odds = found.tensors["probabilities"].numpy()
@@ -107,7 +107,7 @@ def test_of_an_encoder_decoder_the_source_and_what_it_would_write_are_looked_int
     assert there["labels"]["text"][0] == "[start]" and len(there["labels"]["source"]) == len(there["ids"]["source"])
     assert [stack["prefix"] for stack in there["stacks"]] == ["encoder.", "decoder."]
     assert looked_at(at) == OPEN | {"source": 1}
-    assert any("this is what the model would write" in caption.value for caption in at.caption)
+    assert any("this is what the model would generate" in caption.value for caption in at.caption)
     clicked(at, open="encoder.blocks.1.attn", source=0, head=1)
     assert {
         "inside": "encoder.blocks.1.attn",
@@ -273,8 +273,8 @@ def test_what_is_open_stays_while_other_pages_are():
 
 
 def test_visitors_share_what_is_computed(monkeypatch):
-    runs, run = [], tensors.whole_pass
-    monkeypatch.setattr(tensors, "whole_pass", lambda *args, **kwargs: runs.append(args) or run(*args, **kwargs))
+    runs, run = [], tensors.trace_pass
+    monkeypatch.setattr(tensors, "trace_pass", lambda *args, **kwargs: runs.append(args) or run(*args, **kwargs))
     one, other = (start("Inside", prompt="To be, or not") for _ in range(2))
     assert given(one) == given(other)
     for at in (one, other):
@@ -346,7 +346,7 @@ def test_a_head_s_circuits_are_sent_when_they_are_asked_for():
 def test_of_a_large_vocabulary_a_circuit_s_tokens_are_named(monkeypatch):
     for module in (analyses, overviews):
         monkeypatch.setattr(module, "LABELLED_VOCABULARY", 3)
-    monkeypatch.setattr(whole_recording, "MOST_TOKENS", 4)
+    monkeypatch.setattr(pass_recording, "MOST_TOKENS", 4)
     at = start("Inside", prompt="To be")
     there = of_circuit(at, kind="ov", attention="blocks.1.attn", head=0)
     ids = {int(each) for part in ("rows", "columns") for each in there.tensors[f"circuit[ov, blocks.1.attn, 0].{part}"]}

@@ -1,17 +1,17 @@
-"""What the app does otherwise for a large model, on a tiny one that counts as large."""
+"""Tests what the app does differently for large models, with a tiny one that counts as large."""
 
 import re
 
 import numpy as np
 import pytest
 
-from pages.ui.models import activations, jobs, library, tracing
+from pages.ui.models import activation_patching, activations, background_jobs, library
 from pages.ui.views.what_if import ablation_map
 from tests.app_driver import checked, every_page, named, outline, said, start, step, text_of, use, writing
 from tests.tiny_models import save_chatty
-from transformer import Scaled
+from transformer import Scale
+from transformer.api import ablation_and_patching, exports, generated_texts, overviews, tensors
 from transformer.api import cache as api_cache
-from transformer.api import effects, exports, overviews, tensors, texts
 
 PROMPT = "the cat and the hat"
 
@@ -20,9 +20,9 @@ PROMPT = "the cat and the hat"
 def folder(tmp_path, monkeypatch):
     use(monkeypatch, tmp_path)
     save_chatty(tmp_path)
-    for module in (effects, overviews):
+    for module in (ablation_and_patching, overviews):
         monkeypatch.setattr(module, "LARGEST_VOCABULARY", 100)
-    monkeypatch.setattr(texts, "SMALL_VOCABULARY", 100)
+    monkeypatch.setattr(generated_texts, "SMALL_VOCABULARY", 100)
     monkeypatch.setattr(tensors, "BY_ROW", 1000)
     monkeypatch.setattr(tensors, "WHOLE_BELOW", 0)
     monkeypatch.setattr(overviews, "READ", 20)
@@ -64,7 +64,7 @@ def test_a_row_is_what_the_whole_tensor_has_there(folder, monkeypatch):
 
 def test_what_takes_long_is_asked_for_and_then_there(folder):
     at = start("What if", model="chatty", prompt=PROMPT, question="needed")
-    checked(named(at.button, "Ablate one part after another").click().run())
+    checked(named(at.button, "Ablate each part").click().run())
     assert at.session_state["job"].wait(60) and at.session_state["job"].error is None
     checked(at.run())
     assert [c for c in at.get("bidi_component") if c.proto.component_name == "headsup_effects"]
@@ -72,29 +72,29 @@ def test_what_takes_long_is_asked_for_and_then_there(folder):
 
 def test_what_parts_are_needed_for_is_kept_of_the_likeliest_tokens_and_measured_over_all(folder, monkeypatch):
     """Of 49,152 tokens, all logits without each of 300 parts are more than is remembered of all models together."""
-    monkeypatch.setattr(effects, "CHOOSABLE", 40)
-    model, tokens, also = library.opened("chatty"), (5, 9, 33, 7, 70), Scaled("blocks.1.attn.hook_z", 2)
+    monkeypatch.setattr(ablation_and_patching, "CHOOSABLE", 40)
+    model, tokens, also = library.opened("chatty"), (5, 9, 33, 7, 70), Scale("blocks.1.attn.hook_z", 2)
     few = activations.ablation(model, tokens, (), -1, 0, (also,))
-    monkeypatch.setattr(effects, "LARGEST_VOCABULARY", 10**6)
+    monkeypatch.setattr(ablation_and_patching, "LARGEST_VOCABULARY", 10**6)
     api_cache.clear()
     all_of_it = activations.ablation(model, tokens, (), -1, 0, (also,))
     assert len(few.tokens) == 40 < len(all_of_it.tokens) == model.checkpoint.model.config.vocab_size
     assert few.logits.shape == few.kept.shape == (len(few.parts), 40)
-    for name in ("logits", "kept", "odds"):
+    for name in ("logits", "kept", "log_probabilities"):
         np.testing.assert_array_equal(getattr(few, name), getattr(all_of_it, name)[..., few.tokens])
     for name in ("loss", "totals", "moved"):
         np.testing.assert_array_equal(getattr(few, name), getattr(all_of_it, name))
-    with_it, without = np.exp(all_of_it.odds)
+    with_it, without = np.exp(all_of_it.log_probabilities)
     np.testing.assert_allclose([with_it.sum(1), without.sum(1)], 1, atol=1e-12)
     np.testing.assert_allclose(all_of_it.moved, (with_it * np.log(with_it / without)).sum(1), atol=1e-12)
     assert few.kept[few.parts.index(also), 0] != few.kept[0, 0]  # compared to the model that has it back
 
 
 def test_a_token_of_a_link_whose_logits_are_not_kept_is_said(folder, monkeypatch):
-    for module in (effects, ablation_map):
+    for module in (ablation_and_patching, ablation_map):
         monkeypatch.setattr(module, "CHOOSABLE", 40)
     at = start("What if", model="chatty", prompt=PROMPT, question="needed", effect="logit")
-    checked(named(at.button, "Ablate one part after another").click().run())
+    checked(named(at.button, "Ablate each part").click().run())
     assert at.session_state["job"].wait(60)
     checked(at.run())
     assert "among them" not in said(at)
@@ -106,7 +106,7 @@ def test_a_token_of_a_link_whose_logits_are_not_kept_is_said(folder, monkeypatch
 
 def test_another_prompt_is_suggested_without_reading_any(folder, monkeypatch):
     """One of equally many tokens; where no word has one of its kind, the page says what to do."""
-    monkeypatch.setattr(tracing, "_after", lambda *texts: pytest.fail("texts are tried on a large model"))
+    monkeypatch.setattr(activation_patching, "_after", lambda *texts: pytest.fail("texts are tried on a large model"))
     encode = library.tokenizer("chatty").encode
     for prompt, expected in (("the dog and the hat", "the cat and the hat"), ("It was here.", None), ("Oh", None)):
         at = start("What if", model="chatty", prompt=prompt, reads="plain", question="traced")
@@ -114,7 +114,7 @@ def test_another_prompt_is_suggested_without_reading_any(folder, monkeypatch):
         other = named(at.text_area, "Another prompt").value
         assert other == (expected or prompt) and len(encode(other)) == len(encode(prompt))
         assert ("Change a word" in said(at)) == (expected is None)
-    pairs = tracing.suggestions("chatty")
+    pairs = activation_patching.suggested_pairs("chatty")
     assert pairs and all(len(encode(one)) == len(encode(other)) for one, other in pairs)
     tries = [button.label for button in at.main.button if (button.key or "").startswith("pair_")]
     assert len(tries) == len(pairs) and all(len(set(re.split(r" \W+ ", label))) == 2 for label in tries), tries
@@ -126,8 +126,8 @@ def test_another_prompt_is_suggested_without_reading_any(folder, monkeypatch):
 
 def test_it_can_be_stopped(folder, monkeypatch):
     at = start("What if", model="chatty", prompt=PROMPT, question="needed")
-    monkeypatch.setattr(jobs.Job, "is_over", property(lambda job: False))
-    checked(named(at.button, "Ablate one part after another").click().run())
+    monkeypatch.setattr(background_jobs.Job, "is_over", property(lambda job: False))
+    checked(named(at.button, "Ablate each part").click().run())
     checked(named(at.button, "Stop").click().run())
     monkeypatch.undo()
     job = at.session_state["job"]

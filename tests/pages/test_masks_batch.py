@@ -1,10 +1,10 @@
-"""The page Masks: a batch of unequal prompts, what its padding costs, and what padding does to a model."""
+"""Tests batches on the page Masks: the cost of padding, and its effect on a model."""
 
 import numpy as np
 import pytest
 import torch
 
-from pages.ui.models import activations, library, masking
+from pages.ui.models import activations, library, masked_predictions
 from tests.app_driver import choose, link_of, markdown_with, named, press, said, use
 from tests.masks_page import (
     BATCH,
@@ -72,11 +72,11 @@ def test_what_is_wasted_is_counted():
 
 def test_an_edited_batch_is_drawn_and_linked_and_can_be_taken_back():
     at = visit()
-    assert button(at, "Take the examples again").disabled
+    assert button(at, "Restore the examples").disabled
     type_batch(at, "To be\nor")
     assert np.array(batch_of(at)["labels"]).shape == (2, 5)
     assert link_of(at)["batch"] == "To be\nor"
-    press(at, "Take the examples again")
+    press(at, "Restore the examples")
     assert editor(at).value == SUGGESTED and "batch" not in link_of(at)
     type_batch(at, SUGGESTED)
     assert "batch" not in link_of(at)
@@ -85,13 +85,13 @@ def test_an_edited_batch_is_drawn_and_linked_and_can_be_taken_back():
 @pytest.mark.parametrize(
     ("typed", "sentence", "rows"),
     [
-        ("To be\nRomé", "Line 2 has `é` (character 4), which this model has never seen; it is left out.", 1),
+        ("To be\nRomé", "Line 2 has `é` (character 4), which this model doesn't know; it is left out.", 1),
         ("To be\n\nor", "Line 2 is empty, and a prompt has at least one token; it is left out.", 2),
         ("\n".join("abcdefghij"), "There are 10 lines, and a batch here has at most 8; the last 2 are left out.", 8),
         ("a" * 17 + "\nb", "Line 1 has 17 tokens, and this model's context holds 16; it is cut there.", 2),
         ("![x](http://a.b)\n*a*", "Line 1 has `[` (character 2), `]` (character 4)", 1),
-        ("", "There is no prompt to draw.", 0),
-        ("é\nè", "There is no prompt to draw.", 0),
+        ("", "The batch is empty.", 0),
+        ("é\nè", "The batch is empty.", 0),
     ],
 )
 def test_bad_lines_are_named_the_others_drawn_and_nothing_typed_is_lost(typed, sentence, rows):
@@ -148,7 +148,7 @@ def test_what_padding_does_is_what_the_model_does(model, where):
     for causal in (True, False):
         alone = distributions(model, prompt, causal=causal)
         moved = np.abs(distributions(model, padded, causal=causal)[real] - alone).max()
-        found = masking.padding_effect(model, prompt, 3, where, causal=causal, padding=False)
+        found = masked_predictions.padding_effect(model, prompt, 3, where, causal=causal, padding=False)
         assert found == pytest.approx(moved, abs=1e-6)
         assert (found > 1e-4) == (not causal or where == "left")
 
@@ -157,13 +157,13 @@ def test_what_padding_does_is_what_the_model_does(model, where):
 def test_the_padding_mask_undoes_padding_where_only_distances_count(causal):
     prompt = tuple(tokens_of("shakespeare", "To be"))
     for where in ("right", "left"):
-        assert masking.padding_effect("shakespeare", prompt, 3, where, causal=causal, padding=True) < 1e-5
+        assert masked_predictions.padding_effect("shakespeare", prompt, 3, where, causal=causal, padding=True) < 1e-5
 
 
 def test_a_translator_needs_its_padding_mask():
     prompt = tuple(tokens_of("translator", "two hundred"))
     masked, free = (
-        masking.padding_effect("translator", prompt, 2, "right", causal=False, padding=padding)
+        masked_predictions.padding_effect("translator", prompt, 2, "right", causal=False, padding=padding)
         for padding in (True, False)
     )
     start = (library.model("translator").card.start_token_id,)
@@ -190,5 +190,5 @@ def test_layers_that_hide_the_distant_past_hide_it_here_too(tmp_path, monkeypatc
         )
     sees = masks_of(visit(), "causal")["predictions"]["sees"]
     assert sees[1] == "2 of 16 keys visible." and sees[5] == "6 of 16 keys visible; in layer 0 the last 2."
-    found = masking.padding_effect("shakespeare", prompt, 3, "left", causal=True, padding=False)
+    found = masked_predictions.padding_effect("shakespeare", prompt, 3, "left", causal=True, padding=False)
     assert found == pytest.approx(float((filled - alone).abs().max()), abs=1e-6)

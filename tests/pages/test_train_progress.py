@@ -1,4 +1,4 @@
-"""The page Train while it trains and after: pause and stop, the model that comes out, and visitors who leave."""
+"""Tests the page Train during and after a training: pause, stop, result, absent visitors."""
 
 import re
 import threading
@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from pages.ui.models import own_models
-from pages.ui.models import own_training as training
 from pages.ui.models import session_store as store
+from pages.ui.models import visitor_models
+from pages.ui.models import visitor_training as training
 from pages.ui.models.session_store import SessionRecord, session_store
 from pages.ui.views import train_progress
 from tests.app_driver import (
@@ -26,7 +26,6 @@ from tests.app_driver import (
     start,
     tell_page,
 )
-from tests.plans import task_plan, until
 from tests.train_page import (
     LONG,
     SMALL,
@@ -42,10 +41,11 @@ from tests.train_page import (
     upload_text,
     wait_for,
 )
+from tests.training_plans import task_plan, until
 from transformer import load_checkpoint
-from transformer.api.store import model_store
+from transformer.api.model_store import model_store
 from transformer.checkpoints.archive import pack_checkpoint, unpack_checkpoint
-from transformer.training.worker import ENDED
+from transformer.training.training_job import ENDED
 
 pytestmark = pytest.mark.usefixtures("training_page")
 
@@ -122,16 +122,16 @@ class TestItsModel:
         at = trained()
         (name,) = record(at).models
         assert name.startswith("own-") and model_store().get(name).card.training["steps"] == 50
-        assert markdown_with(at, "is among your models now") and "Generate with it" in labels(at)
+        assert markdown_with(at, "is now one of your models") and "Generate with it" in labels(at)
         assert groups(at) == {"Yours"}
         press(at, "Look at its attention")
         assert link_of(at)["model"] == name and named(at.selectbox, "Attention")
         assert not groups(start("Attention"))
         stranger = start("Attention", model="own-" + "0" * 32)
-        assert "is no longer kept" in said(stranger) and link_of(stranger)["model"] == "shakespeare"
+        assert "was deleted a day after its last use" in said(stranger) and link_of(stranger)["model"] == "shakespeare"
 
     def test_is_given_away_by_a_link_which_says_so(self):
-        gives = "Whoever has the link gets your own model."
+        gives = "The link also gives access to your model."
         assert gives not in captions(start("Generate"))
         at = trained()
         (name,) = record(at).models
@@ -143,7 +143,7 @@ class TestItsModel:
         (remove,) = [label for label in labels(go(at, "Train")) if label.startswith("Remove")]
         press(at, remove)
         assert link_of(at)["model"] == "shakespeare" and not record(at).models
-        assert "is no longer kept" in said(checked(other.run()))
+        assert "was deleted a day after its last use" in said(checked(other.run()))
 
     def test_has_its_losses_and_its_attention_as_tables(self):
         at = trained()
@@ -196,7 +196,7 @@ class TestNoRoom:
 
     @pytest.fixture
     def at(self, tiny, monkeypatch):
-        monkeypatch.setattr(own_models, "MOST", 2)
+        monkeypatch.setattr(visitor_models, "MAX_MODELS", 2)
         ours = load_checkpoint(tiny / "shakespeare")
         self.files = [pack_checkpoint(replace(ours, card=replace(ours.card, title=f"Model {i}"))) for i in range(3)]
         at = start("Train", **SMALL)
@@ -220,7 +220,7 @@ class TestNoRoom:
         assert self.titles(at) == ["Model 1", "Model 2"]
 
     def test_is_trained_but_not_lost(self, at):
-        assert "what is trained can only be downloaded" in said(at)
+        assert "the trained model can only be downloaded" in said(at)
         wait_for(press(at, "Train"), "Discard the model and train another")
         assert "isn't among your models yet" in said(at) and len(self.titles(at)) == 2
         assert any(each.proto.label == "Download it" for each in at.get("download_button"))
@@ -265,7 +265,7 @@ class TestLeaving:
 
     @pytest.fixture
     def job(self, monkeypatch):
-        monkeypatch.setattr(training, "LOOK_EVERY", 0.05)
+        monkeypatch.setattr(training, "POLL_INTERVAL", 0.05)
         job = record(begun()).training.job
         yield job
         job.close()
@@ -284,7 +284,7 @@ class TestLeaving:
     def test_who_does_not_come_back_in_ten_minutes_finds_the_model_and_why(self, job):
         training.watch_over(job, self.away(601), training.queue())
         assert job.state == "stopped" and job.join(20)
-        assert job.reason == "It was stopped because you had been away for 10 minutes."
+        assert job.reason == "The training was stopped because you had been away for 10 minutes."
         assert job.result is not None or not job.step
 
     def test_who_comes_back_later_is_told_why_it_ended_and_has_the_model(self):
@@ -293,7 +293,7 @@ class TestLeaving:
         record(at).seen_at -= store.GONE_AFTER + 1
         training.watch_over(record(at).training.job, record(at), training.queue())
         again = reloaded(at, start("Train"))
-        assert "It was stopped because you had been away for 10 minutes." in said(again)
+        assert "The training was stopped because you had been away for 10 minutes." in said(again)
         assert len(record(again).models) == 1
 
     def test_who_is_away_for_less_ends_nothing(self, job):
@@ -308,7 +308,7 @@ class TestLeaving:
         until(lambda: job.state == "running")
         training.queue().limit = 1
         other = training.queue().submit(task_plan("next-vowel"))
-        watch = self.watched(job, self.away(store.LEFT_AFTER + 1, ended=True))
+        watch = self.watched(job, self.away(store.AWAY_AFTER_DISCONNECT + 1, ended=True))
         until(lambda: other.state in ENDED)
         assert other.state == "finished" and job.state not in ENDED
         until(lambda: job.state == "running")

@@ -1,4 +1,4 @@
-"""The page What if: its numbers are the changed model's own, and parts are ablated and brought back from its views."""
+"""Tests the page What if: its numbers are the changed model's, and parts are ablated and restored."""
 
 import base64
 import json
@@ -31,12 +31,12 @@ from tests.app_driver import (
     use,
 )
 from tests.tiny_models import save_tiny, save_translator
-from transformer import Sampling, Scaled, Without, generate
+from transformer import Sampling, Scale, Without, generate
 from transformer.inference.interventions import hooks_of
 
 pytestmark = pytest.mark.usefixtures("folder")
 
-SILENCED = Scaled("blocks.0.attn.hook_z", head=1)
+SILENCED = Scale("blocks.0.attn.hook_z", head=1)
 CODE = "scale~blocks.0.attn.hook_z~1~~0.0"
 PROMPT = "To be, or not"
 
@@ -223,8 +223,8 @@ def test_any_token_of_an_answer_can_be_looked_at():
     assert likeliest_shown(at) == checkpoint.tokenizer.label(likeliest)
     assert texts(at)[0]["before"] == checkpoint.tokenizer.decode(text)
     at = start("What if", **link_of(at) | {"question": "needed", "effect": "logit"})
-    part = Scaled("decoder.blocks.0.cross_attn.hook_z", 1)
-    changed_already = Scaled("decoder.blocks.0.hook_mlp_out")
+    part = Scale("decoder.blocks.0.cross_attn.hook_z", 1)
+    changed_already = Scale("decoder.blocks.0.hook_mlp_out")
     with_it = run("translator", text, changed_already, source=source)[-1]
     without = run("translator", text, changed_already, part, source=source)[-1]
     token = likeliest  # of the unchanged model
@@ -249,7 +249,7 @@ def test_each_number_is_what_it_is_without_that_part_less_what_it_is_with_it(lin
     base = measure(run("shakespeare", ids(PROMPT)))
     for row in range(2):
         for column in range(3):
-            part = Scaled(f"blocks.{row}.hook_mlp_out") if column == 2 else Scaled(f"blocks.{row}.attn.hook_z", column)
+            part = Scale(f"blocks.{row}.hook_mlp_out") if column == 2 else Scale(f"blocks.{row}.attn.hook_z", column)
             rise = measure(run("shakespeare", ids(PROMPT), part)) - base
             assert matrix["values"][row][column] == pytest.approx(rise, abs=2e-5)
     open_drawers(at)
@@ -279,7 +279,7 @@ def test_a_click_ablates_a_part_and_another_brings_it_back():
     (matrix,) = shown(at)["matrices"]
     assert matrix["marked"] == [[0, 1]]
     assert matrix["values"][0][1] == pytest.approx(rise, abs=2e-5)  # as before: with it and without it
-    other = loss(run("shakespeare", ids(PROMPT), SILENCED, Scaled("blocks.1.hook_mlp_out")), ids(PROMPT))
+    other = loss(run("shakespeare", ids(PROMPT), SILENCED, Scale("blocks.1.hook_mlp_out")), ids(PROMPT))
     base = loss(run("shakespeare", ids(PROMPT), SILENCED), ids(PROMPT))
     assert matrix["values"][1][2] == pytest.approx(other - base, abs=2e-5)  # the others, beside what is changed
     click(at, 0, 0, 1)
@@ -323,7 +323,7 @@ def test_of_a_long_text_the_last_tokens_are_read_and_places_of_changes_count_fro
     long = "To be, or not to be, that is"
     at = start("What if", prompt=long, changes="scale~blocks.0.hook_mlp_out~~20~0.0", effect="loss")
     read = ids(long)[-16:]
-    silenced_there = Scaled("blocks.0.hook_mlp_out", position=20 - (len(long) - 16))
+    silenced_there = Scale("blocks.0.hook_mlp_out", position=20 - (len(long) - 16))
     rise = loss(run("shakespeare", read, silenced_there, SILENCED), read)
     rise -= loss(run("shakespeare", read, silenced_there), read)
     assert shown(at)["matrices"][0]["values"][0][1] == pytest.approx(rise, abs=2e-5)
@@ -359,7 +359,7 @@ def test_the_lines_of_before_and_after_write_what_is_shown(link, folder, capsys)
 @pytest.mark.parametrize("changes", ["", "scale~blocks.0.hook_mlp_out~~20~0.0!scale~blocks.1.hook_mlp_out~~~0.0"])
 def test_the_lines_of_the_map_print_what_is_shown(effect, changes, folder, capsys):
     at = start("What if", prompt="To be, or not to be, that is", question="needed", effect=effect, changes=changes)
-    run_lines(at, folder, "silencing(")
+    run_lines(at, folder, "ablation(")
     printed = {
         line.partition(" ablated ")[0]: float(line.rpartition(" ")[2]) for line in capsys.readouterr().out.splitlines()
     }
@@ -407,10 +407,10 @@ def test_numbers_that_are_too_large_are_a_sentence(monkeypatch):
     def overflow(self, tensor, first, last, begin, other):
         return tensor[:, first - begin : last - begin] * float("inf")
 
-    monkeypatch.setattr(Scaled, "_values", overflow)
+    monkeypatch.setattr(Scale, "_values", overflow)
     later = {"model": "translator", "prompt": "forty-two", "changes": "scale~decoder.blocks.0.hook_mlp_out~~1~0.0"}
     for question in ("before", "needed"):
-        assert "numbers overflow" in said(start("What if", prompt=PROMPT, question=question, changes=CODE))
+        assert "overflow" in said(start("What if", prompt=PROMPT, question=question, changes=CODE))
         assert "numbers too large to say anything" in said(start("What if", question=question, place=1, **later))
 
 

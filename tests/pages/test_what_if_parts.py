@@ -1,4 +1,4 @@
-"""What the page What if is made of: the picture of effects, its colours, and how distributions are compared."""
+"""Tests the parts of the page What if: heatmaps, colours, comparison of distributions."""
 
 import json
 
@@ -11,11 +11,11 @@ from hypothesis.extra import numpy as arrays
 from pages.ui.components.effects import Cell, Matrix, build_payload, checked_cell
 from pages.ui.figures.what_if import paired_bars, percent
 from pages.ui.views.what_if.ablation_map import colour_limit, place
-from pages.ui.views.what_if.reading import divergence, log_softmax
+from pages.ui.views.what_if.shared import divergence, log_softmax
 from tests.helpers import any_configs, tiny_model
-from transformer import silencing
+from transformer import ablation
 
-WORDS = {"name": "Effects", "says": ("{cell}: {value}", "{cell}: −{value}"), "acts": ("do", "undo")}
+WORDS = {"name": "AblationEffects", "says": ("{cell}: {value}", "{cell}: −{value}"), "acts": ("do", "undo")}
 numbers = st.floats(-1e6, 1e6) | st.just(float("nan"))
 grids = arrays.arrays(np.float64, arrays.array_shapes(min_dims=2, max_dims=2, max_side=5), elements=numbers)
 logits = arrays.arrays(np.float32, st.integers(2, 9), elements=st.floats(-80, 80, width=32))
@@ -56,7 +56,7 @@ def test_labels_that_do_not_fit_are_refused():
 @given(any_configs())
 def test_every_part_of_a_model_has_a_cell_of_its_own(config):
     model = tiny_model(config).eval()
-    parts = silencing(model, (1, 2), (1, 2) if config.architecture == "encoder-decoder" else ()).parts
+    parts = ablation(model, (1, 2), (1, 2) if config.architecture == "encoder-decoder" else ()).parts
     values = np.arange(1.0, len(parts) + 1)
     placed = place(parts, values, parts[:1]) if parts else []
     found = {part: float(each.matrix.values[cell]) for each in placed for cell, part in each.parts.items()}

@@ -1,1 +1,1 @@
-"""The engine over HTTP: what browsers, notebooks and other programs ask a model, at addresses that are a contract."""
+"""The HTTP API: serves what the engine computes to browsers, notebooks and other programs."""

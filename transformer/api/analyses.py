@@ -1,6 +1,6 @@
-"""Questions about a pass beyond its tensors: the logit lens, direct logit attribution, checks, circuits.
+"""Answers requests for the logit lens, direct logit attribution, equation checks and QK/OV circuits.
 
-Asked for and cached as in `tensors`. Dimensions: height, part, pos, vocab.
+Asked for and cached as in `tensors`. Dimensions: depth, part, pos, vocab.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import numpy as np
 import torch
 
 from ..checkpoints.folder import Checkpoint
-from ..inference.outline import TensorInfo, array_of, lens_at
-from ..inference.recompute import Pass, deviations_of_text, whole_pass
+from ..inference.pass_outline import TensorInfo, array_of, lens_at
+from ..inference.pass_recording import circuit_parts
+from ..inference.recompute import Trace, deviations_of_text, trace_pass
 from ..inference.recording import Recording
-from ..inference.residual import direct_logit_attribution
-from ..inference.whole_recording import circuit_parts
+from ..inference.residual_stream import direct_logit_attribution
 from . import tensors
 from .cache import cached
 from .open_models import OpenModel
@@ -62,8 +62,8 @@ def _lens(
 def lens(
     model: OpenModel, tokens: Tokens, source: Tokens, position: int, interventions: Interventions = ()
 ) -> Recording:
-    """What each height would have said at one position: `lens`, `lens.probability`, `lens.right`, `lens.rank`,
-    (height, 1) each, as an outline has them; metadata `vocabulary`, the tokens' labels."""
+    """What each depth would have said at one position: `lens`, `lens.probability`, `lens.right`, `lens.rank`,
+    (depth, 1) each, as an outline has them; metadata `vocabulary`, the tokens' labels."""
     found = _lens(model, tokens, source, position, interventions)
     return Recording(found, {"vocabulary": labels_of(model, found["lens"].flat)})
 
@@ -78,7 +78,7 @@ def attribution(
     checkpoint = model.checkpoint
     found = _position(model, tokens, source, position, interventions)
     known = {**checkpoint.model.state_dict(), **{name: torch.tensor(array) for name, array in found.items()}}
-    here = Pass(checkpoint.model.config, torch.tensor(tokens[position : position + 1]), torch.tensor(source), known)
+    here = Trace(checkpoint.model.config, torch.tensor(tokens[position : position + 1]), torch.tensor(source), known)
     shares = direct_logit_attribution(here, [token])
     return Recording({"shares": shares.values[:, 0].float().numpy()}, {"names": shares.names})
 
@@ -90,7 +90,7 @@ def _position(
     """The points of one position, (1, …) each."""
     shapes = infos_of(checkpoint.model.config, len(tokens), len(source))
     names = _local(shapes)
-    found = whole_pass(
+    found = trace_pass(
         checkpoint.model,
         tokens,
         source,

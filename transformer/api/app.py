@@ -1,4 +1,4 @@
-"""The API: an ASGI application that answers what is asked of models, each question whole in its address.
+"""The ASGI application of the API: its routes. Each GET address holds everything its answer depends on.
 
 from transformer.api.app import create_app
 app = create_app()          # uvicorn some_module:app, or Mount("/api", app)
@@ -20,12 +20,12 @@ from ..inference.circuits import circuits_of
 from ..inference.patching import patching
 from ..inference.recording import Recording
 from ..model.registry import attention_modules
-from . import analyses, effects, exports, generate, overviews, tensors
+from . import ablation_and_patching, analyses, exports, generate, overviews, tensors
 from .docs import page_of
 from .errors import ApiError, on_api_error, on_exception, on_http_error, on_invalid, wrong
+from .frontend_modules import FrontendModules
 from .library import Library
 from .limits import Limits, proxies
-from .modules import Modules
 from .queries import (
     AblationQuery,
     AttributionQuery,
@@ -47,8 +47,8 @@ from .queries import (
     kind_of,
     part_named,
 )
+from .server_sent_events import MEDIA_TYPE as STREAM
 from .service import OWN, RECORDING, Service, as_json
-from .streams import MEDIA_TYPE as STREAM
 
 DESCRIPTION = """Every number of a forward pass, over HTTP. An address holds all that its answer depends on; what is
 longer than 8,192 bytes is sent as the JSON body of a POST to the same address, with the same fields. Tensors come as
@@ -89,7 +89,7 @@ def create_app(
         openapi_url="/openapi.json",
     )
     app.state.service = service
-    app.state.modules = Modules({"frontend": FOLDER})
+    app.state.modules = FrontendModules({"frontend": FOLDER})
     app.add_middleware(limits)
     app.exception_handler(ApiError)(on_api_error)
     app.exception_handler(RequestValidationError)(on_invalid)
@@ -134,13 +134,13 @@ def _passes(service: Service) -> APIRouter:
     """What is asked of a forward pass."""
     router = APIRouter(responses={status: {"description": words} for status, words in ERRORS.items()})
 
-    async def asked(request: Request, query: PassQuery) -> PassInputs:
+    async def pass_inputs(request: Request, query: PassQuery) -> PassInputs:
         return inputs_of(query, await service.model(query, request))
 
     @both(router, "/overview", OverviewQuery, "All heads of an attention at a glance")
     async def overview(request: Request, query: OverviewQuery) -> Response:
         """Tensors `overview` (layer, head, query, key), a byte a cell, and `measures` (layer, head, measure)."""
-        found = await asked(request, query)
+        found = await pass_inputs(request, query)
         kind = kind_of(query, found.model)
         return await service.recording(
             request,
@@ -153,7 +153,7 @@ def _passes(service: Service) -> APIRouter:
     @both(router, "/outline", PassQuery, "The picture of the whole pass")
     async def outline(request: Request, query: PassQuery) -> Response:
         """Statistics of every tensor, a strip of each point as wide as the stream, arcs, the logit lens."""
-        found = await asked(request, query)
+        found = await pass_inputs(request, query)
         return await service.recording(
             request,
             query,
@@ -165,7 +165,7 @@ def _passes(service: Service) -> APIRouter:
     @both(router, "/tensors", TensorsQuery, "Any tensors of a pass, whole or in part")
     async def some_tensors(request: Request, query: TensorsQuery) -> Response:
         """Each under the name that it was asked by: float32, truth values as bytes."""
-        found = await asked(request, query)
+        found = await pass_inputs(request, query)
         parts = [part_named(name, "names", found) for name in dict.fromkeys(query.names)]
         check_size(parts, "names")
 
@@ -181,10 +181,10 @@ def _passes(service: Service) -> APIRouter:
 
         return await service.recording(request, query, found.model, compute)
 
-    @both(router, "/lens", LensQuery, "What each height would have said at a position")
+    @both(router, "/lens", LensQuery, "The logit lens at one position")
     async def lens(request: Request, query: LensQuery) -> Response:
         """The logit lens: tensors `lens`, `lens.probability`, `lens.right`, `lens.rank`."""
-        found = await asked(request, query)
+        found = await pass_inputs(request, query)
         check_position(query.position, found)
         return await service.recording(
             request,
@@ -196,7 +196,7 @@ def _passes(service: Service) -> APIRouter:
     @both(router, "/attribution", AttributionQuery, "Each part's share in a logit")
     async def attribution(request: Request, query: AttributionQuery) -> Response:
         """Direct logit attribution: tensor `shares` (part,), metadata `names`."""
-        found = await asked(request, query)
+        found = await pass_inputs(request, query)
         check_position(query.position, found)
         check_token("token", query.token, found.model)
         return await service.recording(
@@ -211,7 +211,7 @@ def _passes(service: Service) -> APIRouter:
     @both(router, "/checks", PassQuery, "Every tensor of a pass against its equation", answers=JSON)
     async def checks(request: Request, query: PassQuery) -> Response:
         """`checks`, by tensor: the largest difference, its magnitude, and what was changed in it."""
-        found = await asked(request, query)
+        found = await pass_inputs(request, query)
         return await service.json(
             request,
             query,
@@ -245,19 +245,22 @@ def _passes(service: Service) -> APIRouter:
     async def ablation(request: Request, query: AblationQuery) -> Response:
         """Events `progress` {share}, then `result`: `parts`, each {point, head}, and what happens without it: how much
         the mean `loss` rises, in nats, and the `logit` of `token`; the `divergence` of the next token. Or `error`."""
-        found = await asked(request, query)
+        found = await pass_inputs(request, query)
         position = len(found.tokens) - 1 if query.position is None else query.position
         check_position(position, found)
         if query.token is not None:
             check_token("token", query.token, found.model)
         engine = found.model.checkpoint.model
-        effects.check_work(effects.work_of_ablation(engine, len(found.tokens), len(found.source)), "text")
+        work = ablation_and_patching.work_of_ablation(engine, len(found.tokens), len(found.source))
+        ablation_and_patching.check_work(work, "text")
         return await service.stream(
             request,
             query,
             found.model,
-            lambda progress: effects.ablation_json(
-                effects.ablation(engine, found.tokens, found.source, position, query.begin, found.changes, progress),
+            lambda progress: ablation_and_patching.ablation_json(
+                ablation_and_patching.ablation(
+                    engine, found.tokens, found.source, position, query.begin, found.changes, progress
+                ),
                 query.token,
             ),
         )
@@ -267,20 +270,22 @@ def _passes(service: Service) -> APIRouter:
         """Events `progress` {share}, then `result`: `restored` (site, layer, pos), how much of the logit difference of
         `answer` and `against` comes back; `sites` and their hook `points`; the difference of the `clean` and of the
         `corrupted` text. Or `error`."""
-        found = await asked(request, query)
+        found = await pass_inputs(request, query)
         tokens, source = clean_inputs_of(query, found)
         check_token("answer", query.answer, found.model)
         check_token("against", query.against, found.model)
         engine = found.model.checkpoint.model
         if query.stack is not None and query.stack not in (kinds := attention_modules(engine.config)):
             raise wrong("stack", f"this model has {', '.join(kinds) or 'no attention'}")
-        work = effects.work_of_patching(engine, tokens, found.tokens, len(found.source), found.interventions)
-        effects.check_work(work, "text")
+        work = ablation_and_patching.work_of_patching(
+            engine, tokens, found.tokens, len(found.source), found.interventions
+        )
+        ablation_and_patching.check_work(work, "text")
         return await service.stream(
             request,
             query,
             found.model,
-            lambda progress: effects.patching_json(
+            lambda progress: ablation_and_patching.patching_json(
                 patching(
                     engine,
                     tokens,
@@ -300,7 +305,7 @@ def _passes(service: Service) -> APIRouter:
     async def export(request: Request, query: ExportQuery) -> Response:
         """Of safetensors the whole pass, or what `name` names; of CSV the tensor that it names, or a part of one; of
         HTML a page that needs no server."""
-        found = await asked(request, query)
+        found = await pass_inputs(request, query)
         made = exports.export(query, found)
         return await service.answer(request, query, found.model, made, takes_long=True, keeps=False)
 

@@ -1,4 +1,4 @@
-"""What models computed, kept for a while: bounded, computed once at a time, and unchangeable.
+"""A cache of model outputs with a size limit: each is computed once, then kept read-only.
 
 What a shipped model computed serves everybody, so nothing that is cached can be changed. What an own model computed
 is kept beside that model, goes when it goes, and crowds out nobody else's.

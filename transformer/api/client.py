@@ -1,4 +1,4 @@
-"""Asks a server's API from Python, with the standard library, and NumPy for arrays.
+"""A Python client of the API, built on the standard library and NumPy.
 
 client = Client("http://localhost:8501")
 client.tensors("shakespeare", "To be, or", ["blocks.0.attn.hook_pattern[3]"]).tensors
@@ -17,7 +17,7 @@ from urllib.request import HTTPCookieProcessor, Request, build_opener
 
 import numpy as np
 
-from ..inference.fetching import AnswerError, asked
+from ..inference.http_client import ResponseError, open_url
 from ..inference.recording import Recording
 
 LONGEST_ADDRESS = 7_500
@@ -29,8 +29,8 @@ class Client:
 
     token: of an own model, which is then called "own". timeout: seconds without an answer.
 
-    Parameters that are None are left out. All methods raise AnswerError, a ValueError with the server's sentence, where
-    it answers with an error, and OSError where it can't be reached.
+    Parameters that are None are left out. All methods raise ResponseError, a ValueError with the server's sentence,
+    where it answers with an error, and OSError where it can't be reached.
     """
 
     def __init__(self, url: str, token: str | None = None, timeout: float = 60.0) -> None:
@@ -46,7 +46,7 @@ class Client:
         if len(query) > LONGEST_ADDRESS:
             body = json.dumps(given).encode()
             request = Request(f"{self._base}/{path}", body, {**headers, "Content-Type": "application/json"})
-        return asked(request, self._timeout, self._opener)
+        return open_url(request, self._timeout, self._opener)
 
     def json(self, path: str, **parameters: Any) -> Any:
         """What an address answers in JSON."""
@@ -71,7 +71,7 @@ class Client:
                 elif not field and data:
                     found = json.loads(data)
                     if name == "error":
-                        raise AnswerError(found["error"], parameter=found["parameter"])
+                        raise ResponseError(found["error"], parameter=found["parameter"])
                     yield name, found
                     name, data = "", ""
 

@@ -1,4 +1,4 @@
-"""A tensor as CSV that spreadsheets read: where each cell is, the tokens there, its value."""
+"""Writes a tensor as CSV for spreadsheets: index and token along each dimension, then the value."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ MOST_ROWS = 500_000
 def csv_file(
     part: Part, values: np.ndarray, texts: Mapping[str, Sequence[str]], vocabulary: Callable[[Sequence[int]], list[str]]
 ) -> bytes:
-    """A row a cell: its place along each dimension, tokens along those that have some, and its value.
+    """A row a cell: its index along each dimension, tokens along those that have some, and its value.
 
     values: of the part. texts: labels of "text" and "source". vocabulary: labels tokens by id.
     """
     info = part.info
     index = [*part.index, *[slice(None)] * (len(info.sizes) - len(part.index))]
-    places = [
+    indices = [
         list(range(*each.indices(size))) if isinstance(each, slice) else [each]
         for each, size in zip(index, info.sizes, strict=True)
     ]
     labels: dict[int, list[str]] = {}
     for at, dim in enumerate(info.dims):
         if dim == "vocab":
-            labels[at] = [_field(label) for label in vocabulary(places[at])]
+            labels[at] = [_field(label) for label in vocabulary(indices[at])]
         elif dim in ("pos", "query", "key") and info.kind != "parameter":
             is_source = info.name.startswith("encoder.") or (dim == "key" and ".cross_attn." in info.name)
-            labels[at] = [_field(texts["source" if is_source else "text"][place]) for place in places[at]]
-    written = [list(map(str, each)) for each in places]
+            labels[at] = [_field(texts["source" if is_source else "text"][index]) for index in indices[at]]
+    written = [list(map(str, each)) for each in indices]
     lines = [",".join([*info.dims, *(f"{info.dims[at]} token" for at in labels), "value"])]
-    for cell, value in zip(product(*(range(len(each)) for each in places)), values.reshape(-1), strict=True):
+    for cell, value in zip(product(*(range(len(each)) for each in indices)), values.reshape(-1), strict=True):
         lines.append(
             ",".join(
                 [
-                    *(written[at][place] for at, place in enumerate(cell)),
+                    *(written[at][index] for at, index in enumerate(cell)),
                     *(named[cell[at]] for at, named in labels.items()),
                     str(value),
                 ]

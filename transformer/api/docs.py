@@ -1,4 +1,4 @@
-"""The documentation page of the API, made from its own schema; it needs no network."""
+"""Generates the API's documentation page from its OpenAPI schema. It loads nothing from the network."""
 
 from __future__ import annotations
 

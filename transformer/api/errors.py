@@ -1,4 +1,4 @@
-"""What the API says when it can't answer: a status, one sentence, and the parameter that was wrong."""
+"""The API's errors: a status, one sentence, and the name of the wrong parameter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is saved of a pass: its numbers as a file for Python, a tensor as a table, an instrument as a page of its own.
+"""Exports a forward pass: its tensors as a file for Python, one tensor as CSV, or a view as an HTML page.
 
 Asked for as in `tensors`. All are made from a pass of their own, and not cached.
 """
@@ -14,11 +14,11 @@ from torch import Tensor
 
 from ..frontend.saved_page import attention_fits, inside_page, page, page_fit
 from ..inference.attention_outline import names_around
-from ..inference.outline import TensorInfo, tensors_of
-from ..inference.overview import LIMIT
-from ..inference.recompute import whole_pass
+from ..inference.pass_outline import TensorInfo, tensors_of
+from ..inference.pass_recording import record_pass
+from ..inference.pattern_pooling import LIMIT
+from ..inference.recompute import trace_pass
 from ..inference.recording import Recording, record
-from ..inference.whole_recording import record_pass
 from ..model.equations import LOGITS, PROBABILITIES
 from ..model.registry import attention_modules
 from . import tensors
@@ -35,64 +35,64 @@ MOST_BYTES = 64_000_000
 """Of a file: the numbers are in memory twice while it is made, and the server keeps it until it is fetched."""
 
 
-def too_much(model: OpenModel, tokens: Tokens, source: Tokens, place: str | None) -> str | None:
+def too_much(model: OpenModel, tokens: Tokens, source: Tokens, scope: str | None) -> str | None:
     """Why the numbers of a view, as `file_of` takes it, or of the whole pass, don't go into a file, and what would.
 
-    place: as in `file_of`; None for the whole pass. Returns None where they do go.
+    scope: as in `file_of`; None for the whole pass. Returns None where they do go.
     """
-    size = _size(model, len(tokens), len(source), place)
+    size = _size(model, len(tokens), len(source), scope)
     if size <= MOST_BYTES:
         return None
     infos = infos_of(model.checkpoint.model.config, len(tokens), len(source))
     said = f"All numbers of this view take {size / 1e6:,.0f} MB, and a file holds at most {MOST_BYTES / 1e6:,.0f} MB."
-    if place is not None and place in infos and infos[place].kind == "parameter":
+    if scope is not None and scope in infos and infos[scope].kind == "parameter":
         return f"{said} They are weights, and all in the model's own file, `model.safetensors`."
     ways = []
-    if longest := _longest(model, len(tokens), len(source), place):
+    if longest := _longest(model, len(tokens), len(source), scope):
         ways.append("take a text of one token" if longest == 1 else f"take a text of at most {longest} tokens")
-    if place not in infos:
+    if scope not in infos:
         ways.append("choose a part of the model, such as a sublayer or a tensor")
     return f"{said} {' or '.join(ways).capitalize()}." if ways else said
 
 
-def _longest(model: OpenModel, tokens: int, source: int, place: str | None) -> int:
+def _longest(model: OpenModel, tokens: int, source: int, scope: str | None) -> int:
     """How many tokens a text may have at most, so that the numbers of a view go into a file; 0 where none does."""
     low, high = 0, tokens
     while low < high:
         middle = (low + high + 1) // 2
-        fits = _size(model, middle, source, place) <= MOST_BYTES
+        fits = _size(model, middle, source, scope) <= MOST_BYTES
         low, high = (middle, high) if fits else (low, middle - 1)
     return low
 
 
-def _size(model: OpenModel, tokens: int, source: int, place: str | None) -> int:
+def _size(model: OpenModel, tokens: int, source: int, scope: str | None) -> int:
     """Bytes of the numbers of a view, of a text of so many tokens."""
     infos = tensors_of(model.checkpoint.model.config, tokens, source)
     return sum(
         math.prod(info.sizes) * (1 if name.endswith("hook_mask") else 4)
         for name, info in infos.items()
-        if _is_in_view(name, info, place)
+        if _is_in_view(name, info, scope)
     )
 
 
 def file_of(
-    model: OpenModel, tokens: Tokens, source: Tokens, place: str, interventions: Interventions = ()
+    model: OpenModel, tokens: Tokens, source: Tokens, scope: str, interventions: Interventions = ()
 ) -> Recording:
     """The numbers of a view, for a file, named and laid out as the engine has them.
 
-    place: a tensor, or a module, whose points and parameters they are. Of the whole model, which is "",
+    scope: a tensor, or a module, whose points and parameters they are. Of the whole model, which is "",
     they are what its picture is drawn of: the residual stream and what is added to it, the attention weights, the
     logits and probabilities.
     Raises: ValueError, saying what would do, for a view of more than `MOST_BYTES`.
     """
-    if problem := too_much(model, tokens, source, place):
+    if problem := too_much(model, tokens, source, scope):
         raise ValueError(problem)
     infos = infos_of(model.checkpoint.model.config, len(tokens), len(source))
-    chosen = [name for name, info in infos.items() if _is_in_view(name, info, place)]
+    chosen = [name for name, info in infos.items() if _is_in_view(name, info, scope)]
     known = of_parameters(model.checkpoint).tensors
     points = [name for name in chosen if name not in known]
     with one_at_a_time:
-        found = whole_pass(
+        found = trace_pass(
             model.checkpoint.model,
             tokens,
             source,
@@ -126,11 +126,11 @@ def page_of(
         return inside_page(found, **options).html
 
 
-def _is_in_view(name: str, info: TensorInfo, place: str | None) -> bool:
-    if place is None:
+def _is_in_view(name: str, info: TensorInfo, scope: str | None) -> bool:
+    if scope is None:
         return True
-    if place:
-        return name == place or name.startswith(f"{place}.")
+    if scope:
+        return name == scope or name.startswith(f"{scope}.")
     return (
         info.kind == "output"
         or name.endswith("hook_pattern")
@@ -271,7 +271,7 @@ def attention_page(
     begin: int = 0,
     **options: Any,
 ) -> str:
-    """An attention as an HTML page that needs no server. begin: the first token's place in the whole text.
+    """An attention as an HTML page that needs no server. begin: the first token's position in the whole text.
 
     options: what else `page` takes.
     """

@@ -1,4 +1,4 @@
-"""What files are called that are made of a model, and how a response says so."""
+"""Builds the file names of downloads, and the HTTP header that carries them."""
 
 from __future__ import annotations
 

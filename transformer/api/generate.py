@@ -1,4 +1,4 @@
-"""Generation over HTTP: a text as a stream of events, and what is asked of a text that is being written."""
+"""The routes for text generation: streams tokens as events, and answers questions about a text in progress."""
 
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -9,12 +9,12 @@ from fastapi.responses import Response
 from ..inference.generation import DecodeState
 from ..inference.scheduler import schedulers
 from ..model.registry import attention_modules
-from . import texts
+from . import generated_texts
 from .errors import ApiError, wrong
 from .open_models import OpenModel
 from .queries import MOST_CELLS, GenerateQuery, PassInputs, RowsQuery, ScoresQuery, inputs_of
+from .server_sent_events import MEDIA_TYPE, event, stream_of
 from .service import Service
-from .streams import MEDIA_TYPE, event, stream_of
 
 MOST_TOKENS = 20_000
 """Of a text that is written on."""
@@ -24,7 +24,7 @@ def routes(service: Service, both: Callable) -> APIRouter:
     """The addresses. both: registers a handler for GET and for POST."""
     router = APIRouter()
 
-    async def asked(request: Request, query: Any) -> PassInputs:
+    async def pass_inputs(request: Request, query: Any) -> PassInputs:
         found = inputs_of(query, await service.model(query, request), fits=False)
         if len(found.tokens) > MOST_TOKENS:
             raise ApiError(
@@ -37,7 +37,7 @@ def routes(service: Service, both: Callable) -> APIRouter:
         """Events `token` (its id, label, probability, rank, entropy, the random number `point`, where its window
         begins, logits or the likeliest of them, and the newest row of a head), then `end`, or `error`. The text that is
         continued may be longer than the context; ending the request ends the computing."""
-        found = await asked(request, query)
+        found = await pass_inputs(request, query)
         module, head = _looked_at(query.attention, query.head, found.model)
         try:
             state = DecodeState(
@@ -54,34 +54,39 @@ def routes(service: Service, both: Callable) -> APIRouter:
 
     @both(router, "/scores", ScoresQuery, "What a model thought of each token of a text, and of the one to come")
     async def scores(request: Request, query: ScoresQuery) -> Response:
-        """By place, from `first` to the one after the text: which token would be `drawn`, and the number `points` that
-        decides it; `probability`, `rank`, `entropy`; `logits`, or of a large vocabulary the likeliest of them."""
-        found = await asked(request, query)
+        """By position, from `first` to the one after the text: the token that would be `drawn`, and the random number
+        in `points` that decides it; `probability`, `rank`, `entropy`; `logits`, or with a large vocabulary only
+        those of the likeliest tokens."""
+        found = await pass_inputs(request, query)
         if not 1 <= query.first <= len(found.tokens):
-            raise wrong("first", f"it is a place from 1 to {len(found.tokens)}, the one after the text")
-        vocabulary = min(found.model.checkpoint.model.config.vocab_size, texts.SMALL_VOCABULARY)
+            raise wrong("first", f"it is a position from 1 to {len(found.tokens)}, the one after the text")
+        vocabulary = min(found.model.checkpoint.model.config.vocab_size, generated_texts.SMALL_VOCABULARY)
         if (len(found.tokens) - query.first + 1) * vocabulary > MOST_CELLS:
-            raise ApiError(413, "That is more of a text than one answer holds; ask for it from a later place.", "first")
+            raise ApiError(413, "One answer can't hold so much of a text; start from a later position.", "first")
         return await service.recording(
             request,
             query,
             found.model,
-            lambda: texts.scores(found.model, found.tokens, found.source, query.first, query.sampling(), found.changes),
+            lambda: generated_texts.scores(
+                found.model, found.tokens, found.source, query.first, query.sampling(), found.changes
+            ),
         )
 
     @both(router, "/rows", RowsQuery, "Where a head looked to choose each token of a text")
     async def rows(request: Request, query: RowsQuery) -> Response:
         """Tensors `rows`, one after another, and of each `place`, `start` and `length`."""
-        found = await asked(request, query)
+        found = await pass_inputs(request, query)
         module, head = _looked_at(query.attention, query.head, found.model)
         if not 1 <= query.first <= query.last <= len(found.tokens):
-            raise wrong("last", f"first and last are places from 1 to {len(found.tokens)}, in this order")
-        places = range(query.first, query.last + 1)
+            raise wrong("last", f"first and last are positions from 1 to {len(found.tokens)}, in this order")
+        positions = range(query.first, query.last + 1)
         return await service.recording(
             request,
             query,
             found.model,
-            lambda: texts.rows(found.model, found.tokens, found.source, str(module), head, places, found.changes),
+            lambda: generated_texts.rows(
+                found.model, found.tokens, found.source, str(module), head, positions, found.changes
+            ),
         )
 
     return router
@@ -99,7 +104,7 @@ async def _events(
     try:
         async for step in request:
             last = step.token_id
-            yield event("token", texts.told_of(step, checkpoint.tokenizer, module, head))
+            yield event("token", generated_texts.step_json(step, checkpoint.tokenizer, module, head))
         yield event("end", {"reason": "stop" if last in ends else "length"})
     except Exception as error:
         yield event("error", {"error": f"The text can't be written on: {str(error)[:300]}", "parameter": ""})

@@ -1,4 +1,4 @@
-"""The models of one folder of checkpoints: listed, and opened once for everybody who asks."""
+"""The models in a folder of checkpoints: lists them, and loads each once for all visitors."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from ..checkpoints.atomic_folders import current
 from ..checkpoints.folder import (
     FILES,
     CheckpointEntry,
@@ -19,7 +20,6 @@ from ..checkpoints.folder import (
     load_checkpoint,
     number_of_weights,
 )
-from ..checkpoints.replacing import current
 from .memory_limit import memory_limit
 from .open_models import OpenModel, OpenModels
 

@@ -1,4 +1,4 @@
-"""Limits that hold for any client: how often a visitor may ask, how much at once, and how long a question may be.
+"""Limits for every client: request rate, concurrent requests, and the size of a request.
 
 A visitor is told apart by a signed cookie. Clients without one are counted together by their address, as a few
 visitors, and all of an address together have a cap so generous that a class of thirty behind it never meets it.

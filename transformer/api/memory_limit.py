@@ -1,4 +1,4 @@
-"""How much memory a server's models may take together."""
+"""Reads from the environment how much memory all loaded models may use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The models that a server has open, each once for everybody; those that nobody looks into make room for others."""
+"""Keeps models in memory, each loaded once for all visitors; those used least recently are unloaded first."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class OpenModels:
             return model
 
         def open_anew() -> OpenModel:
-            self._make_room(size())
+            self._evict(size())
             return load()
 
         def keep(model: OpenModel) -> None:
@@ -64,8 +64,8 @@ class OpenModels:
         with self._once.lock:
             return sum(map(size_of, list(self._alive.values())))
 
-    def _make_room(self, size: int) -> None:
-        """Let go of the models that were asked for least recently, until one more of this size fits."""
+    def _evict(self, size: int) -> None:
+        """Unload the models used least recently, until one more of this size fits."""
         while self.size + size > self.limit:
             with self._once.lock:
                 if not self._kept:

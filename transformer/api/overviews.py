@@ -1,6 +1,6 @@
-"""What a page sees of a pass at first: all heads at a glance, or the picture of the whole pass.
+"""Computes what a page shows first: every attention head at a glance, or an outline of the whole pass.
 
-Asked for and cached as in `tensors`. Dimensions: layer, head, query, key, height, pos, vocab.
+Asked for and cached as in `tensors`. Dimensions: layer, head, query, key, depth, pos, vocab.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from ..inference.attention_outline import outline as attention_outline
 from ..inference.attention_outline import outline_of_layer
 from ..inference.circuits import circuits_of
 from ..inference.interventions import hooks_of
-from ..inference.outline import outline as outline_of
-from ..inference.outline import outline_of_text, statistics_of
+from ..inference.pass_outline import outline as outline_of
+from ..inference.pass_outline import outline_of_text, statistics_of
 from ..inference.recording import Recording
-from ..inference.summaries import Statistics
+from ..inference.tensor_statistics import Statistics
 from ..model.registry import attention_modules
 from . import tensors
 from .cache import cached
@@ -35,7 +35,7 @@ LABELLED_VOCABULARY = 512
 LARGEST_VOCABULARY = 4096
 """Of a larger one the logit lens reads few positions at first."""
 READ = 1_000
-"""Places, of all heights together, that the logit lens reads at first of a large vocabulary; others when asked for."""
+"""With a large vocabulary, the logit lens first reads so many positions, over all depths; others on request."""
 _weights: weakref.WeakKeyDictionary[torch.nn.Module, Mapping[str, Statistics]] = weakref.WeakKeyDictionary()
 
 
@@ -78,7 +78,7 @@ def whole_overview(
 
 
 def outline(model: OpenModel, tokens: Tokens, source: Tokens = (), interventions: Interventions = ()) -> Recording:
-    """The picture of a whole pass: what `inference.outline.outline` makes of it.
+    """The picture of a whole pass: what `inference.pass_outline.outline` makes of it.
 
     Its metadata has besides: `labels` of text and source; `vocabulary`, the labels of all tokens, or of those that are
     named by their number where there are many; and `circuits`, the kinds of circuits that the heads of each attention
@@ -91,7 +91,7 @@ def outline(model: OpenModel, tokens: Tokens, source: Tokens = (), interventions
 def _outline(checkpoint: Checkpoint, tokens: Tokens, source: Tokens, interventions: Interventions) -> Recording:
     model = checkpoint.model
     if tensors.bytes_of_pass(model.config, len(tokens), len(source)) < tensors.WHOLE_BELOW:
-        found = outline_of(tensors.whole_pass(model, tokens, source, interventions=interventions))
+        found = outline_of(tensors.trace_pass(model, tokens, source, interventions=interventions))
     else:
         known = _of_weights(checkpoint)
         with tensors.one_at_a_time:
@@ -110,7 +110,7 @@ def _packed(outline: Recording) -> dict[str, np.ndarray]:
     """
     found = dict(outline.tensors)
     cells = found["overview"]
-    if outline.metadata["causal"] and not any(place["rule"] == "mask" for place in outline.metadata["changed"]):
+    if outline.metadata["causal"] and not any(change["rule"] == "mask" for change in outline.metadata["changed"]):
         found["overview"] = cells[..., *np.tril_indices(cells.shape[-1])]
     return found
 

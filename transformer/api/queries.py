@@ -1,4 +1,4 @@
-"""What can be asked, as types: the parameters of every address, with their limits, and what they mean of a model."""
+"""The parameters of every API address as Pydantic models, with their limits and their validation."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from ..data.chat import Chat
 from ..data.tasks import TASKS
 from ..data.tokenizers import UnknownTokenError
+from ..inference.context_windows import in_window
 from ..inference.intervention_codes import from_code
 from ..inference.interventions import Intervention
 from ..inference.sampling import Sampling
-from ..inference.windows import in_window
 from ..model.registry import attention_modules
 from . import tensors
 from .errors import ApiError, wrong
@@ -31,7 +31,7 @@ BETWEEN = "!"
 """Between two changes."""
 
 Ids = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,9}(,[0-9]{1,9})*$", max_length=60_000)]
-Place = Annotated[int, Field(ge=0, le=10**9)]
+Index = Annotated[int, Field(ge=0, le=10**9)]
 
 
 class ModelQuery(BaseModel):
@@ -90,10 +90,7 @@ class PassQuery(ModelQuery):
         ),
     ] = ""
     begin: Annotated[
-        Place,
-        Field(
-            description=("The place in the whole text that the first token has; changes count from the text's start.")
-        ),
+        Index, Field(description=("The first token's position in the whole text; changes count from the text's start."))
     ] = 0
 
 
@@ -125,13 +122,13 @@ class TensorsQuery(PassQuery):
 class LensQuery(PassQuery):
     """Which position the logit lens reads."""
 
-    position: Annotated[Place, Field(description="Of a token that was read, from 0.")]
+    position: Annotated[Index, Field(description="Of a token that was read, from 0.")]
 
 
 class AttributionQuery(LensQuery):
     """Whose logit is taken apart."""
 
-    token: Annotated[Place, Field(description="The id of a token that may come after that position.")]
+    token: Annotated[Index, Field(description="The id of a token that may come after that position.")]
 
 
 class CircuitQuery(ModelQuery):
@@ -139,7 +136,7 @@ class CircuitQuery(ModelQuery):
 
     kind: Annotated[Literal["qk", "ov"], Field(description="What makes it look, or what it then says.")]
     attention: Annotated[str, Field(max_length=100, description="Such as blocks.0.attn.")]
-    head: Place
+    head: Index
     tokens: Annotated[Ids | None, Field(description=("Ids that are among those shown of a large vocabulary."))] = None
 
 
@@ -147,10 +144,10 @@ class AblationQuery(PassQuery):
     """What is compared with each part and without it, besides the loss of the text."""
 
     position: Annotated[
-        Place | None, Field(description=("Of the token after which logits are compared; without it the last."))
+        Index | None, Field(description=("Of the token after which logits are compared; without it the last."))
     ] = None
     token: Annotated[
-        Place | None, Field(description=("The id of the token whose logit is compared; without it the likeliest."))
+        Index | None, Field(description=("The id of the token whose logit is compared; without it the likeliest."))
     ] = None
 
 
@@ -167,8 +164,8 @@ class PatchingQuery(PassQuery):
         Literal["self", "encoder", "decoder"] | None,
         Field(description=("Where it is patched; without it in the encoder of a model that has one.")),
     ] = None
-    answer: Annotated[Place, Field(description="The id of the token that is right on the clean text.")]
-    against: Annotated[Place, Field(description="The id of the token that is right on the other.")]
+    answer: Annotated[Index, Field(description="The id of the token that is right on the clean text.")]
+    against: Annotated[Index, Field(description="The id of the token that is right on the other.")]
 
 
 class SamplingQuery(PassQuery):
@@ -183,7 +180,8 @@ class SamplingQuery(PassQuery):
             ge=0,
             lt=2**63,
             description=(
-                "The random number of each place follows from seed and place; without a seed it is another each time."
+                "The random number of each position follows from the seed and the position; without a seed it "
+                "is different each time."
             ),
         ),
     ] = None
@@ -204,29 +202,31 @@ class GenerateQuery(SamplingQuery):
             description=("An attention, such as blocks.2.attn: each token comes with its head's newest row."),
         ),
     ] = None
-    head: Place = 0
+    head: Index = 0
 
 
 class ScoresQuery(SamplingQuery):
-    """From which place of a text on."""
+    """From which position of a text on."""
 
     first: Annotated[
         int,
         Field(
             ge=1,
             le=10**9,
-            description=("The first place that is told of; the place after the text's last token is the one to come."),
+            description=(
+                "The first position that is reported; the one after the text's last token is the next token's."
+            ),
         ),
     ] = 1
 
 
 class RowsQuery(PassQuery):
-    """Whose rows, of which places."""
+    """Whose rows, of which positions."""
 
     attention: Annotated[str, Field(max_length=100, description="An attention of the decoder: blocks.2.attn.")]
-    head: Place = 0
+    head: Index = 0
     first: Annotated[int, Field(ge=1, le=10**9)]
-    last: Annotated[int, Field(ge=1, le=10**9, description="The last place, which may be the one after the text.")]
+    last: Annotated[int, Field(ge=1, le=10**9, description="The last position, which may be the one after the text.")]
 
 
 class ExportQuery(OverviewQuery):

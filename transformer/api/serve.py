@@ -1,4 +1,4 @@
-"""The API by itself, without the pages: `python -m transformer serve`."""
+"""Serves the API without the pages: `python -m transformer serve`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from starlette.routing import Mount, Route
 
 from .app import create_app
 from .library import Library
-from .store import model_store
+from .model_store import model_store
 
 
 def application(library: Library) -> Starlette:

@@ -1,4 +1,4 @@
-"""Between HTTP and the engine: which model, computed once, kept as bytes, no more at once than there is room for."""
+"""Connects routes to the engine: finds the model, runs each computation once, and caches the encoded answer."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from fastapi.responses import JSONResponse, Response
 from ..checkpoints.folder import Checkpoint, CheckpointError
 from ..inference.recording import Recording
 from .cache import Cache
+from .computations import AbandonedError, Computations, Progress
 from .errors import BROKEN, ApiError, sentence_of
-from .flights import AbandonedError, Flights, Progress
 from .library import Library
 from .open_models import OpenModel
 from .queries import ModelQuery
-from .streams import HEADERS, MEDIA_TYPE, STILL_THERE, event, stream_of
+from .server_sent_events import HEADERS, MEDIA_TYPE, STILL_THERE, event, stream_of
 
 OWN, OWN_HEADER = "own", "HeadsUp-Model"
 """What an own model is called in an address, and the header that its token comes in."""
@@ -59,7 +59,7 @@ class Service:
     def __init__(self, library: Callable[[], Library], own: Callable[[str], Checkpoint | None]) -> None:
         self._library, self._own = library, own
         self._answers = Cache(KEPT_BYTES, LARGEST_KEPT)
-        self._short, self._long = Flights(THREADS, WAITING), Flights(LONG_THREADS, LONG_WAITING)
+        self._short, self._long = Computations(THREADS, WAITING), Computations(LONG_THREADS, LONG_WAITING)
         self._opening = ThreadPoolExecutor(2, "opening")
         self.counts: dict[str, int] = {}
         """Answers by address and how they came to be, for /api/metrics."""
@@ -136,11 +136,11 @@ class Service:
         key, headers, response = self._known(request, query, model)
         if response is not None:
             return response
-        flights = self._long if takes_long else self._short
+        computations = self._long if takes_long else self._short
         computed = (lambda progress: self._answers.get(key, make)) if keeps else (lambda progress: make())
-        with flights.joined(key, computed) as flight:
+        with computations.join(key, computed) as computation:
             try:
-                found = await asyncio.shield(asyncio.wrap_future(flight.future))
+                found = await asyncio.shield(asyncio.wrap_future(computation.future))
             except ValueError as error:  # what only computing shows
                 raise ApiError(400, sentence_of(error)) from None
         return _response(request, found, headers)
@@ -162,17 +162,17 @@ class Service:
 
         async def events() -> AsyncIterator[bytes]:
             try:
-                with self._long.joined(key, make) as flight:
+                with self._long.join(key, make) as computation:
                     told, told_at = -1.0, time.monotonic()
-                    while not flight.future.done():
-                        if flight.share != told:
-                            told, told_at = flight.share, time.monotonic()
+                    while not computation.future.done():
+                        if computation.share != told:
+                            told, told_at = computation.share, time.monotonic()
                             yield event("progress", {"share": told})
                         elif time.monotonic() - told_at > SAY_EVERY:
                             told_at = time.monotonic()
                             yield STILL_THERE
                         await asyncio.sleep(LOOK_EVERY)
-                    yield flight.future.result().body
+                    yield computation.future.result().body
             except ApiError as error:
                 yield event("error", error.content())
             except ValueError as error:

@@ -1,4 +1,4 @@
-"""Single flight: what several threads ask for at the same moment is computed by one of them, and the others wait."""
+"""Single flight: when several threads request the same value, one computes it and the others wait for it."""
 
 from __future__ import annotations
 

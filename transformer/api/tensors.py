@@ -1,4 +1,4 @@
-"""Tensors of one forward pass by their name, whole or in part, as the API and the pages ask for them.
+"""Computes and caches named tensors of a forward pass, whole or in part, for the API and the pages.
 
 A name is a hook point, a parameter, `logits` or `probabilities`, perhaps with an index as in NumPy, without the batch
 dimension: `blocks.2.attn.hook_q[:, 3]`. Dimensions are those that `tensors_of` gives. `tokens` is what a decoder has
@@ -24,8 +24,8 @@ from ..config import ModelConfig
 from ..inference.attention_outline import names_around
 from ..inference.interventions import Intervention, hooks_of
 from ..inference.logits import probabilities_of, stream_of
-from ..inference.outline import TensorInfo, array_of, tensors_of
-from ..inference.recompute import Pass, every_point, whole_pass
+from ..inference.pass_outline import TensorInfo, array_of, tensors_of
+from ..inference.recompute import Trace, every_point, trace_pass
 from ..model.equations import LOGITS, PROBABILITIES
 from ..model.registry import attention_modules
 from .cache import SHARED_BYTES, cached
@@ -95,17 +95,17 @@ def part_of(text: str, infos: Mapping[str, TensorInfo]) -> Part:
     if name not in infos:
         raise ValueError(f"this model has no {name[:80]}; it has {', '.join(list(infos)[:3])} and so on")
     info = infos[name]
-    index = tuple(map(_place, written.split(","))) if written else ()
+    index = tuple(map(_parsed_index, written.split(","))) if written else ()
     if len(index) > len(info.sizes):
         raise ValueError(f"{name} has {len(info.sizes)} dimensions ({', '.join(info.dims)}); {len(index)} are indexed")
-    for place, dim, size in zip(index, info.dims, info.sizes, strict=False):
-        last = place if isinstance(place, int) else max((place.start or 0), (place.stop or size) - 1)
-        if last >= size or (isinstance(place, slice) and not len(range(*place.indices(size)))):
-            raise ValueError(f"{name} has {size} places along {dim}; {written.strip()} isn't there")
+    for at, dim, size in zip(index, info.dims, info.sizes, strict=False):
+        last = at if isinstance(at, int) else max((at.start or 0), (at.stop or size) - 1)
+        if last >= size or (isinstance(at, slice) and not len(range(*at.indices(size)))):
+            raise ValueError(f"{name} has {size} positions along {dim}; {written.strip()} isn't there")
     return Part(text, info, index)
 
 
-def _place(written: str) -> int | slice:
+def _parsed_index(written: str) -> int | slice:
     bounds = [int(each) if each.strip() else None for each in written.strip().split(":")]
     if len(bounds) > 2 or bounds == [None]:
         raise ValueError(f"{written.strip()!r} is no index; 3, : and 2:5 are")
@@ -167,13 +167,13 @@ def bytes_of_pass(config: ModelConfig, tokens: int, source: int) -> int:
     return sum(4 * math.prod(info.sizes) for info in infos if info.kind != "parameter")
 
 
-def of_parameters(checkpoint: Checkpoint) -> Pass:
+def of_parameters(checkpoint: Checkpoint) -> Trace:
     """A pass over nothing, that has a model's parameters."""
     nothing = torch.tensor([], dtype=torch.long)
-    return Pass(checkpoint.model.config, nothing, nothing, checkpoint.model.state_dict())
+    return Trace(checkpoint.model.config, nothing, nothing, checkpoint.model.state_dict())
 
 
-def of_whole_pass(found: Pass) -> dict[str, np.ndarray]:
+def of_whole_pass(found: Trace) -> dict[str, np.ndarray]:
     """All points and outputs of a pass that is kept whole."""
     shapes = infos_of(found.config, len(found.tokens), len(found.source))
     return {
@@ -195,7 +195,7 @@ def whole(
     checkpoint: Checkpoint, tokens: Tokens, source: Tokens, interventions: Interventions
 ) -> Mapping[str, np.ndarray]:
     """All points and outputs of a pass."""
-    return of_whole_pass(whole_pass(checkpoint.model, tokens, source, interventions=interventions))
+    return of_whole_pass(trace_pass(checkpoint.model, tokens, source, interventions=interventions))
 
 
 def _cached_by_block(
@@ -259,7 +259,7 @@ def _block(
     }
     if chosen.isdisjoint((LOGITS, PROBABILITIES)):
         return _recorded(checkpoint, tokens, source, chosen, interventions)
-    found = whole_pass(checkpoint.model, tokens, source, names=chosen.__contains__, interventions=interventions)
+    found = trace_pass(checkpoint.model, tokens, source, names=chosen.__contains__, interventions=interventions)
     return {name: array_of(found, shapes[name]) for name in chosen}
 
 
@@ -288,7 +288,7 @@ def _recorded(
             fwd_hooks=hooks_of(interventions, model),
             watched=every_point,
         )
-    read = Pass(model.config, torch.tensor(list(tokens)), torch.tensor(list(source)), cache)
+    read = Trace(model.config, torch.tensor(list(tokens)), torch.tensor(list(source)), cache)
     return {name: array_of(read, shapes[name]) for name in names}
 
 

@@ -1,4 +1,4 @@
-"""A checkpoint as one file, to be taken along: a zip of exactly the four files of a checkpoint folder.
+"""Packs a checkpoint into one zip file of exactly four files, and unpacks such a file safely.
 
 Archives are untrusted. The zip's directory is checked before anything is unpacked, and no member may unpack to more
 than it claims. A model must fit into a fixed amount of memory whatever is asked of it, and a tokenizer must be of a
@@ -34,7 +34,7 @@ from .folder import (
     save_checkpoint,
     weight_shapes,
 )
-from .footprint import largest_use
+from .memory_footprint import largest_use
 
 LARGEST = {WEIGHTS: 64_000_000, CONFIG: 64_000, TOKENIZER: 1_000_000, CARD: 256_000}
 """The members, and how many bytes each may have, unpacked."""

@@ -1,4 +1,4 @@
-"""A checkpoint of ours as a folder in Hugging Face layout, for other people's programs.
+"""Exports a checkpoint as a folder in Hugging Face layout, for use in other programs.
 
 What a family has no switch for can often be said another way, with the same logits: a bias that isn't there as one of
 zeros, a sinusoidal table as a learned one, turned neighbours as turned halves, a factor of embeddings in their table.
@@ -18,10 +18,10 @@ from torch import Tensor
 from ..config import ModelConfig
 from ..model.models import DecoderOnly, EncoderDecoder, shapes_alone
 from ..model.positions import sinusoidal_encoding
+from .atomic_folders import replacing
 from .families import FAMILIES
 from .families.family import Family, Fields, write_weight
 from .folder import Checkpoint, CheckpointError, reason
-from .replacing import replacing
 
 State = dict[str, Tensor]
 _TOKENIZER = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
@@ -101,7 +101,7 @@ def _ways_to_say(model: DecoderOnly | EncoderDecoder) -> Iterator[tuple[ModelCon
 
 def _in_halves(config: ModelConfig, state: State) -> tuple[ModelConfig, State]:
     """Rows of W_Q and W_K change places, which no product of a query and a key can tell."""
-    turned, rest = torch.arange(config.turned_dims), torch.arange(config.turned_dims, config.d_head)
+    turned, rest = torch.arange(config.rotated_dims), torch.arange(config.rotated_dims, config.d_head)
     order = torch.cat((turned[0::2], turned[1::2], rest))
     moved = dict(state)
     for name in [name for name in state if ".attn.qkv." in name]:
@@ -121,7 +121,7 @@ def _resolved(config: ModelConfig) -> ModelConfig:
         head_width=config.d_head,
         attention_out_bias=config.has_out_bias,
         attention_windows=near if any(near) else (),
-        rotary_dims=config.turned_dims if is_rotary else None,
+        rotary_dims=config.rotated_dims if is_rotary else None,
         rotary_base=config.rotary_base if is_rotary else 10000.0,
         dropout=0.0,
         n_encoder_layers=0,

@@ -1,4 +1,4 @@
-"""A trained model as a folder: weights, configuration, tokenizer, and a card that says where it comes from.
+"""Saves and loads a checkpoint: a folder of weights, configuration, tokenizer and model card.
 
 No pickle is ever read. What a file claims is checked against its size before any memory is taken for it.
 """
@@ -24,8 +24,8 @@ from torch import Tensor
 from ..config import ModelConfig
 from ..data.tokenizers import Tokenizer
 from ..model.models import DecoderOnly, EncoderDecoder, shapes_alone
-from .card import Card
-from .replacing import NoFolderError, current, folder_names, replacing, steadily
+from .atomic_folders import NoFolderError, current, folder_names, replacing, steadily
+from .model_card import ModelCard
 
 WEIGHTS, CONFIG, TOKENIZER, CARD = FILES = "model.safetensors", "config.json", "tokenizer.json", "card.json"
 STORED_AS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
@@ -46,7 +46,7 @@ class Checkpoint:
 
     model: DecoderOnly | EncoderDecoder
     tokenizer: Tokenizer
-    card: Card
+    card: ModelCard
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class CheckpointEntry:
 
     name: str
     path: Path
-    card: Card | None = None
+    card: ModelCard | None = None
     config: ModelConfig | None = None
     problem: str | None = None
 
@@ -161,7 +161,7 @@ def _no_folder(path: Path) -> str:
     return f"There is no checkpoint folder {path.name!r}."
 
 
-def _inspect(folder: Path) -> tuple[Card, ModelConfig]:
+def _inspect(folder: Path) -> tuple[ModelCard, ModelConfig]:
     if missing := [name for name in FILES if not (folder / name).is_file()]:
         if CARD in missing and CONFIG not in missing and "model_type" in _parse(folder, CONFIG, dict):
             raise CheckpointError(
@@ -169,7 +169,7 @@ def _inspect(folder: Path) -> tuple[Card, ModelConfig]:
                 "makes a checkpoint of it."
             )
         raise CheckpointError(f"{' and '.join(missing)} is missing.")
-    card = _parse(folder, CARD, Card.from_dict)
+    card = _parse(folder, CARD, ModelCard.from_dict)
     config = _parse(folder, CONFIG, ModelConfig.from_dict)
     _check_special_tokens(card, config)
     _check_shapes(weight_shapes(folder), config)
@@ -196,7 +196,7 @@ def with_weights(config: ModelConfig, weights: Mapping[str, Tensor]) -> DecoderO
     model = shapes_alone(config)
     tied = {"unembed.weight": weights["embed.weight"]} if config.tie_embeddings else {}
     model.load_state_dict({**weights, **tied}, assign=True)
-    if config.tie_embeddings:
+    if model.embed is not None and config.tie_embeddings:
         model.unembed.weight = model.embed.weight  # one parameter again, which counts once
     return model
 
@@ -221,7 +221,7 @@ def _weights(folder: Path) -> dict[str, Tensor]:
 
 def _write(folder: Path, checkpoint: Checkpoint, dtype: torch.dtype | None) -> None:
     card = dataclasses.asdict(checkpoint.card)
-    Card.from_dict(json.loads(json.dumps(card)))  # what is written can be read again
+    ModelCard.from_dict(json.loads(json.dumps(card)))  # what is written can be read again
     weights = checkpoint.model.state_dict()
     if checkpoint.model.config.tie_embeddings:
         del weights["unembed.weight"]  # the same tensor as embed.weight
@@ -253,7 +253,7 @@ def _parse(folder: Path, name: str, build: Callable[[Any], T]) -> T:
         raise CheckpointError(f"{name} can't be used: {reason(error)}") from None
 
 
-def _check_special_tokens(card: Card, config: ModelConfig) -> None:
+def _check_special_tokens(card: ModelCard, config: ModelConfig) -> None:
     told = [("more_end_token_ids", token) for token in card.more_end_token_ids]
     for name, token in (("start_token_id", card.start_token_id), ("end_token_id", card.end_token_id), *told):
         if token is not None and not 0 <= token < config.vocab_size:

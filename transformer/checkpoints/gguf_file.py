@@ -1,4 +1,4 @@
-"""A .gguf file: its header, its configuration, and its weights dequantised.
+"""Reads a .gguf file: its header, its configuration, and its weights, dequantised.
 
 The header is read here and not by the package `gguf`, which trusts every count in it; the package dequantises.
 Format: magic, version, counts, fields (name, type, value), tensors (name, sizes, type, offset), aligned data.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import mmap
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -21,10 +22,10 @@ from gguf.quants import dequantize
 from torch import Tensor
 
 from .families import FAMILIES
+from .file_checks import refuse_pointer
 from .folder import CheckpointError, reason
 from .gguf_tokenizer import named_tokens, tokenizer_of
 from .pretrained import Pretrained, check_vocabulary, config_of, token_ids
-from .their_files import refuse_pointer
 from .tokenizer_files import TheirTokenizer
 
 MAGIC, VERSIONS = b"GGUF", (2, 3)
@@ -76,7 +77,7 @@ _ENDS = tuple(f"tokenizer.ggml.{name}_token_id" for name in ("eos", "eot", "eom"
 
 
 @dataclass(frozen=True)
-class _Place:
+class _StoredTensor:
     """Where a tensor's numbers are."""
 
     shape: tuple[int, ...]
@@ -98,23 +99,23 @@ class GgufFile:
                 raise CheckpointError("This is no GGUF file: it doesn't begin with that word.")
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
                 header = _Header(data)
-                self.fields, self._places = header.fields, header.tensors()
+                self.fields, self._stored = header.fields, header.tensors()
 
     @cached_property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
+    def shapes(self) -> Mapping[str, tuple[int, ...]]:
         """The shape of each tensor."""
-        return {name: place.shape for name, place in self._places.items()}
+        return {name: stored.shape for name, stored in self._stored.items()}
 
     def read(self, name: str) -> Tensor:
         """One tensor, dequantised, float32."""
-        place = self._places[name]
-        data = self._bytes[place.start : place.start + place.size]
-        if place.shape:
-            data = data.reshape(*place.shape[:-1], -1)
+        stored = self._stored[name]
+        data = self._bytes[stored.start : stored.start + stored.size]
+        if stored.shape:
+            data = data.reshape(*stored.shape[:-1], -1)
         try:
-            return torch.from_numpy(np.array(dequantize(data, place.kind), dtype=np.float32)).reshape(place.shape)
+            return torch.from_numpy(np.array(dequantize(data, stored.kind), dtype=np.float32)).reshape(stored.shape)
         except (NotImplementedError, ValueError) as error:
-            kind = place.kind.name
+            kind = stored.kind.name
             raise CheckpointError(f"{name} is stored as {kind}, which can't be read ({reason(error)}).") from None
 
 
@@ -136,7 +137,7 @@ class _Header:
             name = self._text()
             self.fields[name] = self._value(self._number("I"))
 
-    def tensors(self) -> dict[str, _Place]:
+    def tensors(self) -> dict[str, _StoredTensor]:
         """Where each tensor is; read once, after the fields."""
         found = {}
         for _ in range(self._tensors):
@@ -149,9 +150,9 @@ class _Header:
         if not isinstance(alignment, int) or alignment < 1:
             raise CheckpointError(f"Its alignment is {alignment!r}, where a whole number should be.")
         start = -(-self._at // alignment) * alignment
-        return {_their_name(name): self._place(name, start, *what) for name, what in found.items()}
+        return {_their_name(name): self._stored_tensor(name, start, *what) for name, what in found.items()}
 
-    def _place(self, name: str, start: int, shape: tuple[int, ...], kind: int, offset: int) -> _Place:
+    def _stored_tensor(self, name: str, start: int, shape: tuple[int, ...], kind: int, offset: int) -> _StoredTensor:
         try:
             stored_as = GGMLQuantizationType(kind)
         except ValueError:
@@ -161,7 +162,7 @@ class _Header:
         size = count // block * size_of_block
         if width % block or start + offset + size > len(self._data):
             raise CheckpointError(f"{name[:100]} doesn't fit into the file: it is cut off, or claims too much.")
-        return _Place(shape, stored_as, start + offset, size)
+        return _StoredTensor(shape, stored_as, start + offset, size)
 
     def _take(self, size: int) -> int:
         """Step over so many bytes; returns where they begin."""

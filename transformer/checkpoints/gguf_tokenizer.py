@@ -1,4 +1,4 @@
-"""A tokenizer from what a .gguf file says of one, as llama.cpp reads it.
+"""Builds a tokenizer from the metadata of a .gguf file, as llama.cpp does.
 
 The file names how a text is cut before pieces are joined; what the names mean stands in llama.cpp (llama-vocab.cpp).
 """
@@ -75,7 +75,9 @@ def tokenizer_of(fields: Mapping[str, Any]) -> Tokenizer:
     tokens = told.get("tokens")
     needed = told.get("scores" if kind == "llama" else "merges")
     kinds = told.get("token_type", [1] * len(tokens or ()))
-    if not all(isinstance(each, list) for each in (tokens, needed, kinds)) or len(kinds) != len(tokens):
+    if not (
+        isinstance(tokens, list) and isinstance(needed, list) and isinstance(kinds, list) and len(kinds) == len(tokens)
+    ):
         raise CheckpointError(f"Its tokenizer lacks tokens or {'scores' if kind == 'llama' else 'merges'}.")
     named = named_tokens(fields)
     try:
@@ -101,9 +103,9 @@ def named_tokens(fields: Mapping[str, Any]) -> dict[str, str]:
     """A file's special tokens, by what chat templates call them."""
     told, found = _told(fields), {}
     for name, theirs in (("bos", "bos"), ("eos", "eos"), ("unk", "unknown"), ("pad", "padding")):
-        place, tokens = told.get(f"{theirs}_token_id"), told.get("tokens")
-        if isinstance(tokens, list) and isinstance(place, int) and 0 <= place < len(tokens):
-            found[f"{name}_token"] = tokens[place]
+        token_id, tokens = told.get(f"{theirs}_token_id"), told.get("tokens")
+        if isinstance(tokens, list) and isinstance(token_id, int) and 0 <= token_id < len(tokens):
+            found[f"{name}_token"] = tokens[token_id]
     return found
 
 
@@ -112,7 +114,7 @@ def _told(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _byte_level(told: Mapping[str, Any], cut: _Cut) -> tokenizers.Tokenizer:
-    vocabulary = {token: place for place, token in enumerate(told["tokens"])}
+    vocabulary = {token: token_id for token_id, token in enumerate(told["tokens"])}
     merges = [tuple(merge.split(" ", 1)) for merge in told["merges"]]
     backend = tokenizers.Tokenizer(models.BPE(vocabulary, merges, ignore_merges=cut.ignores_merges))
     steps: list[pre_tokenizers.PreTokenizer] = []
@@ -134,7 +136,7 @@ def _sentence_pieces(told: Mapping[str, Any], named: Mapping[str, str]) -> token
         raise ValueError("it has other scores than tokens")
     backend = tokenizers.Tokenizer(
         models.BPE(
-            {token: place for place, token in enumerate(tokens)},
+            {token: token_id for token_id, token in enumerate(tokens)},
             merges_of(tokens, told["scores"]),
             unk_token=named.get("unk_token", "<unk>"),
             fuse_unk=True,

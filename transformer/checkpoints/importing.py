@@ -1,4 +1,4 @@
-"""Somebody else's model as one of our checkpoints: the operator's act, never a visitor's."""
+"""Imports a pretrained model as a checkpoint. Operators do this, never visitors."""
 
 from __future__ import annotations
 

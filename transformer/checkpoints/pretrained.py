@@ -1,4 +1,4 @@
-"""Other people's weights: a folder in Hugging Face layout, or a .gguf file, as a checkpoint of ours.
+"""Loads pretrained weights, from a folder in Hugging Face layout or a .gguf file, as a checkpoint.
 
 Files are untrusted. Sizes are compared with the headers before anything is read, and no pickle and no code is.
 """
@@ -19,12 +19,12 @@ from ..config import ModelConfig
 from ..data.chat import Chat, ChatTemplateError, chat_of
 from ..data.tokenizers import Tokenizer
 from ..model.models import shapes_alone
-from .card import Card
 from .families import FAMILIES
 from .families.family import Family, Fields, Weight, read_weight, their_shapes
+from .file_checks import checked, read_json
 from .folder import Checkpoint, CheckpointError, reason, with_weights
+from .model_card import ModelCard
 from .safetensors_folder import SafetensorsFolder
-from .their_files import checked, read_json
 from .tokenizer_files import TheirTokenizer, read_tokenizer
 
 EXAMPLES = ("The capital of France is", "Once upon a time")
@@ -72,7 +72,7 @@ class Pretrained:
                 raise CheckpointError(f"{names[0][:100]} holds numbers that are infinite or not numbers at all.")
         model = with_weights(config, state).eval()
         chat, unusable = self._chat()
-        card = Card(
+        card = ModelCard(
             title=self.name,
             summary=f"A {self.family.name} model, imported.{unusable}",
             group="Imported",
@@ -97,7 +97,7 @@ class Pretrained:
     def _with_own_unembedding(self) -> ModelConfig:
         """The configuration, untied where the files have another W_U than the embeddings, whatever they say."""
         names, tied = self._real_names(), self.config.tie_embeddings
-        embedding, unembedding = (self.family.weights(self._untied)[place].theirs[0] for place in (0, -1))
+        embedding, unembedding = (self.family.weights(self._untied)[index].theirs[0] for index in (0, -1))
         if not tied or unembedding not in names or embedding not in names:
             return self.config
         both = (self.tensors.read(names[name]) for name in (embedding, unembedding))

@@ -1,7 +1,8 @@
-"""The weights of a folder in Hugging Face layout, in one safetensors file or several."""
+"""Reads the weights of a folder in Hugging Face layout, from one safetensors file or several."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,8 @@ from typing import Any
 from safetensors import safe_open
 from torch import Tensor
 
+from .file_checks import read_json, refuse_pointer
 from .folder import STORED_AS, CheckpointError, reason
-from .their_files import read_json, refuse_pointer
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 
@@ -23,7 +24,7 @@ class SafetensorsFolder:
         self._file_of = self._files()
 
     @cached_property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
+    def shapes(self) -> Mapping[str, tuple[int, ...]]:
         """The shape of each tensor, from the files' headers."""
         found = {}
         for name in sorted(set(self._file_of.values())):

@@ -1,4 +1,4 @@
-"""The tokenizer of a folder in Hugging Face layout, whichever files it is in, as `transformers` reads them.
+"""Loads the tokenizer of a folder in Hugging Face layout from whichever files it has, as `transformers` does.
 
 Out of all of them comes one `tokenizers.Tokenizer`. The files say which tokens there are; the rest they leave in part
 to the class that they name (`tokenizer_kinds.py`).
@@ -17,8 +17,8 @@ import tokenizers
 from tokenizers import AddedToken, decoders, models, normalizers, processors
 
 from ..data.tokenizers import Tokenizer
+from .file_checks import checked, read_json
 from .folder import TOKENIZER, CheckpointError, reason
-from .their_files import checked, read_json
 from .tokenizer_kinds import DECIDED, GENERIC, KINDS, OF_MODELS, UNREADABLE, Kind, Settings, content
 
 SPM = ("tokenizer.model", "spiece.model", "source.spm")
@@ -81,8 +81,8 @@ def merges_of(tokens: Sequence[str], scores: Sequence[float] | None = None) -> l
         raise ValueError(f"it has a token of {longest:,} characters")
     known = set(tokens)
     pairs = [
-        (place, token[:cut], token[cut:])
-        for place, token in enumerate(tokens)
+        (rank, token[:cut], token[cut:])
+        for rank, token in enumerate(tokens)
         for cut in range(1, len(token))
         if token[:cut] in known and token[cut:] in known
     ]
@@ -98,8 +98,8 @@ def _settings(folder: Path) -> dict[str, Any]:
         told |= _json(folder, "special_tokens_map.json")
         special = {*map(content, (told.get(name) for name in NAMED)), *_extra(told)}
         told["added_tokens_decoder"] = {
-            place: {"content": token, "special": token in special, "normalized": token not in special}
-            for token, place in _json(folder, "added_tokens.json").items()
+            token_id: {"content": token, "special": token in special, "normalized": token not in special}
+            for token, token_id in _json(folder, "added_tokens.json").items()
         }
     return told
 
@@ -186,7 +186,7 @@ def _from_spm(folder: Path, path: Path, told: Settings, name: str) -> tuple[toke
         raise CheckpointError(f"{path.name} is of another kind than its class reads; tokenizer.json would do.")
     tokens, scores = [piece.piece for piece in proto.pieces], [piece.score for piece in proto.pieces]
     if kind.model is models.BPE:
-        vocabulary = {token: place for place, token in enumerate(tokens)}
+        vocabulary = {token: token_id for token_id, token in enumerate(tokens)}
         model: models.Model = models.BPE(vocabulary, merges_of(tokens), **kind.options)
     else:
         unknown = trained.unk_id
@@ -244,11 +244,11 @@ def _add_tokens(backend: tokenizers.Tokenizer, told: Settings, named: Mapping[st
 
     Raises: CheckpointError for one that doesn't get the id it should have.
     """
-    added = {int(place): token for place, token in told.get("added_tokens_decoder", {}).items()}
+    added = {int(token_id): token for token_id, token in told.get("added_tokens_decoder", {}).items()}
     backend.add_tokens([AddedToken(**token) for _, token in sorted(added.items())])
-    for place, token in added.items():
-        if backend.token_to_id(token["content"]) != place:
-            raise CheckpointError(f"Its tokenizer has no place for {token['content'][:40]!r} as token {place}.")
+    for token_id, token in added.items():
+        if backend.token_to_id(token["content"]) != token_id:
+            raise CheckpointError(f"Its tokenizer has no place for {token['content'][:40]!r} as token {token_id}.")
     special = {*named.values(), *_extra(told)}
     whole = {token.content for token in backend.get_added_tokens_decoder().values() if token.special}
     left = sorted(each for each in special - whole if each and backend.token_to_id(each) is not None)

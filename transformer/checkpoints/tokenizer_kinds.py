@@ -1,4 +1,4 @@
-"""What classes of tokenizers do, whatever their files say: how a text is normalised and cut, and what stands around it.
+"""What tokenizer classes do in code rather than in files: normalisation, pre-tokenisation, special tokens.
 
 As in `transformers`, whose classes these are. `KINDS` has an entry for each.
 """
@@ -128,7 +128,7 @@ def _t5(told: Settings, charsmap: bytes | None) -> Kind:
         decoder=decoders.Metaspace(**space),
         named={"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"},
         around=(None, "eos_token"),
-        more=tuple(f"<extra_id_{place}>" for place in reversed(range(min(told.get("extra_ids", 100), MOST_EXTRA)))),
+        more=tuple(f"<extra_id_{number}>" for number in reversed(range(min(told.get("extra_ids", 100), MOST_EXTRA)))),
     )
 
 

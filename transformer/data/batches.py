@@ -1,4 +1,4 @@
-"""Batches: what goes into a model, and the tokens that its logits should predict.
+"""Training batches: what the model reads, and the target of each position.
 
 Shapes: batch, pos.
 """

@@ -1,4 +1,4 @@
-"""Chats as a model was tuned to read them: what stands before a person's words, and after them.
+"""Chat templates: the tokens before and after a user's message, as the model was fine-tuned to expect them.
 
 A file brings its template as a program (Jinja). It is run when a model is imported and never after, in a process of its
 own (`render_chat.py`): with a few messages, to see what it puts around them. That is kept, as data.

@@ -1,4 +1,4 @@
-"""Texts to train on: found in a folder or the user's cache, downloaded once and checked, or given by the user.
+"""Training texts: found on disk, downloaded once and verified, or supplied by the user.
 
 One is always there, even offline: the manual that ships with Python.
 """
@@ -104,8 +104,8 @@ def load_corpus(
         raise CorpusError(f"There is no corpus {name!r}; there are {', '.join(SOURCES)}.")
     if not source.url:
         return Corpus(source, _python_manual())
-    for place in (folder, os.environ.get(FOLDER_VARIABLE)):
-        if place and (path := Path(place) / source.file_name).is_file():
+    for where in (folder, os.environ.get(FOLDER_VARIABLE)):
+        if where and (path := Path(where) / source.file_name).is_file():
             return Corpus(source, _read_checked(path, source))
     return Corpus(source, _download(source, progress))
 
@@ -145,8 +145,8 @@ def is_at_hand(name: str, folder: str | Path | None = None) -> bool:
     import pooch
 
     source = SOURCES[name]
-    places = [place for place in (folder, os.environ.get(FOLDER_VARIABLE), pooch.os_cache("headsup")) if place]
-    return not source.url or any((Path(place) / source.file_name).is_file() for place in places)
+    folders = [each for each in (folder, os.environ.get(FOLDER_VARIABLE), pooch.os_cache("headsup")) if each]
+    return not source.url or any((Path(each) / source.file_name).is_file() for each in folders)
 
 
 def _decoded(content: bytes) -> str:

@@ -1,4 +1,4 @@
-"""Numbers in words, in English and in Spanish, and what number English words name."""
+"""Writes numbers as English or Spanish words, and reads English ones back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Renders a chat template that somebody else wrote: a program by itself, which nothing imports.
+"""Renders an untrusted chat template. It runs as a program of its own, which nothing imports.
 
 It reads one JSON object from standard input and writes one to standard output. The template runs in Jinja's sandbox, as
 in `transformers`; the process limits itself before it starts: time, memory, and bytes written.
@@ -73,7 +73,7 @@ def _generation() -> type:
 
         def parse(self, parser):
             line = next(parser.stream).lineno
-            return nodes.Scope(parser.parse_statements(["name:endgeneration"], drop_needle=True)).set_lineno(line)
+            return nodes.Scope(parser.parse_statements(("name:endgeneration",), drop_needle=True)).set_lineno(line)
 
     return Generation
 

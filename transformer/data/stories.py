@@ -1,4 +1,4 @@
-"""Short stories of people who go to places and take, find and give things, with a question that the story answers.
+"""Generates short stories of people who move, take, find and give things, with questions the story answers.
 
 A story is told by rolling dice over a small world: nobody gives what they haven't got, takes what another has, or goes
 where they are. Where two facts answer a question, the later one counts: *Mary went to the park. Mary went to the

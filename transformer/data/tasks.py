@@ -1,4 +1,4 @@
-"""Tasks with right answers, whose examples are generated: what a model reads, and what it should write.
+"""Tasks with generated examples: an input, and the one right output.
 
 Each task is split into a part to train on and a part held out. Which part an example belongs to is decided by its
 content alone, so that training never sees what is held out, however long it lasts.

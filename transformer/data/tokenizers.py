@@ -1,4 +1,4 @@
-"""Text to token ids and back, over `tokenizer.json` files of the library `tokenizers`.
+"""Tokenizers: encode text to token ids and decode ids to text, using `tokenizer.json` files.
 
 The file decides whether a token is a character, a word or a part of one. This module adds two things: labels in which
 spaces and line ends can be seen; and a text is never dropped in part. What a vocabulary lacks is read as its token for
@@ -24,7 +24,7 @@ PASSES = 20
 _VISIBLE_BYTES = [*range(33, 127), *range(161, 173), *range(174, 256)]
 BYTE_LETTERS = dict(
     zip(
-        [*map(chr, _VISIBLE_BYTES), *(chr(256 + place) for place in range(256 - len(_VISIBLE_BYTES)))],
+        [*map(chr, _VISIBLE_BYTES), *(chr(256 + at) for at in range(256 - len(_VISIBLE_BYTES)))],
         [*_VISIBLE_BYTES, *(byte for byte in range(256) if byte not in _VISIBLE_BYTES)],
         strict=True,
     )
@@ -52,7 +52,7 @@ class UnknownPiece:
 
 
 class UnknownTokenError(ValueError):
-    """The text has pieces that the tokenizer's vocabulary lacks; `pieces` lists each one with its place."""
+    """The text has pieces that the tokenizer's vocabulary lacks; `pieces` lists each one with its position."""
 
     def __init__(self, pieces: Sequence[UnknownPiece]) -> None:
         self.pieces = tuple(pieces)
@@ -157,22 +157,22 @@ class Tokenizer:
     def encode_parts(self, parts: Sequence[str | int]) -> list[int]:
         """Token ids of texts and special tokens by turns, as `parted` gives them, with nothing before or after."""
         found = []
-        for place, part in enumerate(parts):
+        for at, part in enumerate(parts):
             if isinstance(part, int):
                 found.append(part)
                 continue
-            if place > 0 and self._eats_space[parts[place - 1]][1]:
+            if at > 0 and self._eats_space[parts[at - 1]][1]:
                 part = part.lstrip()
-            if place + 1 < len(parts) and self._eats_space[parts[place + 1]][0]:
+            if at + 1 < len(parts) and self._eats_space[parts[at + 1]][0]:
                 part = part.rstrip()
-            begins = place == 0 or not self._first_alone
+            begins = at == 0 or not self._first_alone
             found += self.encode(part, add_special_tokens=False) if begins else self.encode_continuation(part)
         return found
 
     def parted(self, text: str) -> list[str | int]:
         """A text in which special tokens stand by their names, as texts and ids by turns, a text first and last."""
         parts = self._names.split(text)
-        return [self._special[part] if place % 2 else part for place, part in enumerate(parts)]
+        return [self._special[part] if at % 2 else part for at, part in enumerate(parts)]
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """What each token adds to the text that all of them write; joined, they are that text. A character whose bytes
@@ -227,7 +227,7 @@ class Tokenizer:
         unknown = []
         for piece, start in self._pieces(text):
             parts = [(letter, start + i) for i, letter in enumerate(piece)] if by_character else [(piece, start)]
-            unknown += [UnknownPiece(part, place) for part, place in parts if not self._knows(part)]
+            unknown += [UnknownPiece(part, at) for part, at in parts if not self._knows(part)]
         return unknown
 
     def _knows(self, piece: str) -> bool:
@@ -300,7 +300,7 @@ def _common(one: str, other: str) -> int:
     """How many letters two texts have in common at their beginning."""
     if one.startswith(other):
         return len(other)
-    return next((place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(one))
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(one))
 
 
 def _state(part: object) -> str:

@@ -1,4 +1,4 @@
-"""What draws in a browser what a model computed: ES modules and style sheets; `show` and the saved page beside them.
+"""The frontend: ES modules and style sheets that draw recordings in a browser, and saved pages in Python.
 
 Node, a notebook and a server's pages load every module as it is; `inline.bundle` is for pages that get a text.
 """

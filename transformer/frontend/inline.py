@@ -1,4 +1,4 @@
-"""`bundle`: an ES module and all that it imports as one text, for pages that get their script inlined.
+"""Bundles an ES module and its imports into one text, for pages with inline scripts.
 
 A saved HTML page and a notebook can't follow relative imports; Node and a server's pages load the files as they are.
 """

@@ -1,4 +1,4 @@
-"""An instrument as one HTML page, for a notebook, a slide or a handout: it needs no server and no network.
+"""Saves a view as one HTML page, for a notebook, slides or a handout; it needs no server and no network.
 
     tokens = checkpoint.tokenizer.encode("To be, or")
     recording = record_pass(checkpoint.model, tokens, labels=checkpoint.tokenizer.labels)
@@ -23,10 +23,10 @@ import torch
 
 from ..config import ModelConfig
 from ..inference.attention_outline import names_around, outline, outline_of_layer
-from ..inference.outline import tensors_of
-from ..inference.overview import pool, quantise
+from ..inference.pass_outline import tensors_of
+from ..inference.pass_recording import Fit, circuit_bytes, fitted, is_whole, pass_of, view_bytes, whole_view
+from ..inference.pattern_pooling import pool, quantise
 from ..inference.recording import Recording
-from ..inference.whole_recording import Fit, circuit_bytes, fitted, is_whole, pass_of, view_bytes, whole_view
 from ..model.equations import PROBABILITIES
 from ..model.registry import attention_modules
 from . import FOLDER
@@ -79,7 +79,7 @@ WIDTH = 480
 
 
 @dataclass(frozen=True, repr=False)
-class Shown:
+class SavedPage:
     """A page that shows an instrument. At the end of a notebook's cell it appears below it."""
 
     html: str
@@ -94,7 +94,7 @@ class Shown:
         Path(path).write_text(self.html, encoding="utf-8")
 
     def __repr__(self) -> str:
-        return f"<Shown: {self.what}, {in_words(len(self.html.encode()))} of HTML>"
+        return f"<SavedPage: {self.what}, {in_words(len(self.html.encode()))} of HTML>"
 
     def _repr_html_(self) -> str:
         """The page in a frame; a host that takes the frame out leaves the picture, which else isn't shown."""
@@ -110,7 +110,7 @@ def in_words(size: int) -> str:
     return f"{size / 1e6:.1f} MB" if size >= 999_500 else f"{size / 1e3:.0f} kB"
 
 
-def show(recording: Recording, kind: str | None = None, *, title: str | None = None, **chosen: Any) -> Shown:
+def show(recording: Recording, kind: str | None = None, *, title: str | None = None, **chosen: Any) -> SavedPage:
     """A pass as the app shows it: all of it, as on the page Inside, or its attention.
 
     recording: as `record_pass` makes it, for both. For attention it needs no more than `hook_pattern`, `hook_mask`,
@@ -148,7 +148,7 @@ def page(
     offsets: Mapping[str, int] | None = None,
     next: Sequence[str] | None = None,
     **chosen: Any,
-) -> Shown:
+) -> SavedPage:
     """A page from an outline, as `inference.attention_outline` makes it, and the recording its parts are cut from.
 
     offsets: the places of the first of `queries` and `keys` in the text; None where it begins with them. next: the
@@ -224,7 +224,7 @@ def inside_page(
     folds: Sequence[str] = (),
     candidate: int | None = None,
     circuit: Sequence[str | int] | None = None,
-) -> Shown:
+) -> SavedPage:
     """A whole pass as the page Inside shows it, from what `record_pass` recorded. title: as in `show`.
 
     offset: the place of the first token in the text. open: a tensor, a sublayer or a block, empty for all of the model;
@@ -307,9 +307,9 @@ def _is_place(cell: Sequence[int], sizes: Sequence[int]) -> bool:
     return len(cell) == len(sizes) > 0 and all(at in range(size) for at, size in zip(cell, sizes, strict=True))
 
 
-def _page(kind: str, title: str, beginning: Recording, whole: Recording, what: str, picture: str) -> Shown:
+def _page(kind: str, title: str, beginning: Recording, whole: Recording, what: str, picture: str) -> SavedPage:
     """kind: a folder of scripts. beginning, whole: what its script finds in the page as `outline` and `whole`. what,
-    picture: as in `Shown`; the script puts the instrument in the picture's place."""
+    picture: as in `SavedPage`; the script puts the instrument in the picture's place."""
     script = bundle(FOLDER / kind / "standalone.js")
     styles = ("standalone.css", "tokens.css", "tip.css", "save.css", "changing.css", *STYLES[kind])
     before, after = PAGE.split("{recordings}")
@@ -317,7 +317,7 @@ def _page(kind: str, title: str, beginning: Recording, whole: Recording, what: s
     for name, part in {"outline": beginning, "whole": whole}.items():
         pieces += [f'<script type="text/plain" id="{name}">', *_in_base64(part.to_bytes()), "</script>\n"]
     pieces.append(after.format(script=script.replace("</script", "<\\/script"), start=STARTS[kind]))
-    return Shown("".join(pieces), what, picture)
+    return SavedPage("".join(pieces), what, picture)
 
 
 def _picture_of_pass(outlined: Recording, probabilities: np.ndarray | None) -> str:

@@ -1,4 +1,4 @@
-"""A still picture of attention, for where scripts don't run: a small PNG of all heads, drawn from their weights.
+"""Draws a still PNG of all attention heads, for places where scripts don't run.
 
 Shapes: row (a layer, say), head, query, key.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..inference.overview import HIDDEN, pool, quantise
+from ..inference.pattern_pooling import HIDDEN, pool, quantise
 
 MOST_PIXELS = 20_000
 """Of a picture, a byte each, if that leaves a cell for every head: as text in a page it takes 30 kB at most."""

@@ -1,4 +1,4 @@
-"""Pure functions of tensors that answer a question about what a model did."""
+"""Analyses of single tensors: token statistics, the induction score, and the arithmetic of one attention score."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a picture of attention begins with: all heads at a glance, and where everything around them is recorded.
+"""The attention outline: a coarse picture of every head, and the names of the tensors around them.
 
 Shapes: layer, head, query, key, measure.
 """
@@ -15,8 +15,8 @@ from ..config import ModelConfig
 from ..model.registry import attention_modules, hook_points
 from .head_measures import MEASURES, head_measures
 from .interventions import Intervention
-from .overview import pool, quantise
-from .places_set import places_set
+from .overwritten_values import overwritten_values
+from .pattern_pooling import pool, quantise
 from .recording import Recording
 
 
@@ -47,7 +47,7 @@ def outline(
     Metadata: `config`; `labels` of text and source; `kind`; `modules`, the attention's dotted name by layer; `names`
     by layer, as `names_around` has them; `causal`, `uniform`: what the mask and the weights are by themselves;
     `measures`, the records of `MEASURES`; `queries`, `keys`: how many there are; `changed`, the records of what
-    interventions have set, as `places_set` has them.
+    interventions have set, as `overwritten_values` has them.
     """
     modules = attention_modules(config)[kind]
     is_causal = kind in ("self", "decoder")
@@ -64,7 +64,7 @@ def outline(
             "measures": [dataclasses.asdict(measure) for measure in MEASURES],
             "queries": len(labels["source" if kind == "encoder" else "text"]),
             "keys": len(labels["text" if is_causal else "source"]),
-            "changed": [dataclasses.asdict(place) for place in places_set(interventions, config)],
+            "changed": [dataclasses.asdict(each) for each in overwritten_values(interventions, config)],
         },
     )
 

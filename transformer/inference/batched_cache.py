@@ -1,4 +1,4 @@
-"""Keys and values of several texts of unequal length, as one forward pass for the next token of each takes them.
+"""A key–value cache of several texts of different lengths, for one forward pass over all of them.
 
 Shapes: text (a batch's rows), column, pos, kv_head, d_head, source, d_model.
 """
@@ -15,7 +15,7 @@ from ..model.caches import KeyValueCache, KeyValues
 NO_TOKEN = -1
 """Stands where a text has no token, as it is shorter than the longest."""
 SPARE = 32
-"""Columns, at least, that are free when room is made."""
+"""Columns, at least, that are free after memory is reserved."""
 
 
 class BatchedCache:
@@ -58,10 +58,10 @@ class BatchedCache:
 
     def padding(self, tokens: Tensor, pad_token_id: int | None) -> Tensor | None:
         """As in `KeyValueCache`, with what is left of shorter texts for padding too. tokens: (text, 1)."""
-        together = torch.cat((self._tokens[: len(self.texts), self.begin : self.end], tokens), 1)
-        seen = together != NO_TOKEN
+        all_tokens = torch.cat((self._tokens[: len(self.texts), self.begin : self.end], tokens), 1)
+        seen = all_tokens != NO_TOKEN
         if pad_token_id is not None:
-            seen &= together != pad_token_id
+            seen &= all_tokens != pad_token_id
         return None if seen.all() else seen[:, None, None, :]
 
     def extend(self, tokens: Tensor) -> None:
@@ -70,13 +70,13 @@ class BatchedCache:
         self._lengths = [length + 1 for length in self._lengths]
         self.end += 1
         if self.end == self._tokens.shape[1]:
-            self._make_room(len(self.texts), max(self._lengths))
+            self._reserve(len(self.texts), max(self._lengths))
 
     def join(self, past: KeyValueCache) -> None:
         """Take over what a text has cached, of at least one token, as the last of the batch's rows."""
         row, length = len(self.texts), past.length
         if not self.texts or row == len(self._tokens) or length > self.end:
-            self._make_room(row + 1, max([length, *self._lengths]), past)
+            self._reserve(row + 1, max([length, *self._lengths]), past)
         self._tokens[row, : self.end - length] = NO_TOKEN
         self._tokens[row, self.end - length : self.end] = past.tokens
         for columns, own in zip(self.blocks, past.blocks, strict=True):
@@ -106,8 +106,8 @@ class BatchedCache:
             for each in (*self.blocks, *self.cross):
                 each.clear()
 
-    def _make_room(self, rows: int, longest: int, like: KeyValueCache | None = None) -> None:
-        """Have room for so many texts and more, and for more columns than the longest has, which begins at the first.
+    def _reserve(self, rows: int, longest: int, like: KeyValueCache | None = None) -> None:
+        """Reserve memory for more texts than these, and more columns than the longest has, which begins at the first.
 
         like: has keys and values of the shape that they have here.
         """
@@ -117,7 +117,7 @@ class BatchedCache:
         if many := len(self.texts):
             tokens[:many, longest - (kept.stop - kept.start) : longest] = self._tokens[:many, kept]
         for number, stored in enumerate(self.blocks):
-            stored.make_room(rows, columns, longest, kept, like.blocks[number] if like else None)
+            stored.reserve(rows, columns, longest, kept, like.blocks[number] if like else None)
         self._tokens, self.end = tokens, longest
 
     def _read_sources(self) -> None:
@@ -173,14 +173,14 @@ class _Columns:
             for stored in self._stored:
                 stored[to, :, columns] = stored[row, :, columns]
 
-    def make_room(self, rows: int, columns: int, end: int, kept: slice, like: KeyValues | None) -> None:
+    def reserve(self, rows: int, columns: int, end: int, kept: slice, like: KeyValues | None) -> None:
         """Go over to tensors of so many rows and columns, in which the kept columns end before column `end`."""
         shape_is_of = self._stored or (like.keys.transpose(1, 2), like.values.transpose(1, 2))
-        room = tuple(each.new_zeros(rows, each.shape[1], columns, each.shape[3]) for each in shape_is_of)
+        storage = tuple(each.new_zeros(rows, each.shape[1], columns, each.shape[3]) for each in shape_is_of)
         many, first = len(self._shared.texts), end - (kept.stop - kept.start)
-        for new, old in zip(room, self._stored, strict=False):
+        for new, old in zip(storage, self._stored, strict=False):
             new[:many, :, first:end] = old[:many, :, kept]
-        self._stored = room
+        self._stored = storage
 
 
 def _padded(each: list[Tensor]) -> Tensor:

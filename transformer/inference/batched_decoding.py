@@ -1,4 +1,4 @@
-"""Writing several texts at once: one forward pass for the next token of each (continuous batching).
+"""Continuous batching: generates the next token of several texts in one forward pass.
 
     decoding = BatchedDecoding(model)
     for state, step in decoding.step([DecodeState(model, one), DecodeState(model, other)]).items(): …

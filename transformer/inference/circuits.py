@@ -1,4 +1,4 @@
-"""What a head would do with any pair of tokens: its QK and OV circuits over the whole vocabulary.
+"""QK and OV circuits: what one head's weights do with every pair of tokens in the vocabulary.
 
 Weights alone, without a text: what a token's embedding, and nothing else in the stream, makes a head look for and
 write. A norm's gain is taken into account; what it divides by, its shift, and biases, which depend on what else is
@@ -21,11 +21,11 @@ from ..model.equations import Equation, equations
 from ..model.models import DecoderOnly, EncoderDecoder
 from ..model.positions import rotate, rotation
 from .inputs import parameters_of
-from .recompute import Pass
+from .recompute import Trace
 
 ROWS_AT_ONCE = 4096
 """Rows of a table that are held in float64 at once."""
-Weights = DecoderOnly | EncoderDecoder | Pass
+Weights = DecoderOnly | EncoderDecoder | Trace
 """Where weights are: in a model, or in a pass of one."""
 
 
@@ -123,7 +123,7 @@ def ov_circuit(model: Weights, attention: str, head: int) -> Circuit:
     return Circuit(first, value.T, out.T, parameters["unembed.weight"])
 
 
-def _equation(config: ModelConfig, table: dict[str, Equation], name: str, head: int) -> Equation:
+def _equation(config: ModelConfig, table: Mapping[str, Equation], name: str, head: int) -> Equation:
     if name not in table:
         raise ValueError(f"This model computes no {name}.")
     if not 0 <= head < config.n_heads:
@@ -132,10 +132,10 @@ def _equation(config: ModelConfig, table: dict[str, Equation], name: str, head: 
 
 
 def _parameters(model: Weights) -> Mapping[str, Tensor]:
-    return model.tensors if isinstance(model, Pass) else parameters_of(model)
+    return model.tensors if isinstance(model, Trace) else parameters_of(model)
 
 
-def _read(model: Weights, table: dict[str, Equation], equation: Equation, head: int) -> tuple[Tensor, Tensor]:
+def _read(model: Weights, table: Mapping[str, Equation], equation: Equation, head: int) -> tuple[Tensor, Tensor]:
     """The table of embeddings, (vocab, d_model), and the matrix that a head reads them with, (d_head, d_model): a norm
     and a scale, which are the same for every token, are part of it, so that no table is copied."""
     parameters, config = _parameters(model), model.config

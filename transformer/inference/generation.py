@@ -1,4 +1,4 @@
-"""Writing text: one token after another, each step with everything that led to it.
+"""Text generation: one token per step, each step with the logits and tensors that led to it.
 
 Shapes: batch (always 1 here), pos, vocab.
 """
@@ -17,10 +17,10 @@ from ..hooks import ActivationCache, ForwardHook, NamesFilter
 from ..model.caches import KeyValueCache
 from ..model.models import DecoderOnly, EncoderDecoder
 from .analysis import token_statistics
+from .context_windows import looks_ahead, window_start
 from .inputs import ids_of, source_of
 from .interventions import Intervention, hooks_of
 from .sampling import Sampling, random_points, token_at
-from .windows import looks_ahead, window_start
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class GenerationStep:
     """One written token. What it reports of probability is the model's own: temperature 1, nothing cut off."""
 
     position: int
-    """Its place in the whole text, prompt included, from 0."""
+    """Its position in the whole text, prompt included, from 0."""
     token_id: int
     logits: Tensor
     """(vocab,), raw, so that the sampling can be redone without the model."""
@@ -62,7 +62,7 @@ class DecodeState:
     """A text that a model writes: its tokens so far, what is cached of them, and the random numbers to come.
 
     Keys and values of earlier tokens, and of the source, are cached. Past the context length the window moves by a
-    quarter of the context at a time (`window_start`): then the text is read again from there, since each token's place
+    quarter of the context at a time (`window_start`): then the text is read again from there, since a token's position
     in the window has changed. With hooks, its own or those of `hooked` around a step, nothing is cached from then on:
     each of them sees the whole window, as in a forward pass. Interventions keep the cache, but for those by which an
     earlier position depends on later ones, such as the mask taken away.

@@ -1,4 +1,4 @@
-"""What each attention head is like, in a few numbers from 0 to 1.
+"""Measures of attention heads: a few numbers from 0 to 1 that describe each head's pattern.
 
 Shapes: head, query, key; measure in the order of `MEASURES`.
 """

@@ -1,4 +1,4 @@
-"""One text as a model is given it."""
+"""Converts one text's token ids into the tensors that a model takes."""
 
 from __future__ import annotations
 

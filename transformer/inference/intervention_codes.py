@@ -1,13 +1,13 @@
-"""Interventions as short texts, for a link, there and back."""
+"""Encodes interventions as short texts for links, and decodes them."""
 
 from __future__ import annotations
 
 import dataclasses
 from typing import get_args, get_origin, get_type_hints
 
-from .interventions import Averaged, Intervention, Replaced, Scaled, Steered, Weighed, Without
+from .interventions import Intervention, MeanAblate, Patch, Scale, SetAttention, Steer, Without
 
-KINDS = {"scale": Scaled, "mean": Averaged, "from": Replaced, "steer": Steered, "without": Without, "weigh": Weighed}
+KINDS = {"scale": Scale, "mean": MeanAblate, "from": Patch, "steer": Steer, "without": Without, "weigh": SetAttention}
 """The short form's first word."""
 
 

@@ -1,6 +1,6 @@
-"""Interventions: small values that say what is changed in a forward pass, and turn into hooks.
+"""Interventions: frozen values that describe a change to a forward pass, and turn into hooks.
 
-    without = (Scaled("blocks.0.attn.hook_z", head=0),)             # layer 0, head 0 ablated
+    without = (Scale("blocks.0.attn.hook_z", head=0),)             # layer 0, head 0 ablated
     generate(model, tokens, max_new_tokens=20, interventions=without)
 
 Positions count from the start of the text, wherever a pass begins.
@@ -20,10 +20,11 @@ import torch
 from torch import Tensor
 
 from ..config import ModelConfig
-from ..hooks import ForwardHook, HookedModule, HookPoint
+from ..hooks import ForwardHook, HookPoint
+from ..model.models import Model
 from ..model.registry import hook_points
+from .descriptions import describe_module, describe_part
 from .inputs import inputs_of
-from .places_in_words import part_in_words, place_in_words
 
 RULES = {"mask": "the causal mask", "scale": "÷ √d_head", "positions": "positions", "norm": "the norm's division"}
 """What a pass can do without."""
@@ -47,16 +48,16 @@ class Intervention(Hashable, Protocol):
     """
 
     def check(self, config: ModelConfig) -> None:
-        """Raise ValueError, saying what is wrong, unless a model of this configuration has the place."""
+        """Raise ValueError, saying what is wrong, unless a model of this configuration has it."""
         ...
 
-    def fwd_hooks(self, model: HookedModule, start: Start = from_the_start) -> Sequence[ForwardHook]:
-        """The change as hooks for `run_with_hooks` on this model; ValueError, saying why, if it hasn't the place."""
+    def fwd_hooks(self, model: Model, start: Start = from_the_start) -> Sequence[ForwardHook]:
+        """The change as hooks for `run_with_hooks` on this model; ValueError, saying why, if it lacks it."""
         ...
 
 
 @dataclass(frozen=True)
-class _Change(ABC):
+class HookPointIntervention(ABC):
     """What the interventions below have in common: a hook point, perhaps one head of it, perhaps one position."""
 
     point: str
@@ -72,7 +73,7 @@ class _Change(ABC):
         return self.position is None
 
     def check(self, config: ModelConfig) -> None:
-        """Raise ValueError, saying what is wrong, unless a model of this configuration has the place."""
+        """Raise ValueError, saying what is wrong, unless a model of this configuration has it."""
         points = hook_points(config)
         if self.point not in points:
             raise ValueError(f"this model computes no {self.point}")
@@ -86,7 +87,7 @@ class _Change(ABC):
         if "query" in dims or self.point.endswith("hook_scale"):  # what is divided by must never be 0
             raise ValueError(f"{self.point} can't be changed in this way")
 
-    def fwd_hooks(self, model: HookedModule, start: Start = from_the_start) -> Sequence[ForwardHook]:
+    def fwd_hooks(self, model: Model, start: Start = from_the_start) -> Sequence[ForwardHook]:
         """As in `Intervention`."""
         self.check(model.config)
         other = functools.cache(functools.partial(recorded, model, self.point))  # of another text, once
@@ -115,13 +116,13 @@ class _Change(ABC):
 
 
 @dataclass(frozen=True)
-class Scaled(_Change):
+class Scale(HookPointIntervention):
     """Times a factor; 0 ablates it."""
 
     factor: float = 0.0
 
     def check(self, config: ModelConfig) -> None:
-        """As in `_Change`."""
+        """As in `HookPointIntervention`."""
         super().check(config)
         _check_factor(self.factor)
 
@@ -129,11 +130,11 @@ class Scaled(_Change):
         return tensor[:, first - begin : last - begin] * self.factor
 
     def __str__(self) -> str:
-        return f"{part_in_words(self)} {'ablated' if self.factor == 0 else f'× {self.factor:g}'}"
+        return f"{describe_part(self)} {'ablated' if self.factor == 0 else f'× {self.factor:g}'}"
 
 
 @dataclass(frozen=True)
-class Averaged(_Change):
+class MeanAblate(HookPointIntervention):
     """Replaced by its mean over the text."""
 
     looks_ahead = True
@@ -142,21 +143,24 @@ class Averaged(_Change):
         return tensor.mean(1, keepdim=True)
 
     def __str__(self) -> str:
-        return f"{part_in_words(self)} replaced by its mean"
+        return f"{describe_part(self)} replaced by its mean"
 
 
 @dataclass(frozen=True)
-class Replaced(_Change):
+class Patch(HookPointIntervention):
     """Replaced by what it is at the same position of another text (activation patching)."""
-
-    same_everywhere = False
 
     tokens: tuple[int, ...] = ()
     source: tuple[int, ...] = ()
     """What the encoder reads of that other text, in an encoder–decoder."""
 
+    @property
+    def same_everywhere(self) -> bool:
+        """Never: the other text's activations differ from position to position."""
+        return False
+
     def check(self, config: ModelConfig) -> None:
-        """As in `_Change`."""
+        """As in `HookPointIntervention`."""
         super().check(config)
         _check_text(config, self.tokens, self.source)
 
@@ -168,11 +172,11 @@ class Replaced(_Change):
         return values
 
     def __str__(self) -> str:
-        return f"{part_in_words(self)} as on another prompt"
+        return f"{describe_part(self)} as on another prompt"
 
 
 @dataclass(frozen=True)
-class Steered(_Change):
+class Steer(HookPointIntervention):
     """Plus the difference of two texts at their last tokens, times a factor (Turner et al. 2023)."""
 
     tokens: tuple[int, ...] = ()
@@ -183,7 +187,7 @@ class Steered(_Change):
     """What the encoder reads with `against`; empty for the same source."""
 
     def check(self, config: ModelConfig) -> None:
-        """As in `_Change`."""
+        """As in `HookPointIntervention`."""
         super().check(config)
         _check_factor(self.factor)
         _check_text(config, self.tokens, self.source)
@@ -195,7 +199,7 @@ class Steered(_Change):
         return tensor[:, first - begin : last - begin] + self.factor * (toward - away)
 
     def __str__(self) -> str:
-        return f"{part_in_words(self)} + {self.factor:g} × the difference of two prompts"
+        return f"{describe_part(self)} + {self.factor:g} × the difference of two prompts"
 
 
 @dataclass(frozen=True)
@@ -221,7 +225,7 @@ class Without:
                 raise ValueError("this model doesn't divide its scores by √d_head")
             raise ValueError(f"this model has no {ENDINGS[self.rule]} {where}")
 
-    def fwd_hooks(self, model: HookedModule, start: Start = from_the_start) -> Sequence[ForwardHook]:
+    def fwd_hooks(self, model: Model, start: Start = from_the_start) -> Sequence[ForwardHook]:
         """As in `Intervention`."""
         config = model.config
         self.check(config)
@@ -253,11 +257,11 @@ class Without:
         return [name for name in found if ".cross_attn." not in name and not name.startswith("encoder.")]
 
     def __str__(self) -> str:
-        return f"without {RULES[self.rule]}{f' in {place_in_words(self.where)}' if self.where else ''}"
+        return f"without {RULES[self.rule]}{f' in {describe_module(self.where)}' if self.where else ''}"
 
 
 @dataclass(frozen=True)
-class Weighed:
+class SetAttention:
     """One weight of a head set by hand. If renormalised, the rest of its row shares what is left as it did before."""
 
     point: str
@@ -275,14 +279,14 @@ class Weighed:
             raise ValueError(f"{self.point} is no attention pattern of this model")
         if not 0 <= self.head < config.n_heads:
             raise ValueError(f"{self.point} has no head {self.head}")
-        for role, place in (("query", self.query), ("key", self.key)):
+        for role, position in (("query", self.query), ("key", self.key)):
             of_source = self.point.startswith("encoder.") or (role == "key" and ".cross_attn." in self.point)
-            if not 0 <= place < (config.context_length if of_source else math.inf):
-                raise ValueError(f"{self.point} has no {role} {place}")
+            if not 0 <= position < (config.context_length if of_source else math.inf):
+                raise ValueError(f"{self.point} has no {role} {position}")
         if not 0 <= self.weight <= 1:
             raise ValueError(f"a weight is from 0 to 1, not {self.weight:g}")
 
-    def fwd_hooks(self, model: HookedModule, start: Start = from_the_start) -> Sequence[ForwardHook]:
+    def fwd_hooks(self, model: Model, start: Start = from_the_start) -> Sequence[ForwardHook]:
         """As in `Intervention`."""
         self.check(model.config)
         if self.point.startswith("encoder."):
@@ -304,13 +308,11 @@ class Weighed:
         return [(self.point, change)]
 
     def __str__(self) -> str:
-        where = place_in_words(self.point.removesuffix(".hook_pattern"))
+        where = describe_module(self.point.removesuffix(".hook_pattern"))
         return f"{where}, head {self.head}: query {self.query} gives key {self.key} the weight {self.weight:g}"
 
 
-def hooks_of(
-    interventions: Sequence[Intervention], model: HookedModule, start: Start = from_the_start
-) -> list[ForwardHook]:
+def hooks_of(interventions: Sequence[Intervention], model: Model, start: Start = from_the_start) -> list[ForwardHook]:
     """The hooks of several interventions on one model, in their order."""
     if hasattr(interventions, "fwd_hooks"):
         raise TypeError(f"Interventions are a list, also of one: [{interventions!r}].")
@@ -333,7 +335,7 @@ def _check_text(config: ModelConfig, tokens: Sequence[int], source: Sequence[int
 
 
 @torch.no_grad()
-def recorded(model: HookedModule, point: str, tokens: Sequence[int], source: Sequence[int] = ()) -> Tensor:
+def recorded(model: Model, point: str, tokens: Sequence[int], source: Sequence[int] = ()) -> Tensor:
     """One point's tensor on another text, which nothing intervenes in."""
     return model.run_until_recorded(*inputs_of(model, tokens, source), names_filter=point)[point]
 

@@ -1,4 +1,4 @@
-"""Logits of many positions, some at a time: of a long text and a large vocabulary all of them would fill the memory.
+"""Computes the logits of many positions in pieces, so that a large vocabulary doesn't fill the memory.
 
 Shapes: row (positions, of one text or of several), d_model, vocab.
 """

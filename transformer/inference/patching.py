@@ -1,6 +1,6 @@
-"""Activation patching: one text is read with one place at a time as it is on another, to see what that place carries.
+"""Activation patching: runs one prompt with one activation at a time taken from another prompt.
 
-A place changes nothing before itself, neither lower in the model nor, under a causal mask, earlier in the text. So a
+An activation affects nothing before it, neither lower in the model nor, under a causal mask, earlier in the text. So a
 patched pass begins at the layer that is patched, and at the first of the positions that a batch patches: a row each.
 Shapes: site, layer, row, pos, d_model, vocab.
 """
@@ -17,9 +17,9 @@ from ..hooks import ForwardHook
 from ..model.caches import KeyValues
 from ..model.models import DecoderOnly, EncoderDecoder
 from ..model.registry import attention_modules, hook_points
+from .context_windows import looks_ahead
 from .inputs import inputs_of
 from .interventions import Intervention, hooks_of
-from .windows import looks_ahead
 
 SITES = {
     "stream": "hook_resid_pre",
@@ -37,7 +37,7 @@ ROWS = 16
 
 @dataclass(frozen=True)
 class Patching:
-    """How much of the difference between two texts each place carries: 0 for none, 1 for all of it."""
+    """How much of the difference between two texts each activation carries: 0 for none, 1 for all of it."""
 
     sites: tuple[str, ...]
     """Those of `SITES` that the model has."""
@@ -64,11 +64,11 @@ def patching(
     interventions: Sequence[Intervention] = (),
     on_progress: Callable[[float], None] = lambda share: None,
 ) -> Patching:
-    """Run the corrupted text with one place at a time as it is on the clean one: what then comes back is carried there.
+    """Run the corrupted text with one activation at a time from the clean one; what it restores is what it carries.
 
     answer, against: two tokens, whose difference of logits after the last token is what comes back: the right one on
     the clean text, and the one on the corrupted. source, corrupted_source: what an encoder reads of each.
-    stack: where places are patched, one of `STACKS`; if empty, in the encoder of a model that has one.
+    stack: which stack is patched, one of `STACKS`; if empty, in the encoder of a model that has one.
     interventions: what is changed in every pass, the clean one too. Put the model into evaluation mode first.
     on_progress: called with the share of the passes that are done, 0 to 1; what it raises ends them.
     Raises: ValueError, saying what would do, for texts of unequal length or without a difference to explain.
@@ -77,7 +77,7 @@ def patching(
     for name, one, other in (("texts", clean, corrupted), ("sources", source, corrupted_source)):
         if len(one) != len(other):
             raise ValueError(
-                f"The {name} have {len(one)} and {len(other)} tokens; patching puts one place in for another, so "
+                f"The {name} have {len(one)} and {len(other)} tokens; patching replaces one position by another, so "
                 "they must be of one length. Change one of them until they are."
             )
     kind = stack or ("self" if model.config.architecture == "decoder-only" else "encoder")
@@ -106,7 +106,7 @@ def patching(
         for site, layers in enumerate(sites.values()):
             for layer, name in enumerate(layers):
                 put_in = name, _put_in(cache[name][0], rows, begin)
-                patched = run.again(layer, len(rows), begin, [*changes, put_in])
+                patched = run.rerun(layer, len(rows), begin, [*changes, put_in])
                 shares = (difference(patched) - bottom) / (top - bottom)
                 restored[site, layer, rows.start : rows.stop] = shares
                 done = (start - first) * len(names) + len(rows) * (site * len(layers) + layer + 1)
@@ -136,7 +136,7 @@ class _Corrupted:
                 self.entering.append(x)
                 x = self._block(layer, x, past, 0)
 
-    def again(self, layer: int, rows: int, begin: int, hooks: Sequence[ForwardHook]) -> Tensor:
+    def rerun(self, layer: int, rows: int, begin: int, hooks: Sequence[ForwardHook]) -> Tensor:
         """The last logits, (row, 1, vocab), of passes that begin at a block and a position, with hooks in force."""
         x = self.entering[layer][:, begin:].expand(rows, -1, -1)
         with self.model.hooked(hooks):
@@ -161,7 +161,7 @@ class _Corrupted:
 
 
 def _first_difference(one: Sequence[int], other: Sequence[int]) -> int:
-    return next(place for place, (here, there) in enumerate(zip(one, other, strict=True)) if here != there)
+    return next(position for position, (here, there) in enumerate(zip(one, other, strict=True)) if here != there)
 
 
 def _sites(model: DecoderOnly | EncoderDecoder, kind: str) -> dict[str, list[str]]:
@@ -183,7 +183,7 @@ def _put_in(clean: Tensor, rows: Sequence[int], begin: int) -> Callable[[Tensor,
     """
 
     def change(tensor: Tensor, hook: object) -> None:
-        for row, place in enumerate(rows):
-            tensor[row, place - begin] = clean[place]
+        for row, position in enumerate(rows):
+            tensor[row, position - begin] = clean[position]
 
     return change

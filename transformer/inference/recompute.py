@@ -1,4 +1,4 @@
-"""A forward pass recomputed, equation by equation, from what it recorded: so what is said to hold is checked.
+"""Traces a forward pass, and recomputes every tensor of it from its equation as a check.
 
 There is no batch here; dimensions are those of `transformer.model.equations`.
 """
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ..config import ModelConfig
-from ..hooks import NamesFilter
+from ..hooks import HookPoint, NamesFilter
 from ..model.equations import ALL, LOGITS, PROBABILITIES, TOKEN, Equation, Operand, equations
 from ..model.layers import ACTIVATIONS
 from ..model.masks import causal_mask
@@ -24,14 +24,14 @@ from ..model.registry import hook_points
 from .inputs import Ids, ids_of, inputs_of, parameters_of
 from .interventions import Intervention, hooks_of
 from .logits import probabilities_of
-from .places_set import places_set
+from .overwritten_values import overwritten_values
 
 OUTPUTS_AT_ONCE = 4_000_000
 """Numbers of the logits that are compared at once."""
 
 
 @dataclass(frozen=True)
-class Pass:
+class Trace:
     """One forward pass over one text: what was read, and every tensor that was computed, parameters among them.
 
     All of it is on the CPU, wherever it was computed.
@@ -66,7 +66,7 @@ def every_point(name: str) -> bool:
     return True
 
 
-def whole_pass(
+def trace_pass(
     model: DecoderOnly | EncoderDecoder,
     tokens: Ids,
     source: Ids = (),
@@ -74,7 +74,7 @@ def whole_pass(
     names: NamesFilter = every_point,
     interventions: Sequence[Intervention] = (),
     outputs: bool = True,
-) -> Pass:
+) -> Trace:
     """Run a model over one text and keep everything. Put it into evaluation mode first.
 
     names: the hook points to keep, if not all, as in `run_with_cache`. interventions: what is changed in this pass;
@@ -83,24 +83,24 @@ def whole_pass(
     Raises: ValueError for a text that the model can't read.
     """
     inputs, hooks = inputs_of(model, tokens, source), hooks_of(interventions, model)
+    results: dict[str, Tensor] = {}
     with torch.no_grad():
         if outputs:
             logits, cache = model.run_with_cache(*inputs, names_filter=names, fwd_hooks=hooks, watched=every_point)
+            results = {LOGITS: logits[0].cpu(), PROBABILITIES: probabilities_of(logits[0].cpu())}
         else:
             cache = model.run_until_recorded(*inputs, names_filter=names, fwd_hooks=hooks, watched=every_point)
-    tensors = parameters_of(model)
-    tensors |= {name: _of_text(name, tensor) for name, tensor in cache.items()}
-    if outputs:
-        tensors |= {LOGITS: logits[0].cpu(), PROBABILITIES: probabilities_of(logits[0].cpu())}
-    return Pass(model.config, *_read_and_written(tokens, source), tensors, tuple(interventions))
+    points = {name: _of_text(name, tensor) for name, tensor in cache.items()}
+    tensors = {**parameters_of(model), **points, **results}
+    return Trace(model.config, *_read_and_written(tokens, source), tensors, tuple(interventions))
 
 
-def deviations(found: Pass) -> list[Deviation]:
+def deviations(found: Trace) -> list[Deviation]:
     """Every tensor of a pass against its equation, in the order of the pass."""
-    places = places_set(found.interventions, found.config)
+    overwritten = overwritten_values(found.interventions, found.config)
     return [
         dataclasses.replace(
-            _deviation(found, equation), set_by=tuple(place.words for place in places if place.point == equation.name)
+            _deviation(found, equation), set_by=tuple(each.words for each in overwritten if each.point == equation.name)
         )
         for equation in equations(found.config).values()
     ]
@@ -115,12 +115,12 @@ def deviations_of_text(
     """
     table, points = equations(model.config), hook_points(model.config)
     last_reader = {operand.name: name for name, equation in table.items() for operand in equation.sources}
-    places = places_set(interventions, model.config)
+    overwritten = overwritten_values(interventions, model.config)
     tensors = parameters_of(model)
-    found = Pass(model.config, *_read_and_written(tokens, source), tensors, tuple(interventions))
+    found = Trace(model.config, *_read_and_written(tokens, source), tensors, tuple(interventions))
     known: dict[str, Deviation] = {}
 
-    def see(tensor: Tensor, hook: object) -> None:
+    def see(tensor: Tensor, hook: HookPoint) -> None:
         name = hook.name
         tensors[name] = _of_text(name, tensor)
         if name in table:
@@ -133,12 +133,12 @@ def deviations_of_text(
     with model.hooked([*hooks_of(interventions, model), (lambda name: True, see)]):
         stream = model.stream(*inputs_of(model, tokens, source))[0]
     known |= _outputs_compared(found, table, stream, model)
-    set_by = {name: tuple(place.words for place in places if place.point == name) for name in table}
+    set_by = {name: tuple(each.words for each in overwritten if each.point == name) for name in table}
     return [dataclasses.replace(known[name], set_by=set_by[name]) for name in table]
 
 
 def _outputs_compared(
-    found: Pass, table: Mapping[str, Equation], stream: Tensor, model: DecoderOnly | EncoderDecoder
+    found: Trace, table: Mapping[str, Equation], stream: Tensor, model: DecoderOnly | EncoderDecoder
 ) -> dict[str, Deviation]:
     """How far logits and probabilities are from their equations: some of the vocabulary, some positions at a time."""
     logits = model.unembed(stream).cpu()
@@ -171,16 +171,18 @@ def _largest(parts: Sequence[Deviation]) -> Deviation:
     return Deviation(parts[0].name, max(part.largest for part in parts), max(part.magnitude for part in parts))
 
 
-def recompute(found: Pass, equation: Equation) -> Tensor:
+def recompute(found: Trace, equation: Equation) -> Tensor:
     """What an equation gives, in float64, from the tensors of a pass: in the equation's dimensions."""
     read = {role: _sum(found, equation, role) for role in equation.operands}
-    x = read.get("x")
+    x = read.get("x", torch.tensor(math.nan))  # which what reads none doesn't use
     match equation.operation:
         case "look up":
             factor = math.sqrt(found.config.d_model) if found.config.scale_embeddings else 1.0
             return read["table"] * factor
         case "position":
             return sinusoidal_encoding(len(_read_by(found, equation.name)), found.config.d_model).double()
+        case "see":
+            return _visible(found, equation.name)
         case "add":
             return x
         case "spread":
@@ -197,8 +199,6 @@ def recompute(found: Pass, equation: Equation) -> Tensor:
             return rotate(x.flatten(2)[None], **rotation(found.config))[0].view_as(x)
         case "divide":
             return x / math.sqrt(found.config.d_head) if found.config.attention_scale else x
-        case "see":
-            return _visible(found, equation.name)
         case "hide":
             return torch.where(read["mask"].bool(), x, -math.inf)
         case "softmax":
@@ -213,7 +213,7 @@ def recompute(found: Pass, equation: Equation) -> Tensor:
     raise ValueError(f"There is no operation called {equation.operation!r}.")
 
 
-def viewed(found: Pass, operand: Operand) -> Tensor:
+def viewed(found: Trace, operand: Operand) -> Tensor:
     """A tensor in the dimensions that an equation reads it by."""
     tensor = found.tensors[operand.name]
     if tensor.dim() == len(operand.dims):
@@ -233,7 +233,7 @@ def viewed(found: Pass, operand: Operand) -> Tensor:
     return tensor.reshape([sizes.get(name, -1) for name in operand.dims])
 
 
-def _sum(found: Pass, equation: Equation, role: str) -> Tensor:
+def _sum(found: Trace, equation: Equation, role: str) -> Tensor:
     """What stands in one role, in float64: of a table the rows that the text reads, of several matrices the one."""
     total = torch.zeros((), dtype=torch.float64)
     for operand in equation.operands[role]:
@@ -251,7 +251,7 @@ def _sum(found: Pass, equation: Equation, role: str) -> Tensor:
     return total
 
 
-def _products(found: Pass, equation: Equation) -> Tensor:
+def _products(found: Trace, equation: Equation) -> Tensor:
     """Σ x · weight over the dimensions that the result doesn't have."""
     subscripts = []
     for role in ("x", "weight"):
@@ -265,7 +265,7 @@ def _products(found: Pass, equation: Equation) -> Tensor:
     return torch.einsum(f"{left},{right}->{result}", x, weight)
 
 
-def _visible(found: Pass, name: str) -> Tensor:
+def _visible(found: Trace, name: str) -> Tensor:
     is_cross, is_encoder = ".cross_attn." in name, name.startswith("encoder.")
     keys = found.source if is_cross or is_encoder else found.tokens
     queries = found.source if is_encoder else found.tokens
@@ -277,12 +277,12 @@ def _visible(found: Pass, name: str) -> Tensor:
     return mask if pad is None else mask & (keys != pad)
 
 
-def _read_by(found: Pass, name: str) -> Tensor:
+def _read_by(found: Trace, name: str) -> Tensor:
     """The tokens that a hook point's stack reads."""
     return found.source if name.startswith("encoder.") else found.tokens
 
 
-def _deviation(found: Pass, equation: Equation) -> Deviation:
+def _deviation(found: Trace, equation: Equation) -> Deviation:
     return _compared(equation.name, found.tensors[equation.name], recompute(found, equation))
 
 

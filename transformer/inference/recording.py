@@ -1,4 +1,4 @@
-"""Recordings: what one forward pass computed, in a form that can leave the process.
+"""Recordings: the tensors of one forward pass in a form that can be saved and sent.
 
 A recording's bytes are a safetensors file: eight bytes that hold the header's length, a JSON header, aligned arrays.
 Python reads it with `safetensors.numpy.load`, and a browser in twenty lines.
@@ -21,9 +21,9 @@ from torch import Tensor
 from ..hooks import NamesFilter
 from ..model.models import DecoderOnly, EncoderDecoder
 from ..model.registry import hook_points
-from .fetching import asked
+from .http_client import open_url
 from .interventions import Intervention, hooks_of
-from .places_set import places_set
+from .overwritten_values import overwritten_values
 
 RESERVED = "__metadata__"
 """The one name that the format keeps for itself."""
@@ -74,7 +74,7 @@ class Recording:
 
         Raises: ValueError with the server's sentence for an error; OSError where it can't be reached.
         """
-        with asked(url) as response:
+        with open_url(url) as response:
             return cls.from_bytes(response.read())
 
 
@@ -96,7 +96,7 @@ def record(
     interventions: what is changed in this pass; what is recorded is what they left.
     parameters: names of parameters to take along, such as `blocks.0.attn.out.weight`.
     Returns: tensors by hook point, without the batch dimension; metadata `config` and `labels`, and, if anything was
-        changed, `changed`, the records of what `places_set` finds. Put the model into
+        changed, `changed`, the records of what `overwritten_values` finds. Put the model into
         evaluation mode first.
     Raises: ValueError for a batch of several texts, or a name that this model doesn't have.
     """
@@ -111,7 +111,7 @@ def record(
         raise ValueError(f"{unknown[0]!r} is no parameter of this model.")
     tensors |= {name: known[name].detach().numpy(force=True).copy() for name in parameters}
     words = {text: list(found) for text, found in (labels or {}).items()}
-    changed = [dataclasses.asdict(place) for place in places_set(interventions, model.config)]
+    changed = [dataclasses.asdict(each) for each in overwritten_values(interventions, model.config)]
     about = {"config": model.config.to_dict(), "labels": words, **({"changed": changed} if changed else {})}
     return Recording(tensors, about)
 

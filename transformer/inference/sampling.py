@@ -1,4 +1,4 @@
-"""From logits to the next token: temperature, top-k, top-p, and a random number that lands on one of them.
+"""Sampling: from logits to the next token, by temperature, top-k, top-p and a random number.
 
 Shapes: vocab.
 """
@@ -70,7 +70,7 @@ def random_points(sampling: Sampling, position: int, ahead: int = 16) -> Iterato
         yield from itertools.repeat(0.0)
     seed = secrets.randbits(63) if sampling.seed is None else sampling.seed
     while True:
-        yield from [np.random.default_rng((seed, place)).random() for place in range(position, position + ahead)]
+        yield from [np.random.default_rng((seed, at)).random() for at in range(position, position + ahead)]
         position += ahead
 
 
@@ -88,7 +88,7 @@ def _weights(logits: Tensor, sampling: Sampling) -> np.ndarray:
     """What `sampling_distribution` is proportional to; in NumPy, as with so few numbers it is much the faster."""
     scores = logits.detach().cpu().double().numpy()
     if sampling.temperature == 0:
-        return np.eye(1, len(scores), scores.argmax())[0]
+        return np.eye(1, len(scores), int(scores.argmax()))[0]
     weights = np.exp((scores - scores.max()) / max(sampling.temperature, 1e-250))  # which no difference overflows
     kept = len(weights)
     if (sampling.top_k or kept) >= kept and (sampling.top_p or 1) >= 1:

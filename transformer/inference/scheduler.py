@@ -1,9 +1,9 @@
-"""The scheduler of a model: one thread that computes, round by round, the next token of every text that is written.
+"""The scheduler: one thread per model that generates the next token of every submitted text, batch by batch.
 
     request = schedulers.of(model).submit(DecodeState(model, tokens), max_new_tokens=200, stop_tokens=(end,))
     for step in request: …            # or, in a coroutine, and without a thread of its own: async for step in request
 
-Each round is a batch (Yu et al. 2022, Orca, §3.1: iteration-level scheduling), and hands each text its token.
+Each batch generates one token for every request in it (Yu et al. 2022, Orca, §3.1: iteration-level scheduling).
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class Request:
 class Scheduler:
     """Writes all texts of one model that are submitted, on one thread, which runs while there are any.
 
-    In a round, passes over prompts, and over windows that have moved, take turns, so that together they compute at most
+    In a batch, passes over prompts, and over windows that have moved, are limited: in total they compute at most
     PREFILL_TOKENS tokens, or one prompt: nobody waits for more of them between two tokens.
     """
 
@@ -220,7 +220,7 @@ class Scheduler:
     def _write(self, decoding: BatchedDecoding) -> None:
         """Write until every request is over."""
         while active := self._active():
-            requests = self._of_this_round(active)
+            requests = self._next_batch(active)
             steps = decoding.step([request.state for request in requests])
             for request in requests:
                 step = steps[request.state]
@@ -247,7 +247,7 @@ class Scheduler:
             self._changed.wait_for(lambda: found() or not self._requests)
             return found()
 
-    def _of_this_round(self, active: list[Request]) -> list[Request]:
+    def _next_batch(self, active: list[Request]) -> list[Request]:
         """Those whose token is computed now: all but some prompts, for which others are read first."""
         found, read = [], 0
         for request in active:

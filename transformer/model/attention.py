@@ -1,4 +1,4 @@
-"""Attention: the paper's equation, then the modules around it: self-attention, cross-attention, the plain average.
+"""Attention: the paper's equation, then self-attention, cross-attention and uniform attention as modules.
 
 Shapes: batch, pos (or query, key), head, kv_head, d_head, d_model. There are as many kv_heads as heads, unless heads
 share keys and values in groups.

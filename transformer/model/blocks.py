@@ -1,4 +1,4 @@
-"""The blocks: attention and the feed-forward layer around the residual stream, each kind with its equations.
+"""Transformer blocks: attention and feed-forward layer around the residual stream, in each variant.
 
 A block's `forward` is those equations, with a hook point wherever there is something to see. Which kind a
 configuration has is said by `make_block` and `make_decoder_block`, at the end.

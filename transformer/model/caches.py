@@ -1,4 +1,4 @@
-"""What a model that writes token by token need not compute again: keys, values, the encoder's memory.
+"""The key–value cache: keys, values and the encoder's output, kept between generation steps.
 
 Shapes: batch, pos (or key, source), head, d_head, d_model.
 """

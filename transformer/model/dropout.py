@@ -1,4 +1,4 @@
-"""Dropout whose random numbers belong to a training, not to the process."""
+"""Dropout with a random generator per training run instead of a global one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of equations: which numbers each number of a forward pass is made of, beside the registry that names them.
+"""The equations of a forward pass as a table: how each tensor is computed, and from which others.
 
 `equations(config)` lists, in the order of the pass, how every point of the registry comes about, and after them the
 logits and the probabilities: one operation, and what it reads: other points, parameters, the tokens. Pages, checks and
@@ -223,7 +223,7 @@ class _Walk:
 
     def rotation(self, name: str, of: str, head: str) -> Equation:
         """Queries or keys turned: pair by pair, or the whole vector at once where not all of it is turned."""
-        if self.config.turned_dims < self.config.d_head:
+        if self.config.rotated_dims < self.config.d_head:
             dims = ("pos", head, "d_head")
             return Equation(name, "rotate", dims, {"x": (Operand(of, dims, ("pos", head, ALL)),)})
         is_halves = self.config.rotary_pairs == "halves"

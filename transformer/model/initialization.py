@@ -1,4 +1,4 @@
-"""How weights are drawn before training."""
+"""Initialises a model's weights before training."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def writers(config: ModelConfig, name: str) -> int:
 _DRAWING = (nn.init.normal_, nn.init.uniform_, nn.init.kaiming_uniform_)
 
 
-class Undrawn(TorchFunctionMode):
+class skip_init(TorchFunctionMode):
     """Within it, modules don't draw the weights they begin with.
 
     For weights that `initialise` draws, and for those that are shapes without numbers, for which PyTorch would import

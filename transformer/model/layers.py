@@ -1,4 +1,4 @@
-"""What happens to each token alone: linear layers, the norms, and the feed-forward layers.
+"""Layers that act on each position by itself: linear layers, norms, feed-forward layers.
 
 Shapes: batch, pos, d_model, d_ff.
 """

@@ -1,4 +1,4 @@
-"""Which keys a query may attend to, as boolean matrices: True where a key may be seen.
+"""Attention masks: boolean matrices, True where a query may attend to a key.
 
 Shapes: batch, pos, query, key.
 """

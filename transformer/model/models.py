@@ -1,4 +1,4 @@
-"""Whole models: GPT's decoder, and the encoder–decoder of the paper.
+"""Complete models: GPT's decoder, and the encoder–decoder of the paper.
 
 Shapes: batch, pos (or source, target), d_model, vocab.
 """
@@ -12,7 +12,7 @@ from ..config import ModelConfig
 from ..hooks import HookedModule
 from .blocks import make_block
 from .caches import KeyValueCache
-from .initialization import Undrawn, initialise
+from .initialization import initialise, skip_init
 from .registry import HookInfo, hook_points
 from .stacks import Decoder, Encoder, Stack
 
@@ -150,13 +150,13 @@ def shapes_alone(config: ModelConfig) -> Model:
 
     Raises: RuntimeError or TypeError for sizes that PyTorch can't count.
     """
-    with torch.device("meta"), Undrawn():
+    with torch.device("meta"), skip_init():
         return make_model(config)
 
 
 def build_model(config: ModelConfig, seed: int | None = None) -> Model:
     """A freshly initialised model; with a seed always the same one. How its weights are drawn: `initialise`."""
-    with Undrawn():
+    with skip_init():
         model = make_model(config)
     generator = torch.Generator()
     generator.seed() if seed is None else generator.manual_seed(seed)

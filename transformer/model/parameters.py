@@ -1,4 +1,4 @@
-"""What each parameter of a model is for, in a sentence; beside the registry, which says it of hook points."""
+"""Describes each parameter of a model in a sentence, as the registry does for hook points."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a token stands: sinusoidal, learned and rotary positions.
+"""Positional encodings: sinusoidal, learned and rotary.
 
 Attention alone treats its input as a set. Each of these tells it the order, in its own way: a fixed table
 or a learned one added to the embeddings, or a rotation of queries and keys.
@@ -93,7 +93,7 @@ def rotate(
 
 def rotation(config: ModelConfig) -> dict[str, Any]:
     """What `rotate` is given for a model of this configuration."""
-    return {"base": config.rotary_base, "dims": config.turned_dims, "halves": config.rotary_pairs == "halves"}
+    return {"base": config.rotary_base, "dims": config.rotated_dims, "halves": config.rotary_pairs == "halves"}
 
 
 def sinusoidal_rows(start: Start, pos: int, d_model: int, device: torch.device) -> Tensor:

@@ -1,4 +1,4 @@
-"""The registry of hook points: what each one holds, its formula and its shape, in the order of the pass.
+"""The registry of hook points: meaning, formula and shape of each, in the order of the forward pass.
 
 `hook_points(config)` walks the forward pass of that configuration and lists what it meets, so that pages,
 documentation and tests all read the same registry, and a point a configuration lacks is not in it.
@@ -172,8 +172,8 @@ def _self_attention(config: ModelConfig, causal: bool, window: int) -> Iterator[
     )
     if softmax and config.positions == "rotary":
         turned = "rotated, pair by pair, by their position's angle"
-        if config.turned_dims < config.d_head:
-            turned = f"the first {config.turned_dims} dimensions {turned}"
+        if config.rotated_dims < config.d_head:
+            turned = f"the first {config.rotated_dims} dimensions {turned}"
         yield HookInfo("hook_rot_q", f"Queries {turned}.", "R(pos) · q", HEADS)
         yield HookInfo("hook_rot_k", f"Keys {turned}.", "R(pos) · k", of_keys)
     visible = "every j that is no padding"

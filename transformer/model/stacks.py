@@ -1,4 +1,4 @@
-"""Stacks: embeddings, positions, and blocks one after another: everything except the unembedding.
+"""The encoder and decoder stacks: embeddings, positions, then the blocks; everything but the unembedding.
 
 Shapes: batch, pos (source or target), d_model.
 """

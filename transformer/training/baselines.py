@@ -1,4 +1,4 @@
-"""What a loss is to be compared with: the best that a table of pairs can do."""
+"""The baseline loss: the best that a bigram table can reach."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one maker of cards: what a visitor should know of a model that was trained here."""
+"""Builds the model card of a model that was trained here."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from dataclasses import asdict
 
 import torch
 
-from ..checkpoints.card import LARGEST_NUMBER, Card
+from ..checkpoints.model_card import LARGEST_NUMBER, ModelCard
 from .evaluation import Measures
-from .plan import Plan
+from .plan import TrainingPlan
 
 
 def card_of(
-    plan: Plan,
+    plan: TrainingPlan,
     measures: Measures,
     *,
     parameters: int,
@@ -21,7 +21,7 @@ def card_of(
     seconds: float,
     device: torch.device,
     ending: str = "",
-) -> Card:
+) -> ModelCard:
     """The card of a model that a plan brought forth. Whatever the losses are, it can be saved and read.
 
     best_step: how many steps the weights that were kept had seen. last_losses: of the last batches, in nats per token.
@@ -37,7 +37,7 @@ def card_of(
         "machine": machine_in_words(device),
         "measured_on": measures.measured_on,
     }
-    return Card(
+    return ModelCard(
         title=_title(plan, best_step),
         summary=f"{plan.summary} {ending}".strip(),
         group=plan.group,
@@ -59,7 +59,7 @@ def machine_in_words(device: torch.device) -> str:
     return "one CPU core" if threads == 1 else f"{threads} CPU cores"
 
 
-def _title(plan: Plan, steps: int) -> str:
+def _title(plan: TrainingPlan, steps: int) -> str:
     """The plan's; one that ends in how many steps are planned, with as many as were taken."""
     planned = f", {plan.training.steps:,} steps"
     if not plan.title.endswith(planned):

@@ -1,4 +1,4 @@
-"""What a training will cost, before it starts: parameters, memory and time.
+"""Estimates the cost of a training before it starts: parameters, memory and time.
 
 Numbers: N weights that multiply, T tokens of a batch, L attentions, n context length, d = d_model.
 """

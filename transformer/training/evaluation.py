@@ -1,4 +1,4 @@
-"""How good a model is: losses, the share of right answers, and how well it continues what repeats.
+"""Evaluates a model: losses, accuracy, and how well it continues repeated sequences.
 
 A model in training is looked at in two ways: at a glance on the way, always on the same part of what is held out; and
 as fully as time allows at the end. Losses are mean cross-entropy in nats per token. Shapes: batch, pos.
@@ -31,7 +31,7 @@ EVALUATED_AT_ONCE = 4096
 GLANCE_TOKENS = 4096
 """Tokens of a text that a loss on the way is measured on, always the same ones."""
 FEWEST_PIECES = 4
-"""Of a text that a loss is measured on however little time there is: one alone tells of one place."""
+"""A text's loss is measured on at least so many pieces, however little time there is: one would cover too little."""
 GLANCE_EXAMPLES, EXAMPLES = 128, 512
 """Held-out examples of a task that its loss is measured on, on the way and at the end."""
 HELD_OUT = 2000
@@ -92,18 +92,18 @@ def translations(model: Model, task: Task, examples: Iterable[Example]) -> list[
     lengths = [len(tokenizer.encode(example.source)) for example in examples]
     order = sorted(range(len(examples)), key=lengths.__getitem__)
     found: list[str | None] = [None] * len(examples)
-    for length, places in groupby(order, key=lengths.__getitem__):
-        places = list(places)
-        read = torch.tensor([tokenizer.encode(examples[place].source) for place in places], device=device)
+    for length, indices in groupby(order, key=lengths.__getitem__):
+        indices = list(indices)
+        read = torch.tensor([tokenizer.encode(examples[index].source) for index in indices], device=device)
         if task.architecture == "encoder-decoder":
-            begun, source, room = torch.full((len(places), 1), start, device=device), read, task.longest
+            begun, source, most = torch.full((len(indices), 1), start, device=device), read, task.longest
         else:
-            begun, source, room = read, None, task.longest - length
+            begun, source, most = read, None, task.longest - length
         with evaluating(model):
-            written = write_greedily(model, begun, room, source=source, end_token=end).tolist()
-        for place, ids in zip(places, written, strict=True):
+            written = write_greedily(model, begun, most, source=source, end_token=end).tolist()
+        for index, ids in zip(indices, written, strict=True):
             if end in ids:
-                found[place] = tokenizer.decode(ids[: ids.index(end)])
+                found[index] = tokenizer.decode(ids[: ids.index(end)])
     return found
 
 
@@ -155,11 +155,11 @@ def measure_reading(model: Model, task: Stories, questions: int = 1000) -> Readi
         lot = examples[at : at + ANSWERED_AT_ONCE]
         batch = task_batch(task, lot).to(_device(model))
         rows, asked = torch.arange(len(lot)), (batch.targets != IGNORED).int().argmax(1)  # the question mark
-        places = torch.tensor([example.place for example in lot])
+        answers = torch.tensor([example.place for example in lot])
         with evaluating(model):
             logits, cache = model.run_with_cache(*batch.inputs, names_filter=lambda name: name.endswith("hook_pattern"))
         right += int((logits.argmax(-1) == batch.targets)[rows, asked].sum())
-        weights.append(torch.stack([pattern[rows, :, asked, places] for pattern in cache.values()], dim=1))
+        weights.append(torch.stack([pattern[rows, :, asked, answers] for pattern in cache.values()], dim=1))
     mean = torch.cat(weights).mean(0)  # (layer, head)
     layer, head = divmod(int(mean.argmax()), mean.shape[1])
     return ReadingMeasure(len(examples), right / len(examples), mean.max().item(), layer, head)
@@ -239,9 +239,9 @@ class TextEvaluator(Evaluator):
         starts = range(0, len(text) - 1, size)
         golden = (math.sqrt(5) - 1) / 2
         total, measured, deadline = 0.0, 0, time.monotonic() + seconds
-        order = sorted(range(len(starts)), key=lambda place: place * golden % 1)
-        for count, place in enumerate(order, start=1):
-            piece = text[starts[place] : starts[place] + size + 1]
+        order = sorted(range(len(starts)), key=lambda index: index * golden % 1)
+        for count, index in enumerate(order, start=1):
+            piece = text[starts[index] : starts[index] + size + 1]
             total += evaluate_loss(model, piece, self._batch) * (len(piece) - 1)
             measured += len(piece) - 1
             check()

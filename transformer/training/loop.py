@@ -1,4 +1,4 @@
-"""Training: a loop that knows no architecture, reports every step, and can stop and resume between any two.
+"""The training loop: knows no architecture, reports every step, and can stop and resume between any two steps.
 
 Shapes: batch, pos.
 """

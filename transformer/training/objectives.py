@@ -1,4 +1,4 @@
-"""What a model is trained on: batches to learn from, the fields of a shape that this decides, and its description.
+"""Training objectives: the batches to learn from, the configuration fields they determine, and a description.
 
 Shapes: batch, pos.
 """

@@ -1,4 +1,4 @@
-"""The optimisers: AdamW for vectors and embeddings, Muon for the matrices inside blocks.
+"""The optimizers: AdamW for vectors and embeddings, Muon for the matrices inside blocks.
 
 PyTorch has both, in classes that import its compiler: a second, and 75 MB that a server keeps. So the classes are ours;
 AdamW's arithmetic is PyTorch's function. Besides, its Muon orthogonalises in bfloat16, which a CPU without bfloat16

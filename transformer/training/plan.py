@@ -1,4 +1,4 @@
-"""What a training is to do: which model learns what, how, and what is watched on the way."""
+"""The plan of a training: the model, its objective, its hyperparameters, and what is monitored."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_SNAPSHOTS = 60
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class TrainingPlan:
     """One training: of which model, on what, how, and what is watched. Raises ValueError for parts that don't fit."""
 
     objective: Objective
@@ -68,9 +68,9 @@ class Plan:
         return isinstance(self.objective, TaskObjective)
 
 
-def plan_of(preset: Preset, objective: Objective) -> Plan:
+def plan_of(preset: Preset, objective: Objective) -> TrainingPlan:
     """A preset as the command line trains it: thoroughly, and with nobody watching."""
-    return Plan(
+    return TrainingPlan(
         objective=objective,
         config=ModelConfig(**{**preset.shape, **objective.shape}),
         training=preset.training,

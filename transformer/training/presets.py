@@ -1,4 +1,4 @@
-"""The models this project ships: what each is trained on, its shape, and how it is trained."""
+"""The models that ship with this project: data, configuration and hyperparameters of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Presets small enough to learn while one watches: what the page Train suggests."""
+"""Presets small enough to train while you watch: the suggestions on the page Train."""
 
 from __future__ import annotations
 

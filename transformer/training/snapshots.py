@@ -1,4 +1,4 @@
-"""Snapshots that a training takes of itself on the way: how well it does, what it writes, and where it looks.
+"""Snapshots during training: validation loss, a sample text, and attention patterns.
 
 Shapes: layer, head, query, key.
 """
@@ -17,7 +17,7 @@ from ..inference.sampling import Sampling
 from ..model.models import Model
 from ..model.registry import attention_modules
 from .evaluation import evaluating
-from .plan import Plan
+from .plan import TrainingPlan
 
 LARGEST_SNAPSHOTS = 32_000_000
 """Bytes that the patterns of all snapshots of one training may take."""
@@ -39,7 +39,7 @@ class Snapshot:
     """By kind of attention, "self", or "encoder", "decoder" and "cross": (layer, head, query, key), float16."""
 
 
-def snapshot_steps(plan: Plan) -> tuple[int, ...]:
+def snapshot_steps(plan: TrainingPlan) -> tuple[int, ...]:
     """After which steps to take one: 0, 1, 2, 4, 8 …, for much happens early; then evenly, up to the last."""
     if not plan.snapshots:
         return ()
@@ -57,7 +57,7 @@ def snapshot_steps(plan: Plan) -> tuple[int, ...]:
     return tuple(sorted({*early, *rest.tolist()}))
 
 
-def attention_patterns(model: Model, plan: Plan) -> dict[str, np.ndarray]:
+def attention_patterns(model: Model, plan: TrainingPlan) -> dict[str, np.ndarray]:
     """Where every head looks, on the plan's probe, in half the bytes: rows sum to one up to 1e-3 or so."""
     if not plan.probe_tokens:
         return {}
@@ -74,17 +74,17 @@ def attention_patterns(model: Model, plan: Plan) -> dict[str, np.ndarray]:
     }
 
 
-def sample_text(model: Model, plan: Plan, seconds: float) -> str:
+def sample_text(model: Model, plan: TrainingPlan, seconds: float) -> str:
     """What the model writes after the plan's prompt; after `seconds` it stops at `SHORTEST_SAMPLE` tokens."""
     if not plan.sample_prompt:
         return ""
     end = plan.objective.end_token_id
-    room = plan.config.context_length - len(plan.sample_prompt) + 1 if plan.is_task else plan.sample_tokens
+    most = plan.config.context_length - len(plan.sample_prompt) + 1 if plan.is_task else plan.sample_tokens
     sampling = Sampling(temperature=0) if plan.is_task else Sampling(temperature=0.8, seed=plan.training.seed)
     steps = generate(
         model,
         plan.sample_prompt,
-        max_new_tokens=max(min(room, plan.sample_tokens), 0),
+        max_new_tokens=max(min(most, plan.sample_tokens), 0),
         sampling=sampling,
         stop_tokens=() if end is None else (end,),
         names_filter=(),
@@ -100,7 +100,7 @@ def sample_text(model: Model, plan: Plan, seconds: float) -> str:
     return plan.objective.tokenizer.decode(written)
 
 
-def _pattern_bytes(plan: Plan) -> int:
+def _pattern_bytes(plan: TrainingPlan) -> int:
     """Bytes of one snapshot's patterns."""
     config, target, source = plan.config, len(plan.probe_tokens), len(plan.probe_source)
     weights = config.n_layers * target**2

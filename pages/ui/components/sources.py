@@ -1,4 +1,4 @@
-"""The files of a component: what it has in its own folder, and what it uses of the frontend.
+"""Loads the files of components, and serves their scripts as modules.
 
 Scripts are served as modules, at addresses with their content's hash; a session is sent no more than where they are,
 all that a script imports included, so that the browser fetches it at once.
@@ -14,7 +14,7 @@ from typing import Any
 
 from pages.ui import glossary
 from transformer import frontend
-from transformer.api.modules import Modules
+from transformer.api.frontend_modules import FrontendModules
 
 MOUNTED_AT = "modules"
 """Where the app serves them, relative to its pages."""
@@ -40,7 +40,7 @@ def glossary_terms() -> list[dict[str, Any]]:
     return [{**dataclasses.asdict(term), "words": [term.name, *term.others]} for term in glossary.entries()]
 
 
-MODULES = Modules(
+MODULES = FrontendModules(
     {"transformer/frontend": frontend.FOLDER, "pages/ui/components": HERE},
     {GLOSSARY: json.dumps(glossary_terms(), ensure_ascii=False).encode()},
 )

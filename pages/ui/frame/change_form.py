@@ -1,4 +1,4 @@
-"""A form by which anything that can be changed in a model is changed: a part, a rule, one weight."""
+"""Draws the form that changes a model: a part, a rule, or one weight."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ import streamlit as st
 
 from pages.ui.frame import changes, widgets
 from pages.ui.frame.state import visitor
-from pages.ui.frame.widgets import Tie
+from pages.ui.frame.widgets import Binding
 from pages.ui.markdown import code, counted, plain
 from pages.ui.models import activations, library
+from pages.ui.models.attention_kinds import shown_kind
 from pages.ui.models.changes import LARGEST_FACTOR
-from pages.ui.models.places import chosen_attention
 from transformer import (
-    Averaged,
     Intervention,
+    MeanAblate,
     ModelConfig,
-    Replaced,
-    Scaled,
-    Steered,
-    Weighed,
+    Patch,
+    Scale,
+    SetAttention,
+    Steer,
     Without,
     attention_modules,
     hook_points,
 )
+from transformer.inference.descriptions import describe_module, describe_part
 from transformer.inference.interventions import RULES
-from transformer.inference.places_in_words import part_in_words, place_in_words
 
 PARTS = {
     "head": ("A head", ("hook_z",)),
@@ -46,7 +46,7 @@ HOW = {
     "mean": "Its mean over the text",
     "scale": "Times a factor",
     "replace": "As on another prompt",
-    "steer": "Plus a difference of two prompts",
+    "steer": "Plus the difference between two prompts",
 }
 LAST_POSITION = 10**5
 FIRST: dict[str, Any] = {
@@ -106,7 +106,7 @@ def _part(name: str, shape: ModelConfig, what: str, prompt: str) -> Intervention
     where = _of(
         "Where",
         points,
-        lambda point: part_in_words(Scaled(point)) if what != "head" else _of_attention(point),
+        lambda point: describe_part(Scale(point)) if what != "head" else _of_attention(point),
         looked_at(shape, points),
     )
     head = _head(shape) if what == "head" else None
@@ -116,27 +116,27 @@ def _part(name: str, shape: ModelConfig, what: str, prompt: str) -> Intervention
         position = widgets.number_input("Position", 0, LAST_POSITION, _tie("position"))
     match how:
         case "silence":
-            return Scaled(where, head, position)
+            return Scale(where, head, position)
         case "mean":
-            return Averaged(where, head, position)
+            return MeanAblate(where, head, position)
         case "scale":
-            return Scaled(where, head, position, _factor())
+            return Scale(where, head, position, _factor())
     factor = _factor() if how == "steer" else 0.0
     other = _other(name, shape, "toward", "The other prompt" if how == "replace" else "Towards")
     against = _other(name, shape, "against", "Away from") if how == "steer" else other
     if other is None or against is None:
         return None
     if how == "steer":
-        return Steered(where, head, position, other.tokens, against.tokens, other.source, factor, against.source)
+        return Steer(where, head, position, other.tokens, against.tokens, other.source, factor, against.source)
     _compare_lengths(name, prompt, other)
-    return Replaced(where, head, position, other.tokens, other.source)
+    return Patch(where, head, position, other.tokens, other.source)
 
 
 def _rule(shape: ModelConfig) -> Intervention:
     """A pass without one of its rules."""
     rules = [rule for rule in RULES if wheres(shape, rule)]
     rule = widgets.selectbox("Which", rules, _tie("rule"), lambda rule: f"Without {RULES[rule]}")
-    where = _of("Where", wheres(shape, rule), lambda where: place_in_words(where) if where else "everywhere", 0)
+    where = _of("Where", wheres(shape, rule), lambda where: describe_module(where) if where else "everywhere", 0)
     return Without(rule, where)
 
 
@@ -149,7 +149,7 @@ def _weight(shape: ModelConfig) -> Intervention:
     key = widgets.number_input("Key: its position", 0, LAST_POSITION, _tie("key"))
     weight = widgets.slider("Weight", 0.0, 1.0, _tie("weight"), step=0.01)
     shares = widgets.checkbox("The other keys share the rest", _tie("renormalised"))
-    return Weighed(where, head, query, key, weight, shares)
+    return SetAttention(where, head, query, key, weight, shares)
 
 
 def places(shape: ModelConfig, what: str) -> list[str]:
@@ -165,7 +165,7 @@ def places(shape: ModelConfig, what: str) -> list[str]:
 def looked_at(shape: ModelConfig, points: list[str]) -> int:
     """Which of some hook points is of the attention that is looked at, or else of its layer; the first if none is."""
     current = visitor()
-    kind = chosen_attention(shape, current.attention)
+    kind = shown_kind(shape, current.attention)
     if kind is None:
         return 0
     modules = attention_modules(shape)[kind]
@@ -210,7 +210,7 @@ def _other(name: str, shape: ModelConfig, field: str, label: str) -> _Other | No
         st.info(f"Type a prompt into “{label}”.")
         return None
     if unknown := tokenizer.unknown_pieces(text):
-        st.error(f"This model has never seen {code(unknown[0].text)}. Take that out of “{label}”.")
+        st.error(f"This model has never seen {code(unknown[0].text)}. Remove it from “{label}”.")
         return None
     tokens = tuple(tokenizer.encode(text))
     if len(tokens) > shape.context_length:
@@ -251,14 +251,14 @@ def _of(label: str, options: Iterable[Any], labels: Any, first: int, field: str 
 
 
 def _of_attention(point: str) -> str:
-    return place_in_words(point.rpartition(".")[0])
+    return describe_module(point.rpartition(".")[0])
 
 
-def _tie(field: str, value: Any = None) -> Tie:
+def _tie(field: str, value: Any = None) -> Binding:
     """A widget of the form, to what the form says."""
     draft = _draft()
     shown = draft[field] if value is None else value
-    return Tie(f"change_{field}", value=shown, take=lambda found: draft.update({field: found}))
+    return Binding(f"change_{field}", value=shown, take=lambda found: draft.update({field: found}))
 
 
 def _draft() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The menu of one change: how much of it, where, of which head; what it can be turned into."""
+"""Draws the menu of one change: its strength, its layer and head, and what it can become."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import streamlit as st
 
 from pages.ui.frame import change_form, changes, widgets
 from pages.ui.frame.change_form import LAST_POSITION
-from pages.ui.frame.widgets import Tie
+from pages.ui.frame.widgets import Binding
 from pages.ui.markdown import plain
 from pages.ui.models.changes import LARGEST_FACTOR, Change
-from transformer import Averaged, Intervention, ModelConfig, Replaced, Scaled, Steered, Weighed, Without
-from transformer.inference.places_in_words import part_in_words, place_in_words
+from transformer import Intervention, MeanAblate, ModelConfig, Patch, Scale, SetAttention, Steer, Without
+from transformer.inference.descriptions import describe_module, describe_part
 
 
 def show(index: int, change: Change, shape: ModelConfig) -> None:
@@ -40,20 +40,20 @@ class _Menu:
         own, shape = self._own, self._shape
         for words, other in others(own):
             st.button(words, key=f"turn_{self._index}_{words}", width="stretch", on_click=self._become, args=(other,))
-        if isinstance(own, Scaled | Steered):
+        if isinstance(own, Scale | Steer):
             widgets.number_input("Factor", -LARGEST_FACTOR, LARGEST_FACTOR, self._tie("factor"), step=0.1)
         if isinstance(own, Without):
             self._select(
                 "Where",
                 change_form.wheres(shape, own.rule),
                 "where",
-                lambda where: place_in_words(where) if where else "everywhere",
+                lambda where: describe_module(where) if where else "everywhere",
             )
             return
         self._select("Where", change_form.alike(shape, own.point), "point", self._named)
         if own.head is not None:
             self._select("Head", range(shape.n_heads), "head", str)
-        if isinstance(own, Weighed):
+        if isinstance(own, SetAttention):
             self._show_weight()
         else:
             self._show_position()
@@ -66,22 +66,22 @@ class _Menu:
 
     def _show_position(self) -> None:
         position = self._own.position
-        tie = Tie(
+        binding = Binding(
             f"change_{self._index}_one", position is not None, take=lambda one: self._set(position=0 if one else None)
         )
-        if widgets.checkbox("At one position only", tie):
+        if widgets.checkbox("At one position only", binding):
             widgets.number_input("Position", 0, LAST_POSITION, self._tie("position"))
 
     def _named(self, point: str) -> str:
-        return part_in_words(Scaled(point)) if self._own.head is None else place_in_words(point)
+        return describe_part(Scale(point)) if self._own.head is None else describe_module(point)
 
     def _select(self, label: str, options: Any, field: str, labels: Any) -> None:
         if len(options) > 1:
             widgets.selectbox(label, options, self._tie(field), labels)
 
-    def _tie(self, field: str) -> Tie:
+    def _tie(self, field: str) -> Binding:
         value = getattr(self._own, field)
-        return Tie(
+        return Binding(
             f"change_{self._index}_{field}",
             0 if value is None else value,
             take=lambda chosen: self._set(**{field: chosen}),
@@ -97,17 +97,17 @@ class _Menu:
 def others(own: Intervention) -> list[tuple[str, Intervention]]:
     """What an intervention can be turned into at one press, in words."""
     match own:
-        case Scaled() | Averaged() | Replaced():
+        case Scale() | MeanAblate() | Patch():
             place = {"point": own.point, "head": own.head, "position": own.position}
-            factor = own.factor if isinstance(own, Scaled) else 1.0
+            factor = own.factor if isinstance(own, Scale) else 1.0
             found = [
-                ("Ablate it", Scaled(**place)),
-                ("Its opposite", Scaled(**place, factor=-factor or -1.0)),
-                ("Its mean over the text", Averaged(**place)),
+                ("Ablate it", Scale(**place)),
+                ("Its opposite", Scale(**place, factor=-factor or -1.0)),
+                ("Its mean over the text", MeanAblate(**place)),
             ]
-        case Steered():
+        case Steer():
             found = [("Its opposite", replace(own, factor=-own.factor))]
-        case Weighed():
+        case SetAttention():
             found = [("Its opposite", replace(own, weight=round(1 - own.weight, 6)))]
         case _:
             found = []

@@ -1,4 +1,4 @@
-"""What a visitor changes in a model: the list of it, and what adds to it, takes from it, and undoes.
+"""Adds, removes and undoes the changes that a visitor makes to a model.
 
 Changes belong to the model that they were made on: its layers, its heads, the tokens of its vocabulary. With another
 model they are put away, and they come back with their own. A link's changes belong to the link's model.
@@ -15,17 +15,26 @@ import streamlit as st
 
 from pages.ui.frame import widgets
 from pages.ui.frame.state import visitor
-from pages.ui.frame.widgets import Tie
+from pages.ui.frame.widgets import Binding
 from pages.ui.markdown import plain
-from pages.ui.models.changes import LONGEST, MOST, Change, Changes, apart_from_dials, in_force, joined, problem_of
+from pages.ui.models.changes import (
+    MAX_CHANGES,
+    MAX_CHARACTERS,
+    Change,
+    Changes,
+    in_force,
+    problem_of,
+    with_change,
+    without_strength,
+)
 from transformer import Intervention, ModelConfig, from_code, to_code
 
-MOST_STEPS = 100
+MAX_STEPS = 100
 """Steps that can be undone."""
 
 
 @dataclass
-class _Shelf:
+class _ChangesOfModel:
     """What is put away with a model."""
 
     changes: Changes = ()
@@ -38,13 +47,13 @@ def settle(name: str, config: ModelConfig) -> None:
     current = visitor()
     own = st.session_state.get("changed_model", name)
     if own != name:
-        _shelf(own).changes = current.changes
-        current.changes = _shelf(name).changes
+        _changes_of(own).changes = current.changes
+        current.changes = _changes_of(name).changes
     st.session_state["changed_model"] = name
     kept = []
     for change in current.changes:
         if problem := problem_of(change, config):
-            current.notices.append(f"This change of the model is left out: {change}. The reason: {problem}.")
+            current.notices.append(f"This change of the model is left out: {change}. Reason: {problem}.")
         else:
             kept.append(change)
     if len(kept) < len(current.changes):
@@ -56,9 +65,9 @@ def add(*interventions: Intervention) -> None:
     found = visitor().changes
     for intervention in interventions:
         try:
-            found = joined(found, intervention)
+            found = with_change(found, intervention)
         except ValueError as error:
-            visitor().notices.append(f"The model isn't changed any further: {error}.")
+            visitor().notices.append(f"This change wasn't added: {error}.")
             break
     _become(found)
 
@@ -105,11 +114,11 @@ def replace(index: int, intervention: Intervention, config: ModelConfig) -> None
     if index >= len(found):
         return
     problem = problem_of(Change(intervention), config)
-    others = {apart_from_dials(each.intervention) for place, each in enumerate(found) if place != index}
-    if not problem and apart_from_dials(intervention) in others:
-        problem = "another change in the list is of the same"
+    others = {without_strength(each.intervention) for place, each in enumerate(found) if place != index}
+    if not problem and without_strength(intervention) in others:
+        problem = "another change in the list affects the same part"
     if problem:
-        visitor().notices.append(f"The change stays as it is: {problem}.")
+        visitor().notices.append(f"The change wasn't edited: {problem}.")
         return
     found[index] = Change(intervention, found[index].on)
     _become(tuple(found))
@@ -134,8 +143,8 @@ def take_back(name: str, codes: list[Any]) -> None:
 
     if name == st.session_state.get("changed_model"):
         _become(others(visitor().changes))
-    elif name in st.session_state.get("changes_put_away", {}):
-        _shelf(name).changes = others(_shelf(name).changes)
+    elif name in st.session_state.get("changes_of_other_models", {}):
+        _changes_of(name).changes = others(_changes_of(name).changes)
 
 
 def clear() -> None:
@@ -145,7 +154,7 @@ def clear() -> None:
 
 def undo() -> None:
     """Go back to what was changed before the last step."""
-    before = _shelf().before
+    before = _changes_of().before
     if before:
         visitor().changes = before.pop()
 
@@ -158,7 +167,7 @@ def show(menu: Callable[[int, Change], None]) -> None:
         with st.container(gap="xsmall", key="changes"):
             for index, change in enumerate(changes):
                 _chip(index, change, menu)
-    if changes or _shelf().before:
+    if changes or _changes_of().before:
         with st.container(horizontal=True, gap="small"):
             st.button(
                 "Undo",
@@ -166,7 +175,7 @@ def show(menu: Callable[[int, Change], None]) -> None:
                 type="tertiary",
                 icon=":material/undo:",
                 on_click=undo,
-                disabled=not _shelf().before,
+                disabled=not _changes_of().before,
             )
             if len(changes) > 1:
                 st.button("Take all back", key="clear_changes", type="tertiary", on_click=clear)
@@ -192,8 +201,8 @@ def in_words(interventions: Iterable[Intervention]) -> str:
 def _read(codes: Any, config: ModelConfig) -> list[Intervention]:
     """Those of a browser's codes that say what can be done with this model."""
     found = []
-    for code in codes[:MOST] if isinstance(codes, list) else ():
-        if isinstance(code, str) and len(code) <= LONGEST:
+    for code in codes[:MAX_CHANGES] if isinstance(codes, list) else ():
+        if isinstance(code, str) and len(code) <= MAX_CHARACTERS:
             with contextlib.suppress(ValueError):
                 intervention = from_code(code)
                 intervention.check(config)
@@ -210,7 +219,9 @@ def sentence(intervention: Intervention) -> str:
 def _chip(index: int, change: Change, menu: Callable[[int, Change], None]) -> None:
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         widgets.checkbox(
-            plain(str(change)), Tie(f"change_{index}", value=change.on, take=lambda on: toggle(index)), width="stretch"
+            plain(str(change)),
+            Binding(f"change_{index}", value=change.on, take=lambda on: toggle(index)),
+            width="stretch",
         )
         menu(index, change)
         st.button(
@@ -226,13 +237,13 @@ def _chip(index: int, change: Change, menu: Callable[[int, Change], None]) -> No
 def _become(changes: Changes) -> None:
     current = visitor()
     if changes != current.changes:
-        before = _shelf().before
+        before = _changes_of().before
         before.append(current.changes)
-        del before[:-MOST_STEPS]
+        del before[:-MAX_STEPS]
         current.changes = changes
 
 
-def _shelf(name: str | None = None) -> _Shelf:
-    """What belongs to a model, the one that is changed unless it is named."""
-    shelves: dict[str, _Shelf] = st.session_state.setdefault("changes_put_away", {})
-    return shelves.setdefault(st.session_state.get("changed_model", "") if name is None else name, _Shelf())
+def _changes_of(name: str | None = None) -> _ChangesOfModel:
+    """The changes of a model; without a name, of the one that is being changed."""
+    by_model: dict[str, _ChangesOfModel] = st.session_state.setdefault("changes_of_other_models", {})
+    return by_model.setdefault(st.session_state.get("changed_model", "") if name is None else name, _ChangesOfModel())

@@ -1,4 +1,4 @@
-"""The model, in the bar: which one, what it is and where it comes from."""
+"""Draws the model picker, and says what the model is and where it comes from."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from typing import Any, NoReturn
 
 import streamlit as st
 
-from pages.ui.frame import looked, widgets
-from pages.ui.frame.choices import DEFAULT_MODEL, Visitor
+from pages.ui.frame import selection_sync, widgets
 from pages.ui.frame.state import visitor
-from pages.ui.frame.widgets import Tie
+from pages.ui.frame.visitor_choices import DEFAULT_MODEL, Visitor
+from pages.ui.frame.widgets import Binding
 from pages.ui.markdown import architecture, command, counted, plain
 from pages.ui.models import library
-from pages.ui.models.own_models import is_own, own_models, take_shared
-from transformer import TASKS, Card, CheckpointEntry, CheckpointError, ModelConfig
+from pages.ui.models.visitor_models import add_shared_model, is_own, own_models
+from transformer import TASKS, CheckpointEntry, CheckpointError, ModelCard, ModelConfig
 from transformer.training.presets import Group
 
 YOURS, SHARED = "Yours", "Shared with you"
 GROUPS = {
-    Group.TEXTS: "They continue a text in the style of the text they were trained on.",
-    Group.TASKS: "Each does one task that has a right answer.",
-    Group.LADDER: "The same text, from a table of pairs to a transformer: each has one part more than the last.",
-    Group.SINCE_2017: "The paper's decoder, and what has changed since: one change more in each.",
-    YOURS: "Trained or uploaded by you. Only you can see these, and whoever you give a link to one.",
-    SHARED: "Trained or uploaded by whoever gave you the link.",
+    Group.TEXTS: "These continue a text in the style of their training text.",
+    Group.TASKS: "Each solves one task.",
+    Group.LADDER: "All trained on one text, from a bigram table to a transformer: each adds one part.",
+    Group.SINCE_2017: "The paper's decoder, and later changes: each adds one.",
+    YOURS: "Trained or uploaded by you. Only you, and people with a link, can see these.",
+    SHARED: "Trained or uploaded by the person who shared the link.",
 }
 OTHERS = "Others"
 
@@ -35,14 +35,14 @@ def pick_model(current: Visitor, stop: Callable[[], NoReturn], **look: Any) -> s
     stop: ends the page where there is no model that can be looked into. look: passed on to Streamlit.
     """
     for linked in (current.model, current.other_model or ""):
-        take_shared(linked)
+        add_shared_model(linked)
     entries = library.usable()
     for entry in library.catalogue():
         if entry.problem:
-            st.warning(plain(f"One model can't be used. {entry.problem}"), icon=":material/broken_image:")
+            st.warning(plain(f"A model can't be used. {entry.problem}"), icon=":material/broken_image:")
     if not entries:
         st.error(
-            f"There is no model to look into: {library.FOLDER.name}/ holds no usable checkpoint. "
+            f"There is no model: {library.FOLDER.name}/ holds no usable checkpoint. "
             "Train one with `python -m transformer train shakespeare`."
         )
         stop()
@@ -50,16 +50,13 @@ def pick_model(current: Visitor, stop: Callable[[], NoReturn], **look: Any) -> s
         fallback = DEFAULT_MODEL if DEFAULT_MODEL in entries else next(iter(entries))
         title = entries[fallback].card.title
         if is_own(current.model):
-            missing = (
-                "The model of this link was trained or uploaded by a visitor, and is no longer kept: one that "
-                "nobody uses goes after a day"
-            )
+            missing = "The link's model, trained or uploaded by a visitor, was deleted a day after its last use"
         else:
             missing = f"There is no model “{current.model[:40]}” here"
         current.notices.append(f"{missing}; {title} is shown.")
         current.model = fallback
     names = {name: _label(name, entries[name].card) for name in sorted(entries, key=_order(entries))}
-    widgets.selectbox("Model", names, Tie("model", after=_forget_model), names.get, width=270, **look)
+    widgets.selectbox("Model", names, Binding("model", after=_forget_model), names.get, width=270, **look)
     try:
         library.model(current.model)
     except CheckpointError as error:
@@ -68,7 +65,7 @@ def pick_model(current: Visitor, stop: Callable[[], NoReturn], **look: Any) -> s
     return current.model
 
 
-def _group(name: str, card: Card) -> str:
+def _group(name: str, card: ModelCard) -> str:
     return YOURS if name in own_models() else SHARED if is_own(name) else card.group or OTHERS
 
 
@@ -82,7 +79,7 @@ def _order(entries: dict[str, CheckpointEntry]) -> Callable[[str], tuple]:
     return place
 
 
-def _label(name: str, card: Card) -> str:
+def _label(name: str, card: ModelCard) -> str:
     """A model's title, after its group where the titles of two groups look alike."""
     group = _group(name, card)
     return card.title if group in (Group.TEXTS, Group.TASKS, OTHERS) else f"{group} · {card.title}"
@@ -99,7 +96,7 @@ def _forget_model() -> None:
     current = visitor()
     current.prompt, current.text, current.written, current.branches = None, "", (), ""
     current.other_prompt = current.own_token = current.other_token = current.token = None
-    looked.forget(current, "layer", "head", "query", "key", "step")
+    selection_sync.reset(current, "layer", "head", "query", "key", "step")
 
 
 def show_card(name: str) -> None:
@@ -110,7 +107,7 @@ def show_card(name: str) -> None:
         _show_card(found.card, found.model.config)
 
 
-def _show_card(card: Card, config: ModelConfig) -> None:
+def _show_card(card: ModelCard, config: ModelConfig) -> None:
     st.caption(f"{plain(card.summary, 300)} {architecture(config)}, {_size(card.parameters)}.")
     training = card.training
     rows = {

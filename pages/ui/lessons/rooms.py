@@ -1,4 +1,4 @@
-"""Rooms: a class that answers the questions of a lesson together, in this process' memory and nowhere else.
+"""Runs rooms, in which a class votes on the questions of a lesson; all of it stays in memory.
 
 A teacher opens a room and leads it from step to step; students join with its code. A question is voted on twice, before
 and after the class has discussed it (peer instruction, Mazur 1997), and then revealed. There are no names: teacher and
@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
 
-from pages.ui.models.answers import StepPlace
+from pages.ui.models.lesson_answers import StepId
 
 LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
 """Of which codes are made: no vowels, so that none is a word, and no digits that look like letters."""
 CODE_LENGTH = 5
-MOST_ROOMS, MOST_MEMBERS, MOST_POLLS, LONGEST_ANSWER = 20, 60, 200, 200
+MAX_ROOMS, MAX_MEMBERS, MAX_POLLS, LONGEST_ANSWER = 20, 60, 200, 200
 """Rooms of a server, members of a room, steps that are voted on in it, characters of an answer."""
 HERE = 12.0
 """Seconds after its last poll that a page counts as connected; see `FOLLOW_EVERY` of the pages."""
@@ -83,7 +83,7 @@ class Tally(NamedTuple):
 class State(NamedTuple):
     """What a student's page shows; equal states look the same."""
 
-    place: StepPlace | None
+    step_id: StepId | None
     """Where the teacher has the room; None while students navigate freely."""
     phase: Phase
     """Of the question there."""
@@ -106,10 +106,10 @@ class _Room:
     """The teacher's."""
     led_at: float
     """When the teacher's page polled last."""
-    place: StepPlace | None = None
+    step_id: StepId | None = None
     members: dict[str, float] = field(default_factory=dict)
     """When the page of each polled last."""
-    polls: dict[StepPlace, Poll] = field(default_factory=dict)
+    polls: dict[StepId, Poll] = field(default_factory=dict)
 
 
 class Rooms:
@@ -123,17 +123,16 @@ class Rooms:
         self._lock = threading.Lock()
         self._rooms: dict[str, _Room] = {}
 
-    def open(self, place: StepPlace | None = None) -> tuple[str, str]:
+    def open(self, step_id: StepId | None = None) -> tuple[str, str]:
         """Open a room; returns its code and the teacher's key. RoomError if there are too many."""
         with self._lock:
             self._sweep()
-            if len(self._rooms) >= MOST_ROOMS:
+            if len(self._rooms) >= MAX_ROOMS:
                 raise RoomError(
-                    f"This server has {MOST_ROOMS} rooms open, which is as many as it holds. "
-                    "Try again when one has ended, or run the app on a machine of your own."
+                    f"This server already has {MAX_ROOMS} open rooms. Try again later, or run the app yourself."
                 )
             code = next(code for code in _codes() if code not in self._rooms)
-            self._rooms[code] = _Room(code, secrets.token_hex(16), self._clock(), place)
+            self._rooms[code] = _Room(code, secrets.token_hex(16), self._clock(), step_id)
             return code, self._rooms[code].key
 
     def join(self, code: str, member: str | None = None) -> tuple[str, str]:
@@ -145,8 +144,8 @@ class Rooms:
         with self._room(tidy(code)) as room:
             if member is None or member not in room.members:
                 self._remove_disconnected(room)
-                if len(room.members) >= MOST_MEMBERS:
-                    raise RoomError(f"This room is full: it holds {MOST_MEMBERS} people.")
+                if len(room.members) >= MAX_MEMBERS:
+                    raise RoomError(f"This room is full: it holds {MAX_MEMBERS} people.")
                 if member is None or not any(poll.has_vote_of(member) for poll in room.polls.values()):
                     member = secrets.token_hex(16)
             room.members[member] = self._clock()
@@ -170,35 +169,35 @@ class Rooms:
         with self._led(code, key) as room:
             return self._state(room)
 
-    def move(self, code: str, key: str, place: StepPlace | None) -> None:
+    def move(self, code: str, key: str, step_id: StepId | None) -> None:
         """Move the room to a step; None lets students navigate freely."""
         with self._led(code, key) as room:
-            room.place = place
+            room.step_id = step_id
 
-    def advance(self, code: str, key: str, place: StepPlace, phase: Phase) -> None:
+    def advance(self, code: str, key: str, step_id: StepId, phase: Phase) -> None:
         """Bring the question of a step to a later phase; an earlier one is left as it is."""
         with self._led(code, key) as room:
-            poll = self._poll(room, place)
+            poll = self._poll(room, step_id)
             if phase > poll.phase:
                 poll.phase, poll.deadline = phase, None
 
-    def show(self, code: str, key: str, place: StepPlace) -> None:
+    def show(self, code: str, key: str, step_id: StepId) -> None:
         """Record that the class sees how it voted on a step: from now on no vote of this phase is changed."""
         with self._led(code, key) as room:
-            poll = self._poll(room, place)
+            poll = self._poll(room, step_id)
             poll.shown = poll.phase
 
-    def give_time(self, code: str, key: str, place: StepPlace, seconds: float) -> None:
+    def give_time(self, code: str, key: str, step_id: StepId, seconds: float) -> None:
         """Give the class time for the question of a step; if there is some left, so much more."""
         with self._led(code, key) as room:
-            poll = self._poll(room, place)
+            poll = self._poll(room, step_id)
             poll.deadline = max(poll.deadline or 0.0, self._clock()) + seconds
 
     def left(self, deadline: float) -> float:
         """Seconds until a deadline; 0 once it is over."""
         return max(0.0, deadline - self._clock())
 
-    def vote(self, code: str, member: str, place: StepPlace, answer: str) -> None:
+    def vote(self, code: str, member: str, step_id: StepId, answer: str) -> None:
         """Answer the question of a step, or change the answer. RoomError if it is too late, or too long."""
         if not 0 < len(answer) <= LONGEST_ANSWER:
             raise RoomError(f"An answer has between 1 and {LONGEST_ANSWER} characters; this one has {len(answer)}.")
@@ -206,30 +205,32 @@ class Rooms:
             if member not in room.members:
                 raise RoomError("You are no longer in this room. Join it again with its code.")
             room.members[member] = self._clock()
-            poll = self._poll(room, place)
+            poll = self._poll(room, step_id)
             if poll.phase is Phase.REVEALED:
-                raise RoomError("The answer has been revealed; this question takes no more votes.")
+                raise RoomError("The answer has been revealed; voting is closed.")
             votes = poll.first if poll.phase is Phase.FIRST else poll.second
             if poll.shown is poll.phase and votes.get(member, answer) != answer:
-                raise RoomError("The votes have been shown; yours stays as it is.")
+                raise RoomError("The votes have been shown; you can't change yours.")
             votes[member] = answer
 
-    def awaits(self, code: str, member: str, place: StepPlace, phase: Phase) -> bool:
+    def awaits(self, code: str, member: str, step_id: StepId, phase: Phase) -> bool:
         """Whether the question of a step is in a phase in which a member has still to vote."""
         with self._room(code) as room:
-            poll = room.polls.get(place, Poll())
+            poll = room.polls.get(step_id, Poll())
             votes = {Phase.FIRST: poll.first, Phase.SECOND: poll.second}.get(phase)
             return poll.phase is phase and votes is not None and member not in votes
 
-    def tally(self, code: str, key: str, place: StepPlace) -> Tally:
+    def tally(self, code: str, key: str, step_id: StepId) -> Tally:
         """The votes on a step, for the teacher."""
         with self._led(code, key) as room:
-            return self._tally(room, room.polls.get(place, Poll()))
+            return self._tally(room, room.polls.get(step_id, Poll()))
 
-    def tallies(self, code: str, key: str) -> dict[StepPlace, Tally]:
+    def tallies(self, code: str, key: str) -> dict[StepId, Tally]:
         """The votes on every step that was voted on, for the teacher."""
         with self._led(code, key) as room:
-            return {place: self._tally(room, poll) for place, poll in room.polls.items() if poll.first or poll.second}
+            return {
+                step_id: self._tally(room, poll) for step_id, poll in room.polls.items() if poll.first or poll.second
+            }
 
     def end(self, code: str, key: str) -> None:
         """End a room for everybody."""
@@ -242,9 +243,9 @@ class Rooms:
             return len(self._rooms)
 
     def _state(self, room: _Room) -> State:
-        poll = room.polls.get(room.place) if room.place else None
+        poll = room.polls.get(room.step_id) if room.step_id else None
         poll = poll or Poll()
-        return State(room.place, poll.phase, self._is_here(room.led_at), poll.shown is poll.phase, poll.deadline)
+        return State(room.step_id, poll.phase, self._is_here(room.led_at), poll.shown is poll.phase, poll.deadline)
 
     def _tally(self, room: _Room, poll: Poll) -> Tally:
         here = {member for member, seen in room.members.items() if self._is_here(seen)}
@@ -261,17 +262,17 @@ class Rooms:
             pairs,
         )
 
-    def _poll(self, room: _Room, place: StepPlace) -> Poll:
-        if place not in room.polls and len(room.polls) >= MOST_POLLS:
-            raise RoomError("This room has voted on as many questions as it can hold. Open another one.")
-        return room.polls.setdefault(place, Poll())
+    def _poll(self, room: _Room, step_id: StepId) -> Poll:
+        if step_id not in room.polls and len(room.polls) >= MAX_POLLS:
+            raise RoomError("This room has reached its limit of questions. Open another one.")
+        return room.polls.setdefault(step_id, Poll())
 
     def _is_here(self, seen: float) -> bool:
         return self._clock() - seen <= HERE
 
     def _remove_disconnected(self, room: _Room) -> None:
         """Make room in a full one: members whose pages no longer poll leave it."""
-        if len(room.members) >= MOST_MEMBERS:
+        if len(room.members) >= MAX_MEMBERS:
             room.members = {key: seen for key, seen in room.members.items() if self._is_here(seen)}
 
     @contextmanager
@@ -280,8 +281,7 @@ class Rooms:
             self._sweep()
             if code not in self._rooms:
                 raise RoomError(
-                    "There is no such room: it has ended, or the code is wrong. Ask for the code again, or take the "
-                    "lessons by yourself."
+                    "There is no such room: it has ended, or the code is wrong. Check the code, or work on your own."
                 )
             yield self._rooms[code]
 

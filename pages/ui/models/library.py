@@ -1,4 +1,4 @@
-"""The models that can be picked: those that ship, opened once for everybody, and the visitor's own.
+"""Opens models: the shipped ones, once for everybody, and the visitor's own.
 
 A checkpoint may be replaced while the server runs. A page must not draw one version's attention over another
 version's text, so a page's run sees each model as it was when the run first asked for it; `begin_run` looks again.
@@ -12,14 +12,14 @@ from contextvars import ContextVar
 import streamlit as st
 import torch
 
-from pages.ui.models.own_models import is_own, own_models, shared_models
+from pages.ui.models.visitor_models import is_own, own_models, shared_models
 from transformer import Checkpoint, CheckpointEntry, CheckpointError, ModelConfig, Tokenizer
 from transformer.api.file_names import slug
 from transformer.api.library import FOLDER, Library
+from transformer.api.model_store import model_store
 from transformer.api.open_models import OpenModel
-from transformer.api.store import model_store
 from transformer.data.chat import Chat
-from transformer.inference import windows
+from transformer.inference import context_windows
 
 # Tiny tensors gain nothing from several threads, and the threads of visitors served at once would wait for each other.
 # A large model writes hardly faster on two cores than on one, and on a busy machine twenty times slower: they spin.
@@ -117,7 +117,7 @@ def window(name: str, tokens: tuple[int, ...]) -> tuple[int, ...]:
 
 def window_start(name: str, length: int) -> int:
     """Where that window of a text of so many tokens begins."""
-    return windows.window_start(length, config(name).context_length)
+    return context_windows.window_start(length, config(name).context_length)
 
 
 def _seen() -> dict[str, OpenModel]:

@@ -1,8 +1,7 @@
-"""What one visitor has made, models, a training, texts, answers: a record, found again whatever becomes of the session.
+"""Keeps a record of what each visitor has made, which outlives the Streamlit session.
 
-A reload of the page, a lost connection or a server's restart ends a session of Streamlit's. The record lies here
-meanwhile, under a token that only the browser's tab holds (`components/session_token`). A run of the page, or of a part
-of it, means that the visitor is there.
+A reload or a lost connection ends the Streamlit session. The record stays here, under a token that only the browser's
+tab holds (`components/session_token`). Every run of a page or fragment shows that the visitor is there.
 """
 
 from __future__ import annotations
@@ -15,37 +14,37 @@ from typing import Any
 
 import streamlit as st
 
-from pages.ui.models.answers import Answers
+from pages.ui.models.lesson_answers import Answers
 from transformer import CheckpointEntry
-from transformer.training.worker import Job
+from transformer.training.training_job import TrainingJob
 
 HEARTBEAT = 30.0
-"""Seconds between two signs that a page is open. A browser lets a page that is hidden run once a minute."""
+"""Seconds between two heartbeats of an open page. Browsers run hidden pages once a minute."""
 GONE_AFTER = 600.0
-"""Seconds without a sign after which a visitor is taken to have gone."""
-KEPT = 1800.0
-"""Seconds without a sign for which a record is kept: a training that was stopped is still found."""
-MOST_KEPT = 64
-"""Records that are kept at once; with one more, that of who has been away longest goes."""
-LEFT_AFTER, UNSEEN_AFTER = 8.0, 90.0
-"""Seconds without a sign after which a visitor's place in a queue is another's: of one whose connection has ended, and
-of any."""
+"""Seconds without a heartbeat after which a visitor is gone."""
+KEPT_FOR = 1800.0
+"""Seconds without a heartbeat after which a record is deleted."""
+MAX_RECORDS = 64
+"""Records kept at once; beyond it, the one unused for longest is deleted."""
+AWAY_AFTER_DISCONNECT, AWAY_AFTER = 8.0, 90.0
+"""Seconds without a heartbeat after which a visitor loses their place in a queue: with an ended connection, and with
+any."""
 
 
 @dataclass
-class Slot:
-    """A visitor's training: the job, what its chart compares it with, and the token its result was kept under."""
+class TrainingRecord:
+    """A visitor's training: the job, its reference losses, and the token of its result."""
 
-    job: Job | None = None
+    job: TrainingJob | None = None
     references: dict[str, float] = field(default_factory=dict)
     """Losses in nats, by name."""
     probe_text: str = ""
     """The text whose attention is watched."""
-    begun: str = ""
-    """What every sample continues."""
+    sample_prompt: str = ""
+    """The prompt of every sample."""
     settings: str = ""
     """What is trained, and how, as Markdown."""
-    kept_as: str | None = None
+    model_token: str | None = None
     problem: str = ""
     """Why the result isn't kept yet, in a sentence."""
 
@@ -56,20 +55,20 @@ class SessionRecord:
 
     token: str = field(default_factory=lambda: secrets.token_hex(16))
     models: dict[str, CheckpointEntry] = field(default_factory=dict)
-    """The visitor's own, by their tokens in the store, oldest first."""
+    """The visitor's models by token, oldest first."""
     shared: dict[str, CheckpointEntry] = field(default_factory=dict)
-    """Those that a link has brought, likewise."""
-    training: Slot = field(default_factory=Slot)
+    """The models that links have shared."""
+    training: TrainingRecord = field(default_factory=TrainingRecord)
     own_text: str = ""
-    """What was pasted to be trained on."""
+    """A pasted training text."""
     uploaded_text: tuple[str, bytes] | None = None
-    """What was uploaded to be trained on: the file's name, and what is in it."""
+    """An uploaded training text: the file's name and content."""
     answers: Answers = field(default_factory=Answers)
-    """What was answered in the lessons."""
-    put_away: Any = None
-    """The visitor's own choices while a lesson has lent them others."""
+    """The answers in the lessons."""
+    saved_visitor: Any = None
+    """The visitor's view while a lesson shows its own."""
     seen_at: float = field(default_factory=lambda: time.monotonic())
-    """When there was the last sign of the visitor."""
+    """The time of the last heartbeat."""
     connection_ended: bool = False
     """Whether the connection has ended since."""
 
@@ -94,13 +93,13 @@ class SessionRecord:
     @property
     def is_away(self) -> bool:
         """Whether whoever waits for this visitor's place may have it."""
-        return self.seconds_away > (LEFT_AFTER if self.connection_ended else UNSEEN_AFTER)
+        return self.seconds_away > (AWAY_AFTER_DISCONNECT if self.connection_ended else AWAY_AFTER)
 
     @property
     def is_empty(self) -> bool:
         """True while there is nothing worth keeping."""
         made = self.models or self.training.job is not None or self.own_text or self.uploaded_text
-        return not made and self.answers.is_empty and self.put_away is None
+        return not made and self.answers.is_empty and self.saved_visitor is None
 
 
 class SessionStore:
@@ -115,18 +114,18 @@ class SessionStore:
         with self._lock:
             self._kept[record.token] = record
             for place, each in enumerate(sorted(self._kept.values(), key=lambda each: each.seconds_away)):
-                if place >= MOST_KEPT or each.seconds_away > KEPT:
+                if place >= MAX_RECORDS or each.seconds_away > KEPT_FOR:
                     del self._kept[each.token]
 
     def claim(self, token: str) -> SessionRecord | None:
         """The record of a token, None if there is none or it has gone."""
         with self._lock:
             found = self._kept.get(token)
-            return found if found and found.seconds_away <= KEPT else None
+            return found if found and found.seconds_away <= KEPT_FOR else None
 
 
 def session_record() -> SessionRecord:
-    """This visitor's record. Whoever asks for it is there."""
+    """This visitor's record; reading it counts as a heartbeat."""
     found: SessionRecord = st.session_state.setdefault("session_record", SessionRecord())
     found.see()
     return found
@@ -141,18 +140,18 @@ def keep_record() -> None:
 
 
 def restore_record(token: str) -> bool:
-    """Give this session the record that its tab had before; returns whether there is one.
+    """Restore the record of a token in this session; return whether there is one.
 
-    What the first run of the new session has opened of a lesson is taken along.
+    The lesson that the new session has opened is merged into it.
     """
     own, found = session_record(), session_store().claim(token)
     if found is None:
         return False
     st.session_state["session_record"] = found
-    found.answers.take_over(own.answers.given)
+    found.answers.merge(own.answers.responses)
     if own.answers.last:
         found.answers.open(own.answers.last)
-    found.put_away = found.put_away or own.put_away
+    found.saved_visitor = found.saved_visitor or own.saved_visitor
     found.see()
     return True
 

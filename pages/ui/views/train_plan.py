@@ -1,4 +1,4 @@
-"""What the page Train has trained: a choice, its plan, the text that is watched, the losses to compare with."""
+"""Makes the plan of a training from the visitor's choices, and the losses to compare it with."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from transformer.data.corpora import SOURCES
 from transformer.data.tasks import START
 from transformer.training.baselines import bigram_loss
 from transformer.training.objectives import Objective, TaskObjective, TextObjective
-from transformer.training.plan import Plan
+from transformer.training.plan import TrainingPlan
 from transformer.training.presets import PRESETS
 
 LONGEST_EXAMPLE = 24
@@ -54,7 +54,7 @@ class Choice:
         return self.corpus.source.title if self.corpus else SOURCES[self.learn].title
 
 
-def plan_of(choice: Choice) -> Plan:
+def plan_of(choice: Choice) -> TrainingPlan:
     """All that a job needs. Raises CorpusError if a text is not available."""
     corpus = choice.corpus
     if corpus is None and not choice.is_task:
@@ -63,7 +63,7 @@ def plan_of(choice: Choice) -> Plan:
     objective = _objective(choice, corpus)
     config = ModelConfig(**choice.config.to_dict() | objective.shape)
     tokens, source, prompt = _probe(choice, objective, config)
-    return Plan(
+    return TrainingPlan(
         objective=objective,
         config=config,
         training=choice.training,
@@ -78,7 +78,7 @@ def plan_of(choice: Choice) -> Plan:
     )
 
 
-def references(plan: Plan) -> dict[str, float]:
+def references(plan: TrainingPlan) -> dict[str, float]:
     """Losses to compare with: of a guess among all tokens alike, and for a text of the best table of pairs."""
     found = uniform_guess(plan.config.vocab_size)
     if isinstance(plan.objective, TextObjective):

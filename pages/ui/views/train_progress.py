@@ -1,4 +1,4 @@
-"""The second half of the page Train: a training while it runs, and its snapshots from the first step to the last.
+"""Draws the page Train during and after a training: losses, snapshots, samples.
 
 Dimensions: layer, head, query, key.
 """
@@ -11,19 +11,19 @@ import streamlit as st
 
 from pages.ui.components.head_grid import head_grid
 from pages.ui.components.loss_chart import loss_chart
-from pages.ui.frame import borrowed, state, widgets
+from pages.ui.frame import saved_view, state, widgets
 from pages.ui.frame.model_files import offer_download
 from pages.ui.frame.state import visitor, write_address
-from pages.ui.frame.widgets import Tie
+from pages.ui.frame.widgets import Binding
 from pages.ui.markdown import code, counted, plain
-from pages.ui.models import own_training as training
+from pages.ui.models import visitor_training as training
 from pages.ui.tables import offer_data
 from pages.ui.views.attention import KINDS
 from pages.ui.views.side_by_side import side_by_side
 from pages.ui.views.train_choice import in_words
 from transformer import Checkpoint
 from transformer.training.snapshots import Snapshot
-from transformer.training.worker import ENDED, Job
+from transformer.training.training_job import ENDED, TrainingJob
 
 LOOK_EVERY = 1.0
 """Seconds between two looks at a training that runs."""
@@ -46,14 +46,14 @@ def watch() -> None:
 
 
 def _watch() -> None:
-    own = training.slot()
+    own = training.training_record()
     job = own.job
     if job is None:  # left by a button in here, which runs this part of the page alone
         st.rerun()
     ended = job.state in ENDED
     if ended and st.session_state.get("training_seen_to_end") != id(job):
         st.session_state["training_seen_to_end"] = id(job)
-        training.collect()
+        training.store_result()
         st.rerun()  # the list of models has one more, and the fragment needn't run any longer
     snapshots = list(job.snapshots)
     chosen = _chosen(snapshots)
@@ -64,8 +64,8 @@ def _watch() -> None:
         _progress(job)
         _buttons(job)
         if ended:
-            _result(job, own.kept_as)
-        _sample(job, chosen, own.begun)
+            _result(job, own.model_token)
+        _sample(job, chosen, own.sample_prompt)
     with losses:
         st.header("Loss", anchor=False)
         loss_chart(
@@ -88,10 +88,10 @@ def _watch() -> None:
     write_address("tab_live")
 
 
-def _progress(job: Job) -> None:
-    ahead = training.queue().place(job) if job.state == "waiting" else None
+def _progress(job: TrainingJob) -> None:
+    ahead = training.queue().position(job) if job.state == "waiting" else None
     place = f", place {ahead} in the queue" if ahead else ""
-    state = "Measuring what came out" if job.finishing else STATES[job.state]
+    state = "Evaluating the model" if job.finishing else STATES[job.state]
     speed = f" · {job.tokens_per_second:,.0f} tokens/s" if job.state == "running" and job.tokens_per_second else ""
     text = f"{state}{place}: step {job.step:,} of {job.steps:,}{_times(job)}{speed}"
     st.progress(min(job.step / job.steps, 1.0), text)
@@ -101,7 +101,7 @@ def _progress(job: Job) -> None:
         st.info(job.reason)
 
 
-def _times(job: Job) -> str:
+def _times(job: TrainingJob) -> str:
     """How long it has taken, and how much longer it will take at the speed it has: told anew at each look."""
     minutes, seconds = divmod(round(job.seconds), 60)
     so_far = f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
@@ -110,10 +110,10 @@ def _times(job: Job) -> str:
     return f" · {so_far}{'' if job.state in ENDED else ' so far'}" if job.step else ""
 
 
-def _buttons(job: Job) -> None:
+def _buttons(job: TrainingJob) -> None:
     with st.container(horizontal=True, gap="small"):
         if job.state in ENDED:
-            label = "Discard the model and train another" if training.slot().problem else "Train another"
+            label = "Discard the model and train another" if training.training_record().problem else "Train another"
             st.button(label, icon=":material/restart_alt:", key="train_another", on_click=_leave)
             return
         if job.state == "paused":
@@ -138,24 +138,26 @@ def _buttons(job: Job) -> None:
 
 def _leave() -> None:
     visitor().snapshot = None
-    training.leave()
+    training.end_training()
 
 
-def _result(job: Job, name: str | None) -> None:
+def _result(job: TrainingJob, name: str | None) -> None:
     if job.state == "stopped" and not job.step:
-        st.info("It was stopped before its first step, so there is no model.")
+        st.info("The training was stopped before its first step, so there is no model.")
     if job.result is None:
         return
     if name is None:
         with st.container(border=True):
-            st.warning(plain(f"{job.result.card.title} isn't among your models yet. {training.slot().problem}"))
+            st.warning(
+                plain(f"{job.result.card.title} isn't among your models yet. {training.training_record().problem}")
+            )
             _offer_download(job.result)
         return
     card = job.result.card
     exact = "" if card.accuracy is None else f" It answers {card.accuracy:.1%} of unseen examples correctly."
     with st.container(border=True):
         st.markdown(
-            f"**{plain(card.title, 90)}** is among your models now.{exact} Only you, and people with your link, can "
+            f"**{plain(card.title, 90)}** is now one of your models.{exact} Only you, and people with your link, can "
             "see it; it is deleted a day after its last use."
         )
         with st.container(horizontal=True, gap="small"):
@@ -185,8 +187,8 @@ def _open(name: str, page: str) -> None:
     from pages.ui.frame.model_picker import choose_model
 
     choose_model(name)
-    borrowed.take_along()
-    state.turn_to(page)
+    saved_view.keep_lesson_view()
+    state.open_page(page)
 
 
 def _chosen(snapshots: list[Snapshot]) -> Snapshot | None:
@@ -199,16 +201,16 @@ def _chosen(snapshots: list[Snapshot]) -> Snapshot | None:
 
 
 def _attention(probe_text: str, snapshots: list[Snapshot], chosen: Snapshot) -> None:
-    st.header("Attention, as it forms", anchor=False)
+    st.header("Attention during training", anchor=False)
     steps = [snapshot.step for snapshot in snapshots]
     if len(steps) > 1:
         back = chosen.step if visitor().snapshot in steps else NEWEST
         widgets.select_slider(
             "Step",
             [*steps, NEWEST],
-            Tie("snapshot", value=back, take=_go_back),
+            Binding("snapshot", value=back, take=_go_back),
             grows=True,
-            help="Go back through the training. At the right end it follows the newest step.",
+            help="Choose an earlier step. The right end follows the newest.",
         )
     losses = f"batch loss {chosen.batch_loss:#.3g}" if chosen.batch_loss is not None else "before the first step"
     losses += f", validation loss {chosen.validation_loss:#.3g}"
@@ -229,17 +231,17 @@ def _go_back(chosen: int | str) -> None:
     visitor().snapshot = None if chosen == NEWEST else chosen
 
 
-def _sample(job: Job, chosen: Snapshot | None, begun: str) -> None:
+def _sample(job: TrainingJob, chosen: Snapshot | None, begun: str) -> None:
     st.header("What it writes", anchor=False)
     if chosen is None:
         ended = job.state in ENDED
-        st.caption("Nothing, as no step was taken." if ended else "A sample comes with the first snapshot.")
+        st.caption("No step was taken." if ended else "The first snapshot brings a sample.")
         return
     st.code(chosen.sample or " ", language=None, wrap_lines=True, height=120)
     st.caption(f"After {counted(chosen.step, 'step')}, always continuing {code(begun)}")
 
 
-def _tables(job: Job, chosen: Snapshot | None) -> None:
+def _tables(job: TrainingJob, chosen: Snapshot | None) -> None:
     if job.batch_losses or job.validation_losses:
         offer_data(lambda: _losses(job), "The losses as a table", "training.csv")
     if chosen and chosen.patterns:
@@ -250,7 +252,7 @@ def _tables(job: Job, chosen: Snapshot | None) -> None:
         )
 
 
-def _losses(job: Job) -> pd.DataFrame:
+def _losses(job: TrainingJob) -> pd.DataFrame:
     batches = pd.DataFrame(job.batch_losses, columns=["step", "batch loss (nats)"])
     validation = pd.DataFrame(job.validation_losses, columns=["step", "validation loss (nats)"])
     return batches.merge(validation, how="outer", on="step")

@@ -1,4 +1,4 @@
-"""The part of the page Masks about predictions: what the model makes of a text with its causal mask and without it.
+"""Draws the part of the page Masks about predictions with and without the causal mask.
 
 Dimensions: pos, vocab.
 """
@@ -17,8 +17,8 @@ from pages.ui.figures.masks import lines_by_position
 from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
 from pages.ui.markdown import code, counted
-from pages.ui.models import activations, library, masking
-from pages.ui.models.masking import Predicted
+from pages.ui.models import activations, library, masked_predictions
+from pages.ui.models.masked_predictions import TextPredictions
 from pages.ui.tables import offer_data
 from pages.ui.views.charts import chart
 from pages.ui.views.side_by_side import side_by_side
@@ -28,7 +28,7 @@ SHORTEST = 32
 """Tokens of a picture that are always drawn; of a longer text, as many as are asked for."""
 ALIKE = 0.02
 """Nats of mean loss, and less, that make no difference worth a word."""
-UNMOVED = 1e-5
+ROUNDING_ERROR = 1e-5
 """A change of probability this small is rounding."""
 SEEN = 0.01
 """A change of probability that can be seen in bars."""
@@ -48,8 +48,8 @@ class Reading:
     labels: list[str]
     after: list[str]
     """The labels of `following`."""
-    masked: Predicted
-    free: Predicted
+    masked: TextPredictions
+    free: TextPredictions
 
 
 def read(session: Session) -> Reading:
@@ -66,7 +66,8 @@ def read(session: Session) -> Reading:
     following = text[offset + 1 :]
     kept = in_window(tuple(change for change in session.interventions if not takes_mask(change)), offset)
     masked, free = (
-        masking.predicted(session.name, tokens, following, session.source, changes) for changes in (kept, (*kept, MASK))
+        masked_predictions.predict_text(session.name, tokens, following, session.source, changes)
+        for changes in (kept, (*kept, MASK))
     )
     labels, after = map(library.tokenizer(session.name).labels, (tokens, following))
     return Reading(tokens, following, offset, labels, after, masked, free)
@@ -85,7 +86,10 @@ def predictions(session: Session, reading: Reading, shown: int) -> Predictions:
     label = library.tokenizer(session.name).label
     rows = [
         tuple(
-            [(label(int(token)), float(odds)) for token, odds in zip(found.likeliest[at], found.odds[at], strict=True)]
+            [
+                (label(int(token)), float(probability))
+                for token, probability in zip(found.top_tokens[at], found.top_probabilities[at], strict=True)
+            ]
             for found in (reading.masked, reading.free)
         )
         for at in range(len(reading.tokens))
@@ -117,7 +121,7 @@ def candidates_table(session: Session, reading: Reading) -> pd.DataFrame:
     label = library.tokenizer(session.name).label
     tables = []
     for name, found in ((WITH, reading.masked), (WITHOUT, reading.free)):
-        at, rank = np.indices(found.likeliest.shape)
+        at, rank = np.indices(found.top_tokens.shape)
         tables.append(
             pd.DataFrame(
                 {
@@ -125,8 +129,8 @@ def candidates_table(session: Session, reading: Reading) -> pd.DataFrame:
                     "position": at.ravel() + reading.offset,
                     "token": [reading.labels[i] for i in at.ravel()],
                     "rank": rank.ravel() + 1,
-                    "next token": [label(int(i)) for i in found.likeliest.ravel()],
-                    "probability": found.odds.ravel(),
+                    "next token": [label(int(i)) for i in found.top_tokens.ravel()],
+                    "probability": found.top_probabilities.ravel(),
                 }
             )
         )
@@ -183,7 +187,7 @@ def every(layers: int) -> str:
 def _verdict(reading: Reading) -> None:
     masked, free = reading.masked, reading.free
     if len(reading.tokens) == 1:
-        st.info("A single token has no future: it sees only itself. A longer text shows the difference.")
+        st.info("A single token has no future to hide. Type a longer text.")
     if not len(masked.probability):
         return
     before, after = float(masked.loss.mean()), float(free.loss.mean())
@@ -199,11 +203,11 @@ def _verdict(reading: Reading) -> None:
     st.markdown(f"{verdict_in_words(masked, free)} {_largest_change(reading)}")
 
 
-def verdict_in_words(masked: Predicted, free: Predicted) -> str:
+def verdict_in_words(masked: TextPredictions, free: TextPredictions) -> str:
     """Whether the text is predicted better or worse without the mask, and how often."""
     change, known = float(free.loss.mean() - masked.loss.mean()), len(masked.probability)
-    better = int((free.probability > masked.probability + UNMOVED).sum())
-    worse = int((free.probability < masked.probability - UNMOVED).sum())
+    better = int((free.probability > masked.probability + ROUNDING_ERROR).sum())
+    worse = int((free.probability < masked.probability - ROUNDING_ERROR).sum())
     verdict = (
         "about as well as with it"
         if abs(change) < ALIKE
@@ -221,7 +225,7 @@ def _largest_change(reading: Reading) -> str:
     masked, free = reading.masked.probability, reading.free.probability
     change = np.abs(free - masked)
     place = int(change.argmax())
-    if change[place] < UNMOVED:
+    if change[place] < ROUNDING_ERROR:
         return ""
     return (
         f"The largest change is after {code(reading.labels[place])} at position {reading.offset + place}: from "
@@ -267,12 +271,12 @@ def _by_position(session: Session, reading: Reading) -> None:
     offer_data(table, "These predictions as a table", f"{session.file_name}-without-mask.csv")
 
 
-def last_token_in_words(config: ModelConfig, tokens: int, masked: Predicted, free: Predicted) -> str:
+def last_token_in_words(config: ModelConfig, tokens: int, masked: TextPredictions, free: TextPredictions) -> str:
     """Why the prediction after the last token changes, or doesn't, although the mask hides nothing from it."""
     moved = float(np.abs(masked.last - free.last).max())
     change = (
         "no probability changes here"
-        if moved < UNMOVED
+        if moved < ROUNDING_ERROR
         else (f"the largest change of a probability here is {100 * moved:.3g} percentage points")
     )
     if tokens == 1:

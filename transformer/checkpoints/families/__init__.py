@@ -1,4 +1,4 @@
-"""Other people's models: a file for each family, and how its configuration and weights become ours and go back."""
+"""Model families from Hugging Face: each file maps one family's configuration and weights to ours and back."""
 
 from .gpt2 import GPT2
 from .gpt_neo import GPT_NEO

@@ -1,4 +1,4 @@
-"""What a family of models is: where each of our parameters stands in its files, and what its configuration means.
+"""Describes a model family: how its configuration fields and weight names map to ours.
 
 Shapes: out and in are the widths of a linear map, as `nn.Linear` lays its weight out: (out, in).
 """
@@ -13,10 +13,10 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from ...config import ModelConfig
+from ...config import Activation, ModelConfig
 
 Layout = Literal["as it is", "transposed", "by head"]
-ACTIVATIONS = {
+ACTIVATIONS: dict[str, Activation] = {
     "relu": "relu",
     "gelu": "gelu",
     "gelu_new": "gelu_tanh",
@@ -124,7 +124,7 @@ class Fields:
             raise UnsupportedError(f"its {name} is {value!r}, where true or false should be")
         return value
 
-    def activation(self, name: str, default: str) -> str:
+    def activation(self, name: str, default: str) -> Activation:
         """The activation function, in our words."""
         value = self.get(name, default)
         if not isinstance(value, str) or value not in ACTIVATIONS:

@@ -1,4 +1,4 @@
-"""GPT-Neo (Black et al. 2021; TinyStories is of it): no ÷ √d_head, and layers that see only what is near."""
+"""GPT-Neo (Black et al. 2021; for example TinyStories): no ÷ √d_head, and layers with sliding-window attention."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GPT-NeoX (Black et al. 2022; Pythia is of it): parallel blocks, rotary positions for a part of each head."""
+"""GPT-NeoX (Black et al. 2022; for example Pythia): parallel blocks, and rotary positions on part of each head."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def read_config(fields: Fields) -> ModelConfig:
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
     """What config.json says of our configuration."""
-    fraction = config.turned_dims / config.d_head
+    fraction = config.rotated_dims / config.d_head
     return {
         "vocab_size": config.vocab_size,
         "max_position_embeddings": config.context_length,

@@ -1,4 +1,4 @@
-"""Llama (Touvron et al. 2023; SmolLM, SmolLM2 and TinyLlama are of it): RMSNorm, SwiGLU, shared keys and values."""
+"""Llama (Touvron et al. 2023; also SmolLM, SmolLM2, TinyLlama): RMSNorm, SwiGLU, grouped-query attention."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def common_fields(fields: Fields) -> dict[str, Any]:
     }
 
 
-def biases(of_all: bool) -> dict[str, bool]:
+def biases(of_all: bool) -> dict[str, Any]:
     """Of queries, keys, values and W_O."""
     return {"attention_bias": of_all, "attention_out_bias": of_all}
 

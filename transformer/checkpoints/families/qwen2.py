@@ -1,4 +1,4 @@
-"""Qwen2 (Yang et al. 2024): Llama with biases for queries, keys and values, and windows if wanted."""
+"""Qwen2 (Yang et al. 2024): Llama with biases on queries, keys and values, and optional sliding windows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All heads of one layer, or all layers × heads, as small heatmaps.
+"""Shows the attention of many heads as a grid of small heatmaps.
 
 Dimensions: layer, head, query (row of a heatmap), key (column).
 """
@@ -10,7 +10,7 @@ import streamlit as st
 
 from pages.ui.components.sources import reader, script, style
 from transformer import Recording
-from transformer.inference.overview import LIMIT, pool, quantise
+from transformer.inference.pattern_pooling import LIMIT, pool, quantise
 
 MAX_BYTES = 1_000_000
 """Of all heatmaps together."""

@@ -1,4 +1,4 @@
-"""The browser's tab: its address bar, which is written without an entry in the history, and what it keeps."""
+"""Writes the browser's address bar without adding to its history, and restores a tab's view."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import streamlit as st
 from pages.ui.components import events
 from pages.ui.components.sources import script
 
-LONGEST_PARAMETER, MOST_PARAMETERS = 100_000, 100
+LONGEST_PARAMETER, MAX_PARAMETERS = 100_000, 100
 _mount = st.components.v2.component("headsup_tab", js=script(__file__, "tab.js"))
 
 
@@ -42,12 +42,12 @@ def tab(
     """
 
     def returned() -> None:
-        found = checked(events.told(key, "before"))
+        found = checked(events.event_value(key, "before"))
         if found is not None:
             on_return(*found)
 
     def held() -> None:
-        found = texts_of(events.told(key, "held"))
+        found = texts_of(events.event_value(key, "held"))
         if found is not None:
             on_held(found)
 
@@ -76,7 +76,7 @@ def checked(value: Any) -> tuple[str, dict[str, str]] | None:
 
 def texts_of(value: Any) -> dict[str, str] | None:
     """Parameters that a browser tells, or None: it can send anything."""
-    if not isinstance(value, Mapping) or len(value) > MOST_PARAMETERS:
+    if not isinstance(value, Mapping) or len(value) > MAX_PARAMETERS:
         return None
     texts = [*value, *value.values()]
     fits = all(isinstance(text, str) and len(text) <= LONGEST_PARAMETER for text in texts)

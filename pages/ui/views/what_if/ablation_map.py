@@ -1,4 +1,4 @@
-"""The map of ablations: the effect of ablating each head and each feed-forward layer, one at a time.
+"""Draws the effect of ablating each head and feed-forward layer, one at a time.
 
 Dimensions: part, vocab; a picture has a row a layer and a column a head, and the feed-forward layer's after them.
 """
@@ -12,17 +12,17 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from pages.ui.components.effects import Cell, Matrix, effects
+from pages.ui.components.effects import Cell, Matrix, effect_heatmaps
 from pages.ui.frame import changes, widgets
 from pages.ui.frame.page import Session
-from pages.ui.frame.widgets import Tie
+from pages.ui.frame.widgets import Binding
 from pages.ui.markdown import code
 from pages.ui.models import activations, library
 from pages.ui.tables import offer_data
-from pages.ui.views.what_if.patience import computed
-from pages.ui.views.what_if.reading import TOO_LARGE, Read
-from transformer.api.effects import CHOOSABLE, Ablation
-from transformer.inference.interventions import Scaled, part_in_words, place_in_words
+from pages.ui.views.what_if.long_computation import compute_with_progress
+from pages.ui.views.what_if.shared import TOO_LARGE, ModelInput
+from transformer.api.ablation_and_patching import CHOOSABLE, Ablation
+from transformer.inference.interventions import Scale, describe_module, describe_part
 
 EFFECTS = {"probability": "Probability", "logit": "Logit", "loss": "Loss"}
 UNITS = {"probability": " percentage points", "logit": "", "loss": " nats"}
@@ -34,7 +34,7 @@ FAINTEST = 1.0
 UNMOVED, SLIGHT = 5e-5, 0.01
 """An effect this small, or this share of the largest, isn't worth a word."""
 ACTS = ("ablate it", "bring it back")
-TALL, LEAST_PITCH, MOST_PITCH = 216, 20, 44
+TALL, LEAST_PITCH, MAX_PITCH = 216, 20, 44
 """Pixels: the map's height, and the least and the most that one of its rows has of it."""
 
 
@@ -43,11 +43,11 @@ class Placed:
     """A picture, and the parts that its cells stand for."""
 
     matrix: Matrix
-    parts: dict[tuple[int, int], Scaled]
+    parts: dict[tuple[int, int], Scale]
 
 
 @dataclass(frozen=True)
-class Mapped:
+class AblationMap:
     """What the map shows, of `EFFECTS`. token: whose probability or logit; None for the loss."""
 
     found: Ablation
@@ -62,11 +62,11 @@ class Mapped:
         column = _column(self.found, self.token)
         if self.effect == "logit":
             return (self.found.logits - self.found.kept)[:, column]
-        with_it, without = np.exp(self.found.odds[..., column])
+        with_it, without = np.exp(self.found.log_probabilities[..., column])
         return 100 * (without - with_it)
 
 
-def show(session: Session, reading: Read, answer: int | None) -> Mapped | None:
+def show(session: Session, model_input: ModelInput, answer: int | None) -> AblationMap | None:
     """The map, and the dials that say of what; None while there is none, after saying why.
 
     answer: the likeliest next token of the unchanged model, if it is known; the map is of that one at first.
@@ -75,7 +75,7 @@ def show(session: Session, reading: Read, answer: int | None) -> Mapped | None:
         st.header("Which parts matter", anchor=False, width="content")
         effect = widgets.segmented_control("Effect on", EFFECTS, "effect", EFFECTS.get, label_visibility="collapsed")
         dial = st.container(width=140)
-    found = ablated(session, reading)
+    found = ablated(session, model_input)
     if found is None:
         return None
     token = None
@@ -83,13 +83,13 @@ def show(session: Session, reading: Read, answer: int | None) -> Mapped | None:
         with dial:
             token = _token(session, found, answer)
     if effect == "loss" and found.loss is None:
-        st.info("A single token has no loss: nothing comes before it to predict it from. Type a longer prompt.")
+        st.info("A single token has no loss. Type a longer prompt.")
         return None
-    mapped = Mapped(found, effect, token)
+    mapped = AblationMap(found, effect, token)
     if not np.isfinite(mapped.values).all():
         st.warning(TOO_LARGE)
         return None
-    st.caption(_how(session, reading, mapped))
+    st.caption(_how(session, model_input, mapped))
     placed = place(found.parts, mapped.values, session.interventions)
     what = f"the {effect}" if token is None else f"the {effect} of ‘{library.tokenizer(session.name).label(token)}’"
     unit = UNITS[effect]
@@ -101,7 +101,7 @@ def show(session: Session, reading: Read, answer: int | None) -> Mapped | None:
         else:
             changes.add(part)
 
-    effects(
+    effect_heatmaps(
         [each.matrix for each in placed],
         key="what_if_ablation",
         name="Which parts matter",
@@ -111,30 +111,30 @@ def show(session: Session, reading: Read, answer: int | None) -> Mapped | None:
         ),
         acts=ACTS,
         limit=max(colour_limit(mapped.values), FAINTEST if effect == "probability" else 0.0),
-        pitch=min(max(TALL // len(placed[0].matrix.rows), LEAST_PITCH), MOST_PITCH),
+        pitch=min(max(TALL // len(placed[0].matrix.rows), LEAST_PITCH), MAX_PITCH),
         on_choose=choose,
     )
     st.caption(_verdict(mapped))
     return mapped
 
 
-def offer_table(session: Session, mapped: Mapped) -> None:
+def offer_table(session: Session, mapped: AblationMap) -> None:
     """The numbers, to be read and saved."""
     offer_data(lambda: _table(session, mapped), "These effects as a table", f"{session.file_name}-ablation.csv")
 
 
-def ablated(session: Session, reading: Read) -> Ablation | None:
+def ablated(session: Session, model_input: ModelInput) -> Ablation | None:
     """The ablation of each part; of a large model None until it has been asked for and computed."""
-    return computed(
+    return compute_with_progress(
         activations.ablation,
         session.name,
-        reading.tokens,
-        reading.source,
-        reading.place,
-        reading.begin,
+        model_input.tokens,
+        model_input.source,
+        model_input.place,
+        model_input.begin,
         session.interventions,
-        ask="Ablate one part after another",
-        does="Every head and every feed-forward layer is ablated by itself, and the text read again.",
+        ask="Ablate each part",
+        does="Each head and each feed-forward layer is ablated in turn.",
     )
 
 
@@ -144,7 +144,7 @@ def colour_limit(values: np.ndarray) -> float:
     return float(max(min(BEYOND * np.quantile(sizes, USUAL), sizes.max()), LEAST * sizes.max())) or 1.0
 
 
-def place(parts: tuple[Scaled, ...], values: np.ndarray, interventions: tuple) -> list[Placed]:
+def place(parts: tuple[Scale, ...], values: np.ndarray, interventions: tuple) -> list[Placed]:
     """A picture for each stack of attentions, in the order of the pass. values: (part,)."""
     stacks: dict[str, dict[tuple[int, int], int]] = {}
     heads = max((part.head for part in parts if part.head is not None), default=-1) + 1
@@ -158,7 +158,7 @@ def place(parts: tuple[Scaled, ...], values: np.ndarray, interventions: tuple) -
         grid = np.full((rows, columns), np.nan)
         for cell, index in cells.items():
             grid[cell] = values[index]
-        names = {row: place_in_words(parts[index].point) for (row, _), index in cells.items()}
+        names = {row: describe_module(parts[index].point) for (row, _), index in cells.items()}
         matrix = Matrix(
             title,
             grid,
@@ -185,7 +185,7 @@ def _token(session: Session, found: Ablation, answer: int | None) -> int:
         session.visitor.token = chosen = None
     order = list(dict.fromkeys([*order, default, *([] if chosen is None else [chosen])]))
     return widgets.selectbox(
-        "Token", order, Tie("token", default=default), tokenizer.label, label_visibility="collapsed"
+        "Token", order, Binding("token", default=default), tokenizer.label, label_visibility="collapsed"
     )
 
 
@@ -194,7 +194,7 @@ def _column(found: Ablation, token: int) -> int:
     return int(np.flatnonzero(found.tokens == token)[0])
 
 
-def _how(session: Session, reading: Read, mapped: Mapped) -> str:
+def _how(session: Session, model_input: ModelInput, mapped: AblationMap) -> str:
     """What the numbers are of, and what a click does."""
     if mapped.token is None:
         of = "**Average over the text:** change in the loss, in nats per token"
@@ -204,33 +204,33 @@ def _how(session: Session, reading: Read, mapped: Mapped) -> str:
         of = f"**For this answer:** change in the {mapped.effect} of {label}{unit}"
     whose = ""
     if mapped.token is None and session.source:
-        text = code(library.tokenizer(session.name).decode(reading.tokens[1:]))
+        text = code(library.tokenizer(session.name).decode(model_input.tokens[1:]))
         origin = "was written" if session.text.written else "the unchanged model would write"
         whose = f" The text is what {origin}: {text}."
     act = (
-        "Measured anew with your changes in force: each cell ablates one part more."
+        "Measured with your changes: each cell ablates one more part."
         if session.interventions
-        else "Each cell ablates one part; click one to keep it ablated, and the map is measured anew."
+        else "Each cell ablates one part. Click one to keep it ablated and measure the map again."
     )
     return f"{of}.{whose}  \n{act}"
 
 
-def _verdict(mapped: Mapped) -> str:
+def _verdict(mapped: AblationMap) -> str:
     """The parts with the largest effects, either way."""
     values, told = mapped.values, []
     for word, index, sign in (("fall", int(values.argmin()), "−"), ("rise", int(values.argmax()), "+")):
         size = float(values[index]) * (1 if sign == "+" else -1)
         if size > max(UNMOVED, SLIGHT * np.abs(values).max()):
-            part = part_in_words(mapped.found.parts[index])
+            part = describe_part(mapped.found.parts[index])
             told.append(f"Largest {word}: {part}, {sign}{size:.3g}{UNITS[mapped.effect]}.")
     return " ".join(told) or "No single part makes a difference here."
 
 
-def _table(session: Session, mapped: Mapped) -> pd.DataFrame:
+def _table(session: Session, mapped: AblationMap) -> pd.DataFrame:
     found = mapped.found
     made = pd.DataFrame(
         {
-            "part": [part_in_words(part) for part in found.parts],
+            "part": [describe_part(part) for part in found.parts],
             "hook point": [part.point for part in found.parts],
             "head": pd.array([part.head for part in found.parts], dtype="Int64"),
             "ablated": [part in session.interventions for part in found.parts],
@@ -241,6 +241,6 @@ def _table(session: Session, mapped: Mapped) -> pd.DataFrame:
     column = int(found.kept[0].argmax()) if mapped.token is None else _column(found, mapped.token)
     label = library.tokenizer(session.name).label(int(found.tokens[column]))
     made[f"rise of the logit of {label}"] = (found.logits - found.kept)[:, column]
-    for word, odds in zip(("with", "without"), found.odds, strict=True):
-        made[f"probability of {label} {word} it"] = np.exp(odds)[:, column]
+    for word, log_probabilities in zip(("with", "without"), found.log_probabilities, strict=True):
+        made[f"probability of {label} {word} it"] = np.exp(log_probabilities)[:, column]
     return made

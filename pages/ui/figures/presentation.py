@@ -1,0 +1,47 @@
+"""Enlarges the type of a figure for a screen in a classroom."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import plotly.graph_objects as go
+
+OF_TRACES = ("colorbar", "textfont")
+"""What has type of its own in a trace."""
+
+
+def enlarge_type(figure: go.Figure, factor: float) -> go.Figure:
+    """Make every font of a figure, and the margins that hold its labels, `factor` times as large; returns the figure.
+
+    The plot itself keeps its height, but for one of rows of bars, which are as high as what is written beside them.
+    factor: above 0.
+    """
+    layout = figure.layout.to_plotly_json()
+    grown = _grown(layout, factor)
+    margin = layout.get("margin", {})
+    grown["margin"] = {side: factor * size if side in "lrtb" else size for side, size in margin.items()}
+    if "height" in layout:
+        has_rows = any(trace.type == "bar" and trace.orientation == "h" for trace in figure.data)
+        written = layout["height"] if has_rows else sum(margin.get(side, 0) for side in "tb")
+        grown["height"] += (factor - 1) * written
+    figure.layout = grown
+    for trace in figure.data:
+        own = trace.to_plotly_json()
+        trace.update({name: _grown({name: own[name]}, factor)[name] for name in OF_TRACES if name in own})
+        if own.get("colorbar", {}).get("lenmode") == "pixels":  # along which its ticks have to stand side by side
+            trace.colorbar.update(len=factor * own["colorbar"]["len"])
+    return figure
+
+
+def _grown(part: Any, factor: float) -> Any:
+    """The same with every font's size times `factor`, at any depth."""
+    if isinstance(part, list | tuple):
+        return [_grown(each, factor) for each in part]
+    if not isinstance(part, dict):
+        return part
+    return {
+        name: {**value, "size": factor * value["size"]}
+        if name.endswith("font") and isinstance(value, dict) and "size" in value
+        else _grown(value, factor)
+        for name, value in part.items()
+    }

@@ -1,0 +1,48 @@
+"""Shows the tour, the glossary and presentation mode in the frame of every page."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import streamlit as st
+
+from pages.ui.components.guide import guide
+from pages.ui.frame import changes, state
+
+VARIABLE, OFF = "HEADSUP_START", "off"
+"""Set to this, a server doesn't offer the tour by itself: for classes and for tests."""
+
+
+def show() -> None:
+    """Draw the guide's buttons beside the page's title."""
+    # Decided once: visitors who follow a link want to see its view, and the tour is about the page Generate.
+    begins = st.session_state.setdefault("tour_offered", _is_first_view()) and st.session_state["page"] == "Generate"
+    asked = st.session_state.get("tour_requests", 0)
+    guide(begins=begins, asked=asked, changed=changes.coded(), on_present=_present, on_undo=_undo)
+
+
+def offer_tour() -> None:
+    """Draw a button that starts the tour on the page Generate."""
+    if st.button("Show me around", key="offer_start", type="tertiary", icon=":material/explore:"):
+        st.session_state["tour_requests"] = st.session_state.get("start_asked", 0) + 1
+        state.open_page("Generate")
+
+
+def is_presenting() -> bool:
+    """Whether the page is in presentation mode. That is part of no view: neither links nor lessons change it."""
+    return st.session_state.get("presenting", False)
+
+
+def _is_first_view() -> bool:
+    is_wanted = os.environ.get(VARIABLE, "").lower() != OFF
+    return is_wanted and st.session_state["page"] == "Generate" and not st.session_state["came_by_link"]
+
+
+def _present(is_large: bool) -> None:
+    st.session_state["presenting"] = is_large
+
+
+def _undo(made: Any) -> None:
+    if isinstance(made, dict) and isinstance(made.get("codes"), list):
+        changes.take_back(str(made.get("model")), made["codes"])

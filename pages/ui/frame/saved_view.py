@@ -1,0 +1,138 @@
+"""Saves the visitor's view while a lesson shows its own, and restores it afterwards.
+
+A step of a lesson sets the fields that make up the view, and the visitor may change them. Opening another page restores
+the saved view, unless the visitor keeps the lesson's; that page then links back to both.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import streamlit as st
+
+from pages.ui.frame import selection_sync, state
+from pages.ui.frame.url_parameters import PARSERS
+from pages.ui.frame.visitor_choices import Visitor, fields
+from pages.ui.models.lesson_answers import StepId
+from pages.ui.models.session_store import session_record
+
+LESSONS_PAGE = "Learn"
+"""The page of the lessons."""
+INSTRUMENT_PAGES = ("Attention", "Inside")
+"""The pages that an instrument can open."""
+NOT_IN_VIEW = frozenset({"lesson", "lesson_step", "answers", "own_text"})
+"""Fields that belong to no view."""
+SESSION_KEYS = ("changes_of_other_models", "changed_model")
+"""Keys of the session that belong to the view, too."""
+
+
+@dataclass
+class SavedView:
+    """What the visitor had, and the step that is shown instead. on_other_page: whether another page shows it, too."""
+
+    visitor: Visitor
+    step_id: StepId
+    session_entries: dict[str, Any] = field(default_factory=dict)
+    on_other_page: bool = False
+
+
+def saved_view() -> SavedView | None:
+    """The visitor's saved view; None while no lesson's view is shown."""
+    return st.session_state.get("saved_view")
+
+
+def restore_outside_lessons(page: str) -> None:
+    """Restore the visitor's view when they leave the lessons; called as a run begins, before its URL is read."""
+    current, found = state.visitor(), saved_view()
+    if page == LESSONS_PAGE:
+        if found and not state.is_leaving_page():
+            found.on_other_page = False
+        elif state.returns(page) and (name := st.query_params.get("lesson")):
+            _save(current, StepId(name, -1))  # the URL is about to take its place
+    elif found and not found.on_other_page:
+        restore_view()
+    elif not found:
+        session_record().saved_visitor = None
+
+
+def show_lesson_view(step_id: StepId, view: Visitor | None) -> None:
+    """Save the visitor's view and show a step's. view: None if a link has just set it."""
+    current, found = state.visitor(), saved_view()
+    if found is None:
+        found = _save(Visitor() if view is None else current, step_id)
+    found.step_id = step_id
+    if view is not None:
+        _copy_view(current, view)
+        _clear_session_keys()
+        state.mark_restored()
+
+
+def restore_view() -> None:
+    """Restore the view from before the lesson."""
+    found = saved_view()
+    if found is None:
+        return
+    del st.session_state["saved_view"]
+    session_record().saved_visitor = None
+    _clear_session_keys()
+    _copy_view(state.visitor(), found.visitor)
+    st.session_state.update(found.session_entries)
+    state.mark_restored()
+
+
+def keep_lesson_view() -> None:
+    """Keep the lesson's view on the page that is opened next."""
+    if found := saved_view():
+        found.on_other_page = True
+
+
+def open_with_lesson_view(wish: Mapping[str, Any]) -> None:
+    """Open another page from an instrument, with the lesson's view if there is one.
+
+    wish: the page, and the attention and text that it should show; untrusted.
+    """
+    if wish.get("page") not in INSTRUMENT_PAGES:
+        return
+    current = state.visitor()
+    for name in ("attention", "scope"):
+        with contextlib.suppress(ValueError):
+            setattr(current, name, PARSERS[name](wish.get(name)))
+    keep_lesson_view()
+    state.open_page(wish["page"])
+
+
+def show_back_links() -> None:
+    """Link back to the lesson and to the visitor's view, on a page that shows a lesson's view."""
+    found = saved_view()
+    if found is None or not found.on_other_page:
+        return
+    with st.container(horizontal=True, vertical_alignment="center", key="ways_back"):
+        st.markdown(":material/school: This view comes from a lesson. Yours is saved.", width="content")
+        st.page_link("Learn.py", label="Back to the lesson", icon=":material/arrow_back:")
+        st.button("Back to my view", key="give_back", type="tertiary", on_click=restore_view)
+
+
+def _save(current: Visitor, step_id: StepId) -> SavedView:
+    visitor = session_record().saved_visitor or dataclasses.replace(current, notices=[])
+    found = SavedView(
+        visitor, step_id, {name: st.session_state[name] for name in SESSION_KEYS if name in st.session_state}
+    )
+    _clear_session_keys()
+    st.session_state["saved_view"] = found
+    session_record().saved_visitor = visitor
+    return found
+
+
+def _copy_view(current: Visitor, other: Visitor) -> None:
+    for name in set(fields()) - NOT_IN_VIEW:
+        setattr(current, name, getattr(other, name))
+    selection_sync.send_all()
+
+
+def _clear_session_keys() -> None:
+    for name in SESSION_KEYS:
+        st.session_state.pop(name, None)

@@ -1,0 +1,45 @@
+"""Restores a visitor's session record in a new session, by the token that the tab kept."""
+
+from __future__ import annotations
+
+import re
+
+import streamlit as st
+
+from pages.ui.components.session_token import session_token
+from pages.ui.frame import saved_view
+from pages.ui.frame.state import visitor
+from pages.ui.models.session_store import HEARTBEAT, keep_record, restore_record, session_record
+from pages.ui.models.visitor_models import own_models, restore_models
+from transformer.api.model_store import is_token
+
+HEARD = "session_token_heard"
+"""Key of the session: whether its tab has sent its token."""
+
+
+def find_record() -> None:
+    """Store the record's token in the tab, or restore the record of the tab's token; called as a run begins."""
+    record = session_record()
+    record.own_text = visitor().own_text
+    keep_record()
+    value = "" if record.is_empty else " ".join([record.token, *own_models()])
+    session_token(value, heard=st.session_state.get(HEARD, False), on_found=_restore)
+
+
+def stay_here() -> None:
+    """Start the heartbeat that shows that the visitor is there; called as a run ends."""
+    keep_record()
+    if not session_record().is_empty:
+        with st.container(key="session_heartbeat"):
+            st.fragment(keep_record, run_every=HEARTBEAT, key="heartbeat")()
+
+
+def _restore(kept: str) -> None:
+    """Restore the record; if it is lost with its server, the models that are still in the store."""
+    st.session_state[HEARD] = True
+    token, *models = kept.split(" ")
+    if re.fullmatch("[0-9a-f]{32}", token) and restore_record(token):
+        visitor().own_text = visitor().own_text or session_record().own_text
+        if (view := saved_view.saved_view()) and session_record().saved_visitor is not None:
+            view.visitor = session_record().saved_visitor
+    restore_models([name for name in models if is_token(name)])

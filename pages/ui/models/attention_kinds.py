@@ -1,0 +1,40 @@
+"""Lists the kinds of attention that a model has (self, encoder, decoder, cross), and chooses one to show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from transformer import ModelCard, ModelConfig, attention_modules
+
+
+def kinds_of(shape: ModelConfig) -> list[str]:
+    """The kinds of attention that a model has."""
+    return list(attention_modules(shape))
+
+
+def shown_kind(shape: ModelConfig, wish: str, among: Sequence[str] | None = None) -> str | None:
+    """The kind to show: the wish, if the model has it; else its own or its cross-attention; None without any.
+
+    among: the kinds a page can show, if not all.
+    """
+    found = [kind for kind in kinds_of(shape) if among is None or kind in among]
+    return wish if wish in found else next(reversed(found), None)
+
+
+def layer_count(shape: ModelConfig, kind: str) -> int:
+    """How many layers have an attention of this kind."""
+    return len(attention_modules(shape).get(kind, ()))
+
+
+def first_layer_and_head(shape: ModelConfig, card: ModelCard, kind: str) -> tuple[int, int]:
+    """The layer and head to show first of an attention: what the card says, as far as the model has it; else the first.
+
+    Where the card says nothing, cross-attention opens on its last layer, where a translator's words align.
+    """
+    found, layers = card.opening, layer_count(shape, kind)
+    if found is None:
+        return layers - 1 if kind == "cross" else 0, 0
+    if found["attention"] != kind:
+        return 0, 0
+    layer, head = found["layer"], found["head"]
+    return layer if layer < layers else 0, head if head < shape.n_heads else 0

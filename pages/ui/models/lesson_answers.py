@@ -1,0 +1,153 @@
+"""Stores one visitor's answers and progress in the lessons.
+
+A question is answered once, and once more after a discussion. Nothing of this leaves the visitor's session unless they
+put it into a link, or save it as a file.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+Answer = int | float | list[int]
+
+MAX_CHARACTERS = 4_000
+"""Characters of all answers in a link."""
+MAX_ANSWERS = 200
+BETWEEN, WITHIN = "!", "~"
+"""In a link: what stands between two answers, and between an answer's parts."""
+LESSON = re.compile(r"[A-Za-z0-9_-]{1,80}")
+MAX_STEPS = 1000
+
+
+@dataclass(frozen=True)
+class StepId:
+    """A step of a lesson, counted from 0."""
+
+    lesson: str
+    step: int
+
+
+@dataclass
+class Response:
+    """The answers to one question."""
+
+    first: Answer
+    second: Answer | None = None
+    """The one after discussion."""
+    discussing: bool = False
+    """Whether a second answer is still to come."""
+    at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    """When the first answer was given."""
+    right: tuple[bool, ...] | None = None
+    """Whether each answer is right; None until it has been checked."""
+
+    @property
+    def last(self) -> Answer:
+        """The latest answer."""
+        return self.first if self.second is None else self.second
+
+
+@dataclass
+class Answers:
+    """A visitor's responses by step, and the steps that were opened."""
+
+    responses: dict[StepId, Response] = field(default_factory=dict)
+    opened: dict[str, set[int]] = field(default_factory=dict)
+    last: StepId | None = None
+    is_shared: bool = False
+    """Whether the visitor puts them into the link."""
+
+    @property
+    def is_empty(self) -> bool:
+        """True before the first lesson was opened."""
+        return self.last is None and not self.responses
+
+    def open(self, step_id: StepId) -> None:
+        """Note that a step was opened."""
+        self.opened.setdefault(step_id.lesson, set()).add(step_id.step)
+        self.last = step_id
+
+    def give(self, step_id: StepId, answer: Answer, *, discuss: bool = False) -> None:
+        """Store an answer: the first, or the second after a discussion. Others are ignored."""
+        before = self.responses.get(step_id)
+        if before is None:
+            self.responses[step_id] = Response(answer, discussing=discuss)
+        elif before.discussing:
+            before.discussing = False
+            before.second = None if answer == before.first else answer
+
+    def change(self, step_id: StepId, answer: Answer, *, second: bool) -> None:
+        """Replace the first or second answer."""
+        response = self.responses[step_id]
+        if second:
+            response.second = None if answer == response.first else answer
+        else:
+            response.first = answer
+
+    def discuss(self, step_id: StepId) -> None:
+        """Let an answer be given a second time, if it hasn't been yet."""
+        if (response := self.responses.get(step_id)) and response.second is None:
+            response.discussing = True
+
+    def is_done(self, lesson: str, steps: int, questions: list[int]) -> bool:
+        """Whether all of a lesson's steps were opened and its questions answered."""
+        answered = all(self._stands(StepId(lesson, step)) for step in questions)
+        return answered and len(self.opened.get(lesson, ())) >= steps
+
+    def answered(self, lesson: str) -> int:
+        """How many of a lesson's questions have an answer that stands."""
+        return sum(step_id.lesson == lesson and self._stands(step_id) for step_id in self.responses)
+
+    def clear(self, lesson: str) -> None:
+        """Forget what was answered in one lesson."""
+        self.responses = {step_id: response for step_id, response in self.responses.items() if step_id.lesson != lesson}
+        self.opened.pop(lesson, None)
+
+    def merge(self, other: dict[StepId, Response]) -> None:
+        """Add the responses of a link where there are none yet."""
+        for step_id, response in other.items():
+            self.responses.setdefault(step_id, response)
+            self.opened.setdefault(step_id.lesson, set()).add(step_id.step)
+
+    def as_text(self) -> str:
+        """The answers that stand as a link has them; the latest, if there isn't room for all."""
+        found: list[str] = []
+        for step_id, response in reversed(self.responses.items()):
+            parts = [response.first] if response.second is None else [response.first, response.second]
+            texts = [json.dumps(part, separators=(",", ":")) for part in parts]
+            code = WITHIN.join([step_id.lesson, str(step_id.step), *texts])
+            if len(found) >= MAX_ANSWERS or len(BETWEEN.join([*found, code])) > MAX_CHARACTERS:
+                break
+            found.append(code)
+        return BETWEEN.join(reversed(found))
+
+    def _stands(self, step_id: StepId) -> bool:
+        return step_id in self.responses and not self.responses[step_id].discussing
+
+
+def from_text(text: str) -> dict[StepId, Response]:
+    """What `as_text` wrote. The text is untrusted. Raises ValueError, which says what would do."""
+    if len(text) > MAX_CHARACTERS:
+        raise ValueError(f"answers have at most {MAX_CHARACTERS:,} characters")
+    found = {}
+    for code in text.split(BETWEEN)[:MAX_ANSWERS] if text else ():
+        lesson, *rest = code.split(WITHIN)
+        if not LESSON.fullmatch(lesson) or not 2 <= len(rest) <= 3 or not re.fullmatch(r"[0-9]{1,3}", rest[0]):
+            raise ValueError("answers are copied from the link of whoever gave them")
+        answers = [_answer(part) for part in rest[1:]]
+        found[StepId(lesson, int(rest[0]))] = Response(answers[0], answers[1] if answers[1:] else None)
+    return found
+
+
+def _answer(text: str) -> Answer:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    several = isinstance(found, list) and len(found) <= 20 and all(type(each) is int for each in found)
+    if not several and (type(found) not in (int, float) or not abs(found) <= 1e9):
+        raise ValueError("answers are numbers, and lists of whole numbers")
+    return found

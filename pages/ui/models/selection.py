@@ -1,0 +1,92 @@
+"""Defines what can be selected on the pages Attention and Inside, and checks it against a pass."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+STAGES = ("raw", "scaled", "masked", "weights")
+RULES = ("mask", "scale")
+"""What one head's picture can be redrawn without."""
+DIRECTIONS = ("from", "to")
+SHARES = ("head", "layer")
+DERIVATIONS = ("open", "closed")
+"""Whether it is seen how the weights come about."""
+FOLDS = ("lens", "who", "checks", "circuits")
+"""What can be unfolded below the picture of the page Inside."""
+LATEST = 1e6
+"""The last moment that Play can be at."""
+FARTHEST = 10**6
+"""What the distance and the cell of a circuit are below; the browser knows how much of it there is."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What is looked at. Tokens are counted from the first that the model reads."""
+
+    open: str = ""
+    """A tensor or a module, "blocks.1.attn" for example; empty: the whole model."""
+    token: int | None = None
+    """In the text of the stack that writes; None: the newest."""
+    source: int | None = None
+    """In the text that an encoder reads; None: none of them."""
+    head: int | None = None
+    """None: all of a layer, or their mean."""
+    cell: tuple[int, ...] | None = None
+    """A place in the tensor that is open."""
+    moment: float | None = None
+    """Where Play stands; None: it isn't being played."""
+    folds: tuple[str, ...] = ()
+    """What is unfolded below the picture, of `FOLDS`."""
+    candidate: int | None = None
+    """The token of the vocabulary that is asked about there; None: the likeliest next one."""
+    circuit: tuple[str | int, ...] | None = None
+    """A circuit: its kind, attention, head, the distance from query to key, and perhaps row and column of a cell; None:
+    of what is looked at above."""
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How much there is to choose from."""
+
+    tokens: int
+    sources: int
+    heads: int
+    vocabulary: int
+    tensors: Mapping[str, Mapping[str, int]]
+    """The sizes of each tensor's dimensions, by name."""
+    circuits: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """The kinds of circuits that the heads of each attention have."""
+
+    @cached_property
+    def places(self) -> frozenset[str]:
+        """What can be open: the model, its tensors, and every module that has any."""
+        names = {""}
+        for name in self.tensors:
+            parts = name.split(".")
+            names |= {".".join(parts[:end]) for end in range(1, len(parts) + 1)}
+        return frozenset(names)
+
+
+def is_cell(cell: Any, name: str, extent: Extent) -> bool:
+    """Whether a tensor has this cell."""
+    sizes = tuple(extent.tensors.get(name, {}).values())
+    return isinstance(cell, tuple) and 0 < len(cell) == len(sizes) and all(map(_is_within, cell, sizes))
+
+
+def is_circuit(circuit: Any, extent: Extent) -> bool:
+    """Whether a model has this circuit, and its matrix may have this cell."""
+    match circuit:
+        case (str(kind), str(attention), head, *places) if kind in extent.circuits.get(attention, ()):
+            return (
+                _is_within(head, extent.heads)
+                and len(places) in (1, 3)
+                and all(_is_within(place, FARTHEST) for place in places)
+            )
+    return False
+
+
+def _is_within(value: Any, count: int) -> bool:
+    return type(value) is int and 0 <= value < count

@@ -1,0 +1,90 @@
+"""Runs a visitor's training in the server's queue."""
+
+from __future__ import annotations
+
+import threading
+
+import streamlit as st
+
+from pages.ui.models.session_store import GONE_AFTER, SessionRecord, TrainingRecord, session_record
+from pages.ui.models.visitor_models import StorageFullError, add_model
+from transformer import CheckpointError
+from transformer.training.plan import TrainingPlan
+from transformer.training.training_job import ENDED, TrainingJob
+from transformer.training.training_queue import TrainingQueue
+
+POLL_INTERVAL = 1.0
+"""Seconds between two checks that the visitor is there."""
+STOPPED_WHILE_AWAY = f"The training was stopped because you had been away for {GONE_AFTER / 60:.0f} minutes."
+
+
+@st.cache_resource(show_spinner=False)
+def queue() -> TrainingQueue:
+    """The server's queue of trainings."""
+    return TrainingQueue()
+
+
+def training_record() -> TrainingRecord:
+    """This visitor's training."""
+    return session_record().training
+
+
+def start(plan: TrainingPlan, references: dict[str, float], probe_text: str, sample_prompt: str, settings: str) -> None:
+    """Queue a training; the result of the one before is kept."""
+    end_training()
+    record = training_record()
+    record.references, record.probe_text, record.sample_prompt, record.settings = (
+        references,
+        probe_text,
+        sample_prompt,
+        settings,
+    )
+    record.job = queue().submit(plan)
+    watched = record.job, session_record(), queue()
+    threading.Thread(target=watch_over, args=watched, name="training-watch", daemon=True).start()
+
+
+def watch_over(job: TrainingJob, record: SessionRecord, trainings: TrainingQueue) -> None:
+    """Stop a job whose visitor has gone, and let others go first while they are away; return when it has ended.
+
+    A training goes on without a connection. A visitor who returns in time finds its result.
+    """
+    while job.state not in ENDED:
+        if record.is_gone:
+            job.stop(STOPPED_WHILE_AWAY)
+        elif record.is_away:
+            trainings.step_back(job)
+        job.join(POLL_INTERVAL)
+
+
+def end_training() -> None:
+    """End the training there is, if any, and go back to the choice of what to train."""
+    record = training_record()
+    if record.job:
+        record.job.close()
+    record.job, record.model_token, record.problem = None, None, ""
+
+
+def store_result() -> str | None:
+    """Put a model that has been trained among the visitor's own, once; returns its token, None while there is none."""
+    record = training_record()
+    if has_result() and not record.model_token:
+        try:
+            record.model_token = add_model(record.job.result)
+        except (StorageFullError, CheckpointError) as error:
+            record.problem = str(error)
+        else:
+            record.problem = ""
+    return record.model_token
+
+
+def has_result() -> bool:
+    """Whether a training has ended with a model."""
+    job = training_record().job
+    return job is not None and job.state in ENDED and job.result is not None
+
+
+def is_under_way() -> bool:
+    """True while a training waits, runs or pauses."""
+    job = training_record().job
+    return job is not None and job.state not in ENDED

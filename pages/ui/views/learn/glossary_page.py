@@ -1,0 +1,27 @@
+"""Draws the glossary on the page Learn."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.ui.components import glossary
+from pages.ui.frame import state
+from pages.ui.views.learn.opened_step import GLOSSARY, leave
+
+
+def offer_link() -> None:
+    """The way here."""
+    st.button("Glossary", key="to_glossary", type="tertiary", icon=":material/menu_book:", on_click=_open)
+
+
+def show() -> None:
+    """Every term of the interface, to be searched, each with a way to where it can be seen."""
+    st.button("All lessons", key="glossary_back", type="tertiary", icon=":material/list:", on_click=leave)
+    st.subheader("Glossary", anchor=False)
+    st.caption("Point at a word with a dotted underline to read its entry. Press ? to list the terms of the open page.")
+    glossary.glossary(key="glossary")
+
+
+def _open() -> None:
+    current = state.visitor()
+    current.lesson, current.lesson_step = GLOSSARY, 0

@@ -1,0 +1,215 @@
+"""Draws the list of lessons, and the visitor's results."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+
+import streamlit as st
+
+from pages.ui.frame import page_guide, widgets
+from pages.ui.frame.page import Session
+from pages.ui.frame.widgets import Binding
+from pages.ui.lessons import lesson_files
+from pages.ui.lessons.lesson import Lesson
+from pages.ui.lessons.lesson_files import Unreadable
+from pages.ui.markdown import counted, plain
+from pages.ui.models.lesson_answers import Answers, Response, StepId
+from pages.ui.models.session_store import session_record
+from pages.ui.tables import as_text
+from pages.ui.views.learn import glossary_page, room_student, teachers_page
+from pages.ui.views.learn.answer_wording import Wording, wording_of
+from pages.ui.views.learn.opened_step import go_to
+
+COLUMNS = (
+    "lesson",
+    "step",
+    "title",
+    "question",
+    "answered at",
+    "first answer",
+    "first is right",
+    "second answer",
+    "second is right",
+)
+
+
+def show(session: Session) -> None:
+    """The list, and below it the pages for teachers."""
+    own, found = session_record().answers, lesson_files.all_lessons()
+    with room_student.around(None):
+        _show(own, found)
+    with st.container(horizontal=True):
+        teachers_page.offer_link()
+        glossary_page.offer_link()
+        page_guide.offer_tour()
+    if not own.is_empty:
+        _results(own, [each for each in found if isinstance(each, Lesson)])
+
+
+def _show(own: Answers, found: list[Lesson | Unreadable]) -> None:
+    if not found:
+        st.info("There are no lessons here: their folder, pages/ui/lessons, holds no file that ends in .md.")
+    following = _next(own)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        _go_on(following, own)
+        room_student.offer(None)
+    for each in found:
+        if isinstance(each, Unreadable):
+            st.warning(plain(f"A lesson can't be used. {each.problem}"), icon=":material/broken_image:")
+    numbers = {lesson.name: number for number, lesson in enumerate(lesson_files.available_lessons(), 1)}
+    with st.container(key="lessons"):
+        for each in found:
+            if isinstance(each, Lesson):
+                _card(each, numbers.get(each.name), own, is_next=bool(following) and following.lesson == each.name)
+
+
+def after(lesson: Lesson) -> Lesson | None:
+    """The lesson of the course that follows one; None after the last."""
+    course = lesson_files.available_lessons()
+    names = [each.name for each in course]
+    step_id = names.index(lesson.name) if lesson.name in names else -1
+    return course[step_id + 1] if 0 <= step_id < len(course) - 1 else None
+
+
+def _next(own: Answers) -> StepId | None:
+    """The step to go on with: where the visitor was, or in the lesson that follows; None after the last."""
+    last = lesson_files.lesson(own.last.lesson) if own.last else None
+    if last is None:
+        lessons = lesson_files.available_lessons()
+        return StepId(lessons[0].name, 0) if lessons else None
+    if not _is_done(last, own):
+        return own.last if last.name in own.opened else _first_open(last, own)
+    following = after(last)
+    return _first_open(following, own) if following else None
+
+
+def _go_on(step_id: StepId | None, own: Answers) -> None:
+    """The main button, and how much of the course is done."""
+    lessons = lesson_files.available_lessons()
+    names = [lesson.name for lesson in lessons]
+    if step_id and step_id.lesson in names:
+        number = names.index(step_id.lesson) + 1
+        verb = "Continue" if step_id.lesson in own.opened else "Start with" if own.last is None else "Continue with"
+        step = f", step {step_id.step + 1}" if step_id.step else ""
+        st.button(
+            f"{verb} lesson {number}{step}",
+            key="learn_go_on",
+            type="primary",
+            icon=":material/play_arrow:",
+            on_click=go_to,
+            args=(step_id,),
+        )
+    if lessons:
+        done = sum(_is_done(lesson, own) for lesson in lessons)
+        minutes = sum(lesson.minutes for lesson in lessons)
+        st.caption(f"{done} of {counted(len(lessons), 'lesson')} done, {minutes} minutes in all.", width="content")
+
+
+def _card(lesson: Lesson, number: int | None, own: Answers, *, is_next: bool) -> None:
+    """number: its place in the course; None where its model is missing."""
+    with st.container(border=True, gap="small", key=f"lesson_card_{'next_' if is_next else ''}{lesson.name}"):
+        title = plain(lesson.title) if number is None else f"{number}. {plain(lesson.title)}"
+        st.markdown(f"**{title}**  \n{plain(lesson.asks or '. '.join(lesson.aims))}")
+        if number is None:
+            missing = plain(lesson_files.missing_model(lesson))
+            st.caption(f"It needs the model “{missing}”, which isn't here. {lesson.get}")
+            return
+        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+            facts = [":blue-badge[Next]" if is_next else "", f"{lesson.minutes} minutes", _progress(lesson, own)]
+            st.markdown(f":small[{' · '.join(filter(None, facts))}]", width="content")
+            done = _is_done(lesson, own)
+            st.button(
+                "Review" if done else "Continue" if lesson.name in own.opened else "Start",
+                key=f"lesson_{lesson.name}",
+                on_click=go_to,
+                args=(_first_open(lesson, own),),
+                help="You will be able to:\n" + "\n".join(f"- {aim}" for aim in lesson.aims),
+            )
+
+
+def _first_open(lesson: Lesson, own: Answers) -> StepId:
+    """The step to go on with: the first whose question has no answer; the first of all in a lesson that is done."""
+    places = [StepId(lesson.name, number) for number in range(len(lesson.steps))]
+    return next(
+        (
+            step_id
+            for step_id, step in zip(places, lesson.steps, strict=True)
+            if step_id.step not in own.opened.get(lesson.name, ()) or (step.question and step_id not in own.responses)
+        ),
+        places[0],
+    )
+
+
+def _progress(lesson: Lesson, own: Answers) -> str:
+    if _is_done(lesson, own):
+        return ":green-badge[:material/check_circle: Done]"
+    if lesson.name not in own.opened:
+        return ""
+    questions = sum(step.question is not None for step in lesson.steps)
+    return f"{own.answered(lesson.name)} of {counted(questions, 'question')} answered"
+
+
+def _is_done(lesson: Lesson, own: Answers) -> bool:
+    questions = [number for number, step in enumerate(lesson.steps) if step.question]
+    return own.is_done(lesson.name, len(lesson.steps), questions)
+
+
+def _results(own: Answers, lessons: list[Lesson]) -> None:
+    """What the visitor can do with their answers: share, forget, download."""
+    with st.expander("My answers"):
+        st.caption("Kept while this tab is open. Only you can see them.")
+
+        def share(on: bool) -> None:
+            own.is_shared = on
+
+        widgets.checkbox("Put my answers into the link", Binding("share_answers", value=own.is_shared, take=share))
+        begun = [lesson for lesson in lessons if lesson.name in own.opened]
+        with st.container(horizontal=True):
+            for lesson in begun:
+                st.button(
+                    f"Forget: {plain(lesson.title)}",
+                    key=f"forget_{lesson.name}",
+                    type="tertiary",
+                    icon=":material/delete:",
+                    on_click=own.clear,
+                    args=(lesson.name,),
+                )
+        st.download_button(
+            "Download my results",
+            results_csv(own, lessons).encode("utf-8-sig"),
+            "headsup-results.csv",
+            "text/csv",
+            key="save_results",
+            icon=":material/download:",
+            on_click="ignore",
+        )
+
+
+def results_csv(own: Answers, lessons: list[Lesson]) -> str:
+    """All answers, a row each."""
+    written = io.StringIO()
+    table = csv.writer(written)
+    table.writerow(COLUMNS)
+    table.writerows(map(as_text, row) for row in _rows(own, {lesson.name: lesson for lesson in lessons}))
+    return written.getvalue()
+
+
+def _rows(own: Answers, lessons: dict[str, Lesson]) -> Iterator[list[str]]:
+    for step_id, response in sorted(own.responses.items(), key=lambda item: (item[0].lesson, item[0].step)):
+        if (lesson := lessons.get(step_id.lesson)) and (said := wording_of(lesson, step_id.step)):
+            yield [
+                lesson.title,
+                str(step_id.step + 1),
+                lesson.steps[step_id.step].title,
+                said.asked(),
+                response.at,
+                *_in_words(said, response),
+            ]
+
+
+def _in_words(said: Wording, response: Response) -> list[str]:
+    right = [*("yes" if each else "no" for each in response.right or ()), "", ""]
+    second = "" if response.second is None else said.bare(response.second)
+    return [said.bare(response.first), right[0], second, right[1]]

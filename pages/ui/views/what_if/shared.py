@@ -1,0 +1,98 @@
+"""Defines what the views of the page What if share: the model's input, and distances of distributions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import streamlit as st
+
+from pages.ui.frame import widgets
+from pages.ui.frame.model_picker import choose_model
+from pages.ui.frame.page import Session
+from pages.ui.frame.widgets import Binding
+from pages.ui.markdown import code, plain
+from pages.ui.models import activations, library
+from pages.ui.views.attention import SCOPES
+
+TOO_LARGE = "With these changes the model's numbers overflow. Turn a change off."
+
+
+@dataclass(frozen=True)
+class ModelInput:
+    """A text as the model reads it: all of it, or past the context its window."""
+
+    tokens: tuple[int, ...]
+    source: tuple[int, ...]
+    begin: int
+    """The first token's place in the whole text."""
+    place: int
+    """Of the token, among `tokens`, after which the next one is looked at."""
+    before: tuple[int, ...]
+    """The whole text up to that token."""
+
+
+def choose_input(session: Session) -> ModelInput:
+    """The text that is asked about, and the dial that chooses it where there is a choice.
+
+    For an encoder–decoder it is what was written, or, with nothing written, what the unchanged model would write, and
+    any of its tokens can be looked at; for others it is the prompt, or all there is, and the last one.
+    """
+    if session.source:
+        return _read_answer(session)
+    if session.text.written:
+        widgets.segmented_control("Text", SCOPES, "scope", SCOPES.get)
+    text = session.text.prompt if session.visitor.scope == "prompt" else session.text.tokens
+    tokens = library.window(session.name, text)
+    return ModelInput(tokens, (), len(text) - len(tokens), len(tokens) - 1, text)
+
+
+def _read_answer(session: Session) -> ModelInput:
+    text = session.text.tokens
+    if not session.text.written:
+        text += activations.answer(session.name, text, session.source)
+    tokens = text[: session.config.context_length]
+    end = library.model(session.name).card.end_token_id
+    places = range(len(tokens) - (len(tokens) > 1 and tokens[-1] == end))
+    labels = library.tokenizer(session.name).labels(tokens)
+    place = 0
+    if len(places) > 1:
+        place = widgets.select_slider(
+            "What comes after", places, Binding("place", default=0), lambda at: f"{at} · {labels[at]}"
+        )
+    return ModelInput(tokens, session.source, 0, place, tokens[: place + 1])
+
+
+def after_what(session: Session, model_input: ModelInput) -> str:
+    """The last token before the one that is predicted, in words."""
+    label = library.tokenizer(session.name).label(model_input.tokens[model_input.place])
+    return f"after {code(label)} at position {model_input.begin + model_input.place}"
+
+
+def log_softmax(logits: np.ndarray) -> np.ndarray:
+    """Log-probabilities, along the last axis, in float64."""
+    shifted = logits.astype(np.float64) - logits.max(-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
+
+
+def divergence(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """KL(one ‖ other) in nats, along the last axis, of log-probabilities. Source: Kullback and Leibler 1951."""
+    return (np.exp(one) * (one - other)).sum(-1)
+
+
+def suggest_attention_model(session: Session) -> None:
+    """Of a model without layers: say that there is nothing to take away, and lead on to one with attention."""
+    st.info(
+        "This model has no layers, and so no attention and nothing to ablate: it predicts the next token from one "
+        "token alone."
+    )
+    models = library.usable()
+    own = models[session.name].card.group
+    able = [
+        name
+        for name, entry in models.items()
+        if entry.config is not None and entry.config.n_layers and entry.config.attention == "softmax"
+    ]
+    if able:
+        name = min(able, key=lambda name: (models[name].card.group != own, name))
+        st.button(f"Go on to {plain(models[name].card.title)}", type="primary", on_click=choose_model, args=(name,))

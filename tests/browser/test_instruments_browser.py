@@ -1,0 +1,249 @@
+"""Tests the instruments without Streamlit: overview of heads, attention, tooltip."""
+
+import pytest
+
+from transformer.frontend import FOLDER, bundle
+
+PAGE = """<!doctype html><body style="margin: 0; --ink: #222; --paper: #fff; --line: #ccc; --accent: blue;
+  --radius: 4px; --font: sans-serif"><main></main><p class="tip" role="tooltip" popover="manual"></p></body>"""
+IMPORT = """async (source) => {
+  Object.assign(window, await import(URL.createObjectURL(new Blob([source], { type: "text/javascript" }))));
+}"""
+# Two layers, called 4 and 7, of three heads: the only weight of each is where its number says.
+GRID = """() => {
+  const cells = new Uint8Array(6 * 2 * 3).fill(255);
+  for (let head = 0; head < 6; head++) cells[head * 6 + head] = 254;
+  window.events = [];
+  const onSelect = (layer, head) => window.events.push([layer, head]);
+  window.overview = new OverviewGrid(document.querySelector("main"), onSelect);
+  window.overview.show({ layers: [4, 7], heads: 3, queries: 2, keys: 3, cells });
+}"""
+ORDER = [(7, 2, "0.9"), (4, 0, "0.4"), (7, 0, "0.1")]
+
+
+@pytest.fixture
+def load(new_page):
+    """`load(name)`: a page with what a script of the instrument exports, in the window."""
+
+    def open_page(name, **options):
+        page = new_page(**options)
+        page.set_content(PAGE)
+        for sheet in FOLDER.glob("*.css"):
+            page.add_style_tag(content=sheet.read_text(encoding="utf-8"))
+        page.evaluate(IMPORT, bundle(FOLDER / name))
+        return page
+
+    return open_page
+
+
+@pytest.fixture
+def grid(load):
+    page = load("overview.js")
+    page.evaluate(GRID)
+    return page
+
+
+def arrange(page, order=ORDER):
+    listed = [{"layer": layer, "head": head, "caption": caption} for layer, head, caption in order]
+    page.evaluate("(order) => window.overview.arrange(order)", listed)
+
+
+def labels(page):
+    return page.get_by_test_id("head-grid-head").evaluate_all("(all) => all.map((one) => one.ariaLabel)")
+
+
+def focused(page):
+    return page.evaluate("document.activeElement.ariaLabel")
+
+
+def readout(page):
+    return page.get_by_test_id("head-grid-readout").inner_text()
+
+
+TABLE = [f"Layer {layer}, head {head}" for layer in (4, 7) for head in range(3)]
+
+
+def test_heads_stand_in_a_table_and_each_shows_its_own_weight(grid):
+    assert labels(grid) == TABLE
+    lit = """(canvases) => canvases.map((canvas) => {
+      const { data } = canvas.getContext("2d").getImageData(0, 0, 3, 2);
+      return [0, 1, 2, 3, 4, 5].filter((cell) => data[4 * cell + 3] === 255);
+    })"""
+    assert grid.locator("canvas").evaluate_all(lit) == [[head] for head in range(6)]
+    tops = {round(grid.get_by_test_id("head-grid-head").nth(place).bounding_box()["y"]) for place in range(6)}
+    assert len(tops) == 2
+
+
+def test_a_click_selects_and_is_told(grid):
+    grid.get_by_role("button", name="Layer 7, head 1").click()
+    assert grid.evaluate("window.events") == [[7, 1]]
+    assert grid.locator("[aria-pressed=true]").evaluate_all("(all) => all.map((one) => one.ariaLabel)") == [TABLE[4]]
+    grid.evaluate("window.overview.select(4, 2)")
+    grid.mouse.move(0, 0)
+    assert grid.locator("[aria-pressed=true]").count() == 1
+    assert grid.evaluate("window.events.length") == 1
+
+
+def test_in_an_order_only_its_heads_are_shown_and_keys_follow_it(grid):
+    arrange(grid)
+    assert labels(grid) == ["Layer 7, head 2, 0.9", "Layer 4, head 0, 0.4", "Layer 7, head 0, 0.1"]
+    cards = grid.get_by_test_id("head-grid-head")
+    assert cards.first.inner_text().split("\n") == ["layer 7, head 2", "0.9"]
+    assert len({round(cards.nth(place).bounding_box()["y"]) for place in range(3)}) == 1
+    cards.first.focus()
+    grid.keyboard.press("ArrowRight")
+    assert focused(grid) == "Layer 4, head 0, 0.4"
+    grid.keyboard.press("ArrowDown")
+    assert focused(grid) == "Layer 4, head 0, 0.4"
+    grid.keyboard.press("End")
+    grid.keyboard.press("Enter")
+    assert grid.evaluate("window.events") == [[7, 0]]
+    assert readout(grid) == "Layer 7, head 0, 0.1, selected"
+
+
+def test_the_focus_stays_with_its_head_in_another_order(grid):
+    grid.get_by_role("button", name="Layer 4, head 0").focus()
+    arrange(grid)
+    assert focused(grid) == "Layer 4, head 0, 0.4"
+    arrange(grid, ORDER[::-1])
+    assert focused(grid) == "Layer 4, head 0, 0.4"
+    grid.evaluate("window.overview.arrange(null)")
+    assert labels(grid) == TABLE
+    assert focused(grid) == "Layer 4, head 0"
+    assert grid.locator("[data-testid=head-grid-head][tabindex='0']").count() == 1
+
+
+def test_one_head_can_always_be_reached_with_the_keyboard(grid):
+    grid.evaluate("window.overview.select(4, 1)")
+    arrange(grid)  # without the one that is selected
+    assert grid.locator("[data-testid=head-grid-head][tabindex='0']").count() == 1
+    grid.keyboard.press("Tab")
+    assert focused(grid) == "Layer 7, head 2, 0.9"
+
+
+def test_other_layers_are_laid_out_anew(grid):
+    arrange(grid)
+    shown = """window.overview.show({ layers: [4], heads: 2, queries: 1, keys: 1, cells: new Uint8Array(2) })"""
+    for _ in range(2):
+        grid.evaluate(shown)
+    assert labels(grid) == ["Layer 4, head 0", "Layer 4, head 1"]
+
+
+@pytest.mark.parametrize(("x", "y"), [(0, 0), (359, 0), (0, 299), (359, 299), (180, 150)])
+def test_a_tip_at_a_point_stays_in_the_window_and_leaves_the_point_free(load, x, y):
+    page = load("tip.js", width=360, height=300)
+    page.evaluate(
+        """([x, y]) => {
+          window.tip = new Tip(document.querySelector(".tip"));
+          window.tip.showAt(x, y, ["query 3 “a”", "weight 0.25, <b>scaled</b>", "x".repeat(60)]);
+        }""",
+        [x, y],
+    )
+    tip = page.get_by_role("tooltip")
+    assert "<b>scaled</b>" in tip.inner_text()
+    box = tip.bounding_box()
+    assert box["x"] >= 0 and box["x"] + box["width"] <= 360
+    assert box["y"] >= 0 and box["y"] + box["height"] <= 300
+    assert not (box["x"] < x < box["x"] + box["width"] and box["y"] < y < box["y"] + box["height"])
+    page.evaluate("window.tip.hide()")
+    assert not tip.is_visible()
+
+
+# Attention of 100 tokens, of which only the outline is there: two layers of two heads, and nothing measured but spread.
+OUTLINE = """() => {
+  const names = { q: "q", k: "k", v: "v", before: null, after: null, out: "out" };
+  const measures = ["previous", "spread"].map((name) => ({ name, title: name, sentence: name }));
+  window.wanted = [];
+  window.chosen = [];
+  const host = { select: (chosen) => window.chosen.push(chosen), want: (parts) => window.wanted.push(parts) };
+  window.instrument = new AttentionInstrument(document.querySelector("main"), host);
+  window.instrument.begin({
+    metadata: {
+      config: { n_heads: 2, d_model: 4 }, labels: { text: Array(100).fill("a"), source: [] }, kind: "self",
+      modules: ["0", "1"], names: [names, names], causal: true, uniform: false, measures, queries: 100, keys: 100,
+      offsets: { queries: 0, keys: 0 }, next: null, title: "made-up",
+    },
+    tensors: {
+      overview: { shape: [2, 2, 64, 64], data: new Uint8Array(4 * 64 * 64).fill(10) },
+      measures: { shape: [2, 2, 2], data: Float32Array.from({ length: 8 }, (_, at) => (at % 2 ? 0.5 : NaN)) },
+    },
+  }, { order: "previous" });
+}"""
+
+
+@pytest.fixture
+def outline(load):
+    page = load("attention/instrument.js", width=1000, height=1200)
+    page.add_style_tag(content=(FOLDER / "attention" / "attention.css").read_text(encoding="utf-8"))
+    page.evaluate(OUTLINE)
+    return page
+
+
+def test_where_a_cell_stands_for_several_none_is_picked(outline):
+    marks = outline.locator("[data-panel=weights] canvas.marks")
+    marks.click()
+    marks.press("ArrowUp")
+    assert [chosen for chosen in outline.evaluate("window.chosen") if chosen["query"] is not None] == []
+    assert "at position 99" in outline.locator("[data-part=readout]").inner_text()
+
+
+def test_nothing_moves_when_a_head_s_numbers_come(outline):
+    boxes = (
+        "Object.fromEntries(['[data-panel=raw]', '[data-panel=weights]', '[data-part=readout]'].map((part) => "
+        "[part, JSON.stringify(document.querySelector(part).getBoundingClientRect())]))"
+    )
+    outline.locator("[data-part=derive]").click()
+    outline.locator("[data-panel=raw]").wait_for()
+    awaited = outline.evaluate(boxes)
+    assert outline.locator("figure[aria-busy=true]").count() == 5
+    assert "on their way" in outline.locator("[data-panel=raw] figcaption").inner_text()
+    outline.evaluate("""() => {
+      const { layer, head } = window.instrument.chosen;
+      const data = Float32Array.from({ length: 200 }, (_, at) => Math.sin(at));
+      const names = ["q", "k", "v"].map((name) => `${window.instrument.pass.names[layer][name]}[:, ${head}]`);
+      window.instrument.add({ tensors: Object.fromEntries(names.map((name) => [name, { shape: [100, 2], data }])) });
+    }""")
+    assert outline.locator("figure[aria-busy=false]").count() == 5
+    assert outline.evaluate(boxes) == awaited
+
+
+def test_until_they_come_the_weights_are_drawn_in_outline(outline):
+    """The blocks are those of `pool`: each cell has the largest of its block, and a hidden one stays hidden."""
+    assert outline.evaluate("""() => {
+      const starts = Array.from({ length: 64 }, (_, block) => Math.floor((block * 100) / 64));
+      const blockOf = (at) => starts.findLastIndex((start) => start <= at);
+      const { pass } = window.instrument;
+      pass.cells.data.set(Uint8Array.from({ length: 64 * 64 }, (_, at) => (at * 7) % 200));
+      return [...pass.outline(0, 0)].every((value, at) => {
+        const [query, key] = [Math.floor(at / 100), at % 100];
+        const level = (64 * blockOf(query) + blockOf(key)) * 7 % 200;
+        return key > query ? value === -Infinity : value === level / 254;
+      });
+    }""")
+
+
+def test_heads_are_sorted_only_by_what_was_measured(outline):
+    assert outline.locator("[data-part=sort] option").all_inner_texts() == ["Layer and head", "spread"]
+    assert outline.locator("[data-part=sort]").input_value() == ""
+    outline.evaluate("""() => {
+      Object.defineProperty(window.instrument.pass, "heads", { value: 1 });
+      window.instrument.showControls();
+    }""")
+    assert outline.locator("[data-part=sort]").is_hidden(), "one head a layer needs no order"
+
+
+def test_for_the_mean_of_a_layer_all_its_heads_are_asked_for(load):
+    page = load("attention/fetcher.js")
+    page.evaluate("""() => {
+      window.wanted = [];
+      window.fetcher = new Fetcher((parts) => window.wanted.push(parts));
+      const has = (layer, head) => layer === 1 && head === 0;
+      fetcher.begin({ layers: 2, heads: 3, width: 2, queries: 4, keys: 4, has, hasRow: () => true });
+      fetcher.fetched = 1e9; // nothing more is fetched ahead
+      fetcher.look({ layer: 1, head: 0, row: 3, share: "head" });
+    }""")
+    page.wait_for_timeout(400)
+    assert page.evaluate("window.wanted") == []
+    page.evaluate("fetcher.look({ layer: 1, head: 0, row: 3, share: 'layer' })")
+    page.wait_for_function("window.wanted.length > 0")
+    assert page.evaluate("window.wanted") == [[["head", 1, 1], ["head", 1, 2]]]

@@ -1,0 +1,169 @@
+"""Tests chat models: their template is data, is tokenized, and can be turned off."""
+
+import json
+from urllib.parse import parse_qsl
+
+import pytest
+
+from pages.ui.lessons.measure_setup import Setup
+from pages.ui.models import library
+from tests.app_driver import given, link_of, prompt, start, use, writing
+from tests.tiny_models import CHAT_TOKENS, byte_tokenizer, save_chatty
+from transformer import ModelCard, load_checkpoint, load_pretrained
+from transformer.checkpoints.exporting import export_pretrained
+from transformer.data import chat
+from transformer.data.chat import Chat, ChatTemplateError, chat_of
+from transformer.data.tokenizers import HALF
+
+TURN = "'<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n'"
+ASKED = "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
+PLAIN = "{% for message in messages %}{{" + TURN + "}}{% endfor %}" + ASKED
+FIRST = "{% if loop.first %}{{ '<|im_start|>system\\nYou help.<|im_end|>\\n' }}{% endif %}"
+USER, ANSWER = "<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n"
+
+
+def test_what_a_template_puts_around_the_words_becomes_data():
+    tokenizer = byte_tokenizer()
+    assert chat_of(PLAIN, tokenizer) == Chat(USER, ANSWER)
+    with_system = PLAIN.replace("{{" + TURN, FIRST + "{{" + TURN)
+    assert chat_of(with_system, tokenizer) == Chat(f"<|im_start|>system\nYou help.<|im_end|>\n{USER}", ANSWER)
+    stripped = PLAIN.replace("message['content']", "message['content'] | trim")
+    assert chat_of(stripped, tokenizer) == Chat(USER, ANSWER, strip=True)
+    begun = chat_of("{{ bos_token }}" + PLAIN, tokenizer, {"bos_token": "<|im_end|>"})
+    assert begun.before == "<|im_end|>" + USER
+
+
+LOOP = "{% for each in range(99999) %}"
+
+
+@pytest.mark.parametrize(
+    "template, words",
+    [
+        (None, "no text"),
+        (3, "no text"),
+        ("", "say a person's words once"),
+        ("{{ messages }}", "changes what stands around the words"),
+        (TURN, "words once"),
+        (ASKED, "words once"),
+        (PLAIN * 200, "more than 20,000 characters"),
+        ("{{ raise_exception('not for you') }}", "not for you"),
+        ("{{ cycler.__init__.__globals__ }}", "SecurityError"),
+        ("{{ messages.append(1) }}", "SecurityError"),
+        ("{% if", "TemplateSyntaxError"),
+        (LOOP + LOOP + "{% endfor %}{% endfor %}", "too much time|longer than"),
+        ("{{ 'a' * 10 ** 9 }}", "MemoryError"),
+        (LOOP + "some words{% endfor %}", "more than 20,000 characters"),
+        ("{{ messages[0].content.upper() }}", "words once"),
+        ("{% if 'x' in messages[0].content %}!{% endif %}{{ messages[0].content }}", "changes what stands around"),
+    ],
+)
+def test_a_template_that_does_anything_else_is_ended_and_refused(template, words, monkeypatch):
+    monkeypatch.setattr(chat, "SECONDS", 4)
+    with pytest.raises(ChatTemplateError, match=words):
+        chat_of(template, byte_tokenizer())
+
+
+def test_a_template_sees_nothing_of_the_server(monkeypatch):
+    """What escaped from the sandbox would find an empty folder and no secrets."""
+    monkeypatch.setenv("HEADSUP_SECRET", "told")
+    seen = {}
+    real = chat.subprocess.run
+
+    def run(command, **options):
+        seen.update(options)
+        return real(command, **options)
+
+    monkeypatch.setattr(chat.subprocess, "run", run)
+    chat_of(PLAIN, byte_tokenizer())
+    assert "HEADSUP_SECRET" not in seen["env"] and not library.FOLDER.is_relative_to(seen["cwd"])
+
+
+def test_names_of_special_tokens_are_tokens_in_the_template_alone():
+    tokenizer = byte_tokenizer()
+    begin, end = map(tokenizer.special_id, CHAT_TOKENS)
+    found = Chat(USER, ANSWER).tokens(tokenizer, "a <|im_end|> b")
+    assert (found.count(begin), found.count(end)) == (2, 1) and found[0] == begin
+    assert tokenizer.labels(found)[1:6] == ["u", "s", "e", "r", "↵"]
+    assert tokenizer.decode(found).startswith("user\na <|im_end|> b")
+
+
+@pytest.mark.parametrize("where", ["tokenizer_config.json", "chat_template.jinja", "by name", "unknown"])
+def test_a_folder_s_template_goes_into_the_card(where, tmp_path):
+    checkpoint = save_chatty(tmp_path)
+    export_pretrained(tmp_path / "theirs", checkpoint)
+    if where == "chat_template.jinja":
+        (tmp_path / "theirs" / where).write_text(PLAIN)
+    else:
+        told = {
+            "by name": [{"name": "tools", "template": ""}, {"name": "default", "template": PLAIN}],
+            "unknown": "{{ messages }}",
+        }.get(where, PLAIN)
+        (tmp_path / "theirs" / "tokenizer_config.json").write_text(json.dumps({"chat_template": told}))
+    card = load_pretrained(tmp_path / "theirs").card
+    if where == "unknown":
+        assert card.chat is None and "reads plain text" in card.summary
+    else:
+        assert card.chat == {"before": USER, "after": ANSWER, "strip": False} and "What is" in card.examples[0]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        [],
+        {"before": ""},
+        {"before": 1, "after": ""},
+        {"before": "a" * 20_001, "after": ""},
+        {"before": "", "after": "", "strip": 1},
+    ],
+)
+def test_a_card_s_chat_is_two_texts(told):
+    with pytest.raises(ValueError, match=r"chat|words"):
+        ModelCard.from_dict({"title": "x", "chat": told})
+    assert ModelCard.from_dict({"title": "x", "chat": {"before": "a", "after": "b"}}).chat["after"] == "b"
+
+
+def test_the_app_sends_the_template_unless_plain_text_is_chosen(tmp_path, monkeypatch):
+    use(monkeypatch, tmp_path)
+    save_chatty(tmp_path)
+    tokenizer = load_checkpoint(tmp_path / "chatty").tokenizer
+    at = start(model="chatty")
+    sent = given(at)["prompt"]
+    assert sent == Chat(USER, ANSWER).tokens(tokenizer, prompt(at)) and "reads" not in link_of(at)
+    kinds = writing(at).metadata["kinds"]
+    assert kinds[str(sent[0])][1].strip() == "<|im_start|>"
+    at = start(model="chatty", reads="plain")
+    assert given(at)["prompt"] == tokenizer.encode(prompt(at))
+    assert link_of(at)["reads"] == "plain"
+
+
+def test_half_a_character_waits_for_the_other_half():
+    tokenizer = byte_tokenizer()
+    text = "▁ é🙂x"
+    ids = tokenizer.encode(text)
+    pieces = tokenizer.pieces(ids)
+    assert "".join(pieces) == text == tokenizer.decode(ids)
+    assert tokenizer.labels(ids)[0] == "⟨E2⟩" and pieces[:2] == ["", ""] and not any(HALF in each for each in pieces)
+    assert HALF in "".join(tokenizer.pieces(ids[:1]))  # nothing follows that it could wait for
+    broken = [*ids[:1], *tokenizer.encode("abc")]
+    assert "".join(tokenizer.pieces(broken)).endswith("abc")
+
+
+@pytest.mark.parametrize("reads", ["", "&reads=chat", "&reads=plain"])
+def test_a_lesson_measures_the_prompt_as_the_view_beside_it_reads_it(tmp_path, monkeypatch, reads):
+    save_chatty(tmp_path)
+    use(monkeypatch, tmp_path)
+    link = dict(parse_qsl(f"model=chatty&prompt=hello{reads}"))
+    setup = Setup.of(link, {})
+    assert setup.tokens == library.encoded("chatty", "hello", link.get("reads", "chat"))
+    assert Setup.of(link, {"prompt": "you"}).reads == setup.reads
+    assert (list(setup.tokens) == library.tokenizer("chatty").encode("hello")) == (reads == "&reads=plain")
+
+
+def test_a_text_begins_once_however_many_parts_it_is_encoded_in(tmp_path, monkeypatch):
+    tokenizer = save_chatty(tmp_path, begins=True).tokenizer
+    use(monkeypatch, tmp_path)
+    (begin,) = tokenizer.encode("")
+    assert Chat(USER, ANSWER).tokens(tokenizer, "hi") == Chat(USER, ANSWER).tokens(byte_tokenizer(), "hi")
+    for text, expected in (("", "hi"), (" x", "hi x")):
+        tokens = Setup(model="chatty", prompt="hi", text=text, reads="plain").tokens
+        assert list(tokens) == [begin, *byte_tokenizer().encode(expected)]

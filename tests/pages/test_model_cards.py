@@ -1,0 +1,212 @@
+"""Tests model cards: any file is refused with a sentence, or can be shown on every page."""
+
+import dataclasses
+import json
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from streamlit.errors import StreamlitAPIException
+
+from pages.ui.frame import model_picker, prompt_bar
+from pages.ui.markdown import plain
+from pages.ui.models import attention_kinds
+from pages.ui.views.prompt_batch import suggest_batch
+from tests.helpers import tiny_config
+from transformer import TASKS, ModelCard, Tokenizer
+from transformer.checkpoints import model_card as cards
+
+FIELDS = [field.name for field in dataclasses.fields(ModelCard)]
+NUMBERS = (
+    st.integers()
+    | st.sampled_from([-1, 2**63 - 1, 2**63, 10**400, 10**4000, 1e308, -1e308])
+    | st.floats(allow_nan=True, allow_infinity=True)
+)
+TEXTS = st.text(st.characters(codec=None), max_size=20) | st.sampled_from(
+    ["\ud800", "x" * 3_000, "", "![](http://a)", *TASKS]
+)
+LEAVES = st.none() | st.booleans() | NUMBERS | TEXTS
+ANY_JSON = st.recursive(
+    LEAVES, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4), max_leaves=12
+)
+DETAILS = st.dictionaries(
+    st.sampled_from(["title", "licence", "seconds", "machine", "steps", "best_step", "command"]) | TEXTS,
+    ANY_JSON,
+    max_size=5,
+)
+HONEST = {
+    "title": st.text(st.characters(codec="utf-8"), min_size=1, max_size=20),
+    **dict.fromkeys(("summary", "group", "language", "task"), TEXTS),
+    **dict.fromkeys(("corpus", "training"), DETAILS),
+    **dict.fromkeys(("parameters", "start_token_id", "end_token_id"), NUMBERS),
+    **dict.fromkeys(("train_loss", "validation_loss", "accuracy"), NUMBERS | st.none()),
+    "examples": st.lists(TEXTS, max_size=3) | st.just(["a"] * 20_000),
+    "more_end_token_ids": st.lists(NUMBERS, max_size=3),
+    "chat": st.none() | st.fixed_dictionaries({"before": st.text(), "after": st.text()}),
+    "opening": st.none()
+    | st.fixed_dictionaries(
+        {"layer": NUMBERS, "head": NUMBERS, "attention": st.sampled_from(cards.ATTENTIONS) | TEXTS}
+    ),
+}
+"""What a card's fields are more or less like."""
+
+
+BOTH = tiny_config(architecture="encoder-decoder", n_layers=3, n_encoder_layers=2)
+OPENING = {"layer": 1, "head": 0, "attention": "self"}
+
+
+@st.composite
+def written_cards(draw) -> object:
+    """What a card's file may hold: anything, or fields more or less like a card's."""
+    fields = {"title": "A title"}
+    for name in draw(st.lists(st.sampled_from(FIELDS), unique=True, max_size=4)):
+        fields[name] = draw(HONEST[name] | ANY_JSON)
+    return draw(st.just(fields) | ANY_JSON)
+
+
+def shown_on_every_page(card: ModelCard) -> None:
+    """What the pages make of a card's fields; raises where a page would."""
+    for text in (card.title, card.summary, card.group, *card.examples):
+        json.dumps(text, ensure_ascii=False).encode()  # to the browser
+    plain(card.title, 60).encode()
+    model_picker._show_card(card, tiny_config())
+    for example in card.examples:
+        prompt_bar._one_line(example).encode()
+    suggest_batch(card.examples, Tokenizer.of_characters("ab"), 8)
+    json.dumps(dataclasses.asdict(card), allow_nan=False, ensure_ascii=False).encode()  # to a file
+    assert card.task not in TASKS or TASKS[card.task].title
+    for shape in (tiny_config(), BOTH):
+        for kind in attention_kinds.kinds_of(shape):
+            layer, head = attention_kinds.first_layer_and_head(shape, card, kind)
+            assert 0 <= layer < attention_kinds.layer_count(shape, kind) and 0 <= head < shape.n_heads
+    for token in (card.start_token_id, *card.stop_tokens):
+        assert token is None or -(2**63) <= token < 2**63
+
+
+@given(written_cards())
+@settings(max_examples=400)
+def test_any_json_is_a_card_that_can_be_shown_or_is_refused(written):
+    written = json.loads(json.dumps(written)) if not _too_long(written) else written
+    try:
+        card = ModelCard.from_dict(written)
+    except ValueError as error:
+        assert 0 < len(str(error)) < 200
+        str(error).encode()
+        return
+    shown_on_every_page(card)
+
+
+def _too_long(value: object) -> bool:
+    """Whether a number among these has more digits than Python reads or writes."""
+    try:
+        json.dumps(value)
+    except ValueError:
+        return True
+    return False
+
+
+def nested(levels: int) -> dict:
+    value: dict = {}
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("title", " ", "title"),
+        ("title", "x" * 301, "301 characters"),
+        ("title", "a\ud83d", "half a character"),
+        ("summary", "\udfff", "half a character"),
+        ("summary", "x" * 1_001, "summary"),
+        ("group", ["a"], "group"),
+        ("language", "x" * 61, "language"),
+        ("task", None, "task"),
+        ("parameters", 10**400, "parameters"),
+        ("parameters", True, "whole number"),
+        ("parameters", -1, "parameters"),
+        ("parameters", 1.5, "whole number"),
+        ("parameters", None, "whole number"),
+        ("train_loss", math.nan, "train_loss"),
+        ("validation_loss", math.inf, "validation_loss"),
+        ("validation_loss", 1e300, "validation_loss"),
+        ("accuracy", 1.5, "from 0 to 1"),
+        ("accuracy", False, "accuracy"),
+        ("start_token_id", 2**63, "start_token_id"),
+        ("end_token_id", True, "end_token_id"),
+        ("end_token_id", -1, "end_token_id"),
+        ("examples", ["a"] * 20_000, "20,000 examples"),
+        ("examples", ["x" * 2_001], "examples"),
+        ("examples", ["\ud800"], "examples"),
+        ("examples", "ab", "examples"),
+        ("examples", [None], "examples"),
+        ("opening", [0, 0], "a layer, a head and an attention"),
+        ("opening", {"layer": 0, "head": 0}, "attention"),
+        ("opening", OPENING | {"query": 1}, "nothing else"),
+        ("opening", OPENING | {"layer": -1}, "the layer of"),
+        ("opening", OPENING | {"head": True}, "the head of"),
+        ("opening", OPENING | {"head": 1.0}, "whole number"),
+        ("opening", OPENING | {"layer": 2**63}, "the layer of"),
+        ("opening", OPENING | {"attention": "all"}, "cross"),
+        ("opening", OPENING | {"attention": ["self"]}, "can be self, encoder, decoder, cross"),
+        ("training", {"seconds": 10**400}, "training"),
+        ("training", {"seconds": math.inf}, "training"),
+        ("training", {"machine": "\ud800"}, "training"),
+        ("training", {"\ud800": 1}, "training"),
+        ("training", nested(1_000), "levels"),
+        ("training", {str(n): n for n in range(101)}, "100 values"),
+        ("training", {"betas": [0.9] * 200}, "100 values"),
+        ("corpus", {"title": "x" * 2_001}, "corpus"),
+        ("corpus", [1], "corpus"),
+    ],
+    ids=lambda value: ascii(value)[:16] if isinstance(value, str | int | float) else type(value).__name__,
+)
+def test_what_no_page_could_show_is_refused(field, value, words):
+    with pytest.raises(ValueError, match=words) as caught:
+        ModelCard.from_dict({"title": "A title", field: value})
+    assert len(str(caught.value)) < 200
+
+
+def test_as_much_as_may_be_is_read_and_shown():
+    full = {name: "x" * longest for name, longest in cards.LONGEST.items()}
+    details = {str(number): 2**63 - 1 for number in range(cards.MOST_DETAILS - 3)} | {"a": {"b": ["x" * 2_000]}}
+    full |= {
+        "corpus": details,
+        "training": {**details, "seconds": 2.0**62},
+        "parameters": 2**63 - 1,
+        "accuracy": 1,
+        "validation_loss": 0,
+        "opening": OPENING | {"layer": 2**63 - 1},
+        "examples": ["é" * cards.LONGEST_EXAMPLE] * cards.MOST_EXAMPLES,
+    }
+    full["training"].pop("0")
+    card = ModelCard.from_dict(full)
+    assert dataclasses.asdict(card) == {**dataclasses.asdict(ModelCard(title="x")), **full}
+    shown_on_every_page(card)
+
+
+def test_the_check_would_see_what_a_page_cannot_show():
+    for field, value in (("summary", "\ud800"), ("parameters", 10**400), ("training", {"seconds": 10**400})):
+        with pytest.raises((ValueError, OverflowError, TypeError, StreamlitAPIException)):
+            shown_on_every_page(ModelCard(title="A title", **{field: value}))
+
+
+@pytest.mark.parametrize(
+    ("shape", "opening", "kind", "expected"),
+    [
+        (tiny_config(), None, "self", (0, 0)),
+        (tiny_config(), OPENING, "self", (1, 0)),
+        (tiny_config(), OPENING | {"head": 1}, "self", (1, 1)),
+        (tiny_config(), OPENING | {"layer": 2, "head": 1}, "self", (0, 1)),
+        (tiny_config(), OPENING | {"head": 2}, "self", (1, 0)),
+        (BOTH, None, "cross", (2, 0)),
+        (BOTH, None, "encoder", (0, 0)),
+        (BOTH, OPENING | {"attention": "cross"}, "cross", (1, 0)),
+        (BOTH, OPENING | {"attention": "cross"}, "decoder", (0, 0)),
+        (BOTH, OPENING | {"attention": "encoder", "layer": 2}, "encoder", (0, 0)),
+    ],
+)
+def test_a_page_opens_on_what_the_card_says_as_far_as_the_model_has_it(shape, opening, kind, expected):
+    assert attention_kinds.first_layer_and_head(shape, ModelCard(title="A title", opening=opening), kind) == expected

@@ -1,0 +1,145 @@
+"""Tests the links from a position on one page to the same position on another."""
+
+import numpy as np
+import pytest
+from hypothesis import given as given_any
+from hypothesis import strategies as st
+
+from pages.ui.models import library
+from tests.app_driver import (
+    answered,
+    given,
+    go,
+    ids_of,
+    link_of,
+    look_at,
+    looked_at,
+    overview,
+    start,
+    use,
+    wish,
+    write,
+    writing,
+)
+from tests.frontend_calls import frontend
+from tests.helpers import any_configs
+from tests.tiny_models import save_tiny, save_translator
+from transformer import attention_modules
+from transformer.inference.context_windows import window_start
+
+pytestmark = pytest.mark.usefixtures("folder")
+
+
+@st.composite
+def weights(draw):
+    """A model, a kind of attention that it has, and one of its weights: layer, head, query, key."""
+    config = draw(any_configs().filter(attention_modules))
+    kind = draw(st.sampled_from(sorted(attention_modules(config))))
+    layer = draw(st.integers(0, len(attention_modules(config)[kind]) - 1))
+    cell = {
+        "layer": layer,
+        "head": draw(st.integers(0, config.n_heads - 1)),
+        "query": draw(st.integers(0, 99)),
+        "key": draw(st.integers(0, 99)),
+    }
+    return config, kind, cell
+
+
+@given_any(weights(), st.integers(0, 40), st.integers(0, 120), st.booleans())
+def test_who_goes_to_a_weight_and_comes_back_is_where_they_were(which, offset, prompt, is_whole):
+    """is_whole: Attention shows the text that Inside reads; else a prompt that is shorter than it, from its start."""
+    config, kind, cell = which
+    begin = {"query": 0 if kind == "encoder" else offset, "key": 0 if kind in ("encoder", "cross") else offset}
+    offsets = {of: begin[name] if is_whole else 0 for name, of in (("query", "queries"), ("key", "keys"))}
+    modules = attention_modules(config)[kind]
+    about = {"offsets": offsets, "begin": offset}
+    there = frontend("attention/place.js", "toWeight", {"kind": kind, "modules": modules}, cell, about)
+    module = modules[cell["layer"]]
+    assert (there["inside"], there["heads"], there["head"]) == (f"{module}.hook_pattern", "one", cell["head"])
+    places = {name: cell[name] + offsets[of] for name, of in (("query", "queries"), ("key", "keys"))}
+    inner = {name: place - begin[name] for name, place in places.items()}
+    if min(inner.values()) < 0:
+        assert there["cell"] is None
+        return
+    assert there["cell"] == f"{cell['head']},{inner['query']},{inner['key']}"
+    place = {"module": module, "head": cell["head"], **inner, "stage": "raw"}
+    found = frontend("inside/place.js", "toAttention", place, {"offset": offset, "prompt": prompt})
+    expected = {"layer": str(cell["layer"]), "head": cell["head"], **places, "stage": "raw"}
+    assert found["looked"].items() >= expected.items()
+    assert found["page"].get("attention", "self") == kind
+    assert (found["page"].get("scope") == "all") == (kind == "self" and max(places.values()) >= prompt)
+
+
+@given_any(st.integers(1, 400), st.integers(0, 99), st.integers(0, 300), st.integers(1, 300))
+def test_a_token_is_drawn_from_the_logits_one_place_before_it(place, token, more, context):
+    found = frontend("writing/place.js", "toLogit", place, token, place + more, context)
+    offset = window_start(place + more, context)
+    cell = f"{place - 1 - offset},{token}"
+    there = {"inside": "logits", "moment": None, "place": place - 1, "cell": cell}
+    assert found == (there if place - 1 >= offset else None)  # which the model doesn't read any more
+
+
+def turned(at, page, looked, **shown):
+    """The other page, after the instrument has led to it: the tab looks there by then, as place.js has it."""
+    look_at(at, **looked)
+    return wish(at, "turn", {"page": page, **shown})
+
+
+def test_a_weight_of_attention_is_the_same_one_inside_and_inside_leads_back():
+    at = start("Attention", prompt="To be", layer=1, head=1)
+    cell = {"layer": 1, "head": 1, "query": 3, "key": 2}
+    at = turned(at, "Inside", frontend("attention/place.js", "toWeight", overview(at).metadata, cell, given(at)))
+    assert at.title[0].value == "Inside"
+    place = {"open": "blocks.1.attn.hook_pattern", "cell": [1, 3, 2], "token": 3, "head": 1}
+    assert looked_at(at).items() >= place.items() and link_of(at)["cell"] == "1,3,2"
+    place = {"module": "blocks.0.attn", "head": None, "query": 4, "key": 1, "stage": "scaled"}
+    found = frontend("inside/place.js", "toAttention", place, given(at))
+    at = turned(at, "Attention", found["looked"], **found["page"])
+    assert at.title[0].value == "Attention"
+    found = looked_at(at)
+    assert [found[name] for name in ("layer", "head", "query", "key", "stage")] == [0, 1, 4, 1, "scaled"]
+
+
+def test_what_was_written_is_looked_at_on_attention_too():
+    at = go(write(start(tokens=4, prompt="To be")), "Inside")
+    place = {"module": "blocks.1.attn", "head": 0, "query": 7, "key": None, "stage": "weights"}
+    found = frontend("inside/place.js", "toAttention", place, given(at))
+    assert found["page"] == {"scope": "all"}
+    assert looked_at(turned(at, "Attention", found["looked"], **found["page"]))["query"] == 7
+
+
+@pytest.mark.parametrize(("kind", "cell"), [("encoder", [0, 2, 1]), ("decoder", [0, 1, 0]), ("cross", [0, 1, 2])])
+def test_each_attention_of_an_encoder_decoder_has_its_place(kind, cell, tmp_path, monkeypatch):
+    save_translator(tmp_path)
+    use(monkeypatch, tmp_path)
+    at = start("Attention", model="translator", prompt="two hundred and five", attention=kind, layer=0, head=0)
+    weight = {"layer": 0, "head": 0, "query": cell[1], "key": cell[2]}
+    at = turned(at, "Inside", frontend("attention/place.js", "toWeight", overview(at).metadata, weight, given(at)))
+    chosen = looked_at(at)
+    module = attention_modules(library.config("translator"))[kind][0]
+    assert (chosen["open"], chosen["cell"]) == (f"{module}.hook_pattern", cell)
+    assert chosen["source"] == {"encoder": 2, "decoder": None, "cross": 2}[kind]
+    place = {"module": module, "head": 0, "query": cell[1], "key": cell[2], "stage": "weights"}
+    found = frontend("inside/place.js", "toAttention", place, given(at))
+    at = turned(at, "Attention", found["looked"], **found["page"])
+    assert overview(at).metadata["kind"] == kind and (looked_at(at)["query"], looked_at(at)["key"]) == (*cell[1:],)
+
+
+@pytest.mark.parametrize("told", [True, "x", [], {"page": "Masks"}, {"page": ["Inside"]}, {"attention": "cross"}])
+def test_a_page_that_an_instrument_does_not_lead_to_is_not_opened(told):
+    at = wish(start("Attention", prompt="To be"), "turn", told)
+    assert at.title[0].value == "Attention" and "attention" not in link_of(at)
+
+
+def test_generates_logits_are_insides(monkeypatch, tmp_path):
+    save_tiny(tmp_path, "shakespeare", context_length=8)
+    use(monkeypatch, tmp_path)
+    at = write(start(tokens=6, prompt="To be"))
+    place = len("To be") + len(ids_of(at))
+    own = writing(at).tensors["logits"][-1]
+    token = int(own.argmax())
+    at = turned(at, "Inside", frontend("writing/place.js", "toLogit", place, token, place, 8))
+    assert at.title[0].value == "Inside"
+    chosen = looked_at(at)
+    assert (chosen["open"], chosen["cell"]) == ("logits", [6, token])  # of the seven tokens that the model reads
+    np.testing.assert_allclose(answered(at, "tensors", names=["logits"]).tensors["logits"][6], own, atol=1e-5)

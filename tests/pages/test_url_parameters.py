@@ -1,0 +1,311 @@
+"""Tests the round trip of a visitor's choices through a link, and invalid links."""
+
+import math
+from urllib.parse import parse_qsl, urlencode
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from pages.ui.frame.url_parameters import (
+    LONGEST_QUERY,
+    MAX_WAVES,
+    PARSERS,
+    TOO_LONG,
+    Number,
+    from_query,
+    left_out,
+    to_query,
+)
+from pages.ui.frame.visitor_choices import LONGEST, PACES, Visitor, fields
+from pages.ui.models.changes import Change
+from transformer import MEASURES, Patch, Scale, SetAttention, Without
+
+TEXTS = st.text(max_size=200) | st.sampled_from(
+    ["", " ", "\n", "a\r\nb", "á😀\u200d", "<script>alert(1)</script>", "a&b=c?d#e%20+f", "\x00", "None"]
+)
+INTERVENTIONS = (
+    Scale("blocks.0.attn.hook_z", 0, factor=-0.5),
+    Without("mask"),
+    Patch("hook_embed", None, 3, (1, 2), (3,)),
+    SetAttention("a.hook_pattern", 1, 2, 3, 0.25),
+)
+SPANS = st.tuples(st.integers(0, 10**6), st.integers(0, 10**6)).filter(lambda span: span[0] != span[1]).map(sorted)
+CHOICES = {
+    "model": TEXTS,
+    "prompt": st.none() | TEXTS,
+    "text": TEXTS,
+    "batch": st.none() | TEXTS,
+    "pace": st.sampled_from(sorted(PACES)),
+    "scope": st.sampled_from(["prompt", "all"]),
+    "pad_side": st.sampled_from(["right", "left"]),
+    "attention": st.sampled_from(["encoder", "decoder", "cross"]),
+    "stage": st.sampled_from(["raw", "scaled", "masked", "weights"]),
+    "zoom": st.none() | st.tuples(SPANS, SPANS).map(lambda spans: (*spans[0], *spans[1])),
+    "without": st.lists(st.sampled_from(["mask", "scale"]), unique=True).map(lambda rules: tuple(sorted(rules))),
+    "changes": st.lists(
+        st.builds(Change, st.sampled_from(INTERVENTIONS), st.booleans()),
+        max_size=3,
+        unique_by=lambda change: change.intervention,
+    ).map(tuple),
+    "order": st.sampled_from(["", *(measure.name for measure in MEASURES)]),
+    "direction": st.sampled_from(["from", "to"]),
+    "share": st.sampled_from(["head", "layer"]),
+    "waves": st.none() | st.lists(st.integers(0, 511), unique=True, max_size=MAX_WAVES).map(tuple),
+}
+OPTIONAL = ("layer", "head", "step", "query", "key", "snapshot")
+NUMBERS = {name: parser for name, parser in PARSERS.items() if isinstance(parser, Number)}
+HOSTILE = (
+    "",
+    " ",
+    "abc",
+    "nan",
+    "NaN",
+    "-nan",
+    "inf",
+    "-inf",
+    "Infinity",
+    "1e999",
+    "-1e999",
+    "1e",
+    "0x10",
+    "1;2",
+    "[1]",
+    "None",
+    "true",
+    "9" * 5000,
+    "-" + "9" * 5000,
+    "1" + "0" * 400,
+    "½",
+    "∞",
+    "💥",
+    "\x00",
+    "../../etc/passwd",
+    "<script>alert(1)</script>",
+    "' OR 1=1 --",
+    "{0.__class__}",
+    "%s%n",
+    "${7*7}",
+    "a\nb",
+)
+
+
+def _values(number: Number) -> st.SearchStrategy:
+    if number.kind is float:
+        return st.floats(number.low, number.high)
+    return st.integers(int(number.low), int(number.high))
+
+
+def _visitors() -> st.SearchStrategy[Visitor]:
+    choices = CHOICES | {name: _values(number) for name, number in NUMBERS.items()}
+    choices |= {name: st.none() | choices[name] for name in OPTIONAL}
+    choices["width"] = st.integers(1, 256).map(lambda half: 2 * half)
+    return st.builds(Visitor, **choices)
+
+
+def _through_an_address(current: Visitor) -> dict[str, str]:
+    return dict(parse_qsl(urlencode(to_query(current)), keep_blank_values=True, max_num_fields=100))
+
+
+def _outside(number: Number) -> list[str]:
+    beyond = [number.low - 1, number.high + 1, -(10**9), 10**12, 10**400]
+    if number.kind is float:
+        beyond[:2] = [math.nextafter(number.low, -math.inf), math.nextafter(number.high, math.inf)]
+        return [str(value) for value in beyond]
+    return [str(int(value)) for value in beyond]
+
+
+def test_every_field_of_a_visitor_is_in_the_link():
+    assert sorted(PARSERS) == sorted(set(fields()) - {"own_text"})  # a text of up to 5 MB is too long for one
+
+
+def test_every_default_can_be_read_from_a_link():
+    defaults = Visitor()
+    for name, parse in PARSERS.items():
+        value = getattr(defaults, name)
+        text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+        assert value is None or parse(text) == value
+
+
+@given(_visitors())
+@example(Visitor(base=12345.678, temperature=0.1 + 0.2, top_p=math.nextafter(1, 0)))
+@example(Visitor(seed=2**31 - 1, base=1e6, temperature=0.0))
+@example(Visitor(prompt="", text="\n\n", step=0, query=0, key=0))
+def test_a_link_brings_back_the_same_visitor(current):
+    assert from_query(_through_an_address(current)) == current
+
+
+@given(_visitors())
+def test_a_link_of_a_link_is_the_same_link(current):
+    parameters = to_query(current)
+    assert to_query(from_query(parameters)) == parameters
+
+
+def test_a_short_visit_has_a_short_link():
+    assert to_query(Visitor()) == {"model": "shakespeare"}
+    assert to_query(Visitor(base=10000.0, temperature=1.0, layer=3)) == {
+        "model": "shakespeare",
+        "temperature": "1",
+        "layer": "3",
+    }
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_number_outside_its_range_is_named_and_the_default_kept(name):
+    number = NUMBERS[name]
+    for text in _outside(number):
+        _assert_refused(name, text)
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_both_ends_of_a_range_will_do(name):
+    number = NUMBERS[name]
+    for value in (number.low, number.high):
+        found = from_query({name: str(number.kind(value))})
+        assert getattr(found, name) == value
+        assert not found.notices
+
+
+@pytest.mark.parametrize("name", [*NUMBERS, "pace", "scope", "pad_side", "stage", "direction", "share", "zoom"])
+def test_garbage_is_named_and_the_default_kept(name):
+    for text in HOSTILE:
+        _assert_refused(name, text)
+
+
+@pytest.mark.parametrize("name", ["model", "prompt", "text", "batch"])
+def test_a_text_that_is_too_long_is_refused(name):
+    longest = "é" * LONGEST[name]
+    assert getattr(from_query({name: longest}), name) == longest
+    _assert_refused(name, longest + "é")
+
+
+@pytest.mark.parametrize("name", ["model", "prompt", "text", "batch"])
+def test_any_text_is_kept_as_it_is(name):
+    for text in (text[: LONGEST[name]] for text in HOSTILE):
+        found = from_query({name: text})
+        assert getattr(found, name) == text
+        assert not found.notices
+
+
+def test_an_odd_width_becomes_even():
+    found = from_query({"width": "33"})
+    assert found.width == 34
+    assert len(found.notices) == 1 and "34" in found.notices[0]
+
+
+@given(st.dictionaries(st.text() | st.sampled_from(sorted(PARSERS)), st.text() | st.sampled_from(HOSTILE)))
+def test_no_link_is_too_strange_to_be_read(parameters):
+    found = from_query(parameters)
+    known = [name for name in parameters if name in PARSERS]
+    assert len(found.notices) <= len(known) + 1
+    for name, number in NUMBERS.items():
+        value = getattr(found, name)
+        assert value is None or (type(value) is number.kind and number.low <= value <= number.high)
+    assert from_query(_through_an_address(found)) == Visitor(**{name: getattr(found, name) for name in fields()})
+
+
+def test_parameters_that_mean_nothing_here_are_passed_over():
+    assert from_query({"utm_source": "x", "__class__": "y", "notices": "z", "tokens_": "1"}) == Visitor()
+
+
+def test_a_range_is_said_in_whole_numbers():
+    (notice,) = from_query({"seed": "-1"}).notices
+    assert "2,147,483,647" in notice
+
+
+@pytest.mark.parametrize(
+    "text", ["0,4,0", "0,4,0,4,0", "4,0,0,4", "0,4,3,3", "0,0,0,1", "-1,4,0,4", "0,4,0,1000001", "0,4,0,x", "0,4,,4"]
+)
+def test_a_zoom_is_a_part_that_has_queries_and_keys(text):
+    _assert_refused("zoom", text)
+
+
+def test_a_zoom_is_read_as_it_is_written():
+    assert to_query(Visitor(zoom=(3, 9, 0, 4)))["zoom"] == "3,9,0,4"
+    assert from_query({"zoom": "3,9,0,4"}).zoom == (3, 9, 0, 4)
+
+
+@pytest.mark.parametrize("text", ["masks", "mask,", ",", "mask;scale", "Mask", "mask,x", " "])
+def test_what_is_taken_away_is_a_rule_of_attention(text):
+    _assert_refused("without", text)
+
+
+def test_the_same_is_taken_away_in_whatever_order_a_link_names_it():
+    assert from_query({"without": "scale,mask,scale"}).without == from_query({"without": "mask,scale"}).without
+    assert to_query(Visitor(without=("mask", "scale")))["without"] == "mask,scale"
+    assert from_query({"without": ""}).without == ()
+
+
+@pytest.mark.parametrize("text", ["sharpness", "PREVIOUS", "previous ", "0"])
+def test_heads_are_sorted_by_a_measure_that_there_is(text):
+    _assert_refused("order", text)
+
+
+@given(st.dictionaries(st.sampled_from(["shown", "source_shown", "all_layers"]), st.sampled_from(["60", "true", "x"])))
+def test_a_link_of_before_still_opens(parameters):
+    """Some fields have gone; a link that names them is no mistake of the visitor's."""
+    assert from_query(parameters | {"layer": "1"}) == Visitor(layer=1)
+
+
+@pytest.mark.parametrize("text", ["a", "1,", ",", "1,x", "512", "-1", "0,1,2,3,4,5,6", "1.5", "9" * 5000])
+def test_waves_are_a_few_dimensions(text):
+    _assert_refused("waves", text)
+
+
+def test_waves_may_be_none_at_all_and_are_drawn_once():
+    assert from_query({"waves": ""}).waves == ()
+    assert from_query({"waves": "7,0,7"}).waves == (7, 0)
+
+
+# Links that would be too long
+
+LONG_TEXTS = st.sampled_from(["", "a", "é", "😀", "\n"]).flatmap(
+    lambda letter: st.integers(0, 6000).map(lambda count: letter * count)
+)
+
+
+@given(
+    LONG_TEXTS.map(lambda text: text[: LONGEST["prompt"]]),
+    LONG_TEXTS.map(lambda text: text[: LONGEST["batch"]]),
+    st.integers(0, 6000).map(lambda count: (7,) * count),
+    LONG_TEXTS.map(lambda text: text[: LONGEST["other_prompt"]]),
+    st.none() | st.integers(0, 99),
+)
+@example("😀" * 5000, "", (), "", None)
+@example("x", "y" * LONGEST["batch"], (7,) * 20_000, "😀" * 2000, 3)
+def test_no_link_is_too_long_and_it_holds_all_that_fits(prompt, batch, written, other, step):
+    current = Visitor(
+        prompt=prompt, batch=batch, written=written, other_prompt=other, own_token=step, step=step, seed=7
+    )
+    parameters = to_query(current)
+    assert len(urlencode(parameters)) <= LONGEST_QUERY
+    missing = left_out(current)
+    assert set(missing) <= set(TOO_LONG) and parameters["seed"] == "7"
+    for name in TOO_LONG:
+        assert (name in missing) == (getattr(current, name) not in ("", None, ()) and name not in parameters)
+    if "prompt" in missing:
+        assert "written" not in parameters  # it goes on from the prompt
+    if "written" in missing:
+        assert "step" not in parameters  # a place in the text
+    if "other_prompt" in missing:
+        assert "own_token" not in parameters
+    if not missing:
+        assert from_query(parameters) == current
+
+
+def test_the_text_is_left_out_before_the_prompt():
+    current = Visitor(prompt="To be", written=(7,) * 9000, step=12, query=3, key=2, zoom=(0, 9, 0, 9), layer=1)
+    assert left_out(current) == ["written"]
+    assert to_query(current) == {"model": "shakespeare", "prompt": "To be", "layer": "1"}
+    assert to_query(Visitor(prompt="😀" * 5000, zoom=(0, 9, 0, 9))) == {"model": "shakespeare"}
+    assert left_out(Visitor(prompt="😀" * 5000, written=(7, 8))) == ["written", "prompt"]
+    assert left_out(Visitor(prompt="To be", batch="😀" * 4000, written=(7, 8))) == ["batch"]
+
+
+def _assert_refused(name: str, text: str) -> None:
+    found = from_query({name: text})
+    assert getattr(found, name) == getattr(Visitor(), name)
+    (notice,) = found.notices
+    assert f"The link has {name} = “{text[:40]}”" in notice
+    assert "The default is used instead." in notice
+    assert len(notice) < 250

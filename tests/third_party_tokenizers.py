@@ -1,0 +1,294 @@
+"""Trains small tokenizers in the file formats of other libraries, and lists texts to test them on.
+
+Each layout writes a folder as the real models have it: the same files, classes and settings, a few hundred tokens.
+"""
+
+import io
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from pydoc_data.topics import topics
+
+import sentencepiece
+import tokenizers
+from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors, trainers
+
+MIXED = "naïve 👩‍👩‍👧 שלום 한 Việt"
+TEXTS = {
+    "empty": "",
+    "a space": " ",
+    "spaces": "  a   b  ",
+    "a space first": " x",
+    "line ends": "a\nb\r\nc\n\n\td\n",
+    "many scripts": MIXED,
+    "combining marks": "e\u0301 n\u0303 a\u0323\u0302",
+    "3,000 characters": ("The quick brown fox jumps 1234 over. " * 82)[:3_000],
+    "special tokens": "a <s> b</s> <|endoftext|> [CLS] <|im_start|>user <unk> <pad> <extra_id_0> <plain>x <|extra|>",
+    "code": "def f(x):\n    return x**2 if x>0 else -x  # ok\n",
+    "unknown letters": "日本𐎠",
+}
+CORPUS = [line for topic in [*topics.values()][:12] for line in topic.splitlines() if line.strip()] + [MIXED] * 20
+CUT_LLAMA3 = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+LEGACY = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+AS_LLAMA = {
+    "model_type": "bpe",
+    "vocab_size": 700,
+    "byte_fallback": True,
+    "split_digits": True,
+    "normalization_rule_name": "identity",
+    "remove_extra_whitespaces": False,
+    "allow_whitespace_only_pieces": True,
+}
+
+
+def write(folder: Path, name: str, value: dict) -> None:
+    (folder / name).write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")
+
+
+def added(*tokens: AddedToken, first: int) -> dict[str, dict]:
+    """As tokenizer_config.json has tokens that are whole in any text."""
+    told = ("content", "lstrip", "rstrip", "normalized", "single_word", "special")
+    return {str(first + at): {each: getattr(token, each) for each in told} for at, token in enumerate(tokens)}
+
+
+def whole(*names: str, **told: bool) -> list[AddedToken]:
+    return [AddedToken(name, **{"special": True, "normalized": False, **told}) for name in names]
+
+
+def trained_spm(path: Path, **options: object) -> sentencepiece.SentencePieceProcessor:
+    out = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(CORPUS), model_writer=out, minloglevel=2, num_threads=1, **options
+    )
+    path.write_bytes(out.getvalue())
+    return sentencepiece.SentencePieceProcessor(model_file=str(path))
+
+
+def trained_bpe(special: Sequence[str] = ()) -> tokenizers.Tokenizer:
+    """Byte-level, as GPT-2's."""
+    backend = tokenizers.Tokenizer(models.BPE())
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        vocab_size=600, initial_alphabet=alphabet, special_tokens=list(special), show_progress=False
+    )
+    backend.train_from_iterator(CORPUS, trainer)
+    return backend
+
+
+def llama_2(folder: Path) -> None:
+    trained_spm(folder / "tokenizer.model", **AS_LLAMA)
+    write(folder, "config.json", {"model_type": "llama"})
+    told = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "add_bos_token": True, "legacy": False}
+    write(folder, "tokenizer_config.json", {"tokenizer_class": "LlamaTokenizer", **told})
+
+
+def llama_2_json(folder: Path) -> tokenizers.Tokenizer:
+    """With the tokenizer.json that the hub has for it."""
+    llama_2(folder)
+    proto = sentencepiece.sentencepiece_model_pb2.ModelProto.FromString((folder / "tokenizer.model").read_bytes())
+    vocabulary = {piece.piece: at for at, piece in enumerate(proto.pieces)}
+    merges = [
+        (token[:cut], token[cut:])
+        for token in vocabulary
+        for cut in range(1, len(token))
+        if token[:cut] in vocabulary and token[cut:] in vocabulary
+    ]
+    backend = tokenizers.Tokenizer(models.BPE(vocabulary, merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    backend.normalizer = LEGACY
+    steps = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    backend.decoder = decoders.Sequence(steps)
+    backend.add_special_tokens(whole("<unk>", "<s>", "</s>"))
+    backend.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
+    backend.save(str(folder / "tokenizer.json"))
+    (folder / "tokenizer.model").unlink()
+    return backend
+
+
+def tiny_llama(folder: Path) -> tokenizers.Tokenizer:
+    """The same, of no class of its own."""
+    backend = llama_2_json(folder)
+    told = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
+    write(folder, "tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast", **told})
+    return backend
+
+
+def phi_3(folder: Path) -> None:
+    """The same, with tokens that take the white space after them away."""
+    backend = llama_2_json(folder)
+    tokens = [*whole("<|endoftext|>"), *whole("<|assistant|>", "<|end|>", "<|user|>", rstrip=True)]
+    backend.add_special_tokens(tokens)
+    backend.post_processor = processors.TemplateProcessing(single="$A", special_tokens=[])
+    backend.save(str(folder / "tokenizer.json"))
+    write(folder, "config.json", {"model_type": "phi3"})
+    told = {"bos_token": "<s>", "eos_token": "<|endoftext|>", "unk_token": "<unk>", "legacy": False}
+    told["added_tokens_decoder"] = added(*tokens, first=AS_LLAMA["vocab_size"])
+    write(folder, "tokenizer_config.json", {"tokenizer_class": "LlamaTokenizer", **told})
+
+
+def llama_3(folder: Path) -> tokenizers.Tokenizer:
+    """With a word in its vocabulary that no merges lead to."""
+    found = json.loads(trained_bpe().model.__getstate__())
+    vocabulary = {**found["vocab"], "Ġbrown": len(found["vocab"])}
+    merges = [tuple(merge) for merge in found["merges"]]
+    backend = tokenizers.Tokenizer(models.BPE(vocabulary, merges, ignore_merges=True))
+    words = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    cut = pre_tokenizers.Split(Regex(CUT_LLAMA3), "isolated")
+    backend.pre_tokenizer, backend.decoder = pre_tokenizers.Sequence([cut, words]), decoders.ByteLevel()
+    begin, end = "<|begin_of_text|>", "<|eot_id|>"
+    backend.add_special_tokens(whole(begin, "<|start_header_id|>", "<|end_header_id|>", end))
+    begins = processors.TemplateProcessing(single=f"{begin} $A", special_tokens=[(begin, backend.token_to_id(begin))])
+    backend.post_processor = processors.Sequence([processors.ByteLevel(trim_offsets=True), begins])
+    backend.save(str(folder / "tokenizer.json"))
+    write(folder, "config.json", {"model_type": "llama"})
+    told = {"bos_token": begin, "eos_token": end, "clean_up_tokenization_spaces": True}
+    write(folder, "tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast", **told})
+    return backend
+
+
+def gpt_2(folder: Path) -> None:
+    trained_bpe(["<|endoftext|>"]).model.save(str(folder))
+    write(folder, "config.json", {"model_type": "gpt2"})
+
+
+def gpt_2_added(folder: Path) -> None:
+    """With tokens of its own in the files of before, and a space before each text."""
+    gpt_2(folder)
+    write(folder, "added_tokens.json", {"<|extra|>": 600, "<plain>": 601})
+    write(folder, "special_tokens_map.json", {"pad_token": "<|extra|>", "bos_token": {"content": "<|endoftext|>"}})
+    write(folder, "tokenizer_config.json", {"add_prefix_space": True, "tokenizer_class": "GPT2Tokenizer"})
+
+
+def gpt_2_json(folder: Path) -> None:
+    backend = trained_bpe(["<|endoftext|>"])
+    backend.post_processor = processors.ByteLevel(trim_offsets=False)
+    backend.save(str(folder / "tokenizer.json"))
+    write(folder, "config.json", {"model_type": "gpt2"})
+
+
+def gpt_neox(folder: Path) -> None:
+    backend = trained_bpe(["<|endoftext|>", "<|padding|>"])
+    backend.normalizer, backend.post_processor = normalizers.NFC(), processors.ByteLevel()
+    backend.save(str(folder / "tokenizer.json"))
+    write(folder, "config.json", {"model_type": "gpt_neox"})
+    told = {f"{name}_token": "<|endoftext|>" for name in ("bos", "eos", "unk")}
+    write(folder, "tokenizer_config.json", {"tokenizer_class": "GPTNeoXTokenizer", "add_prefix_space": False, **told})
+
+
+def qwen(folder: Path) -> tokenizers.Tokenizer:
+    backend = trained_bpe()
+    backend.model.save(str(folder))
+    tokens = [*whole("<|endoftext|>", "<|im_start|>", "<|im_end|>"), *whole("<tool_call>", special=False)]
+    write(folder, "config.json", {"model_type": "qwen2"})
+    told = {"eos_token": "<|im_end|>", "pad_token": "<|endoftext|>", "bos_token": None, "add_prefix_space": False}
+    told["added_tokens_decoder"] = added(*tokens, first=backend.get_vocab_size())
+    write(folder, "tokenizer_config.json", {"tokenizer_class": "Qwen2Tokenizer", **told})
+    backend.add_tokens(tokens)
+    return backend
+
+
+def qwen_json(folder: Path) -> tokenizers.Tokenizer:
+    backend = qwen(folder)
+    words = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    cut = pre_tokenizers.Split(Regex(CUT_LLAMA3.replace("{1,3}", "")), "isolated")
+    backend.pre_tokenizer, backend.normalizer = pre_tokenizers.Sequence([cut, words]), normalizers.NFC()
+    backend.save(str(folder / "tokenizer.json"))
+    for name in ("vocab.json", "merges.txt"):
+        (folder / name).unlink()
+    return backend
+
+
+def roberta(folder: Path) -> None:
+    trained_bpe(["<s>", "<pad>", "</s>", "<unk>", "<mask>"]).model.save(str(folder))
+    write(folder, "config.json", {"model_type": "roberta"})
+
+
+def gemma(folder: Path) -> None:
+    special = {"pad_id": 0, "eos_id": 1, "bos_id": 2, "unk_id": 3, "bos_piece": "<bos>", "eos_piece": "<eos>"}
+    own = ["<mask>", "<start_of_turn>", "<end_of_turn>", "\n\n"]
+    options = {**AS_LLAMA, **special, "add_dummy_prefix": False, "user_defined_symbols": own}
+    trained_spm(folder / "tokenizer.model", **options)
+    write(folder, "config.json", {"model_type": "gemma"})
+    told = {f"{name}_token": f"<{name}>" for name in ("bos", "eos", "pad", "unk")}
+    write(folder, "tokenizer_config.json", {"tokenizer_class": "GemmaTokenizer", "add_bos_token": True, **told})
+
+
+def bert(folder: Path) -> None:
+    backend = tokenizers.Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    backend.normalizer, backend.pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    trainer = trainers.WordPieceTrainer(vocab_size=500, show_progress=False, special_tokens=special)
+    backend.train_from_iterator(CORPUS, trainer)
+    backend.model.save(str(folder))
+    write(folder, "config.json", {"model_type": "bert"})
+    write(folder, "tokenizer_config.json", {"do_lower_case": True})
+
+
+def word_piece_json(folder: Path) -> None:
+    """Of no class of its own, beside a Llama."""
+    bert(folder)
+    backend = tokenizers.Tokenizer(models.WordPiece.from_file(str(folder / "vocab.txt"), unk_token="[UNK]"))
+    backend.normalizer, backend.pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
+    backend.decoder = decoders.WordPiece()
+    backend.save(str(folder / "tokenizer.json"))
+    write(folder, "config.json", {"model_type": "llama"})
+    write(folder, "tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast"})
+
+
+def t5(folder: Path) -> None:
+    special = {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1}
+    trained_spm(folder / "spiece.model", model_type="unigram", vocab_size=500, **special)
+    write(folder, "config.json", {"model_type": "t5"})
+    told = {"eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>", "extra_ids": 100}
+    write(folder, "tokenizer_config.json", {"tokenizer_class": "T5Tokenizer", **told})
+
+
+def unigram_json(folder: Path) -> None:
+    """Of no class of its own, beside a Llama."""
+    t5(folder)
+    proto = sentencepiece.sentencepiece_model_pb2.ModelProto.FromString((folder / "spiece.model").read_bytes())
+    backend = tokenizers.Tokenizer(models.Unigram([(piece.piece, piece.score) for piece in proto.pieces], 2))
+    backend.normalizer = normalizers.Precompiled(proto.normalizer_spec.precompiled_charsmap)
+    backend.pre_tokenizer, backend.decoder = pre_tokenizers.Metaspace(), decoders.Metaspace()
+    backend.save(str(folder / "tokenizer.json"))
+    write(folder, "config.json", {"model_type": "llama"})
+    write(folder, "tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast"})
+
+
+def marian(folder: Path) -> None:
+    """Two SentencePiece files, and one numbering of both."""
+    pieces = {"日", "▁日本"}  # that the other language has, and the source can't be read as
+    for name, size in (("source.spm", 500), ("target.spm", 400)):
+        found = trained_spm(folder / name, model_type="unigram", vocab_size=size)
+        pieces |= {found.id_to_piece(place) for place in range(len(found))}
+    named = ["</s>", "<unk>", *sorted(pieces - {"<s>", "</s>", "<unk>"}), "<pad>"]
+    write(folder, "vocab.json", {piece: place for place, piece in enumerate(named)})
+    write(folder, "config.json", {"model_type": "marian"})
+    told = {"source_lang": "en", "target_lang": "es", "tokenizer_class": "MarianTokenizer"}
+    write(folder, "tokenizer_config.json", told)
+
+
+LAYOUTS: dict[str, Callable[[Path], object]] = {
+    "Llama 2, tokenizer.model": llama_2,
+    "Llama 2, tokenizer.json": llama_2_json,
+    "TinyLlama, tokenizer.json": tiny_llama,
+    "Llama 3, tokenizer.json": llama_3,
+    "Phi-3, tokenizer.json": phi_3,
+    "GPT-2, vocab.json": gpt_2,
+    "GPT-2, added_tokens.json": gpt_2_added,
+    "GPT-2, tokenizer.json": gpt_2_json,
+    "GPT-NeoX, tokenizer.json": gpt_neox,
+    "Qwen, vocab.json": qwen,
+    "Qwen, tokenizer.json": qwen_json,
+    "RoBERTa, vocab.json": roberta,
+    "Gemma, tokenizer.model": gemma,
+    "BERT, vocab.txt": bert,
+    "WordPiece, tokenizer.json": word_piece_json,
+    "T5, spiece.model": t5,
+    "Unigram, tokenizer.json": unigram_json,
+    "Marian, source.spm": marian,
+}

@@ -1,0 +1,192 @@
+"""Ablation and activation patching for the API and the pages: limited in size, with progress, cancellable.
+
+Shapes: part, site, layer, pos, vocab; token, those of the vocabulary that are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..inference.ablation import ablated_in_batches, parts_of
+from ..inference.context_windows import in_window, looks_ahead
+from ..inference.interventions import Intervention, Scale, hooks_of
+from ..inference.logits import losses_in_pieces, stream_of
+from ..inference.patching import Patching
+from ..model.models import DecoderOnly, EncoderDecoder
+from ..model.registry import attention_modules
+from .errors import ApiError
+from .overviews import LARGEST_VOCABULARY
+
+MOST_WORK = 1_000_000_000_000
+"""Multiplications of one answer, about: a minute of one core."""
+CHOOSABLE = 300
+"""Tokens of a large vocabulary whose logits are kept of every part: all of them would be a hundred megabytes."""
+ROWS = 16
+"""Distributions that are compared at a time."""
+
+
+@dataclass(frozen=True)
+class Ablation:
+    """What ablating one part at a time does to a text, beside whatever else is changed."""
+
+    parts: tuple[Scale, ...]
+    """Every head and every feed-forward layer, in the order of the pass."""
+    loss: np.ndarray | None
+    """(part,): how much the text's mean loss rises without it, in nats; None if nothing of the text is predicted."""
+    tokens: np.ndarray
+    """(token,): the tokens whose logits are here: all, or of a large vocabulary the likeliest."""
+    logits: np.ndarray
+    """(part, token): what comes next, at the position that was asked for, without it."""
+    kept: np.ndarray
+    """(part, token): the same with it."""
+    totals: np.ndarray
+    """(2, part): the logarithm of the sum of all exponentials, of the whole vocabulary: with it, and without."""
+    moved: np.ndarray
+    """(part,): KL(with it ‖ without it) in nats, over the whole vocabulary."""
+
+    @property
+    def log_probabilities(self) -> np.ndarray:
+        """(2, part, token): log-probabilities with each part, and without."""
+        return np.stack([self.kept, self.logits]).astype(np.float64) - self.totals[..., None]
+
+
+@torch.no_grad()
+def ablation(
+    model: DecoderOnly | EncoderDecoder,
+    tokens: Sequence[int],
+    source: Sequence[int] = (),
+    position: int = -1,
+    begin: int = 0,
+    interventions: Sequence[Intervention] = (),
+    on_progress: Callable[[float], None] = lambda share: None,
+) -> Ablation:
+    """Ablate one part at a time, with all other changes in force, and compare the text without it to the text with it.
+
+    tokens: no more than the context holds. position: after which logits are compared. begin: the first token's
+    position in the whole text, from whose start the interventions count. on_progress: as in `patching`.
+    Raises: ValueError for a model without layers.
+    """
+    if not parts_of(model):
+        raise ValueError("This model has no layers, so there is nothing to ablate.")
+    force = in_window(interventions, begin)
+    right = torch.tensor(tokens[1:], dtype=torch.long)
+
+    def outputs(streams: Tensor) -> tuple[Tensor, Tensor]:
+        """The logits after the position, (row, vocab), and the mean loss, (row,), of streams (row, pos, d_model)."""
+        before = streams[:, :-1].flatten(0, 1)
+        losses = losses_in_pieces(model, before, right.repeat(len(streams)))
+        return model.unembed(streams[:, position]), losses.view(len(streams), -1).mean(1)
+
+    found: list[tuple[Tensor, ...]] = []
+    plain, loss = outputs(stream_of(model, tokens, source, hooks_of(force, model))[None])
+    shown = _shown(plain[0])
+    parts: list[Scale] = []
+    for batch, streams in ablated_in_batches(model, tokens, source, force):
+        (without, after), (with_it, before) = (outputs(streams), (plain.repeat(len(batch), 1), loss.repeat(len(batch))))
+        for row, part in enumerate(batch):
+            if part in interventions:  # it is ablated already: compared with the model that has it back
+                others = in_window(tuple(each for each in interventions if each != part), begin)
+                with_it[row], before[row] = outputs(stream_of(model, tokens, source, hooks_of(others, model))[None])
+        parts += batch
+        found.append((after - before, with_it[:, shown], without[:, shown], *_compared(with_it, without)))
+        on_progress(len(parts) / len(parts_of(model)))
+    rises, kept, logits, one, other, moved = (torch.cat(each).numpy() for each in zip(*found, strict=True))
+    return Ablation(
+        tuple(parts), None if len(tokens) < 2 else rises, shown.numpy(), logits, kept, np.stack([one, other]), moved
+    )
+
+
+def _shown(logits: Tensor) -> Tensor:
+    """The tokens whose logits are kept: all, in their order, or of a large vocabulary the likeliest."""
+    if len(logits) <= LARGEST_VOCABULARY:
+        return torch.arange(len(logits))
+    return logits.sort(descending=True, stable=True).indices[:CHOOSABLE]
+
+
+def _compared(with_it: Tensor, without: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Of logits (part, vocab): the logarithm of either's sum of exponentials, and their divergence in nats, (part,)."""
+    found = []
+    for pair in zip(with_it.split(ROWS), without.split(ROWS), strict=True):
+        both = torch.stack(pair).double()
+        totals = both.logsumexp(-1)
+        logs = both - totals[..., None]
+        found.append((*totals, (logs[0].exp() * (logs[0] - logs[1])).sum(-1)))
+    one, other, moved = (torch.cat(each) for each in zip(*found, strict=True))
+    return one, other, moved
+
+
+def check_work(work: float, parameter: str) -> None:
+    """Raises: ApiError 413 for more multiplications than one answer may take."""
+    if work > MOST_WORK:
+        raise ApiError(
+            413,
+            f"This would take about {work / MOST_WORK:,.1f} times as long as one answer may; take a "
+            "shorter text, or a smaller model.",
+            parameter,
+        )
+
+
+def work_of_ablation(model: DecoderOnly | EncoderDecoder, tokens: int, source: int) -> float:
+    """Multiplications, about: every part takes a pass, which begins at its layer."""
+    return len(parts_of(model)) * (tokens + source) * model.parameter_count() / 2
+
+
+def work_of_patching(
+    model: DecoderOnly | EncoderDecoder,
+    clean: Sequence[int],
+    corrupted: Sequence[int],
+    source: int,
+    interventions: Sequence[Intervention],
+) -> float:
+    """The same of patching: every site of every layer takes a pass a position, which begins there."""
+    config = model.config
+    kinds, length = attention_modules(config), len(clean)
+    layers = max((len(kinds.get(kind, ())) for kind in ("self", "encoder", "decoder")), default=0)
+    if config.architecture == "decoder-only" and not any(map(looks_ahead, interventions)):
+        differ = (position for position, pair in enumerate(zip(clean, corrupted, strict=False)) if pair[0] != pair[1])
+        patched = length - next(differ, length)
+        read = patched * patched / 2
+    else:
+        read = max(length, source) * (length + source)
+    return 4 * layers * read * model.parameter_count() / 2
+
+
+def ablation_json(found: Ablation, token: int | None) -> dict[str, Any]:
+    """What `/ablation` answers. token: whose logit is asked about; else the likeliest.
+
+    Raises: ValueError for a token of which nothing is known.
+    """
+    where = np.flatnonzero(found.tokens == token) if token is not None else [int(found.kept[0].argmax())]
+    if not len(where):
+        raise ValueError("Of so large a vocabulary only the likeliest tokens are compared; take one of those.")
+    column = int(where[0])
+    rises = found.logits[:, column].astype(np.float64) - found.kept[:, column]
+    return {
+        "parts": [{"point": part.point, "head": part.head} for part in found.parts],
+        "loss": None if found.loss is None else _finite(found.loss),
+        "token": int(found.tokens[column]),
+        "logit": _finite(rises),
+        "divergence": _finite(found.moved),
+    }
+
+
+def _finite(values: np.ndarray) -> list[float | None]:
+    """Numbers as JSON has them, which knows no infinity."""
+    return [value if np.isfinite(value) else None for value in values.tolist()]
+
+
+def patching_json(found: Patching) -> dict[str, Any]:
+    """What `/patching` answers."""
+    return {
+        "sites": found.sites,
+        "points": found.points,
+        "restored": found.restored.tolist(),
+        "clean": found.clean,
+        "corrupted": found.corrupted,
+    }

@@ -1,0 +1,79 @@
+"""Runs computations on a few threads. Identical requests share one, and it is cancelled when all of them leave."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+from .errors import ApiError
+
+Progress = Callable[[float], None]
+"""Called by a computation with the share that is done, 0 to 1; raises AbandonedError once nobody waits for it."""
+
+
+class AbandonedError(Exception):
+    """Nobody waits for this computation any more."""
+
+
+class Computation:
+    """A computation under way, and how many wait for it."""
+
+    def __init__(self) -> None:
+        self.future: Future[Any]
+        self.share = 0.0
+        """How much of it is done, 0 to 1, if it says so."""
+        self.readers = 0
+        self.is_wanted = True
+        """Whether its result is, if there are readers."""
+
+    def progress(self, share: float) -> None:
+        """As `Progress`."""
+        self.share = min(max(share, 0.0), 1.0)
+        if not (self.readers and self.is_wanted):
+            raise AbandonedError
+
+
+class Computations:
+    """Computations by key. threads: how many are computed at the same moment. waiting: how many may be under way."""
+
+    def __init__(self, threads: int, waiting: int) -> None:
+        self._threads = ThreadPoolExecutor(threads, "api")
+        self._waiting = waiting
+        self._lock = threading.Lock()
+        self._computations: dict[Hashable, Computation] = {}
+
+    @contextmanager
+    def join(self, key: Hashable, compute: Callable[[Progress], Any]) -> Iterator[Computation]:
+        """Wait, within, for the computation of a key: one that is under way, or else a new one.
+
+        Raises: ApiError 503 where too many are under way already.
+        """
+        with self._lock:
+            computation = self._computations.get(key)
+            if computation is None:
+                if len(self._computations) >= self._waiting:
+                    raise ApiError(
+                        503, "The server has too much to compute just now; ask again in a second.", retry_after=1
+                    )
+                computation = self._computations[key] = Computation()
+            computation.readers += 1
+            if computation.readers == 1:  # before it begins, so that it finds itself waited for
+                computation.future = self._threads.submit(compute, computation.progress)
+        try:
+            yield computation
+        finally:
+            with self._lock:
+                computation.readers -= 1
+                if not computation.readers:
+                    del self._computations[key]
+                    computation.future.cancel()  # if it hasn't begun
+
+    def close(self) -> None:
+        """Begin nothing any more, and end what says how far it is."""
+        with self._lock:
+            for computation in self._computations.values():
+                computation.is_wanted = False
+        self._threads.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,81 @@
+"""Serves the frontend's ES modules under a path that holds a hash of their content, so browsers cache them forever."""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import hashlib
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from posixpath import dirname, join, normpath
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import Receive, Scope, Send
+
+TYPES = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".json": "application/json"}
+_IMPORT = re.compile(rb"""^(?:import|export)\b[^"']*?["'](\.{1,2}/[^"']+)["']""", re.MULTILINE)
+
+
+class FrontendModules:
+    """An ASGI application that serves the scripts and style sheets below some folders, and nothing else.
+
+    folders: by the path that they are served under. Relative imports between them resolve as they do on disk if those
+    paths lie to one another as the folders do. made: texts that are no files, by their paths.
+    """
+
+    def __init__(self, folders: Mapping[str, Path], made: Mapping[str, bytes] | None = None) -> None:
+        files = {
+            f"{path}/{file.relative_to(folder).as_posix()}": file
+            for path, folder in sorted(folders.items())
+            for file in sorted(folder.rglob("*"))
+            if file.suffix in TYPES
+        }
+        self._texts = {path: file.read_bytes() for path, file in files.items()} | dict(made or {})
+        digest = hashlib.blake2b(digest_size=8)
+        for path, text in self._texts.items():
+            digest.update(b"%s\0%d\0%s" % (path.encode(), len(text), text))
+        self.version = digest.hexdigest()
+        """Another one whenever any of the files is another."""
+
+    def address(self, path: str) -> str:
+        """A file's address, relative to where this is mounted. Raises: KeyError if there is no such file."""
+        self._texts[path]
+        return f"{self.version}/{path}"
+
+    @functools.cache  # noqa: B019  it lives as long as the process
+    def needs(self, path: str) -> tuple[str, ...]:
+        """A module and all that it imports, directly or not, the nearest first. Raises: KeyError if one isn't there."""
+        found = [path]
+        for module in found:  # which grows
+            for imported in _IMPORT.findall(self._texts[module]):
+                if (name := normpath(join(dirname(module), imported.decode()))) not in found:
+                    found.append(name)
+        return tuple(found)
+
+    @functools.cache  # noqa: B019  it lives as long as the process
+    def _compressed(self, path: str) -> bytes:
+        return gzip.compress(self._texts[path], 9, mtime=0)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        path = request.url.path.removeprefix(scope.get("root_path", "")).lstrip("/")
+        version, _, name = path.partition("/")
+        response: Response
+        if name not in self._texts or version != self.version:
+            sentence = "There is no such module; reload the page."
+            response = PlainTextResponse(sentence, 404, {"Cache-Control": "no-store"})
+        elif request.method not in ("GET", "HEAD"):
+            response = PlainTextResponse("Modules can only be read.", 405)
+        else:
+            headers = {
+                "Cache-Control": "public, max-age=31536000, immutable",
+                "Vary": "Accept-Encoding",
+                "X-Content-Type-Options": "nosniff",
+            }
+            body = self._texts[name]
+            if "gzip" in request.headers.get("accept-encoding", ""):
+                body, headers["Content-Encoding"] = self._compressed(name), "gzip"
+            response = Response(body, 200, headers, TYPES[Path(name).suffix])
+        await response(scope, receive, send)

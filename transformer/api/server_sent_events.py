@@ -1,0 +1,25 @@
+"""Server-sent events: formats them, and streams them until the client disconnects."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from fastapi.responses import StreamingResponse
+
+MEDIA_TYPE = "text/event-stream"
+HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", "X-Content-Type-Options": "nosniff"}
+"""Of a stream: no proxy keeps it, or holds it back until it has all of it."""
+STILL_THERE = b":\n\n"
+"""A comment, which keeps a connection open on which nothing happens."""
+
+
+def event(name: str, data: Any) -> bytes:
+    """One event. data: what JSON can hold. Raises: ValueError for a number that isn't finite."""
+    return f"event: {name}\ndata: {json.dumps(data, allow_nan=False, separators=(',', ':'))}\n\n".encode()
+
+
+def stream_of(events: AsyncIterator[bytes], headers: Mapping[str, str] = HEADERS) -> StreamingResponse:
+    """The response that sends events. When its reader goes away, the iterator is closed where it waits."""
+    return StreamingResponse(events, headers=dict(headers), media_type=MEDIA_TYPE)

@@ -1,0 +1,54 @@
+"""Estimates from its configuration alone how much memory a model can need.
+
+Everything that a forward pass records is in the register of hook points, so the bound is a sum over that register
+and forgets no tensor. What pages make of the numbers besides (logits, tables) is counted by what was measured.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from ..config import ModelConfig
+from ..model.registry import hook_points
+
+NUMBER = 4
+"""Bytes of a float32."""
+LOGITS = 12
+"""Copies of all positions' logits, in float32, at once: two passes compared, each as probabilities in float64."""
+CHOICES = 128
+"""Bytes for each token of the vocabulary while one next token is chosen: sorted, cut off, summed in float64."""
+CELLS = 600
+"""Bytes for each cell (query, key) of one head: its row in a table, sent to the browser and offered as CSV."""
+TABLE, COLUMN = 80, 5_000
+"""Bytes for each number of a table of positions shown the same way, and for each of its columns."""
+
+
+def largest_use(config: ModelConfig, parameters: int) -> int:
+    """Bytes that a model of this configuration takes at most, at its full context, whatever is asked of it.
+
+    Its weights as float32; every hook point of one pass, the ones on request included; logits; and tables that are
+    drawn of one head and of the positions. A model without layers counts as one with a single layer.
+    parameters: how many numbers its weights are.
+    """
+    context, vocabulary, width = config.context_length, config.vocab_size, config.d_model
+    logits = LOGITS * NUMBER * context * vocabulary + CHOICES * vocabulary
+    tables = CELLS * context**2 + (TABLE * context + COLUMN) * width
+    return NUMBER * (parameters + recorded_numbers(config)) + logits + tables
+
+
+def recorded_numbers(config: ModelConfig) -> int:
+    """How many numbers one pass at full context records if every hook point is kept; at least one layer is counted."""
+    context = config.context_length
+    sizes = {
+        "batch": 1,
+        "1": 1,
+        **dict.fromkeys(("pos", "query", "key"), context),
+        "head": config.n_heads,
+        "kv_head": config.kv_heads,
+        "d_head": config.d_head,
+        "d_model": config.d_model,
+        "d_ff": config.d_ff,
+    }
+    deep = replace(config, n_layers=max(config.n_layers, 1), n_encoder_layers=max(config.n_encoder_layers, 1))
+    return sum(math.prod(sizes[dimension] for dimension in point.shape) for point in hook_points(deep).values())

@@ -1,0 +1,158 @@
+"""Ablation: zeroes one head or feed-forward layer at a time, and measures the effect on the output.
+
+All parts of a layer are changed in one batched pass, a row of the batch each. What is below them stays as it was, so
+such a pass begins at their layer.
+Shapes: part, pos, d_model, vocab.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ..hooks import ForwardHook
+from ..model.models import DecoderOnly, EncoderDecoder
+from ..model.registry import hook_points
+from .inputs import inputs_of
+from .interventions import Intervention, Scale, hooks_of
+
+AT_ONCE = 4_000_000
+"""Numbers of the widest tensor that one batch may have."""
+
+
+@dataclass(frozen=True)
+class AblationEffects:
+    """What ablating one part at a time does to a text."""
+
+    parts: tuple[Scale, ...]
+    """Every head of every attention, and every feed-forward layer, in the order of the pass."""
+    plain: Tensor
+    """(pos, vocab): the logits with every part in its place."""
+    logits: Tensor
+    """(part, pos, vocab): those without that part."""
+
+    def loss(self, tokens: Sequence[int]) -> Tensor:
+        """How much the mean cross-entropy of the text, in nats, rises without each part: (part,).
+
+        tokens: the text that was read; each but the first is predicted by those before it.
+        Raises: ValueError for a text of fewer than two tokens, of which nothing is predicted.
+        """
+        if len(tokens) < 2:
+            raise ValueError("A text of one token has no loss: nothing comes before it to predict it from.")
+        right = torch.as_tensor(tokens, device=self.plain.device)[1:]
+        every = torch.cat([self.plain[None], self.logits])[:, :-1]
+        losses = F.cross_entropy(every.flatten(0, 1), right.repeat(len(every)), reduction="none")
+        means = losses.view(len(every), -1).mean(1)
+        return means[1:] - means[0]
+
+    def logit(self, position: int, token: int) -> Tensor:
+        """How much a token's logit at a position rises without each part: (part,)."""
+        return self.logits[:, position, token] - self.plain[position, token]
+
+
+@torch.no_grad()
+def ablation(
+    model: DecoderOnly | EncoderDecoder,
+    tokens: Sequence[int],
+    source: Sequence[int] = (),
+    interventions: Sequence[Intervention] = (),
+) -> AblationEffects:
+    """Ablate each head and each feed-forward layer, one at a time. Put the model into evaluation mode first.
+
+    All logits are kept, which for a large vocabulary don't fit into memory: `ablated_in_batches` leaves them out.
+    interventions: what is changed in every pass, the one that the others are compared with included.
+    """
+    plain = model.run_with_hooks(*inputs_of(model, tokens, source), fwd_hooks=hooks_of(interventions, model))[0]
+    found = [plain[None][:0]]
+    for _, streams in ablated_in_batches(model, tokens, source, interventions):
+        found.append(model.unembed(streams))
+    return AblationEffects(tuple(parts_of(model)), plain, torch.cat(found))
+
+
+def ablated_in_batches(
+    model: DecoderOnly | EncoderDecoder,
+    tokens: Sequence[int],
+    source: Sequence[int] = (),
+    interventions: Sequence[Intervention] = (),
+) -> Iterator[tuple[list[Scale], Tensor]]:
+    """What the unembedding reads without each part, (part, pos, d_model): some of `parts_of` at a time, in its order.
+
+    Who asks for one batch after another can say how far it is, and stop.
+    """
+    length = max(len(tokens), len(source))
+    widest = length * max(model.config.d_ff, model.config.d_model, model.config.n_heads * length)
+    run = _Passes(model, tokens, source, interventions)
+    for batch in _batches(parts_of(model), AT_ONCE // widest):
+        yield batch, run.ablated(batch)
+
+
+def parts_of(model: DecoderOnly | EncoderDecoder) -> list[Scale]:
+    """Every head of every attention, and every feed-forward layer, ablated, in the order of the pass."""
+    points = hook_points(model.config)
+    parts = [Scale(name, head) for name in points if name.endswith("hook_z") for head in range(model.config.n_heads)]
+    parts += [Scale(name) for name in points if name.endswith("hook_mlp_out")]
+    order = list(points)
+    return sorted(parts, key=lambda part: order.index(part.point))
+
+
+class _Passes:
+    """Passes over one text in which parts are ablated; of a stack of blocks each begins where the first of them is."""
+
+    def __init__(
+        self,
+        model: DecoderOnly | EncoderDecoder,
+        tokens: Sequence[int],
+        source: Sequence[int],
+        interventions: Sequence[Intervention],
+    ) -> None:
+        self.model, self.inputs = model, inputs_of(model, tokens, source)
+        self.changed = hooks_of(interventions, model)
+        self.entering: list[Tensor] = []
+        """What enters each block of a decoder-only model, (1, pos, d_model)."""
+        if isinstance(model, DecoderOnly):
+            self.padding = model.padding(self.inputs[0])
+            with torch.no_grad(), model.hooked(self.changed):
+                x = model.embed_tokens(self.inputs[0])
+                for block in model.blocks:
+                    self.entering.append(x)
+                    x = block(x, self.padding)
+
+    @torch.no_grad()
+    def ablated(self, parts: Sequence[Scale]) -> Tensor:
+        """(part, pos, d_model)."""
+        zeroing: list[ForwardHook] = [(part.point, _zero_row(row, part.head)) for row, part in enumerate(parts)]
+        with self.model.hooked([*self.changed, *zeroing]):
+            if not isinstance(self.model, DecoderOnly):
+                return self.model.stream(*(each.expand(len(parts), -1) for each in self.inputs))
+            first = _block_of(parts[0])
+            x = self.entering[first].expand(len(parts), -1, -1)
+            for block in self.model.blocks[first:]:
+                x = block(x, self.padding)
+            return self.model.ln_final(x)
+
+
+def _block_of(part: Scale) -> int:
+    """The number of a part's block, in its stack."""
+    return int(part.point.partition("blocks.")[2].partition(".")[0])
+
+
+def _batches(parts: list[Scale], size: int) -> list[list[Scale]]:
+    """Parts of one block each, at most `size` of them."""
+    size = max(size, 1)
+    blocks = [
+        list(found)
+        for _, found in groupby(parts, lambda part: part.point.partition("blocks.")[0] + str(_block_of(part)))
+    ]
+    return [block[start : start + size] for block in blocks for start in range(0, len(block), size)]
+
+
+def _zero_row(row: int, head: int | None) -> Callable[[Tensor, object], None]:
+    def zero(tensor: Tensor, hook: object) -> None:
+        (tensor if head is None else tensor[:, :, head])[row] = 0.0
+
+    return zero

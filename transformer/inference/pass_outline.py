@@ -1,0 +1,305 @@
+"""The outline of a forward pass: statistics and thumbnails of every tensor, small enough to send at once.
+
+It is made of a pass that was kept, or tensor by tensor while a model reads a text that is too long to be kept.
+Shapes: pos, query, key, head, d_model, vocab; depth counts the points where the residual stream is read: before the
+first block, and after each. There is no batch.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..config import ModelConfig
+from ..hooks import HookPoint
+from ..model.equations import LOGITS, PROBABILITIES, Equation, Operand, equations
+from ..model.models import DecoderOnly, EncoderDecoder
+from ..model.parameters import parameter_meaning
+from ..model.registry import attention_modules, hook_points
+from .inputs import inputs_of, parameters_of
+from .interventions import Intervention, hooks_of
+from .logits import logits_in_pieces, probabilities_of
+from .overwritten_values import overwritten_values
+from .pattern_pooling import pool, quantise
+from .recompute import Trace
+from .recording import Recording
+from .residual_stream import LogitLensSummary, logit_lens_summary, stream_points
+from .tensor_statistics import Statistics, Summary, statistics, strip
+
+LIKELIEST = 3
+"""Tokens that are named of each position's prediction."""
+
+
+@dataclass(frozen=True)
+class TensorInfo:
+    """One tensor of a pass, or a parameter of its model."""
+
+    name: str
+    kind: str
+    """"point", "output" or "parameter"."""
+    meaning: str
+    formula: str
+    dims: tuple[str, ...]
+    """Of a parameter as the equations read it: one that holds several matrices is cut into them."""
+    sizes: tuple[int, ...]
+
+
+def tensors_of(config: ModelConfig, tokens: int, source: int = 0) -> dict[str, TensorInfo]:
+    """Every tensor of a pass by name, in its order, and then the parameters. tokens, source: how many there are."""
+    table, points = equations(config), hook_points(config)
+    unembedding = "x · W_U + b_U" if config.unembed_bias else "x · W_U"
+    about = {name: ("point", point.meaning, point.formula) for name, point in points.items()}
+    about[LOGITS] = ("output", "The score of each token as the next, before the softmax.", unembedding)
+    about[PROBABILITIES] = ("output", "The probability of each token as the next.", "exp(logit_t) / Σ_t exp(logit_t)")
+    dims = {name: points[name].shape if name in points else table[name].dims for name in table}
+    for equation in table.values():
+        for operand in equation.sources:
+            if operand.name not in table and operand.name not in about:
+                about[operand.name] = ("parameter", parameter_meaning(operand.name), "")
+                dims[operand.name] = operand.dims
+    found = {}
+    for name, (kind, meaning, formula) in about.items():
+        named = tuple(dim for dim in dims[name] if dim != "batch")
+        sizes = _sizes(config, name, kind, tokens, source)
+        found[name] = TensorInfo(name, kind, meaning, formula, named, tuple(sizes[dim] for dim in named))
+    return found
+
+
+def array_of(found: Trace, info: TensorInfo) -> np.ndarray:
+    """A tensor of a pass in its dimensions, float32; truth values as bytes. The array shares the tensor's memory."""
+    return _as_array(found.tensors[info.name].detach(), info)
+
+
+def _as_array(tensor: Tensor, info: TensorInfo) -> np.ndarray:
+    tensor = tensor.reshape(info.sizes)
+    return (tensor.to(torch.uint8) if tensor.dtype == torch.bool else tensor.float()).numpy()
+
+
+def outline(found: Trace) -> Recording:
+    """What the picture of a whole pass is drawn from.
+
+    Tensors: `statistics` (tensor, 4), mean, spread, smallest and largest finite value, in the order of the metadata's
+    `tensors`; `strip.NAME` (pos, cell) of each point that is as wide as the stream, as `strip` makes them;
+    `arcs.MODULE` (head, query, key) of each attention, as `pool` and `quantise` make them; `next` (pos, 3), the
+    likeliest tokens, and `next.probability`; `lens` (depth, pos), what each depth would have said, and
+    `lens.probability`; `lens.right`, the probability of the token that follows in the text, NaN where none does, and
+    `lens.rank`, its rank, 0 where none does.
+    Metadata: `config`; `tensors`, the fields of `TensorInfo`; `equations`; `stacks`, the sides of the model;
+    `strip_limits` by name; `ids` of text and source; `changed`, the fields of what `overwritten_values` has.
+    """
+    sketch = _Sketch(found.config, found.tokens, found.source)
+    for name in sketch.infos:
+        sketch.see(name, found.tensors[name].detach())
+    probabilities = found.tensors[PROBABILITIES]
+    order = _likeliest(probabilities)
+    lens = logit_lens_summary(found, _following(found.tokens))
+    return sketch.recording(found.interventions, order, probabilities.gather(-1, order), lens)
+
+
+def outline_of_text(
+    model: DecoderOnly | EncoderDecoder,
+    tokens: Sequence[int],
+    source: Sequence[int] = (),
+    interventions: Sequence[Intervention] = (),
+    *,
+    of_parameters: Mapping[str, Statistics] | None = None,
+    read: int | None = None,
+) -> Recording:
+    """The same as `outline` makes of a pass, while the model reads the text: no tensor is kept but the stream.
+
+    of_parameters: what `statistics_of` gives for the model's parameters, where that is known already. read: how many of
+    the last positions are read by the logit lens; at others `lens` is −1, `lens.rank` 0, and its probabilities are NaN.
+    """
+    text, origin = torch.tensor(list(tokens)), torch.tensor(list(source))
+    sketch = _Sketch(model.config, text, origin)
+    sketch.statistics |= statistics_of(model) if of_parameters is None else of_parameters
+    prefix = "decoder." if len(origin) else ""
+    of_stream = {name for depth in stream_points(model.config, prefix) for name in depth}
+    kept = {}
+
+    def see(tensor: Tensor, hook: HookPoint) -> None:
+        sketch.see(hook.name, tensor.cpu())
+        if hook.name in of_stream:
+            kept[hook.name] = tensor[0].cpu()
+
+    with torch.no_grad(), model.hooked([*hooks_of(interventions, model), (lambda name: True, see)]):
+        stream = model.stream(*inputs_of(model, tokens, source))[0]
+    likeliest, probability = _next_of(model, stream, sketch)
+    found = Trace(model.config, text, origin, {**parameters_of(model), **kept})
+    lens = logit_lens_summary(found, _following(text), read)
+    return sketch.recording(interventions, likeliest, probability, lens)
+
+
+def statistics_of(model: DecoderOnly | EncoderDecoder) -> dict[str, Statistics]:
+    """What `statistics` gives of each parameter that equations read, by name."""
+    parameters = parameters_of(model)
+    names = [name for name, info in tensors_of(model.config, 1, 1).items() if info.kind == "parameter"]
+    return {name: statistics(parameters[name].float().numpy()) for name in names}
+
+
+def lens_at(
+    model: DecoderOnly | EncoderDecoder,
+    tokens: Sequence[int],
+    source: Sequence[int],
+    position: int,
+    interventions: Sequence[Intervention] = (),
+) -> dict[str, np.ndarray]:
+    """What each depth would have said at one position, as in `outline`: `lens`, `lens.probability`, `lens.right` and
+    `lens.rank`, (depth, 1) each."""
+    config = model.config
+    wanted = {name for depth in stream_points(config, "decoder." if len(source) else "") for name in depth}
+    inputs, hooks = inputs_of(model, tokens, source), hooks_of(interventions, model)
+    with torch.no_grad():
+        kept = model.run_until_recorded(*inputs, names_filter=wanted.__contains__, fwd_hooks=hooks)
+    here = {name: tensor[0, position : position + 1].cpu() for name, tensor in kept.items()}
+    text = torch.tensor(list(tokens))
+    found = Trace(config, text[position : position + 1], torch.tensor(list(source)), {**parameters_of(model), **here})
+    lens = logit_lens_summary(found, _following(text)[position : position + 1])
+    return _lens_arrays(lens, is_newest=position == len(tokens) - 1)
+
+
+@dataclass
+class _Sketch:
+    """What an outline is put together from, tensor by tensor."""
+
+    config: ModelConfig
+    tokens: Tensor
+    source: Tensor
+    statistics: dict[str, Statistics] = field(default_factory=dict)
+    strips: dict[str, tuple[np.ndarray, float]] = field(default_factory=dict)
+    arcs: dict[str, np.ndarray] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.infos = tensors_of(self.config, len(self.tokens), len(self.source))
+        self._masks: dict[str, np.ndarray] = {}
+
+    def see(self, name: str, tensor: Tensor) -> None:
+        """Take from a tensor what is drawn of it; an attention's mask comes before its pattern."""
+        info = self.infos[name]
+        array = _as_array(tensor, info)
+        self.statistics[name] = statistics(array)
+        if info.kind == "point" and info.dims == ("pos", "d_model"):
+            self.strips[name] = strip(array)
+        module, _, point = name.rpartition(".")
+        if point == "hook_mask":
+            self._masks[module] = array
+        elif point == "hook_pattern":
+            self.arcs[module] = quantise(*pool(array, self._masks.pop(module) == 0))
+
+    def recording(
+        self, interventions: Sequence[Intervention], likeliest: Tensor, probability: Tensor, lens: LogitLensSummary
+    ) -> Recording:
+        """The outline. likeliest: (pos, LIKELIEST), tokens; probability: theirs."""
+        config, infos = self.config, self.infos
+        modules = [module for found in attention_modules(config).values() for module in found]
+        return Recording(
+            {
+                "statistics": np.array([self.statistics[name] for name in infos], dtype=np.float32),
+                **{f"strip.{name}": self.strips[name][0] for name in infos if name in self.strips},
+                **{f"arcs.{module}": self.arcs[module] for module in modules},
+                "next": likeliest.int().numpy(),
+                "next.probability": probability.float().numpy(),
+                **_lens_arrays(lens, is_newest=True),
+            },
+            {
+                "config": config.to_dict(),
+                "tensors": [dict(vars(info)) for info in infos.values()],
+                "equations": [_as_table(equation) for equation in equations(config).values()],
+                "stacks": _stacks(config),
+                "strip_limits": {name: self.strips[name][1] for name in infos if name in self.strips},
+                "ids": {"text": self.tokens.tolist(), "source": self.source.tolist()},
+                "changed": [dataclasses.asdict(each) for each in overwritten_values(interventions, config)],
+            },
+        )
+
+
+def _sizes(config: ModelConfig, name: str, kind: str, tokens: int, source: int) -> dict[str, int]:
+    """The size of each dimension of a tensor."""
+    is_encoder, parts = name.startswith("encoder."), {"qkv": 3, "kv": 2}
+    read = source if is_encoder else tokens
+    return {
+        "pos": config.context_length if kind == "parameter" else read,
+        "query": read,
+        "key": source if is_encoder or ".cross_attn." in name else tokens,
+        "head": config.n_heads,
+        "kv_head": config.kv_heads,
+        "qkv_head": config.n_heads + 2 * config.kv_heads,
+        "d_head": config.d_head,
+        "d_model": config.d_model,
+        "d_ff": config.d_ff,
+        "vocab": config.vocab_size,
+        "part": parts.get(name.split(".")[-2] if "." in name else "", 1),
+        "1": 1,
+    }
+
+
+def _following(tokens: Tensor) -> Tensor:
+    """The token after each, (pos,); the last has none, and gets the first, which is left out of what is told."""
+    return torch.cat([tokens[1:], tokens[:1]])
+
+
+def _lens_arrays(lens: LogitLensSummary, *, is_newest: bool) -> dict[str, np.ndarray]:
+    """A reading as an outline has it. is_newest: whether nothing follows the last position."""
+    right, rank = lens.probability.clone(), lens.rank.clone()
+    if is_newest:
+        right[:, -1], rank[:, -1] = torch.nan, 0
+    return {
+        "lens": lens.likeliest.int().numpy(),
+        "lens.probability": lens.likeliest_probability.float().numpy(),
+        "lens.right": right.float().numpy(),
+        "lens.rank": rank.int().numpy(),
+    }
+
+
+def _next_of(model: DecoderOnly | EncoderDecoder, stream: Tensor, sketch: _Sketch) -> tuple[Tensor, Tensor]:
+    """The likeliest tokens at each position, and their probabilities; logits and probabilities are summed up."""
+    likeliest, probability, known = [], [], {LOGITS: Summary(), PROBABILITIES: Summary()}
+    for _, logits in logits_in_pieces(model, stream):
+        logits = logits.cpu()
+        shares = probabilities_of(logits)
+        likeliest.append(_likeliest(shares))
+        probability.append(shares.gather(-1, likeliest[-1]))
+        for name, numbers in ((LOGITS, logits), (PROBABILITIES, shares)):
+            known[name].add(numbers.numpy())
+    sketch.statistics |= {name: summary.found for name, summary in known.items()}
+    return torch.cat(likeliest), torch.cat(probability)
+
+
+def _likeliest(probabilities: Tensor) -> Tensor:
+    """The most probable tokens at each position, (pos, LIKELIEST), equal ones by their id. probabilities: (pos, vocab).
+
+    Nothing is sorted that may be as long as the vocabulary, unless all of it is equally probable.
+    """
+    count = min(LIKELIEST, probabilities.shape[-1])
+    found = torch.empty(len(probabilities), count, dtype=torch.long)
+    for row, own in zip(found, probabilities, strict=True):
+        among = (own >= own.topk(count).values[-1]).nonzero()[:, 0]
+        row[:] = among[own[among].argsort(descending=True, stable=True)[:count]]
+    return found
+
+
+def _stacks(config: ModelConfig) -> list[dict[str, object]]:
+    """The sides of a model: what they read, and which points make up the stream at each depth."""
+    sides = [("", "text")]
+    if config.architecture == "encoder-decoder":
+        sides = [("encoder.", "source"), ("decoder.", "text")]
+    found = []
+    for prefix, tokens in sides:
+        points = stream_points(config, prefix)
+        found.append({"prefix": prefix, "tokens": tokens, "layers": len(points) - 1, "heights": points})
+    return found
+
+
+def _as_table(equation: Equation) -> dict[str, object]:
+    operands = {role: [_as_row(operand) for operand in operands] for role, operands in equation.operands.items()}
+    return {"name": equation.name, "operation": equation.operation, "dims": equation.dims, "operands": operands}
+
+
+def _as_row(operand: Operand) -> dict[str, object]:
+    row = dict(vars(operand))
+    return row if operand.shift else {name: value for name, value in row.items() if name != "shift"}

@@ -1,0 +1,232 @@
+"""Records a complete forward pass: every tensor and parameter, and what a view of it needs besides.
+
+Shapes: pos, head, d_model, vocab; there is no batch.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..config import ModelConfig
+from ..model.equations import LOGITS
+from ..model.models import DecoderOnly, EncoderDecoder
+from ..model.registry import attention_modules
+from .circuits import Weights, circuits_of, ov_circuit, qk_circuit
+from .inputs import Ids, ids_of
+from .interventions import Intervention
+from .overwritten_values import overwritten_values
+from .pass_outline import LIKELIEST, TensorInfo, array_of, outline, tensors_of
+from .recompute import Deviation, Trace, deviations, trace_pass
+from .recording import Recording
+from .residual_stream import direct_logit_attribution
+
+MOST_TOKENS = 256
+"""Tokens whose pairs a circuit is shown for, on either side; of a larger vocabulary they are a part."""
+CIRCUIT_BYTES = 4_000_000
+"""Of all circuits together: more are left out of a page of its own."""
+ENTRY, CHECK = 70, 120
+"""Bytes of a tensor's entry in a file's header, and of what is said of one in the metadata, without its name; about."""
+LARGE = ("weights", "hook_result", "hook_raw_scores", "hook_scaled_scores", "hook_attn_scores")
+"""What can best be done without where all is too much: matrices of weights, and points by the end of their name."""
+
+Labels = Callable[[Sequence[int]], Sequence[str]]
+"""Names tokens so that they can be printed, as `Tokenizer.labels` does."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What is left out of a pass, and what the rest takes."""
+
+    kinds: tuple[str, ...]
+    """Of `LARGE`."""
+    names: frozenset[str]
+    size: int
+    """Bytes of the tensors that stay."""
+
+
+def record_pass(
+    model: DecoderOnly | EncoderDecoder,
+    tokens: Ids,
+    source: Ids = (),
+    *,
+    labels: Labels | None = None,
+    interventions: Sequence[Intervention] = (),
+) -> Recording:
+    """Run a model over one text and record everything, parameters included. Put it into evaluation mode first.
+
+    tokens: what a decoder reads; source: what an encoder reads. labels: for example `tokenizer.labels`; without it
+    tokens are called by their number. interventions: what is changed in this pass.
+    Returns: tensors as in `Trace`, metadata `config`, `ids` and `labels` of text and source, `vocabulary`, the labels
+        of all tokens, and `changed`, the records of what `overwritten_values` finds.
+    Raises: ValueError for a text that the model can't read.
+    """
+    found = trace_pass(model, tokens, source, interventions=interventions)
+    name = labels or (lambda ids: [str(each) for each in ids])
+    ids = {"text": ids_of(tokens), "source": ids_of(source)}
+    return Recording(
+        {name: _as_numpy(tensor.detach()) for name, tensor in found.tensors.items()},
+        {
+            "config": found.config.to_dict(),
+            "ids": ids,
+            "labels": {text: list(name(each)) for text, each in ids.items()},
+            "vocabulary": list(name(range(found.config.vocab_size))),
+            "changed": [dataclasses.asdict(each) for each in overwritten_values(interventions, found.config)],
+        },
+    )
+
+
+def is_whole(recording: Recording) -> bool:
+    """Whether a recording is meant to be one of a whole pass: it has logits, and says which tokens were read."""
+    return LOGITS in recording.tensors and "ids" in recording.metadata
+
+
+def pass_of(recording: Recording) -> Trace:
+    """The pass that `record_pass` recorded. Raises: ValueError, naming a tensor that it lacks."""
+    config, ids = ModelConfig.from_dict(recording.metadata["config"]), recording.metadata["ids"]
+    for name, info in tensors_of(config, len(ids["text"]), len(ids["source"])).items():
+        there = recording.tensors.get(name)
+        if there is None or there.size != math.prod(info.sizes):
+            raise ValueError(f"The recording lacks {name}; record_pass records the whole pass.")
+    # Of an array that can be written to, PyTorch uses the memory; others, as those of a file are, it has to copy.
+    tensors = {
+        name: torch.from_numpy(array) if array.flags.writeable else torch.tensor(array)
+        for name, array in recording.tensors.items()
+    }
+    return Trace(config, torch.tensor(ids["text"]), torch.tensor(ids["source"]), tensors)
+
+
+def whole_view(
+    found: Trace, vocabulary: Sequence[str], without: Collection[str] = (), changed: Sequence[Mapping[str, Any]] = ()
+) -> tuple[Recording, Recording]:
+    """All that a view of a pass shows, without anybody to ask: the outline of the pass, and everything else.
+
+    vocabulary: the labels of all tokens. without: names of tensors that are left out. changed: what was changed in the
+    pass, as `record_pass` has it.
+    Returns: what `outline` gives, labelled; and a recording of all tensors, in the dimensions of `tensors_of`, of the
+        shares in each logit that is among the likeliest, of the circuits, and in its metadata of the `checks`.
+    """
+    sketched = outline(found)
+    infos = tensors_of(found.config, len(found.tokens), len(found.source))
+    tensors = {name: array_of(found, info) for name, info in infos.items() if name not in without}
+    names, shares = _all_shares(found, sketched.tensors["next"])
+    about = {"attribution": {"names": names}, "checks": _as_checks(deviations(found), changed)}
+    whole = Recording({**tensors, **shares, **_circuits(found)}, about)
+    labels = {text: [vocabulary[each] for each in ids] for text, ids in sketched.metadata["ids"].items()}
+    details = {"labels": labels, "vocabulary": list(vocabulary), "changed": list(changed)}
+    return Recording(sketched.tensors, {**sketched.metadata, **details}), whole
+
+
+def fitted(infos: Mapping[str, TensorInfo], most: int) -> Fit:
+    """What has to be left out of a pass so that its tensors take at most `most` bytes: kind after kind of `LARGE`."""
+    sizes = {name: math.prod(info.sizes) * (1 if name.endswith("hook_mask") else 4) for name, info in infos.items()}
+    kinds: list[str] = []
+    for kind in LARGE:
+        if sum(sizes.values()) <= most:
+            break
+        kinds.append(kind)
+        sizes = {name: size for name, size in sizes.items() if not _is_of(kind, infos[name])}
+    return Fit(tuple(kinds), frozenset(infos.keys() - sizes.keys()), sum(sizes.values()))
+
+
+def circuit_bytes(config: ModelConfig) -> int:
+    """What the circuits of all heads take in a `whole_view`; 0 where that is too much, and they are left out."""
+    size = len(_heads(config)) * 8 * min(config.vocab_size, MOST_TOKENS) * config.d_head
+    return size if size <= CIRCUIT_BYTES else 0
+
+
+def view_bytes(config: ModelConfig, tokens: int, source: int, fit: Fit) -> int:
+    """Bytes of the second recording of a `whole_view` without what `fit` leaves out, to about a hundredth.
+
+    fit: as `fitted` makes it, its size with `circuit_bytes`.
+    """
+    infos = tensors_of(config, tokens, source)
+    computed = [name for name, info in infos.items() if info.kind != "parameter"]
+    parts = 2 + len(_heads(config)) // 2 + config.n_layers * 2
+    shares, circuits = tokens * min(LIKELIEST, config.vocab_size), len(_heads(config)) if circuit_bytes(config) else 0
+    data = fit.size + 4 * shares * parts + 8 * circuits * (min(config.vocab_size, MOST_TOKENS) + 1)
+    names = [*(name for name in infos if name not in fit.names), *["attribution[99, 999]"] * shares]
+    names += ["circuit[qk, blocks.0.attn, 0].columns"] * 5 * circuits
+    checks = sum(CHECK + len(name) for name in computed)
+    return data + sum(ENTRY + len(name) for name in names) + checks + 25 * parts
+
+
+def circuit_parts(model: Weights, kind: str, attention: str, head: int, tokens: Iterable[int]) -> dict[str, np.ndarray]:
+    """A head's circuit as it is drawn: its two factors, of all tokens, or the text's and the strongest of very many.
+
+    kind: as in `circuits_of`. tokens: the text's.
+    Returns: `circuit[kind, attention, head].left` and `.right` (token, d_head), float32; the tokens that they are of,
+        `.rows` and `.columns`, int32; `.check` (2,), by how much their product differs from the full one, and the full
+        one's largest absolute value. Queries and keys aren't rotated: both stand at position 0.
+    Raises: ValueError for a circuit that there isn't.
+    """
+    circuit = (qk_circuit if kind == "qk" else ov_circuit)(model, attention, head)
+    rows, columns = circuit.strongest(MOST_TOKENS, tokens)
+    full = circuit.full(rows, columns)
+    deviation = (circuit.left[rows] @ circuit.right[columns].T - full).abs().max()
+    name = f"circuit[{kind}, {attention}, {head}]"
+    return {
+        f"{name}.left": circuit.left[rows].float().numpy(),
+        f"{name}.right": circuit.right[columns].float().numpy(),
+        f"{name}.rows": rows.int().numpy(),
+        f"{name}.columns": columns.int().numpy(),
+        f"{name}.check": torch.stack([deviation, full.abs().max()]).float().numpy(),
+    }
+
+
+def _as_numpy(tensor: torch.Tensor) -> np.ndarray:
+    """Of numbers that NumPy lacks, the float32 that they are."""
+    return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
+
+
+def _all_shares(found: Trace, likeliest: np.ndarray) -> tuple[list[str], dict[str, np.ndarray]]:
+    """The parts' names, and each part's share in the logits of the likeliest tokens (pos, several)."""
+    shares, names = {}, []
+    for column in likeliest.T:
+        given = direct_logit_attribution(found, column)
+        names = list(given.names)
+        for pos, token in enumerate(column):
+            shares[f"attribution[{pos}, {token}]"] = given.values[:, pos].float().numpy()
+    return names, shares
+
+
+def _heads(config: ModelConfig) -> list[tuple[str, str, int]]:
+    """Kind, attention and head of every circuit that a model has."""
+    modules = [module for found in attention_modules(config).values() for module in found]
+    return [
+        (kind, module, head)
+        for module in modules
+        for kind in circuits_of(config, module)
+        for head in range(config.n_heads)
+    ]
+
+
+def _circuits(found: Trace) -> dict[str, np.ndarray]:
+    heads = _heads(found.config) if circuit_bytes(found.config) else []
+    read = [*found.tokens.tolist(), *found.source.tolist()]
+    parts = [circuit_parts(found, kind, module, head, read) for kind, module, head in heads]
+    return {name: array for part in parts for name, array in part.items()}
+
+
+def _is_of(kind: str, info: TensorInfo) -> bool:
+    if kind == "weights":
+        return info.kind == "parameter" and len(info.sizes) > 1
+    return info.name.endswith(kind)
+
+
+def _as_checks(found: Iterable[Deviation], changed: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Deviations as JSON can hold them, one that is infinite as None, and what was changed in a tensor, in words."""
+    return [
+        {
+            **dataclasses.asdict(each),
+            "largest": each.largest if math.isfinite(each.largest) else None,
+            "set_by": [change["words"] for change in changed if change["point"] == each.name],
+        }
+        for each in found
+    ]

@@ -1,0 +1,259 @@
+"""The residual stream as a sum: the logit lens by depth, and direct logit attribution by part.
+
+Dimensions: part, depth, pos, d_model, vocab; there is no batch.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from ..config import ModelConfig
+from ..model.equations import LOGITS, Equation, equations
+from .inputs import Ids
+from .recompute import Trace, recompute
+
+CELLS_AT_ONCE = 250_000
+"""Logits that are held at once while all depths are read: 2 MB, which also is the fastest."""
+LARGE_UNEMBEDDING = 8_000_000
+"""Weights of an unembedding from which on it is read in float32, as the model reads it: in float64 its products would
+take minutes, and its copies hundreds of megabytes."""
+CELLS_OF_LARGE = 4_000_000
+"""Logits held at once then: all its weights are read again for each piece."""
+
+
+@dataclass(frozen=True)
+class LogitLens:
+    """What each depth of the stream would have said next, had the model ended there."""
+
+    points: tuple[str, ...]
+    """The points of which the stream consists there, joined by “+”: the embedding first, what leaves the last block at
+    the end."""
+    logits: Tensor
+    """(depth, pos, vocab); the last are the model's own."""
+
+    @property
+    def heights(self) -> tuple[str, ...]:
+        """The former name of `points`."""
+        warnings.warn("LogitLens.heights is now called LogitLens.points.", DeprecationWarning, stacklevel=2)
+        return self.points
+
+    def of(self, tokens: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """Probability and rank (1: the likeliest) of one token at each position. tokens: (pos,).
+
+        Returns: (depth, pos) each. Equal logits rank by token id.
+        """
+        chosen = torch.as_tensor(tokens)[None, :].expand(len(self.logits), -1)
+        return _standing(self.logits, chosen)
+
+
+@dataclass(frozen=True)
+class LogitLensSummary:
+    """What each depth of the stream would have said next, without the logits, of which a large vocabulary has many."""
+
+    points: tuple[str, ...]
+    """As in `LogitLens`."""
+    likeliest: Tensor
+    """(depth, pos), a token's id; of equal logits the first."""
+    likeliest_probability: Tensor
+    """(depth, pos), float64."""
+    probability: Tensor
+    """(depth, pos), float64, of the token that was asked about."""
+    rank: Tensor
+    """(depth, pos), of that token; 1: the likeliest."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one part of the model has put into the stream."""
+
+    name: str
+    """A hook point's or a parameter's; `blocks.0.attn.hook_result[3]` for a head's."""
+    vectors: Tensor
+    """(pos, d_model), as it arrives at the unembedding."""
+
+
+@dataclass(frozen=True)
+class Attribution:
+    """A logit as the sum of what each part of the model says for it."""
+
+    names: tuple[str, ...]
+    """Hook points and parameters, in the order of the pass."""
+    values: Tensor
+    """(part, pos), float64; over all parts they sum to the logit."""
+
+
+def logit_lens(found: Trace) -> LogitLens:
+    """Read every depth of the stream as if the unembedding followed at once (nostalgebraist 2020).
+
+    The last norm, where the model has one, is applied with the statistics of that depth. Between the blocks of a
+    post-norm model what is read is normalised already.
+    """
+    names, read = _read_out(found)
+    logits = torch.cat(list(_logits(found, read.flatten(0, 1))))
+    return LogitLens(names, logits.unflatten(0, read.shape[:2]))
+
+
+def logit_lens_summary(found: Trace, tokens: Ids, last: int | None = None) -> LogitLensSummary:
+    """What `logit_lens` gives of a pass, some logits at a time: those of a large vocabulary would fill the memory.
+
+    tokens: (pos,), the one that is asked about at each position. last: how many of the last positions are read, if not
+    all; elsewhere the likeliest token is −1, the rank 0, and probabilities are NaN.
+    """
+    names, read = _read_out(found)
+    positions = read.shape[1]
+    unread = max(positions - last, 0) if last is not None else 0
+    read = read[:, unread:]
+    asked = torch.as_tensor(tokens)[unread:].expand(read.shape[:2])
+    likeliest, rank = torch.empty(asked.numel(), dtype=torch.long), torch.empty(asked.numel(), dtype=torch.long)
+    of_likeliest, probability = (torch.empty(asked.numel(), dtype=torch.float64) for _ in range(2))
+    # Filled in, not put together at the end: small tensors that stay keep the memory of large ones from being reused.
+    done = 0
+    for logits in _logits(found, read.flatten(0, 1)):
+        rows = slice(done, done + len(logits))
+        largest, likeliest[rows] = logits.max(-1)
+        total = logits.logsumexp(-1)
+        of_likeliest[rows] = (largest - total).exp()
+        probability[rows], rank[rows] = _standing(logits, asked.flatten()[rows], total)
+        done += len(logits)
+    columns = ((likeliest, -1), (of_likeliest, torch.nan), (probability, torch.nan), (rank, 0))
+    pad = torch.nn.functional.pad
+    return LogitLensSummary(
+        names, *(pad(each.reshape(asked.shape), (unread, 0), value=blank) for each, blank in columns)
+    )
+
+
+def stream_points(config: ModelConfig, prefix: str = "") -> list[tuple[str, ...]]:
+    """The points of which the stream consists before the first block, and after each.
+
+    prefix: the stack, "encoder." or "decoder.", and empty for a model that has only one.
+    """
+    table = equations(config)
+    found = [tuple(name for name in (f"{prefix}hook_embed", f"{prefix}hook_pos_embed") if name in table)]
+    for layer in range(config.n_encoder_layers if prefix == "encoder." else config.n_layers):
+        of_block = [name for name in table if name.startswith(f"{prefix}blocks.{layer}.")]
+        found.append((of_block[-1],))
+    return found
+
+
+def direct_logit_attribution(found: Trace, tokens: Sequence[int], against: Sequence[int] | None = None) -> Attribution:
+    """How much each part says for a token: embeddings, each head, each feed-forward layer, every bias and shift.
+
+    Norms divide by what they divided by in this pass: then what follows is linear, and the parts sum to the logit.
+    Under post-norm a part goes through every norm that comes after it.
+
+    tokens: (pos,), the token whose logit is looked at, at each position. against: another, whose logit is taken off.
+    Raises: ValueError for more tokens than positions, or fewer.
+    Source: Elhage et al. 2021, "A mathematical framework for transformer circuits".
+    """
+    table = equations(found.config)
+    for given in (tokens, tokens if against is None else against):
+        if len(given) != len(found.tokens):
+            raise ValueError(
+                f"{len(given)} tokens were given, and this pass has {len(found.tokens)} positions; each needs its own."
+            )
+    unembedding = found.tensors["unembed.weight"]
+    direction = unembedding[torch.as_tensor(tokens)].double()  # (pos, d_model)
+    if against is not None:
+        direction = direction - unembedding[torch.as_tensor(against)].double()
+    parts = [(share.name, (share.vectors * direction).sum(-1)) for share in shares(found)]
+    if bias := table[LOGITS].operands.get("bias"):
+        values = found.tensors[bias[0].name].double()
+        own = values[torch.as_tensor(tokens)]
+        parts.append((bias[0].name, own if against is None else own - values[torch.as_tensor(against)]))
+    names, columns = zip(*parts, strict=True)
+    return Attribution(names, torch.stack(columns))
+
+
+def shares(found: Trace) -> list[Share]:
+    """What reaches the unembedding, part by part; their sum is what it reads. In the order of the pass."""
+    table = equations(found.config)
+    return _shares(found, table, tuple(operand.name for operand in table[LOGITS].operands["x"]))
+
+
+def _shares(found: Trace, table: Mapping[str, Equation], names: tuple[str, ...]) -> list[Share]:
+    return [share for name in names for share in _shares_of(found, table, table[name])]
+
+
+def _shares_of(found: Trace, table: Mapping[str, Equation], equation: Equation) -> list[Share]:
+    """The parts of one point. What is a sum, or a norm of one, is taken apart; anything else is a part by itself."""
+    terms = tuple(operand.name for operand in equation.operands.get("x", ()))
+    if equation.operation == "add" and all(term in table for term in terms):
+        return _shares(found, table, terms)
+    if equation.operation == "normalise":
+        names = {role: equation.operands[role][0].name for role in ("spread", "gain", "shift")}
+        spread, gain, shift = (found.tensors[name].double() for name in names.values())
+        parts = _shares(found, table, terms)
+        scaled = [replace(part, vectors=_centred(part.vectors) / spread * gain) for part in parts]
+        return [*scaled, Share(names["shift"], shift.expand(len(spread), -1))]
+    if equation.operation == "shorten":
+        spread, gain = (found.tensors[equation.operands[role][0].name].double() for role in ("spread", "gain"))
+        parts = _shares(found, table, terms)
+        return [replace(part, vectors=part.vectors / spread * gain) for part in parts]
+    if equation.operation != "multiply":
+        return [Share(equation.name, found.tensors[equation.name].double())]
+    out = recompute(found, equation)
+    bias = equation.operands.get("bias")
+    extra = [Share(bias[0].name, found.tensors[bias[0].name].double().expand_as(out))] if bias else []
+    if equation.name.endswith("attn_out"):
+        result = terms[0].replace("hook_z", "hook_result")
+        heads = recompute(found, table[result]).unbind(1)  # (pos, d_model) each
+        return [*(Share(f"{result}[{head}]", vectors) for head, vectors in enumerate(heads)), *extra]
+    return [Share(equation.name, out - extra[0].vectors if extra else out), *extra]
+
+
+def _centred(vectors: Tensor) -> Tensor:
+    return vectors - vectors.mean(-1, keepdim=True)
+
+
+def _read_out(found: Trace) -> tuple[tuple[str, ...], Tensor]:
+    """The name of each depth, and what the unembedding reads there, (depth, pos, d_model), float64.
+
+    That is the stream, through the last norm where there is one, with that depth's own statistics.
+    """
+    prefix = "decoder." if found.config.architecture == "encoder-decoder" else ""
+    points, table = stream_points(found.config, prefix), equations(found.config)
+    x = torch.stack([torch.stack([found.tensors[name].double() for name in depth]).sum(0) for depth in points])
+    if found.config.norm == "pre":
+        (final,) = table[LOGITS].operands["x"]
+        operands = table[final.name].operands
+        if found.config.norm_kind == "rms":
+            length = (x.square().mean(-1, keepdim=True) + found.config.layer_norm_eps).sqrt()
+            x = x / length * found.tensors[operands["gain"][0].name].double()
+            return tuple(" + ".join(depth) for depth in points), x
+        gain, shift = (found.tensors[operands[role][0].name].double() for role in ("gain", "shift"))
+        spread = (x.var(-1, keepdim=True, correction=0) + found.config.layer_norm_eps).sqrt()
+        x = _centred(x) / spread * gain + shift
+    return tuple(" + ".join(depth) for depth in points), x
+
+
+def _logits(found: Trace, read: Tensor) -> Iterator[Tensor]:
+    """The logits (row, vocab) of what the unembedding reads (row, d_model), as many rows as there may be at once.
+
+    In float64, unless the unembedding is too large for that.
+    """
+    unembedding, bias = found.tensors["unembed.weight"], equations(found.config)[LOGITS].operands.get("bias")
+    vocab, d_model = unembedding.shape
+    if unembedding.numel() >= LARGE_UNEMBEDDING:
+        shift = None if bias is None else found.tensors[bias[0].name]
+        for rows in read.float().split(max(1, CELLS_OF_LARGE // vocab)):
+            yield torch.nn.functional.linear(rows, unembedding, shift)
+        return
+    pieces = unembedding.split(max(1, CELLS_AT_ONCE // d_model))  # nor is all of it held in float64
+    for rows in read.split(max(1, CELLS_AT_ONCE // vocab)):
+        logits = torch.cat([rows @ piece.double().T for piece in pieces], dim=-1)
+        yield logits if bias is None else logits + found.tensors[bias[0].name].double()
+
+
+def _standing(logits: Tensor, tokens: Tensor, total: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Probability and rank of one token in each row. logits: (…, vocab); tokens: (…); total: the logarithm of each
+    row's summed exponentials, (…), where that is known. Returns: (…) each."""
+    own = logits.gather(-1, tokens[..., None])
+    before = torch.arange(logits.shape[-1]) < tokens[..., None]
+    rank = ((logits > own) | ((logits == own) & before)).sum(-1) + 1
+    total = logits.logsumexp(-1) if total is None else total
+    return (own[..., 0] - total).exp(), rank

@@ -1,0 +1,283 @@
+"""The trainer: runs a training plan from the first step to a checkpoint, for the command line and the page.
+
+Losses are mean cross-entropy in nats per token.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from torch import Tensor
+
+from ..checkpoints.folder import Checkpoint
+from ..data.batches import Batch
+from ..model.models import build_model
+from .cards import card_of
+from .evaluation import evaluator_of
+from .loop import StepReport, TrainingRun, train
+from .plan import TrainingPlan
+from .snapshots import Snapshot, attention_patterns, sample_text, snapshot_steps
+
+MEASURING_SECONDS, MEASURING_SECONDS_EARLY = 5.0, 0.3
+"""What the last measurement may take, of a training that came to its end and of one that didn't."""
+LOOKING_SHARE, SURE_SNAPSHOTS = 0.2, 6
+"""Of all time, for snapshots: beyond the first few and the last, one that would take more is left out."""
+WRITING_SHARE = 0.1
+"""Of the time since the snapshot before, for a sample that is longer than the shortest."""
+LAST_WRITING_SECONDS = 1.0
+"""For the sample after the last step."""
+MOST_VALIDATIONS, MOST_POINTS = 300, 400
+LAST, MOST_RECENT = 100, 50
+"""Steps whose mean loss a card reports, and a snapshot."""
+
+
+@dataclass
+class Progress:
+    """How far a training has come; written by its thread, read by any."""
+
+    steps: int
+    step: int = 0
+    seconds: float = 0.0
+    """So far, pauses aside."""
+    seconds_left: float | None = None
+    """At the speed of the last ten seconds or so, pauses aside; None until that can be told."""
+    tokens_per_second: float = 0.0
+    """Over the last second or so."""
+    batch_losses: list[tuple[int, float]] = field(default_factory=list)
+    """Step, and mean loss of the batches since the point before; at most `MOST_POINTS` of them."""
+    validation_losses: list[tuple[int, float]] = field(default_factory=list)
+    """Step and loss: on all that is held out if the plan is thorough, else on a fixed part of it."""
+    snapshots: list[Snapshot] = field(default_factory=list)
+
+
+class Trainer:
+    """One training, from its first step to a checkpoint. Used by one thread.
+
+    state: a file that takes the state of a thorough training at each validation, for `resume` to continue from.
+    """
+
+    def __init__(
+        self, plan: TrainingPlan, progress: Progress | None = None, *, state: Path | None = None, device: str = "cpu"
+    ) -> None:
+        self.plan, self.progress = plan, progress or Progress(plan.training.steps)
+        self.run = TrainingRun(build_model(plan.config, seed=plan.training.seed).to(device), plan.training)
+        self._state = state
+        self._evaluator = evaluator_of(plan.objective, plan.config.context_length)
+        self._clock = Clock()
+        self._best: dict[str, Tensor] = {}
+        self._best_loss, self._best_step = math.inf, 0
+        self._bin: list[float] = []
+        self._bin_width = math.ceil(plan.training.steps / MOST_POINTS)
+        self._recent: deque[float] = deque(maxlen=LAST)
+        self._tokens = 0
+        self._looked_at = self._looking = 0.0
+
+    def resume(self) -> None:
+        """Go on from the file of the state. Raises ValueError if it is damaged, or another training's."""
+        if self._state is None:
+            raise ValueError("This training has no file of its state to go on from.")
+        self._best, notes = self.run.resume(self._state)
+        self._best_loss, self._best_step = notes.get("best_loss", math.inf), notes.get("best_step", 0)
+        self._recent.extend(notes.get("recent", ()))
+        self._clock = Clock(notes.get("seconds", 0.0))
+        self.progress.step = self.run.step
+
+    def go(
+        self,
+        is_wanted: Callable[[], bool] = lambda: True,
+        may_go_on: Callable[[], bool] = lambda: True,
+        on_step: Callable[[StepReport, float | None], None] = lambda report, validation_loss: None,
+    ) -> None:
+        """Train until the last step, or until told to stop.
+
+        is_wanted: says whether anybody still wants to see how the model is doing.
+        may_go_on: called after each step but the last; takes its time while the training is paused; False stops it.
+        on_step: called after each step with its report, and the validation loss if there is a new one.
+        Raises: NotFiniteError, with the weights as they were before that step; OSError if no state can be written.
+        """
+        due, steps = frozenset(snapshot_steps(self.plan)), self.progress.steps
+        every = max(self.plan.evaluate_every, math.ceil(steps / MOST_VALIDATIONS))
+
+        def after_step(report: StepReport) -> bool:
+            self._note(report)
+            is_last, loss = report.step == steps, None
+            if report.step in due and is_wanted() and (is_last or self._can_afford_a_look()):
+                loss = self.look()
+            elif (report.step % every == 0 or is_last) and is_wanted():
+                loss = self._validate()
+            on_step(report, loss)
+            self._clock.step_done(report.step, self._tokens)
+            self._tell_time()
+            with self._clock.stopped():
+                return is_last or may_go_on()
+
+        with self._clock.running():
+            if due and self.run.step == 0:
+                self.look()
+            self._clock.count_from(self.run.step)
+            train(self.run.model, self._batch, self.plan.training, after_step, run=self.run)
+            self._end_bin()
+            if due and is_wanted() and self.progress.snapshots[-1].step != self.run.step:
+                self.look()
+
+    def look(self) -> float:
+        """Take a snapshot; returns its validation loss."""
+        began = self._clock.seconds
+        is_last = self.run.step == self.progress.steps
+        budget = LAST_WRITING_SECONDS if is_last else WRITING_SHARE * (began - self._looked_at)
+        self._looked_at = began
+        recent = list(self._recent)[-min(1 + self.run.step // 10, MOST_RECENT) :]  # few, as long as it falls fast
+        model = self.run.best_model
+        snapshot = Snapshot(
+            step=self.run.step,
+            batch_loss=sum(recent) / len(recent) if recent else None,
+            validation_loss=self._validate(),
+            sample=sample_text(model, self.plan, budget),
+            patterns=attention_patterns(model, self.plan),
+        )
+        self.progress.snapshots.append(snapshot)
+        self._looking += self._clock.seconds - began
+        return snapshot.validation_loss
+
+    def checkpoint(self, ending: str = "", check: Callable[[], None] = lambda: None) -> Checkpoint:
+        """The model that is kept, measured, with its card.
+
+        ending: how training ended, in a sentence, if not with its last step.
+        check: called every now and then; what it raises ends the measuring.
+        Raises: ValueError, for there is nothing to keep, if the weights or what they compute are not finite.
+        """
+        model = build_model(self.plan.config, seed=0).eval()
+        model.load_state_dict(self._best or self.run.best_model.state_dict())
+        if not all(weight.isfinite().all() for weight in model.parameters()):
+            raise ValueError("The weights are no longer finite numbers.")
+        seconds = MEASURING_SECONDS_EARLY if ending else MEASURING_SECONDS
+        if self.plan.is_thorough:
+            seconds = math.inf
+        measures = self._evaluator.measure(model.to(self.run.device), seconds, check)
+        if not math.isfinite(measures.validation_loss):
+            raise ValueError("The weights are so large that the model computes nothing finite.")
+        card = card_of(
+            self.plan,
+            measures,
+            parameters=model.parameter_count(),
+            best_step=self._best_step if self._best else self.run.step,
+            last_losses=list(self._recent),
+            seconds=self._clock.seconds,
+            device=self.run.device,
+            ending=ending,
+        )
+        return Checkpoint(model.cpu(), self.plan.objective.tokenizer, card)
+
+    def _batch(self, step: int) -> Batch:
+        batch = self.plan.objective.batches(step)
+        self._tokens = batch.targets.numel()
+        return batch
+
+    def _note(self, report: StepReport) -> None:
+        self.progress.step = report.step
+        self._recent.append(report.loss)
+        self._bin.append(report.loss)
+        if report.step % self._bin_width == 0:
+            self._end_bin()
+
+    def _end_bin(self) -> None:
+        if self._bin:
+            self.progress.batch_losses.append((self.run.step, sum(self._bin) / len(self._bin)))
+            self._bin = []
+
+    def _tell_time(self) -> None:
+        self.progress.seconds = self._clock.seconds
+        self.progress.seconds_left = self._clock.seconds_left(self.progress.steps)
+        self.progress.tokens_per_second = self._clock.tokens_per_second
+
+    def _can_afford_a_look(self) -> bool:
+        few = len(self.progress.snapshots) < SURE_SNAPSHOTS
+        return few or self._looking < LOOKING_SHARE * self._clock.seconds
+
+    def _validate(self) -> float:
+        model = self.run.best_model
+        loss = self._evaluator.validation_loss(model) if self.plan.is_thorough else self._evaluator.glance(model)
+        self.progress.validation_losses.append((self.run.step, loss))
+        if self.plan.is_thorough:
+            self._keep(loss)
+        return loss
+
+    def _keep(self, loss: float) -> None:
+        """Keep the weights if none were better, and write the state down."""
+        if not self._best or loss < self._best_loss:
+            self._best_loss, self._best_step = loss if math.isfinite(loss) else math.inf, self.run.step
+            self._best = {name: tensor.cpu().clone() for name, tensor in self.run.best_model.state_dict().items()}
+        if self._state:
+            notes = {
+                "best_loss": self._best_loss,
+                "best_step": self._best_step,
+                "recent": list(self._recent),
+                "seconds": self._clock.seconds,
+            }
+            self.run.save(self._state, kept=self._best, notes=notes)
+
+
+class Clock:
+    """How long a training has run, pauses aside, and how fast. before: seconds that it ran earlier."""
+
+    def __init__(self, before: float = 0.0) -> None:
+        self._before = before
+        self._started: float | None = None
+        self._step = self._tokens = 0
+        self._marks: deque[tuple[float, int, int]] = deque(maxlen=50)
+        """Seconds, steps and tokens so far, every fifth of a second or more."""
+
+    @property
+    def seconds(self) -> float:
+        """So far."""
+        return self._before + (0.0 if self._started is None else time.perf_counter() - self._started)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """What happens inside counts."""
+        self._started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._before, self._started = self.seconds, None
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """While it runs: what happens inside doesn't count."""
+        self._before, self._started = self.seconds, None
+        try:
+            yield
+        finally:
+            self._started = time.perf_counter()
+
+    def count_from(self, step: int) -> None:
+        """Begin to count steps, for the speed."""
+        self._step = step
+        self._marks.append((self.seconds, step, self._tokens))
+
+    def step_done(self, step: int, tokens: int) -> None:
+        """Count a step."""
+        self._step, self._tokens = step, self._tokens + tokens
+        if self.seconds - self._marks[-1][0] >= 0.2:
+            self._marks.append((self.seconds, step, self._tokens))
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Over about the last second; 0 until that can be told."""
+        (then, _, before), (now, _, tokens) = self._marks[max(len(self._marks) - 6, 0)], self._marks[-1]
+        return (tokens - before) / (now - then) if now > then else 0.0
+
+    def seconds_left(self, steps: int) -> float | None:
+        """Until the last of `steps` steps, at the speed of the last ten seconds or so; None until that can be told."""
+        (then, before, _), (now, step, _) = self._marks[0], self._marks[-1]
+        if self._step == steps:
+            return 0.0
+        if step == before:
+            return None
+        return max((steps - step) * (now - then) / (step - before) - (self.seconds - now), 0.0)

@@ -1,0 +1,214 @@
+"""A training job: a background thread that runs one training, and everything a page shows of it.
+
+    waiting ──► running ⇄ paused        and from each of these, or by itself, to finished, stopped or failed
+
+A job can be read from any thread at any time. Its state changes under the queue's lock; its own thread looks at it
+between any two steps.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import Literal, Protocol
+
+import torch
+
+from ..checkpoints.folder import Checkpoint
+from .loop import NotFiniteError, StepReport
+from .plan import TrainingPlan
+from .snapshots import Snapshot
+from .trainer import Progress, Trainer
+
+State = Literal["waiting", "running", "paused", "finished", "stopped", "failed"]
+ENDED = ("finished", "stopped", "failed")
+REST, REST_EVERY = 0.0005, 0.01
+"""Seconds in which threads that answer visitors go first, and how often. Between them they go first often enough,
+for PyTorch lets go of the interpreter's lock inside each of its operations."""
+_log = logging.getLogger(__name__)
+
+
+class Cancelled(Exception):
+    """Nobody waits for a result any more."""
+
+
+class JobQueue(Protocol):
+    """What a job asks of the queue that it waits in."""
+
+    changed: threading.Condition
+
+    def enter(self, job: TrainingJob) -> None: ...
+    def leave(self, job: TrainingJob) -> None: ...
+    def wait_for_turn(self, job: TrainingJob) -> None: ...
+
+
+class TrainingJob:
+    """One visitor's training, and all that a page shows of it."""
+
+    def __init__(self, plan: TrainingPlan, queue: JobQueue) -> None:
+        self.state: State = "waiting"
+        self.finishing = False
+        """True while the model that came out is measured, when no step is taken any more."""
+        self.result: Checkpoint | None = None
+        """The model that came out, once the state is one of `ENDED`; None if not even one step was taken."""
+        self.problem: str | None = None
+        """Why it failed, in a sentence or two."""
+        self.reason = ""
+        """Why it was stopped, in a sentence, if that wasn't what its visitor asked for."""
+        self.paused_at = 0.0
+        self._progress = Progress(plan.training.steps)
+        self._wish: Literal["continue", "stop", "close"] = "continue"
+        self._begun = False
+        self._rested_at = 0.0
+        self._queue = queue
+        self._thread = threading.Thread(target=self._work, args=(plan, self._progress), name="training", daemon=True)
+
+    @property
+    def steps(self) -> int:
+        """How many there are to take."""
+        return self._progress.steps
+
+    @property
+    def step(self) -> int:
+        """How many have been taken."""
+        return self._progress.step
+
+    @property
+    def seconds(self) -> float:
+        """So far, pauses aside."""
+        return self._progress.seconds
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Over the last second or so; 0 until that can be told."""
+        return self._progress.tokens_per_second
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Pauses aside; None until that can be told."""
+        return self._progress.seconds_left
+
+    @property
+    def batch_losses(self) -> list[tuple[int, float]]:
+        """Step, and mean loss of the batches since the point before: nats per token, at most 400 points."""
+        return self._progress.batch_losses
+
+    @property
+    def validation_losses(self) -> list[tuple[int, float]]:
+        """Step and loss, on a fixed part of what is held out."""
+        return self._progress.validation_losses
+
+    @property
+    def snapshots(self) -> list[Snapshot]:
+        """The model at some of its steps, from 0 on."""
+        return self._progress.snapshots
+
+    @property
+    def is_ending(self) -> bool:
+        """True once it was told to take no further step."""
+        return self._wish != "continue"
+
+    def start(self) -> None:
+        """Begin as soon as there is a slot. Called once, by the queue."""
+        self._thread.start()
+
+    def join(self, seconds: float | None = None) -> bool:
+        """Wait for the thread to end; returns whether it did within `seconds`."""
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def pause(self) -> None:
+        """Take no step after the one in progress, until resumed. A job that waits for a slot leaves the queue."""
+        with self._queue.changed:
+            if self.state not in ("waiting", "running") or self.is_ending:
+                return
+            if self.state == "waiting":
+                self._queue.leave(self)
+            self.state, self.paused_at = "paused", time.monotonic()
+            self._queue.changed.notify_all()
+
+    def resume(self) -> None:
+        """Go on: at once or, if the slot was given to another meanwhile, from the queue's end."""
+        with self._queue.changed:
+            if self.state == "paused" and not self.is_ending:
+                self._queue.enter(self)
+
+    def stop(self, reason: str = "") -> None:
+        """Take no step after the one in progress, and keep the model as it is then; it is there a moment later.
+
+        reason: a sentence for whoever comes back to it.
+        """
+        with self._queue.changed:
+            if self.state in ENDED or self.is_ending:
+                return
+            self._wish, self.reason = "stop", reason
+            if not self._begun:
+                self.state = "stopped"
+                self._queue.leave(self)
+            self._queue.changed.notify_all()
+
+    def close(self) -> None:
+        """Take no step after the one in progress, keep nothing, and leave the slot to the next at once."""
+        with self._queue.changed:
+            self._wish = "close"
+            if self.state not in ENDED:
+                self.state = "stopped"
+            self._queue.leave(self)
+            self.result, self._progress = None, Progress(self.steps)
+            self._queue.changed.notify_all()
+
+    def _work(self, plan: TrainingPlan, progress: Progress) -> None:
+        torch.set_num_threads(1)  # tiny tensors gain nothing from several, and jobs would wait for each other's
+        trainer, state, problem, result = None, "stopped", None, None
+        try:
+            if self._may_begin():
+                trainer = Trainer(plan, progress)
+                trainer.go(lambda: self._wish != "close", self._may_go_on, self._rest)
+                state = "finished" if progress.step == progress.steps else "stopped"
+        except NotFiniteError as error:
+            state, problem = "failed", str(error)
+        except Exception:
+            _log.exception("A training failed.")
+            state, problem = "failed", "The training broke off because of an error, which the server has noted."
+        if trainer and progress.step and self._wish != "close":
+            self.finishing = True
+            try:
+                result = trainer.checkpoint(_ending(state, progress), self._check)
+            except Cancelled:
+                pass
+            except Exception:
+                _log.exception("The model of a training could not be kept.")
+                state, problem = "failed", f"{problem or 'The training ended.'} Its model could not be kept."
+            else:
+                problem = problem and f"{problem} The model is kept as it was before that step."
+        with self._queue.changed:
+            if self._wish != "close" and self.state not in ENDED:
+                self.result, self.problem, self.state = result, problem, state
+            self.finishing = False
+            self._queue.leave(self)
+
+    def _may_begin(self) -> bool:
+        with self._queue.changed:
+            self._queue.wait_for_turn(self)
+            self._begun = not self.is_ending
+            return self._begun
+
+    def _may_go_on(self) -> bool:
+        if self.state != "running":
+            self._queue.wait_for_turn(self)
+        return not self.is_ending
+
+    def _rest(self, _report: StepReport, _validation_loss: float | None) -> None:
+        if time.perf_counter() - self._rested_at > REST_EVERY:
+            time.sleep(REST)
+            self._rested_at = time.perf_counter()
+
+    def _check(self) -> None:
+        if self._wish == "close":
+            raise Cancelled
+
+
+def _ending(state: State, progress: Progress) -> str:
+    how = {"stopped": "Stopped early", "failed": "Broke off"}
+    return f"{how[state]}, after {progress.step:,} of {progress.steps:,} steps." if state in how else ""
