@@ -1,7 +1,7 @@
 """Attention: who looks at whom, in every head, and how each weight comes about."""
 
 from pages.ui.frame.page import session
-from pages.ui.views import bodies
+from pages.ui.views import page_contents
 
 session().require_tokens()
-bodies.attention(session())
+page_contents.attention(session())

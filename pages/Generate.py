@@ -1,7 +1,7 @@
 """Generate: watch a model write token by token, and see what it weighed and where it looked."""
 
 from pages.ui.frame.page import session
-from pages.ui.views import bodies
+from pages.ui.views import page_contents
 
 session().require_tokens()
-bodies.generate(session())
+page_contents.generate(session())

@@ -1,7 +1,7 @@
 """Inside: the whole forward pass as one picture, from the prompt to the next token, down to every number."""
 
 from pages.ui.frame.page import session
-from pages.ui.views import bodies
+from pages.ui.views import page_contents
 
 session().require_tokens()
-bodies.inside(session())
+page_contents.inside(session())

@@ -1,6 +1,6 @@
 """Positions: how a transformer is told where each token stands."""
 
 from pages.ui.frame.page import session
-from pages.ui.views import bodies
+from pages.ui.views import page_contents
 
-bodies.positions(session())
+page_contents.positions(session())

@@ -2,7 +2,7 @@
 
 from pages.ui.frame import model_files
 from pages.ui.frame.page import session
-from pages.ui.views import bodies
+from pages.ui.views import page_contents
 
-bodies.train(session())
+page_contents.train(session())
 model_files.exchange()

@@ -4,17 +4,19 @@ import contextlib
 
 import streamlit as st
 
-from pages.ui.frame.page import PAGES, Finished, Opening, finish, lay_out, open_page
+from pages.ui.frame.page import PAGES, Finished, PageOptions, finish, lay_out, open_page
 
 # What each page shows, in one line; Learn says by itself what is open.
-OPENINGS = {
-    "Generate": Opening("The model continues the prompt, one token at a time.", writes=True),
-    "Attention": Opening("Each row is a query, each column a key it may look at. A row's weights sum to one."),
-    "Masks": Opening("A mask says which keys a query may see. A hidden key gets a score of −∞, and so no weight."),
-    "Positions": Opening("Attention by itself can't tell the order of its tokens: it must be told their positions."),
-    "Inside": Opening("Tokens are columns, depth is height. Open a layer, a tensor, a number."),
-    "What if": Opening("Take a part away, and see what it was for."),
-    "Train": Opening(
+PAGE_OPTIONS = {
+    "Generate": PageOptions("The model continues the prompt, one token at a time.", writes=True),
+    "Attention": PageOptions("Each row is a query, each column a key it may look at. A row's weights sum to one."),
+    "Masks": PageOptions("A mask says which keys a query may see. A hidden key gets a score of −∞, and so no weight."),
+    "Positions": PageOptions(
+        "Attention by itself can't tell the order of its tokens: it must be told their positions."
+    ),
+    "Inside": PageOptions("Tokens are columns, depth is height. Open a layer, a tensor, a number."),
+    "What if": PageOptions("Take a part away, and see what it was for."),
+    "Train": PageOptions(
         "Train a tiny transformer, and watch its loss fall and its attention take shape.",
         reads_prompt=False,
         uses_model=False,
@@ -24,13 +26,13 @@ OPENINGS = {
 page = st.navigation(
     [st.Page(file, title=title, default=title == "Generate") for title, file in PAGES.items()], position="top"
 )
-places = lay_out()
+layout = lay_out()
 with contextlib.suppress(Finished):
     if page.title == "Learn":
-        from pages.ui.views.learn import entering, step
+        from pages.ui.views.learn import opened_step, step
 
-        open_page(places, page.title, entering.opening, first=step.show)
+        open_page(layout, page.title, opened_step.opening, first=step.show)
     else:
-        open_page(places, page.title, lambda: OPENINGS[page.title])
+        open_page(layout, page.title, lambda: PAGE_OPTIONS[page.title])
     page.run()
-finish(places)
+finish(layout)

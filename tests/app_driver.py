@@ -17,9 +17,9 @@ from starlette.testclient import TestClient
 from streamlit.components.v2.bidi_component.main import _make_trigger_id
 from streamlit.testing.v1 import AppTest, local_script_runner
 
-from pages.ui.frame.choices import DEFAULT_MODEL
-from pages.ui.frame.link import LOOKED
 from pages.ui.frame.page import PAGES as FILES
+from pages.ui.frame.url_parameters import LOOKED
+from pages.ui.frame.visitor_choices import DEFAULT_MODEL
 from pages.ui.markdown import JOINER
 from pages.ui.models import library
 from tests.frontend_calls import Looked, frontend

@@ -174,8 +174,8 @@ def training_page(folder: Path) -> Iterator[None]:
     """The page Train, whose trainings end with the test."""
     import streamlit as st
 
-    from pages.ui.models import own_training
+    from pages.ui.models import visitor_training
 
     yield
-    own_training.queue().close()
+    visitor_training.queue().close()
     st.cache_resource.clear()

@@ -23,14 +23,14 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _measures() -> int:
-    from pages.ui.lessons.reference import measures
+    from pages.ui.lessons.measure_reference import measures
 
     print(measures())
     return 0
 
 
 def _check(file: Path) -> int:
-    from pages.ui.views.learn.checking import check
+    from pages.ui.views.learn.lesson_check import check
 
     try:
         text = file.read_text(encoding="utf-8")

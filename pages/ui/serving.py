@@ -107,8 +107,8 @@ WAIT_UNTIL_PREPARED = (WaitUntilPrepared, (), {})
 
 def prepare_first_page() -> None:
     """Import what every page needs, and let the model that a visit begins with read its own prompt."""
-    from pages.ui.frame.choices import DEFAULT_MODEL
     from pages.ui.frame.page import open_page  # noqa: F401
+    from pages.ui.frame.visitor_choices import DEFAULT_MODEL
     from pages.ui.models import activations, library
     from pages.ui.views import generate  # noqa: F401
 
@@ -122,10 +122,10 @@ def prepare_other_pages() -> None:
     """Import the rest: tables, charts, and what PyTorch imports when a training is measured for the first time."""
     from plotly.graph_objects import Figure
 
-    from pages.ui.lessons.shelf import shelf
+    from pages.ui.lessons.lesson_files import shelf
     from pages.ui.views import attention, inside, masks, padded_batch, positions, train_choice, train_progress  # noqa: F401
-    from pages.ui.views.learn import course, step  # noqa: F401
-    from pages.ui.views.what_if import ablation, beside, ladder, traced  # noqa: F401
+    from pages.ui.views.learn import lesson_list, step  # noqa: F401
+    from pages.ui.views.what_if import ablation, activation_patching, comparison, ladder  # noqa: F401
     from transformer.training.cost import machine
 
     Figure()

@@ -8,7 +8,7 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from pages.ui.models import jobs
+from pages.ui.models import background_jobs
 from tests.helpers import tiny_model
 from transformer import Card, Checkpoint, Tokenizer
 from transformer.api.memory_limit import DEFAULT, memory_limit
@@ -96,13 +96,13 @@ def test_a_job_says_how_far_it_is_and_stops_at_its_next_step():
 
     def compute():
         for at in range(1000):
-            jobs.progress(at / 1000)
+            background_jobs.progress(at / 1000)
             if at == 500:
                 seen.set()
                 go.wait(10)
         raise AssertionError("it wasn't stopped")
 
-    job = jobs.Job("key", compute)
+    job = background_jobs.Job("key", compute)
     assert seen.wait(10) and job.share == 0.5 and not job.is_over
     job.stop()
     go.set()
@@ -110,7 +110,7 @@ def test_a_job_says_how_far_it_is_and_stops_at_its_next_step():
 
 
 def test_a_job_that_fails_says_why():
-    failed = jobs.Job("key", lambda: 1 / 0)
+    failed = background_jobs.Job("key", lambda: 1 / 0)
     assert failed.wait(10) and isinstance(failed.error, ZeroDivisionError) and not failed.was_stopped
 
 
@@ -120,15 +120,15 @@ def of_a_visitor():
 
     import streamlit as st
 
-    from pages.ui.models import jobs
+    from pages.ui.models import background_jobs
 
     def compute():
         while True:
-            jobs.progress(0.5)
+            background_jobs.progress(0.5)
             time.sleep(0.01)
 
     if "jobs" not in st.session_state:
-        st.session_state["jobs"] = [jobs.begin(key, compute) for key in "ab"]
+        st.session_state["jobs"] = [background_jobs.begin(key, compute) for key in "ab"]
 
 
 def test_a_job_ends_when_another_begins_or_its_visitor_s_session_does():
@@ -144,4 +144,4 @@ def test_a_job_ends_when_another_begins_or_its_visitor_s_session_does():
 
 
 def test_outside_of_a_job_progress_is_nobody_s_business():
-    jobs.progress(0.5)
+    background_jobs.progress(0.5)

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 import pytest
 
 from pages.ui.frame import state
-from pages.ui.frame.link import LONGEST_QUERY
+from pages.ui.frame.url_parameters import LONGEST_QUERY
 from pages.ui.markdown import JOINER
 from tests.app_driver import (
     checked,

@@ -11,8 +11,8 @@ import streamlit as st
 from hypothesis import given, strategies
 from streamlit.testing.v1 import AppTest
 
-from pages.ui.models import activations, library, masking, own_models
-from pages.ui.models.cache import remembered
+from pages.ui.models import activations, library, masked_predictions, visitor_models
+from pages.ui.models.model_cache import remembered
 from tests.tiny_models import save_pair, save_tiny
 from transformer.api import cache, overviews, tensors
 from transformer.api.cache import Cache, bytes_of, frozen
@@ -164,8 +164,8 @@ def folder(tmp_path, monkeypatch):
         lambda name: activations.scored(name, TOKENS),
         lambda name: activations.answer(name, TOKENS),
         lambda name: activations.position_table(name),
-        lambda name: masking.predicted(name, TOKENS, TOKENS[1:]),
-        lambda name: masking.padding_effect(name, TOKENS, 2, "left", causal=False, padding=False),
+        lambda name: masked_predictions.predicted(name, TOKENS, TOKENS[1:]),
+        lambda name: masked_predictions.padding_effect(name, TOKENS, 2, "left", causal=False, padding=False),
     ],
 )
 def test_each_question_is_answered_once_and_again_for_another_version(folder, monkeypatch, ask):
@@ -235,28 +235,28 @@ def of_a_collector():
     """A page that keeps one model of its own after another."""
     import streamlit as st
 
-    from pages.ui.models import own_models
+    from pages.ui.models import visitor_models
     from tests.tiny_models import save_tiny
 
     names, refused = [], 0
     for seed in range(12):
         try:
-            names.append(own_models.keep(save_tiny(st.session_state["folder"], "model", seed=seed)))
-        except own_models.NoRoomError as error:
+            names.append(visitor_models.keep(save_tiny(st.session_state["folder"], "model", seed=seed)))
+        except visitor_models.NoRoomError as error:
             assert "Remove one" in str(error)
             refused += 1
-    assert list(own_models.own_models()) == names and len(names) == st.session_state["room"]
+    assert list(visitor_models.own_models()) == names and len(names) == st.session_state["room"]
     assert refused == 12 - len(names)
-    own_models.remove(names[0])
-    names = [*names[1:], own_models.keep(save_tiny(st.session_state["folder"], "model"))]
-    assert list(own_models.own_models()) == names
+    visitor_models.remove(names[0])
+    names = [*names[1:], visitor_models.keep(save_tiny(st.session_state["folder"], "model"))]
+    assert list(visitor_models.own_models()) == names
 
 
 @pytest.mark.parametrize(("bytes_for", "room"), [(100, 8), (3.5, 3), (0.5, 1)])
 def test_own_models_are_bounded_in_number_and_bytes(tmp_path, monkeypatch, bytes_for, room):
     """One more is refused, and none goes; the first stays however large it is."""
     size = sum(weight.nbytes for weight in save_tiny(tmp_path, "model").model.parameters())
-    monkeypatch.setattr(own_models, "LARGEST_TOGETHER", bytes_for * size)
+    monkeypatch.setattr(visitor_models, "LARGEST_TOGETHER", bytes_for * size)
     at = AppTest.from_function(of_a_collector, default_timeout=60)
     at.session_state["folder"], at.session_state["room"] = tmp_path, room
     assert not at.run().exception

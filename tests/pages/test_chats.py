@@ -5,7 +5,7 @@ from urllib.parse import parse_qsl
 
 import pytest
 
-from pages.ui.lessons.scenes import Scene
+from pages.ui.lessons.measure_setup import Scene
 from pages.ui.models import library
 from tests.app_driver import given, link_of, prompt, start, use, writing
 from tests.tiny_models import CHAT_TOKENS, byte_tokenizer, save_chatty

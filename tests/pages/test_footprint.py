@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from pages.ui.models import activations, masking, places
+from pages.ui.models import activations, attention_kinds, masked_predictions
 from pages.ui.models.library import OpenModel
 from pages.ui.tables import matrix_table
 from pages.ui.views.masks import MOST
@@ -99,7 +99,7 @@ def everything_that_pages_do(model: OpenModel) -> list[Callable[[], object]]:
             return frame, frame.to_csv(index=False).encode()
 
     def write():
-        kind = places.chosen_attention(shape, "cross", among=("self", "cross"))
+        kind = attention_kinds.chosen_attention(shape, "cross", among=("self", "cross"))
         module = attention_modules(shape)[kind][0] if kind else None
         begin = tokens[:-1] or tokens
         names = f"{module}.hook_pattern" if module else ()
@@ -122,12 +122,14 @@ def everything_that_pages_do(model: OpenModel) -> list[Callable[[], object]]:
         lambda: activations.next_token(model, tokens, source),
         lambda: activations.scored(model, tokens + tokens[:2], source),
         lambda: activations.answer(model, tokens[:-2] or tokens, source),
-        lambda: masking.predicted(model, tokens, tokens[1:], source),
+        lambda: masked_predictions.predicted(model, tokens, tokens[1:], source),
     ]
-    asked += [lambda kind=kind: draw_a_head(kind) for kind in places.attentions(shape)]
+    asked += [lambda kind=kind: draw_a_head(kind) for kind in attention_kinds.attentions(shape)]
     if shape.n_layers and room:
         asked += [
-            lambda side=side: masking.padding_effect(model, tokens[:room], 2, side, causal=False, padding=True)
+            lambda side=side: masked_predictions.padding_effect(
+                model, tokens[:room], 2, side, causal=False, padding=True
+            )
             for side in ("left", "right")
         ]
     return asked

@@ -5,10 +5,10 @@ import plotly.graph_objects as go
 import pytest
 
 from pages.ui.components import guide
-from pages.ui.figures.beside import attention_panel
-from pages.ui.figures.enlarged import enlarge
+from pages.ui.figures.comparison import attention_panel
 from pages.ui.figures.ladder import loss_bars
-from pages.ui.frame import guiding
+from pages.ui.figures.presentation import enlarge
+from pages.ui.frame import page_guide
 from pages.ui.models.changes import Change, as_text
 from tests.app_driver import checked, start, type_prompt, visitor
 from transformer import from_code, to_code
@@ -37,7 +37,7 @@ def shown(page, parameters, monkeypatch):
 def test_the_tour_is_offered_where_a_visit_begins_and_never_over_a_link(
     monkeypatch, page, parameters, variable, begins
 ):
-    monkeypatch.setenv(guiding.VARIABLE, variable)
+    monkeypatch.setenv(page_guide.VARIABLE, variable)
     data = shown(page, parameters, monkeypatch)
     assert data["begins"] is begins and data["asked"] == 0
 

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from pages.ui.models import activations, jobs, library, tracing
+from pages.ui.models import activation_patching, activations, background_jobs, library
 from pages.ui.views.what_if import ablation_map
 from tests.app_driver import checked, every_page, named, outline, said, start, step, text_of, use, writing
 from tests.tiny_models import save_chatty
@@ -106,7 +106,7 @@ def test_a_token_of_a_link_whose_logits_are_not_kept_is_said(folder, monkeypatch
 
 def test_another_prompt_is_suggested_without_reading_any(folder, monkeypatch):
     """One of equally many tokens; where no word has one of its kind, the page says what to do."""
-    monkeypatch.setattr(tracing, "_after", lambda *texts: pytest.fail("texts are tried on a large model"))
+    monkeypatch.setattr(activation_patching, "_after", lambda *texts: pytest.fail("texts are tried on a large model"))
     encode = library.tokenizer("chatty").encode
     for prompt, expected in (("the dog and the hat", "the cat and the hat"), ("It was here.", None), ("Oh", None)):
         at = start("What if", model="chatty", prompt=prompt, reads="plain", question="traced")
@@ -114,7 +114,7 @@ def test_another_prompt_is_suggested_without_reading_any(folder, monkeypatch):
         other = named(at.text_area, "Another prompt").value
         assert other == (expected or prompt) and len(encode(other)) == len(encode(prompt))
         assert ("Change a word" in said(at)) == (expected is None)
-    pairs = tracing.suggestions("chatty")
+    pairs = activation_patching.suggestions("chatty")
     assert pairs and all(len(encode(one)) == len(encode(other)) for one, other in pairs)
     tries = [button.label for button in at.main.button if (button.key or "").startswith("pair_")]
     assert len(tries) == len(pairs) and all(len(set(re.split(r" \W+ ", label))) == 2 for label in tries), tries
@@ -126,7 +126,7 @@ def test_another_prompt_is_suggested_without_reading_any(folder, monkeypatch):
 
 def test_it_can_be_stopped(folder, monkeypatch):
     at = start("What if", model="chatty", prompt=PROMPT, question="needed")
-    monkeypatch.setattr(jobs.Job, "is_over", property(lambda job: False))
+    monkeypatch.setattr(background_jobs.Job, "is_over", property(lambda job: False))
     checked(named(at.button, "Ablate one part after another").click().run())
     checked(named(at.button, "Stop").click().run())
     monkeypatch.undo()

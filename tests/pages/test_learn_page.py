@@ -9,11 +9,11 @@ import pytest
 import streamlit as st
 
 from pages.ui.frame import model_picker
-from pages.ui.lessons import calls, shelf
-from pages.ui.models.answers import LONGEST, Answers, Given, StepPlace, from_text
+from pages.ui.lessons import lesson_files, measure_calls
+from pages.ui.models.lesson_answers import LONGEST, Answers, Given, StepPlace, from_text
 from pages.ui.models.session_store import SessionStore
 from pages.ui.views.learn import step as step_on_screen
-from pages.ui.views.learn.course import COLUMNS, results_csv
+from pages.ui.views.learn.lesson_list import COLUMNS, results_csv
 from tests import app_driver
 from tests.app_driver import (
     checked,
@@ -40,20 +40,20 @@ CHOOSE, NUMBER, TOKEN, CELL, ORDER = range(1, 6)
 
 @pytest.fixture(autouse=True)
 def learn(monkeypatch, quick_app_test):
-    monkeypatch.setattr(shelf, "FOLDER", SAMPLES)
+    monkeypatch.setattr(lesson_files, "FOLDER", SAMPLES)
 
 
 @pytest.fixture
 def taken(monkeypatch):
     """The measures that were taken, by name and changes."""
     found = []
-    take = calls.Call.taken
+    take = measure_calls.Call.taken
 
     def watched(call):
         found.append((call.what, bool(call.scene.changes)))
         return take(call)
 
-    monkeypatch.setattr(calls.Call, "taken", watched)
+    monkeypatch.setattr(measure_calls.Call, "taken", watched)
     return found
 
 
@@ -337,7 +337,7 @@ def test_what_was_answered_can_be_saved_and_forgotten():
     (saved,) = [each for each in at.get("download_button") if each.proto.label == "Download my results"]
     assert not saved.proto.disabled
     own = at.session_state["session_record"].answers
-    rows = list(csv.DictReader(io.StringIO(results_csv(own, [shelf.lesson(LESSON)]))))
+    rows = list(csv.DictReader(io.StringIO(results_csv(own, [lesson_files.lesson(LESSON)]))))
     assert list(rows[0]) == list(COLUMNS) and len(rows) == 1
     assert rows[0]["first answer"] == "As before" and rows[0]["first is right"] == "no"
     at = click(at, f"forget_{LESSON}")
@@ -347,7 +347,7 @@ def test_what_was_answered_can_be_saved_and_forgotten():
 def test_after_a_lesson_the_next_one_is_offered_there_and_in_the_list(monkeypatch, tmp_path):
     for name in ("01-every-kind.md", "02-again.md"):
         (tmp_path / name).write_text((SAMPLES / "01-every-kind.md").read_text(encoding="utf-8"), encoding="utf-8")
-    monkeypatch.setattr(shelf, "FOLDER", tmp_path)
+    monkeypatch.setattr(lesson_files, "FOLDER", tmp_path)
     at = click(open_step(ORDER), "learn_next")
     assert (link_of(at)["lesson"], link_of(at).get("lesson_step")) == ("02-again", None)
     at = open_step(ORDER)
@@ -365,7 +365,7 @@ def test_a_file_of_answers_has_words_and_no_numbers_of_options_or_places():
     own.give(StepPlace(LESSON, TOKEN), 5)
     own.give(StepPlace(LESSON, NUMBER), 3.0)
     open_step(0)
-    (number, token) = csv.DictReader(io.StringIO(results_csv(own, [shelf.lesson(LESSON)])))
+    (number, token) = csv.DictReader(io.StringIO(results_csv(own, [lesson_files.lesson(LESSON)])))
     assert (number["first answer"], token["first answer"]) == ("3 nats", "q at position 5")
 
 

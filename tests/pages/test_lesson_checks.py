@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from pages.ui.lessons import reference, shelf
-from pages.ui.lessons.calls import MEASURES, Call
+from pages.ui.lessons import lesson_files, measure_reference
 from pages.ui.lessons.lesson import BLOCKS
+from pages.ui.lessons.measure_calls import MEASURES, Call
 from pages.ui.lessons.questions import KINDS
-from pages.ui.views.learn.checking import check
-from pages.ui.views.learn.teacher import FORMAT
+from pages.ui.views.learn.lesson_check import check
+from pages.ui.views.learn.teachers_page import FORMAT
 from tests.app_driver import checked, said, start
 
 ROOT = Path(__file__).parents[2]
@@ -92,7 +92,7 @@ def test_a_check_that_takes_long_says_where_it_ends():
 
 
 def test_every_measure_is_listed_with_an_example_that_can_be_read():
-    table = reference.measures()
+    table = measure_reference.measures()
     examples = re.findall(r"^\| `(\w+)` \| .+ \| `(x = \{.+\})` \|$", table, re.MULTILINE)
     assert [name for name, _ in examples] == sorted(MEASURES)
     for name, text in examples:
@@ -125,7 +125,7 @@ def test_a_teacher_uploads_a_lesson_and_reads_the_same_findings(text, words):
     assert words in f"{said(at)} {' '.join(each.value for each in at.success)} {' '.join(e.value for e in at.error)}"
 
 
-@pytest.mark.parametrize("name", [path.stem for path in sorted(shelf.FOLDER.glob("*.md"))])
+@pytest.mark.parametrize("name", [path.stem for path in sorted(lesson_files.FOLDER.glob("*.md"))])
 def test_the_course_passes_its_own_check(name):
-    findings = [str(finding) for finding in check((shelf.FOLDER / f"{name}.md").read_text(encoding="utf-8"))]
+    findings = [str(finding) for finding in check((lesson_files.FOLDER / f"{name}.md").read_text(encoding="utf-8"))]
     assert all("there is no model “smollm2” here" in finding for finding in findings), findings

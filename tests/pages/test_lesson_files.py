@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pages.ui.frame.page import PAGES as LINKED
-from pages.ui.lessons import shelf
+from pages.ui.lessons import lesson_files
 from pages.ui.lessons.lesson import PAGES, Lesson, LessonError, read_lesson
-from pages.ui.lessons.shelf import Unreadable
+from pages.ui.lessons.lesson_files import Unreadable
 
 SAMPLES = Path(__file__).parents[1] / "lessons"
 SAMPLE = (SAMPLES / "01-every-kind.md").read_text(encoding="utf-8")
@@ -141,15 +141,15 @@ def test_the_shelf_has_lessons_in_order_and_says_what_is_wrong_with_others(tmp_p
         (tmp_path / f"{name}.md").write_text(content, encoding="utf-8")
     (tmp_path / "04-d.md").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "notes.txt").write_text("none of them", encoding="utf-8")
-    monkeypatch.setattr(shelf, "FOLDER", tmp_path)
-    found = shelf.shelf()
+    monkeypatch.setattr(lesson_files, "FOLDER", tmp_path)
+    found = lesson_files.shelf()
     assert [each.name for each in found] == ["01-a", "02-b", "03-c", "04-d"]
     assert [type(each) for each in found] == [Lesson, Lesson, Unreadable, Unreadable]
     assert "begins with a header" in found[2].problem and "UTF-8" in found[3].problem
     (tmp_path / "03-c.md").write_text(HEADER + "## C, mended", encoding="utf-8")
-    assert shelf.lesson("03-c").steps[0].title == "C, mended"
-    monkeypatch.setattr(shelf, "FOLDER", tmp_path / "gone")
-    assert shelf.shelf() == []
+    assert lesson_files.lesson("03-c").steps[0].title == "C, mended"
+    monkeypatch.setattr(lesson_files, "FOLDER", tmp_path / "gone")
+    assert lesson_files.shelf() == []
 
 
 def test_a_lesson_can_show_every_page_but_its_own():

@@ -10,17 +10,17 @@ import pytest
 import torch
 
 from pages.ui.lessons import (
+    activation_measures,
     context_measures,
-    inner_measures,
     measures,
     model_measures,
-    own_measures,
     text_measures,
     token_measures,
     training_measures,
+    visitor_training_measures,
 )
-from pages.ui.lessons.scenes import MeasureError, NotYet, Scene
-from pages.ui.models import library, own_training
+from pages.ui.lessons.measure_setup import MeasureError, NotYet, Scene
+from pages.ui.models import library, visitor_training
 from transformer import sinusoidal_encoding
 
 PROMPT = "kR7wZq3xB kR7wZ"
@@ -91,35 +91,37 @@ def test_what_comes_later_changes_nothing_and_what_comes_first_changes_all_above
 
 def test_what_the_first_token_gets_is_the_mean_of_its_column():
     found = text_measures._first_weights(INDUCTION)
-    pattern = inner_measures._pattern(INDUCTION, 1, 2, "")
+    pattern = activation_measures._pattern(INDUCTION, 1, 2, "")
     assert found.shape == (2, 4) and found[1, 2] == pytest.approx(pattern[1:, 0].mean(), rel=1e-5)
     assert text_measures.mean_first_weight(INDUCTION) == pytest.approx(found.mean())
     assert text_measures.sink_share(INDUCTION, 0.0) == 1 and text_measures.sink_share(INDUCTION, 1.0) == 0
 
 
 def test_the_heaviest_cell_is_where_the_picture_is_darkest():
-    assert inner_measures.heaviest_cell(INDUCTION, 1, 1) == [0, 0]  # the first token sees itself alone
-    assert inner_measures.least_weight(INDUCTION, 0, 0) == pytest.approx(1)
-    assert inner_measures.least_weight(INDUCTION, -1, 5) == pytest.approx(
-        min(inner_measures._pattern(INDUCTION, layer, head, "")[-1, 5] for layer in range(2) for head in range(4))
+    assert activation_measures.heaviest_cell(INDUCTION, 1, 1) == [0, 0]  # the first token sees itself alone
+    assert activation_measures.least_weight(INDUCTION, 0, 0) == pytest.approx(1)
+    assert activation_measures.least_weight(INDUCTION, -1, 5) == pytest.approx(
+        min(activation_measures._pattern(INDUCTION, layer, head, "")[-1, 5] for layer in range(2) for head in range(4))
     )
     translator = Scene("number-words-en-es", "two hundred and five", "doscientos")
-    query, key = inner_measures.heaviest_cell(translator, 0, 1, "cross")
-    pattern = inner_measures._pattern(translator, 0, 1, "cross")
+    query, key = activation_measures.heaviest_cell(translator, 0, 1, "cross")
+    pattern = activation_measures._pattern(translator, 0, 1, "cross")
     assert pattern[query, key] == pattern.max() and pattern.shape == (2, 4)
     with pytest.raises(MeasureError, match="no attention"):
-        inner_measures.least_weight(Scene("ladder-1-bigram", "To be"), 0, 0)
+        activation_measures.least_weight(Scene("ladder-1-bigram", "To be"), 0, 0)
 
 
 def test_the_head_on_which_pages_open_is_that_of_the_card():
     stories = Scene("stories", library.model("stories").card.examples[0])
     told = library.model("stories").card.opening
-    assert inner_measures.opening_key(stories) == inner_measures.heaviest_key(stories, told["layer"], told["head"])
-    assert inner_measures.opening_weight(stories, 4) == pytest.approx(
-        inner_measures._pattern(stories, told["layer"], told["head"], "")[4].max()
+    assert activation_measures.opening_key(stories) == activation_measures.heaviest_key(
+        stories, told["layer"], told["head"]
+    )
+    assert activation_measures.opening_weight(stories, 4) == pytest.approx(
+        activation_measures._pattern(stories, told["layer"], told["head"], "")[4].max()
     )
     with pytest.raises(MeasureError, match="no attention"):
-        inner_measures.opening_key(Scene("ladder-1-bigram", "To be"))
+        activation_measures.opening_key(Scene("ladder-1-bigram", "To be"))
 
 
 def test_the_layer_at_which_it_is_settled_is_the_last_change():
@@ -130,16 +132,16 @@ def test_the_layer_at_which_it_is_settled_is_the_last_change():
 
 def test_the_parts_of_a_logit_are_all_of_it():
     token = INDUCTION.token("q")
-    parts = inner_measures._attributed(INDUCTION.name, INDUCTION.window, (), token, ())
+    parts = activation_measures._attributed(INDUCTION.name, INDUCTION.window, (), token, ())
     logits = library.model("induction").model(torch.tensor([INDUCTION.tokens]))[0, -1]
     assert sum(parts.values()) == pytest.approx(float(logits[token]), abs=1e-4)
-    assert inner_measures.head_logit(INDUCTION, "q", 1, 0) == parts["blocks.1.attn.hook_result[0]"]
+    assert activation_measures.head_logit(INDUCTION, "q", 1, 0) == parts["blocks.1.attn.hook_result[0]"]
 
 
 def test_what_all_heads_add_is_what_attention_adds_less_its_bias():
     bias = library.model("induction").model.blocks[1].attn.out.bias.detach().numpy()
-    attention = inner_measures._tensor(INDUCTION, "blocks.1.hook_attn_out")[-1]
-    found = inner_measures.heads_length(INDUCTION, 1, [0, 1, 2, 3])
+    attention = activation_measures._tensor(INDUCTION, "blocks.1.hook_attn_out")[-1]
+    found = activation_measures.heads_length(INDUCTION, 1, [0, 1, 2, 3])
     assert found == pytest.approx(np.linalg.norm(attention - bias), rel=1e-4)
 
 
@@ -198,25 +200,25 @@ CLIFF = [(step, 4.0 if step < 50 else 1.0 if step > 60 else 4.0 - 0.3 * (step - 
 
 class TestOwnTraining:
     def test_a_cliff_has_most_of_its_fall_in_one_place_and_a_slope_has_not(self):
-        part, at = own_measures.steepest(CLIFF, 0.1)
+        part, at = visitor_training_measures.steepest(CLIFF, 0.1)
         assert part == pytest.approx(1, abs=0.02) and at == pytest.approx(0.55, abs=0.01)
-        part, _ = own_measures.steepest([(step, 4.0 - step / 100) for step in range(0, 101, 2)], 0.1)
+        part, _ = visitor_training_measures.steepest([(step, 4.0 - step / 100) for step in range(0, 101, 2)], 0.1)
         assert part == pytest.approx(0.1, abs=0.001)
         with pytest.raises(MeasureError, match="didn't fall"):
-            own_measures.steepest([(0, 1.0), (10, 1.0), (20, 2.0)], 0.1)
+            visitor_training_measures.steepest([(0, 1.0), (10, 1.0), (20, 2.0)], 0.1)
 
     def test_before_there_is_a_training_and_while_it_runs_it_says_what_to_do(self, monkeypatch):
         job = SimpleNamespace(state="running", result=None, validation_losses=CLIFF)
         slot = SimpleNamespace(job=None)
-        monkeypatch.setattr(own_training, "slot", lambda: slot)
+        monkeypatch.setattr(visitor_training, "slot", lambda: slot)
         with pytest.raises(NotYet, match="press Train"):
-            own_measures.own_last_loss(INDUCTION)
+            visitor_training_measures.own_last_loss(INDUCTION)
         slot.job = job
         with pytest.raises(NotYet, match="under way"):
-            own_measures.own_last_loss(INDUCTION)
+            visitor_training_measures.own_last_loss(INDUCTION)
         job.state = "finished"
         with pytest.raises(NotYet, match="something else"):
-            own_measures.own_last_loss(INDUCTION)
+            visitor_training_measures.own_last_loss(INDUCTION)
         job.result = library.model("induction")
-        assert own_measures.own_last_loss(INDUCTION) == 1.0
-        assert own_measures.own_steepest_fall(INDUCTION) > 0.9
+        assert visitor_training_measures.own_last_loss(INDUCTION) == 1.0
+        assert visitor_training_measures.own_steepest_fall(INDUCTION) > 0.9

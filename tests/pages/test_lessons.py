@@ -5,22 +5,22 @@ from functools import cache
 
 import pytest
 
-from pages.ui.frame.link import PARSERS, from_query
-from pages.ui.lessons import shelf
-from pages.ui.lessons.calls import MEASURES
-from pages.ui.lessons.claims import Values, unmet
+from pages.ui.frame.url_parameters import PARSERS, from_query
+from pages.ui.lessons import lesson_files
 from pages.ui.lessons.lesson import PAGES, Lesson, read_lesson
+from pages.ui.lessons.measure_calls import MEASURES
+from pages.ui.lessons.measure_setup import NotYet, Scene
+from pages.ui.lessons.measured_values import Values, unmet
 from pages.ui.lessons.questions import KINDS, verdict
-from pages.ui.lessons.scenes import NotYet, Scene
 from pages.ui.models import library
-from pages.ui.models.answers import StepPlace
+from pages.ui.models.attention_kinds import chosen_attention
 from pages.ui.models.changes import in_force
-from pages.ui.models.places import chosen_attention
+from pages.ui.models.lesson_answers import StepPlace
 from tests import app_driver
 from transformer import attention_modules
 from transformer.training.presets import PRESETS
 
-FILES = sorted(shelf.FOLDER.glob("*.md"))
+FILES = sorted(lesson_files.FOLDER.glob("*.md"))
 COURSE = 20
 THINGS = r"(?:head|layer|position|model|seed|temperature|figure|table|footnote|paper of)s?"
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
@@ -29,7 +29,7 @@ every_lesson = pytest.mark.parametrize("name", [path.stem for path in FILES])
 
 @cache
 def source(name):
-    return (shelf.FOLDER / f"{name}.md").read_text(encoding="utf-8")
+    return (lesson_files.FOLDER / f"{name}.md").read_text(encoding="utf-8")
 
 
 @cache
@@ -60,7 +60,7 @@ def source_of(name, number):
 class TestFiles:
     def test_they_are_the_course_in_its_order_and_none_is_left_out(self):
         assert [path.stem[:2] for path in FILES] == [f"{number:02}" for number in range(1, COURSE + 1)]
-        assert all(isinstance(each, Lesson) for each in shelf.shelf()), shelf.shelf()
+        assert all(isinstance(each, Lesson) for each in lesson_files.shelf()), lesson_files.shelf()
 
     @every_lesson
     def test_each_has_what_a_teacher_needs_and_several_questions(self, name):
@@ -207,11 +207,11 @@ def test_every_measure_that_there_is_says_what_it_is():
 
 
 def test_a_step_that_has_moved_is_found_by_its_old_name():
-    assert shelf.current_place(StepPlace("06-the-mask", 3)) == StepPlace("09-the-mask", 3)
-    assert shelf.current_place(StepPlace("99-the-end", 3)) == StepPlace("99-the-end", 3)
-    for name, steps in shelf.EARLIER.items():
+    assert lesson_files.current_place(StepPlace("06-the-mask", 3)) == StepPlace("09-the-mask", 3)
+    assert lesson_files.current_place(StepPlace("99-the-end", 3)) == StepPlace("99-the-end", 3)
+    for name, steps in lesson_files.EARLIER.items():
         for step in range(len(steps) + 1):
-            found = shelf.current_place(StepPlace(name, step))
+            found = lesson_files.current_place(StepPlace(name, step))
             assert found.step < len(lesson(found.lesson).steps), (name, step)
 
 
@@ -231,6 +231,6 @@ needs = "{}"
 @pytest.mark.parametrize(("needs", "titles"), [("induction", ["Here", "Elsewhere"]), ("nowhere", ["Here"])])
 def test_a_step_whose_model_is_not_here_is_left_out(tmp_path, monkeypatch, needs, titles):
     (tmp_path / "01-waiting.md").write_text(WAITING.format(needs))
-    monkeypatch.setattr(shelf, "FOLDER", tmp_path)
-    (found,) = shelf.shelf()
+    monkeypatch.setattr(lesson_files, "FOLDER", tmp_path)
+    (found,) = lesson_files.shelf()
     assert [step.title for step in found.steps] == titles

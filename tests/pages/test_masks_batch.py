@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from pages.ui.models import activations, library, masking
+from pages.ui.models import activations, library, masked_predictions
 from tests.app_driver import choose, link_of, markdown_with, named, press, said, use
 from tests.masks_page import (
     BATCH,
@@ -148,7 +148,7 @@ def test_what_padding_does_is_what_the_model_does(model, where):
     for causal in (True, False):
         alone = distributions(model, prompt, causal=causal)
         moved = np.abs(distributions(model, padded, causal=causal)[real] - alone).max()
-        found = masking.padding_effect(model, prompt, 3, where, causal=causal, padding=False)
+        found = masked_predictions.padding_effect(model, prompt, 3, where, causal=causal, padding=False)
         assert found == pytest.approx(moved, abs=1e-6)
         assert (found > 1e-4) == (not causal or where == "left")
 
@@ -157,13 +157,13 @@ def test_what_padding_does_is_what_the_model_does(model, where):
 def test_the_padding_mask_undoes_padding_where_only_distances_count(causal):
     prompt = tuple(tokens_of("shakespeare", "To be"))
     for where in ("right", "left"):
-        assert masking.padding_effect("shakespeare", prompt, 3, where, causal=causal, padding=True) < 1e-5
+        assert masked_predictions.padding_effect("shakespeare", prompt, 3, where, causal=causal, padding=True) < 1e-5
 
 
 def test_a_translator_needs_its_padding_mask():
     prompt = tuple(tokens_of("translator", "two hundred"))
     masked, free = (
-        masking.padding_effect("translator", prompt, 2, "right", causal=False, padding=padding)
+        masked_predictions.padding_effect("translator", prompt, 2, "right", causal=False, padding=padding)
         for padding in (True, False)
     )
     start = (library.model("translator").card.start_token_id,)
@@ -190,5 +190,5 @@ def test_layers_that_hide_the_distant_past_hide_it_here_too(tmp_path, monkeypatc
         )
     sees = masks_of(visit(), "causal")["predictions"]["sees"]
     assert sees[1] == "2 of 16 keys visible." and sees[5] == "6 of 16 keys visible; in layer 0 the last 2."
-    found = masking.padding_effect("shakespeare", prompt, 3, "left", causal=True, padding=False)
+    found = masked_predictions.padding_effect("shakespeare", prompt, 3, "left", causal=True, padding=False)
     assert found == pytest.approx(float((filled - alone).abs().max()), abs=1e-6)

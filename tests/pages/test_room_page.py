@@ -11,11 +11,11 @@ from urllib.parse import parse_qsl, urlencode
 import pytest
 from streamlit.components.v2.bidi_component.main import _make_trigger_id
 
-from pages.ui.lessons import rooms, shelf
+from pages.ui.lessons import lesson_files, rooms
 from pages.ui.markdown import plain
 from pages.ui.models import library
-from pages.ui.models.answers import StepPlace
-from pages.ui.views.learn import leading, room
+from pages.ui.models.lesson_answers import StepPlace
+from pages.ui.views.learn import room_membership, room_teacher
 from tests.app_driver import checked, come_back, component, link_of, markdown_with, named, start
 from tests.pages.test_learn_page import CHOOSE, LESSON, NUMBER, SAMPLES, button, choose, click, open_step, said
 from tests.tiny_models import save_pair
@@ -23,8 +23,8 @@ from tests.tiny_models import save_pair
 
 @pytest.fixture(autouse=True)
 def learn(monkeypatch, quick_app_test):
-    monkeypatch.setattr(shelf, "FOLDER", SAMPLES)
-    room.all_rooms.clear()
+    monkeypatch.setattr(lesson_files, "FOLDER", SAMPLES)
+    room_membership.all_rooms.clear()
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def test_votes_are_told_without_the_signs_of_markdown(teacher, code):
 
 @pytest.mark.parametrize("answers", [True, False])
 def test_who_has_trained_nothing_reads_the_explanation_when_it_is_revealed(monkeypatch, answers):
-    monkeypatch.setattr(shelf, "FOLDER", Path(shelf.__file__).parent)
+    monkeypatch.setattr(lesson_files, "FOLDER", Path(lesson_files.__file__).parent)
     teacher = click(start("Learn", lesson="16-induction", lesson_step=1), "room_open")
     one = student(teacher.session_state["room_membership"].code)
     if answers:
@@ -254,7 +254,10 @@ def test_a_link_joins_in_a_tab_that_is_no_member_and_a_code_by_the_button_or_ent
     named(at.text_input, "Join a room with its code").set_value(f" {code.lower()} ")
     assert has(click(at, "room_join"), "room_leave")
     assert (
-        room.all_rooms().tally(code, teacher.session_state["room_membership"].key, StepPlace(LESSON, CHOOSE)).here == 2
+        room_membership.all_rooms()
+        .tally(code, teacher.session_state["room_membership"].key, StepPlace(LESSON, CHOOSE))
+        .here
+        == 2
     )
 
 
@@ -313,7 +316,7 @@ def test_the_votes_are_a_file_in_words(teacher, code):
     one = student(code)
     pills = named(one.main.get("button_group"), "Choose a token; the small number is its position.")
     click(checked(pills.set_value(5).run()), "lesson_answer")
-    rows = list(csv.DictReader(io.StringIO(leading.votes_csv(teacher.session_state["room_membership"]))))
+    rows = list(csv.DictReader(io.StringIO(room_teacher.votes_csv(teacher.session_state["room_membership"]))))
     assert [(row["vote"], row["answer"], row["count"]) for row in rows] == [
         ("first", "Hardly", "1"),
         ("first", "q at position 5", "1"),
@@ -324,7 +327,7 @@ def test_the_votes_are_a_file_in_words(teacher, code):
 @pytest.mark.parametrize("local", [True, False])
 def test_the_way_in_is_an_address_and_its_qr_code(teacher, code, monkeypatch, local):
     host = "localhost:8501" if local else "heads.example"
-    monkeypatch.setattr(leading, "address", lambda **query: f"http://{host}/Learn?{urlencode(query)}")
+    monkeypatch.setattr(room_teacher, "address", lambda **query: f"http://{host}/Learn?{urlencode(query)}")
     teacher = again(teacher)
     markdown_with(teacher, f"## {plain(f'{host}/Learn')}")
     (drawn,) = [each.proto.body for each in teacher.get("html") if "QR code" in each.proto.body]
@@ -368,7 +371,7 @@ def test_a_reloaded_tab_finds_its_membership(teacher, code):
     assert has(new, "room_end") and kept(new) == memberships[0]
     another = tab_has(start("Learn"), memberships[1]["membership"])
     assert "Choose" in another.main.header[0].value and kept(another) == memberships[1]
-    assert len(room.all_rooms()) == 1
+    assert len(room_membership.all_rooms()) == 1
 
 
 @pytest.mark.parametrize("text", ["", "x", "[]", "[1, 2, 3]", '["BCDFG", "key", true]', "x" * 1000])
@@ -378,13 +381,13 @@ def test_what_is_no_membership_is_none(text):
 
 
 def test_what_is_kept_can_be_read_again():
-    own = room.Membership("BCDFG", "key", leads=True)
-    assert room.Membership.from_text(own.as_text()) == own
+    own = room_membership.Membership("BCDFG", "key", leads=True)
+    assert room_membership.Membership.from_text(own.as_text()) == own
 
 
 def test_whose_room_moves_is_drawn_anew(teacher, code, monkeypatch):
     one = student(code)
-    found, own = room.all_rooms(), teacher.session_state["room_membership"]
+    found, own = room_membership.all_rooms(), teacher.session_state["room_membership"]
     asked, state = [], found.state
 
     def moving(*args):

@@ -12,7 +12,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 
 from pages.ui.lessons import rooms
 from pages.ui.lessons.rooms import Phase, RoomError, Rooms, State
-from pages.ui.models.answers import StepPlace
+from pages.ui.models.lesson_answers import StepPlace
 
 PLACES = [StepPlace("heads", 0), StepPlace("heads", 1), StepPlace("masks", 0)]
 

@@ -7,8 +7,17 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pages.ui.frame.choices import LONGEST, PACES, Visitor, fields
-from pages.ui.frame.link import LONGEST_QUERY, MOST_WAVES, PARSERS, TOO_LONG, Number, from_query, left_out, to_query
+from pages.ui.frame.url_parameters import (
+    LONGEST_QUERY,
+    MOST_WAVES,
+    PARSERS,
+    TOO_LONG,
+    Number,
+    from_query,
+    left_out,
+    to_query,
+)
+from pages.ui.frame.visitor_choices import LONGEST, PACES, Visitor, fields
 from pages.ui.models.changes import Change
 from transformer import MEASURES, Replaced, Scaled, Weighed, Without
 

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from pages.ui.models import own_models
-from pages.ui.models import own_training as training
 from pages.ui.models import session_store as store
+from pages.ui.models import visitor_models
+from pages.ui.models import visitor_training as training
 from pages.ui.models.session_store import SessionRecord, session_store
 from pages.ui.views import train_progress
 from tests.app_driver import (
@@ -196,7 +196,7 @@ class TestNoRoom:
 
     @pytest.fixture
     def at(self, tiny, monkeypatch):
-        monkeypatch.setattr(own_models, "MOST", 2)
+        monkeypatch.setattr(visitor_models, "MOST", 2)
         ours = load_checkpoint(tiny / "shakespeare")
         self.files = [pack_checkpoint(replace(ours, card=replace(ours.card, title=f"Model {i}"))) for i in range(3)]
         at = start("Train", **SMALL)

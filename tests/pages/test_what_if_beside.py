@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from pages.ui.figures.beside import Line, attention_panel, lens_lines
+from pages.ui.figures.comparison import Line, attention_panel, lens_lines
 from pages.ui.figures.ladder import loss_bars
 from pages.ui.markdown import nats
 from pages.ui.models import library

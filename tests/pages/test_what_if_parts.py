@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as arrays
 from pages.ui.components.effects import Cell, Matrix, build_payload, checked_cell
 from pages.ui.figures.what_if import paired_bars, percent
 from pages.ui.views.what_if.ablation_map import colour_limit, place
-from pages.ui.views.what_if.reading import divergence, log_softmax
+from pages.ui.views.what_if.shared import divergence, log_softmax
 from tests.helpers import any_configs, tiny_model
 from transformer import silencing
 

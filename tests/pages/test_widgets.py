@@ -222,7 +222,7 @@ def test_a_field_out_of_range_is_shown_within_it_and_kept(call, name, given, sho
 
 
 def field_of(name, value):
-    from pages.ui.frame.choices import Visitor
+    from pages.ui.frame.visitor_choices import Visitor
 
     return Visitor(**{name: value})
 

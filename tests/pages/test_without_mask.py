@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pages.ui.models import activations, library
-from pages.ui.models.masking import Predicted
+from pages.ui.models.masked_predictions import Predicted
 from pages.ui.views.without_mask import last_token_in_words, verdict_in_words
 from tests.app_driver import checked, markdown_with, named, said
 from tests.helpers import tiny_config

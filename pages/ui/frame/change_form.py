@@ -14,8 +14,8 @@ from pages.ui.frame.state import visitor
 from pages.ui.frame.widgets import Tie
 from pages.ui.markdown import code, counted, plain
 from pages.ui.models import activations, library
+from pages.ui.models.attention_kinds import chosen_attention
 from pages.ui.models.changes import LARGEST_FACTOR
-from pages.ui.models.places import chosen_attention
 from transformer import (
     Averaged,
     Intervention,

@@ -8,13 +8,13 @@ from typing import Any
 
 import streamlit as st
 
-from pages.ui.frame.choices import DEFAULT_MODEL
 from pages.ui.frame.model_picker import choose_model
 from pages.ui.frame.state import visitor
+from pages.ui.frame.visitor_choices import DEFAULT_MODEL
 from pages.ui.markdown import plain
 from pages.ui.models import library
 from pages.ui.models.library import slug
-from pages.ui.models.own_models import MOST, NoRoomError, keep, own_models, remove
+from pages.ui.models.visitor_models import MOST, NoRoomError, keep, own_models, remove
 from transformer import Checkpoint, CheckpointError
 from transformer.checkpoints.archive import pack_checkpoint, unpack_checkpoint
 

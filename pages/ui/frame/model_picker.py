@@ -7,13 +7,13 @@ from typing import Any, NoReturn
 
 import streamlit as st
 
-from pages.ui.frame import looked, widgets
-from pages.ui.frame.choices import DEFAULT_MODEL, Visitor
+from pages.ui.frame import selection_sync, widgets
 from pages.ui.frame.state import visitor
+from pages.ui.frame.visitor_choices import DEFAULT_MODEL, Visitor
 from pages.ui.frame.widgets import Tie
 from pages.ui.markdown import architecture, command, counted, plain
 from pages.ui.models import library
-from pages.ui.models.own_models import is_own, own_models, take_shared
+from pages.ui.models.visitor_models import is_own, own_models, take_shared
 from transformer import TASKS, Card, CheckpointEntry, CheckpointError, ModelConfig
 from transformer.training.presets import Group
 
@@ -99,7 +99,7 @@ def _forget_model() -> None:
     current = visitor()
     current.prompt, current.text, current.written, current.branches = None, "", (), ""
     current.other_prompt = current.own_token = current.other_token = current.token = None
-    looked.forget(current, "layer", "head", "query", "key", "step")
+    selection_sync.forget(current, "layer", "head", "query", "key", "step")
 
 
 def show_card(name: str) -> None:

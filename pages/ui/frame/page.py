@@ -13,17 +13,17 @@ from streamlit.delta_generator import DeltaGenerator
 
 from pages.ui.components.typed import keep_typed
 from pages.ui.figures.palette import Theme
-from pages.ui.frame import borrowed, changes, guiding, looked, prompt_bar, restoring, state
-from pages.ui.frame.choices import Visitor
-from pages.ui.frame.link import TOO_LONG, left_out
+from pages.ui.frame import changes, page_guide, prompt_bar, saved_view, selection_sync, session_restore, state
 from pages.ui.frame.state import visitor
+from pages.ui.frame.url_parameters import TOO_LONG, left_out
+from pages.ui.frame.visitor_choices import Visitor
 from pages.ui.markdown import JOINER, plain
-from pages.ui.models import activations, library, places
-from pages.ui.models import own_training as training
+from pages.ui.models import activations, attention_kinds, library
+from pages.ui.models import visitor_training as training
 from pages.ui.models.changes import Changes, in_force
-from pages.ui.models.own_models import is_own
 from pages.ui.models.session_store import session_record
 from pages.ui.models.text import Text
+from pages.ui.models.visitor_models import is_own
 from transformer import Intervention, ModelConfig
 
 PAGES = {
@@ -96,7 +96,7 @@ class Finished(Exception):
 
 
 @dataclass(frozen=True)
-class Places:
+class PageLayout:
     """Where the parts of the frame stand, from the top of the page down; each is filled when its part is known."""
 
     fields: DeltaGenerator
@@ -107,16 +107,16 @@ class Places:
     notices: DeltaGenerator
 
 
-def lay_out() -> Places:
+def lay_out() -> PageLayout:
     """The frame of a page, empty as yet."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="frame_bar"):
         fields = st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="frame_fields")
         tools = st.container(horizontal=True, gap="xsmall", width="content", key="frame_tools")
-    return Places(fields, tools, st.container(key="frame_heading"), st.container(key="frame_notices"))
+    return PageLayout(fields, tools, st.container(key="frame_heading"), st.container(key="frame_notices"))
 
 
 def open_page(
-    places: Places, title: str, decide: Callable[[], Opening], *, first: Callable[[], None] | None = None
+    layout: PageLayout, title: str, decide: Callable[[], Opening], *, first: Callable[[], None] | None = None
 ) -> None:
     """Set up a page: browser title, bar, heading, notices. The page has it all by `session()`.
 
@@ -124,35 +124,35 @@ def open_page(
     page has to say of no model and no prompt, before they are picked: thirty who are led to it at once read that before
     the first of them has a whole page.
     """
-    borrowed.turn_to(title)
+    saved_view.turn_to(title)
     current = state.begin_run(title)
     opening = decide()
     st.set_page_config(page_title=f"{title} · HeadsUp", page_icon=ICON, layout="wide")
     begun: Text | None = st.session_state.get("text")
     library.begin_run(keep=begun.model if begun and begun.written else None)
     training.collect()
-    restoring.find_record()
-    with places.heading:
+    session_restore.find_record()
+    with layout.heading:
         st.html(STYLE)
         with st.container(horizontal=True, vertical_alignment="center", gap="small", key="heading_line"):
             st.title(title, anchor=False, width="content")
             st.caption(opening.what)
             changed = st.empty()
-            guiding.show()
-        borrowed.show_ways_back()
+            page_guide.show()
+        saved_view.show_ways_back()
         _show_training()
     if first:
         first()
-    with places.fields:
+    with layout.fields:
         name, prompt = prompt_bar.pick(current, finish_early, is_whole=opening.uses_model)
-    with places.tools:
+    with layout.tools:
         prompt_bar.offer_tools(name, prompt, is_whole=opening.uses_model)
-    with places.notices:
+    with layout.notices:
         tokens, source = prompt_bar.read_prompt(name, prompt) if opening.reads_prompt else (None, ())
         interventions = _changed(current, name, tokens, source, changed)
     text = _text(current, name, tokens, source, interventions)
     _fit(current, library.config(name), text if tokens else None)
-    with places.notices:  # last, so that it says what this run has found
+    with layout.notices:  # last, so that it says what this run has found
         if tokens and (beyond := changes.beyond(interventions, len(text.tokens), len(source))):
             st.caption(f"No effect yet: {plain('; '.join(map(str, beyond)))}. The text isn't that long.")
         _show_notices(current)
@@ -166,17 +166,17 @@ def session() -> Session:
     return st.session_state["session"]
 
 
-def finish(places: Places) -> None:
+def finish(layout: PageLayout) -> None:
     """End a page: the link to it, and the address bar, say what is on screen now."""
-    with places.tools:
+    with layout.tools:
         _share()
     if missing := " and ".join(TOO_LONG[name] for name in left_out(visitor())):
-        places.notices.caption(
+        layout.notices.caption(
             f"Too long for the link, and left out of it: {missing}. That is lost when this tab is closed."
         )
     state.write_address()
     session_record().own_text = visitor().own_text
-    restoring.stay_here()
+    session_restore.stay_here()
     keep_typed()
     state.end_run()
 
@@ -186,7 +186,7 @@ def _share() -> None:
     # is in it; nobody is to copy the link of a moment ago.
     sharing = st.popover("Share", key="popover_link", on_change="rerun")
     if sharing.open:
-        looked.want()
+        selection_sync.want()
     link = state.link()
     with sharing:
         st.caption("Anyone who opens it sees this page as you do: model, changes, prompt, text, layer, head and step.")
@@ -222,12 +222,12 @@ def _show_training() -> None:
 
 def _fit(current: Visitor, config: ModelConfig, text: Text | None) -> None:
     """Bring layer, head and step to what this model and this text have. text: None while there is none."""
-    if kind := places.chosen_attention(config, current.attention):
+    if kind := attention_kinds.chosen_attention(config, current.attention):
         if current.layer is None and current.head is None:
-            current.layer, current.head = places.opening(config, library.model(current.model).card, kind)
+            current.layer, current.head = attention_kinds.opening(config, library.model(current.model).card, kind)
         # A link that names one of them alone was made when the other was 0.
         current.layer, current.head = current.layer or 0, current.head or 0
-        state.within("layer", places.depth(config, kind), "layer")
+        state.within("layer", attention_kinds.depth(config, kind), "layer")
         state.within("head", config.n_heads, "head")
     if text and current.step is not None and not len(text.prompt) <= current.step < len(text.tokens):
         current.notices.append(f"Nothing is written at position {current.step} of the text; the end is shown.")
@@ -276,7 +276,7 @@ def _text(
         state.taken_over()  # no sooner: were this run cut short, the next would take the text for gone
     elif before is None or (before.model.version, before.prompt, before.source) != (model.version, tokens, source):
         current.written, current.branches = (), ""
-        looked.forget(current, "step", "zoom")
+        selection_sync.forget(current, "step", "zoom")
     size = model.checkpoint.model.config.vocab_size
     if any(token >= size for token in current.written):
         current.notices.append("The link's text has tokens that this model doesn't know; it was left out.")

@@ -7,9 +7,9 @@ from typing import NoReturn
 
 import streamlit as st
 
-from pages.ui.frame import change_form, change_menu, changes, looked, model_picker, widgets
-from pages.ui.frame.choices import READS, Visitor
+from pages.ui.frame import change_form, change_menu, changes, model_picker, selection_sync, widgets
 from pages.ui.frame.state import visitor
+from pages.ui.frame.visitor_choices import READS, Visitor
 from pages.ui.markdown import code, counted, plain
 from pages.ui.models import library
 from transformer import TASKS, UnknownPiece
@@ -108,7 +108,7 @@ def _show_changes(name: str, prompt: str) -> None:
     with opened:
         changes.show(lambda index, change: change_menu.show(index, change, library.config(name)))
         if opened.open:
-            looked.want()
+            selection_sync.want()
             change_form.show(name, prompt)
         else:
             change_form.close()

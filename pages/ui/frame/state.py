@@ -17,9 +17,9 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import streamlit as st
 
 from pages.ui.components.tab import tab
-from pages.ui.frame import link as links
-from pages.ui.frame import looked
-from pages.ui.frame.choices import FIRST_MODEL, Visitor, fields
+from pages.ui.frame import selection_sync
+from pages.ui.frame import url_parameters as links
+from pages.ui.frame.visitor_choices import FIRST_MODEL, Visitor, fields
 from pages.ui.models.session_store import session_record
 
 MOST_KNOWN = 50
@@ -33,7 +33,7 @@ def visitor() -> Visitor:
     if "visitor" not in st.session_state:
         parameters = st.query_params.to_dict()
         st.session_state["visitor"] = links.from_query(parameters or {"model": FIRST_MODEL})
-        looked.knows(st.session_state["visitor"])
+        selection_sync.knows(st.session_state["visitor"])
         st.session_state["visitor"].own_text = session_record().own_text
         arrives()
         st.session_state["begins"] = True
@@ -139,14 +139,14 @@ def _return_to(current: Visitor, found: Visitor) -> None:
         setattr(current, name, getattr(found, name))
     current.notices = found.notices
     arrives()
-    looked.knows(found)
+    selection_sync.knows(found)
     st.session_state["brought"] = True
 
 
 def arrives() -> None:
     """A link or a lesson has brought a view: a text, what is looked at, and changes of its own model."""
     st.session_state["arrived"] = True
-    looked.tell_all()
+    selection_sync.tell_all()
     st.session_state["changed_model"] = visitor().model
 
 
@@ -154,7 +154,7 @@ def write_address(key: str = "tab") -> None:
     """Bring the address bar up to date; called at the end of each run: a page's, or, with its own key, a part's."""
     current, begins = visitor(), st.session_state["begins"]
     parameters, left_out = _own(links.to_query(current)), _own(links.left_out_parameters(current))
-    told, knows = looked.changed(current)
+    told, knows = selection_sync.changed(current)
     place = (st.session_state["page"], parameters, left_out)
     before, at = st.session_state.get("written_address", (None, 0.0))
     leave = st.session_state.pop("turning_to", None)
@@ -175,7 +175,7 @@ def write_address(key: str = "tab") -> None:
         begins=begins,
         key=key,
         on_return=_take_up,
-        on_held=lambda held: looked.take(current, held),
+        on_held=lambda held: selection_sync.take(current, held),
     )
 
 

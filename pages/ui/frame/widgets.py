@@ -21,8 +21,8 @@ from typing import Any
 
 import streamlit as st
 
-from pages.ui.frame.choices import LONGEST
 from pages.ui.frame.state import completed_runs, has_returned, visitor
+from pages.ui.frame.visitor_choices import LONGEST
 
 Labels = Callable[[Any], str]
 

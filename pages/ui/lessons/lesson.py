@@ -15,20 +15,20 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from pages.ui.lessons import (  # noqa: F401, which fill the registry of measures
+    activation_measures,
     context_measures,
-    inner_measures,
     measures,
     model_measures,
-    own_measures,
     text_measures,
     token_measures,
     training_measures,
+    visitor_training_measures,
 )
-from pages.ui.lessons.calls import Call
+from pages.ui.lessons.did_you_mean import instead
 from pages.ui.lessons.expressions import FUNCTIONS, Expression, ExpressionError, Words
+from pages.ui.lessons.measure_calls import Call
+from pages.ui.lessons.measure_setup import Scene
 from pages.ui.lessons.questions import Question, read_question
-from pages.ui.lessons.scenes import Scene
-from pages.ui.lessons.suggestions import instead
 
 LONGEST_FILE = 100_000
 """Characters."""

@@ -12,10 +12,10 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from pages.ui.lessons.calls import measure
-from pages.ui.lessons.scenes import MeasureError, Scene
+from pages.ui.lessons.measure_calls import measure
+from pages.ui.lessons.measure_setup import MeasureError, Scene
 from pages.ui.models import activations, library
-from pages.ui.models.cache import remembered
+from pages.ui.models.model_cache import remembered
 from transformer import TASKS, Checkpoint, Intervention, Sampling, in_window, sampling_distribution
 
 CARD = ("validation_loss", "train_loss", "accuracy")

@@ -7,10 +7,10 @@ import math
 import numpy as np
 import torch
 
-from pages.ui.lessons.calls import measure, measure_anew
-from pages.ui.lessons.scenes import MeasureError, Scene
+from pages.ui.lessons.measure_calls import measure, measure_anew
+from pages.ui.lessons.measure_setup import MeasureError, Scene
 from pages.ui.models import activations, ladder, library
-from pages.ui.models.cache import remembered
+from pages.ui.models.model_cache import remembered
 from transformer import Checkpoint, hook_points
 from transformer.training.presets import Group
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pages.ui.lessons.expressions import Expression, ExpressionError, Words
-from pages.ui.models.answers import Answer
+from pages.ui.models.lesson_answers import Answer
 
 KINDS = ("choose", "number", "token", "cell", "order")
 FEWEST, MOST = 2, 10

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
 
-from pages.ui.models.answers import StepPlace
+from pages.ui.models.lesson_answers import StepPlace
 
 LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
 """Of which codes are made: no vowels, so that none is a word, and no digits that look like letters."""

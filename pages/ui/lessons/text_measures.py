@@ -9,12 +9,12 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from pages.ui.lessons.calls import measure
-from pages.ui.lessons.inner_measures import _tensor, logit_lens_losses
+from pages.ui.lessons.activation_measures import _tensor, logit_lens_losses
+from pages.ui.lessons.measure_calls import measure
+from pages.ui.lessons.measure_setup import MeasureError, Scene
 from pages.ui.lessons.measures import probabilities, written
-from pages.ui.lessons.scenes import MeasureError, Scene
-from pages.ui.models import beside, library
-from pages.ui.models.cache import remembered
+from pages.ui.models import comparison, library
+from pages.ui.models.model_cache import remembered
 from transformer import TASKS, Checkpoint, Intervention, attention_modules
 from transformer.data.tasks import Induction
 from transformer.inference.interventions import hooks_of
@@ -91,7 +91,7 @@ def settled_layer(scene: Scene, position: int = -1) -> int:
 def _lens(scene: Scene, position: int) -> np.ndarray:
     """(layer, vocab), the embedding first."""
     position = scene.position(position) - scene.begin
-    return beside.said_at(scene.name, scene.window, scene.source, position, scene.begin, scene.interventions).logits
+    return comparison.said_at(scene.name, scene.window, scene.source, position, scene.begin, scene.interventions).logits
 
 
 @measure

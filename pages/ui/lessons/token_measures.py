@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
-from pages.ui.lessons.calls import measure
-from pages.ui.lessons.scenes import MeasureError, Scene
+from pages.ui.lessons.measure_calls import measure
+from pages.ui.lessons.measure_setup import MeasureError, Scene
 from pages.ui.models import library
 
 LONGEST_SAMPLE = 2_000

@@ -9,10 +9,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pages.ui.lessons.calls import measure
-from pages.ui.lessons.scenes import MeasureError, Scene
+from pages.ui.lessons.measure_calls import measure
+from pages.ui.lessons.measure_setup import MeasureError, Scene
 from pages.ui.models import library
-from pages.ui.models.cache import remembered
+from pages.ui.models.model_cache import remembered
 from transformer import Checkpoint
 
 MOST_PARAMETERS, MOST_STEPS = 5_000_000, 60

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from pages.ui.models.cache import remembered
-from pages.ui.models.jobs import progress
+from pages.ui.models.background_jobs import progress
 from pages.ui.models.library import OpenModel, opened
+from pages.ui.models.model_cache import remembered
 from transformer import Checkpoint, Intervention, Sampling, generate, token_statistics
 from transformer.api import effects
 from transformer.inference.interventions import hooks_of

@@ -12,7 +12,7 @@ from contextvars import ContextVar
 import streamlit as st
 import torch
 
-from pages.ui.models.own_models import is_own, own_models, shared_models
+from pages.ui.models.visitor_models import is_own, own_models, shared_models
 from transformer import Checkpoint, CheckpointEntry, CheckpointError, ModelConfig, Tokenizer
 from transformer.api.file_names import slug
 from transformer.api.library import FOLDER, Library

@@ -15,7 +15,7 @@ from typing import Any
 
 import streamlit as st
 
-from pages.ui.models.answers import Answers
+from pages.ui.models.lesson_answers import Answers
 from transformer import CheckpointEntry
 from transformer.training.worker import Job
 

@@ -11,13 +11,13 @@ import streamlit as st
 
 from pages.ui.components.instruments import asks_of, instrument
 from pages.ui.frame import changes, widgets
-from pages.ui.frame import looked as held
-from pages.ui.frame.borrowed import turn_along
+from pages.ui.frame import selection_sync as held
 from pages.ui.frame.page import Session
+from pages.ui.frame.saved_view import turn_along
 from pages.ui.frame.state import visitor
 from pages.ui.frame.widgets import Tie
 from pages.ui.markdown import code
-from pages.ui.models import activations, library, places
+from pages.ui.models import activations, attention_kinds, library
 from pages.ui.models.library import OpenModel
 from transformer import Intervention, in_window
 
@@ -61,7 +61,7 @@ def choose(session: Session, kind: str) -> Looked:
     """The dials of the page, and the text that they choose. kind: as in `attention_modules`."""
     if kind != "self":
         held.want()  # an attention may have been opened on the page Inside
-        kinds = [other for other in KINDS if other in places.attentions(session.config)]
+        kinds = [other for other in KINDS if other in attention_kinds.attentions(session.config)]
         if session.visitor.attention not in kinds:
             session.visitor.attention = kind
         kind = widgets.selectbox(

@@ -9,12 +9,12 @@ import streamlit as st
 
 from pages.ui.components.instruments import asks_of, instrument
 from pages.ui.components.tab import texts_of
-from pages.ui.frame import looked
-from pages.ui.frame.borrowed import turn_along
-from pages.ui.frame.choices import PACES
+from pages.ui.frame import selection_sync
 from pages.ui.frame.page import Session
+from pages.ui.frame.saved_view import turn_along
 from pages.ui.frame.state import brought_texts, session_id
-from pages.ui.models import places
+from pages.ui.frame.visitor_choices import PACES
+from pages.ui.models import attention_kinds
 from transformer import attention_modules
 
 KEY = "writing"
@@ -35,7 +35,7 @@ def show(session: Session) -> None:
     def take(wish: Mapping[str, Any]) -> None:
         before, held = current.written, texts_of(wish.get("held"))
         if held is not None:
-            looked.take(current, held)
+            selection_sync.take(current, held)
         if wish.get("for") != text.identity:
             current.written = before
 
@@ -57,7 +57,7 @@ def show(session: Session) -> None:
             "title": session.file_name,
             "modules": {name: found for name, found in attention_modules(config).items() if name != "encoder"},
             "choices": {
-                "layers": places.depth(config, kind or ""),
+                "layers": attention_kinds.depth(config, kind or ""),
                 "heads": config.n_heads if kind else 0,
                 "attentions": [[value, LOOKS_AT[value]] for value in choosable],
                 "paces": [[pace, _in_words(pace)] for pace in PACES],
@@ -76,7 +76,9 @@ def _begins(session: Session) -> dict[str, Any]:
         st.session_state["text_begun_of"] = of
         st.session_state["text_begins"] = {
             "written": ".".join(map(str, text.written)),
-            "attention": places.chosen_attention(session.config, current.attention, ("self", *reversed(LOOKS_AT))),
+            "attention": attention_kinds.chosen_attention(
+                session.config, current.attention, ("self", *reversed(LOOKS_AT))
+            ),
             "opening": {"layer": current.layer or 0, "head": current.head or 0},
         }
     return st.session_state["text_begins"]

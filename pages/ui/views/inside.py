@@ -8,15 +8,15 @@ import streamlit as st
 
 from pages.ui.components.instruments import asks_of, instrument
 from pages.ui.frame import changes
-from pages.ui.frame import looked as held
-from pages.ui.frame.borrowed import turn_along
-from pages.ui.frame.choices import Visitor
+from pages.ui.frame import selection_sync as held
 from pages.ui.frame.page import Session
+from pages.ui.frame.saved_view import turn_along
+from pages.ui.frame.visitor_choices import Visitor
 from pages.ui.markdown import code, counted
-from pages.ui.models import library, places
+from pages.ui.models import attention_kinds, library
 from pages.ui.models.changes import as_python
 from pages.ui.models.library import OpenModel
-from pages.ui.models.looked_at import Chosen, Extent, is_cell, is_circuit
+from pages.ui.models.selection import Chosen, Extent, is_cell, is_circuit
 from pages.ui.views.attention import whole_text
 from transformer import Intervention, attention_modules, in_window
 from transformer.api import exports
@@ -191,4 +191,4 @@ def _chosen(looked: Looked, extent: Extent, current: Visitor) -> Chosen:
 
 
 def _has_heads(looked: Looked) -> bool:
-    return bool(places.attentions(looked.model.checkpoint.model.config))
+    return bool(attention_kinds.attentions(looked.model.checkpoint.model.config))

@@ -16,7 +16,7 @@ from pages.ui.frame.page import Session
 from pages.ui.frame.state import visitor
 from pages.ui.frame.widgets import Tie
 from pages.ui.markdown import code, counted
-from pages.ui.models import library, masking
+from pages.ui.models import library, masked_predictions
 from pages.ui.tables import matrix_table, offer_data
 from pages.ui.views import prompt_batch as batches
 from pages.ui.views.masks import show_panels
@@ -197,12 +197,12 @@ def _tried(session: Session, prompt: tuple[int, ...], filled: int, side: str) ->
         return ""
 
     def effect(causal: bool, padding: bool) -> str:
-        moved = masking.padding_effect(
+        moved = masked_predictions.padding_effect(
             session.name, prompt, filled, side, causal=causal, padding=padding, interventions=session.interventions
         )
         return "not at all" if moved < UNMOVED else f"by up to {100 * moved:.3g} percentage points"
 
-    token = code(library.tokenizer(session.name).label(masking.filler_token(session.name)))
+    token = code(library.tokenizer(session.name).label(masked_predictions.filler_token(session.name)))
     tried = f"Tried on this model with {filled} × {token} as padding: "
     if session.source:
         return (

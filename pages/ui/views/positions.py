@@ -15,10 +15,10 @@ import streamlit as st
 from pages.ui.components.matrix import matrix
 from pages.ui.figures import positions as figures
 from pages.ui.frame import widgets
-from pages.ui.frame.choices import Visitor
-from pages.ui.frame.link import MOST_WAVES
 from pages.ui.frame.page import Session
 from pages.ui.frame.state import visitor
+from pages.ui.frame.url_parameters import MOST_WAVES
+from pages.ui.frame.visitor_choices import Visitor
 from pages.ui.frame.widgets import Tie
 from pages.ui.markdown import counted, plain
 from pages.ui.models import activations, library

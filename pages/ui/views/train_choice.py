@@ -11,11 +11,11 @@ from streamlit.delta_generator import DeltaGenerator
 
 from pages.ui.components.loss_chart import loss_chart
 from pages.ui.frame import widgets
-from pages.ui.frame.choices import Visitor
 from pages.ui.frame.state import visitor
+from pages.ui.frame.visitor_choices import Visitor
 from pages.ui.markdown import architecture, plain
-from pages.ui.models import own_models
-from pages.ui.models import own_training as training
+from pages.ui.models import visitor_models
+from pages.ui.models import visitor_training as training
 from pages.ui.models.session_store import session_record
 from pages.ui.views.side_by_side import side_by_side
 from pages.ui.views.train_plan import PROBES, Choice, excerpt, plan_of, references, uniform_guess
@@ -49,7 +49,7 @@ def show() -> None:
         choice = _choose(subject, details)
         with starts:  # above the details: in sight, whatever is unfolded there
             bearable = choice is not None and _costs(choice)
-            if problem := own_models.problem_of_room():
+            if problem := visitor_models.problem_of_room():
                 st.info(f"{problem} Else what is trained can only be downloaded.")
             pressed = st.button(
                 "Train", type="primary", icon=":material/model_training:", disabled=not bearable, width="stretch"

@@ -11,12 +11,12 @@ import streamlit as st
 
 from pages.ui.components.head_grid import head_grid
 from pages.ui.components.loss_chart import loss_chart
-from pages.ui.frame import borrowed, state, widgets
+from pages.ui.frame import saved_view, state, widgets
 from pages.ui.frame.model_files import offer_download
 from pages.ui.frame.state import visitor, write_address
 from pages.ui.frame.widgets import Tie
 from pages.ui.markdown import code, counted, plain
-from pages.ui.models import own_training as training
+from pages.ui.models import visitor_training as training
 from pages.ui.tables import offer_data
 from pages.ui.views.attention import KINDS
 from pages.ui.views.side_by_side import side_by_side
@@ -185,7 +185,7 @@ def _open(name: str, page: str) -> None:
     from pages.ui.frame.model_picker import choose_model
 
     choose_model(name)
-    borrowed.take_along()
+    saved_view.take_along()
     state.turn_to(page)
 
 

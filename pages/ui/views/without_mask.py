@@ -17,8 +17,8 @@ from pages.ui.figures.masks import lines_by_position
 from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
 from pages.ui.markdown import code, counted
-from pages.ui.models import activations, library, masking
-from pages.ui.models.masking import Predicted
+from pages.ui.models import activations, library, masked_predictions
+from pages.ui.models.masked_predictions import Predicted
 from pages.ui.tables import offer_data
 from pages.ui.views.charts import chart
 from pages.ui.views.side_by_side import side_by_side
@@ -66,7 +66,8 @@ def read(session: Session) -> Reading:
     following = text[offset + 1 :]
     kept = in_window(tuple(change for change in session.interventions if not takes_mask(change)), offset)
     masked, free = (
-        masking.predicted(session.name, tokens, following, session.source, changes) for changes in (kept, (*kept, MASK))
+        masked_predictions.predicted(session.name, tokens, following, session.source, changes)
+        for changes in (kept, (*kept, MASK))
     )
     labels, after = map(library.tokenizer(session.name).labels, (tokens, following))
     return Reading(tokens, following, offset, labels, after, masked, free)

@@ -9,17 +9,17 @@ from html import escape
 
 import streamlit as st
 
-from pages.ui.lessons.claims import Values
 from pages.ui.lessons.expressions import ExpressionError, Words
 from pages.ui.lessons.lesson import Lesson, Step
+from pages.ui.lessons.measure_setup import Scene
+from pages.ui.lessons.measured_values import Values
 from pages.ui.lessons.questions import Question
-from pages.ui.lessons.scenes import Scene
 from pages.ui.markdown import passage
 from pages.ui.models import activations, library
 from pages.ui.paper import as_html, document, inline
-from pages.ui.views.learn import cells
-from pages.ui.views.learn.pictures import pattern_svg
-from pages.ui.views.learn.wording import Wording
+from pages.ui.views.learn import attention_cells
+from pages.ui.views.learn.answer_wording import Wording
+from pages.ui.views.learn.attention_svg import pattern_svg
 from transformer import attention_modules
 from transformer.api.tensors import tensor
 
@@ -128,14 +128,14 @@ def _question(question: Question, step: Step, values: Values) -> str:
             labels = scene.tokenizer.labels(scene.read)
             how = f"<p>Circle it: {' '.join(f'<code>{escape(label)}</code>' for label in labels)}</p>"
         case _:
-            how = _cells(cells.picture(question, step.view.parameters if step.view else {}))
+            how = _cells(attention_cells.picture(question, step.view.parameters if step.view else {}))
     return (
         f'<div class="question"><p>{text}</p>{how}<p class="faint">Why do you think so?</p>'
         '<div class="lines"></div><div class="lines"></div></div>'
     )
 
 
-def _cells(picture: cells.Picture | None) -> str:
+def _cells(picture: attention_cells.Picture | None) -> str:
     """The empty cells of a head, one of which is to be marked."""
     if picture is None:
         return "<p>Query: __________ Key: __________</p>"

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.ui.frame import borrowed, state
+from pages.ui.frame import saved_view, state
 from pages.ui.frame.page import Session
-from pages.ui.lessons.claims import Values, unmet
 from pages.ui.lessons.expressions import ExpressionError, Words
-from pages.ui.lessons.scenes import NotYet
+from pages.ui.lessons.measure_setup import NotYet
+from pages.ui.lessons.measured_values import Values, unmet
 from pages.ui.markdown import passage, plain
 from pages.ui.models import library
-from pages.ui.models.answers import StepPlace
-from pages.ui.views.bodies import BODIES, NEEDS_NO_TEXT
-from pages.ui.views.learn import course, entering, handout, room, room_views
-from pages.ui.views.learn.asking import ask
-from pages.ui.views.learn.entering import Entered, go_to, leave, show_again
+from pages.ui.models.lesson_answers import StepPlace
+from pages.ui.views.learn import handout, lesson_list, opened_step, room_membership, room_student
+from pages.ui.views.learn.opened_step import Entered, go_to, leave, show_again
+from pages.ui.views.learn.question import ask
+from pages.ui.views.page_contents import BODIES, NEEDS_NO_TEXT
 
 VIEW = "lesson_view"
 """Key of the session: where this run of the page draws the live view, which it comes to last."""
@@ -23,8 +23,8 @@ VIEW = "lesson_view"
 
 def show() -> None:
     """The step that is open, except for its live view; nothing if none is."""
-    if (entered := entering.entered()) is not None:
-        with room_views.around(entered.place), st.container(key="lesson_step"):
+    if (entered := opened_step.entered()) is not None:
+        with room_student.around(entered.place), st.container(key="lesson_step"):
             _show(entered)
             if entered.step.view:
                 st.session_state[VIEW] = st.container(key="lesson_live")
@@ -32,7 +32,7 @@ def show() -> None:
 
 def show_view(session: Session) -> None:
     """Its live view; before that may be seen, what it will be."""
-    entered = entering.entered()
+    entered = opened_step.entered()
     if not entered.step.view:
         return
     with st.session_state[VIEW]:
@@ -74,7 +74,7 @@ def _found(entered: Entered, values: Values) -> None:
     step = entered.step
     if step.reveal:
         with st.container(key="lesson_reveal"):
-            _words(step.reveal, values, partly=room.phase(entered.place) is not None)
+            _words(step.reveal, values, partly=room_membership.phase(entered.place) is not None)
     if problems := unmet(step, values):
         st.warning(
             plain(
@@ -92,7 +92,7 @@ def _found(entered: Entered, values: Values) -> None:
 def _move(entered: Entered) -> None:
     """The ways to the steps beside this one, and out of the lesson."""
     lesson, number = entered.place.lesson, entered.place.step
-    led = room.led() is not None
+    led = room_membership.led() is not None
     with st.container(horizontal=True, key="lesson_moves"):
         st.button(
             "All lessons", key="learn_list", type="tertiary", icon=":material/list:", on_click=leave, disabled=led
@@ -106,7 +106,7 @@ def _move(entered: Entered) -> None:
             disabled=led or number == 0,
         )
         last = number == len(entered.lesson.steps) - 1
-        following = course.after(entered.lesson) if last else None
+        following = lesson_list.after(entered.lesson) if last else None
         answered = "primary" if entered.is_revealed else "secondary"
         if following:
             st.button(
@@ -133,10 +133,10 @@ def _move(entered: Entered) -> None:
             )
         if last:
             handout.offer(entered.lesson)
-        room_views.offer(entered.place)
+        room_student.offer(entered.place)
     if led:
         st.caption("Your teacher goes from step to step.")
-    elif entered.is_open and not room.leads():
+    elif entered.is_open and not room_membership.leads():
         st.caption("You can go on without an answer, but the lesson won't count as done.")
 
 
@@ -169,5 +169,5 @@ def _view_name(session: Session, page: str) -> str:
 
 
 def _turn_to(page: str) -> None:
-    borrowed.take_along()
+    saved_view.take_along()
     state.turn_to(page)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pages.ui.frame.page import Session
 from pages.ui.views.side_by_side import side_by_side
-from pages.ui.views.what_if import ablation_map, before, lines
-from pages.ui.views.what_if.reading import lead_on, read
+from pages.ui.views.what_if import ablation_map, before_and_after, python_code
+from pages.ui.views.what_if.shared import lead_on, read
 
 
 def show(session: Session) -> None:
@@ -16,25 +16,25 @@ def show(session: Session) -> None:
         return
     reading = read(session)
     if not has_parts:
-        said, mapped = before.said(session, reading), None
+        said, mapped = before_and_after.said(session, reading), None
         if said:
-            before.next_token(session, reading, said)
+            before_and_after.next_token(session, reading, said)
     else:
         parts, answer = side_by_side("ablation", 2)
         with answer:  # first, for it is there at once
-            said = before.said(session, reading)
+            said = before_and_after.said(session, reading)
             if said:
-                before.next_token(session, reading, said)
+                before_and_after.next_token(session, reading, said)
         with parts:
             mapped = ablation_map.show(session, reading, int(said.unchanged.argmax()) if said else None)
         if said and mapped and not session.interventions:
             with answer:
-                before.suggest(session, reading, mapped.found)
+                before_and_after.suggest(session, reading, mapped.found)
     if said and session.interventions:
-        before.what_changed(session, reading, said)
-        before.writing(session, reading)
+        before_and_after.what_changed(session, reading, said)
+        before_and_after.writing(session, reading)
     if said:
-        before.offer_table(session, said)
+        before_and_after.offer_table(session, said)
     if mapped:
         ablation_map.offer_table(session, mapped)
-    lines.ablation(session, reading, before.LENGTH, mapped)
+    python_code.ablation(session, reading, before_and_after.LENGTH, mapped)

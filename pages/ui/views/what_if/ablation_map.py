@@ -19,8 +19,8 @@ from pages.ui.frame.widgets import Tie
 from pages.ui.markdown import code
 from pages.ui.models import activations, library
 from pages.ui.tables import offer_data
-from pages.ui.views.what_if.patience import computed
-from pages.ui.views.what_if.reading import TOO_LARGE, Read
+from pages.ui.views.what_if.long_computation import computed
+from pages.ui.views.what_if.shared import TOO_LARGE, Read
 from transformer.api.effects import CHOOSABLE, Ablation
 from transformer.inference.interventions import Scaled, part_in_words, place_in_words
 

@@ -10,7 +10,7 @@ from pages.ui.frame.prompt_bar import unknown_sentence
 from pages.ui.frame.state import visitor
 from pages.ui.frame.widgets import Tie
 from pages.ui.markdown import plain
-from pages.ui.models import library, tracing
+from pages.ui.models import activation_patching, library
 from transformer import TASKS
 
 SHOWN = 24
@@ -24,7 +24,7 @@ def other_prompt(session: Session) -> tuple[int, ...] | None:
 
     Of an encoder–decoder it is another source.
     """
-    found = tracing.suggestion(session.name, session.prompt)
+    found = activation_patching.suggestion(session.name, session.prompt)
     suggested = found or session.prompt
     typed = widgets.text_area(
         "Another prompt", Tie("other_prompt", default=suggested), height=68, help="Ctrl + Enter applies what you typed."
@@ -56,7 +56,7 @@ def read_text(name: str, text: str, what: str) -> tuple[int, ...] | None:
 
 def offer_pairs(session: Session) -> None:
     """Pairs of prompts that show something of this model."""
-    pairs = [pair for pair in tracing.suggestions(session.name) if pair[0] != session.prompt]
+    pairs = [pair for pair in activation_patching.suggestions(session.name) if pair[0] != session.prompt]
     if not pairs:
         return
     with st.popover("Pairs", help="Pairs of prompts that show something of this model."):
@@ -76,14 +76,14 @@ def swap(session: Session) -> None:
     """Let the other prompt and the one in the bar change places."""
     current = visitor()
     mine = session.prompt
-    _take(current.other_prompt or tracing.suggestion(session.name, mine) or mine, mine)
+    _take(current.other_prompt or activation_patching.suggestion(session.name, mine) or mine, mine)
 
 
 def _take(prompt: str, other: str) -> None:
     current = visitor()
     current.prompt, current.other_prompt = prompt, other
     current.own_token = current.other_token = None
-    if (prompt, other) in tracing.FACTS:
+    if (prompt, other) in activation_patching.FACTS:
         current.reads = "plain"  # it is gone on with, not answered
 
 

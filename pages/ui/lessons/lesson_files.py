@@ -1,0 +1,104 @@
+"""The lessons that there are: read from their folder, those that can't be used with what is wrong."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+
+from pages.ui.lessons.lesson import LONGEST_FILE, Lesson, LessonError, read_lesson
+from pages.ui.models import library
+from pages.ui.models.lesson_answers import StepPlace
+
+FOLDER = Path(os.environ.get("HEADSUP_LESSONS") or Path(__file__).parent)
+MOST = 100
+EARLIER = {
+    "02-order-alone": [("the-average", step) for step in (0, 0, 1)],
+    "03-the-average": [("the-average", step) for step in (2, 3, 4, 5, 5)],
+    "04-queries-keys-values": [("queries-keys-values", 0), *(("what-a-head-looks-for", step) for step in range(4))],
+}
+"""Lessons that were put together or divided: where each of their steps is now, in lessons without their numbers."""
+GONE = {StepPlace("02-order-alone", 1), StepPlace("03-the-average", 4)}
+"""Of these, the steps whose question isn't asked any more."""
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """A lesson that can't be used, and why, in a sentence."""
+
+    name: str
+    problem: str
+
+
+def shelf() -> list[Lesson | Unreadable]:
+    """All lessons in the order of their files' names."""
+    return [_with_what_is_here(_read(path, _stamp(path))) for path in _files()]
+
+
+def lesson(name: str) -> Lesson | None:
+    """The lesson of this name, if there is one that can be used."""
+    path = next((path for path in _files() if path.stem == name), None)
+    found = path and _read(path, _stamp(path))
+    return _with_what_is_here(found) if isinstance(found, Lesson) else None
+
+
+def current_place(place: StepPlace) -> StepPlace:
+    """Where a step is now that an older link names: lessons are renumbered, put together and divided."""
+    names = [path.stem for path in _files()]
+    if place.lesson in names:
+        return place
+    moved = EARLIER.get(place.lesson, [])
+    slug, step = moved[min(place.step, len(moved) - 1)] if moved else (_unnumbered(place.lesson), place.step)
+    name = next((name for name in names if _unnumbered(name) == slug), None)
+    return StepPlace(name, step) if name else place
+
+
+def _unnumbered(name: str) -> str:
+    return name.lstrip("0123456789").removeprefix("-")
+
+
+def missing_model(each: Lesson) -> str:
+    """The model that a lesson needs and that isn't here; "" if nothing is missing."""
+    return each.needs if each.needs and each.needs not in library.usable() else ""
+
+
+def counted() -> list[Lesson]:
+    """The lessons of the course: those that can be taken."""
+    return [each for each in shelf() if isinstance(each, Lesson) and not missing_model(each)]
+
+
+def _files() -> list[Path]:
+    try:
+        return sorted(FOLDER.glob("*.md"))[:MOST]
+    except OSError:
+        return []
+
+
+def _with_what_is_here(found: Lesson | Unreadable) -> Lesson | Unreadable:
+    """A lesson without the steps whose view needs a model that isn't here; one that needs it as a whole stays whole."""
+    if isinstance(found, Unreadable):
+        return found
+    here = {entry.name for entry in library.catalogue() if not entry.problem}
+    steps = tuple(step for step in found.steps if not (step.view and step.view.needs) or step.view.needs in here)
+    return found if len(steps) in (0, len(found.steps)) else replace(found, steps=steps)
+
+
+@lru_cache(maxsize=MOST)
+def _read(path: Path, stamp: tuple[int, int]) -> Lesson | Unreadable:
+    try:
+        if stamp[1] > 4 * LONGEST_FILE:
+            raise LessonError(f"{path.name} is too large; a lesson has at most {LONGEST_FILE:,} characters.")
+        return read_lesson(path.stem, path.read_text(encoding="utf-8"))
+    except LessonError as error:
+        return Unreadable(path.stem, str(error))
+    except (OSError, UnicodeDecodeError):
+        return Unreadable(path.stem, f"{path.name} can't be read; it should be a text in UTF-8.")
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    try:
+        found = path.stat()
+    except OSError:
+        return 0, 0
+    return found.st_mtime_ns, found.st_size

@@ -1,0 +1,45 @@
+"""What a lesson's measures come to, each taken when it is first asked for, and what the lesson claims of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pages.ui.lessons.expressions import Expression, ExpressionError
+from pages.ui.lessons.lesson import Step
+from pages.ui.lessons.measure_calls import Call
+
+
+class Values(Mapping[str, Any]):
+    """What is measured, by name. Nothing is measured before it is looked up. Looking up raises MeasureError."""
+
+    def __init__(self, calls: Mapping[str, Call]) -> None:
+        self._calls = calls
+        self._taken: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._taken:
+            self._taken[name] = self._calls[name].taken()
+        return self._taken[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._calls)
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+
+def unmet(step: Step, values: Values) -> list[str]:
+    """The step's claims that don't hold on the models there are, each with what was measured or why it wasn't."""
+    found = []
+    for claim in step.claims:
+        try:
+            if claim.value(values) is not True:
+                found.append(f"{claim.text} ({_measured(claim, values)})")
+        except ExpressionError as error:
+            found.append(f"{claim.text} ({error})")
+    return found
+
+
+def _measured(claim: Expression, values: Values) -> str:
+    return ", ".join(f"{name} = {values[name]}" for name in sorted(claim.names)) or "nothing is measured"

@@ -1,0 +1,71 @@
+"""What lessons can measure of a training that the visitor has run on the page Train. See `measures`.
+
+The measures are of losses on what is held out; a training that has not ended yet has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pages.ui.lessons.measure_calls import measure_anew
+from pages.ui.lessons.measure_setup import MeasureError, NotYet, Scene
+from pages.ui.models import library, visitor_training
+from transformer.training.worker import ENDED
+
+FEWEST = 8
+"""Validations, for the shape of a curve to be told."""
+
+
+@measure_anew
+def own_steepest_fall(scene: Scene, share: float = 0.1) -> float:
+    """Of all that the loss fell, the part that it fell within its steepest stretch: a `share` of all steps."""
+    return steepest(_losses(scene), share)[0]
+
+
+@measure_anew
+def own_steepest_at(scene: Scene, share: float = 0.1) -> float:
+    """Where the middle of that stretch is, as a share of all steps."""
+    return steepest(_losses(scene), share)[1]
+
+
+@measure_anew
+def own_last_loss(scene: Scene) -> float:
+    """The loss after the last step."""
+    return _losses(scene)[-1][1]
+
+
+def steepest(losses: Sequence[tuple[int, float]], share: float) -> tuple[float, float]:
+    """The steepest stretch of a curve: what part of the whole fall it has, and where its middle is.
+
+    losses: step and loss. share: the length of the stretch; both it and the middle are shares of the last step.
+    Raises: MeasureError for a share that is none, and for a curve that doesn't fall.
+    """
+    if not 0 < share <= 1:
+        raise MeasureError("share is more than 0 and at most 1")
+    steps, values = np.array(losses, dtype=float).T
+    fall = values[0] - values.min()
+    if not fall > 0:
+        raise MeasureError("the loss of this training didn't fall")
+    length = share * steps[-1]
+    begins = np.linspace(steps[0], max(steps[-1] - length, steps[0]), 400)
+    falls = np.interp(begins, steps, values) - np.interp(begins + length, steps, values)
+    best = int(falls.argmax())
+    return float(falls[best] / fall), float((begins[best] + length / 2) / steps[-1])
+
+
+def _losses(scene: Scene) -> list[tuple[int, float]]:
+    """The validation losses of the visitor's training of the task that the scene's model has learned."""
+    job = visitor_training.slot().job
+    if job is None:
+        raise NotYet("nothing has been trained yet; press Train in the view, and wait until it has ended")
+    if job.state not in ENDED:
+        raise NotYet("the training is still under way; wait until it has ended")
+    found = list(job.validation_losses)
+    task = library.model(scene.name).card.task
+    if job.result is None or job.result.card.task != task:
+        raise NotYet(f"what was trained last is something else; train {task}")
+    if len(found) < FEWEST:
+        raise NotYet("the training was stopped too early to have a shape; let it run to its end")
+    return found

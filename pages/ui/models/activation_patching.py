@@ -1,0 +1,284 @@
+"""Where a model knows it from: two texts of one length, and what each place of one carries over into the other.
+
+Asked and answered as in `activations`. The text on screen is read, with one place at a time as it is on the other text.
+Dimensions: site, layer, pos, vocab.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from pages.ui.models.activations import greedy_answer, logits_after
+from pages.ui.models.background_jobs import progress
+from pages.ui.models.library import is_large, opened
+from pages.ui.models.model_cache import remembered
+from transformer import TASKS, Checkpoint, Intervention, Replaced, patching
+from transformer.inference.windows import window_start
+
+Tokens = tuple[int, ...]
+Interventions = tuple[Intervention, ...]
+
+MOST = 96
+"""Tokens from the first that differs on: each takes three passes a layer, through all that comes after it."""
+BUDGET = 8_000
+"""Tokens that looking for a text to suggest may read,"""
+WORK = 90_000_000_000
+"""and the weights of a model times such tokens: of a large one it reads fewer."""
+VOCABULARY = 512
+"""Tokens that are tried at a place; of a larger vocabulary, as many evenly spread."""
+LAST = 0.05
+"""What a change of the last token counts, beside one further back: that the last token matters is no surprise."""
+PAIRS = {
+    "shakespeare": (
+        ("ROMEO:\nI know that thou ar", "ROMEO:\nI know that they ar"),
+        ("KING RICHARD III:\nI think thou ha", "KING RICHARD III:\nI think they ha"),
+        ("What, thou wil", "What, they wil"),
+    ),
+    "martin-fierro": (
+        ("Y los gaucho", "Y ese gaucho"),
+        ("Era un hombre muy buen", "Era una mujer muy buen"),
+        ("Los pobre", "Ese pobre"),
+    ),
+}
+"""Texts of which one word, some way before the end, decides how the last one ends. Other models need no words for that:
+what to change is found by trying."""
+FACTS = (
+    ("The capital of France is", "The capital of Italy is"),
+    (
+        "When Mary and John went to the store, John gave a drink to",
+        "When Mary and John went to the store, Mary gave a drink to",
+    ),
+    ("The opposite of hot is", "The opposite of big is"),
+)
+"""The same for a large model, which has read more than one text: what it knows is asked for, to be gone on with."""
+ALIKE = (
+    "France Italy Spain Germany England Japan China Russia Greece Egypt Poland Portugal India Brazil Canada",
+    "Paris Rome Madrid Berlin London Tokyo Moscow Athens",
+    "Mary John Anna Tom Peter Lucy",
+    "man woman boy girl",
+    "king queen",
+    "father mother",
+    "he she",
+    "He She",
+    "red blue green white black",
+    "hot cold big small",
+    "one two three four five",
+    "dog cat horse bird",
+    "day night",
+)
+"""Words that can stand for one another in a text for a large model, for which trying tokens takes too long."""
+CLASSES = (string.ascii_lowercase, string.ascii_uppercase, string.digits)
+"""One character stands in for another of its kind."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two texts as the model reads them, the one on screen first."""
+
+    tokens: tuple[Tokens, Tokens]
+    sources: tuple[Tokens, Tokens]
+    """What an encoder reads; empty for a model that has none."""
+    logits: np.ndarray
+    """(2, vocab): what comes after each."""
+
+    @property
+    def answers(self) -> tuple[int, int]:
+        """The likeliest next token of each; where that is the same, the tokens for which the other text does most
+        harm and most good."""
+        own, other = (int(row.argmax()) for row in self.logits)
+        if own == other:
+            moved = _log_softmax(self.logits[1]) - _log_softmax(self.logits[0])
+            likely = np.exp(_log_softmax(self.logits)).max(0)
+            return int((moved * likely).argmin()), int((moved * likely).argmax())
+        return own, other
+
+    @property
+    def differing(self) -> int:
+        """Tokens from the first that differs on; 0 for equal texts."""
+        length = len(self.tokens[0])
+        pairs = enumerate(zip(*self.tokens, strict=True))
+        return length - next((place for place, (one, other) in pairs if one != other), length)
+
+
+@dataclass(frozen=True)
+class Traced:
+    """What each place of the other text carries over: 0 for nothing, 1 for all of the way to its answer."""
+
+    sites: tuple[str, ...]
+    points: tuple[tuple[str, ...], ...]
+    """Hook points, by site and layer."""
+    shares: np.ndarray
+    """(site, layer, pos)."""
+    own: float
+    other: float
+    """The logit difference, the other answer's less the own one's, after the text on screen and after the other one."""
+
+
+@remembered
+def pair(
+    checkpoint: Checkpoint, own: Tokens, other: Tokens, start: Tokens = (), *, interventions: Interventions = ()
+) -> Pair:
+    """Two texts of one length, and what comes after each.
+
+    own, other: what a decoder reads, no more than the context holds; for an encoder–decoder the sources. start: what
+    its decoder begins with, then; it goes on with what it would write to both alike, up to where they part.
+    """
+    if not start:
+        tokens, sources = (own, other), ((), ())
+    else:
+        written = [greedy_answer(checkpoint, start, source) for source in (own, other)]
+        same = next((place for place, (a, b) in enumerate(zip(*written, strict=False)) if a != b), 0)
+        tokens, sources = (start + written[0][:same],) * 2, (own, other)
+    logits = [
+        logits_after(checkpoint, [text], [source] if source else [], interventions)
+        for text, source in zip(tokens, sources, strict=True)
+    ]
+    return Pair(tokens, sources, torch.cat(logits).numpy())
+
+
+@remembered
+def traced(
+    checkpoint: Checkpoint,
+    tokens: tuple[Tokens, Tokens],
+    sources: tuple[Tokens, Tokens],
+    answers: tuple[int, int],
+    stack: str,
+    *,
+    interventions: Interventions = (),
+) -> Traced:
+    """What each place carries over. tokens, sources: as in `Pair`; answers: the own token, and the other text's.
+
+    stack: as in `patching`. Raises: ValueError, saying why, where nothing can be traced.
+    """
+    found = patching(
+        checkpoint.model,
+        tokens[1],
+        tokens[0],
+        answers[1],
+        answers[0],
+        sources[1],
+        sources[0],
+        stack=stack,
+        interventions=interventions,
+        on_progress=progress,
+    )
+    return Traced(found.sites, found.points, found.restored.numpy(), found.corrupted, found.clean)
+
+
+def replacement(found: Traced, texts: tuple[Tokens, Tokens], site: int, layer: int, position: int) -> Replaced:
+    """The change that reads one place as it is on another text. texts: that text's tokens, and its source."""
+    return Replaced(found.points[site][layer], position=position, tokens=texts[0], source=texts[1])
+
+
+def suggestions(name: str) -> tuple[tuple[str, str], ...]:
+    """Pairs of texts that show something of a model: those that are known, or its examples, changed in one token."""
+    if name in PAIRS:
+        return PAIRS[name]
+    checkpoint = opened(name).checkpoint
+    if is_large(checkpoint):
+        return tuple(pair for pair in FACTS if _fit(checkpoint, *pair))
+    found = [(example, suggestion(name, example)) for example in checkpoint.card.examples[:3]]
+    return tuple((example, other) for example, other in found if other is not None)
+
+
+def suggestion(name: str, prompt: str) -> str | None:
+    """Another text to put beside a prompt: one that changes what comes next, or None if no token seems to.
+
+    Of a large model, one in which a word is another of its kind, or None if there is none such.
+    """
+    known = dict(PAIRS.get(name, ()))
+    if prompt in known:
+        return known[prompt]
+    checkpoint = opened(name).checkpoint
+    return _with_another_word(checkpoint, prompt) if is_large(checkpoint) else _changed(name, prompt)
+
+
+def _with_another_word(checkpoint: Checkpoint, prompt: str) -> str | None:
+    """A prompt with the first word that has one of its kind replaced by that, of as many tokens."""
+    known = dict(FACTS) | {other: one for one, other in FACTS}
+    if prompt in known and _fit(checkpoint, prompt, known[prompt]):
+        return known[prompt]
+    for found in re.finditer(r"\w+", prompt):
+        kinds = [kind.split() for kind in ALIKE]
+        for word in (word for kind in kinds if found[0] in kind for word in kind if word != found[0]):
+            other = prompt[: found.start()] + word + prompt[found.end() :]
+            if _fit(checkpoint, prompt, other):
+                return other
+    return None
+
+
+def _fit(checkpoint: Checkpoint, one: str, other: str) -> bool:
+    """Whether a model can read two texts, as equally many tokens."""
+    tokenizer, task = checkpoint.tokenizer, TASKS.get(checkpoint.card.task)
+    if any(tokenizer.unknown_pieces(text) or (task and task.problem(text)) for text in (one, other)):
+        return False
+    return len(tokenizer.encode(one)) == len(tokenizer.encode(other))
+
+
+@remembered
+def _changed(checkpoint: Checkpoint, prompt: str) -> str | None:
+    """A prompt with one token changed: one that matters much, and stands some way before the end."""
+    tokenizer, shape, card = checkpoint.tokenizer, checkpoint.model.config, checkpoint.card
+    tokens = tuple(tokenizer.encode(prompt))
+    tried = list(_candidates(checkpoint, tokens))
+    budget = min(BUDGET, WORK // max(card.parameters, 1))
+    step = max(1, -(-len(tried) * min(len(tokens), shape.context_length) // budget))
+    kept: list[tuple[int, str, Tokens]] = []
+    for place, token in tried[::step]:
+        text = tokenizer.decode([*tokens[:place], token, *tokens[place + 1 :]])
+        read = tuple(tokenizer.encode(text))
+        problem = TASKS[card.task].problem(text) if card.task in TASKS else None
+        if problem is None and len(read) == len(tokens):
+            kept.append((place, text, read))
+    if not kept:
+        return None
+    rows = [tokens, *(read for _, _, read in kept)]
+    begin = window_start(len(tokens), shape.context_length)
+    logits = _after(checkpoint, [row[begin:] for row in rows])
+    base, others = logits[0], logits[1:]
+    own, new = int(base.argmax()), others.argmax(1)
+    every = np.arange(len(others))
+    moved = (others[every, new] - others[:, own]) - (base[new] - base[own])
+    moved[new == own] = 0
+    back = np.array([len(tokens) - place for place, _, _ in kept])
+    best = int((moved * np.maximum(np.log2(back), LAST)).argmax())
+    if moved[best] <= 0:  # what comes next stays the same; some probabilities do move
+        best = int(np.abs(_log_softmax(others) - _log_softmax(base)).max(1).argmax())
+    return kept[best][1]
+
+
+def _candidates(checkpoint: Checkpoint, tokens: Tokens) -> Iterator[tuple[int, int]]:
+    """Places, and tokens to try there: for a letter others of its kind, for a word any, for a sign none."""
+    tokenizer = checkpoint.tokenizer
+    spread = range(0, tokenizer.vocab_size, max(1, tokenizer.vocab_size // VOCABULARY))
+    vocabulary = {token: tokenizer.decode([token]) for token in spread}
+    for place in range(max(len(tokens) - MOST, 0), len(tokens)):
+        label = tokenizer.decode([tokens[place]])
+        kinds = [kind for kind in CLASSES if label in kind] if len(label) == 1 else []
+        for token, other in vocabulary.items():
+            if token == tokens[place] or not other.strip():
+                continue
+            if len(label) > 1 < len(other) or any(other in kind for kind in kinds):
+                yield place, token
+
+
+def _after(checkpoint: Checkpoint, texts: list[Tokens]) -> np.ndarray:
+    """Logits of what comes after each of several texts of one length, (text, vocab)."""
+    start = checkpoint.card.start_token_id
+    is_source = checkpoint.model.config.architecture == "encoder-decoder"
+    found = []
+    for at in range(0, len(texts), 64):
+        batch = texts[at : at + 64]
+        begun = [(start,)] * len(batch) if is_source and start is not None else batch
+        found.append(logits_after(checkpoint, begun, batch if is_source else []))
+    return torch.cat(found).numpy()
+
+
+def _log_softmax(logits: np.ndarray) -> np.ndarray:
+    return torch.tensor(logits).double().log_softmax(-1).numpy()

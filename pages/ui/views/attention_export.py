@@ -1,0 +1,97 @@
+"""What the page Attention exports: a layer's numbers, the picture as a page, the lines that make both."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.ui.frame import selection_sync as looked_at
+from pages.ui.frame.page import Session
+from pages.ui.models import library
+from pages.ui.models.changes import as_python
+from pages.ui.views.attention import Looked
+from transformer import attention_modules
+from transformer.api import exports
+from transformer.frontend.saved_page import attention_fits
+
+LINES = """import torch
+from transformer import {names}
+
+checkpoint = load_checkpoint({path!r})
+model, labels = checkpoint.model, checkpoint.tokenizer.labels
+text, source = {text}, {source}
+inputs = [torch.tensor([tokens]) for tokens in (source, text) if tokens]
+labelled = {{"text": labels(text), "source": labels(source)}}
+recording = record(model, inputs, model.hook_names(), labels=labelled{changes})
+print(recording.tensors[{pattern!r}][{head}])  # the weights of the head above: (query, key)
+show(recording, {kind!r}, layer={layer}, head={head})  # in a notebook, the picture above"""
+
+
+def offer_files(session: Session, looked: Looked) -> None:
+    """Everything this attention computed, for Python and for people. It is made when it is asked for, not before."""
+    current, title = session.visitor, session.file_name
+    # Opening it runs the page: what is looked at may have changed since in the browser, and code that nobody sees
+    # takes it as long as a chart.
+    opened = st.expander("Export these numbers", icon=":material/download:", key="drawer_numbers", on_change="rerun")
+    if not opened.open:
+        return
+    looked_at.want()
+    with opened:
+        if attention_fits(session.config, looked.kind, len(looked.tokens), len(looked.source)):
+            st.markdown("Everything above, all layers and heads, as one page that opens without a network:")
+            st.download_button(
+                "Save as a page",
+                lambda: _page(session, looked).encode(),
+                f"{title}-attention.html",
+                key="save_page",
+                on_click="ignore",
+                icon=":material/html:",
+            )
+        else:
+            st.markdown("The numbers of this attention are too many for one page. With a shorter text it can be saved.")
+        st.markdown(
+            "Every step of this layer, all heads, from queries to what each adds: safetensors, which "
+            "`Recording.from_bytes` reads."
+        )
+        st.download_button(
+            "Save this layer",
+            lambda: exports.whole_layer(
+                looked.model, looked.tokens, looked.source, looked.kind, current.layer, looked.interventions
+            ).to_bytes(),
+            f"{title}-attention.safetensors",
+            key="save_recording",
+            on_click="ignore",
+            icon=":material/download:",
+        )
+        st.markdown("In Python:")
+        st.code(lines(session, looked), language=None, wrap_lines=True)
+
+
+def lines(session: Session, looked: Looked) -> str:
+    """A program that records this pass again, from `transformer` alone."""
+    current = session.visitor
+    module = attention_modules(session.config)[looked.kind][current.layer]
+    names, changed = as_python(looked.interventions)
+    is_own = library.opened(session.name).is_own
+    return LINES.format(
+        path="the folder of your model" if is_own else f"checkpoints/{session.name}",
+        text=list(looked.tokens),
+        source=list(looked.source),
+        kind=looked.kind,
+        layer=current.layer,
+        head=current.head,
+        pattern=f"{module}.hook_pattern",
+        names=", ".join(sorted([*names, "load_checkpoint", "record", "show"])),
+        changes=f", interventions={changed}" if names else "",
+    )
+
+
+def _page(session: Session, looked: Looked) -> str:
+    current = session.visitor
+    return exports.attention_page(
+        *looked.read,
+        title=f"{session.file_name}-attention",
+        layer=current.layer,
+        head=current.head,
+        offsets={"queries": looked.query_offset, "keys": looked.key_offset},
+        next=looked.next_labels,
+    )

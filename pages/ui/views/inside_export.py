@@ -1,0 +1,109 @@
+"""The view of the page Inside as an export: one page that needs no server, and the lines that show it again."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import streamlit as st
+
+from pages.ui.frame import selection_sync as held
+from pages.ui.frame.page import Session
+from pages.ui.models.changes import as_python
+from pages.ui.models.selection import Chosen
+from pages.ui.views.inside import Looked, as_code, looked_at
+from transformer.api import exports
+from transformer.api.overviews import outline
+from transformer.api.tensors import infos_of
+from transformer.frontend.saved_page import in_words, page_fit, page_size
+
+LINES = """from transformer import {imports}
+
+checkpoint = load_checkpoint({path!r})
+recording = record_pass(checkpoint.model, {texts}, labels=checkpoint.tokenizer.labels{changes})
+print({numbers})
+show(recording{chosen})  # in a notebook, the picture above"""
+LEFT_OUT = {
+    "weights": "the matrices of weights",
+    "hook_result": "what each head adds to the stream (`hook_result`)",
+    "hook_raw_scores": "q · k (`hook_raw_scores`)",
+    "hook_scaled_scores": "q · k ÷ √d_head (`hook_scaled_scores`)",
+    "hook_attn_scores": "the masked scores (`hook_attn_scores`)",
+}
+"""What a page can lack, in words."""
+SHORTER = "All numbers of this pass are too many for one page. With a shorter text it can be saved."
+TOO_MANY = (
+    "This model's numbers are too many for one page, however short the text. Those of a part of it can be "
+    "saved below, for Python."
+)
+
+
+def offer_page(session: Session, looked: Looked) -> None:
+    """The view as an HTML file, and the lines of Python. Both are made when they are asked for, not before."""
+    # Opening it runs the page: what is looked at may have changed since in the browser, and code that nobody sees
+    # takes it as long as a chart.
+    opened = st.expander("Export this view", icon=":material/html:", key="drawer_page", on_change="rerun")
+    if not opened.open:
+        return
+    held.want()
+    with opened:
+        fit = page_fit(session.config, len(looked.tokens), len(looked.source))
+        if fit is None:
+            can_be = page_fit(session.config, 1, min(len(looked.source), 1)) is not None
+            st.markdown(SHORTER if can_be else TOO_MANY)
+        else:
+            st.markdown(f"One page with everything above, to be explored without a network.{_said_of(fit.kinds)}")
+            title = f"{session.file_name}-inside"
+            outlined = outline(looked.model, looked.tokens, looked.source, looked.interventions)
+            size = page_size(session.config, outlined, fit)
+            st.download_button(
+                f"Save as a page ({in_words(size)})",
+                lambda: _page(session, looked, title),
+                f"{title}.html",
+                key="save_inside_page",
+                on_click="ignore",
+                icon=":material/html:",
+            )
+        st.markdown("In Python, without the app:")
+        # The colours of code are too faint to be read, and what has to be scrolled can't be reached by keys.
+        st.code(lines(session, looked), language=None, wrap_lines=True)
+
+
+def lines(session: Session, looked: Looked) -> str:
+    """A program that shows this view again, from `transformer` alone."""
+    chosen = looked_at(session, looked)
+    fields = {field.name: getattr(chosen, field.name) for field in dataclasses.fields(chosen)}
+    kept = {name: value for name, value in fields.items() if value not in (None, "", ())}
+    names, changed = as_python(looked.interventions)
+    return LINES.format(
+        imports=", ".join(sorted([*names, "load_checkpoint", "record_pass", "show"])),
+        path="the folder of your model" if looked.model.is_own else f"checkpoints/{session.name}",
+        texts=", ".join(as_code(session, tokens) for tokens in (looked.tokens, looked.source) if tokens),
+        changes=f", interventions={changed}" if names else "",
+        numbers=_numbers(looked, chosen),
+        chosen="".join(f", {name}={value!r}" for name, value in kept.items()),
+    )
+
+
+def _numbers(looked: Looked, chosen: Chosen) -> str:
+    """An expression for what is open: a tensor, or a cell of it; the logits where it is no tensor."""
+    infos = infos_of(looked.model.checkpoint.model.config, len(looked.tokens), len(looked.source))
+    info = infos.get(chosen.open, infos["logits"])
+    tensor = f"recording.tensors[{info.name!r}]"
+    if chosen.cell is None:
+        return tensor
+    if info.kind == "parameter" and len(info.sizes) > 2:  # which holds several matrices
+        tensor += f".reshape{info.sizes}"
+    return f"{tensor}[{', '.join(map(str, chosen.cell))}]"
+
+
+def _page(session: Session, looked: Looked, title: str) -> bytes:
+    options = {"title": title, "offset": looked.offset, **dataclasses.asdict(looked_at(session, looked))}
+    return exports.page_of(looked.model, looked.tokens, looked.source, looked.interventions, options=options).encode()
+
+
+def _said_of(kinds: tuple[str, ...]) -> str:
+    if not kinds:
+        return " It has every number of the pass, and the model's weights."
+    *others, last = (LEFT_OUT[kind] for kind in kinds)
+    listed = f"{', '.join(others)} and {last}" if others else last
+    return f" So that it doesn't get too large, it lacks {listed}."

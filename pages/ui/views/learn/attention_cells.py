@@ -1,0 +1,67 @@
+"""The picture of a head of which a question asks for a cell: its queries and keys, and an answer in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from pages.ui.lessons.measure_setup import Scene
+from pages.ui.lessons.questions import Question
+from pages.ui.markdown import code
+from pages.ui.models import activations, library
+from transformer import attention_modules
+
+MOST_CELLS = 32
+"""Queries, and keys, of a picture: the last of a longer text."""
+
+
+class Picture(NamedTuple):
+    """queries, keys: labels. begin: the places of the first of them. causal: whether later keys are hidden."""
+
+    queries: list[str]
+    keys: list[str]
+    begin: tuple[int, int]
+    causal: bool
+    label: str
+
+    def within(self, cell: Sequence[int]) -> list[int]:
+        """A query and a key by their places in the text, as rows and columns of the picture."""
+        return [cell[0] - self.begin[0], cell[1] - self.begin[1]]
+
+    def said(self, cell: Sequence[int]) -> str:
+        """A cell in words, as Markdown."""
+        names = [
+            code(labels[place]) if 0 <= place < len(labels) else "another"
+            for labels, place in zip((self.queries, self.keys), self.within(cell), strict=True)
+        ]
+        return f"{names[0]} ({cell[0]}) looks at {names[1]} ({cell[1]})"
+
+
+def picture(question: Question, link: Mapping[str, str]) -> Picture | None:
+    """That of the head that is asked for; None in a model without attention. link: the parameters of the view."""
+    scene = Scene.of(link, {})
+    kinds = attention_modules(library.config(scene.name))
+    wish = question.attention or link.get("attention", "")
+    kind = wish if wish in kinds else next(reversed(kinds), "")
+    if not kind:
+        return None
+    queries = scene.source if kind == "encoder" else scene.window
+    if kind == "cross":
+        text = scene.tokens  # and what is written after it, of which the last asks no more
+        queries = text + activations.answer(scene.name, text, scene.source, scene.interventions)[:-1]
+        queries = queries[: library.config(scene.name).context_length]
+    keys = scene.source if kind in ("encoder", "cross") else queries
+    begins = [0 if kind in ("encoder", "cross") else scene.begin] * 2
+    first = [max(len(each) - MOST_CELLS, 0) for each in (queries, keys)]
+    labels = scene.tokenizer.labels
+    layer, head = (
+        own if own is not None else link.get(name, "0")[:4]
+        for name, own in (("layer", question.layer), ("head", question.head))
+    )
+    return Picture(
+        labels(queries[first[0] :]),
+        labels(keys[first[1] :]),
+        (begins[0] + first[0], begins[1] + first[1]),
+        causal=kind in ("self", "decoder"),
+        label=f"The cells of head {head} of layer {layer}",
+    )

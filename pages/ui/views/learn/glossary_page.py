@@ -1,0 +1,30 @@
+"""The glossary as part of the page Learn."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.ui.components import glossary
+from pages.ui.frame import state
+from pages.ui.views.learn.opened_step import GLOSSARY, leave
+
+
+def offer() -> None:
+    """The way here."""
+    st.button("Glossary", key="to_glossary", type="tertiary", icon=":material/menu_book:", on_click=_open)
+
+
+def show() -> None:
+    """Every term of the interface, to be searched, each with a way to where it can be seen."""
+    st.button("All lessons", key="glossary_back", type="tertiary", icon=":material/list:", on_click=leave)
+    st.subheader("Glossary", anchor=False)
+    st.caption(
+        "Words underlined with dots are among these: point at one to read its entry. "
+        "The key ? lists those of the page that is open."
+    )
+    glossary.glossary(key="glossary")
+
+
+def _open() -> None:
+    current = state.visitor()
+    current.lesson, current.lesson_step = GLOSSARY, 0

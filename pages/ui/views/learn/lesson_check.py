@@ -1,0 +1,276 @@
+"""What is wrong with a lesson, found before a class finds it: its file read, its links opened, its models asked.
+
+`python -m pages.ui lesson check FILE` prints the findings; the page for teachers shows them.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from pages.ui.frame import url_parameters as links
+from pages.ui.lessons.did_you_mean import instead
+from pages.ui.lessons.expressions import ExpressionError, Words
+from pages.ui.lessons.lesson import BLOCKS, FENCE, Lesson, Step, View, examine
+from pages.ui.lessons.measure_calls import Call
+from pages.ui.lessons.measure_setup import MeasureError, NotYet, Scene
+from pages.ui.lessons.measured_values import Values, unmet
+from pages.ui.lessons.questions import Question, verdict
+from pages.ui.models import library
+from pages.ui.views.learn import attention_cells
+from transformer import ModelConfig, Tokenizer, attention_modules
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is wrong in a line of a lesson's file, and what to write instead; in a sentence."""
+
+    line: int
+    what: str
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.what}"
+
+
+def check(text: str, seconds: float = math.inf) -> Iterator[Finding]:
+    """What is wrong with a lesson, as it is found. text: the file's. seconds: after which no more is measured."""
+    end = time.monotonic() + seconds
+    lesson, problems = examine("lesson", text)
+    lines = text.split("\n")
+    for line, what in [*((problem.line, problem.what) for problem in problems), *_misspelt_blocks(lines)]:
+        yield Finding(line, f"{what.rstrip('.')}.")
+    if lesson is None:
+        return
+    if (lesson.needs or "") not in ("", *library.usable()):
+        line = next((number for number, line in enumerate(lines, 1) if line.startswith("needs")), 1)
+        yield Finding(line, f"without its model the lesson can't be taken: {_no_model(lesson.needs)}.")
+        return
+    seen: set[str] = set()
+    said: set[str] = set()
+    for number, step in enumerate(lesson.steps):
+        if time.monotonic() > end:
+            what = f"the check ends here, after {seconds:.0f} seconds; `python -m pages.ui lesson check` goes on."
+            yield Finding(step.lines[""], what)
+            return
+        checked = _Step(lesson, number, step, lines)
+        for line, what in checked.findings(step.measures.keys() - seen):
+            if what not in said:  # a view and each of its measures have the same model and prompt
+                yield Finding(line, f"{what.rstrip('.')}.")
+            said.add(what)
+        seen |= step.measures.keys()
+
+
+def _misspelt_blocks(lines: list[str]) -> Iterator[tuple[int, str]]:
+    """Fences whose name is nearly that of a block: they would be shown as code."""
+    for number, line in enumerate(lines, 1):
+        if (fence := FENCE.fullmatch(line.rstrip())) and (name := fence["info"].strip()) and name not in BLOCKS:
+            advice = instead(name, BLOCKS)
+            if advice.startswith("write"):
+                yield number, f"“{name}” is no block of a lesson and would be shown as code; {advice}"
+
+
+def _no_model(name: str) -> str:
+    return f"there is no model “{name[:40]}” here; {instead(name, library.usable())}"
+
+
+class _Step:
+    """One step, with the lines it stands in."""
+
+    def __init__(self, lesson: Lesson, number: int, step: Step, lines: list[str]) -> None:
+        self.lesson, self.number, self.step, self.lines = lesson, number, step, lines
+        self.values = Values(step.measures)
+        self.broken: set[str] = set()
+        """Names of measures that can't be taken; what needs one of them isn't checked."""
+
+    def findings(self, own: set[str]) -> Iterator[tuple[int, str]]:
+        """own: the names of the measures that no earlier step has."""
+        view = self.step.view
+        if view and view.needs and view.needs not in library.usable():
+            yield self.line("view", "needs"), f"without its model the step is left out: {_no_model(view.needs)}"
+            return
+        is_shown = True
+        for name, what in _view_findings(view) if view else ():
+            is_shown = False
+            yield self.line("view", name), what
+        for name in self.step.measures:
+            try:
+                what = _call_finding(self.step.measures[name], self.values, name)
+            except NotYet:
+                self.broken.add(name)
+                continue
+            if what:
+                self.broken.add(name)
+                if name in own:
+                    yield self.line("measure", rf"\[{name}\]"), what
+        if is_shown:
+            yield from self.of_the_question()
+        yield from self.of_the_words()
+        for claim in self.step.claims:
+            if claim.names.isdisjoint(self.broken) and (found := unmet_claim(self.step, claim.text, self.values)):
+                yield self.line("claim", re.escape(claim.text)), found
+
+    def of_the_question(self) -> Iterator[tuple[int, str]]:
+        question = self.step.question
+        if question is None or not question.names.isdisjoint(self.broken):
+            return
+        view = self.lesson.view_at(self.number)
+        try:
+            what = _question_finding(question, view.parameters if view else {}, self.values)
+        except ExpressionError as error:
+            measured = ", ".join(f"{name} = {_short(self.values[name])}" for name in sorted(question.needed))
+            what = f"{error}; measured: {measured or 'nothing'}"
+        if what:
+            yield self.line("question", "right"), what
+
+    def of_the_words(self) -> Iterator[tuple[int, str]]:
+        step, question = self.step, self.step.question
+        asked = [question.text, *question.options] if question else []
+        places = (("", [step.words]), ("question", asked), ("reveal", [step.reveal]), ("try", [step.to_try]))
+        for block, texts in places:
+            for words in filter(None, texts):
+                if words.names.isdisjoint(self.broken) and (what := _words_finding(words, self.values)):
+                    yield self.line(block), what
+
+    def line(self, block: str, pattern: str = "") -> int:
+        """The number of the line of a block in which a pattern begins; of the block's first if it has none."""
+        first = self.step.lines.get(block, self.step.lines[""])
+        for number in range(first, len(self.lines) + 1) if pattern else ():
+            line = self.lines[number - 1].strip()
+            if re.match(pattern, line):
+                return number
+            if line.startswith("```"):
+                break
+        return first
+
+
+def _view_findings(view: View) -> Iterator[tuple[str, str]]:
+    """What is wrong with a view, each with the name of its line."""
+    for name in view.parameters.keys() - links.PARSERS.keys():
+        yield "link", f"a link has no “{name[:40]}”; {instead(name, links.PARSERS)}"
+    visitor = links.from_query(view.parameters)
+    for notice in visitor.notices:
+        yield "link", notice.removesuffix(" The default is used instead.")
+    if view.parameters.get("other_model", "") not in ("", *library.usable()):
+        yield "link", _no_model(view.parameters["other_model"])
+    scene = Scene.of(view.parameters, {})
+    if what := _scene_finding(scene):
+        yield "link", what
+        return
+    config = library.config(scene.name)
+    if view.page == "Attention":
+        kind = view.parameters.get("attention", "")
+        if what := _head_finding(config, scene, visitor.layer, visitor.head, kind):
+            yield "link", what
+    positions = max(len(scene.source), len(scene.tokens))
+    for name in ("query", "key"):
+        if (place := getattr(visitor, name)) is not None and place >= positions:
+            yield "link", f"{name}={place} is no position of the prompt; write one from 0 to {positions - 1}"
+
+
+def _scene_finding(scene: Scene) -> str:
+    """What is wrong with a model and its texts; "" for nothing."""
+    if scene.model not in library.usable():
+        return _no_model(scene.model)
+    tokenizer = library.tokenizer(scene.name)
+    for text in (scene.prompt or "", scene.text):
+        if unknown := tokenizer.unknown_pieces(text):
+            piece = unknown[0].text[:20]
+            return f"{scene.model} doesn't know “{piece}”; {instead(piece, _known(tokenizer), 'it knows')}"
+    try:
+        assert scene.tokens and scene.read
+        scene.interventions  # noqa: B018, which is checked as it is looked up
+    except MeasureError as error:
+        return str(error)
+    return ""
+
+
+def _call_finding(call: Call, values: Values, name: str) -> str:
+    """What is wrong with a measure; "" for nothing. Raises NotYet for one that waits for the visitor."""
+    if call.scene.model not in library.usable():
+        return _no_model(call.scene.model)
+    try:
+        values[name]
+    except NotYet:
+        raise
+    except MeasureError as error:
+        return _scene_finding(call.scene) or _argument_finding(call) or f"{str(error).rstrip('.')}{_hint(call, error)}"
+    return ""
+
+
+def _argument_finding(call: Call) -> str:
+    given = dict(call.arguments)
+    if not {"layer", "head"} <= given.keys() or given["head"] < 0:
+        return ""
+    config = library.config(call.scene.name)
+    return _head_finding(config, call.scene, given["layer"], given["head"], given.get("attention", ""))
+
+
+def _hint(call: Call, error: MeasureError) -> str:
+    """What to write instead of a tensor or a token, as the end of a sentence."""
+    given, tokenizer = dict(call.arguments), library.tokenizer(call.scene.name)
+    if "tensor" in given:
+        return f"; {instead(given['tensor'], library.model(call.scene.name).model.hook_names(), 'its tensors are')}"
+    if "token" in given and "is no token" in str(error):
+        return f"; {instead(given['token'], _known(tokenizer), 'its tokens are')}"
+    return ""
+
+
+def _known(tokenizer: Tokenizer) -> list[str]:
+    """The first tokens of a vocabulary, which is all of those that ship."""
+    return tokenizer.labels(range(min(tokenizer.vocab_size, 1000)))
+
+
+def _head_finding(config: ModelConfig, scene: Scene, layer: int | None, head: int | None, attention: str) -> str:
+    kinds = attention_modules(config)
+    kind = attention or next(reversed(kinds), "")
+    if kind not in kinds:
+        known = f"write {' or '.join(kinds)}" if kinds else "it has no attention"
+        return f"{scene.model} has no attention of the kind “{kind}”; {known}"
+    for name, number, count in (("layer", layer, len(kinds[kind])), ("head", head, config.n_heads)):
+        if number is not None and not 0 <= number < count:
+            return f"{scene.model} has no {name} {number}; write {f'0 to {count - 1}' if count > 1 else '0'}"
+    return ""
+
+
+def _question_finding(question: Question, link: Mapping[str, str], values: Values) -> str:
+    """What is wrong with a question; "" for nothing. Raises ExpressionError where nothing comes out as right."""
+    count = len(question.options)
+    start = {"number": (question.low + question.high) / 2, "order": list(range(count)), "cell": [0, 0]}.get(
+        question.kind, 0
+    )
+    found = verdict(question, values, start)
+    if question.kind == "number":
+        if not question.low <= found.correct <= question.high:
+            return f"right comes to {_short(found.correct)}, off the slider; write a low and a high around it"
+        if found.right:
+            return f"the slider starts where it is already right ({_short(found.correct)}); move low or high"
+    if question.kind == "order" and found.right:
+        return "the options are in the correct order already; write them in another one"
+    if question.kind == "token" and not 0 <= found.correct < len(Scene.of(link, {}).read):
+        return f"right comes to position {found.correct}, which the prompt of the view doesn't have"
+    if question.kind == "cell" and attention_cells.picture(question, link) is None:
+        return "a question of the kind cell needs a view of a model with attention"
+    return ""
+
+
+def unmet_claim(step: Step, text: str, values: Values) -> str:
+    """How a claim fails; "" if it holds."""
+    found = [each for each in unmet(step, values) if each.startswith(text)]
+    return f"this isn't what the models do: {found[0]}; change the claim, and the words that say so" if found else ""
+
+
+def _words_finding(words: Words, values: Values) -> str:
+    try:
+        words.filled(values, str)
+    except NotYet:
+        return ""
+    except ExpressionError as error:
+        return str(error)
+    return ""
+
+
+def _short(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,227 @@
+"""The question of a step, and what it is answered with."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import streamlit as st
+
+from pages.ui.components import answering
+from pages.ui.frame import widgets
+from pages.ui.frame.widgets import Tie
+from pages.ui.lessons.expressions import ExpressionError
+from pages.ui.lessons.measured_values import Values
+from pages.ui.lessons.questions import Answer, Question, fits, verdict
+from pages.ui.lessons.rooms import Phase
+from pages.ui.markdown import passage, plain
+from pages.ui.models.lesson_answers import Given
+from pages.ui.models.session_store import session_record
+from pages.ui.views.learn import room_membership, room_teacher
+from pages.ui.views.learn.answered_question import (
+    answers_in_words,
+    numbered_tokens,
+    picture_of,
+    show_given,
+    show_revealed,
+)
+from pages.ui.views.learn.opened_step import Entered
+
+
+def ask(entered: Entered, values: Values) -> None:
+    """Draw the question: its options or, once it is answered, what became of them; for a teacher the votes."""
+    question = entered.step.question
+    given = entered.given
+    with st.container(key="lesson_asked"):
+        _ask(question, entered, values, given)
+        _show_votes(question, entered, values)
+
+
+def _ask(question: Question, entered: Entered, values: Values, given: Given | None) -> None:
+    with _catching_problems(), st.container(border=True, key="lesson_question"):
+        st.markdown(f"**{question.text.filled(values, passage)}**")
+        if entered.is_open:
+            _take_in(question, entered, values, given)
+        elif given is None:
+            show_revealed(question, entered, values)
+        else:
+            show_given(question, entered, values, given)
+        room_teacher.controls(entered.place)
+
+
+@st.fragment
+def _take_in(question: Question, entered: Entered, values: Values, given: Given | None) -> None:
+    """A choice reruns this fragment alone; an answer reruns the page."""
+    if entered.given is not given or not entered.is_open:
+        st.rerun()
+    with _catching_problems():
+        answer = _answer_with(question, entered, values, given)
+        if not room_membership.leads():
+            _offer(entered, answer, given)
+
+
+@contextlib.contextmanager
+def _catching_problems() -> Iterator[None]:
+    """A question of which something can't be computed says so, where it stands."""
+    try:
+        yield
+    except ExpressionError as error:
+        st.warning(plain(f"This question can't be asked here: {error}."))
+
+
+def _show_votes(question: Question, entered: Entered, values: Values) -> None:
+    """For the teacher of a room: how it has voted."""
+
+    def is_right(answer: Answer) -> bool:
+        try:
+            return verdict(question, values, answer).right
+        except ExpressionError:  # which is said where the question stands
+            return False
+
+    room_teacher.tally(
+        entered.place, question, answers_in_words(entered, values), is_right if entered.is_revealed else None
+    )
+
+
+def _offer(entered: Entered, answer: Answer | None, given: Given | None) -> None:
+    """The buttons that take an answer."""
+    with st.container(horizontal=True):
+        changing = room_membership.is_changing(entered.place)
+        st.button(
+            "Answer" if given is None else "Answer again",
+            key="lesson_answer",
+            type="primary",
+            disabled=answer is None,
+            on_click=_change if changing else _take,
+            args=(entered, answer),
+        )
+        if changing:
+            st.button("Keep my answer", key="lesson_keep", on_click=room_membership.changed)
+        elif given is not None:
+            st.button("Keep my answer", key="lesson_keep_first", on_click=_take, args=(entered, given.first))
+        elif room_membership.phase(entered.place) is None:  # in a room, the teacher starts the discussion
+            st.button(
+                "Discuss first",
+                key="lesson_discuss",
+                disabled=answer is None,
+                on_click=_take,
+                args=(entered, answer, True),
+                help="Keeps this answer, and asks again after you have discussed it.",
+            )
+    if given is not None and not changing:
+        st.caption("Your first answer is kept. Compare reasons with somebody, then answer again.")
+
+
+def _take(entered: Entered, answer: Answer, discuss: bool = False) -> None:
+    if fits(entered.step.question, answer):
+        if entered.given is None:  # what may be there answers another question: the file was changed meanwhile
+            session_record().answers.given.pop(entered.place, None)
+        session_record().answers.give(entered.place, answer, discuss=discuss)
+        room_membership.vote(entered.place, answer)
+
+
+def _change(entered: Entered, answer: Answer) -> None:
+    """Put another answer in the place of the one that was given, if the room still takes it."""
+    if fits(entered.step.question, answer) and room_membership.vote(entered.place, answer):
+        second = room_membership.phase(entered.place) is Phase.SECOND
+        session_record().answers.change(entered.place, answer, second=second)
+    room_membership.changed()
+
+
+def _answer_with(question: Question, entered: Entered, values: Values, given: Given | None) -> Answer | None:
+    """What the visitor has put in so far; None for nothing yet."""
+    draft = _Draft(entered, question, given)
+    match question.kind:
+        case "choose":
+            texts = [option.filled(values, passage) for option in question.options]
+            return widgets.radio_or_none(
+                "Your answer", range(len(texts)), draft.tie("choice"), texts.__getitem__, label_visibility="collapsed"
+            )
+        case "number":
+            return _number(question, draft)
+        case "token":
+            return _token(entered, draft)
+        case "cell":
+            return _cell(question, entered, draft)
+    items = answers_in_words(entered, values).options()
+    order = draft.value if draft.value is not None else list(range(len(items)))
+    answering.order(items=items, order=order, label="Your order", fixed=False, take=draft.take, key="lesson_order")
+    return order
+
+
+def _number(question: Question, draft: _Draft) -> float | None:
+    """A slider that nobody has moved is no answer: its middle would count as one."""
+    scale = 100.0 if question.unit == "%" else 1.0
+    low, high, step = question.low * scale, question.high * scale, question.step * scale
+
+    def within(value: float) -> float:
+        return min(max(value / scale, question.low), question.high)
+
+    middle = low + round((high - low) / 2 / step) * step
+    begun = middle if draft.value is None else draft.value * scale
+    tie = Tie(
+        "lesson_number",
+        value=begun if draft.shown is None else draft.shown,
+        take=lambda value: draft.take(within(value), shown=value),
+    )
+    unit = "%%" if question.unit == "%" else f" {question.unit.replace('%', '%%')}" if question.unit else ""
+    digits = max(0, min(6, len(f"{step:.6f}".rstrip("0").partition(".")[2])))
+    found = widgets.slider(
+        "Your answer", low, high, tie, step=step, format=f"%.{digits}f{unit}", label_visibility="collapsed"
+    )
+    if draft.value is None and found == begun:
+        if not room_membership.leads():
+            st.caption("Move the slider to answer.")
+        return None
+    return within(found)
+
+
+def _token(entered: Entered, draft: _Draft) -> int | None:
+    labels = numbered_tokens(entered)
+    return widgets.pills_or_none(
+        "Choose a token; the small number is its position.", range(len(labels)), draft.tie("token"), labels.__getitem__
+    )
+
+
+def _cell(question: Question, entered: Entered, draft: _Draft) -> list[int] | None:
+    picture = picture_of(question, entered)
+    if picture is None:
+        return None
+    begin, chosen = picture.begin, draft.value
+
+    def take(cell: list[int]) -> None:
+        draft.take([cell[0] + begin[0], cell[1] + begin[1]])
+
+    answering.cells(
+        **picture._asdict(),
+        chosen=chosen and picture.within(chosen),
+        right=None,
+        fixed=False,
+        take=take,
+        key="lesson_cells",
+    )
+    return chosen
+
+
+class _Draft:
+    """What is put in and not yet answered; another question has another one."""
+
+    def __init__(self, entered: Entered, question: Question, given: Given | None) -> None:
+        self.question = question
+        self.key = (entered.place, given is None)
+        held = st.session_state.get("lesson_draft", (None, None, None))
+        begun = None if given is None else given.first
+        is_held = held[0] == self.key
+        self.value: Answer | None = held[1] if is_held else begun
+        self.shown: float | None = held[2] if is_held else None
+        """As a slider has it: for a number that differs by a hair it would be drawn anew, and lose the focus."""
+
+    def take(self, value: Any, *, shown: float | None = None) -> None:
+        """Hold what the visitor has put in."""
+        if fits(self.question, value):
+            st.session_state["lesson_draft"] = (self.key, value, shown)
+
+    def tie(self, name: str) -> Tie:
+        """What ties a widget to the draft; −1 stands for nothing yet."""
+        return Tie(f"lesson_{name}", value=-1 if self.value is None else self.value, take=self.take)

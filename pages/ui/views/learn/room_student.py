@@ -1,0 +1,107 @@
+"""A room around the page of lessons: joining and opening one, and what a student sees of it.
+
+A page in a room polls it several times in three seconds, in a fragment that costs next to nothing, and runs anew only
+when the room has moved. A page outside a room never polls.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from pages.ui.components.membership import keep_membership
+from pages.ui.frame import widgets
+from pages.ui.frame.state import visitor
+from pages.ui.lessons.rooms import Phase, RoomError, State
+from pages.ui.markdown import plain
+from pages.ui.models.lesson_answers import StepPlace
+from pages.ui.views.learn import room_membership, room_teacher
+from pages.ui.views.learn.room_membership import ASKED, DRAWN, PROBLEM, Membership, all_rooms
+
+FORM_SHOWN = "room_form_shown"
+"""Key of the session: whether this run has drawn the form that joins or opens a room."""
+
+
+@contextlib.contextmanager
+def around(place: StepPlace | None) -> Iterator[None]:
+    """Draw the visitor's room above what is drawn within. place: the step on screen, None for the list of lessons."""
+    own = room_membership.membership()
+    unknown = own is None and not st.session_state.get(ASKED)
+    st.session_state[ASKED] = True
+    problem = st.session_state.pop(PROBLEM, "")
+    if problem:
+        st.warning(plain(problem), icon=":material/meeting_room:")
+    following = None
+    st.session_state[FORM_SHOWN] = own is None and bool(visitor().room or problem)
+    if st.session_state[FORM_SHOWN]:
+        with st.container(border=True):
+            _join_or_open(place)
+    elif own and own.leads:
+        room_teacher.panel(own, place)
+    elif own:
+        following = _student(own)
+    keep_membership(own.as_text() if own else "", asks=unknown, on_found=room_membership.restore)
+    yield
+    if following:
+        with following:  # last: a rerun as a run ends can leave what the run drew last on screen
+            _follow(own, st.session_state[DRAWN])
+
+
+def offer(place: StepPlace | None) -> None:
+    """The form that joins or opens a room, folded; nothing in a room, or where the form is on screen already."""
+    if room_membership.membership() is None and not st.session_state[FORM_SHOWN]:
+        with st.popover("Room for a class", type="tertiary", icon=":material/groups:", key="room_ways_in"):
+            _join_or_open(place)
+
+
+def _join_or_open(place: StepPlace | None) -> None:
+    st.markdown("In a room, a class answers the same question and sees how it voted.")
+    widgets.short_form(
+        "Join a room with its code", "room", "Join", room_membership.join, key="room_join", placeholder="Five letters"
+    )
+    st.button(
+        "Open a room", icon=":material/co_present:", on_click=room_membership.open_room, args=(place,), key="room_open"
+    )
+    st.caption("For teachers: you lead from step to step. Votes are anonymous, and hidden until you show them.")
+
+
+def _student(own: Membership) -> DeltaGenerator:
+    """Returns the place of what follows the room."""
+    with st.container(horizontal=True, vertical_alignment="center", key="room_member"):
+        st.markdown(f":material/groups: Room **{own.code}**", width="content")
+        following = st.empty()
+        following.caption(_status(st.session_state[DRAWN]))
+        st.button("Leave the room", key="room_leave", type="tertiary", on_click=room_membership.leave)
+    return following
+
+
+@st.fragment(run_every=room_membership.FOLLOW_EVERY)
+def _follow(own: Membership, drawn: State) -> None:
+    """Say where the room is, and run the page anew when it has moved."""
+    try:
+        now = all_rooms().state(own.code, own.key)
+    except RoomError:
+        st.rerun()
+    if not now.looks_like(drawn):
+        st.rerun()
+    st.caption(_status(now))
+
+
+def _status(state: State) -> str:
+    """How far the room is, in a sentence or two."""
+    if not state.teacher_here:
+        return (
+            "The teacher isn't connected at the moment. The room continues when the teacher is back; "
+            "leave it to go on by yourself."
+        )
+    if state.place is None:
+        return "Navigate freely. When the teacher leads again, this page follows."
+    status = {
+        Phase.FIRST: "Answer on your own first.",
+        Phase.SECOND: "Discuss it with your neighbours, then answer again.",
+        Phase.REVEALED: "The answer is revealed.",
+    }[state.phase]
+    return status + room_teacher.time_left(state.deadline)

@@ -1,0 +1,317 @@
+"""A room as its teacher sees it: address and QR code, who is there, who has answered, votes, and the end."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections import Counter
+from collections.abc import Callable
+from urllib.parse import urlencode, urlsplit
+
+import segno
+import streamlit as st
+
+from pages.ui.components.votes import Bar, Line, votes
+from pages.ui.lessons.questions import Answer, Question
+from pages.ui.lessons.rooms import Phase, RoomError, State, Tally
+from pages.ui.markdown import counted, plain
+from pages.ui.models.lesson_answers import StepPlace
+from pages.ui.tables import as_text
+from pages.ui.views.learn import room_membership
+from pages.ui.views.learn.answer_wording import Wording, wording_at
+from pages.ui.views.learn.room_membership import COUNTED, DRAWN, OPEN_VOTES, SCROLLS, SHOWS_CODE, Membership, all_rooms
+
+MOST_BARS = 12
+"""Of one vote; what is left of many different answers is one more."""
+MORE_TIME = 60.0
+"""Seconds that a press gives."""
+LOCAL = ("localhost", "127.0.0.1", "::1")
+"""Names by which a computer calls itself, and which mean nothing to a phone."""
+COLUMNS = ("lesson", "step", "title", "question", "vote", "answer", "count")
+
+
+def panel(own: Membership, place: StepPlace | None) -> None:
+    """The room's code and address, how many are in it, and what is done with the room as a whole."""
+    state: State = st.session_state[DRAWN]
+    with st.container(border=True, key="room_teacher"):
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            shows = st.session_state.get(SHOWS_CODE, False)
+            _count_members(own)
+            st.button(
+                "Hide the QR code" if shows else "Show the QR code",
+                key="room_code",
+                icon=":material/qr_code_2:",
+                on_click=_show_code,
+                args=(not shows,),
+            )
+            if place and state.place is None:
+                st.button(
+                    "Lead from here",
+                    key="room_lead",
+                    icon=":material/co_present:",
+                    on_click=room_membership.move,
+                    args=(place,),
+                )
+            elif state.place is not None:
+                st.button(
+                    "Let students navigate freely",
+                    key="room_free",
+                    icon=":material/lock_open:",
+                    on_click=room_membership.move,
+                    args=(None,),
+                    help="Students open any step, and see answers at once.",
+                )
+            _teacher_link(own)
+            _end()
+        if shows:
+            _address_and_code(own)
+
+
+def controls(place: StepPlace) -> None:
+    """Below a question, in place of a student's buttons: how many have answered, and what shows votes and answer."""
+    own = room_membership.membership()
+    state: State | None = st.session_state.get(DRAWN)
+    if not own or not own.leads or not state or state.place != place:
+        return
+    _count_votes(own, place)
+    if state.phase is Phase.REVEALED:
+        return
+    shown = st.session_state.get(OPEN_VOTES) == place
+    with st.container(horizontal=True, vertical_alignment="center", key="room_controls"):
+        st.button(
+            "Reveal",
+            key="room_reveal",
+            type="primary",
+            icon=":material/visibility:",
+            on_click=_advance,
+            args=(place, Phase.REVEALED),
+        )
+        st.button(
+            "Hide the votes" if shown else "Show the votes",
+            key="room_show_votes",
+            icon=":material/bar_chart:",
+            on_click=_open_votes,
+            args=(None if shown else place,),
+        )
+        if state.phase is Phase.FIRST:
+            st.button(
+                "Discuss and vote again",
+                key="room_again",
+                icon=":material/forum:",
+                on_click=_advance,
+                args=(place, Phase.SECOND),
+            )
+        st.button(
+            "Add a minute" if state.deadline else "Start a minute",
+            key="room_time",
+            icon=":material/timer:",
+            type="tertiary",
+            on_click=_give_time,
+            args=(place,),
+        )
+
+
+def tally(place: StepPlace, question: Question, wording: Wording, right: Callable[[Answer], bool] | None) -> None:
+    """How the room has voted on a step, once that is revealed, or before on request.
+
+    wording: puts an answer into words. right: tells right answers from wrong ones; None before that is known.
+    """
+    own = room_membership.membership()
+    if own is None or not own.leads:
+        return
+    try:
+        found = all_rooms().tally(own.code, own.key, place)
+    except RoomError:  # which the next run will say
+        return
+    st.session_state[COUNTED] = found
+    if found.phase is not Phase.REVEALED and st.session_state.get(OPEN_VOTES) != place:
+        return
+    with st.container(key="room_tally", gap="small"):
+        _draw_votes(found, question, wording, right)
+
+
+def _draw_votes(found: Tally, question: Question, wording: Wording, right: Callable[[Answer], bool] | None) -> None:
+    rounds = _rounds(found)
+    scrolls = st.session_state.get(SCROLLS, 0)
+    if question.kind == "number":
+        correct = wording.correct() if right is not None else None
+        line = Line(
+            question.low,
+            question.high,
+            wording.text(question.low),
+            wording.text(question.high),
+            None if correct is None else (float(correct), wording.text(correct)),
+        )
+        points = [
+            (
+                title,
+                [
+                    (float(room_membership.answer_of(text)), wording.text(room_membership.answer_of(text)), count)
+                    for text, count in votes.items()
+                ],
+            )
+            for title, votes in rounds
+        ]
+        votes(key="room_votes", scrolls=scrolls, line=line, points=points)
+    else:
+        titles = [title for title, _ in rounds]
+        votes(key="room_votes", scrolls=scrolls, rounds=titles, bars=_bars(found, question, wording, right))
+    if right is not None and found.pairs:
+        better, worse = found.changes(lambda text: right(room_membership.answer_of(text)))
+        st.caption(f"{len(found.pairs)} voted twice: {better} changed to the correct answer, {worse} away from it.")
+
+
+def time_left(deadline: float | None) -> str:
+    """The time left to answer, as the end of a line."""
+    if deadline is None:
+        return ""
+    left = math.ceil(all_rooms().left(deadline))
+    return f" **{left // 60}:{left % 60:02}** left." if left else " Time is up."
+
+
+def votes_csv(own: Membership) -> str:
+    """How the room has voted on every step, a row an answer, in words."""
+    written = io.StringIO()
+    table = csv.writer(written)
+    table.writerow(COLUMNS)
+    for place, found in all_rooms().tallies(own.code, own.key).items():
+        if (asked := wording_at(place)) is None:
+            continue
+        titles, wording = asked
+        for vote, counts in (("first", found.first), ("second", found.second)):
+            for text, count in counts.most_common():
+                row = [*titles, wording.asked(), vote, wording.bare(room_membership.answer_of(text)), str(count)]
+                table.writerow(map(as_text, row))
+    return written.getvalue()
+
+
+def address(**parameters: str) -> str:
+    """The address of the page Learn, as a browser has it."""
+    page = (st.context.url or "Learn").split("?")[0]
+    return f"{page}?{urlencode(parameters)}" if parameters else page
+
+
+def qr_code(text: str) -> str:
+    """A text as a picture that a phone's camera reads, dark on light in any theme: SVG, as the address of an image."""
+    return segno.make(text, error="m", micro=False).svg_data_uri(border=3, dark="#000", light="#fff")
+
+
+@st.fragment(run_every=room_membership.FOLLOW_EVERY)
+def _count_members(own: Membership) -> None:
+    try:
+        found = all_rooms().tally(own.code, own.key, StepPlace("", -1))
+    except RoomError:
+        st.rerun()
+    st.markdown(f"### Room {own.code}\n{counted(found.here, 'student')} · {_short_address()}")
+
+
+@st.fragment(run_every=room_membership.FOLLOW_EVERY)
+def _count_votes(own: Membership, place: StepPlace) -> None:
+    """How many have answered, how many are still thinking, and the time left."""
+    try:
+        found, state = all_rooms().tally(own.code, own.key, place), all_rooms().led(own.code, own.key)
+    except RoomError:
+        st.rerun()
+    has = "has" if found.voted == 1 else "have"
+    thinking = found.here - found.voted if found.phase is not Phase.REVEALED else 0
+    still = f", {thinking} still thinking" if thinking else ""
+    st.markdown(f"**{found.voted}** of {found.here} {has} answered{still}.{time_left(state.deadline)}")
+    drawn = st.session_state.get(COUNTED)  # None as long as this run of the page is on its way to the votes
+    if st.session_state.get(OPEN_VOTES) == place and drawn is not None and drawn != found:
+        st.rerun()
+
+
+def _short_address() -> str:
+    """What is typed by hand: the address of the page, without its scheme."""
+    link = address()
+    return plain(link.partition("://")[2] or link)
+
+
+def _address_and_code(own: Membership) -> None:
+    link = address(room=own.code)
+    with st.container(horizontal=True, vertical_alignment="center", gap="large", key="room_address"):
+        st.html(f'<img class="qr" alt="QR code of the address" src="{qr_code(link)}">', width="content")
+        with st.container(width="stretch"):
+            st.markdown(f"Scan the QR code, or open\n## {_short_address()}\nand join with the code\n## {own.code}")
+            if urlsplit(link).hostname in LOCAL:
+                st.caption(
+                    ":material/warning: This address works on this computer only. For phones, open the app by the "
+                    "computer's name or IP address."
+                )
+
+
+def _teacher_link(own: Membership) -> None:
+    with st.popover("Private link, votes", icon=":material/key:", key="room_keep"):
+        st.markdown("**Your private link.** It brings you back as the teacher if this tab is closed. Keep it secret.")
+        st.code(address(room=own.code, room_key=own.key), language=None, wrap_lines=True)
+        st.download_button(
+            "Download the votes",
+            lambda: _file(own),
+            f"room-{own.code}.csv",
+            "text/csv",
+            key="room_save",
+            icon=":material/download:",
+            on_click="ignore",
+        )
+
+
+def _end() -> None:
+    with st.popover("End the room", type="tertiary", icon=":material/logout:", key="room_ending"):
+        st.markdown("End the room for everybody? Its votes are deleted.")
+        st.button("End the room", key="room_end", type="primary", on_click=room_membership.end)
+
+
+def _file(own: Membership) -> bytes:
+    return votes_csv(own).encode("utf-8-sig")
+
+
+def _show_code(shows: bool) -> None:
+    st.session_state[SHOWS_CODE] = shows
+
+
+def _advance(place: StepPlace, to: Phase) -> None:
+    _scroll_to_votes()
+    room_membership.act(lambda own: all_rooms().advance(own.code, own.key, place, to))
+
+
+def _open_votes(place: StepPlace | None) -> None:
+    st.session_state[OPEN_VOTES] = place
+    if place:
+        _scroll_to_votes()
+        room_membership.act(lambda own: all_rooms().show(own.code, own.key, place))
+
+
+def _give_time(place: StepPlace) -> None:
+    room_membership.act(lambda own: all_rooms().give_time(own.code, own.key, place, MORE_TIME))
+
+
+def _scroll_to_votes() -> None:
+    st.session_state[SCROLLS] = st.session_state.get(SCROLLS, 0) + 1
+
+
+def _rounds(found: Tally) -> list[tuple[str, Counter[str]]]:
+    if found.phase is Phase.SECOND or found.second:
+        return [("First vote", found.first), ("Second vote", found.second)]
+    return [("Votes", found.first)]
+
+
+def _bars(found: Tally, question: Question, wording: Wording, right: Callable[[Answer], bool] | None) -> list[Bar]:
+    """A bar for each option of a choice; of other questions for each answer given, the most frequent first."""
+    both = found.first + found.second
+    given = [answer for answer, _ in both.most_common()]
+    if question.kind == "choose":
+        given = [room_membership.as_text(number) for number in range(len(question.options))]
+    answers, rest = given[:MOST_BARS], given[MOST_BARS:]
+    counts = [votes for _, votes in _rounds(found)]
+    bars = [
+        Bar(
+            wording.bare(room_membership.answer_of(text)),
+            [each[text] for each in counts],
+            right is not None and right(room_membership.answer_of(text)),
+        )
+        for text in answers
+    ]
+    if rest:
+        bars.append(Bar("other answers", [sum(each[text] for text in rest) for each in counts], right=False))
+    return bars

@@ -1,0 +1,117 @@
+"""The page for teachers: a plan for a class, notes on each lesson, and a check of lessons of their own."""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import Path
+
+import streamlit as st
+
+from pages.ui.frame import state
+from pages.ui.lessons import lesson_files, measure_reference
+from pages.ui.lessons.lesson import Lesson
+from pages.ui.markdown import plain
+from pages.ui.models.lesson_answers import StepPlace
+from pages.ui.paper import as_html, document, inline
+from pages.ui.views.learn import handout, lesson_check
+from pages.ui.views.learn.opened_step import TEACHERS, go_to, leave
+
+GUIDE = Path(__file__).with_name("for_teachers.md")
+FORMAT = Path(__file__).with_name("lesson_format.md")
+LONGEST_CHECK = 20.0
+"""Seconds after which the page begins no other step: an uploaded lesson may be anybody's, and ask for a lot."""
+TITLE = "For teachers"
+
+
+def offer() -> None:
+    """The way here."""
+    st.button(TITLE, key="for_teachers", type="tertiary", icon=":material/co_present:", on_click=_open)
+
+
+def show() -> None:
+    """The page."""
+    lessons = [each for each in lesson_files.shelf() if isinstance(each, Lesson)]
+    with st.container(horizontal=True):
+        st.button("All lessons", key="teachers_back", type="tertiary", icon=":material/list:", on_click=leave)
+        st.download_button(
+            "Download this page to print",
+            lambda: sheet(lessons).encode(),
+            "for-teachers.html",
+            "text/html",
+            key="save_sheet",
+            on_click="ignore",
+            type="tertiary",
+            icon=":material/print:",
+        )
+    with st.container(key="teachers_guide"):
+        st.markdown(GUIDE.read_text(encoding="utf-8"))
+    st.header("Lesson by lesson", anchor=False)
+    for lesson in lessons:
+        _lesson(lesson)
+    st.header("Your own lessons", anchor=False)
+    _check_own()
+    with st.expander("How to write a lesson", icon=":material/edit_note:", key="teachers_format"):
+        st.markdown(FORMAT.read_text(encoding="utf-8"))
+        st.markdown(f"### Measures\n{measure_reference.measures()}")
+
+
+def _check_own() -> None:
+    """A lesson that is uploaded is checked, and not kept."""
+    uploaded = st.file_uploader("Check a lesson", type="md", max_upload_size=1, key="check_lesson")
+    if uploaded is None:
+        return
+    try:
+        text = uploaded.getvalue().decode("utf-8")
+    except UnicodeDecodeError:
+        st.error("This file isn't a text in UTF-8.")
+        return
+    with st.spinner("The models are asked …"):
+        findings = list(lesson_check.check(text, LONGEST_CHECK))
+    if findings:
+        st.warning("\n".join(f"- {plain(str(finding))}" for finding in findings), icon=":material/rule:")
+    else:
+        st.success("No problems found.", icon=":material/check:")
+
+
+def sheet(lessons: list[Lesson]) -> str:
+    """Everything here as one HTML page to print."""
+    parts = [f"<h1>{TITLE}</h1>", as_html(GUIDE.read_text(encoding="utf-8"))]
+    for lesson in lessons:
+        aims = "".join(f"<li>{inline(aim)}</li>" for aim in lesson.aims)
+        needs = f", needs the model {escape(lesson.needs)}" if lesson.needs else ""
+        parts += [
+            f"<section class='together'><h2>{inline(lesson.title)}</h2>",
+            f"<p class='faint'>{lesson.minutes} minutes, {len(lesson.steps)} steps{needs}</p><ul>{aims}</ul>",
+            f"{as_html(lesson.teacher.strip())}{_steps(lesson)}</section>",
+        ]
+    return document(TITLE, "\n".join(parts))
+
+
+def _lesson(lesson: Lesson) -> None:
+    with st.expander(f"{lesson.title} · {lesson.minutes} minutes"):
+        if missing := lesson_files.missing_model(lesson):
+            st.caption(f"It needs the model “{plain(missing)}”, which isn't here. {lesson.get}")
+        st.markdown("\n".join(f"- {aim}" for aim in lesson.aims))
+        st.markdown(lesson.teacher)
+        st.markdown("**Steps.** " + " · ".join(plain(step.title) for step in lesson.steps))
+        if not missing:
+            with st.container(horizontal=True):
+                st.button(
+                    "Open",
+                    key=f"teach_{lesson.name}",
+                    icon=":material/play_arrow:",
+                    on_click=go_to,
+                    args=(StepPlace(lesson.name, 0),),
+                )
+                handout.offer(lesson, f"handout_{lesson.name}")
+
+
+def _steps(lesson: Lesson) -> str:
+    """The titles of the steps."""
+    rows = "".join(f"<li>{inline(step.title)}</li>" for step in lesson.steps)
+    return f"<p><strong>Steps.</strong></p><ol>{rows}</ol>"
+
+
+def _open() -> None:
+    current = state.visitor()
+    current.lesson, current.lesson_step = TEACHERS, 0

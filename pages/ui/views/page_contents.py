@@ -1,0 +1,150 @@
+"""What each page shows below its heading: for the page itself, and for a lesson that shows it.
+
+A page imports its own parts alone, and when it is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+
+import streamlit as st
+
+from pages.ui.frame.page import Session
+from pages.ui.frame.visitor_choices import QUESTIONS
+from pages.ui.models import attention_kinds, library
+
+
+def generate(session: Session) -> None:
+    """The page Generate."""
+    from pages.ui.views import generate as view
+
+    view.show(session)
+
+
+def attention(session: Session) -> None:
+    """The page Attention."""
+    from pages.ui.views import attention as view
+    from pages.ui.views.attention_export import offer_files
+
+    kind = attention_kinds.chosen_attention(session.config, session.visitor.attention)
+    if kind is None:
+        st.info("This model has no layers, and so no attention: it goes straight from a token to the next one's odds.")
+        return
+    if kind == "self":
+        looked = view.choose(session, kind)
+    else:
+        choice, words = st.columns([1, 2.6], vertical_alignment="center")
+        with choice:
+            looked = view.choose(session, kind)
+        with words:
+            view.explain(session, looked)
+    with _reading(session):
+        view.show(session, looked)
+    if kind == "self":
+        view.choose_text(session)
+    offer_files(session, looked)
+
+
+def masks(session: Session) -> None:
+    """The page Masks."""
+    from pages.ui.views import masks as view
+    from pages.ui.views import padded_batch, without_mask
+    from pages.ui.views.expanders import fold
+
+    with _reading(session):
+        reading = view.causal(session)
+    with st.container(gap="small"):
+        if reading is not None:
+            fold(
+                "Every prediction of the text, with the mask and without it",
+                "every_prediction",
+                lambda: without_mask.every_prediction(session, reading),
+                holds=("positions_shown",),
+            )
+        fold("Padding mask, and no mask", "other_masks", lambda: view.other_masks(session), holds=("filler",))
+        fold(
+            "A batch of prompts and its padding",
+            "batch",
+            lambda: padded_batch.batch(session),
+            holds=("batch", "batch_row", "pad_side"),
+        )
+
+
+def positions(session: Session) -> None:
+    """The page Positions."""
+    from pages.ui.views import positions as view
+    from pages.ui.views import shuffled_prompt
+    from pages.ui.views.expanders import fold
+
+    with _reading(session):
+        shuffled_prompt.shuffled(session)
+    table = view.sinusoidal(session)
+    with st.container(gap="small"):
+        view.offer_table(table)
+        fold("One number by hand", "formula", lambda: view.formula(session, table), holds=("position", "dimension"))
+        fold("The waves of the table", "waves", lambda: view.waves(session, table), holds=("waves",))
+        fold("How alike two positions are", "similarity", lambda: view.similarity(session, table))
+        fold("A step is a rotation", "rotation", lambda: view.rotation(session), holds=("shift",))
+        fold("The positions of the selected model", "own_positions", lambda: view.of_the_model(session))
+
+
+def inside(session: Session) -> None:
+    """The page Inside."""
+    from pages.ui.views import inside as view
+    from pages.ui.views import inside_export
+
+    looked = view.choose(session)
+    view.explain(session, looked)
+    with _reading(session):
+        view.show(session, looked)
+    inside_export.offer_page(session, looked)
+    view.offer_numbers(session, looked)
+
+
+def what_if(session: Session) -> None:
+    """The page What if."""
+    from pages.ui.frame import widgets
+    from pages.ui.views.what_if import ablation, activation_patching, comparison, ladder
+
+    views = {
+        "ablation": ("Ablation", ablation.show),
+        "traced": ("Activation patching", activation_patching.show),
+        "beside": ("Comparison", comparison.show),
+        "ladder": ("The ladder", ladder.show),
+    }
+    question = widgets.segmented_control(
+        "Question", QUESTIONS, "question", lambda name: views[name][0], label_visibility="collapsed"
+    )
+    views[question][1](session)
+
+
+def train(session: Session) -> None:
+    """The page Train, less what is saved and uploaded there."""
+    from pages.ui.models import visitor_training
+    from pages.ui.views import train_choice, train_progress
+
+    if visitor_training.slot().job is not None:
+        train_progress.watch()
+    else:
+        train_choice.show()
+
+
+def _reading(session: Session) -> AbstractContextManager:
+    """Says what is waited for while a large model reads a long text; a tiny one is through before anybody looks."""
+    is_large = library.is_large(library.opened(session.name).checkpoint)
+    return st.spinner("The model reads the text …", show_time=True) if is_large else nullcontext()
+
+
+BODIES: dict[str, Callable[[Session], None]] = {
+    "Generate": generate,
+    "Attention": attention,
+    "Masks": masks,
+    "Positions": positions,
+    "Inside": inside,
+    "What if": what_if,
+    "Train": train,
+}
+"""By the page's title."""
+NEEDS_NO_TEXT = ("Positions", "Train")
+"""The pages that show something even for a prompt that can't be read."""

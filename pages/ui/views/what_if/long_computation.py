@@ -1,0 +1,59 @@
+"""What takes a large model long: asked for by a button, with its progress, and a button that stops it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from pages.ui.markdown import plain
+from pages.ui.models import background_jobs, library
+from pages.ui.models.background_jobs import Job
+from pages.ui.models.model_cache import Remembered
+
+EVERY = 0.5
+"""Seconds between two looks at how far it is."""
+
+
+def computed(what: Remembered, name: str, *args: Any, ask: str, does: str, **kwargs: Any) -> Any:
+    """What a remembered function gives; of a large model None until it has been asked for and computed.
+
+    ask: the button's label. does: what is done meanwhile, in words.
+    """
+    model = library.opened(name)
+    if not library.is_large(model.checkpoint):
+        return what(model, *args, **kwargs)
+    key = what.key(model, *args, **kwargs)
+    known = what.known(model, *args, **kwargs)
+    if known is not None:
+        return known
+    job = background_jobs.current(key)
+    if job is not None and job.error is not None:
+        if isinstance(job.error, ValueError):  # a sentence for the visitor
+            raise job.error
+        st.warning("This could not be computed. Try again, or shorten the prompt.")
+    if job is None or job.is_over:
+        if job is not None and job.was_stopped:
+            st.caption("Stopped.")
+        st.caption(
+            f"{does} With a model of this size that takes a while; the page stays usable meanwhile, and it can "
+            "be stopped."
+        )
+        compute = what.later(model, *args, **kwargs)
+        st.button(
+            ask,
+            type="primary",
+            icon=":material/play_arrow:",
+            key=f"begin_{ask}",
+            on_click=lambda: background_jobs.begin(key, compute),
+        )
+        return None
+    st.fragment(_watch, run_every=EVERY)(job, does)
+    return None
+
+
+def _watch(job: Job, does: str) -> None:
+    if job.is_over:
+        st.rerun()
+    st.progress(job.share, text=plain(f"{does} {job.share:.0%}"))
+    st.button("Stop", icon=":material/stop:", key="stop_job", on_click=job.stop)

@@ -1,0 +1,159 @@
+"""The lines of Python that compute, without the app, what the views of the page What if show."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.ui.frame.page import Session
+from pages.ui.models import library
+from pages.ui.models.activation_patching import Pair
+from pages.ui.models.changes import as_python
+from pages.ui.views.what_if.ablation_map import Mapped
+from pages.ui.views.what_if.comparison_sides import Side
+from pages.ui.views.what_if.shared import Read
+from transformer import Intervention, Sampling, in_window
+
+BEFORE = """from transformer import {names}
+
+checkpoint = load_checkpoint({path!r})
+text, source = {text}, {source}
+for changes in ([], {changes}):
+    steps = list(generate(checkpoint.model, text, source=source or None, max_new_tokens={count}, sampling={sampling},
+                          stop_tokens={stop}, interventions=changes))
+    values, tokens = steps[0].logits.softmax(-1).topk(5)
+    print(dict(zip(checkpoint.tokenizer.labels(tokens.tolist()), values.tolist())))  # what it says next
+    print(checkpoint.tokenizer.decode([step.token_id for step in steps]))  # what it writes"""
+
+ABLATION = """from transformer import {names}
+
+checkpoint = load_checkpoint({path!r})
+text, source = {text}, {source}
+found = silencing(checkpoint.model, text, source{changes})
+effects = {effects}
+for part, effect in zip(found.parts, effects.tolist()):
+    print(part, effect){note}"""
+TRACED = """from transformer import {names}
+
+checkpoint = load_checkpoint({path!r})
+prompt, other = {own}, {other}
+found = patching(checkpoint.model, other, prompt, answer={answer}, against={against}{options})
+for site, layers in zip(found.sites, found.restored):
+    print(site, layers)  # (layer, position): the share that each place brings of the other answer"""
+
+BESIDE = """from transformer import {names}
+
+for path, text, source, place, changes in [
+    {one},
+    {two},
+]:
+    checkpoint = load_checkpoint(path)
+    found = whole_pass(checkpoint.model, text, source, interventions=changes)
+    values, tokens = found.tensors["probabilities"][place].topk(5)
+    print(dict(zip(checkpoint.tokenizer.labels(tokens.tolist()), values.tolist())))  # what it says next
+    print(logit_lens(found).logits[:, place].argmax(-1))  # the token that each height would have said"""
+NOTE = "  # for what is ablated in every pass, 0"
+
+
+EFFECTS = {
+    "loss": "found.loss(text)",
+    "logit": "found.logit({place}, {token})",
+    "probability": "100 * (found.logits.softmax(-1) - found.plain.softmax(-1))[:, {place}, {token}]",
+}
+
+
+def ablation(session: Session, reading: Read, count: int, mapped: Mapped | None) -> None:
+    """The lines that say and write what both models do, and those that ablate one part after another.
+
+    count: tokens that are written, at most. mapped: what the map shows, if there is one.
+    """
+    _show(_before(session, reading, count), *([_ablation(session, reading, mapped)] if mapped else []))
+
+
+def _before(session: Session, reading: Read, count: int) -> str:
+    names, changes = as_python(session.interventions)
+    room = session.config.context_length - len(reading.before) if reading.source else count
+    return BEFORE.format(
+        names=", ".join(sorted([*names, "Sampling", "generate", "load_checkpoint"])),
+        path=_path(session),
+        text=list(reading.before),
+        source=list(reading.source),
+        changes=changes,
+        count=max(min(count, room), 1),
+        sampling=_sampling(session.visitor.sampling),
+        stop=list(library.model(session.name).card.stop_tokens),
+    )
+
+
+def _ablation(session: Session, reading: Read, mapped: Mapped) -> str:
+    names, changes = as_python(in_window(session.interventions, reading.begin))
+    return ABLATION.format(
+        names=", ".join(sorted([*names, "load_checkpoint", "silencing"])),
+        path=_path(session),
+        text=list(reading.tokens),
+        source=list(reading.source),
+        changes=f", {changes}" if names else "",
+        effects=EFFECTS[mapped.effect].format(place=reading.place, token=mapped.token),
+        note=NOTE if names else "",
+    )
+
+
+def traced(
+    session: Session, pair: Pair, answers: tuple[int, int], stack: str, interventions: tuple[Intervention, ...]
+) -> None:
+    """The lines that put one place after another in.
+
+    answers: the token that is the prompt's own, and the other's. stack: as in `patching`.
+    """
+    names, changes = as_python(interventions)
+    options = "".join(
+        [
+            f", source={list(pair.sources[1])}, corrupted_source={list(pair.sources[0])}" if pair.sources[0] else "",
+            f", stack={stack!r}" if pair.sources[0] else "",
+            f", interventions={changes}" if names else "",
+        ]
+    )
+    _show(
+        TRACED.format(
+            names=", ".join(sorted([*names, "load_checkpoint", "patching"])),
+            path=_path(session),
+            own=list(pair.tokens[0]),
+            other=list(pair.tokens[1]),
+            answer=answers[1],
+            against=answers[0],
+            options=options,
+        )
+    )
+
+
+def beside(sides: tuple[Side, Side]) -> None:
+    """The lines that read both sides."""
+    names: set[str] = {"load_checkpoint", "logit_lens", "whole_pass"}
+    rows = []
+    for side in sides:
+        more, changes = as_python(in_window(side.interventions, side.begin))
+        names |= set(more)
+        rows.append(f"({_path(side)!r}, {list(side.tokens)}, {list(side.source)}, {side.place}, {changes})")
+    _show(BESIDE.format(names=", ".join(sorted(names)), one=rows[0], two=rows[1]))
+
+
+def _show(*codes: str) -> None:
+    # Opening it runs the page: code that nobody sees takes the browser as long as a chart.
+    opened = st.expander(
+        "The lines of Python that compute this", icon=":material/code:", key="drawer_python", on_change="rerun"
+    )
+    if opened.open:
+        for code in codes:
+            opened.code(code, language=None, wrap_lines=True)
+
+
+def _path(model: Session | Side) -> str:
+    return "the folder of your model" if library.opened(model.name).is_own else f"checkpoints/{model.name}"
+
+
+def _sampling(sampling: Sampling) -> str:
+    given = {
+        name: value
+        for name in ("temperature", "top_k", "top_p", "seed")
+        if (value := getattr(sampling, name)) is not None
+    }
+    return f"Sampling({', '.join(f'{name}={value!r}' for name, value in given.items())})"
