@@ -1,4 +1,4 @@
-"""Attention: who looks at whom, in every head, and how each weight comes about."""
+"""Runs the page Attention: every head's weights, and how each weight is computed."""
 
 from pages.ui.frame.page import session
 from pages.ui.views import page_contents

@@ -1,4 +1,4 @@
-"""Generate: watch a model write token by token, and see what it weighed and where it looked."""
+"""Runs the page Generate: a model writes a text token by token."""
 
 from pages.ui.frame.page import session
 from pages.ui.views import page_contents

@@ -1,4 +1,4 @@
-"""Inside: the whole forward pass as one picture, from the prompt to the next token, down to every number."""
+"""Runs the page Inside: the whole forward pass as one picture, down to every number."""
 
 from pages.ui.frame.page import session
 from pages.ui.views import page_contents

@@ -1,4 +1,4 @@
-"""Learn: lessons that ask for a prediction before they show what the models really do."""
+"""Runs the page Learn: lessons ask for a prediction, then show what the models do."""
 
 from pages.ui.components.top import begin_at_top
 from pages.ui.frame.page import session
@@ -10,7 +10,7 @@ if current.visitor.lesson == opened_step.TEACHERS:
     teachers_page.show()
 elif current.visitor.lesson == opened_step.GLOSSARY:
     glossary_page.show()
-elif opened_step.entered() is None:
+elif opened_step.opened_step() is None:
     lesson_list.show(current)
 else:
     step.show_view(current)

@@ -1,4 +1,4 @@
-"""Masks: which tokens a query may see, what padding is for, and what a model predicts without its mask."""
+"""Runs the page Masks: what a mask hides, and what a model predicts without it."""
 
 from pages.ui.frame.page import session
 from pages.ui.views import page_contents

@@ -1,4 +1,4 @@
-"""Positions: how a transformer is told where each token stands."""
+"""Runs the page Positions: how a transformer learns where each token stands."""
 
 from pages.ui.frame.page import session
 from pages.ui.views import page_contents

@@ -1,4 +1,4 @@
-"""Train: choose a task or a text and a small architecture, and watch its attention form."""
+"""Runs the page Train: a visitor trains a small transformer and watches its attention form."""
 
 from pages.ui.frame import model_files
 from pages.ui.frame.page import session

@@ -1,4 +1,4 @@
-"""What if: change a part of the model, and see what becomes of what it says."""
+"""Runs the page What if: ablation, activation patching, comparison, and ladders of models."""
 
 from pages.ui.frame.page import session
 from pages.ui.views import page_contents

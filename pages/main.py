@@ -1,4 +1,4 @@
-"""What Streamlit runs for every page: the frame that all of them share, and in it the page that the address names."""
+"""Draws the frame that all pages share, and runs the page that the address names."""
 
 import contextlib
 
@@ -31,7 +31,7 @@ with contextlib.suppress(Finished):
     if page.title == "Learn":
         from pages.ui.views.learn import opened_step, step
 
-        open_page(layout, page.title, opened_step.opening, first=step.show)
+        open_page(layout, page.title, opened_step.open_requested, first=step.show)
     else:
         open_page(layout, page.title, lambda: PAGE_OPTIONS[page.title])
     page.run()

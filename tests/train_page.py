@@ -51,7 +51,7 @@ def upload_model(at, name, content):
     return upload(at, "Upload a model", name, content)
 
 
-def upload_text(at, content, name="scene.txt"):
+def upload_text(at, content, name="setup.txt"):
     return upload(at, "A text file", name, content, "text/plain")
 
 

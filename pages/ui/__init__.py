@@ -1,1 +1,1 @@
-"""What the pages share: state, cached model access, figures and components."""
+"""Holds what the pages share: state, cached calls of models, figures, components, lessons and views."""

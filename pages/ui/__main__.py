@@ -1,4 +1,4 @@
-"""The command line of the pages: `python -m pages.ui lesson check FILE …`, and `lesson measures`."""
+"""Checks lessons and lists their measures: `python -m pages.ui lesson check FILE …`, `lesson measures`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Formulas as browsers draw them without a script: the TeX that lessons use, as MathML.
+"""Converts the TeX that lessons use to MathML, which browsers draw without a script.
 
 formula := item*
 item    := atom ["_" atom] ["^" atom]

@@ -1,4 +1,4 @@
-"""The terms of the interface, read from `glossary.md`: what each means, its source, the code's name, and its page."""
+"""Reads the glossary from `glossary.md`: each term's meaning, source, name in the code, and page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What pages say: texts of a visitor's or a model's, made safe for Markdown, and architectures."""
+"""Escapes texts for Markdown, and formats counts, losses and architectures."""
 
 from __future__ import annotations
 

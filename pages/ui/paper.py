@@ -1,4 +1,4 @@
-"""Markdown as a page that can be printed: the part of it that lessons use, as HTML without a script.
+"""Converts the Markdown of lessons to printable HTML.
 
 Headings, paragraphs, lists, tables, indented and fenced code, **strong**, *emphasis*, `code`, $formulas$ and
 $$formulas$$. Everything else is text. Nothing in a text can become an element: a lesson's file may be anybody's.

@@ -1,4 +1,4 @@
-"""What a server does before its first visitor needs it: it imports what pages are made of, and opens the first model.
+"""Prepares the server before its first visitor: imports the pages, opens the first model, sets the routes.
 
 Streamlit does none of that until somebody opens a page, who then waits. So it is done as the server starts, while the
 visitor's browser fetches the frontend. Only the connection that runs pages is kept waiting until the first page's needs
@@ -122,7 +122,7 @@ def prepare_other_pages() -> None:
     """Import the rest: tables, charts, and what PyTorch imports when a training is measured for the first time."""
     from plotly.graph_objects import Figure
 
-    from pages.ui.lessons.lesson_files import shelf
+    from pages.ui.lessons.lesson_files import all_lessons
     from pages.ui.views import attention, inside, masks, padded_batch, positions, train_choice, train_progress  # noqa: F401
     from pages.ui.views.learn import lesson_list, step  # noqa: F401
     from pages.ui.views.what_if import ablation, activation_patching, comparison, ladder  # noqa: F401
@@ -130,7 +130,7 @@ def prepare_other_pages() -> None:
 
     Figure()
     machine()
-    shelf()
+    all_lessons()
 
 
 def _prepare() -> None:

@@ -1,4 +1,4 @@
-"""Every picture's numbers, as a table on the page and as a file."""
+"""Offers the numbers of a figure as a table and as a CSV file."""
 
 from __future__ import annotations
 

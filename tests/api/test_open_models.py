@@ -128,7 +128,7 @@ def of_a_visitor():
             time.sleep(0.01)
 
     if "jobs" not in st.session_state:
-        st.session_state["jobs"] = [background_jobs.begin(key, compute) for key in "ab"]
+        st.session_state["jobs"] = [background_jobs.start(key, compute) for key in "ab"]
 
 
 def test_a_job_ends_when_another_begins_or_its_visitor_s_session_does():

@@ -196,7 +196,7 @@ def test_nothing_of_a_link_becomes_something_to_click(visit, shift):
 def test_a_prompt_too_long_for_a_link_is_left_out_and_the_page_can_be_opened_again(visit, wait_ready):
     page = visit("?seed=7")
     type_prompt(page, "😀" * 2_500, wait_ready)
-    expect(page.get_by_text("Too long for the link, and left out of it: the prompt.")).to_be_visible()
+    expect(page.get_by_text("Too long for the link: the prompt.")).to_be_visible()
     until(page, lambda: len(address(page)) < 8_000 and "prompt" not in parameters(page))
     turn_to(page, "Masks", wait_ready)
     page.go_back()

@@ -193,7 +193,7 @@ def test_what_is_left_out_of_a_link_is_said():
     at = start()
     assert "Too long for the link" not in captions(at)
     type_prompt(at, "é" * 4000)
-    assert "Too long for the link, and left out of it: the prompt. That is lost" in captions(at)
+    assert "Too long for the link: the prompt. It is lost" in captions(at)
     assert len(link_to_copy(at)) < LONGEST_QUERY + 100
     type_prompt(at, "short")
     assert "Too long for the link" not in captions(at)
@@ -203,7 +203,7 @@ def test_a_text_that_outgrows_its_link_is_said_to_as_soon_as_it_does():
     at = start(prompt="," * 2_480)
     assert "Too long for the link" not in captions(at)
     write(at)
-    assert "Too long for the link, and left out of it: what was written." in captions(at)
+    assert "Too long for the link: what was written." in captions(at)
 
 
 def test_boxes_hold_no_more_than_a_session_can_bear():
@@ -290,8 +290,8 @@ def test_what_a_tab_can_t_look_at_changes_nothing(value):
 def test_a_page_knows_the_address_that_its_tab_was_opened_with_whatever_it_has_written_since():
     link = {"model": "shakespeare", "prompt": "To be", "filler": "5"}
     at = start("Masks", **link)
-    for number in range(state.MOST_KNOWN + 5):
+    for number in range(state.MAX_KNOWN_ADDRESSES + 5):
         at.session_state["visitor"].prompt = f"To be {number}"
         run_as_opened(at, link)
-    assert prompt(at) == f"To be {state.MOST_KNOWN + 4}"
-    assert len(at.session_state["known_addresses"]) == state.MOST_KNOWN
+    assert prompt(at) == f"To be {state.MAX_KNOWN_ADDRESSES + 4}"
+    assert len(at.session_state["known_addresses"]) == state.MAX_KNOWN_ADDRESSES

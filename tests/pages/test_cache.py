@@ -12,7 +12,7 @@ from hypothesis import given, strategies
 from streamlit.testing.v1 import AppTest
 
 from pages.ui.models import activations, library, masked_predictions, visitor_models
-from pages.ui.models.model_cache import remembered
+from pages.ui.models.model_cache import cached
 from tests.tiny_models import save_pair, save_tiny
 from transformer.api import cache, overviews, tensors
 from transformer.api.cache import Cache, bytes_of, frozen
@@ -164,7 +164,7 @@ def folder(tmp_path, monkeypatch):
         lambda name: activations.scored(name, TOKENS),
         lambda name: activations.answer(name, TOKENS),
         lambda name: activations.position_table(name),
-        lambda name: masked_predictions.predicted(name, TOKENS, TOKENS[1:]),
+        lambda name: masked_predictions.predict_text(name, TOKENS, TOKENS[1:]),
         lambda name: masked_predictions.padding_effect(name, TOKENS, 2, "left", causal=False, padding=False),
     ],
 )
@@ -241,14 +241,14 @@ def of_a_collector():
     names, refused = [], 0
     for seed in range(12):
         try:
-            names.append(visitor_models.keep(save_tiny(st.session_state["folder"], "model", seed=seed)))
-        except visitor_models.NoRoomError as error:
+            names.append(visitor_models.add_model(save_tiny(st.session_state["folder"], "model", seed=seed)))
+        except visitor_models.StorageFullError as error:
             assert "Remove one" in str(error)
             refused += 1
     assert list(visitor_models.own_models()) == names and len(names) == st.session_state["room"]
     assert refused == 12 - len(names)
-    visitor_models.remove(names[0])
-    names = [*names[1:], visitor_models.keep(save_tiny(st.session_state["folder"], "model"))]
+    visitor_models.remove_model(names[0])
+    names = [*names[1:], visitor_models.add_model(save_tiny(st.session_state["folder"], "model"))]
     assert list(visitor_models.own_models()) == names
 
 
@@ -256,7 +256,7 @@ def of_a_collector():
 def test_own_models_are_bounded_in_number_and_bytes(tmp_path, monkeypatch, bytes_for, room):
     """One more is refused, and none goes; the first stays however large it is."""
     size = sum(weight.nbytes for weight in save_tiny(tmp_path, "model").model.parameters())
-    monkeypatch.setattr(visitor_models, "LARGEST_TOGETHER", bytes_for * size)
+    monkeypatch.setattr(visitor_models, "MAX_TOTAL_BYTES", bytes_for * size)
     at = AppTest.from_function(of_a_collector, default_timeout=60)
     at.session_state["folder"], at.session_state["room"] = tmp_path, room
     assert not at.run().exception
@@ -265,7 +265,7 @@ def test_own_models_are_bounded_in_number_and_bytes(tmp_path, monkeypatch, bytes
 def test_other_arguments_make_other_answers(folder):
     calls = []
 
-    @remembered
+    @cached
     def ask(checkpoint, tokens, *, interventions=()):
         calls.append((tokens, interventions))
         return tokens

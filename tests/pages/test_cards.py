@@ -77,9 +77,9 @@ def shown_on_every_page(card: Card) -> None:
     json.dumps(dataclasses.asdict(card), allow_nan=False, ensure_ascii=False).encode()  # to a file
     assert card.task not in TASKS or TASKS[card.task].title
     for shape in (tiny_config(), BOTH):
-        for kind in attention_kinds.attentions(shape):
-            layer, head = attention_kinds.opening(shape, card, kind)
-            assert 0 <= layer < attention_kinds.depth(shape, kind) and 0 <= head < shape.n_heads
+        for kind in attention_kinds.kinds_of(shape):
+            layer, head = attention_kinds.first_layer_and_head(shape, card, kind)
+            assert 0 <= layer < attention_kinds.layer_count(shape, kind) and 0 <= head < shape.n_heads
     for token in (card.start_token_id, *card.stop_tokens):
         assert token is None or -(2**63) <= token < 2**63
 
@@ -209,4 +209,4 @@ def test_the_check_would_see_what_a_page_cannot_show():
     ],
 )
 def test_a_page_opens_on_what_the_card_says_as_far_as_the_model_has_it(shape, opening, kind, expected):
-    assert attention_kinds.opening(shape, Card(title="A title", opening=opening), kind) == expected
+    assert attention_kinds.first_layer_and_head(shape, Card(title="A title", opening=opening), kind) == expected

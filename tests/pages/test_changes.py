@@ -7,16 +7,16 @@ from hypothesis import strategies as st
 
 import transformer
 from pages.ui.models.changes import (
-    LONGEST,
-    MOST,
+    MAX_CHANGES,
+    MAX_CHARACTERS,
     Change,
-    Partly,
-    apart_from_dials,
+    PartlyInvalidError,
     as_python,
     as_text,
     from_text,
     in_force,
-    joined,
+    with_change,
+    without_strength,
 )
 from tests.engine.test_interventions import as_texts, changes, one_text
 from tests.helpers import any_configs, tiny_config, tiny_model
@@ -56,12 +56,12 @@ interventions = st.sampled_from(SOME)
 def listed(changes):
     found = ()
     for change in changes:
-        found = joined(found, change.intervention, on=change.on)
+        found = with_change(found, change.intervention, on=change.on)
     return found
 
 
 class TestInALink:
-    @given(st.lists(st.builds(Change, interventions, st.booleans()), max_size=MOST).map(listed))
+    @given(st.lists(st.builds(Change, interventions, st.booleans()), max_size=MAX_CHANGES).map(listed))
     def test_they_read_back_as_they_were(self, given):
         assert from_text(as_text(given)) == given
         assert in_force(given) == tuple(change.intervention for change in given if change.on)
@@ -70,7 +70,7 @@ class TestInALink:
     def test_what_can_t_be_read_is_left_out_with_a_sentence(self, text):
         try:
             found = from_text(text)
-        except Partly as error:
+        except PartlyInvalidError as error:
             found = error.kept
             assert "left out" in str(error) and len(str(error)) < 400
         codes = {code.removeprefix("-") for code in text.split("!")}
@@ -80,8 +80,8 @@ class TestInALink:
     @pytest.mark.parametrize(
         ("text", "sentence", "kept"),
         [
-            ("x" * (LONGEST + 1), "have more than", 0),
-            ("!".join(f"scale~{POINT}~0~{at}~0.0" for at in range(MOST + 2)), "at most 24 changes", MOST),
+            ("x" * (MAX_CHARACTERS + 1), "have more than", 0),
+            ("!".join(f"scale~{POINT}~0~{at}~0.0" for at in range(MAX_CHANGES + 2)), "at most 24 changes", MAX_CHANGES),
             (f"scale~{POINT}~0~~1e9", "a factor is from −20 to 20", 0),
             (f"scale~{POINT}~0~~nan!-without~mask~", "a factor is from −20 to 20", 1),
             ("!", "there is no change called ''", 0),
@@ -89,23 +89,25 @@ class TestInALink:
         ],
     )
     def test_too_much_is_left_out(self, text, sentence, kept):
-        with pytest.raises(Partly, match="left out") as error:
+        with pytest.raises(PartlyInvalidError, match="left out") as error:
             from_text(text)
         assert sentence in str(error.value) and len(error.value.kept) == kept
 
 
 class TestTheList:
     def test_one_that_differs_by_its_dial_takes_the_other_s_place(self):
-        found = joined(joined(joined((), Scaled(POINT, 0)), Without("mask")), Scaled(POINT, 0, factor=0.5))
+        found = with_change(
+            with_change(with_change((), Scaled(POINT, 0)), Without("mask")), Scaled(POINT, 0, factor=0.5)
+        )
         assert in_force(found) == (Scaled(POINT, 0, factor=0.5), Without("mask"))
-        assert len(joined(found, Scaled(POINT, 1))) == len(joined(found, Scaled(POINT, 0, 2))) == 3
-        assert joined(found, Weighed(PATTERN, 0, 1, 0, 0.5)) != found
+        assert len(with_change(found, Scaled(POINT, 1))) == len(with_change(found, Scaled(POINT, 0, 2))) == 3
+        assert with_change(found, Weighed(PATTERN, 0, 1, 0, 0.5)) != found
 
     @given(interventions)
     def test_an_equal_one_is_turned_on(self, intervention):
-        off = joined((), intervention, on=False)
-        assert in_force(off) == () and in_force(joined(off, intervention)) == (intervention,)
-        assert apart_from_dials(intervention) == apart_from_dials(apart_from_dials(intervention))
+        off = with_change((), intervention, on=False)
+        assert in_force(off) == () and in_force(with_change(off, intervention)) == (intervention,)
+        assert without_strength(intervention) == without_strength(without_strength(intervention))
 
     @given(st.lists(interventions, max_size=4), st.integers(0, 9))
     def test_as_python_is_the_same(self, several, begin):

@@ -5,7 +5,7 @@ from urllib.parse import parse_qsl
 
 import pytest
 
-from pages.ui.lessons.measure_setup import Scene
+from pages.ui.lessons.measure_setup import Setup
 from pages.ui.models import library
 from tests.app_driver import given, link_of, prompt, start, use, writing
 from tests.tiny_models import CHAT_TOKENS, byte_tokenizer, save_chatty
@@ -153,10 +153,10 @@ def test_a_lesson_measures_the_prompt_as_the_view_beside_it_reads_it(tmp_path, m
     save_chatty(tmp_path)
     use(monkeypatch, tmp_path)
     link = dict(parse_qsl(f"model=chatty&prompt=hello{reads}"))
-    scene = Scene.of(link, {})
-    assert scene.tokens == library.encoded("chatty", "hello", link.get("reads", "chat"))
-    assert Scene.of(link, {"prompt": "you"}).reads == scene.reads
-    assert (list(scene.tokens) == library.tokenizer("chatty").encode("hello")) == (reads == "&reads=plain")
+    setup = Setup.of(link, {})
+    assert setup.tokens == library.encoded("chatty", "hello", link.get("reads", "chat"))
+    assert Setup.of(link, {"prompt": "you"}).reads == setup.reads
+    assert (list(setup.tokens) == library.tokenizer("chatty").encode("hello")) == (reads == "&reads=plain")
 
 
 def test_a_text_begins_once_however_many_parts_it_is_encoded_in(tmp_path, monkeypatch):
@@ -165,5 +165,5 @@ def test_a_text_begins_once_however_many_parts_it_is_encoded_in(tmp_path, monkey
     (begin,) = tokenizer.encode("")
     assert Chat(USER, ANSWER).tokens(tokenizer, "hi") == Chat(USER, ANSWER).tokens(byte_tokenizer(), "hi")
     for text, expected in (("", "hi"), (" x", "hi x")):
-        tokens = Scene(model="chatty", prompt="hi", text=text, reads="plain").tokens
+        tokens = Setup(model="chatty", prompt="hi", text=text, reads="plain").tokens
         assert list(tokens) == [begin, *byte_tokenizer().encode(expected)]

@@ -12,7 +12,7 @@ from safetensors.numpy import load
 from streamlit.testing.v1 import AppTest
 
 from pages.ui.components import head_grid
-from pages.ui.components.numbers import short
+from pages.ui.components.numbers import rounded
 
 DEMO = Path(__file__).parents[1] / "browser" / "component_demo.py"
 
@@ -89,7 +89,7 @@ def test_patterns_of_a_wrong_shape_are_refused(shape):
 
 @given(st.floats() | st.none())
 def test_short_numbers_are_right_to_five_digits_or_none(number):
-    written = short(number)
+    written = rounded(number)
     if number is None or not abs(number) < 1.7976e308:
         assert written is None or math.isfinite(written)
     else:
@@ -107,9 +107,9 @@ def test_a_component_that_has_gone_with_its_page_tells_nothing():
     def page():
         import streamlit as st
 
-        from pages.ui.components.events import told
+        from pages.ui.components.events import event_value
 
-        st.write(repr(told("gone", "select")))
+        st.write(repr(event_value("gone", "select")))
 
     at = AppTest.from_function(page).run()
     assert not at.exception and at.markdown[0].value == "None"

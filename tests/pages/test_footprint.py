@@ -99,7 +99,7 @@ def everything_that_pages_do(model: OpenModel) -> list[Callable[[], object]]:
             return frame, frame.to_csv(index=False).encode()
 
     def write():
-        kind = attention_kinds.chosen_attention(shape, "cross", among=("self", "cross"))
+        kind = attention_kinds.shown_kind(shape, "cross", among=("self", "cross"))
         module = attention_modules(shape)[kind][0] if kind else None
         begin = tokens[:-1] or tokens
         names = f"{module}.hook_pattern" if module else ()
@@ -122,9 +122,9 @@ def everything_that_pages_do(model: OpenModel) -> list[Callable[[], object]]:
         lambda: activations.next_token(model, tokens, source),
         lambda: activations.scored(model, tokens + tokens[:2], source),
         lambda: activations.answer(model, tokens[:-2] or tokens, source),
-        lambda: masked_predictions.predicted(model, tokens, tokens[1:], source),
+        lambda: masked_predictions.predict_text(model, tokens, tokens[1:], source),
     ]
-    asked += [lambda kind=kind: draw_a_head(kind) for kind in attention_kinds.attentions(shape)]
+    asked += [lambda kind=kind: draw_a_head(kind) for kind in attention_kinds.kinds_of(shape)]
     if shape.n_layers and room:
         asked += [
             lambda side=side: masked_predictions.padding_effect(

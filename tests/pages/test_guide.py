@@ -7,7 +7,7 @@ import pytest
 from pages.ui.components import guide
 from pages.ui.figures.comparison import attention_panel
 from pages.ui.figures.ladder import loss_bars
-from pages.ui.figures.presentation import enlarge
+from pages.ui.figures.presentation import enlarge_type
 from pages.ui.frame import page_guide
 from pages.ui.models.changes import Change, as_text
 from tests.app_driver import checked, start, type_prompt, visitor
@@ -52,7 +52,7 @@ def test_what_the_guide_is_given_stays_the_same_from_run_to_run(monkeypatch):
 @pytest.mark.parametrize("told", [True, False, "yes", None, 1])
 def test_only_yes_or_no_from_the_browser_counts(monkeypatch, told):
     heard = []
-    monkeypatch.setattr(guide, "told", lambda key, event: told)
+    monkeypatch.setattr(guide, "event_value", lambda key, event: told)
     monkeypatch.setattr(guide, "_mount", lambda **call: call["on_presenting_change"]())
     guide.guide(begins=False, asked=0, changed=("", []), on_present=heard.append, on_undo=heard.append)
     assert heard == ([told] if type(told) is bool else [])
@@ -63,7 +63,7 @@ HEAD, OTHER = "scale~blocks.0.attn.hook_z~0~~0.0", "scale~blocks.1.attn.hook_z~1
 
 def undo(monkeypatch, page, told):
     """The page after the browser has said that the tour takes something back."""
-    monkeypatch.setattr(guide, "told", lambda key, event: told)
+    monkeypatch.setattr(guide, "event_value", lambda key, event: told)
     monkeypatch.setattr(guide, "_mount", lambda **call: call["on_undo_change"]())
     return page.run()
 
@@ -111,7 +111,7 @@ def sizes(figure):
 
 def test_all_type_of_a_presented_figure_is_larger_and_its_plot_as_high():
     before, after = (attention_panel(np.eye(4), list("abcd"), list("abcd"), np.tri(4) == 0) for _ in range(2))
-    enlarge(after, 1.5)
+    enlarge_type(after, 1.5)
     assert sizes(before)
     assert sizes(after) == {path: 1.5 * size for path, size in sizes(before).items()}
     assert plot_height(after) == pytest.approx(plot_height(before))
@@ -126,9 +126,9 @@ def plot_height(figure):
 
 def test_bars_of_a_presented_figure_are_as_much_higher_as_the_type_beside_them():
     before, after = (loss_bars(["one", "two"], np.ones(2), np.ones(2), None) for _ in range(2))
-    enlarge(after, 1.5)
+    enlarge_type(after, 1.5)
     assert plot_height(after) == pytest.approx(1.5 * plot_height(before))
 
 
 def test_a_figure_without_sizes_stays_as_it_is():
-    assert enlarge(go.Figure(go.Scatter(x=[1], y=[2])), 2).to_dict()["layout"].get("height") is None
+    assert enlarge_type(go.Figure(go.Scatter(x=[1], y=[2])), 2).to_dict()["layout"].get("height") is None

@@ -190,7 +190,7 @@ class TestHandout:
         for title in ("Second", "Third"):
             assert asked.index("Answer before you turn the page", asked.index("How sure")) < asked.index(title)
         assert asked.count('class="faint last"') == 2 and ".last { break-after: page; }" in asked
-        (lesson,) = [each for each in lesson_files.shelf() if each.name == "16-induction"]
+        (lesson,) = [each for each in lesson_files.all_lessons() if each.name == "16-induction"]
         asked, told = handout(lesson).split('<h1 class="new-page">')
         assert "Try it" in told and "Try it" not in asked
 
@@ -209,12 +209,12 @@ class TestHandout:
         assert "<script>alert(1)</script>" in Elements(page).text
 
     def test_an_order_is_told_as_a_list(self):
-        (lesson,) = [each for each in lesson_files.shelf() if each.name == "19-the-whole-pass"]
+        (lesson,) = [each for each in lesson_files.all_lessons() if each.name == "19-the-whole-pass"]
         told = handout(lesson).split('<h1 class="new-page">')[1]
         assert told.count("<ol>") == 3 and "<li>look up an embedding for each token</li>" in told
 
     def test_what_waits_for_the_visitor_says_so(self):
-        (lesson,) = [each for each in lesson_files.shelf() if each.name == "16-induction"]
+        (lesson,) = [each for each in lesson_files.all_lessons() if each.name == "16-induction"]
         assert handout(lesson).count("This depends on your own training") == 1
 
     def test_a_picture_has_a_cell_for_each_weight_that_the_mask_leaves(self):
@@ -232,7 +232,7 @@ class TestTeachers:
     def test_the_page_has_a_plan_and_every_lesson_and_leads_into_them_and_back(self):
         at = start("Learn", lesson="for-teachers")
         assert markdown_with(at, "Forty-five minutes")
-        lessons = [each for each in lesson_files.shelf() if isinstance(each, Lesson)]
+        lessons = [each for each in lesson_files.all_lessons() if isinstance(each, Lesson)]
         assert [each.label.split(" · ")[0] for each in at.expander][: len(lessons)] == [each.title for each in lessons]
         (opened,) = [each for each in at.button if each.key == f"teach_{lessons[0].name}"]
         at = opened.click().run()
@@ -245,11 +245,11 @@ class TestTeachers:
         rows = re.findall(r"^\| (\d+) \| (.*?) \|", guide, re.MULTILINE)
         assert sum(int(minutes) for minutes, _ in rows) == 45
         named_there = [title for _, what in rows for title in re.findall(r"\*([A-Z][^*]+)\*", what)]
-        titles = [each.title for each in lesson_files.shelf()]
+        titles = [each.title for each in lesson_files.all_lessons()]
         assert named_there and set(named_there) <= set(titles)
 
     def test_the_sheet_has_all_that_a_teacher_needs(self):
-        lessons = lesson_files.shelf()
+        lessons = lesson_files.all_lessons()
         page = sheet(lessons)
         for lesson in lessons:
             assert f"<h2>{inline(lesson.title)}</h2>" in page

@@ -114,7 +114,7 @@ def test_another_prompt_is_suggested_without_reading_any(folder, monkeypatch):
         other = named(at.text_area, "Another prompt").value
         assert other == (expected or prompt) and len(encode(other)) == len(encode(prompt))
         assert ("Change a word" in said(at)) == (expected is None)
-    pairs = activation_patching.suggestions("chatty")
+    pairs = activation_patching.suggested_pairs("chatty")
     assert pairs and all(len(encode(one)) == len(encode(other)) for one, other in pairs)
     tries = [button.label for button in at.main.button if (button.key or "").startswith("pair_")]
     assert len(tries) == len(pairs) and all(len(set(re.split(r" \W+ ", label))) == 2 for label in tries), tries

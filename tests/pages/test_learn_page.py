@@ -10,7 +10,7 @@ import streamlit as st
 
 from pages.ui.frame import model_picker
 from pages.ui.lessons import lesson_files, measure_calls
-from pages.ui.models.lesson_answers import LONGEST, Answers, Given, StepPlace, from_text
+from pages.ui.models.lesson_answers import MAX_CHARACTERS, Answers, Response, StepId, from_text
 from pages.ui.models.session_store import SessionStore
 from pages.ui.views.learn import step as step_on_screen
 from pages.ui.views.learn.lesson_list import COLUMNS, results_csv
@@ -47,13 +47,13 @@ def learn(monkeypatch, quick_app_test):
 def taken(monkeypatch):
     """The measures that were taken, by name and changes."""
     found = []
-    take = measure_calls.Call.taken
+    take = measure_calls.MeasureCall.result
 
     def watched(call):
-        found.append((call.what, bool(call.scene.changes)))
+        found.append((call.what, bool(call.setup.changes)))
         return take(call)
 
-    monkeypatch.setattr(measure_calls.Call, "taken", watched)
+    monkeypatch.setattr(measure_calls.MeasureCall, "result", watched)
     return found
 
 
@@ -318,7 +318,7 @@ def test_answers_are_in_the_link_if_asked_and_are_shown_to_whom_it_is_given():
         ({"lesson": LESSON, "lesson_step": "-1"}, "the step of the lesson must be a number from 0"),
         ({"lesson": LESSON, "answers": "<script>"}, "answers are copied from the link"),
         ({"lesson": LESSON, "answers": f"{LESSON}~1~[[[["}, "answers are numbers"),
-        ({"lesson": LESSON, "answers": "x" * (LONGEST + 1)}, "answers have at most 4,000 characters"),
+        ({"lesson": LESSON, "answers": "x" * (MAX_CHARACTERS + 1)}, "answers have at most 4,000 characters"),
     ],
 )
 def test_a_link_that_cant_be_followed_says_why(link, words):
@@ -341,7 +341,7 @@ def test_what_was_answered_can_be_saved_and_forgotten():
     assert list(rows[0]) == list(COLUMNS) and len(rows) == 1
     assert rows[0]["first answer"] == "As before" and rows[0]["first is right"] == "no"
     at = click(at, f"forget_{LESSON}")
-    assert not own.given and button(at, "learn_go_on").label == "Continue with lesson 1"
+    assert not own.responses and button(at, "learn_go_on").label == "Continue with lesson 1"
 
 
 def test_after_a_lesson_the_next_one_is_offered_there_and_in_the_list(monkeypatch, tmp_path):
@@ -353,7 +353,7 @@ def test_after_a_lesson_the_next_one_is_offered_there_and_in_the_list(monkeypatc
     at = open_step(ORDER)
     own = at.session_state["session_record"].answers
     for number, answer in {CHOOSE: 1, NUMBER: 1.0, TOKEN: 5, CELL: [13, 4], ORDER: [0, 1, 2, 3]}.items():
-        own.give(StepPlace(LESSON, number), answer)
+        own.give(StepId(LESSON, number), answer)
     own.opened[LESSON] = set(range(6))
     at = click(at, "learn_list")
     assert button(at, "learn_go_on").label == "Continue with lesson 2"
@@ -362,8 +362,8 @@ def test_after_a_lesson_the_next_one_is_offered_there_and_in_the_list(monkeypatc
 
 def test_a_file_of_answers_has_words_and_no_numbers_of_options_or_places():
     own = Answers()
-    own.give(StepPlace(LESSON, TOKEN), 5)
-    own.give(StepPlace(LESSON, NUMBER), 3.0)
+    own.give(StepId(LESSON, TOKEN), 5)
+    own.give(StepId(LESSON, NUMBER), 3.0)
     open_step(0)
     (number, token) = csv.DictReader(io.StringIO(results_csv(own, [lesson_files.lesson(LESSON)])))
     assert (number["first answer"], token["first answer"]) == ("3 nats", "q at position 5")
@@ -374,7 +374,7 @@ def test_a_lesson_whose_steps_were_taken_is_done():
     answers = {CHOOSE: 1, NUMBER: 1.0, TOKEN: 5, CELL: [13, 4], ORDER: [0, 1, 2, 3]}
     own = at.session_state["session_record"].answers
     for number, answer in answers.items():
-        own.give(StepPlace(LESSON, number), answer)
+        own.give(StepId(LESSON, number), answer)
         at = click(at, "learn_next")
     at = click(at, "learn_next")
     assert any("check_circle: Done" in each.value for each in at.main.markdown)
@@ -383,37 +383,37 @@ def test_a_lesson_whose_steps_were_taken_is_done():
 def test_answers_and_what_was_put_away_lie_where_a_reloaded_tab_finds_them():
     at = start("Learn", prompt="KING:\nAye")
     own = click(at, "learn_go_on").session_state["session_record"]
-    assert not own.is_empty and own.put_away.prompt == "KING:\nAye"
+    assert not own.is_empty and own.saved_visitor.prompt == "KING:\nAye"
     store = SessionStore()
     store.put(own)
-    assert store.claim(own.token).answers.last == StepPlace(LESSON, 0)
+    assert store.claim(own.token).answers.last == StepId(LESSON, 0)
 
 
 class TestAnswers:
     def test_the_first_is_kept_beside_the_second(self):
-        own, place = Answers(), StepPlace("a", 0)
+        own, place = Answers(), StepId("a", 0)
         own.give(place, 1, discuss=True)
         own.give(place, 2)
         own.give(place, 3)
         own.discuss(place)
         own.give(place, 4)
-        assert (own.given[place].first, own.given[place].second, own.given[place].last) == (1, 2, 2)
+        assert (own.responses[place].first, own.responses[place].second, own.responses[place].last) == (1, 2, 2)
 
     def test_a_link_brings_what_it_was_made_of(self):
         own = Answers()
         for number, answer in enumerate([1, 0.25, [3, 2, 1], 5]):
-            own.give(StepPlace("04-a-lesson", number), answer, discuss=number == 0)
-        own.give(StepPlace("04-a-lesson", 0), 2)
+            own.give(StepId("04-a-lesson", number), answer, discuss=number == 0)
+        own.give(StepId("04-a-lesson", 0), 2)
         found = from_text(own.as_text())
         assert {place: (each.first, each.second) for place, each in found.items()} == {
-            place: (each.first, each.second) for place, each in own.given.items()
+            place: (each.first, each.second) for place, each in own.responses.items()
         }
 
     def test_of_too_many_the_latest_are_in_the_link(self):
         own = Answers()
         for number in range(900):
-            own.given[StepPlace("04-a-lesson", number)] = Given(number)
+            own.responses[StepId("04-a-lesson", number)] = Response(number)
         text = own.as_text()
-        assert len(text) <= LONGEST
+        assert len(text) <= MAX_CHARACTERS
         found = from_text(text)
-        assert StepPlace("04-a-lesson", 899) in found and StepPlace("04-a-lesson", 0) not in found
+        assert StepId("04-a-lesson", 899) in found and StepId("04-a-lesson", 0) not in found

@@ -10,7 +10,7 @@ import pytest
 
 from pages.ui.lessons import lesson_files, measure_reference
 from pages.ui.lessons.lesson import BLOCKS
-from pages.ui.lessons.measure_calls import MEASURES, Call
+from pages.ui.lessons.measure_calls import MEASURES, MeasureCall
 from pages.ui.lessons.questions import KINDS
 from pages.ui.views.learn.lesson_check import check
 from pages.ui.views.learn.teachers_page import FORMAT
@@ -96,7 +96,7 @@ def test_every_measure_is_listed_with_an_example_that_can_be_read():
     examples = re.findall(r"^\| `(\w+)` \| .+ \| `(x = \{.+\})` \|$", table, re.MULTILINE)
     assert [name for name, _ in examples] == sorted(MEASURES)
     for name, text in examples:
-        assert Call.read(tomllib.loads(text)["x"], {}).what == name
+        assert MeasureCall.read(tomllib.loads(text)["x"], {}).what == name
 
 
 def test_the_command_line_says_what_is_wrong_and_whether_anything_is(tmp_path):

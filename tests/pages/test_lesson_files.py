@@ -59,7 +59,7 @@ def test_a_lesson_has_what_its_file_says():
     assert kinds == ["choose", "number", "token", "cell", "order"]
     choose = lesson.steps[1]
     assert choose.view.page == "Attention" and choose.view.parameters["prompt"] == "kR7wZq3xB kR7wZ"
-    assert choose.measures["p"].scene.changes == "" != choose.measures["without"].scene.changes
+    assert choose.measures["p"].setup.changes == "" != choose.measures["without"].setup.changes
     assert choose.words.names == {"p"} and choose.reveal.names == {"without"}
     assert "p" in lesson.steps[-1].measures  # steps see what was measured before them
 
@@ -142,14 +142,14 @@ def test_the_shelf_has_lessons_in_order_and_says_what_is_wrong_with_others(tmp_p
     (tmp_path / "04-d.md").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "notes.txt").write_text("none of them", encoding="utf-8")
     monkeypatch.setattr(lesson_files, "FOLDER", tmp_path)
-    found = lesson_files.shelf()
+    found = lesson_files.all_lessons()
     assert [each.name for each in found] == ["01-a", "02-b", "03-c", "04-d"]
     assert [type(each) for each in found] == [Lesson, Lesson, Unreadable, Unreadable]
     assert "begins with a header" in found[2].problem and "UTF-8" in found[3].problem
     (tmp_path / "03-c.md").write_text(HEADER + "## C, mended", encoding="utf-8")
     assert lesson_files.lesson("03-c").steps[0].title == "C, mended"
     monkeypatch.setattr(lesson_files, "FOLDER", tmp_path / "gone")
-    assert lesson_files.shelf() == []
+    assert lesson_files.all_lessons() == []
 
 
 def test_a_lesson_can_show_every_page_but_its_own():

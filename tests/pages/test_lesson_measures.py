@@ -19,17 +19,17 @@ from pages.ui.lessons import (
     training_measures,
     visitor_training_measures,
 )
-from pages.ui.lessons.measure_setup import MeasureError, NotYet, Scene
+from pages.ui.lessons.measure_setup import MeasureError, NotMeasurableYet, Setup
 from pages.ui.models import library, visitor_training
 from transformer import sinusoidal_encoding
 
 PROMPT = "kR7wZq3xB kR7wZ"
-INDUCTION = Scene("induction", PROMPT)
+INDUCTION = Setup("induction", PROMPT)
 
 
 def test_the_shares_of_a_model_s_parts_are_all_of_it():
     for name in ("shakespeare", "number-words-en-es", "ladder-8-blocks"):
-        shares = [model_measures.parameter_share(Scene(name), part) for part in model_measures.PARTS]
+        shares = [model_measures.parameter_share(Setup(name), part) for part in model_measures.PARTS]
         assert sum(shares) == pytest.approx(1, abs=0.002)  # a bias of the unembedding is in none of them
     assert model_measures.parameter_share(INDUCTION, "feed-forward") == 0
 
@@ -43,9 +43,9 @@ def test_the_entropy_of_a_table_of_pairs_is_that_of_what_it_writes():
     for _ in range(20_000):
         found.append(-(table[token] * np.log(table[token])).sum())
         token = random.choice(65, p=table[token] / table[token].sum())
-    assert model_measures.entropy_rate(Scene("ladder-1-bigram")) == pytest.approx(np.mean(found), abs=0.03)
+    assert model_measures.entropy_rate(Setup("ladder-1-bigram")) == pytest.approx(np.mean(found), abs=0.03)
     with pytest.raises(MeasureError, match="more than the last token"):
-        model_measures.entropy_rate(Scene("ladder-2-positions"))
+        model_measures.entropy_rate(Setup("ladder-2-positions"))
 
 
 def test_guessing_blindly_is_a_hesitation_between_all_tokens():
@@ -62,7 +62,7 @@ def test_products_of_random_vectors_are_spread_by_the_root_of_their_width(width)
 def test_positions_are_as_alike_as_the_paper_s_table_says():
     table = sinusoidal_encoding(64, 192).double()
     expected = float(torch.cosine_similarity(table[5], table[8], dim=0))
-    assert model_measures.position_similarity(Scene("martin-fierro"), 5, 8) == pytest.approx(expected, abs=1e-5)
+    assert model_measures.position_similarity(Setup("martin-fierro"), 5, 8) == pytest.approx(expected, abs=1e-5)
     with pytest.raises(MeasureError, match="adds no positions"):
         model_measures.position_similarity(INDUCTION, 5, 8)
 
@@ -75,18 +75,18 @@ def test_a_softmax_forgets_what_is_added_and_sharpens_with_what_is_multiplied():
 
 
 def test_a_pass_sees_the_answer_where_the_loss_does_not():
-    masked = Scene("shakespeare", "To be, or not")
-    open_ = Scene("shakespeare", "To be, or not", changes="without~mask~")
+    masked = Setup("shakespeare", "To be, or not")
+    open_ = Setup("shakespeare", "To be, or not", changes="without~mask~")
     assert text_measures.pass_loss(masked) == pytest.approx(measures.loss(masked), abs=1e-5)
     assert text_measures.pass_loss(open_) != pytest.approx(measures.loss(open_), abs=0.01)
 
 
 def test_what_comes_later_changes_nothing_and_what_comes_first_changes_all_above():
-    scene = Scene("shakespeare", "To be")
-    assert text_measures.vector_change(scene, "So be", "hook_embed") == 0
-    assert text_measures.vector_change(scene, "So be", "blocks.0.hook_resid_post") > 0
+    setup = Setup("shakespeare", "To be")
+    assert text_measures.vector_change(setup, "So be", "hook_embed") == 0
+    assert text_measures.vector_change(setup, "So be", "blocks.0.hook_resid_post") > 0
     with pytest.raises(MeasureError, match="as many tokens"):
-        text_measures.vector_change(scene, "So be it", "hook_embed")
+        text_measures.vector_change(setup, "So be it", "hook_embed")
 
 
 def test_what_the_first_token_gets_is_the_mean_of_its_column():
@@ -103,16 +103,16 @@ def test_the_heaviest_cell_is_where_the_picture_is_darkest():
     assert activation_measures.least_weight(INDUCTION, -1, 5) == pytest.approx(
         min(activation_measures._pattern(INDUCTION, layer, head, "")[-1, 5] for layer in range(2) for head in range(4))
     )
-    translator = Scene("number-words-en-es", "two hundred and five", "doscientos")
+    translator = Setup("number-words-en-es", "two hundred and five", "doscientos")
     query, key = activation_measures.heaviest_cell(translator, 0, 1, "cross")
     pattern = activation_measures._pattern(translator, 0, 1, "cross")
     assert pattern[query, key] == pattern.max() and pattern.shape == (2, 4)
     with pytest.raises(MeasureError, match="no attention"):
-        activation_measures.least_weight(Scene("ladder-1-bigram", "To be"), 0, 0)
+        activation_measures.least_weight(Setup("ladder-1-bigram", "To be"), 0, 0)
 
 
 def test_the_head_on_which_pages_open_is_that_of_the_card():
-    stories = Scene("stories", library.model("stories").card.examples[0])
+    stories = Setup("stories", library.model("stories").card.examples[0])
     told = library.model("stories").card.opening
     assert activation_measures.opening_key(stories) == activation_measures.heaviest_key(
         stories, told["layer"], told["head"]
@@ -121,7 +121,7 @@ def test_the_head_on_which_pages_open_is_that_of_the_card():
         activation_measures._pattern(stories, told["layer"], told["head"], "")[4].max()
     )
     with pytest.raises(MeasureError, match="no attention"):
-        activation_measures.opening_key(Scene("ladder-1-bigram", "To be"))
+        activation_measures.opening_key(Setup("ladder-1-bigram", "To be"))
 
 
 def test_the_layer_at_which_it_is_settled_is_the_last_change():
@@ -150,34 +150,34 @@ def test_the_first_merge_is_the_most_frequent_pair_inside_a_word():
     pairs = Counter(one + other for word in text.split() for one, other in itertools.pairwise(word))
     (first, often), (_, less) = pairs.most_common(2)
     assert often > less and token_measures.merges(INDUCTION, text, 3)[0] == first
-    assert token_measures.cut(Scene("stories", "Where is Tom?")) == ["Where", "is", "Tom", "?"]
-    assert token_measures.unknown_count(Scene("stories", "Where is Kim?")) == 1
+    assert token_measures.cut(Setup("stories", "Where is Tom?")) == ["Where", "is", "Tom", "?"]
+    assert token_measures.unknown_count(Setup("stories", "Where is Kim?")) == 1
 
 
 def test_embeddings_are_compared_by_their_cosine():
-    scene = Scene("stories")
+    setup = Setup("stories")
     table = library.model("stories").model.embed.weight.detach()
-    alike = torch.cosine_similarity(table, table[scene.token("took")], dim=1)
-    order = [scene.label(int(token)) for token in alike.argsort(descending=True)]
-    assert token_measures.nearest_tokens(scene, "took", 3) == order[1:4]
-    assert token_measures.embedding_similarity(scene, "took", order[1]) == pytest.approx(alike.sort().values[-2])
-    assert token_measures.nearest_to_sum(scene, "Mary", "Mary", "park", 1) == ["park"]
+    alike = torch.cosine_similarity(table, table[setup.token("took")], dim=1)
+    order = [setup.label(int(token)) for token in alike.argsort(descending=True)]
+    assert token_measures.nearest_tokens(setup, "took", 3) == order[1:4]
+    assert token_measures.embedding_similarity(setup, "took", order[1]) == pytest.approx(alike.sort().values[-2])
+    assert token_measures.nearest_to_sum(setup, "Mary", "Mary", "park", 1) == ["park"]
 
 
 def test_the_slope_in_a_logit_is_the_probability_less_what_came():
-    scene = Scene("ladder-1-bigram", "a th")
+    setup = Setup("ladder-1-bigram", "a th")
     for token, came in (("e", 1), ("a", 0)):
-        expected = measures.probability(scene, token) - came
-        assert training_measures.logit_slope(scene, "e", token) == pytest.approx(expected, abs=1e-6)
+        expected = measures.probability(setup, token) - came
+        assert training_measures.logit_slope(setup, "e", token) == pytest.approx(expected, abs=1e-6)
 
 
 def test_steps_lower_the_loss_of_a_copy_alone():
-    scene = Scene("ladder-8-blocks", "To be, o")
-    before = measures.loss(scene)
-    assert training_measures.stepped_loss(scene, 0.1, 0) == pytest.approx(before, abs=1e-5)
-    assert training_measures.stepped_loss(scene, 0.1, 3) < training_measures.stepped_loss(scene, 0.1) < before
-    assert training_measures.stepped_other_loss(scene, scene.prompt, 0.1) == training_measures.stepped_loss(scene, 0.1)
-    assert measures.loss(scene) == before
+    setup = Setup("ladder-8-blocks", "To be, o")
+    before = measures.loss(setup)
+    assert training_measures.stepped_loss(setup, 0.1, 0) == pytest.approx(before, abs=1e-5)
+    assert training_measures.stepped_loss(setup, 0.1, 3) < training_measures.stepped_loss(setup, 0.1) < before
+    assert training_measures.stepped_other_loss(setup, setup.prompt, 0.1) == training_measures.stepped_loss(setup, 0.1)
+    assert measures.loss(setup) == before
 
 
 def test_a_cache_holds_a_key_and_a_value_for_each_token_and_changes_nothing():
@@ -210,14 +210,14 @@ class TestOwnTraining:
     def test_before_there_is_a_training_and_while_it_runs_it_says_what_to_do(self, monkeypatch):
         job = SimpleNamespace(state="running", result=None, validation_losses=CLIFF)
         slot = SimpleNamespace(job=None)
-        monkeypatch.setattr(visitor_training, "slot", lambda: slot)
-        with pytest.raises(NotYet, match="press Train"):
+        monkeypatch.setattr(visitor_training, "training_record", lambda: slot)
+        with pytest.raises(NotMeasurableYet, match="press Train"):
             visitor_training_measures.own_last_loss(INDUCTION)
         slot.job = job
-        with pytest.raises(NotYet, match="under way"):
+        with pytest.raises(NotMeasurableYet, match="under way"):
             visitor_training_measures.own_last_loss(INDUCTION)
         job.state = "finished"
-        with pytest.raises(NotYet, match="something else"):
+        with pytest.raises(NotMeasurableYet, match="something else"):
             visitor_training_measures.own_last_loss(INDUCTION)
         job.result = library.model("induction")
         assert visitor_training_measures.own_last_loss(INDUCTION) == 1.0

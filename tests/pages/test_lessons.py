@@ -9,13 +9,13 @@ from pages.ui.frame.url_parameters import PARSERS, from_query
 from pages.ui.lessons import lesson_files
 from pages.ui.lessons.lesson import PAGES, Lesson, read_lesson
 from pages.ui.lessons.measure_calls import MEASURES
-from pages.ui.lessons.measure_setup import NotYet, Scene
-from pages.ui.lessons.measured_values import Values, unmet
+from pages.ui.lessons.measure_setup import NotMeasurableYet, Setup
+from pages.ui.lessons.measured_values import MeasuredValues, failed_claims
 from pages.ui.lessons.questions import KINDS, verdict
 from pages.ui.models import library
-from pages.ui.models.attention_kinds import chosen_attention
+from pages.ui.models.attention_kinds import shown_kind
 from pages.ui.models.changes import in_force
-from pages.ui.models.lesson_answers import StepPlace
+from pages.ui.models.lesson_answers import StepId
 from tests import app_driver
 from transformer import attention_modules
 from transformer.training.presets import PRESETS
@@ -39,7 +39,7 @@ def lesson(name):
 
 @cache
 def values(name, number):
-    return Values(lesson(name).steps[number].measures)
+    return MeasuredValues(lesson(name).steps[number].measures)
 
 
 def steps_here(name):
@@ -60,7 +60,7 @@ def source_of(name, number):
 class TestFiles:
     def test_they_are_the_course_in_its_order_and_none_is_left_out(self):
         assert [path.stem[:2] for path in FILES] == [f"{number:02}" for number in range(1, COURSE + 1)]
-        assert all(isinstance(each, Lesson) for each in lesson_files.shelf()), lesson_files.shelf()
+        assert all(isinstance(each, Lesson) for each in lesson_files.all_lessons()), lesson_files.all_lessons()
 
     @every_lesson
     def test_each_has_what_a_teacher_needs_and_several_questions(self, name):
@@ -94,17 +94,17 @@ def test_every_view_opens_at_a_model_a_prompt_and_a_place_that_are_there(name):
         visitor = from_query(step.view.parameters)
         assert visitor.notices == []
         assert step.view.parameters.keys() <= PARSERS.keys()  # what is misspelt would be passed over
-        scene = Scene.of(step.view.parameters, {})
-        shape = library.config(scene.name)
-        assert scene.read and scene.window == scene.tokens
+        setup = Setup.of(step.view.parameters, {})
+        shape = library.config(setup.name)
+        assert setup.read and setup.window == setup.tokens
         for each in in_force(visitor.changes):
             each.check(shape)
         if visitor.other_prompt is not None:
-            assert Scene(model=visitor.model, prompt=visitor.other_prompt).read
+            assert Setup(model=visitor.model, prompt=visitor.other_prompt).read
         if step.view.page == "Attention":
-            modules = attention_modules(shape)[chosen_attention(shape, visitor.attention)]
+            modules = attention_modules(shape)[shown_kind(shape, visitor.attention)]
             assert (visitor.layer or 0) < len(modules) and (visitor.head or 0) < shape.n_heads
-            assert max(visitor.query or 0, visitor.key or 0) < len(scene.source or scene.tokens)
+            assert max(visitor.query or 0, visitor.key or 0) < len(setup.source or setup.tokens)
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -119,7 +119,7 @@ def test_a_view_of_each_page_opens_as_it_does_by_itself(page, quick_app_test):
 @every_lesson
 def test_every_claim_is_what_the_models_do(name):
     for number, step in steps_here(name):
-        assert unmet(step, values(name, number)) == []
+        assert failed_claims(step, values(name, number)) == []
         if step.question and not step.question.is_fact:
             assert step.claims or "own_" in str(step.measures), f"{step.title} claims nothing"
 
@@ -134,14 +134,14 @@ def test_every_question_has_one_right_answer_among_those_that_can_be_given(name)
         some = list(range(len(question.options))) if question.kind == "order" else 0
         try:
             correct = verdict(question, found, some).correct  # of several options that are right it raises
-        except NotYet:
+        except NotMeasurableYet:
             assert name == "16-induction"
             continue
         if question.kind == "number":
             assert question.low <= correct <= question.high
             assert question.near <= (question.high - question.low) / 5  # a guess in the dark is mostly wrong
         elif question.kind == "token":
-            assert 0 <= correct < len(Scene.of(step.view.parameters, {}).read)
+            assert 0 <= correct < len(Setup.of(step.view.parameters, {}).read)
         assert verdict(question, found, correct).right
         for words in (step.words, step.reveal, step.to_try, question.text, *question.options):
             assert words is None or words.filled(found, str)
@@ -207,11 +207,11 @@ def test_every_measure_that_there_is_says_what_it_is():
 
 
 def test_a_step_that_has_moved_is_found_by_its_old_name():
-    assert lesson_files.current_place(StepPlace("06-the-mask", 3)) == StepPlace("09-the-mask", 3)
-    assert lesson_files.current_place(StepPlace("99-the-end", 3)) == StepPlace("99-the-end", 3)
-    for name, steps in lesson_files.EARLIER.items():
+    assert lesson_files.current_step(StepId("06-the-mask", 3)) == StepId("09-the-mask", 3)
+    assert lesson_files.current_step(StepId("99-the-end", 3)) == StepId("99-the-end", 3)
+    for name, steps in lesson_files.MOVED_STEPS.items():
         for step in range(len(steps) + 1):
-            found = lesson_files.current_place(StepPlace(name, step))
+            found = lesson_files.current_step(StepId(name, step))
             assert found.step < len(lesson(found.lesson).steps), (name, step)
 
 
@@ -232,5 +232,5 @@ needs = "{}"
 def test_a_step_whose_model_is_not_here_is_left_out(tmp_path, monkeypatch, needs, titles):
     (tmp_path / "01-waiting.md").write_text(WAITING.format(needs))
     monkeypatch.setattr(lesson_files, "FOLDER", tmp_path)
-    (found,) = lesson_files.shelf()
+    (found,) = lesson_files.all_lessons()
     assert [step.title for step in found.steps] == titles

@@ -105,7 +105,7 @@ def test_the_link_to_copy_is_the_address(page):
 
 
 def test_a_text_is_brought_back_by_the_next_run_if_the_first_is_cut_short_over_it(monkeypatch):
-    cut, take_over = [], frame_page._take_over
+    cut, take_over = [], frame_page._restore_text
 
     def take_over_at_last(current, name):
         if not cut:
@@ -113,7 +113,7 @@ def test_a_text_is_brought_back_by_the_next_run_if_the_first_is_cut_short_over_i
             raise RerunException(RerunData())  # as where something is drawn, if a newer request has come
         take_over(current, name)
 
-    monkeypatch.setattr(frame_page, "_take_over", take_over_at_last)
+    monkeypatch.setattr(frame_page, "_restore_text", take_over_at_last)
     at = start(prompt="To be?", text=" I am")
     assert cut and text_of(at) == " I am"
 
@@ -145,7 +145,7 @@ def test_a_link_that_asks_for_too_much_is_answered_on_every_page(page):
     press(at, "OK")
     assert said(at).startswith("The prompt is empty.")
     type_prompt(at, "Hi")
-    assert "The link's text has characters this model has never seen; it was left out." in said(at)
+    assert "The link's text was left out: it has characters that this model doesn't know." in said(at)
 
 
 @pytest.mark.parametrize("page", ["Generate", "Attention"])
@@ -158,11 +158,11 @@ def test_a_link_that_asks_for_too_much_is_answered_on_every_page(page):
         ({"head": 7}, "There is no head 7 here; the last one, 1, is shown."),
         ({"temperature": "abc"}, "temperature = “abc”, but the temperature must be a number from 0 to 2."),
         ({"step": 10**9}, "step = “1000000000”, but the step must be a number from 0 to 1,000,000."),
-        ({"step": 999}, "Nothing is written at position 999 of the text; the end is shown."),
-        ({"step": 2}, "Nothing is written at position 2 of the text; the end is shown."),
+        ({"step": 999}, "The text has no generated token at position 999; the last one is shown."),
+        ({"step": 2}, "The text has no generated token at position 2; the last one is shown."),
         ({"seed": "nan"}, "the seed must be a number from 0 to 2,147,483,647"),
         ({"scope": "<b>"}, "scope = “<b>”, but it can be prompt, all."),
-        ({"text": "é"}, "The link's text has characters this model has never seen; it was left out."),
+        ({"text": "é"}, "The link's text was left out: it has characters that this model doesn't know."),
     ],
     ids=str,
 )

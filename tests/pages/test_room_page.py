@@ -14,7 +14,7 @@ from streamlit.components.v2.bidi_component.main import _make_trigger_id
 from pages.ui.lessons import lesson_files, rooms
 from pages.ui.markdown import plain
 from pages.ui.models import library
-from pages.ui.models.lesson_answers import StepPlace
+from pages.ui.models.lesson_answers import StepId
 from pages.ui.views.learn import room_membership, room_teacher
 from tests.app_driver import checked, come_back, component, link_of, markdown_with, named, start
 from tests.pages.test_learn_page import CHOOSE, LESSON, NUMBER, SAMPLES, button, choose, click, open_step, said
@@ -255,7 +255,7 @@ def test_a_link_joins_in_a_tab_that_is_no_member_and_a_code_by_the_button_or_ent
     assert has(click(at, "room_join"), "room_leave")
     assert (
         room_membership.all_rooms()
-        .tally(code, teacher.session_state["room_membership"].key, StepPlace(LESSON, CHOOSE))
+        .tally(code, teacher.session_state["room_membership"].key, StepId(LESSON, CHOOSE))
         .here
         == 2
     )
@@ -381,7 +381,7 @@ def test_what_is_no_membership_is_none(text):
 
 
 def test_what_is_kept_can_be_read_again():
-    own = room_membership.Membership("BCDFG", "key", leads=True)
+    own = room_membership.Membership("BCDFG", "key", is_teacher=True)
     assert room_membership.Membership.from_text(own.as_text()) == own
 
 
@@ -393,7 +393,7 @@ def test_whose_room_moves_is_drawn_anew(teacher, code, monkeypatch):
     def moving(*args):
         asked.append(args)
         if len(asked) == 2:  # by the part of the page that follows the room
-            found.move(own.code, own.key, StepPlace(LESSON, NUMBER))
+            found.move(own.code, own.key, StepId(LESSON, NUMBER))
         return state(*args)
 
     monkeypatch.setattr(found, "state", moving)

@@ -12,9 +12,9 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 
 from pages.ui.lessons import rooms
 from pages.ui.lessons.rooms import Phase, RoomError, Rooms, State
-from pages.ui.models.lesson_answers import StepPlace
+from pages.ui.models.lesson_answers import StepId
 
-PLACES = [StepPlace("heads", 0), StepPlace("heads", 1), StepPlace("masks", 0)]
+PLACES = [StepId("heads", 0), StepId("heads", 1), StepId("masks", 0)]
 
 
 class Clock:
@@ -79,7 +79,7 @@ def test_only_the_teacher_leads(all_rooms: Rooms) -> None:
         ):
             with pytest.raises(RoomError, match="Only the teacher"):
                 forbidden()
-    assert all_rooms.state(code, member).place is None
+    assert all_rooms.state(code, member).step_id is None
 
 
 def test_a_stranger_has_no_vote(all_rooms: Rooms) -> None:
@@ -174,9 +174,9 @@ def test_a_room_votes_on_so_many_questions(all_rooms: Rooms) -> None:
     code, _ = all_rooms.open()
     _, member = all_rooms.join(code)
     for step in range(rooms.MOST_POLLS):
-        all_rooms.vote(code, member, StepPlace("long", step), "a")
+        all_rooms.vote(code, member, StepId("long", step), "a")
     with pytest.raises(RoomError, match="as many questions"):
-        all_rooms.vote(code, member, StepPlace("long", rooms.MOST_POLLS), "a")
+        all_rooms.vote(code, member, StepId("long", rooms.MOST_POLLS), "a")
 
 
 def test_thirty_threads_vote_at_once(all_rooms: Rooms) -> None:
@@ -207,9 +207,9 @@ class OneRoom(RuleBasedStateMachine):
         self.clock = Clock()
         self.rooms = Rooms(self.clock)
         self.code, self.key = self.rooms.open()
-        self.place: StepPlace | None = None
-        self.phases: Counter[StepPlace] = Counter()
-        self.votes: dict[tuple[StepPlace, int], dict[str, str]] = {}
+        self.step_id: StepId | None = None
+        self.phases: Counter[StepId] = Counter()
+        self.votes: dict[tuple[StepId, int], dict[str, str]] = {}
 
     @rule(target=members)
     def join(self) -> str:
@@ -219,26 +219,26 @@ class OneRoom(RuleBasedStateMachine):
     def leave(self, member: str) -> None:
         self.rooms.leave(self.code, member)
 
-    @rule(place=st.sampled_from([None, *PLACES]))
-    def move(self, place: StepPlace | None) -> None:
-        self.rooms.move(self.code, self.key, place)
-        self.place = place
+    @rule(step_id=st.sampled_from([None, *PLACES]))
+    def move(self, step_id: StepId | None) -> None:
+        self.rooms.move(self.code, self.key, step_id)
+        self.step_id = step_id
 
-    @rule(place=st.sampled_from(PLACES), phase=st.sampled_from(Phase))
-    def advance(self, place: StepPlace, phase: Phase) -> None:
-        self.rooms.advance(self.code, self.key, place, phase)
-        self.phases[place] = max(self.phases[place], phase)
+    @rule(step_id=st.sampled_from(PLACES), phase=st.sampled_from(Phase))
+    def advance(self, step_id: StepId, phase: Phase) -> None:
+        self.rooms.advance(self.code, self.key, step_id, phase)
+        self.phases[step_id] = max(self.phases[step_id], phase)
 
-    @rule(member=members, place=st.sampled_from(PLACES), answer=st.text(min_size=1, max_size=3))
-    def vote(self, member: str, place: StepPlace, answer: str) -> None:
-        phase = self.phases[place]
+    @rule(member=members, step_id=st.sampled_from(PLACES), answer=st.text(min_size=1, max_size=3))
+    def vote(self, member: str, step_id: StepId, answer: str) -> None:
+        phase = self.phases[step_id]
         try:
-            self.rooms.vote(self.code, member, place, answer)
+            self.rooms.vote(self.code, member, step_id, answer)
         except RoomError:
             assert phase == Phase.REVEALED
         else:
             assert phase != Phase.REVEALED
-            self.votes.setdefault((place, phase), {})[member] = answer
+            self.votes.setdefault((step_id, phase), {})[member] = answer
 
     @rule(seconds=st.floats(0, rooms.HERE * 3))
     def wait(self, seconds: float) -> None:
@@ -246,10 +246,10 @@ class OneRoom(RuleBasedStateMachine):
 
     @invariant()
     def tallies_agree(self) -> None:
-        for place in PLACES:
-            found = self.rooms.tally(self.code, self.key, place)
-            first, second = (self.votes.get((place, phase), {}) for phase in (Phase.FIRST, Phase.SECOND))
-            assert found.phase == self.phases[place]
+        for step_id in PLACES:
+            found = self.rooms.tally(self.code, self.key, step_id)
+            first, second = (self.votes.get((step_id, phase), {}) for phase in (Phase.FIRST, Phase.SECOND))
+            assert found.phase == self.phases[step_id]
             assert (found.first, found.second) == (Counter(first.values()), Counter(second.values()))
             assert found.voted <= found.here
             assert len(found.pairs) == len(first.keys() & second.keys())
@@ -257,7 +257,7 @@ class OneRoom(RuleBasedStateMachine):
     @invariant()
     def the_room_is_where_it_was_led(self) -> None:
         found = self.rooms.led(self.code, self.key)
-        assert found.place == self.place and found.teacher_here
+        assert found.step_id == self.step_id and found.teacher_here
 
 
 TestOneRoom = OneRoom.TestCase

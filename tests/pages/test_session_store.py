@@ -5,12 +5,12 @@ import time
 import pytest
 
 from pages.ui.models.session_store import (
+    AWAY_AFTER,
+    AWAY_AFTER_DISCONNECT,
     GONE_AFTER,
     HEARTBEAT,
-    KEPT,
-    LEFT_AFTER,
-    MOST_KEPT,
-    UNSEEN_AFTER,
+    KEPT_FOR,
+    MAX_RECORDS,
     SessionRecord,
     SessionStore,
 )
@@ -38,7 +38,7 @@ def test_tokens_are_long_and_no_two_alike():
 def test_what_was_left_is_found_and_by_its_token_alone(clock):
     store, mine = SessionStore(), some()
     store.put(mine)
-    clock[0] += KEPT - 1
+    clock[0] += KEPT_FOR - 1
     store.put(some())
     assert store.claim(mine.token) is mine
     assert store.claim("") is None
@@ -48,7 +48,7 @@ def test_what_was_left_is_found_and_by_its_token_alone(clock):
 def test_what_was_left_long_ago_has_gone(clock):
     store, mine = SessionStore(), some()
     store.put(mine)
-    clock[0] += KEPT + 1
+    clock[0] += KEPT_FOR + 1
     assert store.claim(mine.token) is None
     store.put(some())
     clock[0] -= 2
@@ -62,29 +62,29 @@ def test_what_a_tab_that_is_open_has_made_stays_however_long_it_rests(clock):
         clock[0] += HEARTBEAT
         mine.see()
         store.put(some())
-    clock[0] += KEPT - 1
+    clock[0] += KEPT_FOR - 1
     store.put(some())
     assert store.claim(mine.token) is mine
 
 
 def test_only_so_many_are_kept_those_left_longest_ago_go_first(clock):
     store, all_of_them = SessionStore(), []
-    for _ in range(MOST_KEPT + 3):
+    for _ in range(MAX_RECORDS + 3):
         clock[0] += 0.1
         all_of_them.append(some())
         store.put(all_of_them[-1])
-    assert [store.claim(one.token) is one for one in all_of_them] == [False] * 3 + [True] * MOST_KEPT
+    assert [store.claim(one.token) is one for one in all_of_them] == [False] * 3 + [True] * MAX_RECORDS
 
 
 def test_how_long_a_visitor_has_been_away(clock):
     record = some()
-    clock[0] += LEFT_AFTER + 1
+    clock[0] += AWAY_AFTER_DISCONNECT + 1
     assert not record.is_away
     record.end_connection()
     assert record.is_away and not record.is_gone
     record.see()
     assert not record.is_away
-    clock[0] += UNSEEN_AFTER + 1
+    clock[0] += AWAY_AFTER + 1
     assert record.is_away and not record.is_gone
     clock[0] += GONE_AFTER
     assert record.is_gone
@@ -93,8 +93,8 @@ def test_how_long_a_visitor_has_been_away(clock):
 
 
 def test_a_stopped_training_is_found_for_a_while_and_a_hidden_page_is_open():
-    assert KEPT > 2 * GONE_AFTER
-    assert UNSEEN_AFTER > 60 + HEARTBEAT / 2  # a browser lets a page that is hidden run once a minute
+    assert KEPT_FOR > 2 * GONE_AFTER
+    assert AWAY_AFTER > 60 + HEARTBEAT / 2  # a browser lets a page that is hidden run once a minute
 
 
 def test_nothing_is_kept_of_a_visitor_who_made_nothing():

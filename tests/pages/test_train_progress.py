@@ -131,7 +131,7 @@ class TestItsModel:
         assert "is no longer kept" in said(stranger) and link_of(stranger)["model"] == "shakespeare"
 
     def test_is_given_away_by_a_link_which_says_so(self):
-        gives = "Whoever has the link gets your own model."
+        gives = "The link also gives access to your model."
         assert gives not in captions(start("Generate"))
         at = trained()
         (name,) = record(at).models
@@ -196,7 +196,7 @@ class TestNoRoom:
 
     @pytest.fixture
     def at(self, tiny, monkeypatch):
-        monkeypatch.setattr(visitor_models, "MOST", 2)
+        monkeypatch.setattr(visitor_models, "MAX_MODELS", 2)
         ours = load_checkpoint(tiny / "shakespeare")
         self.files = [pack_checkpoint(replace(ours, card=replace(ours.card, title=f"Model {i}"))) for i in range(3)]
         at = start("Train", **SMALL)
@@ -265,7 +265,7 @@ class TestLeaving:
 
     @pytest.fixture
     def job(self, monkeypatch):
-        monkeypatch.setattr(training, "LOOK_EVERY", 0.05)
+        monkeypatch.setattr(training, "POLL_INTERVAL", 0.05)
         job = record(begun()).training.job
         yield job
         job.close()
@@ -308,7 +308,7 @@ class TestLeaving:
         until(lambda: job.state == "running")
         training.queue().limit = 1
         other = training.queue().submit(task_plan("next-vowel"))
-        watch = self.watched(job, self.away(store.LEFT_AFTER + 1, ended=True))
+        watch = self.watched(job, self.away(store.AWAY_AFTER_DISCONNECT + 1, ended=True))
         until(lambda: other.state in ENDED)
         assert other.state == "finished" and job.state not in ENDED
         until(lambda: job.state == "running")

@@ -81,7 +81,7 @@ def logits(name, tokens, *interventions, source=()):
 def test_each_share_is_that_of_the_prompt_with_one_place_as_on_the_other(changes):
     at = ask(**({"changes": "scale~blocks.0.attn.hook_z~1~~0.0"} if changes else {}))
     own, other = (logits("shakespeare", ids(text), *changes) for text in (OWN, OTHER))
-    one, two = activation_patching.pair("shakespeare", ids(OWN), ids(OTHER), interventions=changes).answers
+    one, two = activation_patching.prompt_pair("shakespeare", ids(OWN), ids(OTHER), interventions=changes).answers
     base, goal = own[two] - own[one], other[two] - other[one]
     stream, attention, feed_forward = matrices(at)
     assert stream["rows"] == ["layer 0", "layer 1"] and stream["columnLabels"][-1] == "t"
@@ -236,7 +236,7 @@ def test_the_lines_of_python_compute_the_same(link, folder, capsys):
 
 
 def test_what_comes_late_enough_is_traced_and_no_more(monkeypatch):
-    monkeypatch.setattr(activation_patching, "MOST", 5)
+    monkeypatch.setattr(activation_patching, "MAX_TOKENS", 5)
     assert "From the first token that differs to the end there are 6 tokens" in said(ask(OWN, "To be, xr not"))
     at = ask(OWN, "To be, orxnot")
     assert pictures(at)
@@ -247,7 +247,7 @@ def test_every_shipped_model_with_attention_has_prompts_that_tell_something(monk
     """Each pair is of one length, and what is likeliest after the one isn't after the other, or moves far at least."""
     use(monkeypatch, ROOT / "checkpoints")
     for entry in list_checkpoints(ROOT / "checkpoints"):
-        pairs = activation_patching.suggestions(entry.name)
+        pairs = activation_patching.suggested_pairs(entry.name)
         assert len(pairs) >= 2
         if not entry.config.n_layers:
             continue
@@ -256,7 +256,7 @@ def test_every_shipped_model_with_attention_has_prompts_that_tell_something(monk
         for texts in pairs:
             one, other = (tuple(checkpoint.tokenizer.encode(text)) for text in texts)
             assert len(one) == len(other) <= entry.config.context_length and one != other
-            pair = activation_patching.pair(entry.name, one, other, start)
+            pair = activation_patching.prompt_pair(entry.name, one, other, start)
             own, new = pair.answers
             moved.append(float((pair.logits[1] - pair.logits[0])[[own, new]] @ np.array([-1, 1])))
         assert min(moved) > 0.3 and max(moved) > 3, (entry.name, moved)
@@ -266,8 +266,8 @@ def test_in_the_shipped_shakespeare_a_word_is_carried_to_the_end_by_one_layer_s_
     """`thou ar` goes on with t, `they ar` with e: known from the word, until layer 4 brings it to the last letter."""
     use(monkeypatch, ROOT / "checkpoints")
     one, other = (ids(text) for text in activation_patching.PAIRS["shakespeare"][0])
-    pair = activation_patching.pair("shakespeare", one, other)
-    found = activation_patching.traced("shakespeare", pair.tokens, pair.sources, pair.answers, "self")
+    pair = activation_patching.prompt_pair("shakespeare", one, other)
+    found = activation_patching.patching_effects("shakespeare", pair.tokens, pair.sources, pair.answers, "self")
     assert library.tokenizer("shakespeare").labels(pair.answers) == ["t", "e"]
     stream, attention = found.shares[0], found.shares[1]
     assert (stream[:5, :-1].max(1) > 0.6).all() and (stream[:5, -1] < 0.2).all() and stream[5, -1] > 0.9

@@ -100,7 +100,7 @@ def test_a_call_around_the_mechanism_is_found(source):
 PAGE = """
 import streamlit as st
 from pages.ui.frame import state, widgets
-from pages.ui.frame.widgets import Tie
+from pages.ui.frame.widgets import Binding
 
 current = state.begin_run("Test")
 options = st.session_state.get("options", ["a", "b", "c"])
@@ -176,7 +176,7 @@ def test_a_choice_is_taken_and_one_of_other_options_is_not(call):
 
 
 def test_labels_that_change_with_the_text_bring_no_label_of_the_old_one():
-    call = 'selectbox("W", range(len(options)), Tie("head"), labels=lambda at: f"{at}: {options[at]}")'
+    call = 'selectbox("W", range(len(options)), Binding("head"), labels=lambda at: f"{at}: {options[at]}")'
     at = page(call)
     report(at, control(at), 2)
     assert at.session_state["got"] == 2
@@ -207,9 +207,9 @@ def test_a_report_from_before_the_choice_was_changed_elsewhere_is_discarded():
         ('slider("W", 0, 9, "head")', "head", 50, 9),
         ('number_input("W", 2.0, 9.0, "base")', "base", 1e4, 9.0),
         ('selectbox("W", range(3), "head")', "head", 5, 0),
-        ('multiselect("W", range(4), Tie("waves", default=(0, 1)), most=2)', "waves", (1, 9), (1,)),
-        ('multiselect("W", range(4), Tie("waves", default=(0, 1)), most=2)', "waves", (8, 9), (0, 1)),
-        ('multiselect("W", range(4), Tie("waves", default=(0, 1)), most=2)', "waves", (), ()),
+        ('multiselect("W", range(4), Binding("waves", default=(0, 1)), most=2)', "waves", (1, 9), (1,)),
+        ('multiselect("W", range(4), Binding("waves", default=(0, 1)), most=2)', "waves", (8, 9), (0, 1)),
+        ('multiselect("W", range(4), Binding("waves", default=(0, 1)), most=2)', "waves", (), ()),
         ('text_area("W", "prompt")', "prompt", "x" * 6000, "x" * 5000),
     ],
 )
@@ -228,7 +228,10 @@ def field_of(name, value):
 
 
 def test_a_widget_that_was_away_comes_back_with_the_choice():
-    for call, value in (('slider("W", 0, 9, "position")', 4), ('text_area("W", Tie("prompt", default="d"))', "typed")):
+    for call, value in (
+        ('slider("W", 0, 9, "position")', 4),
+        ('text_area("W", Binding("prompt", default="d"))', "typed"),
+    ):
         at = page(call)
         report(at, control(at), value)
         at.session_state["drawn"] = False
@@ -239,7 +242,7 @@ def test_a_widget_that_was_away_comes_back_with_the_choice():
 
 
 def test_a_default_that_is_chosen_is_no_choice():
-    at = page('text_area("W", Tie("batch", default="suggested"))')
+    at = page('text_area("W", Binding("batch", default="suggested"))')
     assert at.session_state["got"] == "suggested" and field(at, "batch") is None
     report(at, control(at), "mine")
     assert field(at, "batch") == "mine"
@@ -292,7 +295,7 @@ def test_a_prompt_that_can_t_be_read_leaves_the_dials_of_the_page_alone():
 
 
 def test_a_slider_whose_options_grow_stays_the_widget_it_is():
-    call = 'select_slider("W", [*options, "newest"], Tie("rung", value=None, default="newest"), grows=True)'
+    call = 'select_slider("W", [*options, "newest"], Binding("rung", value=None, default="newest"), grows=True)'
     at = page(call, visitor=field_of("rung", None))
     assert at.session_state["got"] == "newest" and field(at, "rung") is None
     key = control(at).key

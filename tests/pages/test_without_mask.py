@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pages.ui.models import activations, library
-from pages.ui.models.masked_predictions import Predicted
+from pages.ui.models.masked_predictions import TextPredictions
 from pages.ui.views.without_mask import last_token_in_words, verdict_in_words
 from tests.app_driver import checked, markdown_with, named, said
 from tests.helpers import tiny_config
@@ -140,7 +140,9 @@ def prediction(*probabilities):
 
 
 def predicted(probabilities, last):
-    return Predicted(np.array(probabilities), np.zeros(len(probabilities)), last, np.empty((0, 5)), np.empty((0, 5)))
+    return TextPredictions(
+        np.array(probabilities), np.zeros(len(probabilities)), last, np.empty((0, 5)), np.empty((0, 5))
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,1 @@
-"""Components of our own, for what Streamlit and Plotly cannot draw without a flicker."""
+"""Holds the custom Streamlit components, for what Streamlit and Plotly can't draw."""

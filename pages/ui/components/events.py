@@ -1,4 +1,4 @@
-"""What a component in the browser has told."""
+"""Reads the events that components send from the browser."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 
-def told(key: str, event: str) -> Any:
+def event_value(key: str, event: str) -> Any:
     """The value of an event in this run; None if there is none.
 
     Nor is there one if the component has gone with its page before its event came to be read: a callback that failed

@@ -1,4 +1,4 @@
-"""Puts an instrument of the frontend on a page: it says what is computed from, and the browser asks the engine for it.
+"""Embeds an instrument of the frontend in a page; the browser fetches its data from the API.
 
 What is looked at doesn't pass here. An instrument tells the page what is to be changed in the model, that it is to be
 left for another page, and, while the page says something of what is looked at, that this is something else.
@@ -12,7 +12,7 @@ from typing import Any
 
 import streamlit as st
 
-from pages.ui.components.events import told
+from pages.ui.components.events import event_value
 from pages.ui.components.sources import frontend_script, style
 from transformer import Intervention, to_code
 from transformer.api.open_models import OpenModel
@@ -72,7 +72,7 @@ def instrument(
     hears = {"turn": on_turn, "change": on_change, "text": on_text, "look": on_look}
 
     def hear(event: str, act: Callable[[Mapping[str, Any]], None]) -> None:
-        wish = told(key, event)
+        wish = event_value(key, event)
         if isinstance(wish, Mapping):
             act(wish)
 

@@ -1,11 +1,11 @@
-"""Numbers as the browser gets them."""
+"""Rounds numbers for the browser."""
 
 from __future__ import annotations
 
 import math
 
 
-def short(number: float | None) -> float | None:
+def rounded(number: float | None) -> float | None:
     """Five significant digits; None for what JSON does not have (NaN, infinities)."""
     if number is None:
         return None

@@ -1,4 +1,4 @@
-"""The files of a component: what it has in its own folder, and what it uses of the frontend.
+"""Loads the files of components, and serves their scripts as modules.
 
 Scripts are served as modules, at addresses with their content's hash; a session is sent no more than where they are,
 all that a script imports included, so that the browser fetches it at once.

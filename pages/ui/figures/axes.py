@@ -1,4 +1,4 @@
-"""Axes that name tokens: as many labels as fit, evenly spaced, and a sentence that says so where some are left out.
+"""Labels axes with tokens: as many labels as fit, evenly spaced, and a note on those left out.
 
 The server doesn't know how wide a figure will be, so it counts with the narrowest that the page allows there.
 """

@@ -1,4 +1,4 @@
-"""Cells of a matrix: coloured by their numbers, and plain where words stand in place of one.
+"""Draws the cells of a matrix, coloured by number or filled with words.
 
 Arrays in, plotly traces out. Shapes: (row, column), row 0 on top.
 """

@@ -1,4 +1,4 @@
-"""Figures that put two sides beside one another: a head's attention, its difference, and what each height says.
+"""Draws two models or prompts side by side: attention, its difference, and the logit lens by layer.
 
 Arrays in, a plotly figure out. Shapes: query (row) and key (column); height.
 """

@@ -1,4 +1,4 @@
-"""The figure of the ladder: the loss of a text on every rung."""
+"""Draws the loss of a text on every rung of a ladder of models."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""The figure of the page Masks: predictions by position, with a mask and without. Arrays in, a plotly figure out."""
+"""Draws the predictions of a text by position, with and without a mask."""
 
 from collections.abc import Mapping, Sequence
 

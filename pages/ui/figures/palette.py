@@ -1,4 +1,4 @@
-"""The colours, fonts and margins of every figure: readable in light and dark, by the colour-blind too.
+"""Defines the colours, fonts and margins of every figure, in light and dark.
 
 Sources: viridis (Smith and van der Walt 2015), cmocean's balance (Thyng et al. 2016), and the categorical
 palette of Okabe and Ito (2008).

@@ -1,4 +1,4 @@
-"""Figures of positional encodings, and the arithmetic behind them: arrays in, a plotly figure out.
+"""Draws positional encodings, and computes the numbers of the figures.
 
 Dimensions 2i and 2i+1 of the sinusoidal encoding are the sine and cosine of the position times one frequency, in
 radians per position (Vaswani et al. 2017, §3.5). Shapes: table (position, dimension); one frequency a pair, so

@@ -1,4 +1,4 @@
-"""A figure with larger type, for a page that is read from the last row of a room."""
+"""Enlarges the type of a figure for a screen in a classroom."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ OF_TRACES = ("colorbar", "textfont")
 """What has type of its own in a trace."""
 
 
-def enlarge(figure: go.Figure, factor: float) -> go.Figure:
+def enlarge_type(figure: go.Figure, factor: float) -> go.Figure:
     """Make every font of a figure, and the margins that hold its labels, `factor` times as large; returns the figure.
 
     The plot itself keeps its height, but for one of rows of bars, which are as high as what is written beside them.

@@ -1,4 +1,4 @@
-"""Figures of the page What if: one distribution over tokens, or two over the same."""
+"""Draws one distribution over tokens, or two on one axis."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""A form by which anything that can be changed in a model is changed: a part, a rule, one weight."""
+"""Draws the form that changes a model: a part, a rule, or one weight."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import streamlit as st
 
 from pages.ui.frame import changes, widgets
 from pages.ui.frame.state import visitor
-from pages.ui.frame.widgets import Tie
+from pages.ui.frame.widgets import Binding
 from pages.ui.markdown import code, counted, plain
 from pages.ui.models import activations, library
-from pages.ui.models.attention_kinds import chosen_attention
+from pages.ui.models.attention_kinds import shown_kind
 from pages.ui.models.changes import LARGEST_FACTOR
 from transformer import (
     Averaged,
@@ -165,7 +165,7 @@ def places(shape: ModelConfig, what: str) -> list[str]:
 def looked_at(shape: ModelConfig, points: list[str]) -> int:
     """Which of some hook points is of the attention that is looked at, or else of its layer; the first if none is."""
     current = visitor()
-    kind = chosen_attention(shape, current.attention)
+    kind = shown_kind(shape, current.attention)
     if kind is None:
         return 0
     modules = attention_modules(shape)[kind]
@@ -254,11 +254,11 @@ def _of_attention(point: str) -> str:
     return place_in_words(point.rpartition(".")[0])
 
 
-def _tie(field: str, value: Any = None) -> Tie:
+def _tie(field: str, value: Any = None) -> Binding:
     """A widget of the form, to what the form says."""
     draft = _draft()
     shown = draft[field] if value is None else value
-    return Tie(f"change_{field}", value=shown, take=lambda found: draft.update({field: found}))
+    return Binding(f"change_{field}", value=shown, take=lambda found: draft.update({field: found}))
 
 
 def _draft() -> dict[str, Any]:

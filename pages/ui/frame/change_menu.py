@@ -1,4 +1,4 @@
-"""The menu of one change: how much of it, where, of which head; what it can be turned into."""
+"""Draws the menu of one change: its strength, its layer and head, and what it can become."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import streamlit as st
 
 from pages.ui.frame import change_form, changes, widgets
 from pages.ui.frame.change_form import LAST_POSITION
-from pages.ui.frame.widgets import Tie
+from pages.ui.frame.widgets import Binding
 from pages.ui.markdown import plain
 from pages.ui.models.changes import LARGEST_FACTOR, Change
 from transformer import Averaged, Intervention, ModelConfig, Replaced, Scaled, Steered, Weighed, Without
@@ -66,10 +66,10 @@ class _Menu:
 
     def _show_position(self) -> None:
         position = self._own.position
-        tie = Tie(
+        binding = Binding(
             f"change_{self._index}_one", position is not None, take=lambda one: self._set(position=0 if one else None)
         )
-        if widgets.checkbox("At one position only", tie):
+        if widgets.checkbox("At one position only", binding):
             widgets.number_input("Position", 0, LAST_POSITION, self._tie("position"))
 
     def _named(self, point: str) -> str:
@@ -79,9 +79,9 @@ class _Menu:
         if len(options) > 1:
             widgets.selectbox(label, options, self._tie(field), labels)
 
-    def _tie(self, field: str) -> Tie:
+    def _tie(self, field: str) -> Binding:
         value = getattr(self._own, field)
-        return Tie(
+        return Binding(
             f"change_{self._index}_{field}",
             0 if value is None else value,
             take=lambda chosen: self._set(**{field: chosen}),

@@ -1,4 +1,4 @@
-"""What a visitor changes in a model: the list of it, and what adds to it, takes from it, and undoes.
+"""Adds, removes and undoes the changes that a visitor makes to a model.
 
 Changes belong to the model that they were made on: its layers, its heads, the tokens of its vocabulary. With another
 model they are put away, and they come back with their own. A link's changes belong to the link's model.
@@ -15,9 +15,18 @@ import streamlit as st
 
 from pages.ui.frame import widgets
 from pages.ui.frame.state import visitor
-from pages.ui.frame.widgets import Tie
+from pages.ui.frame.widgets import Binding
 from pages.ui.markdown import plain
-from pages.ui.models.changes import LONGEST, MOST, Change, Changes, apart_from_dials, in_force, joined, problem_of
+from pages.ui.models.changes import (
+    MAX_CHANGES,
+    MAX_CHARACTERS,
+    Change,
+    Changes,
+    in_force,
+    problem_of,
+    with_change,
+    without_strength,
+)
 from transformer import Intervention, ModelConfig, from_code, to_code
 
 MOST_STEPS = 100
@@ -56,7 +65,7 @@ def add(*interventions: Intervention) -> None:
     found = visitor().changes
     for intervention in interventions:
         try:
-            found = joined(found, intervention)
+            found = with_change(found, intervention)
         except ValueError as error:
             visitor().notices.append(f"The model isn't changed any further: {error}.")
             break
@@ -105,8 +114,8 @@ def replace(index: int, intervention: Intervention, config: ModelConfig) -> None
     if index >= len(found):
         return
     problem = problem_of(Change(intervention), config)
-    others = {apart_from_dials(each.intervention) for place, each in enumerate(found) if place != index}
-    if not problem and apart_from_dials(intervention) in others:
+    others = {without_strength(each.intervention) for place, each in enumerate(found) if place != index}
+    if not problem and without_strength(intervention) in others:
         problem = "another change in the list is of the same"
     if problem:
         visitor().notices.append(f"The change stays as it is: {problem}.")
@@ -134,7 +143,7 @@ def take_back(name: str, codes: list[Any]) -> None:
 
     if name == st.session_state.get("changed_model"):
         _become(others(visitor().changes))
-    elif name in st.session_state.get("changes_put_away", {}):
+    elif name in st.session_state.get("changes_of_other_models", {}):
         _shelf(name).changes = others(_shelf(name).changes)
 
 
@@ -192,8 +201,8 @@ def in_words(interventions: Iterable[Intervention]) -> str:
 def _read(codes: Any, config: ModelConfig) -> list[Intervention]:
     """Those of a browser's codes that say what can be done with this model."""
     found = []
-    for code in codes[:MOST] if isinstance(codes, list) else ():
-        if isinstance(code, str) and len(code) <= LONGEST:
+    for code in codes[:MAX_CHANGES] if isinstance(codes, list) else ():
+        if isinstance(code, str) and len(code) <= MAX_CHARACTERS:
             with contextlib.suppress(ValueError):
                 intervention = from_code(code)
                 intervention.check(config)
@@ -210,7 +219,9 @@ def sentence(intervention: Intervention) -> str:
 def _chip(index: int, change: Change, menu: Callable[[int, Change], None]) -> None:
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         widgets.checkbox(
-            plain(str(change)), Tie(f"change_{index}", value=change.on, take=lambda on: toggle(index)), width="stretch"
+            plain(str(change)),
+            Binding(f"change_{index}", value=change.on, take=lambda on: toggle(index)),
+            width="stretch",
         )
         menu(index, change)
         st.button(
@@ -234,5 +245,5 @@ def _become(changes: Changes) -> None:
 
 def _shelf(name: str | None = None) -> _Shelf:
     """What belongs to a model, the one that is changed unless it is named."""
-    shelves: dict[str, _Shelf] = st.session_state.setdefault("changes_put_away", {})
+    shelves: dict[str, _Shelf] = st.session_state.setdefault("changes_of_other_models", {})
     return shelves.setdefault(st.session_state.get("changed_model", "") if name is None else name, _Shelf())

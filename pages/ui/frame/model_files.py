@@ -1,4 +1,4 @@
-"""A visitor's models: listed, downloaded as files, uploaded again, and removed."""
+"""Lists a visitor's models, and downloads, uploads and removes them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pages.ui.frame.visitor_choices import DEFAULT_MODEL
 from pages.ui.markdown import plain
 from pages.ui.models import library
 from pages.ui.models.library import slug
-from pages.ui.models.visitor_models import MOST, NoRoomError, keep, own_models, remove
+from pages.ui.models.visitor_models import MAX_MODELS, StorageFullError, add_model, own_models, remove_model
 from transformer import Checkpoint, CheckpointError
 from transformer.checkpoints.archive import pack_checkpoint, unpack_checkpoint
 
@@ -39,7 +39,7 @@ def exchange() -> None:
                 st.button(
                     f"Remove {title}", icon=":material/delete:", key=f"remove_{token}", on_click=_remove, args=(token,)
                 )
-        st.caption(f"You can have {MOST} models. Each goes once it hasn't been used for a day.")
+        st.caption(f"You can have {MAX_MODELS} models. Each goes once it hasn't been used for a day.")
 
 
 def offer_download(label: str, title: str, load: Callable[[], Checkpoint], key: str) -> None:
@@ -56,7 +56,7 @@ def offer_download(label: str, title: str, load: Callable[[], Checkpoint], key: 
 
 
 def _remove(token: str) -> None:
-    remove(token)
+    remove_model(token)
     if visitor().model == token:
         choose_model(DEFAULT_MODEL)
 
@@ -69,11 +69,11 @@ def _take(uploaded: Any) -> None:
     if st.session_state.get("taken_upload") != uploaded.file_id:
         if opened.get(digest) not in own_models():  # new, or removed since
             try:
-                opened[digest] = keep(unpack_checkpoint(content))
+                opened[digest] = add_model(unpack_checkpoint(content))
             except CheckpointError as error:
                 st.error(plain(f"{uploaded.name} can't be opened. {error}"))
                 return
-            except NoRoomError as error:
+            except StorageFullError as error:
                 st.warning(plain(str(error)))
                 return
         st.session_state["taken_upload"] = uploaded.file_id

@@ -1,4 +1,4 @@
-"""The model, in the bar: which one, what it is and where it comes from."""
+"""Draws the model picker, and says what the model is and where it comes from."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import streamlit as st
 from pages.ui.frame import selection_sync, widgets
 from pages.ui.frame.state import visitor
 from pages.ui.frame.visitor_choices import DEFAULT_MODEL, Visitor
-from pages.ui.frame.widgets import Tie
+from pages.ui.frame.widgets import Binding
 from pages.ui.markdown import architecture, command, counted, plain
 from pages.ui.models import library
-from pages.ui.models.visitor_models import is_own, own_models, take_shared
+from pages.ui.models.visitor_models import add_shared_model, is_own, own_models
 from transformer import TASKS, Card, CheckpointEntry, CheckpointError, ModelConfig
 from transformer.training.presets import Group
 
@@ -35,7 +35,7 @@ def pick_model(current: Visitor, stop: Callable[[], NoReturn], **look: Any) -> s
     stop: ends the page where there is no model that can be looked into. look: passed on to Streamlit.
     """
     for linked in (current.model, current.other_model or ""):
-        take_shared(linked)
+        add_shared_model(linked)
     entries = library.usable()
     for entry in library.catalogue():
         if entry.problem:
@@ -59,7 +59,7 @@ def pick_model(current: Visitor, stop: Callable[[], NoReturn], **look: Any) -> s
         current.notices.append(f"{missing}; {title} is shown.")
         current.model = fallback
     names = {name: _label(name, entries[name].card) for name in sorted(entries, key=_order(entries))}
-    widgets.selectbox("Model", names, Tie("model", after=_forget_model), names.get, width=270, **look)
+    widgets.selectbox("Model", names, Binding("model", after=_forget_model), names.get, width=270, **look)
     try:
         library.model(current.model)
     except CheckpointError as error:
@@ -99,7 +99,7 @@ def _forget_model() -> None:
     current = visitor()
     current.prompt, current.text, current.written, current.branches = None, "", (), ""
     current.other_prompt = current.own_token = current.other_token = current.token = None
-    selection_sync.forget(current, "layer", "head", "query", "key", "step")
+    selection_sync.reset(current, "layer", "head", "query", "key", "step")
 
 
 def show_card(name: str) -> None:

@@ -1,4 +1,4 @@
-"""The frame of every page: where else to go, the bar with model and prompt, what is changed, a link to copy."""
+"""Draws the frame of every page: heading, model, prompt, changes, notices and link."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from pages.ui.components.typed import keep_typed
+from pages.ui.components.typed import keep_unsaved_input
 from pages.ui.figures.palette import Theme
 from pages.ui.frame import changes, page_guide, prompt_bar, saved_view, selection_sync, session_restore, state
 from pages.ui.frame.state import visitor
@@ -47,7 +47,7 @@ STYLE = Path(__file__).with_name("style.css")
 
 @dataclass(frozen=True)
 class Session:
-    """What a page works on. `tokens` is None while the prompt can't be read; the page has been told why.
+    """What a page works on. `tokens` is None if the prompt can't be read; a message has said why.
 
     A decoder continues `tokens`: the prompt, or in an encoder–decoder the start token; there the prompt is `source`.
     `interventions` are in force in every pass of the page; `changes` are these and those that are off.
@@ -66,26 +66,26 @@ class Session:
 
     @property
     def file_name(self) -> str:
-        """What files that are saved of this model begin with."""
+        """The prefix of saved files."""
         return library.file_name(self.name)
 
     def require_tokens(self) -> tuple[int, ...]:
-        """The prompt's tokens; ends the page here if there are none."""
+        """The prompt's tokens; ends the page if there are none."""
         if self.tokens is None:
             finish_early()
         return self.tokens
 
 
 @dataclass(frozen=True)
-class Opening:
+class PageOptions:
     """How a page opens.
 
-    what: says in a sentence what can be seen. writes: whether a text is written further while the page is open.
-    reads_prompt: whether the page has a use for the prompt; if not, nothing is said of one that can't be read.
-    uses_model: whether it has one for the model; if not, the bar is a line that says what the other pages show.
+    subtitle: one sentence below the title. writes: whether a text is written further while the page is open.
+    reads_prompt: whether the page uses the prompt; if not, it says nothing of one that can't be read. uses_model:
+    whether it uses the model; if not, the bar is one line on what the other pages show.
     """
 
-    what: str
+    subtitle: str
     writes: bool = False
     reads_prompt: bool = True
     uses_model: bool = True
@@ -97,18 +97,18 @@ class Finished(Exception):
 
 @dataclass(frozen=True)
 class PageLayout:
-    """Where the parts of the frame stand, from the top of the page down; each is filled when its part is known."""
+    """The containers of the frame, from top to bottom."""
 
     fields: DeltaGenerator
     """Model and prompt."""
     tools: DeltaGenerator
-    """What can be done with them."""
+    """Buttons and menus."""
     heading: DeltaGenerator
     notices: DeltaGenerator
 
 
 def lay_out() -> PageLayout:
-    """The frame of a page, empty as yet."""
+    """Create the empty frame."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="frame_bar"):
         fields = st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="frame_fields")
         tools = st.container(horizontal=True, gap="xsmall", width="content", key="frame_tools")
@@ -116,30 +116,30 @@ def lay_out() -> PageLayout:
 
 
 def open_page(
-    layout: PageLayout, title: str, decide: Callable[[], Opening], *, first: Callable[[], None] | None = None
+    layout: PageLayout, title: str, decide: Callable[[], PageOptions], *, first: Callable[[], None] | None = None
 ) -> None:
-    """Set up a page: browser title, bar, heading, notices. The page has it all by `session()`.
+    """Fill the frame: browser title, bar, heading, notices. The page reads the result with `session()`.
 
     decide: says how the page opens, once the visitor's choices are known; it may still change them. first: draws what a
     page has to say of no model and no prompt, before they are picked: thirty who are led to it at once read that before
     the first of them has a whole page.
     """
-    saved_view.turn_to(title)
+    saved_view.restore_outside_lessons(title)
     current = state.begin_run(title)
     opening = decide()
     st.set_page_config(page_title=f"{title} · HeadsUp", page_icon=ICON, layout="wide")
     begun: Text | None = st.session_state.get("text")
     library.begin_run(keep=begun.model if begun and begun.written else None)
-    training.collect()
+    training.store_result()
     session_restore.find_record()
     with layout.heading:
         st.html(STYLE)
         with st.container(horizontal=True, vertical_alignment="center", gap="small", key="heading_line"):
             st.title(title, anchor=False, width="content")
-            st.caption(opening.what)
+            st.caption(opening.subtitle)
             changed = st.empty()
             page_guide.show()
-        saved_view.show_ways_back()
+        saved_view.show_back_links()
         _show_training()
     if first:
         first()
@@ -149,9 +149,9 @@ def open_page(
         prompt_bar.offer_tools(name, prompt, is_whole=opening.uses_model)
     with layout.notices:
         tokens, source = prompt_bar.read_prompt(name, prompt) if opening.reads_prompt else (None, ())
-        interventions = _changed(current, name, tokens, source, changed)
-    text = _text(current, name, tokens, source, interventions)
-    _fit(current, library.config(name), text if tokens else None)
+        interventions = _interventions_in_force(current, name, tokens, source, changed)
+    text = _current_text(current, name, tokens, source, interventions)
+    _clamp_selection(current, library.config(name), text if tokens else None)
     with layout.notices:  # last, so that it says what this run has found
         if tokens and (beyond := changes.beyond(interventions, len(text.tokens), len(source))):
             st.caption(f"No effect yet: {plain('; '.join(map(str, beyond)))}. The text isn't that long.")
@@ -162,22 +162,20 @@ def open_page(
 
 
 def session() -> Session:
-    """What the page that is open works on."""
+    """The session of the open page."""
     return st.session_state["session"]
 
 
 def finish(layout: PageLayout) -> None:
-    """End a page: the link to it, and the address bar, say what is on screen now."""
+    """End a page: update its link and the address bar."""
     with layout.tools:
         _share()
     if missing := " and ".join(TOO_LONG[name] for name in left_out(visitor())):
-        layout.notices.caption(
-            f"Too long for the link, and left out of it: {missing}. That is lost when this tab is closed."
-        )
+        layout.notices.caption(f"Too long for the link: {missing}. It is lost when you close this tab.")
     state.write_address()
     session_record().own_text = visitor().own_text
     session_restore.stay_here()
-    keep_typed()
+    keep_unsaved_input()
     state.end_run()
 
 
@@ -186,51 +184,53 @@ def _share() -> None:
     # is in it; nobody is to copy the link of a moment ago.
     sharing = st.popover("Share", key="popover_link", on_change="rerun")
     if sharing.open:
-        selection_sync.want()
-    link = state.link()
+        selection_sync.request()
+    link = state.page_link()
     with sharing:
-        st.caption("Anyone who opens it sees this page as you do: model, changes, prompt, text, layer, head and step.")
+        st.caption("Anyone with this link sees this page as you do.")
         if is_own(visitor().model) or is_own(visitor().other_model or ""):
-            st.caption("Whoever has the link gets your own model.")
-        st.code(link if sharing.open else _room_for(link), language=None, wrap_lines=True)
+            st.caption("The link also gives access to your model.")
+        st.code(link if sharing.open else _invisible(link), language=None, wrap_lines=True)
 
 
-def _room_for(text: str) -> str:
-    """Nothing to be seen that takes as much room: a popover is placed by what is in it as it opens."""
+def _invisible(text: str) -> str:
+    """Invisible text of the same size: a popover is positioned by its content as it opens."""
     space = "\u00a0"
     return f"{JOINER}{space * len(text)}{JOINER}"  # which keeps Streamlit from stripping it
 
 
 def finish_early() -> NoReturn:
-    """End a page that has nothing more to show."""
+    """End a page early."""
     raise Finished
 
 
 def theme() -> Theme:
-    """Light or dark, as the visitor has it."""
+    """The visitor's theme."""
     return Theme(dark=st.context.theme.type == "dark")
 
 
 def _show_training() -> None:
-    """On other pages than its own, say how far a training is."""
+    """Show the progress of a training on the other pages."""
     if training.is_under_way() and st.session_state["page"] != "Train":
-        job = training.slot().job
+        job = training.training_record().job
         how = {"waiting": "is waiting for the server", "paused": "is paused at"}.get(job.state, "continues:")
         place = "" if job.state == "waiting" else f" step {job.step:,} of {job.steps:,}"
         st.caption(f"Your training {how}{place}.")
 
 
-def _fit(current: Visitor, config: ModelConfig, text: Text | None) -> None:
-    """Bring layer, head and step to what this model and this text have. text: None while there is none."""
-    if kind := attention_kinds.chosen_attention(config, current.attention):
+def _clamp_selection(current: Visitor, config: ModelConfig, text: Text | None) -> None:
+    """Clamp layer, head and step to this model and text. text: None if there is none."""
+    if kind := attention_kinds.shown_kind(config, current.attention):
         if current.layer is None and current.head is None:
-            current.layer, current.head = attention_kinds.opening(config, library.model(current.model).card, kind)
+            current.layer, current.head = attention_kinds.first_layer_and_head(
+                config, library.model(current.model).card, kind
+            )
         # A link that names one of them alone was made when the other was 0.
         current.layer, current.head = current.layer or 0, current.head or 0
-        state.within("layer", attention_kinds.depth(config, kind), "layer")
-        state.within("head", config.n_heads, "head")
+        state.clamp_field("layer", attention_kinds.layer_count(config, kind), "layer")
+        state.clamp_field("head", config.n_heads, "head")
     if text and current.step is not None and not len(text.prompt) <= current.step < len(text.tokens):
-        current.notices.append(f"Nothing is written at position {current.step} of the text; the end is shown.")
+        current.notices.append(f"The text has no generated token at position {current.step}; the last one is shown.")
         current.step = None
 
 
@@ -242,10 +242,10 @@ def _show_notices(current: Visitor) -> None:
         st.button("OK", on_click=current.notices.clear)
 
 
-def _changed(
+def _interventions_in_force(
     current: Visitor, name: str, tokens: tuple[int, ...] | None, source: tuple[int, ...], place: DeltaGenerator
 ) -> tuple[Intervention, ...]:
-    """What is changed in the passes of this page, after saying so at a place that is there anyway: nothing moves."""
+    """The interventions of this page's passes, after listing them in the heading, where nothing moves."""
     found = in_force(current.changes)
     if not found or tokens is None:
         return found
@@ -259,37 +259,37 @@ def _changed(
     return found
 
 
-def _text(
+def _current_text(
     current: Visitor,
     name: str,
     tokens: tuple[int, ...] | None,
     source: tuple[int, ...],
     interventions: tuple[Intervention, ...],
 ) -> Text:
-    """The text on the page; what was written after another prompt, or by another model, isn't part of it."""
+    """The text on the page, without what was generated after another prompt or by another model."""
     model = library.opened(name)
     if tokens is None:
         return Text(model, ())
     before: Text | None = st.session_state.get("text")
-    if state.arrived():
-        _take_over(current, name)
-        state.taken_over()  # no sooner: were this run cut short, the next would take the text for gone
+    if state.is_text_restored():
+        _restore_text(current, name)
+        state.confirm_restored_text()  # no sooner: were this run cut short, the next would take the text for gone
     elif before is None or (before.model.version, before.prompt, before.source) != (model.version, tokens, source):
         current.written, current.branches = (), ""
-        selection_sync.forget(current, "step", "zoom")
+        selection_sync.reset(current, "step", "zoom")
     size = model.checkpoint.model.config.vocab_size
     if any(token >= size for token in current.written):
-        current.notices.append("The link's text has tokens that this model doesn't know; it was left out.")
+        current.notices.append("The link's text was left out: it has tokens that this model doesn't know.")
         current.written, current.branches = (), ""
     text = st.session_state["text"] = Text(model, tokens, source, current.written, interventions)
     return text
 
 
-def _take_over(current: Visitor, name: str) -> None:
-    """A link's text, which may be one of before, when links had its characters and not its tokens."""
+def _restore_text(current: Visitor, name: str) -> None:
+    """Restore a link's text; older links have its characters instead of its tokens."""
     tokenizer = library.tokenizer(name)
     if tokenizer.unknown_pieces(current.text):
-        current.notices.append("The link's text has characters this model has never seen; it was left out.")
+        current.notices.append("The link's text was left out: it has characters that this model doesn't know.")
     elif current.text:
         current.written = tuple(tokenizer.encode_continuation(current.text))
     current.text = ""

@@ -1,4 +1,4 @@
-"""What helps on every page: the tour that a first visit is offered, the glossary, presentation mode."""
+"""Shows the tour, the glossary and presentation mode in the frame of every page."""
 
 from __future__ import annotations
 
@@ -11,28 +11,27 @@ from pages.ui.components.guide import guide
 from pages.ui.frame import changes, state
 
 VARIABLE, OFF = "HEADSUP_START", "off"
-"""Set to this, a server shows the tour only to those who ask for it: for a class that is led, and for tests."""
+"""Set to this, a server doesn't offer the tour by itself: for classes and for tests."""
 
 
 def show() -> None:
-    """The guide's buttons; called by each run of a page, beside its name."""
-    # Decided once: who comes by a link wants to see what it shows, and the tour is about the page Generate.
-    begins = st.session_state.setdefault("start_begins", _is_first_view()) and st.session_state["page"] == "Generate"
-    asked = st.session_state.get("start_asked", 0)
+    """Draw the guide's buttons beside the page's title."""
+    # Decided once: visitors who follow a link want to see its view, and the tour is about the page Generate.
+    begins = st.session_state.setdefault("tour_offered", _is_first_view()) and st.session_state["page"] == "Generate"
+    asked = st.session_state.get("tour_requests", 0)
     guide(begins=begins, asked=asked, changed=changes.coded(), on_present=_present, on_undo=_undo)
 
 
-def offer_start() -> None:
-    """A button that begins the tour on the page Generate, wherever it stands."""
+def offer_tour() -> None:
+    """Draw a button that starts the tour on the page Generate."""
     if st.button("Show me around", key="offer_start", type="tertiary", icon=":material/explore:"):
-        st.session_state["start_asked"] = st.session_state.get("start_asked", 0) + 1
-        state.turn_to("Generate")
+        st.session_state["tour_requests"] = st.session_state.get("start_asked", 0) + 1
+        state.open_page("Generate")
 
 
-def is_presented() -> bool:
-    """Whether the page is shown to a room, in a window that has room for large labels. It is no part of a view: no link
-    carries it, and a lesson that brings its own view leaves it alone."""
-    return st.session_state.get("presented", False)
+def is_presenting() -> bool:
+    """Whether the page is in presentation mode. That is part of no view: neither links nor lessons change it."""
+    return st.session_state.get("presenting", False)
 
 
 def _is_first_view() -> bool:
@@ -41,7 +40,7 @@ def _is_first_view() -> bool:
 
 
 def _present(is_large: bool) -> None:
-    st.session_state["presented"] = is_large
+    st.session_state["presenting"] = is_large
 
 
 def _undo(made: Any) -> None:

@@ -1,4 +1,4 @@
-"""The bar above every page: the model, the prompt, its examples; and what the model reads of them."""
+"""Draws the bar with the model and the prompt, and tokenizes the prompt."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _show_changes(name: str, prompt: str) -> None:
     with opened:
         changes.show(lambda index, change: change_menu.show(index, change, library.config(name)))
         if opened.open:
-            selection_sync.want()
+            selection_sync.request()
             change_form.show(name, prompt)
         else:
             change_form.close()

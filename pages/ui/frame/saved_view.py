@@ -1,8 +1,7 @@
-"""A view that a lesson lends: the visitor's own is put away meanwhile, and comes back when the lesson is left.
+"""Saves the visitor's view while a lesson shows its own, and restores it afterwards.
 
-While a lesson is open its step decides the fields of the visitor that make up the view, and the visitor may turn all of
-them. What they had before, their text and its branches included, lies here. It comes back with another page, unless the
-visitor takes the lesson's view along to it; then a line on that page leads back to either.
+A step of a lesson sets the fields that make up the view, and the visitor may change them. Opening another page restores
+the saved view, unless the visitor keeps the lesson's; that page then links back to both.
 """
 
 from __future__ import annotations
@@ -18,120 +17,122 @@ import streamlit as st
 from pages.ui.frame import selection_sync, state
 from pages.ui.frame.url_parameters import PARSERS
 from pages.ui.frame.visitor_choices import Visitor, fields
-from pages.ui.models.lesson_answers import StepPlace
+from pages.ui.models.lesson_answers import StepId
 from pages.ui.models.session_store import session_record
 
-LESSONS = "Learn"
-"""The page that lends."""
-INSTRUMENTS = ("Attention", "Inside")
-"""The pages that an instrument can lead to."""
-STAYS = frozenset({"lesson", "lesson_step", "answers", "own_text"})
-"""Fields that are no part of any view."""
-ENTRIES = ("changes_put_away", "changed_model")
-"""What the session keeps beside the fields: the text that is written, and the changes of other models."""
+LESSONS_PAGE = "Learn"
+"""The page of the lessons."""
+INSTRUMENT_PAGES = ("Attention", "Inside")
+"""The pages that an instrument can open."""
+NOT_IN_VIEW = frozenset({"lesson", "lesson_step", "answers", "own_text"})
+"""Fields that belong to no view."""
+SESSION_KEYS = ("changes_of_other_models", "changed_model")
+"""Keys of the session that belong to the view, too."""
 
 
 @dataclass
-class Loan:
-    """What is put away, and whose view is lent. along: whether it was taken to another page."""
+class SavedView:
+    """What the visitor had, and the step that is shown instead. on_other_page: whether another page shows it, too."""
 
-    own: Visitor
-    place: StepPlace
-    entries: dict[str, Any] = field(default_factory=dict)
-    along: bool = False
-
-
-def loan() -> Loan | None:
-    """What is put away now, if a lesson's view is lent."""
-    return st.session_state.get("loan")
+    visitor: Visitor
+    step_id: StepId
+    session_entries: dict[str, Any] = field(default_factory=dict)
+    on_other_page: bool = False
 
 
-def turn_to(page: str) -> None:
-    """Called as a page's run begins, before its URL is read: leaving the lessons brings back the visitor's own view."""
-    current, found = state.visitor(), loan()
-    if page == LESSONS:
-        if found and not state.is_turning():
-            found.along = False
+def saved_view() -> SavedView | None:
+    """The visitor's saved view; None while no lesson's view is shown."""
+    return st.session_state.get("saved_view")
+
+
+def restore_outside_lessons(page: str) -> None:
+    """Restore the visitor's view when they leave the lessons; called as a run begins, before its URL is read."""
+    current, found = state.visitor(), saved_view()
+    if page == LESSONS_PAGE:
+        if found and not state.is_leaving_page():
+            found.on_other_page = False
         elif state.returns(page) and (name := st.query_params.get("lesson")):
-            _put_away(current, StepPlace(name, -1))  # the URL is about to take its place
-    elif found and not found.along:
-        give_back()
+            _save(current, StepId(name, -1))  # the URL is about to take its place
+    elif found and not found.on_other_page:
+        restore_view()
     elif not found:
-        session_record().put_away = None
+        session_record().saved_visitor = None
 
 
-def lend(place: StepPlace, view: Visitor | None) -> None:
-    """Put a step's view in the place of the visitor's. view: None if a link has just brought one that is the step's."""
-    current, found = state.visitor(), loan()
+def show_lesson_view(step_id: StepId, view: Visitor | None) -> None:
+    """Save the visitor's view and show a step's. view: None if a link has just set it."""
+    current, found = state.visitor(), saved_view()
     if found is None:
-        found = _put_away(Visitor() if view is None else current, place)
-    found.place = place
+        found = _save(Visitor() if view is None else current, step_id)
+    found.step_id = step_id
     if view is not None:
-        _become(current, view)
-        _forget_entries()
-        state.arrives()
+        _copy_view(current, view)
+        _clear_session_keys()
+        state.mark_restored()
 
 
-def give_back() -> None:
-    """Bring back what the visitor had before the lesson."""
-    found = loan()
+def restore_view() -> None:
+    """Restore the view from before the lesson."""
+    found = saved_view()
     if found is None:
         return
-    del st.session_state["loan"]
-    session_record().put_away = None
-    _forget_entries()
-    _become(state.visitor(), found.own)
-    st.session_state.update(found.entries)
-    state.arrives()
+    del st.session_state["saved_view"]
+    session_record().saved_visitor = None
+    _clear_session_keys()
+    _copy_view(state.visitor(), found.visitor)
+    st.session_state.update(found.session_entries)
+    state.mark_restored()
 
 
-def take_along() -> None:
-    """Let the lesson's view stay as it is on the page that is opened next."""
-    if found := loan():
-        found.along = True
+def keep_lesson_view() -> None:
+    """Keep the lesson's view on the page that is opened next."""
+    if found := saved_view():
+        found.on_other_page = True
 
 
-def turn_along(wish: Mapping[str, Any]) -> None:
-    """Called by an instrument that is about to open another page: a lesson's view is taken along to it.
+def open_with_lesson_view(wish: Mapping[str, Any]) -> None:
+    """Open another page from an instrument, with the lesson's view if there is one.
 
-    wish: its page, and the attention and the text that it is to show; it can be anything.
+    wish: the page, and the attention and text that it should show; untrusted.
     """
-    if wish.get("page") not in INSTRUMENTS:
+    if wish.get("page") not in INSTRUMENT_PAGES:
         return
     current = state.visitor()
     for name in ("attention", "scope"):
         with contextlib.suppress(ValueError):
             setattr(current, name, PARSERS[name](wish.get(name)))
-    take_along()
-    state.turn_to(wish["page"])
+    keep_lesson_view()
+    state.open_page(wish["page"])
 
 
-def show_ways_back() -> None:
-    """On a page that shows a lesson's view: the way back to the lesson, and to what the visitor had before."""
-    found = loan()
-    if found is None or not found.along:
+def show_back_links() -> None:
+    """Link back to the lesson and to the visitor's view, on a page that shows a lesson's view."""
+    found = saved_view()
+    if found is None or not found.on_other_page:
         return
     with st.container(horizontal=True, vertical_alignment="center", key="ways_back"):
-        st.markdown(":material/school: This is a lesson's view; your own is put away.", width="content")
+        st.markdown(":material/school: This view comes from a lesson. Yours is saved.", width="content")
         st.page_link("Learn.py", label="Back to the lesson", icon=":material/arrow_back:")
-        st.button("Back to my own view", key="give_back", type="tertiary", on_click=give_back)
+        st.button("Back to my view", key="give_back", type="tertiary", on_click=restore_view)
 
 
-def _put_away(current: Visitor, place: StepPlace) -> Loan:
-    own = session_record().put_away or dataclasses.replace(current, notices=[])
-    found = Loan(own, place, {name: st.session_state[name] for name in ENTRIES if name in st.session_state})
-    _forget_entries()
-    st.session_state["loan"] = found
-    session_record().put_away = own
+def _save(current: Visitor, step_id: StepId) -> SavedView:
+    visitor = session_record().saved_visitor or dataclasses.replace(current, notices=[])
+    found = SavedView(
+        visitor, step_id, {name: st.session_state[name] for name in SESSION_KEYS if name in st.session_state}
+    )
+    _clear_session_keys()
+    st.session_state["saved_view"] = found
+    session_record().saved_visitor = visitor
     return found
 
 
-def _become(current: Visitor, other: Visitor) -> None:
-    for name in set(fields()) - STAYS:
+def _copy_view(current: Visitor, other: Visitor) -> None:
+    for name in set(fields()) - NOT_IN_VIEW:
         setattr(current, name, getattr(other, name))
-    selection_sync.tell_all()
+    selection_sync.send_all()
 
 
-def _forget_entries() -> None:
-    for name in ENTRIES:
+def _clear_session_keys() -> None:
+    for name in SESSION_KEYS:
         st.session_state.pop(name, None)

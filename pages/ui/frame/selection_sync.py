@@ -1,8 +1,8 @@
-"""What the browser holds: what is looked at (layer, head, token, what is open), and how a text is written.
+"""Synchronises the selection (layer, head, token, open views) between browser and server.
 
-A click that only looks at something else runs no page, and the server isn't told. These fields of the visitor are what
-the browser last told; what a run makes of them, as a lesson's step does, the browser is told at its end. A page that
-draws something of them says that it wants them: then the browser tells where it holds something else.
+A click that only changes the selection stays in the browser and runs no page. The server has the selection that the
+browser last sent, and sends its own changes (those of a lesson's step, say) at the end of a run. A page whose content
+depends on the selection requests it; the browser then sends it whenever it differs.
 """
 
 from __future__ import annotations
@@ -16,58 +16,58 @@ from pages.ui.components.tab import texts_of
 from pages.ui.frame import url_parameters as links
 from pages.ui.frame.visitor_choices import Visitor
 
-KNOWN = "looked_known"
-"""In the session: what the browser holds, as far as is known; None if it is to be told everything."""
-_UNKNOWN = "\0"
-_AT_FIRST = Visitor()
+BROWSER_STATE = "browser_selection"
+"""Key of the session: the browser's selection as far as known; None to send it everything."""
+_UNKNOWN_VALUE = "\0"
+_DEFAULTS = Visitor()
 
 
-def knows(current: Visitor) -> None:
-    """The browser has just told, or has it from the same address."""
-    st.session_state[KNOWN] = links.looked_in_query(current)
+def mark_known(current: Visitor) -> None:
+    """Note that the browser holds this selection."""
+    st.session_state[BROWSER_STATE] = links.looked_in_query(current)
 
 
-def tell_all() -> None:
-    """Tell the browser everything at the end of this run, whatever it holds."""
-    st.session_state[KNOWN] = None
+def send_all() -> None:
+    """Send the browser the whole selection at the end of this run."""
+    st.session_state[BROWSER_STATE] = None
 
 
-def forget(current: Visitor, *names: str) -> None:
-    """Let these be as at first, whatever the browser holds of them by now: it is told what becomes of them."""
+def reset(current: Visitor, *names: str) -> None:
+    """Reset fields of the selection, here and in the browser."""
     for name in names:
-        setattr(current, name, getattr(_AT_FIRST, name))
-    if (known := st.session_state.get(KNOWN)) is not None:
-        st.session_state[KNOWN] = {**known, **dict.fromkeys(names, _UNKNOWN)}
+        setattr(current, name, getattr(_DEFAULTS, name))
+    if (known := st.session_state.get(BROWSER_STATE)) is not None:
+        st.session_state[BROWSER_STATE] = {**known, **dict.fromkeys(names, _UNKNOWN_VALUE)}
 
 
-def want() -> None:
-    """This run of the page draws something of what is looked at."""
-    st.session_state["wants_looked"] = True
+def request() -> None:
+    """Request the selection: this run draws something that depends on it."""
+    st.session_state["selection_requested"] = True
 
 
 def listener(current: Visitor, is_said: bool) -> Callable[[Mapping[str, Any]], None] | None:
-    """What an instrument tells what is looked at, if the page says something of it."""
+    """A callback for an instrument's selection; None if the page doesn't depend on it."""
 
     def hear(wish: Mapping[str, Any]) -> None:
         held = texts_of(wish)
         if held is not None:
-            take(current, held)
+            update_from_browser(current, held)
 
     return hear if is_said else None
 
 
-def take(current: Visitor, held: Mapping[str, str]) -> None:
-    """Take over what the browser holds. held: of links; what says nothing that can be is as at first."""
+def update_from_browser(current: Visitor, held: Mapping[str, str]) -> None:
+    """Take over the browser's selection. held: URL parameters; invalid ones become the defaults."""
     found = links.from_query({name: held[name] for name in links.LOOKED if name in held})
     for name in links.LOOKED:
         setattr(current, name, getattr(found, name))
-    knows(current)
+    mark_known(current)
 
 
-def changed(current: Visitor) -> tuple[dict[str, str | None], dict[str, str]]:
-    """What the browser has to be told, None for what is as at first; and all that it holds then."""
-    now, before = links.looked_in_query(current), st.session_state.get(KNOWN)
-    st.session_state[KNOWN] = now
+def changes_to_send(current: Visitor) -> tuple[dict[str, str | None], dict[str, str]]:
+    """The changes to send (None for a default), and the selection that the browser then holds."""
+    now, before = links.looked_in_query(current), st.session_state.get(BROWSER_STATE)
+    st.session_state[BROWSER_STATE] = now
     if before is None:
         return {name: now.get(name) for name in links.LOOKED}, now
     return {name: now.get(name) for name in links.LOOKED if now.get(name) != before.get(name)}, now

@@ -1,4 +1,4 @@
-"""What a visitor has made, handed back to a session that is new: the tab kept the token of its record."""
+"""Restores a visitor's session record in a new session, by the token that the tab kept."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pages.ui.models.visitor_models import own_models, restore_models
 from transformer.api.store import is_token
 
 HEARD = "session_token_heard"
-"""Key of the session: whether its tab has handed over what it had."""
+"""Key of the session: whether its tab has sent its token."""
 
 
 def find_record() -> None:
-    """Called as a run of a page begins: let the tab keep the record's token, or hand over the one that it has."""
+    """Store the record's token in the tab, or restore the record of the tab's token; called as a run begins."""
     record = session_record()
     record.own_text = visitor().own_text
     keep_record()
@@ -27,7 +27,7 @@ def find_record() -> None:
 
 
 def stay_here() -> None:
-    """Called as a run of a page ends: from now on a sign comes, again and again, that the visitor is there."""
+    """Start the heartbeat that shows that the visitor is there; called as a run ends."""
     keep_record()
     if not session_record().is_empty:
         with st.container(key="session_heartbeat"):
@@ -35,11 +35,11 @@ def stay_here() -> None:
 
 
 def _restore(kept: str) -> None:
-    """Take up the record of before; where it has gone with its server, the models that lie in the store."""
+    """Restore the record; if it is lost with its server, the models that are still in the store."""
     st.session_state[HEARD] = True
     token, *models = kept.split(" ")
     if re.fullmatch("[0-9a-f]{32}", token) and restore_record(token):
         visitor().own_text = visitor().own_text or session_record().own_text
-        if (loan := saved_view.loan()) and session_record().put_away is not None:
-            loan.own = session_record().put_away
+        if (view := saved_view.saved_view()) and session_record().saved_visitor is not None:
+            view.visitor = session_record().saved_visitor
     restore_models([name for name in models if is_token(name)])

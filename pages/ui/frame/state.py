@@ -1,10 +1,9 @@
-"""One visitor's choices in their session: read from the URL, written to it, and shared by all pages.
+"""Keeps one visitor's choices in the session, reads them from the URL and writes them to it.
 
-The choices live in an object of our own, to whose fields widgets are tied (`widgets.py`). The URL is read when the
-session begins, and when the visitor goes back or forward in the browser's history or follows a link within the app. It
-is written after each run, in the browser, which replaces the entry of the history. What Python writes, through
-`st.query_params`, a widget's state or its binding, Streamlit adds to the history, an entry a parameter: going back
-would take several steps, through views that there never were.
+Widgets are bound to the fields of a `Visitor` (`widgets.py`). The URL is read when the session begins, and when the
+visitor goes back or forward in the browser's history or follows a link within the app. After each run the browser
+writes it, replacing the entry of the history. If Python wrote it, through `st.query_params` or a widget's binding,
+Streamlit would add one entry per parameter to the history, and going back would show views that never existed.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from pages.ui.frame import url_parameters as links
 from pages.ui.frame.visitor_choices import FIRST_MODEL, Visitor, fields
 from pages.ui.models.session_store import session_record
 
-MOST_KNOWN = 50
+MAX_KNOWN_ADDRESSES = 50
 """Addresses that the page that is open is known to have had. A run can be asked for before the last is written, and in
 a tab that was opened by a link Streamlit tells that link's parameters, whatever was written since, until another page
 is opened."""
@@ -33,11 +32,11 @@ def visitor() -> Visitor:
     if "visitor" not in st.session_state:
         parameters = st.query_params.to_dict()
         st.session_state["visitor"] = links.from_query(parameters or {"model": FIRST_MODEL})
-        selection_sync.knows(st.session_state["visitor"])
+        selection_sync.mark_known(st.session_state["visitor"])
         st.session_state["visitor"].own_text = session_record().own_text
-        arrives()
+        mark_restored()
         st.session_state["begins"] = True
-        st.session_state["brought"] = "model" in parameters
+        st.session_state["view_from_link"] = "model" in parameters
         st.session_state["came_by_link"] = bool(parameters)
     return st.session_state["visitor"]
 
@@ -45,15 +44,15 @@ def visitor() -> Visitor:
 def begin_run(page: str) -> Visitor:
     """Begin a run of a page; if the visitor has gone back or forward, with what the page's URL says."""
     current, parameters = visitor(), st.query_params.to_dict()
-    has_returned = st.session_state["returned"] = returns(page)
+    has_returned = st.session_state["has_returned"] = returns(page)
     if has_returned:
         _return_to(current, links.from_query(parameters))
     if has_returned or st.session_state.get("page") != page:
-        st.session_state.pop("turning_to", None)
+        st.session_state.pop("next_page", None)
         st.session_state["known_addresses"] = []
-    if parameters != _written():
+    if parameters != _written_address():
         st.session_state.pop("written_address", None)  # so that the bar is written, whatever it holds now
-    _know(parameters)
+    _remember_address(parameters)
     st.session_state["page"] = page
     return current
 
@@ -64,7 +63,7 @@ def returns(page: str) -> bool:
     A link of the navigation has no parameters. So it does if the URL has some as another page opens, or some that this
     page hasn't written.
     """
-    parameters = _own(st.query_params.to_dict())
+    parameters = _server_parameters(st.query_params.to_dict())
     if "model" not in parameters or "page" not in st.session_state:  # one without was left before it was written
         return False
     return st.session_state["page"] != page or parameters not in st.session_state["known_addresses"]
@@ -72,63 +71,63 @@ def returns(page: str) -> bool:
 
 def has_returned() -> bool:
     """Whether this run has had its view from the URL."""
-    return st.session_state.get("returned", False)
+    return st.session_state.get("has_returned", False)
 
 
 def end_run() -> None:
     """End a run of a page that has drawn all it has to draw."""
     st.session_state["completed_runs"] = completed_runs() + 1
-    st.session_state["brought"] = False
+    st.session_state["view_from_link"] = False
     st.session_state["begins"] = False
 
 
-def turn_to(page: str) -> None:
-    """Leave for another page, by its title, once this run has been drawn.
+def open_page(page: str) -> None:
+    """Open another page, by its title, once this run has been drawn.
 
-    The browser does so by the page's link. `st.switch_page` would leave an address without parameters in the history,
-    so that *Back* took two steps, the first of them to nothing that was ever looked at.
+    The browser follows the page's link. `st.switch_page` would add an address without parameters to the history, so
+    that *Back* took two steps.
     """
-    st.session_state["turning_to"] = page
+    st.session_state["next_page"] = page
 
 
-def is_turning() -> bool:
-    """Whether this run is about to be left for another page."""
-    return "turning_to" in st.session_state
+def is_leaving_page() -> bool:
+    """Whether this run is about to open another page."""
+    return "next_page" in st.session_state
 
 
 def completed_runs() -> int:
-    """How many runs of a page this session has seen to their end; one that another click cut short doesn't count."""
+    """How many runs this session has completed; interrupted ones don't count."""
     return st.session_state.get("completed_runs", 0)
 
 
-def arrived() -> bool:
-    """Whether the visitor's text is that of a link which hasn't been taken over yet."""
-    return st.session_state.get("arrived", False)
+def is_text_restored() -> bool:
+    """Whether the text comes from a link or a lesson and isn't on screen yet."""
+    return st.session_state.get("text_restored", False)
 
 
-def brought_view() -> bool:
-    """Whether a link has just brought a whole view, and not only the name of a lesson; True once."""
-    return st.session_state.pop("brought", False)
+def link_restored_view() -> bool:
+    """Whether a link has just set a whole view, rather than the name of a lesson alone; True once."""
+    return st.session_state.pop("view_from_link", False)
 
 
-def taken_over() -> None:
-    """The link's text is on screen now."""
-    st.session_state["arrived"] = False
-    st.session_state["brought_texts"] = brought_texts() + 1
+def confirm_restored_text() -> None:
+    """Note that the restored text is on screen."""
+    st.session_state["text_restored"] = False
+    st.session_state["restored_texts"] = restored_texts() + 1
 
 
 def session_id() -> str:
-    """Tells this session apart from the one that the same tab may have had before."""
+    """An identifier that distinguishes this session from earlier ones of the same tab."""
     return st.session_state.setdefault("session_id", secrets.token_hex(4))
 
 
-def brought_texts() -> int:
-    """How often a text was brought, by a link or a lesson: the tab then shows that one instead of its own."""
-    return st.session_state.get("brought_texts", 0)
+def restored_texts() -> int:
+    """How often a link or a lesson has set the text; the tab then shows that text instead of its own."""
+    return st.session_state.get("restored_texts", 0)
 
 
 def _return_to(current: Visitor, found: Visitor) -> None:
-    """Bring back a state of before. A text that its link had no room for stays as it is."""
+    """Restore an earlier view. Texts too long for its link stay as they are."""
     given = {"own_text"}
     missing = set(links.left_out(current)) - set(links.to_query(found))
     if found.model == current.model:
@@ -138,31 +137,34 @@ def _return_to(current: Visitor, found: Visitor) -> None:
     for name in set(fields()) - given:
         setattr(current, name, getattr(found, name))
     current.notices = found.notices
-    arrives()
-    selection_sync.knows(found)
-    st.session_state["brought"] = True
+    mark_restored()
+    selection_sync.mark_known(found)
+    st.session_state["view_from_link"] = True
 
 
-def arrives() -> None:
-    """A link or a lesson has brought a view: a text, what is looked at, and changes of its own model."""
-    st.session_state["arrived"] = True
-    selection_sync.tell_all()
+def mark_restored() -> None:
+    """Note that a link or a lesson has set the view: text, selection and changes."""
+    st.session_state["text_restored"] = True
+    selection_sync.send_all()
     st.session_state["changed_model"] = visitor().model
 
 
 def write_address(key: str = "tab") -> None:
     """Bring the address bar up to date; called at the end of each run: a page's, or, with its own key, a part's."""
     current, begins = visitor(), st.session_state["begins"]
-    parameters, left_out = _own(links.to_query(current)), _own(links.left_out_parameters(current))
-    told, knows = selection_sync.changed(current)
+    parameters, left_out = (
+        _server_parameters(links.to_query(current)),
+        _server_parameters(links.left_out_parameters(current)),
+    )
+    told, knows = selection_sync.changes_to_send(current)
     place = (st.session_state["page"], parameters, left_out)
     before, at = st.session_state.get("written_address", (None, 0.0))
-    leave = st.session_state.pop("turning_to", None)
+    leave = st.session_state.pop("next_page", None)
     if place != before or told or leave:
         before, at = st.session_state["written_address"] = place, time.time()
-        _know(parameters)
+        _remember_address(parameters)
     path = urlsplit(st.context.url or "").path
-    wants = st.session_state.pop("wants_looked", False)
+    wants = st.session_state.pop("selection_requested", False)
     tab(
         urlencode(parameters),
         at,
@@ -174,30 +176,34 @@ def write_address(key: str = "tab") -> None:
         path=path,
         begins=begins,
         key=key,
-        on_return=_take_up,
-        on_held=lambda held: selection_sync.take(current, held),
+        on_return=_restore_from_tab,
+        on_held=lambda held: selection_sync.update_from_browser(current, held),
     )
 
 
-def _written() -> dict[str, str] | None:
+def _written_address() -> dict[str, str] | None:
     """The parameters that the address bar was last told to hold."""
     place, _ = st.session_state.get("written_address", (None, 0.0))
     return place and place[1]
 
 
-def _know(parameters: dict[str, str]) -> None:
+def _remember_address(parameters: dict[str, str]) -> None:
     """Note that the page that is open has these in its address."""
     known = st.session_state["known_addresses"]
-    if _own(parameters) not in known:
-        st.session_state["known_addresses"] = [*known[:1], *known[1:][2 - MOST_KNOWN :], _own(parameters)]
+    if _server_parameters(parameters) not in known:
+        st.session_state["known_addresses"] = [
+            *known[:1],
+            *known[1:][2 - MAX_KNOWN_ADDRESSES :],
+            _server_parameters(parameters),
+        ]
 
 
-def _own(parameters: dict[str, str]) -> dict[str, str]:
+def _server_parameters(parameters: dict[str, str]) -> dict[str, str]:
     """The parameters that Python writes."""
     return {name: value for name, value in parameters.items() if name not in links.LOOKED}
 
 
-def _take_up(query: str, others: dict[str, str]) -> None:
+def _restore_from_tab(query: str, others: dict[str, str]) -> None:
     """Take up what the tab knows of a view: of one whose session was lost, or what an address had no room for.
 
     others: what it holds beside the address, and what the address had no room for.
@@ -207,13 +213,13 @@ def _take_up(query: str, others: dict[str, str]) -> None:
         _return_to(visitor(), links.from_query(parameters | others))
 
 
-def link() -> str:
+def page_link() -> str:
     """The address that opens this page in this state on any server that runs the app."""
     parts = (st.context.url or "").split("?")[0], urlencode(links.to_query(visitor()))
     return "?".join(parts)
 
 
-def within(name: str, choices: int, what: str) -> int:
+def clamp_field(name: str, choices: int, what: str) -> int:
     """A field that counts something of the model's, such as layers; beyond the last one, the last, with a notice."""
     current = visitor()
     value = getattr(current, name)

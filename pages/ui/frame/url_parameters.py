@@ -1,4 +1,4 @@
-"""The visitor's choices as a link's parameters, there and back."""
+"""Converts a visitor's choices to URL parameters, and back."""
 
 from __future__ import annotations
 
@@ -290,7 +290,7 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "room": _text("room"),
     "room_key": _text("room_key"),
     "lesson": _text("lesson"),
-    "lesson_step": Number(int, 0, lesson_answers.MOST_STEPS, "the step of the lesson"),
+    "lesson_step": Number(int, 0, lesson_answers.MAX_STEPS, "the step of the lesson"),
     "answers": _answers,
 }
 """How each field is read from the URL. A ValueError says what would do; what the model decides is checked later."""
@@ -303,7 +303,7 @@ def from_query(parameters: Mapping[str, str]) -> Visitor:
         if name in parameters:
             try:
                 setattr(found, name, parse(parameters[name]))
-            except changes.Partly as error:
+            except changes.PartlyInvalidError as error:
                 setattr(found, name, error.kept)
                 found.notices.append(str(error))
             except ValueError as error:

@@ -1,4 +1,4 @@
-"""What belongs to one visitor: the choices that every page shares, and that make up the link."""
+"""Defines the choices of one visitor, which all pages share and links contain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The app's widgets: each is tied to a choice of the visitor's, and what a browser reports is checked before it counts.
+"""Draws Streamlit's widgets, each bound to one of the visitor's choices, and validates what browsers report.
 
 A browser reports what its widgets hold: the label of an option that was drawn for another text, the first option of a
 widget that was away for a run, the value from before the last answer reached it, or whatever a hand-written message
@@ -39,8 +39,8 @@ class _Drawn:
 
 
 @dataclass(frozen=True)
-class Tie:
-    """What ties a widget to a choice.
+class Binding:
+    """What binds a widget to a choice.
 
     name: a field of the visitor. value: shown instead of the field. default: what a field that is None shows, and what
     makes it None again. take: called with a new choice instead of changing the field; after: called when that is done.
@@ -67,101 +67,113 @@ class Tie:
             self.after()
 
 
-def selectbox(label: str, options: Iterable[Any], tie: str | Tie, labels: Labels = str, **look: Any) -> Any:
+def selectbox(label: str, options: Iterable[Any], binding: str | Binding, labels: Labels = str, **look: Any) -> Any:
     """One of several, from a list; returns it. labels: what an option is called; look: passed on to Streamlit."""
     options = list(options)
-    widget = _one_of(options, tie, labels)
+    widget = _one_of(options, binding, labels)
     return widget.settle(
-        st.selectbox(label, options, options.index(widget.value), format_func=labels, **widget.ties, **look)
+        st.selectbox(label, options, options.index(widget.value), format_func=labels, **widget.kwargs, **look)
     )
 
 
-def segmented_control(label: str, options: Iterable[Any], tie: str | Tie, labels: Labels = str, **look: Any) -> Any:
+def segmented_control(
+    label: str, options: Iterable[Any], binding: str | Binding, labels: Labels = str, **look: Any
+) -> Any:
     """One of a few, side by side; returns it."""
     options = list(options)
-    widget = _one_of(options, tie, labels)
+    widget = _one_of(options, binding, labels)
     return widget.settle(
         st.segmented_control(
-            label, options, default=widget.value, required=True, format_func=labels, **widget.ties, **look
+            label, options, default=widget.value, required=True, format_func=labels, **widget.kwargs, **look
         )
     )
 
 
-def pills(label: str, options: Iterable[Any], tie: str | Tie, labels: Labels = str, **look: Any) -> Any:
+def pills(label: str, options: Iterable[Any], binding: str | Binding, labels: Labels = str, **look: Any) -> Any:
     """One of a few, as pills; returns it."""
     options = list(options)
-    widget = _one_of(options, tie, labels)
+    widget = _one_of(options, binding, labels)
     return widget.settle(
-        st.pills(label, options, default=widget.value, required=True, format_func=labels, **widget.ties, **look)
+        st.pills(label, options, default=widget.value, required=True, format_func=labels, **widget.kwargs, **look)
     )
 
 
-def pills_or_none(label: str, options: Iterable[Any], tie: str | Tie, labels: Labels = str, **look: Any) -> Any:
+def pills_or_none(label: str, options: Iterable[Any], binding: str | Binding, labels: Labels = str, **look: Any) -> Any:
     """One of a few, as pills, of which none is chosen at first; returns it, or None."""
     options = list(options)
-    widget = _one_or_none(options, tie, labels)
-    return widget.settle(st.pills(label, options, default=widget.value, format_func=labels, **widget.ties, **look))
+    widget = _one_or_none(options, binding, labels)
+    return widget.settle(st.pills(label, options, default=widget.value, format_func=labels, **widget.kwargs, **look))
 
 
-def radio_or_none(label: str, options: Iterable[Any], tie: str | Tie, labels: Labels = str, **look: Any) -> Any:
+def radio_or_none(label: str, options: Iterable[Any], binding: str | Binding, labels: Labels = str, **look: Any) -> Any:
     """One of a few, one below another, of which none is chosen at first; returns it, or None."""
     options = list(options)
-    widget = _one_or_none(options, tie, labels)
+    widget = _one_or_none(options, binding, labels)
     index = None if widget.value is None else options.index(widget.value)
-    return widget.settle(st.radio(label, options, index, format_func=labels, **widget.ties, **look))
+    return widget.settle(st.radio(label, options, index, format_func=labels, **widget.kwargs, **look))
 
 
 def select_slider(
-    label: str, options: Iterable[Any], tie: str | Tie, labels: Labels = str, *, grows: bool = False, **look: Any
+    label: str,
+    options: Iterable[Any],
+    binding: str | Binding,
+    labels: Labels = str,
+    *,
+    grows: bool = False,
+    **look: Any,
 ) -> Any:
     """One of several in order; returns it. grows: options are added while it is in use, and none changes its label."""
     options = list(options)
-    widget = _one_of(options, tie, labels, offered="grows" if grows else None)
-    return widget.settle(st.select_slider(label, options, widget.value, format_func=labels, **widget.ties, **look))
+    widget = _one_of(options, binding, labels, offered="grows" if grows else None)
+    return widget.settle(st.select_slider(label, options, widget.value, format_func=labels, **widget.kwargs, **look))
 
 
-def multiselect(label: str, options: Iterable[Any], tie: str | Tie, *, most: int, **look: Any) -> tuple:
+def multiselect(label: str, options: Iterable[Any], binding: str | Binding, *, most: int, **look: Any) -> tuple:
     """At most `most` of several; returns them in the order in which they were chosen."""
-    tie, options = _tied(tie), list(options)
+    binding, options = _binding_of(binding), list(options)
 
     def allows(value: Any) -> bool:
         several = isinstance(value, list | tuple) and len(value) <= most
         return several and all(_is_one(part, options) for part in value)
 
-    shown = tie.shown()
+    shown = binding.shown()
     kept = tuple(part for part in shown if _is_one(part, options))[:most]
-    value = kept if kept or not shown else tuple(tie.default)
-    widget = _widget(tie, ("several", tuple(options), most), value, allows, read=tuple)
-    return widget.settle(st.multiselect(label, options, list(value), max_selections=most, **widget.ties, **look), tuple)
+    value = kept if kept or not shown else tuple(binding.default)
+    widget = _widget(binding, ("several", tuple(options), most), value, allows, read=tuple)
+    return widget.settle(
+        st.multiselect(label, options, list(value), max_selections=most, **widget.kwargs, **look), tuple
+    )
 
 
-def slider(label: str, low: float, high: float, tie: str | Tie, *, step: float | None = None, **look: Any) -> Any:
+def slider(
+    label: str, low: float, high: float, binding: str | Binding, *, step: float | None = None, **look: Any
+) -> Any:
     """A number from low to high; returns it. Whole numbers if low is one."""
-    widget = _number(low, high, tie)
-    return widget.settle(st.slider(label, low, high, widget.value, step, **widget.ties, **look))
+    widget = _number(low, high, binding)
+    return widget.settle(st.slider(label, low, high, widget.value, step, **widget.kwargs, **look))
 
 
-def number_input(label: str, low: float, high: float, tie: str | Tie, **look: Any) -> Any:
+def number_input(label: str, low: float, high: float, binding: str | Binding, **look: Any) -> Any:
     """A number from low to high that can be typed; returns it. Whole numbers if low is one."""
-    widget = _number(low, high, tie)
-    return widget.settle(st.number_input(label, low, high, widget.value, **widget.ties, **look))
+    widget = _number(low, high, binding)
+    return widget.settle(st.number_input(label, low, high, widget.value, **widget.kwargs, **look))
 
 
-def checkbox(label: str, tie: str | Tie, **look: Any) -> bool:
+def checkbox(label: str, binding: str | Binding, **look: Any) -> bool:
     """On or off; returns which."""
-    tie = _tied(tie)
-    widget = _widget(tie, ("on or off", label), bool(tie.shown()), lambda value: type(value) is bool)
-    return widget.settle(st.checkbox(label, widget.value, **widget.ties, **look))
+    binding = _binding_of(binding)
+    widget = _widget(binding, ("on or off", label), bool(binding.shown()), lambda value: type(value) is bool)
+    return widget.settle(st.checkbox(label, widget.value, **widget.kwargs, **look))
 
 
-def text_area(label: str, tie: str | Tie, **look: Any) -> str:
+def text_area(label: str, binding: str | Binding, **look: Any) -> str:
     """A box for a text of at most as many characters as `LONGEST` gives its field; returns the text."""
-    return _text(st.text_area, label, tie, look)
+    return _text(st.text_area, label, binding, look)
 
 
-def text_input(label: str, tie: str | Tie, **look: Any) -> str:
+def text_input(label: str, binding: str | Binding, **look: Any) -> str:
     """A line for a short text, of as many characters; returns it."""
-    return _text(st.text_input, label, tie, look)
+    return _text(st.text_input, label, binding, look)
 
 
 def short_form(label: str, name: str, submit: str, take: Callable[[], None], *, key: str, **look: Any) -> None:
@@ -187,7 +199,7 @@ class _Widget:
     """A widget that is about to be drawn. told: its value has been put into Streamlit's session."""
 
     value: Any
-    ties: dict[str, Any]
+    kwargs: dict[str, Any]
     report: Callable[[Any], bool]
     told: bool = False
 
@@ -200,42 +212,44 @@ class _Widget:
         return found if found != self.value and not has_returned() and self.report(found) else self.value
 
 
-def _tied(tie: str | Tie) -> Tie:
-    return Tie(tie) if isinstance(tie, str) else tie
+def _binding_of(binding: str | Binding) -> Binding:
+    return Binding(binding) if isinstance(binding, str) else binding
 
 
-def _one_of(options: Sequence[Any], tie: str | Tie, labels: Labels, offered: Hashable = None) -> _Widget:
-    tie = _tied(tie)
-    shown = tie.shown()
+def _one_of(options: Sequence[Any], binding: str | Binding, labels: Labels, offered: Hashable = None) -> _Widget:
+    binding = _binding_of(binding)
+    shown = binding.shown()
     value = shown if _is_one(shown, options) else options[0]
     offered = offered or ("one", tuple(options), tuple(map(labels, options)))
-    return _widget(tie, offered, value, lambda found: _is_one(found, options))
+    return _widget(binding, offered, value, lambda found: _is_one(found, options))
 
 
-def _text(draw: Callable[..., str], label: str, tie: str | Tie, look: dict[str, Any]) -> str:
-    tie = _tied(tie)
-    longest = LONGEST[tie.name]
-    widget = _widget(tie, longest, tie.shown()[:longest], lambda value: _is_text(value, longest), keeps_key=True)
+def _text(draw: Callable[..., str], label: str, binding: str | Binding, look: dict[str, Any]) -> str:
+    binding = _binding_of(binding)
+    longest = LONGEST[binding.name]
+    widget = _widget(
+        binding, longest, binding.shown()[:longest], lambda value: _is_text(value, longest), keeps_key=True
+    )
     start = {} if widget.told else {"value": widget.value}
-    return widget.settle(draw(label, max_chars=longest, **start, **widget.ties, **look))
+    return widget.settle(draw(label, max_chars=longest, **start, **widget.kwargs, **look))
 
 
-def _one_or_none(options: Sequence[Any], tie: str | Tie, labels: Labels) -> _Widget:
-    tie = _tied(tie)
-    shown = tie.shown()
+def _one_or_none(options: Sequence[Any], binding: str | Binding, labels: Labels) -> _Widget:
+    binding = _binding_of(binding)
+    shown = binding.shown()
     value = shown if _is_one(shown, options) else None
     offered = "one or none", tuple(options), tuple(map(labels, options))
-    return _widget(tie, offered, value, lambda found: _is_one(found, options))
+    return _widget(binding, offered, value, lambda found: _is_one(found, options))
 
 
-def _number(low: float, high: float, tie: str | Tie) -> _Widget:
-    tie, kind = _tied(tie), type(low)
-    value = kind(min(max(tie.shown(), low), high))
-    return _widget(tie, (low, high), value, lambda found: type(found) is kind and low <= found <= high)
+def _number(low: float, high: float, binding: str | Binding) -> _Widget:
+    binding, kind = _binding_of(binding), type(low)
+    value = kind(min(max(binding.shown(), low), high))
+    return _widget(binding, (low, high), value, lambda found: type(found) is kind and low <= found <= high)
 
 
 def _widget(
-    tie: Tie,
+    binding: Binding,
     offered: Hashable,
     value: Any,
     allows: Callable[[Any], bool],
@@ -245,29 +259,29 @@ def _widget(
 ) -> _Widget:
     """Decide under which key a widget is drawn, and what becomes of what it reports."""
     drawn: dict[str, _Drawn] = st.session_state.setdefault("drawn_widgets", {})
-    page, run, last = st.session_state["page"], completed_runs(), drawn.get(tie.name)
+    page, run, last = st.session_state["page"], completed_runs(), drawn.get(binding.name)
     stays = last is not None and last.page == page and last.run >= run - 1 and last.offered == offered
     told = False
     if keeps_key:
-        key = f"tied_{tie.name}"
+        key = f"tied_{binding.name}"
         told = last is not None and not (stays and st.session_state.get(key) == value)
         if told:
             st.session_state[key] = value
     elif stays and last.value == value:
         key = last.key
     else:
-        key = f"tied_{tie.name}_{_next_number()}"
-    drawn[tie.name] = _Drawn(key, page, run, offered, value)
+        key = f"tied_{binding.name}_{_next_number()}"
+    drawn[binding.name] = _Drawn(key, page, run, offered, value)
 
     def report(found: Any) -> bool:
-        now = drawn.get(tie.name)
+        now = drawn.get(binding.name)
         if now is None or now.key != key:  # of a widget that is no longer drawn
             return False
         if not allows(found):
             now.offered = None  # so that it is drawn anew
             return False
         now.value = read(found)
-        tie.choose(now.value)
+        binding.choose(now.value)
         return True
 
     return _Widget(value, {"key": key, "on_change": lambda: report(st.session_state.get(key))}, report, told)

@@ -1,1 +1,1 @@
-"""Lessons: files that ask before they show, the measures that they are about, and what a visitor has answered."""
+"""Holds the lessons, and the code that reads them, measures their models and marks their answers."""

@@ -1,4 +1,4 @@
-"""What lessons can measure inside a model: heads, the stream by layer, any number of the pass. See `measures`."""
+"""Measures activations: heads, the residual stream by layer, any number of a pass. See `measures`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import numpy as np
 import torch
 
 from pages.ui.lessons.measure_calls import measure
-from pages.ui.lessons.measure_setup import MeasureError, Scene
+from pages.ui.lessons.measure_setup import MeasureError, Setup
 from pages.ui.models import activations, attention_kinds, library
-from pages.ui.models.model_cache import remembered
+from pages.ui.models.model_cache import cached
 from transformer import (
     MEASURES,
     Checkpoint,
@@ -25,121 +25,121 @@ from transformer.api import tensors
 from transformer.api.effects import Ablation
 
 
-def _attention(scene: Scene, layer: int, head: int, attention: str) -> tuple[str, str]:
+def _attention(setup: Setup, layer: int, head: int, attention: str) -> tuple[str, str]:
     """The kind of attention, and its module. attention: as in a link, "" for the model's own."""
-    kinds = attention_modules(library.config(scene.name))
+    kinds = attention_modules(library.config(setup.name))
     kind = attention or next(reversed(kinds), "")
-    if kind not in kinds or not 0 <= layer < len(kinds[kind]) or not 0 <= head < library.config(scene.name).n_heads:
-        raise MeasureError(f"{scene.model} has no head {layer}.{head} {f'of its {attention}' if attention else ''}")
+    if kind not in kinds or not 0 <= layer < len(kinds[kind]) or not 0 <= head < library.config(setup.name).n_heads:
+        raise MeasureError(f"{setup.model} has no head {layer}.{head} {f'of its {attention}' if attention else ''}")
     return kind, kinds[kind][layer]
 
 
-def _pattern(scene: Scene, layer: int, head: int, attention: str) -> np.ndarray:
+def _pattern(setup: Setup, layer: int, head: int, attention: str) -> np.ndarray:
     """(query, key): the weights of one head over the tokens that fit the context."""
-    _, module = _attention(scene, layer, head, attention)
-    return _tensor(scene, f"{module}.hook_pattern[{head}]")
+    _, module = _attention(setup, layer, head, attention)
+    return _tensor(setup, f"{module}.hook_pattern[{head}]")
 
 
-def _row(scene: Scene, layer: int, head: int, query: int, attention: str) -> np.ndarray:
-    pattern = _pattern(scene, layer, head, attention)
-    begin = 0 if attention == "encoder" else scene.begin
+def _row(setup: Setup, layer: int, head: int, query: int, attention: str) -> np.ndarray:
+    pattern = _pattern(setup, layer, head, attention)
+    begin = 0 if attention == "encoder" else setup.begin
     found = query + len(pattern) if query < 0 else query - begin
     if not 0 <= found < len(pattern):
         raise MeasureError(f"a query is from {begin} to {begin + len(pattern) - 1} in this text, not {query}")
     return pattern[found]
 
 
-def _begin_of_keys(scene: Scene, attention: str) -> int:
-    return scene.begin if attention in ("", "self", "decoder") and not scene.source else 0
+def _begin_of_keys(setup: Setup, attention: str) -> int:
+    return setup.begin if attention in ("", "self", "decoder") and not setup.source else 0
 
 
 @measure
-def weight(scene: Scene, layer: int, head: int, query: int, key: int, attention: str = "") -> float:
+def weight(setup: Setup, layer: int, head: int, query: int, key: int, attention: str = "") -> float:
     """The weight that a head gives a key, seen from a query: from 0 to 1."""
-    row = _row(scene, layer, head, query, attention)
-    found = key + len(row) if key < 0 else key - _begin_of_keys(scene, attention)
+    row = _row(setup, layer, head, query, attention)
+    found = key + len(row) if key < 0 else key - _begin_of_keys(setup, attention)
     if not 0 <= found < len(row):
         raise MeasureError(f"there is no key {key} in this text")
     return row[found]
 
 
 @measure
-def heaviest_key(scene: Scene, layer: int, head: int, query: int = -1, attention: str = "") -> int:
+def heaviest_key(setup: Setup, layer: int, head: int, query: int = -1, attention: str = "") -> int:
     """The position that a head looks at most, seen from a query."""
-    return int(_row(scene, layer, head, query, attention).argmax()) + _begin_of_keys(scene, attention)
+    return int(_row(setup, layer, head, query, attention).argmax()) + _begin_of_keys(setup, attention)
 
 
 @measure
-def heaviest_weight(scene: Scene, layer: int, head: int, query: int = -1, attention: str = "") -> float:
+def heaviest_weight(setup: Setup, layer: int, head: int, query: int = -1, attention: str = "") -> float:
     """The weight that a head gives that position."""
-    return _row(scene, layer, head, query, attention).max()
+    return _row(setup, layer, head, query, attention).max()
 
 
 @measure
-def heaviest_cell(scene: Scene, layer: int, head: int, attention: str = "") -> list:
+def heaviest_cell(setup: Setup, layer: int, head: int, attention: str = "") -> list:
     """The query and the key of the largest weight in a head's whole picture; of equal ones the first."""
-    pattern = _pattern(scene, layer, head, attention)
+    pattern = _pattern(setup, layer, head, attention)
     query, key = np.unravel_index(pattern.argmax(), pattern.shape)
-    return [int(query) + (0 if attention == "encoder" else scene.begin), int(key) + _begin_of_keys(scene, attention)]
+    return [int(query) + (0 if attention == "encoder" else setup.begin), int(key) + _begin_of_keys(setup, attention)]
 
 
 @measure
-def least_weight(scene: Scene, query: int, key: int) -> float:
+def least_weight(setup: Setup, query: int, key: int) -> float:
     """The smallest weight that any head of a decoder gives a key, seen from a query."""
-    shape = library.config(scene.name)
+    shape = library.config(setup.name)
     heads = [(layer, head) for layer in range(shape.n_layers) for head in range(shape.n_heads)]
     if not heads:
-        raise MeasureError(f"{scene.model} has no attention")
-    return min(weight(scene, layer, head, query, key) for layer, head in heads)
+        raise MeasureError(f"{setup.model} has no attention")
+    return min(weight(setup, layer, head, query, key) for layer, head in heads)
 
 
 @measure
-def opening_key(scene: Scene, query: int = -1) -> int:
+def opening_key(setup: Setup, query: int = -1) -> int:
     """The position looked at most by the head on which pages open: the one that the card finds most telling."""
-    return heaviest_key(scene, *_opening(scene), query)
+    return heaviest_key(setup, *_opening(setup), query)
 
 
 @measure
-def opening_weight(scene: Scene, query: int = -1) -> float:
+def opening_weight(setup: Setup, query: int = -1) -> float:
     """The weight that this head gives that position."""
-    return heaviest_weight(scene, *_opening(scene), query)
+    return heaviest_weight(setup, *_opening(setup), query)
 
 
-def _opening(scene: Scene) -> tuple[int, int]:
+def _opening(setup: Setup) -> tuple[int, int]:
     """The layer and the head on which the page Attention opens."""
-    shape = library.config(scene.name)
+    shape = library.config(setup.name)
     kinds = attention_modules(shape)
     if not kinds:
-        raise MeasureError(f"{scene.model} has no attention")
-    return attention_kinds.opening(shape, library.model(scene.name).card, next(reversed(kinds)))
+        raise MeasureError(f"{setup.model} has no attention")
+    return attention_kinds.first_layer_and_head(shape, library.model(setup.name).card, next(reversed(kinds)))
 
 
 @measure
-def mean_heaviest_weight(scene: Scene, layer: int = -1) -> float:
+def mean_heaviest_weight(setup: Setup, layer: int = -1) -> float:
     """The largest weight of a row, its mean over all queries that see several keys and heads, of a layer or of all."""
-    layers = range(library.config(scene.name).n_layers) if layer < 0 else [layer]
-    heads = range(library.config(scene.name).n_heads)
-    return float(np.mean([_pattern(scene, each, head, "")[1:].max(-1) for each in layers for head in heads]))
+    layers = range(library.config(setup.name).n_layers) if layer < 0 else [layer]
+    heads = range(library.config(setup.name).n_heads)
+    return float(np.mean([_pattern(setup, each, head, "")[1:].max(-1) for each in layers for head in heads]))
 
 
 @measure
-def head_measure(scene: Scene, layer: int, head: int, name: str) -> float:
+def head_measure(setup: Setup, layer: int, head: int, name: str) -> float:
     """How much a head does one of the things that heads are sorted by on the page Attention, such as "induction"."""
     names = [each.name for each in MEASURES]
     if name not in names:
         raise MeasureError(f"name is one of {', '.join(names)}")
-    kind, _ = _attention(scene, layer, head, "")
+    kind, _ = _attention(setup, layer, head, "")
     if kind != "self":
-        raise MeasureError(f"{scene.model} has heads of other kinds, too; this is for decoders")
-    pattern = torch.tensor(_pattern(scene, layer, head, ""))[None]
-    found = head_measures(pattern, causal_mask(*pattern.shape[1:]), torch.tensor(scene.window))
+        raise MeasureError(f"{setup.model} has heads of other kinds, too; this is for decoders")
+    pattern = torch.tensor(_pattern(setup, layer, head, ""))[None]
+    found = head_measures(pattern, causal_mask(*pattern.shape[1:]), torch.tensor(setup.window))
     return float(found[0, names.index(name)])
 
 
 @measure
-def ablation(scene: Scene, layer: int, head: int) -> float:
+def ablation(setup: Setup, layer: int, head: int) -> float:
     """How much the text's mean loss rises, in nats, when a head of a decoder is ablated; head −1: the feed-forward."""
-    found = _ablated(scene)
+    found = _ablated(setup)
     if found.loss is None:
         raise MeasureError("a text of one token has no loss: nothing comes before it")
     ending = f"{layer}.hook_mlp_out" if head == -1 else f"{layer}.attn.hook_z"
@@ -147,13 +147,13 @@ def ablation(scene: Scene, layer: int, head: int) -> float:
     for part, rise in zip(found.parts, found.loss, strict=True):
         if part.point.endswith(f"blocks.{ending}") and part.head == wanted and not part.point.startswith("encoder"):
             return float(rise)
-    raise MeasureError(f"{scene.model} has no head {layer}.{head}")
+    raise MeasureError(f"{setup.model} has no head {layer}.{head}")
 
 
 @measure
-def spare_heads(scene: Scene, below: float) -> int:
+def spare_heads(setup: Setup, below: float) -> int:
     """How many heads can be ablated, each alone, with the text's mean loss rising by less than `below` nats."""
-    found = _ablated(scene)
+    found = _ablated(setup)
     rises = (
         []
         if found.loss is None
@@ -163,25 +163,25 @@ def spare_heads(scene: Scene, below: float) -> int:
 
 
 @measure
-def number_of_heads(scene: Scene) -> int:
+def number_of_heads(setup: Setup) -> int:
     """How many heads the model has in all its layers and attentions."""
-    shape = library.config(scene.name)
+    shape = library.config(setup.name)
     return shape.n_heads * sum(map(len, attention_modules(shape).values()))
 
 
-def _ablated(scene: Scene) -> Ablation:
-    return activations.ablation(scene.name, scene.window, scene.source, -1, scene.begin, scene.interventions)
+def _ablated(setup: Setup) -> Ablation:
+    return activations.ablation(setup.name, setup.window, setup.source, -1, setup.begin, setup.interventions)
 
 
 @measure
-def logit_lens_losses(scene: Scene) -> list:
+def logit_lens_losses(setup: Setup) -> list:
     """The mean loss of the text, had the model ended at the embedding, or after each of its layers."""
-    if scene.begin or len(scene.tokens) < 2:
+    if setup.begin or len(setup.tokens) < 2:
         raise MeasureError("the text has at least two tokens, and no more than the context holds")
-    return _lens_losses(scene.name, scene.tokens, scene.source, scene.interventions)
+    return _lens_losses(setup.name, setup.tokens, setup.source, setup.interventions)
 
 
-@remembered
+@cached
 def _lens_losses(
     checkpoint: Checkpoint, tokens: tuple[int, ...], source: tuple[int, ...], interventions: tuple[Intervention, ...]
 ) -> np.ndarray:
@@ -191,16 +191,16 @@ def _lens_losses(
 
 
 @measure
-def head_logit(scene: Scene, token: str, layer: int, head: int, attention: str = "") -> float:
+def head_logit(setup: Setup, token: str, layer: int, head: int, attention: str = "") -> float:
     """How much a head adds to a token's logit after the last token: its direct logit attribution."""
-    _, module = _attention(scene, layer, head, attention)
+    _, module = _attention(setup, layer, head, attention)
     found = _attributed(
-        scene.name, scene.window, scene.source, scene.token(token), in_window(scene.interventions, scene.begin)
+        setup.name, setup.window, setup.source, setup.token(token), in_window(setup.interventions, setup.begin)
     )
     return found[f"{module}.hook_result[{head}]"]
 
 
-@remembered
+@cached
 def _attributed(
     checkpoint: Checkpoint,
     tokens: tuple[int, ...],
@@ -215,9 +215,9 @@ def _attributed(
 
 
 @measure
-def cell(scene: Scene, tensor: str, at: list[int]) -> float:
+def cell(setup: Setup, tensor: str, at: list[int]) -> float:
     """One number of the pass: a tensor by its name on the page Inside, and the place in it."""
-    found = _tensor(scene, tensor)
+    found = _tensor(setup, tensor)
     try:
         return float(found[tuple(at)])
     except (IndexError, TypeError):
@@ -225,22 +225,22 @@ def cell(scene: Scene, tensor: str, at: list[int]) -> float:
 
 
 @measure
-def vector_length(scene: Scene, tensor: str, position: int = -1) -> float:
+def vector_length(setup: Setup, tensor: str, position: int = -1) -> float:
     """The length of the vector that a tensor holds for a position."""
-    return float(np.linalg.norm(_tensor(scene, tensor)[scene.position(position) - scene.begin]))
+    return float(np.linalg.norm(_tensor(setup, tensor)[setup.position(position) - setup.begin]))
 
 
 @measure
-def heads_length(scene: Scene, layer: int, heads: list[int], attention: str = "") -> float:
+def heads_length(setup: Setup, layer: int, heads: list[int], attention: str = "") -> float:
     """The length of what some heads of a layer add together to the last token's stream."""
-    _, module = _attention(scene, layer, max(heads), attention)
-    return float(np.linalg.norm(_tensor(scene, f"{module}.hook_result")[-1, heads].sum(0)))
+    _, module = _attention(setup, layer, max(heads), attention)
+    return float(np.linalg.norm(_tensor(setup, f"{module}.hook_result")[-1, heads].sum(0)))
 
 
-def _tensor(scene: Scene, name: str) -> np.ndarray:
-    changes = in_window(scene.interventions, scene.begin)
+def _tensor(setup: Setup, name: str) -> np.ndarray:
+    changes = in_window(setup.interventions, setup.begin)
     try:
-        return tensors.tensor(library.opened(scene.name), scene.window, scene.source, name, changes)
+        return tensors.tensor(library.opened(setup.name), setup.window, setup.source, name, changes)
     except ValueError:
         raise MeasureError(
             f"this model has no tensor {name[:60]}; the page Inside shows the names of those it has"

@@ -1,4 +1,4 @@
-"""What lessons can measure of a context: what it costs, what is cached of it, how much of it helps. See `measures`."""
+"""Measures contexts: their cost, the key–value cache, and how much of a context helps. See `measures`."""
 
 from __future__ import annotations
 
@@ -6,38 +6,38 @@ import torch
 import torch.nn.functional as F
 
 from pages.ui.lessons.measure_calls import measure
-from pages.ui.lessons.measure_setup import MeasureError, Scene
+from pages.ui.lessons.measure_setup import MeasureError, Setup
 from pages.ui.models import library
-from pages.ui.models.model_cache import remembered
+from pages.ui.models.model_cache import cached
 from transformer import Checkpoint, KeyValueCache
 
 MOST_PREDICTED = 200
 
 
 @measure
-def score_count(scene: Scene) -> int:
+def score_count(setup: Setup) -> int:
     """How many scores a decoder computes in one pass over the text: one for each layer, head, query and key."""
-    shape = library.config(scene.name)
-    return shape.n_layers * shape.n_heads * len(_window(scene)) ** 2
+    shape = library.config(setup.name)
+    return shape.n_layers * shape.n_heads * len(_window(setup)) ** 2
 
 
 @measure
-def cached_count(scene: Scene) -> int:
+def cached_count(setup: Setup) -> int:
     """How many numbers the key–value cache holds once a decoder has read the text."""
-    cache, _ = _read_by_token(scene.name, _window(scene))
+    cache, _ = _read_by_token(setup.name, _window(setup))
     return sum(kept.keys.numel() + kept.values.numel() for kept in cache.blocks)
 
 
 @measure
-def cache_difference(scene: Scene) -> float:
+def cache_difference(setup: Setup) -> float:
     """The largest difference between logits computed token by token with a key–value cache and in one pass."""
-    _, by_token = _read_by_token(scene.name, _window(scene))
+    _, by_token = _read_by_token(setup.name, _window(setup))
     with torch.no_grad():
-        at_once = library.model(scene.name).model(torch.tensor([_window(scene)]))[0]
+        at_once = library.model(setup.name).model(torch.tensor([_window(setup)]))[0]
     return float((by_token - at_once).abs().max())
 
 
-@remembered
+@cached
 def _read_by_token(checkpoint: Checkpoint, tokens: tuple[int, ...]) -> tuple[KeyValueCache, torch.Tensor]:
     """The cache after the last token, and the logits after each, (pos, vocab)."""
     cache = KeyValueCache.for_model(checkpoint.model.config)
@@ -47,15 +47,15 @@ def _read_by_token(checkpoint: Checkpoint, tokens: tuple[int, ...]) -> tuple[Key
 
 
 @measure
-def short_sighted_loss(scene: Scene, context: int, last: int) -> float:
+def short_sighted_loss(setup: Setup, context: int, last: int) -> float:
     """The mean loss of the last tokens of a text, were each predicted from no more than `context` tokens before it."""
-    tokens = _window(scene)
+    tokens = _window(setup)
     if not (1 <= last <= MOST_PREDICTED and 1 <= context <= len(tokens) - last):
         raise MeasureError(f"last is from 1 to {MOST_PREDICTED}, and context + last at most the {len(tokens)} tokens")
-    return _short_sighted_loss(scene.name, tokens, context, last)
+    return _short_sighted_loss(setup.name, tokens, context, last)
 
 
-@remembered
+@cached
 def _short_sighted_loss(checkpoint: Checkpoint, tokens: tuple[int, ...], context: int, last: int) -> float:
     windows = torch.tensor(tokens[-last - context :]).unfold(0, context + 1, 1)  # (last, context + 1)
     with torch.no_grad():
@@ -63,7 +63,7 @@ def _short_sighted_loss(checkpoint: Checkpoint, tokens: tuple[int, ...], context
     return float(F.cross_entropy(logits, windows[:, -1]))
 
 
-def _window(scene: Scene) -> tuple[int, ...]:
-    if scene.source or not library.config(scene.name).n_layers:
+def _window(setup: Setup) -> tuple[int, ...]:
+    if setup.source or not library.config(setup.name).n_layers:
         raise MeasureError("it takes a decoder with attention")
-    return scene.window
+    return setup.window

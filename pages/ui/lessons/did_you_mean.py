@@ -1,14 +1,14 @@
-"""What to write instead of a name that isn't known."""
+"""Suggests a known name for an unknown one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-MOST_LISTED = 80
+MAX_LISTED = 80
 
 
-def instead(word: str, known: Iterable[str], what: str = "there are") -> str:
+def did_you_mean(word: str, known: Iterable[str], what: str = "there are") -> str:
     """The end of a sentence on an unknown word: the known one that is spelt alike, or all that there are.
 
     >>> instead("storys", ["stories", "induction"])
@@ -20,5 +20,5 @@ def instead(word: str, known: Iterable[str], what: str = "there are") -> str:
     names = {name.lower(): name for name in listed}
     if close := get_close_matches(word.lower(), names, n=1, cutoff=0.7):
         return f"write “{names[close[0]]}”"
-    rest = f" and {len(listed) - MOST_LISTED} more" if len(listed) > MOST_LISTED else ""
-    return f"{what} {', '.join(listed[:MOST_LISTED]) or 'none'}{rest}"
+    rest = f" and {len(listed) - MAX_LISTED} more" if len(listed) > MAX_LISTED else ""
+    return f"{what} {', '.join(listed[:MAX_LISTED]) or 'none'}{rest}"

@@ -1,4 +1,4 @@
-"""The arithmetic of a lesson: what its claims, its right answers and its words say of what was measured.
+"""Evaluates the arithmetic of lessons: claims, correct answers, and numbers in the text.
 
 A lesson's file may be anybody's, so its expressions aren't Python. They are read as Python's syntax tree, of which a
 few kinds of nodes have a meaning here: names of measures, numbers, texts, lists, + − * /, comparisons, and, or, not,

@@ -1,4 +1,4 @@
-"""A lesson as its file says it: a header, and steps of words, a view, a question, what was found, and a change to try.
+"""Parses a lesson's file: a header, then steps of text, view, question, answer and exercise.
 
 The file is Markdown that a teacher writes; `read_lesson` says of one that can't be used which line is wrong and what to
 write instead. Nothing is computed here. `views/learn/lesson_format.md` describes the format.
@@ -24,10 +24,10 @@ from pages.ui.lessons import (  # noqa: F401, which fill the registry of measure
     training_measures,
     visitor_training_measures,
 )
-from pages.ui.lessons.did_you_mean import instead
+from pages.ui.lessons.did_you_mean import did_you_mean
 from pages.ui.lessons.expressions import FUNCTIONS, Expression, ExpressionError, Words
-from pages.ui.lessons.measure_calls import Call
-from pages.ui.lessons.measure_setup import Scene
+from pages.ui.lessons.measure_calls import MeasureCall
+from pages.ui.lessons.measure_setup import Setup
 from pages.ui.lessons.questions import Question, read_question
 
 LONGEST_FILE = 100_000
@@ -68,7 +68,7 @@ class Step:
 
     title: str
     words: Words
-    measures: Mapping[str, Call]
+    measures: Mapping[str, MeasureCall]
     """By name: its own, and those of the steps before it."""
     view: View | None = None
     question: Question | None = None
@@ -160,7 +160,7 @@ def examine(name: str, text: str) -> tuple[Lesson | None, list[Problem]]:
             raise Problem(begin, f"a lesson has 1 to {MOST_STEPS} steps, each of which begins with “## ” and its title")
     except Problem as problem:
         return None, [*problems, problem]
-    known: dict[str, Call] = {}
+    known: dict[str, MeasureCall] = {}
     is_known = True
     for part in parts:
         try:
@@ -245,7 +245,7 @@ def _put(part: _Part, info: str, lines: list[str], number: int) -> None:
         part.blocks[info] = _Block("\n".join(lines[1:-1]), number + 1)
 
 
-def _step(part: _Part, known: Mapping[str, Call]) -> Step:
+def _step(part: _Part, known: Mapping[str, MeasureCall]) -> Step:
     blocks = part.blocks
     view = _view(blocks["view"]) if "view" in blocks else None
     scope = dict(known)
@@ -281,12 +281,12 @@ def _step(part: _Part, known: Mapping[str, Call]) -> Step:
     return Step(part.title, words, scope, view, question, reveal, claims, to_try, lines)
 
 
-def _opened(view: View, question: Question | None, words: Words, scope: Mapping[str, Call]) -> str:
-    """When a view is opened that doesn't say so: after a question whose answer is of the very scene it shows."""
+def _opened(view: View, question: Question | None, words: Words, scope: Mapping[str, MeasureCall]) -> str:
+    """When a view is opened that doesn't say so: after a question whose answer is of the very setup it shows."""
     if question is None:
         return "before"
-    shown, hidden = Scene.of(view.parameters, {}), question.needed - words.names - question.shown
-    return "after" if any(scope[name].scene == shown for name in hidden) else "before"
+    shown, hidden = Setup.of(view.parameters, {}), question.needed - words.names - question.shown
+    return "after" if any(scope[name].setup == shown for name in hidden) else "before"
 
 
 def _view(block: _Block) -> View:
@@ -306,7 +306,7 @@ def _view(block: _Block) -> View:
     return View(found["page"], link, found.get("opened", ""), found.get("needs", ""))
 
 
-def _measures(block: _Block, view: View | None, known: Mapping[str, Call]) -> dict[str, Call]:
+def _measures(block: _Block, view: View | None, known: Mapping[str, MeasureCall]) -> dict[str, MeasureCall]:
     found = _toml(block.text, block.line)
     if len(found) > MOST_MEASURES:
         raise Problem(block.line, f"a step measures at most {MOST_MEASURES} things")
@@ -319,13 +319,13 @@ def _measures(block: _Block, view: View | None, known: Mapping[str, Call]) -> di
         if not isinstance(given, dict):
             raise Problem(block.line, f'{name} needs a table: [{name}], and below it what = "probability", say')
         try:
-            calls[name] = Call.read(given, view.parameters if view else {})
+            calls[name] = MeasureCall.read(given, view.parameters if view else {})
         except ExpressionError as error:
             raise Problem(block.line, f"{name}: {error}") from None
     return calls
 
 
-def _read(read: Callable[[str], Any], text: str, line: int, scope: Mapping[str, Call]) -> Any:
+def _read(read: Callable[[str], Any], text: str, line: int, scope: Mapping[str, MeasureCall]) -> Any:
     try:
         found = read(text)
     except ExpressionError as error:
@@ -334,9 +334,9 @@ def _read(read: Callable[[str], Any], text: str, line: int, scope: Mapping[str, 
     return found
 
 
-def _known(names: frozenset[str], scope: Mapping[str, Call], line: int) -> None:
+def _known(names: frozenset[str], scope: Mapping[str, MeasureCall], line: int) -> None:
     if missing := sorted(names - scope.keys()):
-        close = instead(missing[0], scope, "what is measured here:")
+        close = did_you_mean(missing[0], scope, "what is measured here:")
         raise _UnknownName(line, f"nothing is measured under the name {missing[0][:40]}; {close}")
 
 
@@ -346,7 +346,7 @@ def _only(found: Mapping[str, Any], kinds: Mapping[str, type], text: str, line: 
         before = re.split(rf"(?m)^\s*{re.escape(name)}\s*=", text)[0]
         at = line + before.count("\n")
         if name not in kinds:
-            raise Problem(at, f"“{name[:40]}” isn't known here; {instead(name, kinds, 'there can be')}")
+            raise Problem(at, f"“{name[:40]}” isn't known here; {did_you_mean(name, kinds, 'there can be')}")
         if type(value) is not kinds[name]:
             kind = {str: "a text in quotes", int: "a whole number", list: "a list in brackets"}[kinds[name]]
             raise Problem(at, f"{name} is {kind}")

@@ -1,4 +1,4 @@
-"""The lessons that there are: read from their folder, those that can't be used with what is wrong."""
+"""Finds and reads the lessons in their folder, and says what is wrong with those that can't be used."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from pathlib import Path
 
 from pages.ui.lessons.lesson import LONGEST_FILE, Lesson, LessonError, read_lesson
 from pages.ui.models import library
-from pages.ui.models.lesson_answers import StepPlace
+from pages.ui.models.lesson_answers import StepId
 
 FOLDER = Path(os.environ.get("HEADSUP_LESSONS") or Path(__file__).parent)
-MOST = 100
-EARLIER = {
+MAX_LESSONS = 100
+MOVED_STEPS = {
     "02-order-alone": [("the-average", step) for step in (0, 0, 1)],
     "03-the-average": [("the-average", step) for step in (2, 3, 4, 5, 5)],
     "04-queries-keys-values": [("queries-keys-values", 0), *(("what-a-head-looks-for", step) for step in range(4))],
 }
 """Lessons that were put together or divided: where each of their steps is now, in lessons without their numbers."""
-GONE = {StepPlace("02-order-alone", 1), StepPlace("03-the-average", 4)}
+REMOVED_STEPS = {StepId("02-order-alone", 1), StepId("03-the-average", 4)}
 """Of these, the steps whose question isn't asked any more."""
 
 
@@ -31,27 +31,27 @@ class Unreadable:
     problem: str
 
 
-def shelf() -> list[Lesson | Unreadable]:
+def all_lessons() -> list[Lesson | Unreadable]:
     """All lessons in the order of their files' names."""
-    return [_with_what_is_here(_read(path, _stamp(path))) for path in _files()]
+    return [_without_missing_models(_read(path, _stamp(path))) for path in _files()]
 
 
 def lesson(name: str) -> Lesson | None:
     """The lesson of this name, if there is one that can be used."""
     path = next((path for path in _files() if path.stem == name), None)
     found = path and _read(path, _stamp(path))
-    return _with_what_is_here(found) if isinstance(found, Lesson) else None
+    return _without_missing_models(found) if isinstance(found, Lesson) else None
 
 
-def current_place(place: StepPlace) -> StepPlace:
+def current_step(step_id: StepId) -> StepId:
     """Where a step is now that an older link names: lessons are renumbered, put together and divided."""
     names = [path.stem for path in _files()]
-    if place.lesson in names:
-        return place
-    moved = EARLIER.get(place.lesson, [])
-    slug, step = moved[min(place.step, len(moved) - 1)] if moved else (_unnumbered(place.lesson), place.step)
+    if step_id.lesson in names:
+        return step_id
+    moved = MOVED_STEPS.get(step_id.lesson, [])
+    slug, step = moved[min(step_id.step, len(moved) - 1)] if moved else (_unnumbered(step_id.lesson), step_id.step)
     name = next((name for name in names if _unnumbered(name) == slug), None)
-    return StepPlace(name, step) if name else place
+    return StepId(name, step) if name else step_id
 
 
 def _unnumbered(name: str) -> str:
@@ -63,19 +63,19 @@ def missing_model(each: Lesson) -> str:
     return each.needs if each.needs and each.needs not in library.usable() else ""
 
 
-def counted() -> list[Lesson]:
+def available_lessons() -> list[Lesson]:
     """The lessons of the course: those that can be taken."""
-    return [each for each in shelf() if isinstance(each, Lesson) and not missing_model(each)]
+    return [each for each in all_lessons() if isinstance(each, Lesson) and not missing_model(each)]
 
 
 def _files() -> list[Path]:
     try:
-        return sorted(FOLDER.glob("*.md"))[:MOST]
+        return sorted(FOLDER.glob("*.md"))[:MAX_LESSONS]
     except OSError:
         return []
 
 
-def _with_what_is_here(found: Lesson | Unreadable) -> Lesson | Unreadable:
+def _without_missing_models(found: Lesson | Unreadable) -> Lesson | Unreadable:
     """A lesson without the steps whose view needs a model that isn't here; one that needs it as a whole stays whole."""
     if isinstance(found, Unreadable):
         return found
@@ -84,7 +84,7 @@ def _with_what_is_here(found: Lesson | Unreadable) -> Lesson | Unreadable:
     return found if len(steps) in (0, len(found.steps)) else replace(found, steps=steps)
 
 
-@lru_cache(maxsize=MOST)
+@lru_cache(maxsize=MAX_LESSONS)
 def _read(path: Path, stamp: tuple[int, int]) -> Lesson | Unreadable:
     try:
         if stamp[1] > 4 * LONGEST_FILE:

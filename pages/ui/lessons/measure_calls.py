@@ -1,4 +1,4 @@
-"""A lesson's measure as its file names it: which of the registry, of which scene, with which arguments.
+"""Reads and runs the measures that a lesson's file names.
 
 Arguments are checked against the function's annotations when the file is read, and against the model when the measure
 is taken.
@@ -14,74 +14,74 @@ from typing import Any, get_type_hints
 
 import numpy as np
 
-from pages.ui.lessons.did_you_mean import instead
-from pages.ui.lessons.measure_setup import FIELDS, MeasureError, NotYet, Scene
-from pages.ui.models.model_cache import remembered
+from pages.ui.lessons.did_you_mean import did_you_mean
+from pages.ui.lessons.measure_setup import FIELDS, MeasureError, NotMeasurableYet, Setup
+from pages.ui.models.model_cache import cached
 from transformer import Checkpoint
 
-IN_WORDS = {str: "a text", int: "a whole number", float: "a number", list[int]: "a list of whole numbers"}
-LONGEST_LIST = 8
+TYPES_IN_WORDS = {str: "a text", int: "a whole number", float: "a number", list[int]: "a list of whole numbers"}
+MAX_LIST = 8
 MEASURES: dict[str, Callable[..., Any]] = {}
 """The registry, by name; the modules `…measures.py` fill it."""
-_ANEW: set[str] = set()
+_UNCACHED: set[str] = set()
 """Names of those that are taken anew each time."""
 
 
 def measure(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Let lessons use a function under its own name. What it finds depends on its scene alone, and is remembered."""
+    """Let lessons use a function under its own name. What it finds depends on its setup alone, and is remembered."""
     MEASURES[function.__name__] = function
     return function
 
 
-def measure_anew(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same for what depends on more than its scene: on other models, or on what the visitor has trained."""
-    _ANEW.add(function.__name__)
+def uncached_measure(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same for what depends on more than its setup: on other models, or on what the visitor has trained."""
+    _UNCACHED.add(function.__name__)
     return measure(function)
 
 
 @dataclass(frozen=True)
-class Call:
+class MeasureCall:
     """One measure of a lesson, with its arguments, ready to be taken."""
 
     what: str
-    scene: Scene
+    setup: Setup
     arguments: tuple[tuple[str, Any], ...] = ()
 
     @classmethod
-    def read(cls, given: Mapping[str, Any], link: Mapping[str, str]) -> Call:
+    def read(cls, given: Mapping[str, Any], link: Mapping[str, str]) -> MeasureCall:
         """What a lesson's file says of a measure. link: the parameters of the view beside it.
 
         Raises: MeasureError, which says what would do.
         """
         what = given.get("what")
         if not isinstance(what, str) or what not in MEASURES:
-            raise MeasureError(f"what = {what!r} is no measure; {instead(str(what), MEASURES)}")
+            raise MeasureError(f"what = {what!r} is no measure; {did_you_mean(str(what), MEASURES)}")
         for name in FIELDS:
             if not isinstance(given.get(name, ""), str):
                 raise MeasureError(f"{name} is a text, as in a link")
         arguments = {name: value for name, value in given.items() if name not in ("what", *FIELDS)}
-        return cls(what, Scene.of(link, given), tuple(sorted(_checked(what, arguments).items())))
+        return cls(what, Setup.of(link, given), tuple(sorted(_checked(what, arguments).items())))
 
-    def taken(self) -> Any:
+    def result(self) -> Any:
         """What the model does now. Raises MeasureError where it can't be measured."""
         try:
-            found = self.computed() if self.what in _ANEW else _remembered(self.scene.name, self)
-        except NotYet:
+            found = self.compute() if self.what in _UNCACHED else _cached_result(self.setup.name, self)
+        except NotMeasurableYet:
             raise
         except MeasureError as error:
             raise MeasureError(f"{self.what} can't be measured: {error}") from None
         return _plain(found)
 
-    def computed(self) -> Any:
+    def compute(self) -> Any:
         """The same, computed anew."""
         arguments = {name: list(value) if isinstance(value, tuple) else value for name, value in self.arguments}
-        return MEASURES[self.what](self.scene, **arguments)
+        return MEASURES[self.what](self.setup, **arguments)
 
 
-@remembered
-def _remembered(checkpoint: Checkpoint, call: Call) -> Any:
-    """What a call comes to on this checkpoint, which is the one that its scene finds."""
-    return call.computed()
+@cached
+def _cached_result(checkpoint: Checkpoint, call: MeasureCall) -> Any:
+    """What a call comes to on this checkpoint, which is the one that its setup finds."""
+    return call.compute()
 
 
 def _checked(what: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -91,17 +91,17 @@ def _checked(what: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     found = {}
     for name, value in arguments.items():
         if name not in parameters:
-            raise MeasureError(f"{what} has no {name}; {instead(name, parameters, 'it takes')}")
+            raise MeasureError(f"{what} has no {name}; {did_you_mean(name, parameters, 'it takes')}")
         kind = hints[name]
         if kind is float and type(value) is int:
             value = float(value)
         if isinstance(kind, types.GenericAlias):
-            short = isinstance(value, list) and len(value) <= LONGEST_LIST
+            short = isinstance(value, list) and len(value) <= MAX_LIST
             if not short or not all(type(each) is int for each in value):
-                raise MeasureError(f"{name} of {what} is {IN_WORDS[kind]}")
+                raise MeasureError(f"{name} of {what} is {TYPES_IN_WORDS[kind]}")
             value = tuple(value)
         elif type(value) is not kind:
-            raise MeasureError(f"{name} of {what} is {IN_WORDS[kind]}")
+            raise MeasureError(f"{name} of {what} is {TYPES_IN_WORDS[kind]}")
         found[name] = value
     missing = [name for name, each in parameters.items() if each.default is each.empty and name not in found]
     if missing:

@@ -1,4 +1,4 @@
-"""The measures that lessons can use, as a table for those who write lessons: what each is, and an example."""
+"""Lists the measures for authors of lessons, as a table with examples."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any, get_type_hints
 from pages.ui.lessons import lesson_files
 from pages.ui.lessons.lesson import Lesson
 from pages.ui.lessons.measure_calls import MEASURES
-from pages.ui.lessons.measure_setup import FIELDS, Scene
+from pages.ui.lessons.measure_setup import FIELDS, Setup
 
-STAND_INS: dict[Any, Any] = {str: "…", int: 1, float: 0.5, list[int]: [0, 1]}
+EXAMPLE_ARGUMENTS: dict[Any, Any] = {str: "…", int: 1, float: 0.5, list[int]: [0, 1]}
 """Arguments of a measure that no lesson of the course uses."""
 
 
@@ -28,7 +28,7 @@ def measures() -> str:
 
 def example(name: str, used: dict[str, dict[str, Any]]) -> str:
     """A measure as the course has it, or with stand-ins for its arguments: a table on one line, in TOML."""
-    given = {"what": name} | (used[name] if name in used else _stand_ins(name))
+    given = {"what": name} | (used[name] if name in used else _example_arguments(name))
     return "{ " + ", ".join(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in given.items()) + " }"
 
 
@@ -38,19 +38,19 @@ def _first_sentence(measure: Callable[..., Any]) -> str:
 
 def _used() -> Iterator[tuple[str, dict[str, Any]]]:
     """The measures of the course with their arguments, the first use of each last."""
-    steps = [step for lesson in lesson_files.shelf() if isinstance(lesson, Lesson) for step in lesson.steps]
+    steps = [step for lesson in lesson_files.all_lessons() if isinstance(lesson, Lesson) for step in lesson.steps]
     for call in reversed([call for step in steps for call in step.measures.values()]):
-        default = Scene()
-        scene = {
+        default = Setup()
+        setup = {
             field: value
             for field in FIELDS
-            if (value := getattr(call.scene, field)) not in (None, getattr(default, field)) and field != "changes"
+            if (value := getattr(call.setup, field)) not in (None, getattr(default, field)) and field != "changes"
         }
         arguments = {key: list(value) if isinstance(value, tuple) else value for key, value in call.arguments}
-        yield call.what, scene | arguments
+        yield call.what, setup | arguments
 
 
-def _stand_ins(name: str) -> dict[str, Any]:
+def _example_arguments(name: str) -> dict[str, Any]:
     parameters = list(inspect.signature(MEASURES[name]).parameters.values())[1:]
     hints = get_type_hints(MEASURES[name])
-    return {each.name: STAND_INS[hints[each.name]] for each in parameters if each.default is each.empty}
+    return {each.name: EXAMPLE_ARGUMENTS[hints[each.name]] for each in parameters if each.default is each.empty}

@@ -1,4 +1,4 @@
-"""What a measure is taken of: a model, a text before it, and what is changed in it, as a lesson's file names them."""
+"""Defines what a measure is taken of: a model, a prompt, and changes to the model."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from pages.ui.lessons.expressions import ExpressionError
 from pages.ui.models import library
-from pages.ui.models.changes import Partly, from_text, in_force
+from pages.ui.models.changes import PartlyInvalidError, from_text, in_force
 from transformer import TASKS, CheckpointError, Intervention, Tokenizer
 
 FIELDS = ("model", "prompt", "text", "changes", "reads")
-"""What makes a scene; the names are those of a link's parameters."""
+"""What makes a setup; the names are those of a link's parameters."""
 DEFAULT_MODEL = "shakespeare"
-MOST_TOKENS = 1_000
+MAX_TOKENS = 1_000
 """Of a text that a decoder reads; it may be longer than the context, of which the last tokens are then read."""
 
 
@@ -21,12 +21,12 @@ class MeasureError(ExpressionError):
     """Why something can't be measured, in a sentence without its full stop."""
 
 
-class NotYet(MeasureError):
+class NotMeasurableYet(MeasureError):
     """What the visitor has to do before it can be measured, in a sentence without its full stop."""
 
 
 @dataclass(frozen=True)
-class Scene:
+class Setup:
     """A model and what it reads. Two that are equal are measured once.
 
     Lessons are kept while models come and go, so nothing of the model is kept here.
@@ -42,7 +42,7 @@ class Scene:
     reads: str = "chat"
 
     @classmethod
-    def of(cls, link: Mapping[str, str], given: Mapping[str, str]) -> Scene:
+    def of(cls, link: Mapping[str, str], given: Mapping[str, str]) -> Setup:
         """That of a view, less what is given instead. With another model come its own prompt, text and changes.
 
         Raises MeasureError for a prompt that is to be read in no way that there is.
@@ -80,7 +80,7 @@ class Scene:
             raise MeasureError(problem.rstrip("."))
         self._check_pieces(prompt)
         tokens = library.encoded(self.name, prompt, self.reads)
-        most = shape.context_length if self._translates else MOST_TOKENS
+        most = shape.context_length if self._translates else MAX_TOKENS
         if not 0 < len(tokens) <= most:
             raise MeasureError(f"a prompt for {self.model} has 1 to {most} tokens, not {len(tokens)}")
         return tokens
@@ -96,7 +96,7 @@ class Scene:
         start = (library.model(self.name).card.start_token_id or 0,) if self._translates else self.read
         self._check_pieces(self.text)
         tokens = (*start, *self.tokenizer.encode_continuation(self.text))
-        most = library.config(self.name).context_length if self._translates else MOST_TOKENS
+        most = library.config(self.name).context_length if self._translates else MAX_TOKENS
         if len(tokens) > most:
             raise MeasureError(f"a text for {self.model} has at most {most} tokens, not {len(tokens)}")
         return tokens
@@ -127,7 +127,7 @@ class Scene:
             found = in_force(from_text(self.changes))
             for each in found:
                 each.check(library.config(self.name))
-        except Partly as error:
+        except PartlyInvalidError as error:
             raise MeasureError(str(error).rstrip(".")) from None
         except ValueError as error:
             raise MeasureError(f"a change doesn't fit {self.model}: {error}") from None

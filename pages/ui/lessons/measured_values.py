@@ -1,4 +1,4 @@
-"""What a lesson's measures come to, each taken when it is first asked for, and what the lesson claims of them."""
+"""Measures a lesson's values on demand, and tests the lesson's claims about them."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Any
 
 from pages.ui.lessons.expressions import Expression, ExpressionError
 from pages.ui.lessons.lesson import Step
-from pages.ui.lessons.measure_calls import Call
+from pages.ui.lessons.measure_calls import MeasureCall
 
 
-class Values(Mapping[str, Any]):
+class MeasuredValues(Mapping[str, Any]):
     """What is measured, by name. Nothing is measured before it is looked up. Looking up raises MeasureError."""
 
-    def __init__(self, calls: Mapping[str, Call]) -> None:
+    def __init__(self, calls: Mapping[str, MeasureCall]) -> None:
         self._calls = calls
         self._taken: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._taken:
-            self._taken[name] = self._calls[name].taken()
+            self._taken[name] = self._calls[name].result()
         return self._taken[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -29,7 +29,7 @@ class Values(Mapping[str, Any]):
         return len(self._calls)
 
 
-def unmet(step: Step, values: Values) -> list[str]:
+def failed_claims(step: Step, values: MeasuredValues) -> list[str]:
     """The step's claims that don't hold on the models there are, each with what was measured or why it wasn't."""
     found = []
     for claim in step.claims:
@@ -41,5 +41,5 @@ def unmet(step: Step, values: Values) -> list[str]:
     return found
 
 
-def _measured(claim: Expression, values: Values) -> str:
+def _measured(claim: Expression, values: MeasuredValues) -> str:
     return ", ".join(f"{name} = {values[name]}" for name in sorted(claim.names)) or "nothing is measured"

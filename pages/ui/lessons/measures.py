@@ -1,9 +1,9 @@
-"""What lessons can measure: small functions of a scene, each of which asks a model and returns what it did.
+"""Defines the basic measures of lessons: functions that run a model and return a number, a text or a list.
 
 A measure is a number, a text, a position (a whole number, counted from 0), or a list of these. Positions count the
 tokens of the prompt and the text after it, from the end if negative.
 
-A new one: a function whose first parameter is the scene, its others annotated str, int, float or list[int], under
+A new one: a function whose first parameter is the setup, its others annotated str, int, float or list[int], under
 `@measure`; its docstring's first sentence says what it is. What looks inside the model is in `inner_measures`.
 """
 
@@ -13,9 +13,9 @@ import numpy as np
 import torch
 
 from pages.ui.lessons.measure_calls import measure
-from pages.ui.lessons.measure_setup import MeasureError, Scene
+from pages.ui.lessons.measure_setup import MeasureError, Setup
 from pages.ui.models import activations, library
-from pages.ui.models.model_cache import remembered
+from pages.ui.models.model_cache import cached
 from transformer import TASKS, Checkpoint, Intervention, Sampling, in_window, sampling_distribution
 
 CARD = ("validation_loss", "train_loss", "accuracy")
@@ -23,105 +23,105 @@ MOST_EXAMPLES = 100
 MOST_WRITTEN = 200
 
 
-def probabilities(scene: Scene, position: int) -> np.ndarray:
+def probabilities(setup: Setup, position: int) -> np.ndarray:
     """(vocab,): the probability of each token after the one at a position."""
-    position = scene.position(position)
+    position = setup.position(position)
     logits = activations.next_token(
-        scene.name, scene.tokens[: position + 1], scene.source, in_window(scene.interventions, 0)
+        setup.name, setup.tokens[: position + 1], setup.source, in_window(setup.interventions, 0)
     )
     found = np.exp(logits.astype(np.float64) - logits.max())
     return found / found.sum()
 
 
 @measure
-def probability(scene: Scene, token: str, position: int = -1) -> float:
+def probability(setup: Setup, token: str, position: int = -1) -> float:
     """How likely the model thinks a token is to follow the one at a position."""
-    return probabilities(scene, position)[scene.token(token)]
+    return probabilities(setup, position)[setup.token(token)]
 
 
 @measure
-def likeliest(scene: Scene, position: int = -1) -> str:
+def likeliest(setup: Setup, position: int = -1) -> str:
     """The token that the model thinks is likeliest to follow the one at a position."""
-    return scene.label(int(probabilities(scene, position).argmax()))
+    return setup.label(int(probabilities(setup, position).argmax()))
 
 
 @measure
-def likeliest_probability(scene: Scene, position: int = -1) -> float:
+def likeliest_probability(setup: Setup, position: int = -1) -> float:
     """How likely it thinks that one is."""
-    return probabilities(scene, position).max()
+    return probabilities(setup, position).max()
 
 
 @measure
-def rank(scene: Scene, token: str, position: int = -1) -> int:
+def rank(setup: Setup, token: str, position: int = -1) -> int:
     """How many tokens the model thinks likelier to follow, and one: 1 for the likeliest."""
-    found = probabilities(scene, position)
-    return int((found > found[scene.token(token)]).sum()) + 1
+    found = probabilities(setup, position)
+    return int((found > found[setup.token(token)]).sum()) + 1
 
 
 @measure
-def loss(scene: Scene, first: int = 1) -> float:
+def loss(setup: Setup, first: int = 1) -> float:
     """The mean loss of a text's tokens, from position `first` on: −ln of the probability of each, in nats."""
-    if len(scene.tokens) < 2:
+    if len(setup.tokens) < 2:
         raise MeasureError("a text of one token has no loss: nothing comes before it")
-    found = activations.scored(scene.name, scene.tokens, scene.source, scene.interventions).probability
+    found = activations.scored(setup.name, setup.tokens, setup.source, setup.interventions).probability
     if not 1 <= first <= len(found):
         raise MeasureError(f"first is from 1 to {len(found)} in this text, not {first}")
     return float(-np.log(np.maximum(found.astype(np.float64), np.finfo(float).tiny))[first - 1 :].mean())
 
 
 @measure
-def parameter_count(scene: Scene) -> int:
+def parameter_count(setup: Setup) -> int:
     """How many numbers the model has learned."""
-    return library.model(scene.name).card.parameters
+    return library.model(setup.name).card.parameters
 
 
 @measure
-def shape(scene: Scene, field: str) -> int:
+def shape(setup: Setup, field: str) -> int:
     """A number of the model's configuration: "n_layers", "n_heads", "d_model", "d_head", "vocab_size" and so on."""
-    found = getattr(library.config(scene.name), field, None) if field.isidentifier() else None
+    found = getattr(library.config(setup.name), field, None) if field.isidentifier() else None
     if type(found) is not int:
         raise MeasureError(f"a configuration has no number {field[:40]}")
     return found
 
 
 @measure
-def card(scene: Scene, field: str) -> float:
+def card(setup: Setup, field: str) -> float:
     """What was measured of the model when it was trained: "validation_loss", "train_loss" or "accuracy"."""
-    found = getattr(library.model(scene.name).card, field, None) if field in CARD else None
+    found = getattr(library.model(setup.name).card, field, None) if field in CARD else None
     if found is None:
-        raise MeasureError(f"the card of {scene.model} has no {field[:40]}; there can be {', '.join(CARD)}")
+        raise MeasureError(f"the card of {setup.model} has no {field[:40]}; there can be {', '.join(CARD)}")
     return found
 
 
 @measure
-def token_at(scene: Scene, position: int) -> str:
+def token_at(setup: Setup, position: int) -> str:
     """The token at a position of the text."""
-    return scene.label(scene.tokens[scene.position(position)])
+    return setup.label(setup.tokens[setup.position(position)])
 
 
 @measure
-def number_of_tokens(scene: Scene) -> int:
+def number_of_tokens(setup: Setup) -> int:
     """How many tokens the text has."""
-    return len(scene.tokens)
+    return len(setup.tokens)
 
 
 @measure
-def drawn_probability(scene: Scene, token: str, temperature: float = 1.0, top_k: int = 0) -> float:
+def drawn_probability(setup: Setup, token: str, temperature: float = 1.0, top_k: int = 0) -> float:
     """How likely a token is to be drawn next, with these dials."""
-    logits = activations.next_token(scene.name, scene.tokens, scene.source, scene.interventions)
-    return float(sampling_distribution(torch.tensor(logits), _sampling(temperature, top_k, 0))[scene.token(token)])
+    logits = activations.next_token(setup.name, setup.tokens, setup.source, setup.interventions)
+    return float(sampling_distribution(torch.tensor(logits), _sampling(temperature, top_k, 0))[setup.token(token)])
 
 
 @measure
-def written(scene: Scene, tokens: int = 60, seed: int = 1, temperature: float = 0.0) -> str:
+def written(setup: Setup, tokens: int = 60, seed: int = 1, temperature: float = 0.0) -> str:
     """What the model writes on, without its end token; temperature 0 always takes the likeliest."""
     if not 1 <= tokens <= MOST_WRITTEN:
         raise MeasureError(f"it writes 1 to {MOST_WRITTEN} tokens, not {tokens}")
     found = activations.written(
-        scene.name, scene.tokens, scene.source, _sampling(temperature, 0, seed), tokens, scene.interventions
+        setup.name, setup.tokens, setup.source, _sampling(temperature, 0, seed), tokens, setup.interventions
     )
-    ends = library.model(scene.name).card.stop_tokens
-    return scene.tokenizer.decode([token for token in found if token not in ends])
+    ends = library.model(setup.name).card.stop_tokens
+    return setup.tokenizer.decode([token for token in found if token not in ends])
 
 
 def _sampling(temperature: float, top_k: int, seed: int) -> Sampling:
@@ -132,17 +132,17 @@ def _sampling(temperature: float, top_k: int, seed: int) -> Sampling:
 
 
 @measure
-def accuracy(scene: Scene, examples: int = 50) -> float:
-    """The share of a task's unseen examples that the model answers exactly, with the scene's changes in force."""
-    task = library.model(scene.name).card.task
+def accuracy(setup: Setup, examples: int = 50) -> float:
+    """The share of a task's unseen examples that the model answers exactly, with the setup's changes in force."""
+    task = library.model(setup.name).card.task
     if task not in TASKS or not TASKS[task].ends:
-        raise MeasureError(f"{scene.model} has learned nothing that has one right answer")
+        raise MeasureError(f"{setup.model} has learned nothing that has one right answer")
     if not 1 <= examples <= MOST_EXAMPLES:
         raise MeasureError(f"examples is from 1 to {MOST_EXAMPLES}, not {examples}")
-    return _accuracy(scene.name, examples, scene.interventions)
+    return _accuracy(setup.name, examples, setup.interventions)
 
 
-@remembered
+@cached
 def _accuracy(checkpoint: Checkpoint, examples: int, interventions: tuple[Intervention, ...]) -> float:
     asked, tokenizer, known = (TASKS[checkpoint.card.task].sample(examples), checkpoint.tokenizer, checkpoint.card)
     translates = checkpoint.model.config.architecture == "encoder-decoder"

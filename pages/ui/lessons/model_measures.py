@@ -1,4 +1,4 @@
-"""What lessons can measure of a model as a whole, and of the formulas that it is built on. See `measures`."""
+"""Measures whole models, and the formulas that they are built on. See `measures`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import math
 import numpy as np
 import torch
 
-from pages.ui.lessons.measure_calls import measure, measure_anew
-from pages.ui.lessons.measure_setup import MeasureError, Scene
+from pages.ui.lessons.measure_calls import measure, uncached_measure
+from pages.ui.lessons.measure_setup import MeasureError, Setup
 from pages.ui.models import activations, ladder, library
-from pages.ui.models.model_cache import remembered
+from pages.ui.models.model_cache import cached
 from transformer import Checkpoint, hook_points
 from transformer.training.presets import Group
 
@@ -27,30 +27,30 @@ WIDEST = 512
 
 
 @measure
-def perplexity(scene: Scene) -> float:
+def perplexity(setup: Setup) -> float:
     """Between how many equally likely tokens a model hesitates on text it never saw: e to the power of its loss."""
-    return math.exp(library.model(scene.name).card.validation_loss)
+    return math.exp(library.model(setup.name).card.validation_loss)
 
 
 @measure
-def blind_guess(scene: Scene) -> float:
+def blind_guess(setup: Setup) -> float:
     """The loss of giving every token of the vocabulary the same probability, in nats."""
-    return math.log(library.config(scene.name).vocab_size)
+    return math.log(library.config(setup.name).vocab_size)
 
 
 @measure
-def entropy_rate(scene: Scene) -> float:
+def entropy_rate(setup: Setup) -> float:
     """How undecided a model that sees one token leaves the next, in nats: the mean over the tokens that come up.
 
     Were its table exactly right, this would be its loss: Shannon 1948, §7, the entropy of a Markov source.
     """
-    shape = library.config(scene.name)
+    shape = library.config(setup.name)
     if shape.n_layers or shape.positions != "none":
-        raise MeasureError(f"{scene.model} sees more than the last token, so that it is no table of pairs")
-    return _entropy_rate(scene.name)
+        raise MeasureError(f"{setup.model} sees more than the last token, so that it is no table of pairs")
+    return _entropy_rate(setup.name)
 
 
-@remembered
+@cached
 def _entropy_rate(checkpoint: Checkpoint) -> float:
     tokens = torch.arange(checkpoint.model.config.vocab_size)[:, None]
     with torch.no_grad():
@@ -61,8 +61,8 @@ def _entropy_rate(checkpoint: Checkpoint) -> float:
     return float(how_often @ torch.special.entr(table).sum(-1))
 
 
-@measure_anew
-def ladder_losses(scene: Scene, first: int = 8) -> list:
+@uncached_measure
+def ladder_losses(setup: Setup, first: int = 8) -> list:
     """The validation losses of the ladder's first rungs, in nats, from the lowest rung up."""
     rungs = list(ladder.rungs(Group.LADDER).values())
     if not 1 <= first <= len(rungs):
@@ -71,37 +71,37 @@ def ladder_losses(scene: Scene, first: int = 8) -> list:
 
 
 @measure
-def parameter_share(scene: Scene, part: str) -> float:
+def parameter_share(setup: Setup, part: str) -> float:
     """The share of a model's parameters that is in one kind of part: attention, feed-forward, embedding or norm."""
     if part not in PARTS:
         raise MeasureError(f"part is one of {', '.join(PARTS)}")
     counts = dict.fromkeys([*PARTS, ""], 0)
-    for name, values in library.model(scene.name).model.named_parameters():
+    for name, values in library.model(setup.name).model.named_parameters():
         kind = next((kind for kind, signs in PARTS.items() if any(sign in name for sign in signs)), "")
         counts[kind] += values.numel()
     return counts[part] / sum(counts.values())
 
 
-@measure_anew
-def size_ratio(scene: Scene, other_model: str) -> float:
+@uncached_measure
+def size_ratio(setup: Setup, other_model: str) -> float:
     """How many times as many parameters a model has as another one."""
-    return library.model(scene.name).card.parameters / library.model(Scene(other_model).name).card.parameters
+    return library.model(setup.name).card.parameters / library.model(Setup(other_model).name).card.parameters
 
 
 @measure
-def norm_count(scene: Scene) -> int:
+def norm_count(setup: Setup) -> int:
     """How many norms a model has."""
-    return sum(name.endswith("hook_scale") for name in hook_points(library.config(scene.name)))
+    return sum(name.endswith("hook_scale") for name in hook_points(library.config(setup.name)))
 
 
 @measure
-def hidden_share(scene: Scene) -> float:
+def hidden_share(setup: Setup) -> float:
     """The share of a text's pairs of query and key that the causal mask hides."""
-    return (len(scene.tokens) - 1) / (2 * len(scene.tokens))
+    return (len(setup.tokens) - 1) / (2 * len(setup.tokens))
 
 
 @measure
-def random_products(scene: Scene, width: int) -> float:
+def random_products(setup: Setup, width: int) -> float:
     """The standard deviation of q · k, for vectors of `width` random numbers with mean 0 and variance 1.
 
     Source: Vaswani et al. 2017, footnote 4.
@@ -117,11 +117,11 @@ def _random_products(width: int) -> float:
 
 
 @measure
-def position_similarity(scene: Scene, one: int, other: int) -> float:
+def position_similarity(setup: Setup, one: int, other: int) -> float:
     """The cosine of the angle between two rows of the table of positions that a model adds to its embeddings."""
-    table = activations.position_table(scene.name)
+    table = activations.position_table(setup.name)
     if table is None:
-        raise MeasureError(f"{scene.model} adds no positions to its embeddings")
+        raise MeasureError(f"{setup.model} adds no positions to its embeddings")
     if not (0 <= one < len(table) and 0 <= other < len(table)):
         raise MeasureError(f"a position is from 0 to {len(table) - 1} in this model")
     rows = table[[one, other]].astype(np.float64)

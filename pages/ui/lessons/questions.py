@@ -1,4 +1,4 @@
-"""The five kinds of question: how a lesson's file asks them, which answers there can be, and which of them is right.
+"""Parses the five kinds of question, and marks their answers.
 
 | kind | an answer | what is right |
 | --- | --- | --- |

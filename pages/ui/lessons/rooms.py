@@ -1,4 +1,4 @@
-"""Rooms: a class that answers the questions of a lesson together, in this process' memory and nowhere else.
+"""Runs rooms, in which a class votes on the questions of a lesson; all of it stays in memory.
 
 A teacher opens a room and leads it from step to step; students join with its code. A question is voted on twice, before
 and after the class has discussed it (peer instruction, Mazur 1997), and then revealed. There are no names: teacher and
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
 
-from pages.ui.models.lesson_answers import StepPlace
+from pages.ui.models.lesson_answers import StepId
 
 LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
 """Of which codes are made: no vowels, so that none is a word, and no digits that look like letters."""
@@ -83,7 +83,7 @@ class Tally(NamedTuple):
 class State(NamedTuple):
     """What a student's page shows; equal states look the same."""
 
-    place: StepPlace | None
+    step_id: StepId | None
     """Where the teacher has the room; None while students navigate freely."""
     phase: Phase
     """Of the question there."""
@@ -106,10 +106,10 @@ class _Room:
     """The teacher's."""
     led_at: float
     """When the teacher's page polled last."""
-    place: StepPlace | None = None
+    step_id: StepId | None = None
     members: dict[str, float] = field(default_factory=dict)
     """When the page of each polled last."""
-    polls: dict[StepPlace, Poll] = field(default_factory=dict)
+    polls: dict[StepId, Poll] = field(default_factory=dict)
 
 
 class Rooms:
@@ -123,7 +123,7 @@ class Rooms:
         self._lock = threading.Lock()
         self._rooms: dict[str, _Room] = {}
 
-    def open(self, place: StepPlace | None = None) -> tuple[str, str]:
+    def open(self, step_id: StepId | None = None) -> tuple[str, str]:
         """Open a room; returns its code and the teacher's key. RoomError if there are too many."""
         with self._lock:
             self._sweep()
@@ -133,7 +133,7 @@ class Rooms:
                     "Try again when one has ended, or run the app on a machine of your own."
                 )
             code = next(code for code in _codes() if code not in self._rooms)
-            self._rooms[code] = _Room(code, secrets.token_hex(16), self._clock(), place)
+            self._rooms[code] = _Room(code, secrets.token_hex(16), self._clock(), step_id)
             return code, self._rooms[code].key
 
     def join(self, code: str, member: str | None = None) -> tuple[str, str]:
@@ -170,35 +170,35 @@ class Rooms:
         with self._led(code, key) as room:
             return self._state(room)
 
-    def move(self, code: str, key: str, place: StepPlace | None) -> None:
+    def move(self, code: str, key: str, step_id: StepId | None) -> None:
         """Move the room to a step; None lets students navigate freely."""
         with self._led(code, key) as room:
-            room.place = place
+            room.step_id = step_id
 
-    def advance(self, code: str, key: str, place: StepPlace, phase: Phase) -> None:
+    def advance(self, code: str, key: str, step_id: StepId, phase: Phase) -> None:
         """Bring the question of a step to a later phase; an earlier one is left as it is."""
         with self._led(code, key) as room:
-            poll = self._poll(room, place)
+            poll = self._poll(room, step_id)
             if phase > poll.phase:
                 poll.phase, poll.deadline = phase, None
 
-    def show(self, code: str, key: str, place: StepPlace) -> None:
+    def show(self, code: str, key: str, step_id: StepId) -> None:
         """Record that the class sees how it voted on a step: from now on no vote of this phase is changed."""
         with self._led(code, key) as room:
-            poll = self._poll(room, place)
+            poll = self._poll(room, step_id)
             poll.shown = poll.phase
 
-    def give_time(self, code: str, key: str, place: StepPlace, seconds: float) -> None:
+    def give_time(self, code: str, key: str, step_id: StepId, seconds: float) -> None:
         """Give the class time for the question of a step; if there is some left, so much more."""
         with self._led(code, key) as room:
-            poll = self._poll(room, place)
+            poll = self._poll(room, step_id)
             poll.deadline = max(poll.deadline or 0.0, self._clock()) + seconds
 
     def left(self, deadline: float) -> float:
         """Seconds until a deadline; 0 once it is over."""
         return max(0.0, deadline - self._clock())
 
-    def vote(self, code: str, member: str, place: StepPlace, answer: str) -> None:
+    def vote(self, code: str, member: str, step_id: StepId, answer: str) -> None:
         """Answer the question of a step, or change the answer. RoomError if it is too late, or too long."""
         if not 0 < len(answer) <= LONGEST_ANSWER:
             raise RoomError(f"An answer has between 1 and {LONGEST_ANSWER} characters; this one has {len(answer)}.")
@@ -206,7 +206,7 @@ class Rooms:
             if member not in room.members:
                 raise RoomError("You are no longer in this room. Join it again with its code.")
             room.members[member] = self._clock()
-            poll = self._poll(room, place)
+            poll = self._poll(room, step_id)
             if poll.phase is Phase.REVEALED:
                 raise RoomError("The answer has been revealed; this question takes no more votes.")
             votes = poll.first if poll.phase is Phase.FIRST else poll.second
@@ -214,22 +214,24 @@ class Rooms:
                 raise RoomError("The votes have been shown; yours stays as it is.")
             votes[member] = answer
 
-    def awaits(self, code: str, member: str, place: StepPlace, phase: Phase) -> bool:
+    def awaits(self, code: str, member: str, step_id: StepId, phase: Phase) -> bool:
         """Whether the question of a step is in a phase in which a member has still to vote."""
         with self._room(code) as room:
-            poll = room.polls.get(place, Poll())
+            poll = room.polls.get(step_id, Poll())
             votes = {Phase.FIRST: poll.first, Phase.SECOND: poll.second}.get(phase)
             return poll.phase is phase and votes is not None and member not in votes
 
-    def tally(self, code: str, key: str, place: StepPlace) -> Tally:
+    def tally(self, code: str, key: str, step_id: StepId) -> Tally:
         """The votes on a step, for the teacher."""
         with self._led(code, key) as room:
-            return self._tally(room, room.polls.get(place, Poll()))
+            return self._tally(room, room.polls.get(step_id, Poll()))
 
-    def tallies(self, code: str, key: str) -> dict[StepPlace, Tally]:
+    def tallies(self, code: str, key: str) -> dict[StepId, Tally]:
         """The votes on every step that was voted on, for the teacher."""
         with self._led(code, key) as room:
-            return {place: self._tally(room, poll) for place, poll in room.polls.items() if poll.first or poll.second}
+            return {
+                step_id: self._tally(room, poll) for step_id, poll in room.polls.items() if poll.first or poll.second
+            }
 
     def end(self, code: str, key: str) -> None:
         """End a room for everybody."""
@@ -242,9 +244,9 @@ class Rooms:
             return len(self._rooms)
 
     def _state(self, room: _Room) -> State:
-        poll = room.polls.get(room.place) if room.place else None
+        poll = room.polls.get(room.step_id) if room.step_id else None
         poll = poll or Poll()
-        return State(room.place, poll.phase, self._is_here(room.led_at), poll.shown is poll.phase, poll.deadline)
+        return State(room.step_id, poll.phase, self._is_here(room.led_at), poll.shown is poll.phase, poll.deadline)
 
     def _tally(self, room: _Room, poll: Poll) -> Tally:
         here = {member for member, seen in room.members.items() if self._is_here(seen)}
@@ -261,10 +263,10 @@ class Rooms:
             pairs,
         )
 
-    def _poll(self, room: _Room, place: StepPlace) -> Poll:
-        if place not in room.polls and len(room.polls) >= MOST_POLLS:
+    def _poll(self, room: _Room, step_id: StepId) -> Poll:
+        if step_id not in room.polls and len(room.polls) >= MOST_POLLS:
             raise RoomError("This room has voted on as many questions as it can hold. Open another one.")
-        return room.polls.setdefault(place, Poll())
+        return room.polls.setdefault(step_id, Poll())
 
     def _is_here(self, seen: float) -> bool:
         return self._clock() - seen <= HERE

@@ -1,4 +1,4 @@
-"""What lessons can measure of tokens: how texts are cut, how alike embeddings are. See `measures`."""
+"""Measures tokens: how texts are tokenized, how similar embeddings are. See `measures`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from pages.ui.lessons.measure_calls import measure
-from pages.ui.lessons.measure_setup import MeasureError, Scene
+from pages.ui.lessons.measure_setup import MeasureError, Setup
 from pages.ui.models import library
 
 LONGEST_SAMPLE = 2_000
@@ -16,19 +16,19 @@ MOST_NEIGHBOURS = 20
 
 
 @measure
-def cut(scene: Scene) -> list:
+def cut(setup: Setup) -> list:
     """The tokens of the text, as the model's tokenizer cuts it."""
-    return [scene.label(token) for token in scene.tokens]
+    return [setup.label(token) for token in setup.tokens]
 
 
 @measure
-def unknown_count(scene: Scene) -> int:
+def unknown_count(setup: Setup) -> int:
     """How many pieces of the prompt the model's vocabulary lacks."""
-    return len(scene.tokenizer.unknown_pieces(scene.prompt or ""))
+    return len(setup.tokenizer.unknown_pieces(setup.prompt or ""))
 
 
 @measure
-def merges(scene: Scene, sample: str, times: int = 1) -> list:
+def merges(setup: Setup, sample: str, times: int = 1) -> list:
     """The tokens that byte pair encoding makes of a sample, in order: each joins the pair that is then most frequent.
 
     Pairs are counted inside words. Source: Sennrich et al. 2016, §3.2.
@@ -47,24 +47,24 @@ def merges(scene: Scene, sample: str, times: int = 1) -> list:
 
 
 @measure
-def embedding_similarity(scene: Scene, one: str, other: str) -> float:
+def embedding_similarity(setup: Setup, one: str, other: str) -> float:
     """The cosine of the angle between two tokens' embeddings."""
-    table = _directions(scene)
-    return float(table[scene.token(one)] @ table[scene.token(other)])
+    table = _directions(setup)
+    return float(table[setup.token(one)] @ table[setup.token(other)])
 
 
 @measure
-def nearest_tokens(scene: Scene, token: str, count: int = 5) -> list:
+def nearest_tokens(setup: Setup, token: str, count: int = 5) -> list:
     """The tokens whose embeddings are most similar to a token's, by cosine, the most similar first."""
     if not 1 <= count <= MOST_NEIGHBOURS:
         raise MeasureError(f"count is from 1 to {MOST_NEIGHBOURS}")
-    table, own = _directions(scene), scene.token(token)
+    table, own = _directions(setup), setup.token(token)
     order = np.argsort(-(table @ table[own]), kind="stable")
-    return [scene.label(int(each)) for each in order[order != own][:count]]
+    return [setup.label(int(each)) for each in order[order != own][:count]]
 
 
 @measure
-def nearest_to_sum(scene: Scene, plus: str, minus: str, other: str, count: int = 1) -> list:
+def nearest_to_sum(setup: Setup, plus: str, minus: str, other: str, count: int = 1) -> list:
     """The tokens whose embeddings are most similar to `plus` − `minus` + `other`, by cosine; those three may be among
     them.
 
@@ -72,18 +72,18 @@ def nearest_to_sum(scene: Scene, plus: str, minus: str, other: str, count: int =
     """
     if not 1 <= count <= MOST_NEIGHBOURS:
         raise MeasureError(f"count is from 1 to {MOST_NEIGHBOURS}")
-    table = _embeddings(scene)
-    wanted = table[scene.token(plus)] - table[scene.token(minus)] + table[scene.token(other)]
-    order = np.argsort(-(_directions(scene) @ wanted), kind="stable")
-    return [scene.label(int(each)) for each in order[:count]]
+    table = _embeddings(setup)
+    wanted = table[setup.token(plus)] - table[setup.token(minus)] + table[setup.token(other)]
+    order = np.argsort(-(_directions(setup) @ wanted), kind="stable")
+    return [setup.label(int(each)) for each in order[:count]]
 
 
-def _embeddings(scene: Scene) -> np.ndarray:
+def _embeddings(setup: Setup) -> np.ndarray:
     """(vocab, d_model)."""
-    return library.model(scene.name).model.embed.weight.detach().numpy()
+    return library.model(setup.name).model.embed.weight.detach().numpy()
 
 
-def _directions(scene: Scene) -> np.ndarray:
+def _directions(setup: Setup) -> np.ndarray:
     """(vocab, d_model): the embeddings, each of length one."""
-    table = _embeddings(scene)
+    table = _embeddings(setup)
     return table / np.linalg.norm(table, axis=1, keepdims=True)

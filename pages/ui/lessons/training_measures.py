@@ -1,4 +1,4 @@
-"""What lessons can measure of training: slopes, and what some steps do to a small model's losses. See `measures`."""
+"""Measures short trainings: gradients, and the losses of a small model after some steps. See `measures`."""
 
 from __future__ import annotations
 
@@ -10,46 +10,46 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pages.ui.lessons.measure_calls import measure
-from pages.ui.lessons.measure_setup import MeasureError, Scene
+from pages.ui.lessons.measure_setup import MeasureError, Setup
 from pages.ui.models import library
-from pages.ui.models.model_cache import remembered
+from pages.ui.models.model_cache import cached
 from transformer import Checkpoint
 
 MOST_PARAMETERS, MOST_STEPS = 5_000_000, 60
 
 
 @measure
-def logit_slope(scene: Scene, right: str, token: str) -> float:
+def logit_slope(setup: Setup, right: str, token: str) -> float:
     """The slope of the loss in a token's logit, where `right` is what really follows the text."""
-    tokens = torch.tensor([_decoder_s(scene)])
-    logits = library.model(scene.name).model(tokens)[0, -1].detach().double().requires_grad_()
-    F.cross_entropy(logits, torch.tensor(scene.token(right))).backward()
-    return float(logits.grad[scene.token(token)])
+    tokens = torch.tensor([_decoder_s(setup)])
+    logits = library.model(setup.name).model(tokens)[0, -1].detach().double().requires_grad_()
+    F.cross_entropy(logits, torch.tensor(setup.token(right))).backward()
+    return float(logits.grad[setup.token(token)])
 
 
 @measure
-def stepped_loss(scene: Scene, rate: float, steps: int = 1) -> float:
+def stepped_loss(setup: Setup, rate: float, steps: int = 1) -> float:
     """The loss of the text after steps of gradient descent on that very text, in nats; the model itself is left as it
     is."""
-    return _stepped(scene, rate, steps, scene)
+    return _stepped(setup, rate, steps, setup)
 
 
 @measure
-def stepped_other_loss(scene: Scene, other_prompt: str, rate: float, steps: int = 1) -> float:
+def stepped_other_loss(setup: Setup, other_prompt: str, rate: float, steps: int = 1) -> float:
     """The loss of another text after the same steps."""
-    return _stepped(scene, rate, steps, Scene(scene.model, other_prompt))
+    return _stepped(setup, rate, steps, Setup(setup.model, other_prompt))
 
 
-def _stepped(scene: Scene, rate: float, steps: int, measured: Scene) -> float:
-    checkpoint = library.model(scene.name)
+def _stepped(setup: Setup, rate: float, steps: int, measured: Setup) -> float:
+    checkpoint = library.model(setup.name)
     if checkpoint.model.parameter_count() > MOST_PARAMETERS:
-        raise MeasureError(f"{scene.model} is too large to be trained here")
+        raise MeasureError(f"{setup.model} is too large to be trained here")
     if not (math.isfinite(rate) and 0 <= rate <= 10 and 0 <= steps <= MOST_STEPS):
         raise MeasureError(f"rate is from 0 to 10, and steps from 0 to {MOST_STEPS}")
-    return _descended(scene.name, _decoder_s(scene), _decoder_s(measured), rate, steps)
+    return _descended(setup.name, _decoder_s(setup), _decoder_s(measured), rate, steps)
 
 
-@remembered
+@cached
 def _descended(
     checkpoint: Checkpoint, tokens: tuple[int, ...], measured: tuple[int, ...], rate: float, steps: int
 ) -> float:
@@ -70,8 +70,8 @@ def _loss(model: nn.Module, tokens: tuple[int, ...]) -> Tensor:
     return F.cross_entropy(model(text[None, :-1])[0], text[1:])
 
 
-def _decoder_s(scene: Scene) -> tuple[int, ...]:
+def _decoder_s(setup: Setup) -> tuple[int, ...]:
     """The tokens of a text that a decoder reads in one pass."""
-    if scene.source or scene.begin or len(scene.tokens) < 2:
+    if setup.source or setup.begin or len(setup.tokens) < 2:
         raise MeasureError("it takes a decoder, and a text of two tokens or more that fits its context")
-    return scene.tokens
+    return setup.tokens

@@ -1,4 +1,4 @@
-"""What lessons can measure of a training that the visitor has run on the page Train. See `measures`.
+"""Measures the training that the visitor has run on the page Train. See `measures`.
 
 The measures are of losses on what is held out; a training that has not ended yet has none.
 """
@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pages.ui.lessons.measure_calls import measure_anew
-from pages.ui.lessons.measure_setup import MeasureError, NotYet, Scene
+from pages.ui.lessons.measure_calls import uncached_measure
+from pages.ui.lessons.measure_setup import MeasureError, NotMeasurableYet, Setup
 from pages.ui.models import library, visitor_training
 from transformer.training.worker import ENDED
 
@@ -18,22 +18,22 @@ FEWEST = 8
 """Validations, for the shape of a curve to be told."""
 
 
-@measure_anew
-def own_steepest_fall(scene: Scene, share: float = 0.1) -> float:
+@uncached_measure
+def own_steepest_fall(setup: Setup, share: float = 0.1) -> float:
     """Of all that the loss fell, the part that it fell within its steepest stretch: a `share` of all steps."""
-    return steepest(_losses(scene), share)[0]
+    return steepest(_losses(setup), share)[0]
 
 
-@measure_anew
-def own_steepest_at(scene: Scene, share: float = 0.1) -> float:
+@uncached_measure
+def own_steepest_at(setup: Setup, share: float = 0.1) -> float:
     """Where the middle of that stretch is, as a share of all steps."""
-    return steepest(_losses(scene), share)[1]
+    return steepest(_losses(setup), share)[1]
 
 
-@measure_anew
-def own_last_loss(scene: Scene) -> float:
+@uncached_measure
+def own_last_loss(setup: Setup) -> float:
     """The loss after the last step."""
-    return _losses(scene)[-1][1]
+    return _losses(setup)[-1][1]
 
 
 def steepest(losses: Sequence[tuple[int, float]], share: float) -> tuple[float, float]:
@@ -55,17 +55,17 @@ def steepest(losses: Sequence[tuple[int, float]], share: float) -> tuple[float, 
     return float(falls[best] / fall), float((begins[best] + length / 2) / steps[-1])
 
 
-def _losses(scene: Scene) -> list[tuple[int, float]]:
-    """The validation losses of the visitor's training of the task that the scene's model has learned."""
-    job = visitor_training.slot().job
+def _losses(setup: Setup) -> list[tuple[int, float]]:
+    """The validation losses of the visitor's training of the task that the setup's model has learned."""
+    job = visitor_training.training_record().job
     if job is None:
-        raise NotYet("nothing has been trained yet; press Train in the view, and wait until it has ended")
+        raise NotMeasurableYet("nothing has been trained yet; press Train in the view, and wait until it has ended")
     if job.state not in ENDED:
-        raise NotYet("the training is still under way; wait until it has ended")
+        raise NotMeasurableYet("the training is still under way; wait until it has ended")
     found = list(job.validation_losses)
-    task = library.model(scene.name).card.task
+    task = library.model(setup.name).card.task
     if job.result is None or job.result.card.task != task:
-        raise NotYet(f"what was trained last is something else; train {task}")
+        raise NotMeasurableYet(f"what was trained last is something else; train {task}")
     if len(found) < FEWEST:
-        raise NotYet("the training was stopped too early to have a shape; let it run to its end")
+        raise NotMeasurableYet("the training was stopped too early to have a shape; let it run to its end")
     return found

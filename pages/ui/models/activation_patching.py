@@ -1,4 +1,4 @@
-"""Where a model knows it from: two texts of one length, and what each place of one carries over into the other.
+"""Runs activation patching between two prompts, and suggests pairs of prompts.
 
 Asked and answered as in `activations`. The text on screen is read, with one place at a time as it is on the other text.
 Dimensions: site, layer, pos, vocab.
@@ -17,22 +17,22 @@ import torch
 from pages.ui.models.activations import greedy_answer, logits_after
 from pages.ui.models.background_jobs import progress
 from pages.ui.models.library import is_large, opened
-from pages.ui.models.model_cache import remembered
+from pages.ui.models.model_cache import cached
 from transformer import TASKS, Checkpoint, Intervention, Replaced, patching
 from transformer.inference.windows import window_start
 
 Tokens = tuple[int, ...]
 Interventions = tuple[Intervention, ...]
 
-MOST = 96
+MAX_TOKENS = 96
 """Tokens from the first that differs on: each takes three passes a layer, through all that comes after it."""
-BUDGET = 8_000
+MAX_TOKENS_READ = 8_000
 """Tokens that looking for a text to suggest may read,"""
-WORK = 90_000_000_000
+MAX_COMPUTE = 90_000_000_000
 """and the weights of a model times such tokens: of a large one it reads fewer."""
-VOCABULARY = 512
+MAX_TRIED_TOKENS = 512
 """Tokens that are tried at a place; of a larger vocabulary, as many evenly spread."""
-LAST = 0.05
+LAST_TOKEN_WEIGHT = 0.05
 """What a change of the last token counts, beside one further back: that the last token matters is no surprise."""
 PAIRS = {
     "shakespeare": (
@@ -57,7 +57,7 @@ FACTS = (
     ("The opposite of hot is", "The opposite of big is"),
 )
 """The same for a large model, which has read more than one text: what it knows is asked for, to be gone on with."""
-ALIKE = (
+INTERCHANGEABLE_WORDS = (
     "France Italy Spain Germany England Japan China Russia Greece Egypt Poland Portugal India Brazil Canada",
     "Paris Rome Madrid Berlin London Tokyo Moscow Athens",
     "Mary John Anna Tom Peter Lucy",
@@ -78,7 +78,7 @@ CLASSES = (string.ascii_lowercase, string.ascii_uppercase, string.digits)
 
 
 @dataclass(frozen=True)
-class Pair:
+class PromptPair:
     """Two texts as the model reads them, the one on screen first."""
 
     tokens: tuple[Tokens, Tokens]
@@ -107,7 +107,7 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Traced:
+class PatchingEffects:
     """What each place of the other text carries over: 0 for nothing, 1 for all of the way to its answer."""
 
     sites: tuple[str, ...]
@@ -120,10 +120,10 @@ class Traced:
     """The logit difference, the other answer's less the own one's, after the text on screen and after the other one."""
 
 
-@remembered
-def pair(
+@cached
+def prompt_pair(
     checkpoint: Checkpoint, own: Tokens, other: Tokens, start: Tokens = (), *, interventions: Interventions = ()
-) -> Pair:
+) -> PromptPair:
     """Two texts of one length, and what comes after each.
 
     own, other: what a decoder reads, no more than the context holds; for an encoder–decoder the sources. start: what
@@ -139,11 +139,11 @@ def pair(
         logits_after(checkpoint, [text], [source] if source else [], interventions)
         for text, source in zip(tokens, sources, strict=True)
     ]
-    return Pair(tokens, sources, torch.cat(logits).numpy())
+    return PromptPair(tokens, sources, torch.cat(logits).numpy())
 
 
-@remembered
-def traced(
+@cached
+def patching_effects(
     checkpoint: Checkpoint,
     tokens: tuple[Tokens, Tokens],
     sources: tuple[Tokens, Tokens],
@@ -151,8 +151,8 @@ def traced(
     stack: str,
     *,
     interventions: Interventions = (),
-) -> Traced:
-    """What each place carries over. tokens, sources: as in `Pair`; answers: the own token, and the other text's.
+) -> PatchingEffects:
+    """What each place carries over. tokens, sources: as in `PromptPair`; answers: the own token, and the other text's.
 
     stack: as in `patching`. Raises: ValueError, saying why, where nothing can be traced.
     """
@@ -168,26 +168,26 @@ def traced(
         interventions=interventions,
         on_progress=progress,
     )
-    return Traced(found.sites, found.points, found.restored.numpy(), found.corrupted, found.clean)
+    return PatchingEffects(found.sites, found.points, found.restored.numpy(), found.corrupted, found.clean)
 
 
-def replacement(found: Traced, texts: tuple[Tokens, Tokens], site: int, layer: int, position: int) -> Replaced:
+def patch_at(found: PatchingEffects, texts: tuple[Tokens, Tokens], site: int, layer: int, position: int) -> Replaced:
     """The change that reads one place as it is on another text. texts: that text's tokens, and its source."""
     return Replaced(found.points[site][layer], position=position, tokens=texts[0], source=texts[1])
 
 
-def suggestions(name: str) -> tuple[tuple[str, str], ...]:
+def suggested_pairs(name: str) -> tuple[tuple[str, str], ...]:
     """Pairs of texts that show something of a model: those that are known, or its examples, changed in one token."""
     if name in PAIRS:
         return PAIRS[name]
     checkpoint = opened(name).checkpoint
     if is_large(checkpoint):
-        return tuple(pair for pair in FACTS if _fit(checkpoint, *pair))
-    found = [(example, suggestion(name, example)) for example in checkpoint.card.examples[:3]]
+        return tuple(pair for pair in FACTS if _have_equal_length(checkpoint, *pair))
+    found = [(example, suggested_prompt(name, example)) for example in checkpoint.card.examples[:3]]
     return tuple((example, other) for example, other in found if other is not None)
 
 
-def suggestion(name: str, prompt: str) -> str | None:
+def suggested_prompt(name: str, prompt: str) -> str | None:
     """Another text to put beside a prompt: one that changes what comes next, or None if no token seems to.
 
     Of a large model, one in which a word is another of its kind, or None if there is none such.
@@ -202,18 +202,18 @@ def suggestion(name: str, prompt: str) -> str | None:
 def _with_another_word(checkpoint: Checkpoint, prompt: str) -> str | None:
     """A prompt with the first word that has one of its kind replaced by that, of as many tokens."""
     known = dict(FACTS) | {other: one for one, other in FACTS}
-    if prompt in known and _fit(checkpoint, prompt, known[prompt]):
+    if prompt in known and _have_equal_length(checkpoint, prompt, known[prompt]):
         return known[prompt]
     for found in re.finditer(r"\w+", prompt):
-        kinds = [kind.split() for kind in ALIKE]
+        kinds = [kind.split() for kind in INTERCHANGEABLE_WORDS]
         for word in (word for kind in kinds if found[0] in kind for word in kind if word != found[0]):
             other = prompt[: found.start()] + word + prompt[found.end() :]
-            if _fit(checkpoint, prompt, other):
+            if _have_equal_length(checkpoint, prompt, other):
                 return other
     return None
 
 
-def _fit(checkpoint: Checkpoint, one: str, other: str) -> bool:
+def _have_equal_length(checkpoint: Checkpoint, one: str, other: str) -> bool:
     """Whether a model can read two texts, as equally many tokens."""
     tokenizer, task = checkpoint.tokenizer, TASKS.get(checkpoint.card.task)
     if any(tokenizer.unknown_pieces(text) or (task and task.problem(text)) for text in (one, other)):
@@ -221,13 +221,13 @@ def _fit(checkpoint: Checkpoint, one: str, other: str) -> bool:
     return len(tokenizer.encode(one)) == len(tokenizer.encode(other))
 
 
-@remembered
+@cached
 def _changed(checkpoint: Checkpoint, prompt: str) -> str | None:
     """A prompt with one token changed: one that matters much, and stands some way before the end."""
     tokenizer, shape, card = checkpoint.tokenizer, checkpoint.model.config, checkpoint.card
     tokens = tuple(tokenizer.encode(prompt))
     tried = list(_candidates(checkpoint, tokens))
-    budget = min(BUDGET, WORK // max(card.parameters, 1))
+    budget = min(MAX_TOKENS_READ, MAX_COMPUTE // max(card.parameters, 1))
     step = max(1, -(-len(tried) * min(len(tokens), shape.context_length) // budget))
     kept: list[tuple[int, str, Tokens]] = []
     for place, token in tried[::step]:
@@ -247,7 +247,7 @@ def _changed(checkpoint: Checkpoint, prompt: str) -> str | None:
     moved = (others[every, new] - others[:, own]) - (base[new] - base[own])
     moved[new == own] = 0
     back = np.array([len(tokens) - place for place, _, _ in kept])
-    best = int((moved * np.maximum(np.log2(back), LAST)).argmax())
+    best = int((moved * np.maximum(np.log2(back), LAST_TOKEN_WEIGHT)).argmax())
     if moved[best] <= 0:  # what comes next stays the same; some probabilities do move
         best = int(np.abs(_log_softmax(others) - _log_softmax(base)).max(1).argmax())
     return kept[best][1]
@@ -256,9 +256,9 @@ def _changed(checkpoint: Checkpoint, prompt: str) -> str | None:
 def _candidates(checkpoint: Checkpoint, tokens: Tokens) -> Iterator[tuple[int, int]]:
     """Places, and tokens to try there: for a letter others of its kind, for a word any, for a sign none."""
     tokenizer = checkpoint.tokenizer
-    spread = range(0, tokenizer.vocab_size, max(1, tokenizer.vocab_size // VOCABULARY))
+    spread = range(0, tokenizer.vocab_size, max(1, tokenizer.vocab_size // MAX_TRIED_TOKENS))
     vocabulary = {token: tokenizer.decode([token]) for token in spread}
-    for place in range(max(len(tokens) - MOST, 0), len(tokens)):
+    for place in range(max(len(tokens) - MAX_TOKENS, 0), len(tokens)):
         label = tokenizer.decode([tokens[place]])
         kinds = [kind for kind in CLASSES if label in kind] if len(label) == 1 else []
         for token, other in vocabulary.items():

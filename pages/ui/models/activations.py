@@ -1,4 +1,4 @@
-"""What a model computes for a text: what comes next, what it writes, how likely each token was, each part's ablation.
+"""Runs models for pages, cached: next token, generated text, scores, ablations.
 
 Pages ask by the model's name, or with a model that is open; each question is computed once and answered in NumPy.
 Tensors of a pass are had from `transformer.api.tensors`. `tokens` is what a decoder has before it; `source` what an
@@ -17,7 +17,7 @@ import torch
 
 from pages.ui.models.background_jobs import progress
 from pages.ui.models.library import OpenModel, opened
-from pages.ui.models.model_cache import remembered
+from pages.ui.models.model_cache import cached
 from transformer import Checkpoint, Intervention, Sampling, generate, token_statistics
 from transformer.api import effects
 from transformer.inference.interventions import hooks_of
@@ -47,7 +47,7 @@ def next_token(
     return _next_token(model, tokens[begin:], source, in_window(interventions, begin))
 
 
-@remembered
+@cached
 def _next_token(checkpoint: Checkpoint, tokens: Tokens, source: Tokens, interventions: Interventions) -> np.ndarray:
     return logits_after(checkpoint, [tokens], [source] if source else [], interventions)[0].numpy()
 
@@ -61,7 +61,7 @@ def logits_after(
         return checkpoint.model(*inputs, newest=True)[:, -1]
 
 
-@remembered
+@cached
 def scored(checkpoint: Checkpoint, tokens: Tokens, source: Tokens = (), interventions: Interventions = ()) -> Scored:
     """How likely each token was, given those before it in its window."""
     begin = 0
@@ -104,7 +104,7 @@ def write(
     return tuple(step.token_id for step in steps)
 
 
-written = remembered(write)
+written = cached(write)
 
 
 def greedy_answer(
@@ -115,10 +115,10 @@ def greedy_answer(
     return write(checkpoint, tokens, source, Sampling(temperature=0), room, interventions)
 
 
-answer = remembered(greedy_answer)
+answer = cached(greedy_answer)
 
 
-@remembered
+@cached
 def ablation(
     checkpoint: Checkpoint,
     tokens: Tokens,
@@ -131,7 +131,7 @@ def ablation(
     return effects.ablation(checkpoint.model, tokens, source, place, begin, interventions, progress)
 
 
-@remembered
+@cached
 def position_table(checkpoint: Checkpoint) -> np.ndarray | None:
     """The table that a model adds to its embeddings, (position, d_model); None if it adds none."""
     shape = checkpoint.model.config

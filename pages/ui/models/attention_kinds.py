@@ -1,4 +1,4 @@
-"""Which attentions a model has, and which of them a page shows; their kinds are those of `attention_modules`."""
+"""Lists the kinds of attention that a model has (self, encoder, decoder, cross), and chooses one to show."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from collections.abc import Sequence
 from transformer import Card, ModelConfig, attention_modules
 
 
-def attentions(shape: ModelConfig) -> list[str]:
+def kinds_of(shape: ModelConfig) -> list[str]:
     """The kinds of attention that a model has."""
     return list(attention_modules(shape))
 
 
-def chosen_attention(shape: ModelConfig, wish: str, among: Sequence[str] | None = None) -> str | None:
+def shown_kind(shape: ModelConfig, wish: str, among: Sequence[str] | None = None) -> str | None:
     """The kind to show: the wish, if the model has it; else its own or its cross-attention; None without any.
 
     among: the kinds a page can show, if not all.
     """
-    found = [kind for kind in attentions(shape) if among is None or kind in among]
+    found = [kind for kind in kinds_of(shape) if among is None or kind in among]
     return wish if wish in found else next(reversed(found), None)
 
 
-def depth(shape: ModelConfig, kind: str) -> int:
+def layer_count(shape: ModelConfig, kind: str) -> int:
     """How many layers have an attention of this kind."""
     return len(attention_modules(shape).get(kind, ()))
 
 
-def opening(shape: ModelConfig, card: Card, kind: str) -> tuple[int, int]:
+def first_layer_and_head(shape: ModelConfig, card: Card, kind: str) -> tuple[int, int]:
     """The layer and head to show first of an attention: what the card says, as far as the model has it; else the first.
 
     Where the card says nothing, cross-attention opens on its last layer, where a translator's words align.
     """
-    found, layers = card.opening, depth(shape, kind)
+    found, layers = card.opening, layer_count(shape, kind)
     if found is None:
         return layers - 1 if kind == "cross" else 0, 0
     if found["attention"] != kind:

@@ -1,4 +1,4 @@
-"""What takes long: computed on a thread of its own, with progress, until it is done, stopped, or its visitor leaves."""
+"""Runs long computations on a thread, with progress, until they end or are stopped."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextvars import ContextVar
 
 import streamlit as st
 
-NICE = 10
+NICENESS = 10
 """How far the thread stands back behind those that answer visitors, where the system lets it."""
 _NUMBERS = itertools.count()
 _job: ContextVar[Job | None] = ContextVar("job", default=None)
@@ -60,7 +60,7 @@ class Job:
     def _run(self) -> None:
         _job.set(self)
         with contextlib.suppress(AttributeError, OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
         try:
             self._compute()
         except StoppedError:
@@ -83,7 +83,7 @@ def current(key: Hashable) -> Job | None:
     return job if job is not None and job.key == key else None
 
 
-def begin(key: Hashable, compute: Callable[[], object]) -> Job:
+def start(key: Hashable, compute: Callable[[], object]) -> Job:
     """Begin a job for this visitor; one that is under way is stopped."""
     if (former := st.session_state.get("job")) is not None:
         former.stop()

@@ -1,4 +1,4 @@
-"""What a visitor changes in a model: interventions, each on or off, as a link has them and as a model takes them."""
+"""Represents the changes to a model: interventions, each on or off, as text and as Python."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import Any
 
 from transformer import Intervention, ModelConfig, Within, from_code, to_code
 
-MOST = 24
+MAX_CHANGES = 24
 """Changes at once."""
-LONGEST = 6_000
+MAX_CHARACTERS = 6_000
 """Characters of all of them in a link: other prompts may be part of them."""
 LARGEST_FACTOR = 20.0
 """Beyond it numbers soon are too large to be computed with."""
-DIALS = ("factor", "weight", "renormalised")
+STRENGTH_FIELDS = ("factor", "weight", "renormalised")
 """Fields of an intervention that say how much, not what."""
 BETWEEN, OFF = "!", "-"
 """In a link: what stands between two changes, and what one that is off begins with."""
 
 
-class Partly(ValueError):
+class PartlyInvalidError(ValueError):
     """Some of a text can't be used. kept: what the rest says; its own text is whole sentences."""
 
     def __init__(self, problem: str, kept: tuple[Change, ...]) -> None:
@@ -55,23 +55,25 @@ def as_text(changes: Iterable[Change]) -> str:
 
 
 def from_text(text: str) -> Changes:
-    """What `as_text` wrote. The text is untrusted. Raises: `Partly`, which says what is wrong and has the rest."""
-    if len(text) > LONGEST:
-        raise Partly(f"The link's changes have more than {LONGEST:,} characters; they are left out.", ())
+    """Read what `as_text` wrote; the text is untrusted. Raises: `PartlyInvalidError`, which keeps what is valid."""
+    if len(text) > MAX_CHARACTERS:
+        raise PartlyInvalidError(
+            f"The link's changes have more than {MAX_CHARACTERS:,} characters; they are left out.", ()
+        )
     found: Changes = ()
     problems = []
     for code in text.split(BETWEEN) if text else ():
         try:
-            found = joined(found, from_code(code.removeprefix(OFF)), on=not code.startswith(OFF))
+            found = with_change(found, from_code(code.removeprefix(OFF)), on=not code.startswith(OFF))
         except ValueError as error:
             problems.append(f"One of the link's changes, “{code[:40]}”, is left out: {str(error)[:120]}.")
     if problems:
         more = [f"{len(problems) - 1} more are left out, too."] if len(problems) > 1 else []
-        raise Partly(" ".join([problems[0], *more]), found)
+        raise PartlyInvalidError(" ".join([problems[0], *more]), found)
     return found
 
 
-def joined(changes: Changes, intervention: Intervention, *, on: bool = True) -> Changes:
+def with_change(changes: Changes, intervention: Intervention, *, on: bool = True) -> Changes:
     """With one more, in the place of one that differs from it by its dials alone.
 
     Raises: ValueError, saying why, for one too many, or for a factor that is too large.
@@ -79,20 +81,20 @@ def joined(changes: Changes, intervention: Intervention, *, on: bool = True) -> 
     factor = getattr(intervention, "factor", 0.0)
     if not (math.isfinite(factor) and abs(factor) <= LARGEST_FACTOR):
         raise ValueError(f"a factor is from −{LARGEST_FACTOR:g} to {LARGEST_FACTOR:g}")
-    told = apart_from_dials(intervention)
-    places = [index for index, each in enumerate(changes) if apart_from_dials(each.intervention) == told]
+    told = without_strength(intervention)
+    places = [index for index, each in enumerate(changes) if without_strength(each.intervention) == told]
     if places:
         changed = list(changes)
         changed[places[0]] = Change(intervention, on)
         return tuple(changed)
-    if len(changes) >= MOST:
-        raise ValueError(f"at most {MOST} changes can be made at once")
+    if len(changes) >= MAX_CHANGES:
+        raise ValueError(f"at most {MAX_CHANGES} changes can be made at once")
     return (*changes, Change(intervention, on))
 
 
-def apart_from_dials(intervention: Intervention) -> Intervention:
+def without_strength(intervention: Intervention) -> Intervention:
     """The same for two that differ by how much alone."""
-    dials = {field.name: 0 for field in dataclasses.fields(intervention) if field.name in DIALS}
+    dials = {field.name: 0 for field in dataclasses.fields(intervention) if field.name in STRENGTH_FIELDS}
     return dataclasses.replace(intervention, **dials)
 
 

@@ -1,4 +1,4 @@
-"""What two sides that are put beside one another have each: the next token, and what every height would have said.
+"""Compares models and prompts: the logit lens after a token, and shared vocabularies.
 
 Asked and answered as in `activations`. Dimensions: height, pos, vocab.
 """
@@ -13,7 +13,7 @@ import numpy as np
 
 from pages.ui.models import library
 from pages.ui.models.activations import greedy_answer
-from pages.ui.models.model_cache import remembered
+from pages.ui.models.model_cache import cached
 from transformer import TASKS, Checkpoint, Intervention, logit_lens, whole_pass
 from transformer.inference.residual import heights
 from transformer.inference.windows import in_window
@@ -22,7 +22,7 @@ Interventions = tuple[Intervention, ...]
 
 
 @dataclass(frozen=True)
-class Heights:
+class LayerPredictions:
     """What each height of the stream would have said after one token."""
 
     names: tuple[str, ...]
@@ -31,15 +31,15 @@ class Heights:
     """(height, vocab); the last are the model's own."""
 
 
-@remembered
-def said_at(
+@cached
+def logit_lens_at(
     checkpoint: Checkpoint,
     tokens: tuple[int, ...],
     source: tuple[int, ...],
     place: int,
     begin: int = 0,
     interventions: Interventions = (),
-) -> Heights:
+) -> LayerPredictions:
     """The logit lens at one place of a text that fits the context, 0 for its first token.
 
     begin: the first token's place in the whole text, from whose start the interventions count.
@@ -56,25 +56,27 @@ def said_at(
     )
     at_place = {name: found.tensors[name][place : place + 1] for name in wanted}  # a height is read place by place
     lens = logit_lens(replace(found, tensors={**found.tensors, **at_place}))
-    return Heights(lens.heights, lens.logits[:, 0].numpy())
+    return LayerPredictions(lens.heights, lens.logits[:, 0].numpy())
 
 
-@remembered
-def decoded(checkpoint: Checkpoint, source: tuple[int, ...], interventions: Interventions = ()) -> tuple[int, ...]:
+@cached
+def decoder_tokens(
+    checkpoint: Checkpoint, source: tuple[int, ...], interventions: Interventions = ()
+) -> tuple[int, ...]:
     """What the decoder of an encoder–decoder reads: its start token, and the answer that it would give."""
     text = (checkpoint.card.start_token_id,)
     text += greedy_answer(checkpoint, text, source, interventions)
     return text[:-1] if len(text) > 1 and text[-1] == checkpoint.card.end_token_id else text
 
 
-def readable(name: str, text: str) -> bool:
+def can_read(name: str, text: str) -> bool:
     """Whether a model can read a text."""
     checkpoint = library.model(name)
     task = TASKS.get(checkpoint.card.task)
     return bool(text) and not checkpoint.tokenizer.unknown_pieces(text) and not (task and task.problem(text))
 
 
-@remembered
+@cached
 def vocabulary(checkpoint: Checkpoint) -> tuple[str, ...]:
     """What every token is called, no two of them alike."""
     return told_apart(checkpoint.tokenizer.labels(range(checkpoint.tokenizer.vocab_size)))
@@ -86,12 +88,12 @@ def told_apart(labels: Sequence[str]) -> tuple[str, ...]:
     return tuple(label if count[label] == 1 else f"{label} [{token}]" for token, label in enumerate(labels))
 
 
-def same_tokens(one: str, other: str) -> bool:
+def same_vocabulary(one: str, other: str) -> bool:
     """Whether two models have the same vocabulary, so that a token's number means the same to both."""
     return vocabulary(one) == vocabulary(other)
 
 
-def others(name: str) -> list[str]:
+def other_models(name: str) -> list[str]:
     """The other models, those first that have most in common: what they were trained on, then the larger ones."""
     entries = library.usable()
     own = entries[name].card
@@ -105,4 +107,4 @@ def others(name: str) -> list[str]:
 
 def first_readable(names: list[str], prompt: str) -> str:
     """The first of several models that can read a prompt, or the first of all."""
-    return next((name for name in names if readable(name, prompt)), names[0])
+    return next((name for name in names if can_read(name, prompt)), names[0])

@@ -1,4 +1,4 @@
-"""The rungs of a ladder, and how one text stands on each; asked and answered as in `activations`.
+"""Lists the rungs of a ladder of models, and runs a text on each.
 
 Dimensions: vocab.
 """
@@ -13,17 +13,17 @@ from pages.ui.models import activations, library
 from transformer import CheckpointEntry, Sampling
 from transformer.training.presets import Group
 
-LENGTH = 60
+GENERATED_TOKENS = 60
 """Tokens that each rung writes."""
 
 
 @dataclass(frozen=True)
-class Stand:
+class RungResult:
     """One text on one rung."""
 
     loss: float | None
     """The mean cross-entropy of its tokens but the first, in nats; None for a text of one token."""
-    odds: np.ndarray
+    probabilities: np.ndarray
     """(vocab,): the probability of each next token."""
     text: str
     """What the rung writes after it."""
@@ -37,11 +37,11 @@ def rungs(group: Group) -> dict[str, CheckpointEntry]:
     return dict(sorted(found.items()))
 
 
-def stand(name: str, tokens: tuple[int, ...], sampling: Sampling) -> Stand:
+def rung_result(name: str, tokens: tuple[int, ...], sampling: Sampling) -> RungResult:
     """One text on a rung. Each token is predicted from those before it in the rung's window."""
     scored = activations.scored(name, tokens)
     logits = activations.next_token(name, tokens).astype(np.float64)
-    odds = np.exp(logits - logits.max())
+    probabilities = np.exp(logits - logits.max())
     loss = float(-np.log(np.maximum(scored.probability, np.finfo(float).tiny)).mean()) if len(tokens) > 1 else None
-    more = activations.written(name, tokens, (), sampling, LENGTH)
-    return Stand(loss, odds / odds.sum(), library.tokenizer(name).decode(list(more)))
+    more = activations.written(name, tokens, (), sampling, GENERATED_TOKENS)
+    return RungResult(loss, probabilities / probabilities.sum(), library.tokenizer(name).decode(list(more)))

@@ -1,4 +1,4 @@
-"""What one visitor has answered in the lessons, and how far they have come.
+"""Stores one visitor's answers and progress in the lessons.
 
 A question is answered once, and once more after a discussion. Nothing of this leaves the visitor's session unless they
 put it into a link, or save it as a file.
@@ -13,17 +13,17 @@ from datetime import UTC, datetime
 
 Answer = int | float | list[int]
 
-LONGEST = 4_000
+MAX_CHARACTERS = 4_000
 """Characters of all answers in a link."""
-MOST = 200
+MAX_ANSWERS = 200
 BETWEEN, WITHIN = "!", "~"
 """In a link: what stands between two answers, and between an answer's parts."""
 LESSON = re.compile(r"[A-Za-z0-9_-]{1,80}")
-MOST_STEPS = 1000
+MAX_STEPS = 1000
 
 
 @dataclass(frozen=True)
-class StepPlace:
+class StepId:
     """A step of a lesson, counted from 0."""
 
     lesson: str
@@ -31,7 +31,7 @@ class StepPlace:
 
 
 @dataclass
-class Given:
+class Response:
     """What was answered to one question."""
 
     first: Answer
@@ -54,91 +54,91 @@ class Given:
 class Answers:
     """What was answered, by step; where each lesson was left, and which of its steps were opened."""
 
-    given: dict[StepPlace, Given] = field(default_factory=dict)
+    responses: dict[StepId, Response] = field(default_factory=dict)
     opened: dict[str, set[int]] = field(default_factory=dict)
-    last: StepPlace | None = None
+    last: StepId | None = None
     is_shared: bool = False
     """Whether the visitor puts them into the link."""
 
     @property
     def is_empty(self) -> bool:
         """True before the first lesson was opened."""
-        return self.last is None and not self.given
+        return self.last is None and not self.responses
 
-    def open(self, place: StepPlace) -> None:
+    def open(self, step_id: StepId) -> None:
         """Remember that a step is on screen."""
-        self.opened.setdefault(place.lesson, set()).add(place.step)
-        self.last = place
+        self.opened.setdefault(step_id.lesson, set()).add(step_id.step)
+        self.last = step_id
 
-    def give(self, place: StepPlace, answer: Answer, *, discuss: bool = False) -> None:
+    def give(self, step_id: StepId, answer: Answer, *, discuss: bool = False) -> None:
         """Store an answer: the first, or the second if the first is being discussed. Others change nothing."""
-        before = self.given.get(place)
+        before = self.responses.get(step_id)
         if before is None:
-            self.given[place] = Given(answer, discussing=discuss)
+            self.responses[step_id] = Response(answer, discussing=discuss)
         elif before.discussing:
             before.discussing = False
             before.second = None if answer == before.first else answer
 
-    def change(self, place: StepPlace, answer: Answer, *, second: bool) -> None:
+    def change(self, step_id: StepId, answer: Answer, *, second: bool) -> None:
         """Put another answer in the place of the first, or of the second."""
-        given = self.given[place]
+        response = self.responses[step_id]
         if second:
-            given.second = None if answer == given.first else answer
+            response.second = None if answer == response.first else answer
         else:
-            given.first = answer
+            response.first = answer
 
-    def discuss(self, place: StepPlace) -> None:
+    def discuss(self, step_id: StepId) -> None:
         """Let an answer be given a second time, if it hasn't been yet."""
-        if (given := self.given.get(place)) and given.second is None:
-            given.discussing = True
+        if (response := self.responses.get(step_id)) and response.second is None:
+            response.discussing = True
 
     def is_done(self, lesson: str, steps: int, questions: list[int]) -> bool:
         """Whether all of a lesson's steps were opened and its questions answered."""
-        answered = all(self._stands(StepPlace(lesson, step)) for step in questions)
+        answered = all(self._stands(StepId(lesson, step)) for step in questions)
         return answered and len(self.opened.get(lesson, ())) >= steps
 
     def answered(self, lesson: str) -> int:
         """How many of a lesson's questions have an answer that stands."""
-        return sum(place.lesson == lesson and self._stands(place) for place in self.given)
+        return sum(step_id.lesson == lesson and self._stands(step_id) for step_id in self.responses)
 
     def clear(self, lesson: str) -> None:
         """Forget what was answered in one lesson."""
-        self.given = {place: given for place, given in self.given.items() if place.lesson != lesson}
+        self.responses = {step_id: response for step_id, response in self.responses.items() if step_id.lesson != lesson}
         self.opened.pop(lesson, None)
 
-    def take_over(self, brought: dict[StepPlace, Given]) -> None:
+    def merge(self, other: dict[StepId, Response]) -> None:
         """Add what a link brings, where nothing has been answered yet."""
-        for place, given in brought.items():
-            self.given.setdefault(place, given)
-            self.opened.setdefault(place.lesson, set()).add(place.step)
+        for step_id, response in other.items():
+            self.responses.setdefault(step_id, response)
+            self.opened.setdefault(step_id.lesson, set()).add(step_id.step)
 
     def as_text(self) -> str:
         """The answers that stand as a link has them; the latest, if there isn't room for all."""
         found: list[str] = []
-        for place, given in reversed(self.given.items()):
-            parts = [given.first] if given.second is None else [given.first, given.second]
+        for step_id, response in reversed(self.responses.items()):
+            parts = [response.first] if response.second is None else [response.first, response.second]
             texts = [json.dumps(part, separators=(",", ":")) for part in parts]
-            code = WITHIN.join([place.lesson, str(place.step), *texts])
-            if len(found) >= MOST or len(BETWEEN.join([*found, code])) > LONGEST:
+            code = WITHIN.join([step_id.lesson, str(step_id.step), *texts])
+            if len(found) >= MAX_ANSWERS or len(BETWEEN.join([*found, code])) > MAX_CHARACTERS:
                 break
             found.append(code)
         return BETWEEN.join(reversed(found))
 
-    def _stands(self, place: StepPlace) -> bool:
-        return place in self.given and not self.given[place].discussing
+    def _stands(self, step_id: StepId) -> bool:
+        return step_id in self.responses and not self.responses[step_id].discussing
 
 
-def from_text(text: str) -> dict[StepPlace, Given]:
+def from_text(text: str) -> dict[StepId, Response]:
     """What `as_text` wrote. The text is untrusted. Raises ValueError, which says what would do."""
-    if len(text) > LONGEST:
-        raise ValueError(f"answers have at most {LONGEST:,} characters")
+    if len(text) > MAX_CHARACTERS:
+        raise ValueError(f"answers have at most {MAX_CHARACTERS:,} characters")
     found = {}
-    for code in text.split(BETWEEN)[:MOST] if text else ():
+    for code in text.split(BETWEEN)[:MAX_ANSWERS] if text else ():
         lesson, *rest = code.split(WITHIN)
         if not LESSON.fullmatch(lesson) or not 2 <= len(rest) <= 3 or not re.fullmatch(r"[0-9]{1,3}", rest[0]):
             raise ValueError("answers are copied from the link of whoever gave them")
         answers = [_answer(part) for part in rest[1:]]
-        found[StepPlace(lesson, int(rest[0]))] = Given(answers[0], answers[1] if answers[1:] else None)
+        found[StepId(lesson, int(rest[0]))] = Response(answers[0], answers[1] if answers[1:] else None)
     return found
 
 

@@ -1,4 +1,4 @@
-"""The models that can be picked: those that ship, opened once for everybody, and the visitor's own.
+"""Opens models: the shipped ones, once for everybody, and the visitor's own.
 
 A checkpoint may be replaced while the server runs. A page must not draw one version's attention over another
 version's text, so a page's run sees each model as it was when the run first asked for it; `begin_run` looks again.

@@ -1,4 +1,4 @@
-"""What a model predicts when its masks are changed: asked and answered as in `activations`.
+"""Computes what a model predicts when its masks are changed.
 
 Dimensions: pos, query, key, vocab.
 """
@@ -14,19 +14,19 @@ from torch import Tensor
 
 from pages.ui.models import library
 from pages.ui.models.activations import greedy_answer
-from pages.ui.models.model_cache import remembered
+from pages.ui.models.model_cache import cached
 from transformer import Checkpoint, Intervention, ModelConfig, causal_mask, in_window, token_statistics
 from transformer.hooks import ForwardHook, HookPoint
 from transformer.inference.interventions import hooks_of
 from transformer.inference.logits import logits_in_pieces, stream_of
 
 Interventions = tuple[Intervention, ...]
-LIKELIEST = 5
+TOP_K = 5
 """Tokens that are kept of a prediction."""
 
 
 @dataclass(frozen=True)
-class Predicted:
+class TextPredictions:
     """What a model expected after each token of a text."""
 
     probability: np.ndarray
@@ -35,9 +35,9 @@ class Predicted:
     """(pos,), in nats."""
     last: np.ndarray
     """(vocab,): every token's probability after the last one."""
-    likeliest: np.ndarray
+    top_tokens: np.ndarray
     """(pos, LIKELIEST): the tokens that it gave most probability, in order."""
-    odds: np.ndarray
+    top_probabilities: np.ndarray
     """(pos, LIKELIEST): how much."""
 
     @property
@@ -46,14 +46,14 @@ class Predicted:
         return -np.log(np.maximum(self.probability, np.finfo(float).tiny))
 
 
-@remembered
-def predicted(
+@cached
+def predict_text(
     checkpoint: Checkpoint,
     tokens: tuple[int, ...],
     following: tuple[int, ...],
     source: tuple[int, ...] = (),
     interventions: Interventions = (),
-) -> Predicted:
+) -> TextPredictions:
     """What the model expects after each of `tokens`.
 
     tokens: no more than the context holds. following: the token that came after each; the last may be missing.
@@ -67,10 +67,10 @@ def predicted(
     for rows, logits in _logits(checkpoint, tokens, source, [], interventions):
         found += [token_statistics(row, token) for row, token in zip(logits, following[rows], strict=True)]
         last = logits[-1].double().softmax(-1).numpy()
-        most.append(logits.double().softmax(-1).topk(min(LIKELIEST, logits.shape[-1])))
-    odds, likeliest = (torch.cat(parts).numpy() for parts in zip(*most, strict=True))
+        most.append(logits.double().softmax(-1).topk(min(TOP_K, logits.shape[-1])))
+    top_probabilities, top_tokens = (torch.cat(parts).numpy() for parts in zip(*most, strict=True))
     probability, _, entropy = (np.array(column) for column in zip(*found, strict=True))
-    return Predicted(probability[:known], entropy, last, likeliest, odds)
+    return TextPredictions(probability[:known], entropy, last, top_tokens, top_probabilities)
 
 
 def filler_token(name: str) -> int:
@@ -78,7 +78,7 @@ def filler_token(name: str) -> int:
     return _filler(library.config(name))
 
 
-@remembered
+@cached
 def padding_effect(
     checkpoint: Checkpoint,
     prompt: tuple[int, ...],

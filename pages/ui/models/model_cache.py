@@ -1,4 +1,4 @@
-"""Cached functions of a model as pages ask them: by the model's name, as the visitor's page sees it, or opened."""
+"""Caches functions of a model, called by its name or with an open model."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Remembered(Cached[P, T]):
+class ModelCached(Cached[P, T]):
     """As `Cached`, but a model's name will do."""
 
     def __call__(self, model: str | OpenModel, *args: P.args, **kwargs: P.kwargs) -> T:
         return super().__call__(opened(model) if isinstance(model, str) else model, *args, **kwargs)
 
 
-def remembered(compute: Callable[Concatenate[Checkpoint, P], T]) -> Remembered[P, T]:
+def cached(compute: Callable[Concatenate[Checkpoint, P], T]) -> ModelCached[P, T]:
     """Cache the results of a function of a checkpoint."""
-    return Remembered(compute)
+    return ModelCached(compute)

@@ -1,4 +1,4 @@
-"""What can be looked at on the pages Attention and Inside, as links have it, and as far as a pass has it."""
+"""Defines what can be selected on the pages Attention and Inside, and checks it against a pass."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FARTHEST = 10**6
 
 
 @dataclass(frozen=True)
-class Chosen:
+class Selection:
     """What is looked at. Tokens are counted from the first that the model reads."""
 
     open: str = ""

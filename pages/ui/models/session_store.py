@@ -1,4 +1,4 @@
-"""What one visitor has made, models, a training, texts, answers: a record, found again whatever becomes of the session.
+"""Keeps a record of what each visitor has made, which outlives the Streamlit session.
 
 A reload of the page, a lost connection or a server's restart ends a session of Streamlit's. The record lies here
 meanwhile, under a token that only the browser's tab holds (`components/session_token`). A run of the page, or of a part
@@ -23,17 +23,17 @@ HEARTBEAT = 30.0
 """Seconds between two signs that a page is open. A browser lets a page that is hidden run once a minute."""
 GONE_AFTER = 600.0
 """Seconds without a sign after which a visitor is taken to have gone."""
-KEPT = 1800.0
+KEPT_FOR = 1800.0
 """Seconds without a sign for which a record is kept: a training that was stopped is still found."""
-MOST_KEPT = 64
+MAX_RECORDS = 64
 """Records that are kept at once; with one more, that of who has been away longest goes."""
-LEFT_AFTER, UNSEEN_AFTER = 8.0, 90.0
+AWAY_AFTER_DISCONNECT, AWAY_AFTER = 8.0, 90.0
 """Seconds without a sign after which a visitor's place in a queue is another's: of one whose connection has ended, and
 of any."""
 
 
 @dataclass
-class Slot:
+class TrainingRecord:
     """A visitor's training: the job, what its chart compares it with, and the token its result was kept under."""
 
     job: Job | None = None
@@ -41,11 +41,11 @@ class Slot:
     """Losses in nats, by name."""
     probe_text: str = ""
     """The text whose attention is watched."""
-    begun: str = ""
+    sample_prompt: str = ""
     """What every sample continues."""
     settings: str = ""
     """What is trained, and how, as Markdown."""
-    kept_as: str | None = None
+    model_token: str | None = None
     problem: str = ""
     """Why the result isn't kept yet, in a sentence."""
 
@@ -59,14 +59,14 @@ class SessionRecord:
     """The visitor's own, by their tokens in the store, oldest first."""
     shared: dict[str, CheckpointEntry] = field(default_factory=dict)
     """Those that a link has brought, likewise."""
-    training: Slot = field(default_factory=Slot)
+    training: TrainingRecord = field(default_factory=TrainingRecord)
     own_text: str = ""
     """What was pasted to be trained on."""
     uploaded_text: tuple[str, bytes] | None = None
     """What was uploaded to be trained on: the file's name, and what is in it."""
     answers: Answers = field(default_factory=Answers)
     """What was answered in the lessons."""
-    put_away: Any = None
+    saved_visitor: Any = None
     """The visitor's own choices while a lesson has lent them others."""
     seen_at: float = field(default_factory=lambda: time.monotonic())
     """When there was the last sign of the visitor."""
@@ -94,13 +94,13 @@ class SessionRecord:
     @property
     def is_away(self) -> bool:
         """Whether whoever waits for this visitor's place may have it."""
-        return self.seconds_away > (LEFT_AFTER if self.connection_ended else UNSEEN_AFTER)
+        return self.seconds_away > (AWAY_AFTER_DISCONNECT if self.connection_ended else AWAY_AFTER)
 
     @property
     def is_empty(self) -> bool:
         """True while there is nothing worth keeping."""
         made = self.models or self.training.job is not None or self.own_text or self.uploaded_text
-        return not made and self.answers.is_empty and self.put_away is None
+        return not made and self.answers.is_empty and self.saved_visitor is None
 
 
 class SessionStore:
@@ -115,14 +115,14 @@ class SessionStore:
         with self._lock:
             self._kept[record.token] = record
             for place, each in enumerate(sorted(self._kept.values(), key=lambda each: each.seconds_away)):
-                if place >= MOST_KEPT or each.seconds_away > KEPT:
+                if place >= MAX_RECORDS or each.seconds_away > KEPT_FOR:
                     del self._kept[each.token]
 
     def claim(self, token: str) -> SessionRecord | None:
         """The record of a token, None if there is none or it has gone."""
         with self._lock:
             found = self._kept.get(token)
-            return found if found and found.seconds_away <= KEPT else None
+            return found if found and found.seconds_away <= KEPT_FOR else None
 
 
 def session_record() -> SessionRecord:
@@ -149,10 +149,10 @@ def restore_record(token: str) -> bool:
     if found is None:
         return False
     st.session_state["session_record"] = found
-    found.answers.take_over(own.answers.given)
+    found.answers.merge(own.answers.responses)
     if own.answers.last:
         found.answers.open(own.answers.last)
-    found.put_away = found.put_away or own.put_away
+    found.saved_visitor = found.saved_visitor or own.saved_visitor
     found.see()
     return True
 

@@ -1,4 +1,4 @@
-"""The text on the page: a prompt, and what was written after it, as the visitor's tab has told.
+"""Represents the text on the page: the prompt, and what was generated after it.
 
 Places count the tokens of the decoder's text from 0, prompt included.
 """

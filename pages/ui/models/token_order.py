@@ -1,4 +1,4 @@
-"""What a model predicts for a text and for the same tokens in another order, with positions and without.
+"""Computes what a model predicts for shuffled tokens, with and without positions.
 
 Asked and answered as in `activations`. Dimensions: order, pos, vocab.
 """
@@ -14,68 +14,68 @@ from pages.ui.models import activations, library
 from transformer import Intervention, ModelConfig, Without
 
 Interventions = tuple[Intervention, ...]
-TRIED = 8
+SHUFFLES = 8
 """Random orders of a text that are tried; with a large model, which takes its time, only one."""
 RULES = ("positions", "mask")
 
 
 @dataclass(frozen=True)
-class Ordered:
+class OrderComparison:
     """A text, the same tokens in another order, and what follows each."""
 
-    ways: tuple[str, ...]
+    variants: tuple[str, ...]
     """What the model is left with."""
     texts: tuple[tuple[int, ...], tuple[int, ...]]
-    tried: int
+    shuffles: int
     """Random orders, of which the other one is that which changes the prediction most."""
     probabilities: np.ndarray
     """(order, way, vocab)."""
 
     @property
-    def moved(self) -> np.ndarray:
+    def largest_change(self) -> np.ndarray:
         """(way,): how far the order moves any probability, at most."""
         return np.abs(self.probabilities[1] - self.probabilities[0]).max(-1)
 
 
-def ordered(
+def compare_orders(
     name: str, tokens: tuple[int, ...], source: tuple[int, ...] = (), interventions: Interventions = ()
-) -> Ordered:
+) -> OrderComparison:
     """Have a model read its text in two orders: an encoder–decoder its source, which the decoder's `tokens` follow.
 
     What comes after a text depends on its last token most, so that one stays where it is. Changes that take positions
     or the mask away are left out of `interventions`, and made here.
     """
-    kept = tuple(change for change in interventions if not takes_away(change))
+    kept = tuple(change for change in interventions if not removes_order(change))
 
     def after(text: tuple[int, ...], changes: Interventions = ()) -> np.ndarray:
         read = (tokens, text) if source else (text, ())
         return _softmax(activations.next_token(name, *read, kept + changes))
 
-    text, tried = source or tokens, 1 if library.is_large(library.opened(name).checkpoint) else TRIED
+    text, shuffles = source or tokens, 1 if library.is_large(library.opened(name).checkpoint) else SHUFFLES
     first = after(text)
-    other = max(_others(text, not source, tried), key=lambda each: np.abs(after(each) - first).max())
-    ways = _ways(library.config(name))
-    probabilities = np.stack([[after(each, changes) for changes in ways.values()] for each in (text, other)])
-    return Ordered(tuple(ways), (text, other), tried, probabilities)
+    other = max(_shuffled(text, not source, shuffles), key=lambda each: np.abs(after(each) - first).max())
+    variants = _variants(library.config(name))
+    probabilities = np.stack([[after(each, changes) for changes in variants.values()] for each in (text, other)])
+    return OrderComparison(tuple(variants), (text, other), shuffles, probabilities)
 
 
-def takes_away(change: Intervention) -> bool:
+def removes_order(change: Intervention) -> bool:
     """Whether a change takes away what this compares with and without."""
     return isinstance(change, Without) and change.rule in RULES
 
 
-def _ways(config: ModelConfig) -> dict[str, Interventions]:
+def _variants(config: ModelConfig) -> dict[str, Interventions]:
     """What a model can be left with, from all that it has to attention alone."""
-    has_positions = _can(Without("positions"), config)
-    ways: dict[str, Interventions] = {"With positions" if has_positions else "This model, without positions": ()}
+    has_positions = _applies(Without("positions"), config)
+    variants: dict[str, Interventions] = {"With positions" if has_positions else "This model, without positions": ()}
     if has_positions:
-        ways["Without positions"] = (Without("positions"),)
-    if config.architecture == "decoder-only" and _can(Without("mask"), config):
-        ways["No positions, no mask"] = (*[*ways.values()][-1], Without("mask"))
-    return ways
+        variants["Without positions"] = (Without("positions"),)
+    if config.architecture == "decoder-only" and _applies(Without("mask"), config):
+        variants["No positions, no mask"] = (*[*variants.values()][-1], Without("mask"))
+    return variants
 
 
-def _can(change: Intervention, config: ModelConfig) -> bool:
+def _applies(change: Intervention, config: ModelConfig) -> bool:
     """Whether a model has what a change takes away: one without layers turns nothing by its position."""
     try:
         change.check(config)
@@ -84,7 +84,7 @@ def _can(change: Intervention, config: ModelConfig) -> bool:
     return True
 
 
-def _others(text: tuple[int, ...], last_stays: bool, count: int) -> list[tuple[int, ...]]:
+def _shuffled(text: tuple[int, ...], last_stays: bool, count: int) -> list[tuple[int, ...]]:
     """The same tokens in so many random orders, the same each time."""
     random, moves = np.random.default_rng(0), len(text) - last_stays
     return [tuple(text[i] for i in random.permutation(moves)) + text[moves:] for _ in range(count)]

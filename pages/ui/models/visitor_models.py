@@ -1,4 +1,4 @@
-"""One visitor's own models, trained on the page Train or uploaded, and those that somebody's link has brought."""
+"""Keeps one visitor's models, trained or uploaded, and those that links have shared."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from transformer import Checkpoint, CheckpointEntry
 from transformer.api.store import PREFIX, checkpoint_bytes, is_token, model_store
 from transformer.checkpoints.folder import number_of_weights
 
-MOST, LARGEST_TOGETHER = 8, 128_000_000
+MAX_MODELS, MAX_TOTAL_BYTES = 8, 128_000_000
 """Models a visitor can have at once, and bytes of all their weights."""
-MOST_SHARED = 8
+MAX_SHARED = 8
 """Models of links that are listed; with one more, the one opened first is no longer."""
 
 
-class NoRoomError(Exception):
+class StorageFullError(Exception):
     """The visitor has as many models as one can have; the message says what to do."""
 
 
@@ -34,54 +34,54 @@ def shared_models() -> dict[str, CheckpointEntry]:
     return {token: entry for token, entry in session_record().shared.items() if token in model_store()}
 
 
-def problem_of_room(more: int = 0) -> str | None:
+def storage_problem(more: int = 0) -> str | None:
     """Why no further model fits, in a sentence that says what to do; None if one does. more: bytes of its weights."""
     sizes = [4 * number_of_weights(entry.config) for entry in own_models().values()]
-    if len(sizes) >= MOST:
-        return f"You have {MOST} models, as many as one can have. Remove one under “Your models as files” first."
-    if sizes and sum(sizes) + more > LARGEST_TOGETHER:
+    if len(sizes) >= MAX_MODELS:
+        return f"You have {MAX_MODELS} models, as many as one can have. Remove one under “Your models as files” first."
+    if sizes and sum(sizes) + more > MAX_TOTAL_BYTES:
         return (
-            f"Your models may have {LARGEST_TOGETHER / 1e6:,.0f} MB together, and this one doesn't fit any more. "
+            f"Your models may have {MAX_TOTAL_BYTES / 1e6:,.0f} MB together, and this one doesn't fit any more. "
             "Remove one under “Your models as files” first."
         )
     return None
 
 
-def keep(checkpoint: Checkpoint) -> str:
+def add_model(checkpoint: Checkpoint) -> str:
     """Put a model among the visitor's own; returns the token it is picked by, which nobody else can guess.
 
     Raises: NoRoomError while the visitor has too many; CheckpointError if it can't be kept at all.
     """
-    if problem := problem_of_room(checkpoint_bytes(checkpoint)):
-        raise NoRoomError(problem)
+    if problem := storage_problem(checkpoint_bytes(checkpoint)):
+        raise StorageFullError(problem)
     token = model_store().put(checkpoint)
     session_record().models[token] = _entry(token, checkpoint)
     return token
 
 
-def remove(token: str) -> None:
+def remove_model(token: str) -> None:
     """Forget one of the visitor's own models, for everybody."""
     session_record().models.pop(token, None)
     model_store().forget(token)
 
 
-def take_shared(token: str) -> None:
+def add_shared_model(token: str) -> None:
     """List the model of a link, if it is an own model that there is; of others, and of the visitor's own, nothing."""
     record = session_record()
     if not is_token(token) or token in record.models or token in record.shared:
         return
     if (checkpoint := model_store().get(token)) is not None:
         record.shared[token] = _entry(token, checkpoint)
-        while len(record.shared) > MOST_SHARED:
+        while len(record.shared) > MAX_SHARED:
             del record.shared[next(iter(record.shared))]
 
 
 def restore_models(tokens: list[str]) -> None:
     """List the models again that a tab knows to be its visitor's own, as far as they are still there."""
     record = session_record()
-    for token in tokens[:MOST]:
+    for token in tokens[:MAX_MODELS]:
         checkpoint = None if token in record.models else model_store().get(token)
-        if checkpoint is not None and not problem_of_room(checkpoint_bytes(checkpoint)):
+        if checkpoint is not None and not storage_problem(checkpoint_bytes(checkpoint)):
             record.models[token] = _entry(token, checkpoint)
         record.shared.pop(token, None)
 

@@ -1,4 +1,4 @@
-"""The one training that a visitor may have, and the server's queue of all of them."""
+"""Runs a visitor's training in the server's queue."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import threading
 
 import streamlit as st
 
-from pages.ui.models.session_store import GONE_AFTER, SessionRecord, Slot, session_record
-from pages.ui.models.visitor_models import NoRoomError, keep
+from pages.ui.models.session_store import GONE_AFTER, SessionRecord, TrainingRecord, session_record
+from pages.ui.models.visitor_models import StorageFullError, add_model
 from transformer import CheckpointError
 from transformer.training.plan import Plan
 from transformer.training.queue import Queue
 from transformer.training.worker import ENDED, Job
 
-LOOK_EVERY = 1.0
+POLL_INTERVAL = 1.0
 """Seconds between two looks whether the visitor is still there."""
-LEFT = f"It was stopped because you had been away for {GONE_AFTER / 60:.0f} minutes."
+STOPPED_WHILE_AWAY = f"It was stopped because you had been away for {GONE_AFTER / 60:.0f} minutes."
 
 
 @st.cache_resource(show_spinner=False)
@@ -24,18 +24,23 @@ def queue() -> Queue:
     return Queue()
 
 
-def slot() -> Slot:
+def training_record() -> TrainingRecord:
     """This visitor's training."""
     return session_record().training
 
 
-def begin(plan: Plan, references: dict[str, float], probe_text: str, begun: str, settings: str) -> None:
+def start(plan: Plan, references: dict[str, float], probe_text: str, sample_prompt: str, settings: str) -> None:
     """Start a training, or queue it; what was trained before has been kept, if it came to anything."""
-    leave()
-    own = slot()
-    own.references, own.probe_text, own.begun, own.settings = references, probe_text, begun, settings
-    own.job = queue().submit(plan)
-    watched = own.job, session_record(), queue()
+    end_training()
+    record = training_record()
+    record.references, record.probe_text, record.sample_prompt, record.settings = (
+        references,
+        probe_text,
+        sample_prompt,
+        settings,
+    )
+    record.job = queue().submit(plan)
+    watched = record.job, session_record(), queue()
     threading.Thread(target=watch_over, args=watched, name="training-watch", daemon=True).start()
 
 
@@ -46,40 +51,40 @@ def watch_over(job: Job, record: SessionRecord, trainings: Queue) -> None:
     """
     while job.state not in ENDED:
         if record.is_gone:
-            job.stop(LEFT)
+            job.stop(STOPPED_WHILE_AWAY)
         elif record.is_away:
             trainings.step_back(job)
-        job.join(LOOK_EVERY)
+        job.join(POLL_INTERVAL)
 
 
-def leave() -> None:
+def end_training() -> None:
     """End the training there is, if any, and go back to the choice of what to train."""
-    own = slot()
-    if own.job:
-        own.job.close()
-    own.job, own.kept_as, own.problem = None, None, ""
+    record = training_record()
+    if record.job:
+        record.job.close()
+    record.job, record.model_token, record.problem = None, None, ""
 
 
-def collect() -> str | None:
+def store_result() -> str | None:
     """Put a model that has been trained among the visitor's own, once; returns its token, None while there is none."""
-    own = slot()
-    if has_result() and not own.kept_as:
+    record = training_record()
+    if has_result() and not record.model_token:
         try:
-            own.kept_as = keep(own.job.result)
-        except (NoRoomError, CheckpointError) as error:
-            own.problem = str(error)
+            record.model_token = add_model(record.job.result)
+        except (StorageFullError, CheckpointError) as error:
+            record.problem = str(error)
         else:
-            own.problem = ""
-    return own.kept_as
+            record.problem = ""
+    return record.model_token
 
 
 def has_result() -> bool:
     """Whether a training has ended with a model."""
-    job = slot().job
+    job = training_record().job
     return job is not None and job.state in ENDED and job.result is not None
 
 
 def is_under_way() -> bool:
     """True while a training waits, runs or pauses."""
-    job = slot().job
+    job = training_record().job
     return job is not None and job.state not in ENDED

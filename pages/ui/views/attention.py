@@ -1,4 +1,4 @@
-"""The parts of the page Attention: which text, and the instrument that shows where each of its tokens looks.
+"""Draws the page Attention: the choice of text, and the instrument.
 
 Dimensions: layer, head, query, key.
 """
@@ -13,9 +13,9 @@ from pages.ui.components.instruments import asks_of, instrument
 from pages.ui.frame import changes, widgets
 from pages.ui.frame import selection_sync as held
 from pages.ui.frame.page import Session
-from pages.ui.frame.saved_view import turn_along
+from pages.ui.frame.saved_view import open_with_lesson_view
 from pages.ui.frame.state import visitor
-from pages.ui.frame.widgets import Tie
+from pages.ui.frame.widgets import Binding
 from pages.ui.markdown import code
 from pages.ui.models import activations, attention_kinds, library
 from pages.ui.models.library import OpenModel
@@ -32,7 +32,7 @@ KINDS = {
 
 
 @dataclass(frozen=True)
-class Looked:
+class AttentionInput:
     """A text as the model reads it, and the attention that is looked at; what a run of the fragment needs, too."""
 
     model: OpenModel
@@ -57,21 +57,21 @@ class Looked:
         return self.model, self.tokens, self.source, self.kind, self.interventions
 
 
-def choose(session: Session, kind: str) -> Looked:
+def choose(session: Session, kind: str) -> AttentionInput:
     """The dials of the page, and the text that they choose. kind: as in `attention_modules`."""
     if kind != "self":
-        held.want()  # an attention may have been opened on the page Inside
-        kinds = [other for other in KINDS if other in attention_kinds.attentions(session.config)]
+        held.request()  # an attention may have been opened on the page Inside
+        kinds = [other for other in KINDS if other in attention_kinds.kinds_of(session.config)]
         if session.visitor.attention not in kinds:
             session.visitor.attention = kind
         kind = widgets.selectbox(
-            "Attention", kinds, Tie("attention", after=_forget_cell), KINDS.get, label_visibility="collapsed"
+            "Attention", kinds, Binding("attention", after=_forget_cell), KINDS.get, label_visibility="collapsed"
         )
     text = _text(session)
     tokens = library.window(session.name, text)
     offset = len(text) - len(tokens)
     labels = library.tokenizer(session.name).labels
-    return Looked(
+    return AttentionInput(
         model=library.opened(session.name),
         tokens=tokens,
         source=session.source,
@@ -91,7 +91,7 @@ def choose_text(session: Session) -> None:
     )
 
 
-def explain(session: Session, looked: Looked) -> None:
+def explain(session: Session, looked: AttentionInput) -> None:
     """For an encoder–decoder: what looks at what, and where the text comes from."""
     written = library.tokenizer(session.name).decode(_text(session)[1:])
     words = {
@@ -103,7 +103,7 @@ def explain(session: Session, looked: Looked) -> None:
     st.caption(f"{words[looked.kind]} The text: {code(written)}.{whose}")
 
 
-def show(session: Session, looked: Looked) -> None:
+def show(session: Session, looked: AttentionInput) -> None:
     """The instrument."""
     current = session.visitor
     text = whole_text(session)
@@ -125,7 +125,7 @@ def show(session: Session, looked: Looked) -> None:
             "interventions": changes.listed(session.interventions),
         },
         on_change=lambda wish: changes.take(wish, session.name, session.config),
-        on_turn=turn_along,
+        on_turn=open_with_lesson_view,
         on_look=held.listener(current, bool(st.session_state.get("drawer_numbers"))),
     )
 
@@ -159,4 +159,4 @@ def _chosen_next(session: Session, offset: int, text: tuple[int, ...]) -> tuple[
 
 def _forget_cell() -> None:
     """Another attention has other queries and keys."""
-    held.forget(visitor(), "query", "key", "zoom")
+    held.reset(visitor(), "query", "key", "zoom")

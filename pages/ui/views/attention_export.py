@@ -1,4 +1,4 @@
-"""What the page Attention exports: a layer's numbers, the picture as a page, the lines that make both."""
+"""Exports the page Attention: a layer's numbers, the view as HTML, and the code that makes both."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pages.ui.frame import selection_sync as looked_at
 from pages.ui.frame.page import Session
 from pages.ui.models import library
 from pages.ui.models.changes import as_python
-from pages.ui.views.attention import Looked
+from pages.ui.views.attention import AttentionInput
 from transformer import attention_modules
 from transformer.api import exports
 from transformer.frontend.saved_page import attention_fits
@@ -26,7 +26,7 @@ print(recording.tensors[{pattern!r}][{head}])  # the weights of the head above: 
 show(recording, {kind!r}, layer={layer}, head={head})  # in a notebook, the picture above"""
 
 
-def offer_files(session: Session, looked: Looked) -> None:
+def offer_files(session: Session, looked: AttentionInput) -> None:
     """Everything this attention computed, for Python and for people. It is made when it is asked for, not before."""
     current, title = session.visitor, session.file_name
     # Opening it runs the page: what is looked at may have changed since in the browser, and code that nobody sees
@@ -34,7 +34,7 @@ def offer_files(session: Session, looked: Looked) -> None:
     opened = st.expander("Export these numbers", icon=":material/download:", key="drawer_numbers", on_change="rerun")
     if not opened.open:
         return
-    looked_at.want()
+    looked_at.request()
     with opened:
         if attention_fits(session.config, looked.kind, len(looked.tokens), len(looked.source)):
             st.markdown("Everything above, all layers and heads, as one page that opens without a network:")
@@ -66,7 +66,7 @@ def offer_files(session: Session, looked: Looked) -> None:
         st.code(lines(session, looked), language=None, wrap_lines=True)
 
 
-def lines(session: Session, looked: Looked) -> str:
+def lines(session: Session, looked: AttentionInput) -> str:
     """A program that records this pass again, from `transformer` alone."""
     current = session.visitor
     module = attention_modules(session.config)[looked.kind][current.layer]
@@ -85,7 +85,7 @@ def lines(session: Session, looked: Looked) -> str:
     )
 
 
-def _page(session: Session, looked: Looked) -> str:
+def _page(session: Session, looked: AttentionInput) -> str:
     current = session.visitor
     return exports.attention_page(
         *looked.read,

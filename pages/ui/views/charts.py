@@ -1,11 +1,11 @@
-"""Figures as pages show them: as wide as there is room, in larger type while the page is presented."""
+"""Shows figures at full width, with larger type in presentation mode."""
 
 from __future__ import annotations
 
 import plotly.graph_objects as go
 import streamlit as st
 
-from pages.ui.figures.presentation import enlarge
+from pages.ui.figures.presentation import enlarge_type
 from pages.ui.frame import page_guide
 
 LARGE = 1.45
@@ -15,5 +15,5 @@ presented one has more than that much room."""
 
 def chart(figure: go.Figure, key: str) -> None:
     """Show a figure. key: no other one of the app has it."""
-    drawn = enlarge(go.Figure(figure), LARGE) if page_guide.is_presented() else figure
+    drawn = enlarge_type(go.Figure(figure), LARGE) if page_guide.is_presenting() else figure
     st.plotly_chart(drawn, key=key, theme=None, width="stretch", config={"displaylogo": False})

@@ -1,4 +1,4 @@
-"""Parts of a page that are folded, and made when they are opened."""
+"""Shows expanders whose content is computed when they are opened."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pages.ui.frame.state import visitor
 from pages.ui.frame.visitor_choices import Visitor
 
 
-def fold(title: str, name: str, show: Callable[[], None], *, holds: tuple[str, ...] = ()) -> None:
+def lazy_expander(title: str, name: str, show: Callable[[], None], *, holds: tuple[str, ...] = ()) -> None:
     """A folded part of a page. It opens by itself when a choice that it holds isn't as at first: a link names it.
 
     name: no other one of the app has it. show: draws the part. holds: fields of the visitor's that are chosen in it.

@@ -1,4 +1,4 @@
-"""The page Generate: the instrument that has a text written. Its text, branches and dials live in the visitor's tab."""
+"""Draws the page Generate; the tab keeps its text, branches and sampling settings."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pages.ui.components.instruments import asks_of, instrument
 from pages.ui.components.tab import texts_of
 from pages.ui.frame import selection_sync
 from pages.ui.frame.page import Session
-from pages.ui.frame.saved_view import turn_along
-from pages.ui.frame.state import brought_texts, session_id
+from pages.ui.frame.saved_view import open_with_lesson_view
+from pages.ui.frame.state import restored_texts, session_id
 from pages.ui.frame.visitor_choices import PACES
 from pages.ui.models import attention_kinds
 from transformer import attention_modules
@@ -35,7 +35,7 @@ def show(session: Session) -> None:
     def take(wish: Mapping[str, Any]) -> None:
         before, held = current.written, texts_of(wish.get("held"))
         if held is not None:
-            selection_sync.take(current, held)
+            selection_sync.update_from_browser(current, held)
         if wish.get("for") != text.identity:
             current.written = before
 
@@ -49,7 +49,7 @@ def show(session: Session) -> None:
             "prompt": text.prompt,
             "source": text.source,
             **begins,
-            "brought": [session_id(), brought_texts()],
+            "brought": [session_id(), restored_texts()],
             "vocabulary": config.vocab_size,
             "context": config.context_length,
             "ends": checkpoint.card.stop_tokens,
@@ -57,13 +57,13 @@ def show(session: Session) -> None:
             "title": session.file_name,
             "modules": {name: found for name, found in attention_modules(config).items() if name != "encoder"},
             "choices": {
-                "layers": attention_kinds.depth(config, kind or ""),
+                "layers": attention_kinds.layer_count(config, kind or ""),
                 "heads": config.n_heads if kind else 0,
                 "attentions": [[value, LOOKS_AT[value]] for value in choosable],
                 "paces": [[pace, _in_words(pace)] for pace in PACES],
             },
         },
-        on_turn=turn_along,
+        on_turn=open_with_lesson_view,
         on_text=take,
     )
 
@@ -71,14 +71,12 @@ def show(session: Session) -> None:
 def _begins(session: Session) -> dict[str, Any]:
     """What the instrument begins a text with. From then on the tab has it, and what it tells begins nothing anew."""
     current, text = session.visitor, session.text
-    of = text.identity, brought_texts()
+    of = text.identity, restored_texts()
     if st.session_state.get("text_begun_of") != of:
         st.session_state["text_begun_of"] = of
         st.session_state["text_begins"] = {
             "written": ".".join(map(str, text.written)),
-            "attention": attention_kinds.chosen_attention(
-                session.config, current.attention, ("self", *reversed(LOOKS_AT))
-            ),
+            "attention": attention_kinds.shown_kind(session.config, current.attention, ("self", *reversed(LOOKS_AT))),
             "opening": {"layer": current.layer or 0, "head": current.head or 0},
         }
     return st.session_state["text_begins"]

@@ -1,4 +1,4 @@
-"""The parts of the page Inside: which text, the instrument that shows its whole pass, and its numbers as a file."""
+"""Draws the page Inside: the choice of text, the instrument, and its numbers as a file."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pages.ui.components.instruments import asks_of, instrument
 from pages.ui.frame import changes
 from pages.ui.frame import selection_sync as held
 from pages.ui.frame.page import Session
-from pages.ui.frame.saved_view import turn_along
+from pages.ui.frame.saved_view import open_with_lesson_view
 from pages.ui.frame.visitor_choices import Visitor
 from pages.ui.markdown import code, counted
 from pages.ui.models import attention_kinds, library
 from pages.ui.models.changes import as_python
 from pages.ui.models.library import OpenModel
-from pages.ui.models.selection import Chosen, Extent, is_cell, is_circuit
+from pages.ui.models.selection import Extent, Selection, is_cell, is_circuit
 from pages.ui.views.attention import whole_text
 from transformer import Intervention, attention_modules, in_window
 from transformer.api import exports
@@ -37,7 +37,7 @@ for name, array in saved.tensors.items():
 
 
 @dataclass(frozen=True)
-class Looked:
+class PassInput:
     """A text as the model reads it; what a run of the fragment needs, too."""
 
     model: OpenModel
@@ -49,16 +49,16 @@ class Looked:
     """What is changed in this pass, at positions that count from its first token."""
 
 
-def choose(session: Session) -> Looked:
+def choose(session: Session) -> PassInput:
     """The prompt and what was written; for an encoder–decoder the source, and what it would write."""
     text = whole_text(session)
     tokens = library.window(session.name, text)
     offset = len(text) - len(tokens)
     changed = in_window(session.interventions, offset)
-    return Looked(library.opened(session.name), tokens, session.source, offset, changed)
+    return PassInput(library.opened(session.name), tokens, session.source, offset, changed)
 
 
-def explain(session: Session, looked: Looked) -> None:
+def explain(session: Session, looked: PassInput) -> None:
     """For an encoder–decoder: where the decoder's text comes from; of a long text, what of it is here."""
     if looked.offset:
         end, context = looked.offset + len(looked.tokens), session.config.context_length
@@ -74,7 +74,7 @@ def explain(session: Session, looked: Looked) -> None:
         st.caption(f"The decoder has read: {code(written)}.{whose}")
 
 
-def show(session: Session, looked: Looked) -> None:
+def show(session: Session, looked: PassInput) -> None:
     """The instrument."""
     is_said = any(st.session_state.get(f"drawer_{name}") for name in ("page", "numbers"))
     instrument(
@@ -90,24 +90,24 @@ def show(session: Session, looked: Looked) -> None:
             "interventions": changes.listed(session.interventions),
         },
         on_change=lambda wish: changes.take(wish, session.name, session.config),
-        on_turn=turn_along,
+        on_turn=open_with_lesson_view,
         on_look=held.listener(session.visitor, is_said),
     )
 
 
-def looked_at(session: Session, looked: Looked) -> Chosen:
+def selection_of(session: Session, looked: PassInput) -> Selection:
     """What the visitor looks at, in tokens of this pass."""
     return _chosen(looked, _extent(looked), session.visitor)
 
 
-def offer_numbers(session: Session, looked: Looked) -> None:
+def offer_numbers(session: Session, looked: PassInput) -> None:
     """The numbers of the view as a file for Python, and the lines that compute them again."""
     current, file = session.visitor, f"{session.file_name}-inside.safetensors"
     # Opening it runs the page: code that nobody sees takes the browser as long as a chart.
     opened = st.expander("Export these numbers", icon=":material/download:", key="drawer_numbers", on_change="rerun")
     if not opened.open:
         return
-    held.want()
+    held.request()
     with opened:
         if problem := _too_much(looked, current):
             st.markdown(problem)
@@ -132,12 +132,12 @@ def offer_numbers(session: Session, looked: Looked) -> None:
         )
 
 
-def _too_much(looked: Looked, current: Visitor) -> str | None:
+def _too_much(looked: PassInput, current: Visitor) -> str | None:
     """Why the numbers of what is open don't go into a file; None where they do."""
     return exports.too_much(looked.model, looked.tokens, looked.source, current.inside)
 
 
-def _lines(session: Session, looked: Looked, file: str) -> str:
+def _lines(session: Session, looked: PassInput, file: str) -> str:
     texts = [as_code(session, tokens) for tokens in (looked.tokens, looked.source) if tokens]
     names, changed = as_python(looked.interventions)
     imported = ", ".join(sorted([*names, "Recording", "load_checkpoint", "whole_pass"]))
@@ -154,7 +154,7 @@ def as_code(session: Session, tokens: tuple[int, ...]) -> str:
     return f"checkpoint.tokenizer.encode({text!r})" if is_text else repr(list(tokens))
 
 
-def _extent(looked: Looked) -> Extent:
+def _extent(looked: PassInput) -> Extent:
     shape = looked.model.checkpoint.model.config
     infos = infos_of(shape, len(looked.tokens), len(looked.source))
     sizes = {name: dict(zip(info.dims, info.sizes, strict=True)) for name, info in infos.items()}
@@ -163,7 +163,7 @@ def _extent(looked: Looked) -> Extent:
     return Extent(len(looked.tokens), len(looked.source), shape.n_heads, shape.vocab_size, sizes, circuits)
 
 
-def _chosen(looked: Looked, extent: Extent, current: Visitor) -> Chosen:
+def _chosen(looked: PassInput, extent: Extent, current: Visitor) -> Selection:
     """What the visitor looks at, in tokens of this pass; what it doesn't have is forgotten."""
     if current.inside not in extent.places:
         current.inside, current.cell, current.moment = "", None, None
@@ -177,7 +177,7 @@ def _chosen(looked: Looked, extent: Extent, current: Visitor) -> Chosen:
         current.candidate = None
     if current.circuit is not None and not is_circuit(current.circuit, extent):
         current.circuit = None
-    return Chosen(
+    return Selection(
         open=current.inside,
         token=None if current.place is None else current.place - looked.offset,
         source=current.source_place,
@@ -190,5 +190,5 @@ def _chosen(looked: Looked, extent: Extent, current: Visitor) -> Chosen:
     )
 
 
-def _has_heads(looked: Looked) -> bool:
-    return bool(attention_kinds.attentions(looked.model.checkpoint.model.config))
+def _has_heads(looked: PassInput) -> bool:
+    return bool(attention_kinds.kinds_of(looked.model.checkpoint.model.config))

@@ -1,4 +1,4 @@
-"""The view of the page Inside as an export: one page that needs no server, and the lines that show it again."""
+"""Exports the view of the page Inside as HTML and as code."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import streamlit as st
 from pages.ui.frame import selection_sync as held
 from pages.ui.frame.page import Session
 from pages.ui.models.changes import as_python
-from pages.ui.models.selection import Chosen
-from pages.ui.views.inside import Looked, as_code, looked_at
+from pages.ui.models.selection import Selection
+from pages.ui.views.inside import PassInput, as_code, selection_of
 from transformer.api import exports
 from transformer.api.overviews import outline
 from transformer.api.tensors import infos_of
@@ -37,14 +37,14 @@ TOO_MANY = (
 )
 
 
-def offer_page(session: Session, looked: Looked) -> None:
+def offer_page(session: Session, looked: PassInput) -> None:
     """The view as an HTML file, and the lines of Python. Both are made when they are asked for, not before."""
     # Opening it runs the page: what is looked at may have changed since in the browser, and code that nobody sees
     # takes it as long as a chart.
     opened = st.expander("Export this view", icon=":material/html:", key="drawer_page", on_change="rerun")
     if not opened.open:
         return
-    held.want()
+    held.request()
     with opened:
         fit = page_fit(session.config, len(looked.tokens), len(looked.source))
         if fit is None:
@@ -68,9 +68,9 @@ def offer_page(session: Session, looked: Looked) -> None:
         st.code(lines(session, looked), language=None, wrap_lines=True)
 
 
-def lines(session: Session, looked: Looked) -> str:
+def lines(session: Session, looked: PassInput) -> str:
     """A program that shows this view again, from `transformer` alone."""
-    chosen = looked_at(session, looked)
+    chosen = selection_of(session, looked)
     fields = {field.name: getattr(chosen, field.name) for field in dataclasses.fields(chosen)}
     kept = {name: value for name, value in fields.items() if value not in (None, "", ())}
     names, changed = as_python(looked.interventions)
@@ -84,7 +84,7 @@ def lines(session: Session, looked: Looked) -> str:
     )
 
 
-def _numbers(looked: Looked, chosen: Chosen) -> str:
+def _numbers(looked: PassInput, chosen: Selection) -> str:
     """An expression for what is open: a tensor, or a cell of it; the logits where it is no tensor."""
     infos = infos_of(looked.model.checkpoint.model.config, len(looked.tokens), len(looked.source))
     info = infos.get(chosen.open, infos["logits"])
@@ -96,8 +96,8 @@ def _numbers(looked: Looked, chosen: Chosen) -> str:
     return f"{tensor}[{', '.join(map(str, chosen.cell))}]"
 
 
-def _page(session: Session, looked: Looked, title: str) -> bytes:
-    options = {"title": title, "offset": looked.offset, **dataclasses.asdict(looked_at(session, looked))}
+def _page(session: Session, looked: PassInput, title: str) -> bytes:
+    options = {"title": title, "offset": looked.offset, **dataclasses.asdict(selection_of(session, looked))}
     return exports.page_of(looked.model, looked.tokens, looked.source, looked.interventions, options=options).encode()
 
 

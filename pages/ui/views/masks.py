@@ -1,4 +1,4 @@
-"""The parts of the page Masks about the prompt on screen: its causal mask beside what it does, and the other masks.
+"""Draws the causal mask of the prompt, and the other masks, on the page Masks.
 
 Dimensions: pos, query, key.
 """

@@ -1,4 +1,4 @@
-"""The part of the page Masks about a batch: prompts of unequal length, the padding between them, their masks.
+"""Draws the part of the page Masks about a batch: prompts, padding, and their masks.
 
 Dimensions: batch, pos, query, key.
 """
@@ -14,7 +14,7 @@ from pages.ui.components.masks import Panel
 from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
 from pages.ui.frame.state import visitor
-from pages.ui.frame.widgets import Tie
+from pages.ui.frame.widgets import Binding
 from pages.ui.markdown import code, counted
 from pages.ui.models import library, masked_predictions
 from pages.ui.tables import matrix_table, offer_data
@@ -49,7 +49,7 @@ def _edit(session: Session) -> PromptBatch:
     suggested = batches.suggest_batch(examples, tokenizer, context)
     typed = widgets.text_area(
         "Prompts, one a line",
-        Tie("batch", default=suggested),
+        Binding("batch", default=suggested),
         height=140,
         help=f"Up to {MOST_LINES} lines. Ctrl + Enter applies what you typed.",
     )

@@ -1,4 +1,4 @@
-"""What each page shows below its heading: for the page itself, and for a lesson that shows it.
+"""Draws the content of each page, for the page itself and for lessons that embed it.
 
 A page imports its own parts alone, and when it is drawn.
 """
@@ -27,7 +27,7 @@ def attention(session: Session) -> None:
     from pages.ui.views import attention as view
     from pages.ui.views.attention_export import offer_files
 
-    kind = attention_kinds.chosen_attention(session.config, session.visitor.attention)
+    kind = attention_kinds.shown_kind(session.config, session.visitor.attention)
     if kind is None:
         st.info("This model has no layers, and so no attention: it goes straight from a token to the next one's odds.")
         return
@@ -39,7 +39,7 @@ def attention(session: Session) -> None:
             looked = view.choose(session, kind)
         with words:
             view.explain(session, looked)
-    with _reading(session):
+    with _large_model_spinner(session):
         view.show(session, looked)
     if kind == "self":
         view.choose_text(session)
@@ -50,20 +50,20 @@ def masks(session: Session) -> None:
     """The page Masks."""
     from pages.ui.views import masks as view
     from pages.ui.views import padded_batch, without_mask
-    from pages.ui.views.expanders import fold
+    from pages.ui.views.expanders import lazy_expander
 
-    with _reading(session):
+    with _large_model_spinner(session):
         reading = view.causal(session)
     with st.container(gap="small"):
         if reading is not None:
-            fold(
+            lazy_expander(
                 "Every prediction of the text, with the mask and without it",
                 "every_prediction",
                 lambda: without_mask.every_prediction(session, reading),
                 holds=("positions_shown",),
             )
-        fold("Padding mask, and no mask", "other_masks", lambda: view.other_masks(session), holds=("filler",))
-        fold(
+        lazy_expander("Padding mask, and no mask", "other_masks", lambda: view.other_masks(session), holds=("filler",))
+        lazy_expander(
             "A batch of prompts and its padding",
             "batch",
             lambda: padded_batch.batch(session),
@@ -75,18 +75,20 @@ def positions(session: Session) -> None:
     """The page Positions."""
     from pages.ui.views import positions as view
     from pages.ui.views import shuffled_prompt
-    from pages.ui.views.expanders import fold
+    from pages.ui.views.expanders import lazy_expander
 
-    with _reading(session):
-        shuffled_prompt.shuffled(session)
+    with _large_model_spinner(session):
+        shuffled_prompt.show(session)
     table = view.sinusoidal(session)
     with st.container(gap="small"):
         view.offer_table(table)
-        fold("One number by hand", "formula", lambda: view.formula(session, table), holds=("position", "dimension"))
-        fold("The waves of the table", "waves", lambda: view.waves(session, table), holds=("waves",))
-        fold("How alike two positions are", "similarity", lambda: view.similarity(session, table))
-        fold("A step is a rotation", "rotation", lambda: view.rotation(session), holds=("shift",))
-        fold("The positions of the selected model", "own_positions", lambda: view.of_the_model(session))
+        lazy_expander(
+            "One number by hand", "formula", lambda: view.formula(session, table), holds=("position", "dimension")
+        )
+        lazy_expander("The waves of the table", "waves", lambda: view.waves(session, table), holds=("waves",))
+        lazy_expander("How alike two positions are", "similarity", lambda: view.similarity(session, table))
+        lazy_expander("A step is a rotation", "rotation", lambda: view.rotation(session), holds=("shift",))
+        lazy_expander("The positions of the selected model", "own_positions", lambda: view.of_the_model(session))
 
 
 def inside(session: Session) -> None:
@@ -96,7 +98,7 @@ def inside(session: Session) -> None:
 
     looked = view.choose(session)
     view.explain(session, looked)
-    with _reading(session):
+    with _large_model_spinner(session):
         view.show(session, looked)
     inside_export.offer_page(session, looked)
     view.offer_numbers(session, looked)
@@ -124,19 +126,19 @@ def train(session: Session) -> None:
     from pages.ui.models import visitor_training
     from pages.ui.views import train_choice, train_progress
 
-    if visitor_training.slot().job is not None:
+    if visitor_training.training_record().job is not None:
         train_progress.watch()
     else:
         train_choice.show()
 
 
-def _reading(session: Session) -> AbstractContextManager:
+def _large_model_spinner(session: Session) -> AbstractContextManager:
     """Says what is waited for while a large model reads a long text; a tiny one is through before anybody looks."""
     is_large = library.is_large(library.opened(session.name).checkpoint)
     return st.spinner("The model reads the text …", show_time=True) if is_large else nullcontext()
 
 
-BODIES: dict[str, Callable[[Session], None]] = {
+CONTENTS: dict[str, Callable[[Session], None]] = {
     "Generate": generate,
     "Attention": attention,
     "Masks": masks,

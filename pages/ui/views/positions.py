@@ -1,4 +1,4 @@
-"""The parts of the page Positions below its first: the sinusoidal table from every side, and the model's own.
+"""Draws the parts of the page Positions about the sinusoidal table and the model's own positions.
 
 Dimensions: position (row of a table), dimension (column).
 """
@@ -19,7 +19,7 @@ from pages.ui.frame.page import Session
 from pages.ui.frame.state import visitor
 from pages.ui.frame.url_parameters import MOST_WAVES
 from pages.ui.frame.visitor_choices import Visitor
-from pages.ui.frame.widgets import Tie
+from pages.ui.frame.widgets import Binding
 from pages.ui.markdown import counted, plain
 from pages.ui.models import activations, library
 from pages.ui.tables import offer_data
@@ -105,7 +105,7 @@ def waves(session: Session, table: np.ndarray) -> None:
     """The columns of the table as waves."""
     width = table.shape[1]
     telling = tuple(sorted({d for d in (0, 1, width // 8 * 2, width // 4 * 2, width // 2) if d < width}))
-    chosen = widgets.multiselect("Dimensions", range(width), Tie("waves", default=telling), most=MOST_WAVES)
+    chosen = widgets.multiselect("Dimensions", range(width), Binding("waves", default=telling), most=MOST_WAVES)
     if not chosen:
         st.info("Pick at least one dimension to see its wave.")
         return

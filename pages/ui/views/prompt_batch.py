@@ -1,4 +1,4 @@
-"""A batch of prompts of unequal length: read from text, made a rectangle with padding, and what its masks hide.
+"""Reads a batch of prompts, pads it, and computes its masks.
 
 Shapes: batch, pos, query, key.
 """

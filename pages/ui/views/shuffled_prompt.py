@@ -1,4 +1,4 @@
-"""The first part of the page Positions: the prompt in two orders, and what the model makes of each without positions.
+"""Draws the first part of the page Positions: predictions for the prompt and for its shuffled tokens.
 
 Dimensions: order, way, vocab.
 """
@@ -13,7 +13,7 @@ from pages.ui.components.two_orders import two_orders
 from pages.ui.frame.page import Session
 from pages.ui.markdown import plain
 from pages.ui.models import library, token_order
-from pages.ui.models.token_order import Ordered
+from pages.ui.models.token_order import OrderComparison
 from pages.ui.tables import offer_data
 from transformer import attention_modules, in_window
 
@@ -25,16 +25,16 @@ UNMOVED = 1e-5
 TEXTS = ("Original", "Shuffled")
 
 
-def _what_it_uses(session: Session) -> str:
+def _positions_in_words(session: Session) -> str:
     """What the selected model uses, in one line."""
     kind = session.config.positions.replace("none", "no")
     return f"**{plain(library.model(session.name).card.title, 100)}** uses **{kind}** positions."
 
 
-def shuffled(session: Session) -> None:
+def show(session: Session) -> None:
     """The prompt as it is and in another order, and what follows each; before it, what the model uses."""
     first = st.empty()
-    first.markdown(_what_it_uses(session))
+    first.markdown(_positions_in_words(session))
     if session.tokens is None:
         return
     text = session.source or session.text.prompt
@@ -44,37 +44,37 @@ def shuffled(session: Session) -> None:
         return
     changes = in_window(session.interventions, 0 if session.source else len(text) - len(read))
     source, tokens = (read, session.text.prompt) if session.source else ((), read)
-    found = token_order.ordered(session.name, tokens, source, changes)
+    found = token_order.compare_orders(session.name, tokens, source, changes)
     label = library.tokenizer(session.name).label
     tables, cells = [], []
     for name, rows in zip(TEXTS, found.probabilities, strict=True):
         cells.append([])
-        for way, probabilities in zip(found.ways, rows, strict=True):
+        for variant, probabilities in zip(found.variants, rows, strict=True):
             best = np.argsort(-probabilities, kind="stable")[:CANDIDATES]
             labels = [label(int(token)) for token in best]
             cells[-1].append(list(zip(labels, probabilities[best].tolist(), strict=True)))
             tables.append(
                 {
                     "order": name,
-                    "reads": way,
+                    "reads": variant,
                     "rank": range(1, len(best) + 1),
                     "token": labels,
                     "probability": probabilities[best],
                 }
             )
     texts = [(name, [label(token) for token in each]) for name, each in zip(TEXTS, found.texts, strict=True)]
-    first.markdown(f"{_what_it_uses(session)} {_in_words(session, found)}")
-    two_orders(found.ways, texts, cells, found.moved.tolist(), key="two_orders")
-    st.caption(_how_it_is_done(session, found.tried, len(text) > len(read)))
+    first.markdown(f"{_positions_in_words(session)} {_in_words(session, found)}")
+    two_orders(found.variants, texts, cells, found.largest_change.tolist(), key="two_orders")
+    st.caption(_how_it_is_done(session, found.shuffles, len(text) > len(read)))
     offer_data(
         lambda: pd.concat(map(pd.DataFrame, tables)), "These predictions as a table", f"{session.file_name}-order.csv"
     )
 
 
-def _in_words(session: Session, found: Ordered) -> str:
+def _in_words(session: Session, found: OrderComparison) -> str:
     if not attention_modules(session.config):
         return "Without attention it reads the last token alone; the order changes nothing."
-    if found.moved[-1] < UNMOVED:
+    if found.largest_change[-1] < UNMOVED:
         return (
             "**Attention alone can't tell the order**: without positions and mask it predicts the same next token for "
             "both orders."
@@ -82,14 +82,16 @@ def _in_words(session: Session, found: Ordered) -> str:
     return "Something besides positions tells this model the order."
 
 
-def _how_it_is_done(session: Session, tried: int, is_cut: bool) -> str:
+def _how_it_is_done(session: Session, shuffles: int, is_cut: bool) -> str:
     stays = "." if session.source else "; the last token stays where it is."
-    which = f"of {tried} random orders, the one that changes the prediction most" if tried > 1 else "a random order"
+    which = (
+        f"of {shuffles} random orders, the one that changes the prediction most" if shuffles > 1 else "a random order"
+    )
     said = [f"*Shuffled*: {which}{stays}"]
     if is_cut:
         said.append(f"Only the last {LONGEST} tokens of the prompt are read.")
     if not session.source and session.config.n_layers > 1:
         said.append("Without positions the causal mask still tells the order, so the last column has no mask either.")
-    if any(token_order.takes_away(change) for change in session.interventions):
+    if any(token_order.removes_order(change) for change in session.interventions):
         said.append("The first column has positions and mask, whatever you have taken away.")
     return " ".join(said)

@@ -1,4 +1,4 @@
-"""Places for pictures beside one another, as many in a row as the page has room for."""
+"""Lays out containers side by side, as many in a row as fit."""
 
 from __future__ import annotations
 

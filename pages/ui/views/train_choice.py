@@ -1,4 +1,4 @@
-"""The first half of the page Train: what to learn from, what to train, what it will cost, and where it starts."""
+"""Draws the page Train before a training: data, architecture, cost, and start."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def show() -> None:
         choice = _choose(subject, details)
         with starts:  # above the details: in sight, whatever is unfolded there
             bearable = choice is not None and _costs(choice)
-            if problem := visitor_models.problem_of_room():
+            if problem := visitor_models.storage_problem():
                 st.info(f"{problem} Else what is trained can only be downloaded.")
             pressed = st.button(
                 "Train", type="primary", icon=":material/model_training:", disabled=not bearable, width="stretch"
@@ -140,7 +140,7 @@ def _start(choice: Choice) -> bool:
             decode = plan.objective.tokenizer.decode
             source = f"{decode(plan.probe_source)} → " if plan.probe_source else ""
             begun = source + decode(plan.sample_prompt)
-            training.begin(
+            training.start(
                 plan,
                 references(plan),
                 source + decode(plan.probe_tokens),

@@ -1,4 +1,4 @@
-"""What the page Train has trained: a choice, its plan, the text that is watched, the losses to compare with."""
+"""Makes the plan of a training from the visitor's choices, and the losses to compare it with."""
 
 from __future__ import annotations
 

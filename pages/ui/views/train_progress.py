@@ -1,4 +1,4 @@
-"""The second half of the page Train: a training while it runs, and its snapshots from the first step to the last.
+"""Draws the page Train during and after a training: losses, snapshots, samples.
 
 Dimensions: layer, head, query, key.
 """
@@ -14,7 +14,7 @@ from pages.ui.components.loss_chart import loss_chart
 from pages.ui.frame import saved_view, state, widgets
 from pages.ui.frame.model_files import offer_download
 from pages.ui.frame.state import visitor, write_address
-from pages.ui.frame.widgets import Tie
+from pages.ui.frame.widgets import Binding
 from pages.ui.markdown import code, counted, plain
 from pages.ui.models import visitor_training as training
 from pages.ui.tables import offer_data
@@ -46,14 +46,14 @@ def watch() -> None:
 
 
 def _watch() -> None:
-    own = training.slot()
+    own = training.training_record()
     job = own.job
     if job is None:  # left by a button in here, which runs this part of the page alone
         st.rerun()
     ended = job.state in ENDED
     if ended and st.session_state.get("training_seen_to_end") != id(job):
         st.session_state["training_seen_to_end"] = id(job)
-        training.collect()
+        training.store_result()
         st.rerun()  # the list of models has one more, and the fragment needn't run any longer
     snapshots = list(job.snapshots)
     chosen = _chosen(snapshots)
@@ -64,8 +64,8 @@ def _watch() -> None:
         _progress(job)
         _buttons(job)
         if ended:
-            _result(job, own.kept_as)
-        _sample(job, chosen, own.begun)
+            _result(job, own.model_token)
+        _sample(job, chosen, own.sample_prompt)
     with losses:
         st.header("Loss", anchor=False)
         loss_chart(
@@ -113,7 +113,7 @@ def _times(job: Job) -> str:
 def _buttons(job: Job) -> None:
     with st.container(horizontal=True, gap="small"):
         if job.state in ENDED:
-            label = "Discard the model and train another" if training.slot().problem else "Train another"
+            label = "Discard the model and train another" if training.training_record().problem else "Train another"
             st.button(label, icon=":material/restart_alt:", key="train_another", on_click=_leave)
             return
         if job.state == "paused":
@@ -138,7 +138,7 @@ def _buttons(job: Job) -> None:
 
 def _leave() -> None:
     visitor().snapshot = None
-    training.leave()
+    training.end_training()
 
 
 def _result(job: Job, name: str | None) -> None:
@@ -148,7 +148,9 @@ def _result(job: Job, name: str | None) -> None:
         return
     if name is None:
         with st.container(border=True):
-            st.warning(plain(f"{job.result.card.title} isn't among your models yet. {training.slot().problem}"))
+            st.warning(
+                plain(f"{job.result.card.title} isn't among your models yet. {training.training_record().problem}")
+            )
             _offer_download(job.result)
         return
     card = job.result.card
@@ -185,8 +187,8 @@ def _open(name: str, page: str) -> None:
     from pages.ui.frame.model_picker import choose_model
 
     choose_model(name)
-    saved_view.take_along()
-    state.turn_to(page)
+    saved_view.keep_lesson_view()
+    state.open_page(page)
 
 
 def _chosen(snapshots: list[Snapshot]) -> Snapshot | None:
@@ -206,7 +208,7 @@ def _attention(probe_text: str, snapshots: list[Snapshot], chosen: Snapshot) -> 
         widgets.select_slider(
             "Step",
             [*steps, NEWEST],
-            Tie("snapshot", value=back, take=_go_back),
+            Binding("snapshot", value=back, take=_go_back),
             grows=True,
             help="Go back through the training. At the right end it follows the newest step.",
         )

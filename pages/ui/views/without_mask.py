@@ -1,4 +1,4 @@
-"""The part of the page Masks about predictions: what the model makes of a text with its causal mask and without it.
+"""Draws the part of the page Masks about predictions with and without the causal mask.
 
 Dimensions: pos, vocab.
 """
@@ -18,7 +18,7 @@ from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
 from pages.ui.markdown import code, counted
 from pages.ui.models import activations, library, masked_predictions
-from pages.ui.models.masked_predictions import Predicted
+from pages.ui.models.masked_predictions import TextPredictions
 from pages.ui.tables import offer_data
 from pages.ui.views.charts import chart
 from pages.ui.views.side_by_side import side_by_side
@@ -48,8 +48,8 @@ class Reading:
     labels: list[str]
     after: list[str]
     """The labels of `following`."""
-    masked: Predicted
-    free: Predicted
+    masked: TextPredictions
+    free: TextPredictions
 
 
 def read(session: Session) -> Reading:
@@ -66,7 +66,7 @@ def read(session: Session) -> Reading:
     following = text[offset + 1 :]
     kept = in_window(tuple(change for change in session.interventions if not takes_mask(change)), offset)
     masked, free = (
-        masked_predictions.predicted(session.name, tokens, following, session.source, changes)
+        masked_predictions.predict_text(session.name, tokens, following, session.source, changes)
         for changes in (kept, (*kept, MASK))
     )
     labels, after = map(library.tokenizer(session.name).labels, (tokens, following))
@@ -86,7 +86,10 @@ def predictions(session: Session, reading: Reading, shown: int) -> Predictions:
     label = library.tokenizer(session.name).label
     rows = [
         tuple(
-            [(label(int(token)), float(odds)) for token, odds in zip(found.likeliest[at], found.odds[at], strict=True)]
+            [
+                (label(int(token)), float(probability))
+                for token, probability in zip(found.top_tokens[at], found.top_probabilities[at], strict=True)
+            ]
             for found in (reading.masked, reading.free)
         )
         for at in range(len(reading.tokens))
@@ -118,7 +121,7 @@ def candidates_table(session: Session, reading: Reading) -> pd.DataFrame:
     label = library.tokenizer(session.name).label
     tables = []
     for name, found in ((WITH, reading.masked), (WITHOUT, reading.free)):
-        at, rank = np.indices(found.likeliest.shape)
+        at, rank = np.indices(found.top_tokens.shape)
         tables.append(
             pd.DataFrame(
                 {
@@ -126,8 +129,8 @@ def candidates_table(session: Session, reading: Reading) -> pd.DataFrame:
                     "position": at.ravel() + reading.offset,
                     "token": [reading.labels[i] for i in at.ravel()],
                     "rank": rank.ravel() + 1,
-                    "next token": [label(int(i)) for i in found.likeliest.ravel()],
-                    "probability": found.odds.ravel(),
+                    "next token": [label(int(i)) for i in found.top_tokens.ravel()],
+                    "probability": found.top_probabilities.ravel(),
                 }
             )
         )
@@ -200,7 +203,7 @@ def _verdict(reading: Reading) -> None:
     st.markdown(f"{verdict_in_words(masked, free)} {_largest_change(reading)}")
 
 
-def verdict_in_words(masked: Predicted, free: Predicted) -> str:
+def verdict_in_words(masked: TextPredictions, free: TextPredictions) -> str:
     """Whether the text is predicted better or worse without the mask, and how often."""
     change, known = float(free.loss.mean() - masked.loss.mean()), len(masked.probability)
     better = int((free.probability > masked.probability + UNMOVED).sum())
@@ -268,7 +271,7 @@ def _by_position(session: Session, reading: Reading) -> None:
     offer_data(table, "These predictions as a table", f"{session.file_name}-without-mask.csv")
 
 
-def last_token_in_words(config: ModelConfig, tokens: int, masked: Predicted, free: Predicted) -> str:
+def last_token_in_words(config: ModelConfig, tokens: int, masked: TextPredictions, free: TextPredictions) -> str:
     """Why the prediction after the last token changes, or doesn't, although the mask hides nothing from it."""
     moved = float(np.abs(masked.last - free.last).max())
     change = (

@@ -1,4 +1,4 @@
-"""Two ways to answer that Streamlit hasn't got: to put things in order, and to choose a cell of a picture.
+"""Shows two inputs that Streamlit lacks: items to put in order, and cells of a picture to choose.
 
 Both report what is chosen; what a browser reports is checked here.
 """
@@ -10,7 +10,7 @@ from typing import Any
 
 import streamlit as st
 
-from pages.ui.components.events import told
+from pages.ui.components.events import event_value
 from pages.ui.components.sources import reader, script, style
 
 _LOOK = {"html": reader(__file__)("answering.html"), "css": style(__file__, "answering.css")}
@@ -24,7 +24,7 @@ def order(
     """Show things in an order. order: the numbers of the items; take: called with a new one; fixed: it can't change."""
 
     def chosen() -> None:
-        found = told(key, "chosen")
+        found = event_value(key, "chosen")
         if is_order(found, len(items)):
             take(found)
 
@@ -55,7 +55,7 @@ def cells(
     """
 
     def pick() -> None:
-        found = told(key, "chosen")
+        found = event_value(key, "chosen")
         if is_cell(found, len(queries), len(keys), causal):
             take(found)
 

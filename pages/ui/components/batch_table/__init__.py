@@ -1,4 +1,4 @@
-"""A padded batch as a table: a row a prompt, a column a position, each cell a token or padding.
+"""Shows a padded batch as a table: one row per prompt, one column per position.
 
 Shapes: batch (row), pos (column).
 """

@@ -1,4 +1,4 @@
-"""Effects by layer and something else, as heatmaps whose cells are chosen by click or key.
+"""Shows effects by layer as heatmaps whose cells can be chosen.
 
 Dimensions: row, column.
 """
@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from pages.ui.components.events import told
-from pages.ui.components.numbers import short
+from pages.ui.components.events import event_value
+from pages.ui.components.numbers import rounded
 from pages.ui.components.sources import reader, script, style
 
 PITCH = 28
@@ -53,7 +53,7 @@ class Cell:
     column: int
 
 
-def effects(
+def effect_heatmaps(
     matrices: Sequence[Matrix],
     *,
     key: str,
@@ -72,7 +72,7 @@ def effects(
     """
 
     def chosen() -> None:
-        cell = checked_cell(told(key, "chosen"), matrices)
+        cell = checked_cell(event_value(key, "chosen"), matrices)
         if cell is not None:
             on_choose(cell)
 
@@ -105,7 +105,7 @@ def build_payload(
         "matrices": [
             {
                 "title": matrix.title,
-                "values": [[short(value) for value in row] for row in matrix.values.tolist()],
+                "values": [[rounded(value) for value in row] for row in matrix.values.tolist()],
                 "rows": list(matrix.rows),
                 "columns": list(matrix.columns),
                 "rowLabels": list(matrix.row_labels or matrix.rows),

@@ -1,4 +1,4 @@
-"""The glossary as a list: what each term means, where it comes from, and the way to where it can be seen."""
+"""Shows the glossary as a searchable list, with a link from each term to its page."""
 
 from __future__ import annotations
 

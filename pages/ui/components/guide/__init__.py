@@ -1,4 +1,4 @@
-"""What helps on every page, and lies over it: a tour for newcomers, the glossary where a term stands, presenting."""
+"""Shows the tour, the glossary's tooltips and presentation mode, on every page."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from pages.ui.components.events import told
+from pages.ui.components.events import event_value
 from pages.ui.components.sources import GLOSSARY, address, reader, script, style
 
 _read = reader(__file__)
@@ -42,12 +42,12 @@ def guide(
     """
 
     def presented() -> None:
-        value = told("guide", "presenting")
+        value = event_value("guide", "presenting")
         if type(value) is bool:
             on_present(value)
 
     def undone() -> None:
-        on_undo(told("guide", "undo"))
+        on_undo(event_value("guide", "undo"))
 
     data = {
         "terms": address(GLOSSARY),

@@ -1,4 +1,4 @@
-"""All heads of one layer, or all layers × heads, as small heatmaps.
+"""Shows the attention of many heads as a grid of small heatmaps.
 
 Dimensions: layer, head, query (row of a heatmap), key (column).
 """

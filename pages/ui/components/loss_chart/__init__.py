@@ -1,4 +1,4 @@
-"""Batch and validation loss by step, which grows without a flicker while a model learns."""
+"""Shows training and validation loss by step, and appends to the chart while a model trains."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from pages.ui.components.numbers import short
+from pages.ui.components.numbers import rounded
 from pages.ui.components.sources import reader, script, style
 
 Points = Sequence[tuple[int, float]]
@@ -42,7 +42,7 @@ def build_payload(
     return {
         "train": _drawn(train),
         "validation": _drawn(validation),
-        "references": [{"label": label, "loss": short(loss)} for label, loss in references.items()],
+        "references": [{"label": label, "loss": rounded(loss)} for label, loss in references.items()],
         "steps": steps,
         "here": here,
         "summary": _in_words(train, validation, references),
@@ -51,7 +51,7 @@ def build_payload(
 
 def _drawn(points: Points) -> list[list[float]]:
     """Losses that aren't finite are left out: JSON has no such numbers."""
-    return [[step, short(loss)] for step, loss in points if math.isfinite(loss)]
+    return [[step, rounded(loss)] for step, loss in points if math.isfinite(loss)]
 
 
 def _in_words(train: Points, validation: Points, references: Mapping[str, float]) -> str:

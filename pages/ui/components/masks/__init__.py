@@ -1,4 +1,4 @@
-"""Masks beside one another, each with what there is to say about it: cells of two kinds, visible and hidden.
+"""Shows masks side by side: which keys each query may see.
 
 Shapes: query (row), key (column).
 """

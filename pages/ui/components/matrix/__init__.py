@@ -1,4 +1,4 @@
-"""A matrix of numbers as one heatmap on a diverging scale: every cell can be read, and perhaps chosen.
+"""Shows a matrix as one heatmap on a diverging scale, whose cells can be read and chosen.
 
 Dimensions: row, column.
 """
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from pages.ui.components.events import told
+from pages.ui.components.events import event_value
 from pages.ui.components.sources import reader, script, style
 from transformer import Recording
 
@@ -45,7 +45,7 @@ def matrix(
     """
 
     def chosen() -> None:
-        cell = checked_cell(told(key, "chosen"), values.shape)
+        cell = checked_cell(event_value(key, "chosen"), values.shape)
         if cell is not None and on_choose:
             on_choose(cell)
 

@@ -1,4 +1,4 @@
-"""A tab's membership of a room, kept in its sessionStorage: a reload or a lost connection doesn't end it."""
+"""Stores a visitor's membership of a room in the tab's sessionStorage."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from pages.ui.components.events import told
+from pages.ui.components.events import event_value
 from pages.ui.components.sources import script
 
 LONGEST = 200
@@ -23,7 +23,7 @@ def keep_membership(value: str, *, asks: bool, on_found: Callable[[str], None]) 
     """
 
     def found() -> None:
-        kept = checked_membership(told(KEY, "found"))
+        kept = checked_membership(event_value(KEY, "found"))
         if kept is not None:
             on_found(kept)
 

@@ -1,4 +1,4 @@
-"""The token of what a visitor has made, kept in their browser's tab: no other tab, no link and no cookie has it."""
+"""Stores the token of a visitor's session record in the tab's sessionStorage."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from pages.ui.components.events import told
+from pages.ui.components.events import event_value
 from pages.ui.components.sources import script
 
 LONGEST = 2_000
@@ -23,7 +23,7 @@ def session_token(value: str, *, heard: bool, on_found: Callable[[str], None]) -
     """
 
     def found() -> None:
-        kept = told(KEY, "found")
+        kept = event_value(KEY, "found")
         on_found(kept if isinstance(kept, str) and len(kept) <= LONGEST else "")  # browsers can send anything
 
     _mount(key=KEY, data={"value": value, "heard": heard}, on_found_change=found)

@@ -1,4 +1,4 @@
-"""The browser's tab: its address bar, which is written without an entry in the history, and what it keeps."""
+"""Writes the browser's address bar without adding to its history, and restores a tab's view."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def tab(
     """
 
     def returned() -> None:
-        found = checked(events.told(key, "before"))
+        found = checked(events.event_value(key, "before"))
         if found is not None:
             on_return(*found)
 
     def held() -> None:
-        found = texts_of(events.told(key, "held"))
+        found = texts_of(events.event_value(key, "held"))
         if found is not None:
             on_held(found)
 

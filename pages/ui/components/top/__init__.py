@@ -1,4 +1,4 @@
-"""What opens on a page begins at its top, wherever the page before it was scrolled to."""
+"""Scrolls a page to its top when something else is opened on it."""
 
 from __future__ import annotations
 

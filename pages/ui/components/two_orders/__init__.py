@@ -1,4 +1,4 @@
-"""One text in two orders, and the likeliest next tokens after each: a table with a column for each way of reading."""
+"""Shows a text in two orders as a table, with the likeliest next tokens after each."""
 
 from __future__ import annotations
 

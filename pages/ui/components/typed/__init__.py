@@ -1,4 +1,4 @@
-"""What is typed and not applied yet: the tab keeps it, and has it again after a reload or a restart of the server."""
+"""Keeps typed but unapplied input in the tab over a reload or a restart of the server."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ from pages.ui.components.sources import script
 _mount = st.components.v2.component("headsup_typed", js=script(__file__, "typed.js"))
 
 
-def keep_typed() -> None:
+def keep_unsaved_input() -> None:
     """Called once in each run of a page. The browser hears of it when a session begins."""
     _mount(key="typed", data={"session": st.session_state.setdefault("typed_session", secrets.token_hex(4))})

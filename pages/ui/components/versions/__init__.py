@@ -1,4 +1,4 @@
-"""Texts beside one another, with the first token in which they differ marked."""
+"""Shows texts side by side and marks the first token in which they differ."""
 
 from __future__ import annotations
 
@@ -34,6 +34,6 @@ class Version:
     """Whether the text has come to its end, rather than being cut here."""
 
 
-def versions(*, versions: Sequence[Version], key: str) -> None:
+def text_comparison(*, versions: Sequence[Version], key: str) -> None:
     """Show texts."""
     _mount(key=key, data={"versions": [dataclasses.asdict(version) for version in versions]})

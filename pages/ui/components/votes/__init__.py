@@ -1,4 +1,4 @@
-"""How a room has voted: a bar for each answer, or numbers as dots over their line; for each round of votes."""
+"""Shows the votes of a room: a bar for each answer, or numbers as dots on a line."""
 
 from __future__ import annotations
 

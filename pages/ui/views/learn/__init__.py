@@ -1,1 +1,1 @@
-"""The page Learn: the list of lessons, and a lesson, step by step."""
+"""Draws the page Learn: the list of lessons, lessons, rooms and handouts."""

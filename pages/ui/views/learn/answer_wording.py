@@ -1,4 +1,4 @@
-"""The answers to a question in words: on the page, in a room's votes, on paper and in files."""
+"""Formats answers as text, for the page, votes, handouts and files."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pages.ui.lessons import lesson_files
 from pages.ui.lessons.expressions import ExpressionError, in_words
 from pages.ui.lessons.lesson import Lesson
-from pages.ui.lessons.measure_setup import Scene
-from pages.ui.lessons.measured_values import Values
+from pages.ui.lessons.measure_setup import Setup
+from pages.ui.lessons.measured_values import MeasuredValues
 from pages.ui.lessons.questions import Answer, Question, verdict
 from pages.ui.markdown import code, passage, plain, unmarked
-from pages.ui.models.lesson_answers import StepPlace
+from pages.ui.models.lesson_answers import StepId
 from pages.ui.views.learn import attention_cells
 
 
@@ -22,7 +22,7 @@ class Wording:
 
     question: Question
     link: Mapping[str, str]
-    values: Values
+    values: MeasuredValues
 
     def asked(self) -> str:
         """The question, as a text; as its file has it, where what it tells can't be measured."""
@@ -52,9 +52,9 @@ class Wording:
                 texts = self.options()
                 return " → ".join(plain(texts[number]) for number in answer)
             case "token":
-                scene = Scene.of(self.link, {})
-                if answer < len(scene.read):
-                    return f"{code(scene.label(scene.read[answer]))} at position {answer}"
+                setup = Setup.of(self.link, {})
+                if answer < len(setup.read):
+                    return f"{code(setup.label(setup.read[answer]))} at position {answer}"
                 return f"position {answer}"
         picture = attention_cells.picture(question, self.link)
         return picture.said(answer) if picture else f"query {answer[0]}, key {answer[1]}"
@@ -80,10 +80,10 @@ def wording_of(lesson: Lesson, number: int) -> Wording | None:
     if number >= len(lesson.steps) or not (question := lesson.steps[number].question):
         return None
     view = lesson.view_at(number)
-    return Wording(question, view.parameters if view else {}, Values(lesson.steps[number].measures))
+    return Wording(question, view.parameters if view else {}, MeasuredValues(lesson.steps[number].measures))
 
 
-def wording_at(place: StepPlace) -> tuple[list[str], Wording] | None:
+def wording_at(place: StepId) -> tuple[list[str], Wording] | None:
     """Lesson's title, step's number and title, and its answers in words; None for a step that there isn't."""
     lesson = lesson_files.lesson(place.lesson)
     if lesson is None or (said := wording_of(lesson, place.step)) is None:

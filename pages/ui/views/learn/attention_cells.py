@@ -1,11 +1,11 @@
-"""The picture of a head of which a question asks for a cell: its queries and keys, and an answer in words."""
+"""Labels the attention picture of a question that asks for a cell."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from pages.ui.lessons.measure_setup import Scene
+from pages.ui.lessons.measure_setup import Setup
 from pages.ui.lessons.questions import Question
 from pages.ui.markdown import code
 from pages.ui.models import activations, library
@@ -39,21 +39,21 @@ class Picture(NamedTuple):
 
 def picture(question: Question, link: Mapping[str, str]) -> Picture | None:
     """That of the head that is asked for; None in a model without attention. link: the parameters of the view."""
-    scene = Scene.of(link, {})
-    kinds = attention_modules(library.config(scene.name))
+    setup = Setup.of(link, {})
+    kinds = attention_modules(library.config(setup.name))
     wish = question.attention or link.get("attention", "")
     kind = wish if wish in kinds else next(reversed(kinds), "")
     if not kind:
         return None
-    queries = scene.source if kind == "encoder" else scene.window
+    queries = setup.source if kind == "encoder" else setup.window
     if kind == "cross":
-        text = scene.tokens  # and what is written after it, of which the last asks no more
-        queries = text + activations.answer(scene.name, text, scene.source, scene.interventions)[:-1]
-        queries = queries[: library.config(scene.name).context_length]
-    keys = scene.source if kind in ("encoder", "cross") else queries
-    begins = [0 if kind in ("encoder", "cross") else scene.begin] * 2
+        text = setup.tokens  # and what is written after it, of which the last asks no more
+        queries = text + activations.answer(setup.name, text, setup.source, setup.interventions)[:-1]
+        queries = queries[: library.config(setup.name).context_length]
+    keys = setup.source if kind in ("encoder", "cross") else queries
+    begins = [0 if kind in ("encoder", "cross") else setup.begin] * 2
     first = [max(len(each) - MOST_CELLS, 0) for each in (queries, keys)]
-    labels = scene.tokenizer.labels
+    labels = setup.tokenizer.labels
     layer, head = (
         own if own is not None else link.get(name, "0")[:4]
         for name, own in (("layer", question.layer), ("head", question.head))

@@ -1,4 +1,4 @@
-"""A head's attention as a picture that needs no script: for a sheet of paper.
+"""Draws a head's attention as SVG, for printing.
 
 Dimensions: query, key.
 """

@@ -1,4 +1,4 @@
-"""The glossary as part of the page Learn."""
+"""Draws the glossary on the page Learn."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pages.ui.frame import state
 from pages.ui.views.learn.opened_step import GLOSSARY, leave
 
 
-def offer() -> None:
+def offer_link() -> None:
     """The way here."""
     st.button("Glossary", key="to_glossary", type="tertiary", icon=":material/menu_book:", on_click=_open)
 

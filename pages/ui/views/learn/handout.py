@@ -1,4 +1,4 @@
-"""A lesson on paper: its text and questions with room for answers, and the answers on pages of their own at the end.
+"""Prints a lesson: its text and questions, and the answers on separate pages.
 
 What is right is measured when the handout is made, as it is in the lesson.
 """
@@ -11,8 +11,8 @@ import streamlit as st
 
 from pages.ui.lessons.expressions import ExpressionError, Words
 from pages.ui.lessons.lesson import Lesson, Step
-from pages.ui.lessons.measure_setup import Scene
-from pages.ui.lessons.measured_values import Values
+from pages.ui.lessons.measure_setup import Setup
+from pages.ui.lessons.measured_values import MeasuredValues
 from pages.ui.lessons.questions import Question
 from pages.ui.markdown import passage
 from pages.ui.models import activations, library
@@ -49,7 +49,7 @@ def handout(lesson: Lesson) -> str:
     for number, step in enumerate(lesson.steps, 1):
         if number > 1 and lesson.steps[number - 2].question:  # the next step may give the answer away
             asked.append('<p class="faint last">Answer before you turn the page.</p>')
-        values = Values(step.measures)
+        values = MeasuredValues(step.measures)
         picture = _picture(step)
         new, drawn = ("" if picture == drawn else picture), picture or drawn  # the same isn't drawn twice in a row
         asked.append(_asked(number, step, values, new))
@@ -76,7 +76,7 @@ def correct_in_words(said: Wording) -> str:
     return said.markdown(correct)
 
 
-def _asked(number: int, step: Step, values: Values, picture: str) -> str:
+def _asked(number: int, step: Step, values: MeasuredValues, picture: str) -> str:
     """A step up to its question. picture: what its view shows."""
     parts = [f"<h2>{number}. {inline(step.title)}</h2>", _words(step.words, values)]
     if step.view and step.view.opened == "before":
@@ -88,7 +88,7 @@ def _asked(number: int, step: Step, values: Values, picture: str) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def _answer(number: int, step: Step, values: Values, picture: str) -> str:
+def _answer(number: int, step: Step, values: MeasuredValues, picture: str) -> str:
     """What is right, why, and what to try once it is known."""
     parts = [f"<h3>{number}. {inline(step.title)}</h3>"]
     if step.question:
@@ -98,7 +98,7 @@ def _answer(number: int, step: Step, values: Values, picture: str) -> str:
     return '<section class="together">{}</section>'.format("\n".join(part for part in parts if part))
 
 
-def _right(step: Step, values: Values, picture: str) -> list[str]:
+def _right(step: Step, values: MeasuredValues, picture: str) -> list[str]:
     try:
         correct = correct_in_words(Wording(step.question, step.view.parameters if step.view else {}, values))
     except ExpressionError:
@@ -110,7 +110,7 @@ def _right(step: Step, values: Values, picture: str) -> list[str]:
     ]
 
 
-def _question(question: Question, step: Step, values: Values) -> str:
+def _question(question: Question, step: Step, values: MeasuredValues) -> str:
     try:
         text = inline(question.text.filled(values, passage))
         options = [inline(option.filled(values, passage)) for option in question.options]
@@ -124,8 +124,8 @@ def _question(question: Question, step: Step, values: Values) -> str:
             unit = f" {escape(question.unit)}" if question.unit else ""
             how = f"<p>Your answer: __________{unit}</p>"
         case "token":
-            scene = _scene(step)
-            labels = scene.tokenizer.labels(scene.read)
+            setup = _setup(step)
+            labels = setup.tokenizer.labels(setup.read)
             how = f"<p>Circle it: {' '.join(f'<code>{escape(label)}</code>' for label in labels)}</p>"
         case _:
             how = _cells(attention_cells.picture(question, step.view.parameters if step.view else {}))
@@ -143,7 +143,7 @@ def _cells(picture: attention_cells.Picture | None) -> str:
     return f"<p>Mark the cell: rows are queries, columns are keys.</p><figure>{drawn}</figure>"
 
 
-def _words(words: Words, values: Values) -> str:
+def _words(words: Words, values: MeasuredValues) -> str:
     try:
         return as_html(words.filled(values, passage))
     except ExpressionError:
@@ -157,27 +157,27 @@ def _picture(step: Step) -> str:
     if not view or view.page != "Attention" or not {"layer", "head"} <= link.keys():
         return ""
     try:
-        scene = _scene(step)
-        kinds = attention_modules(library.config(scene.name))
+        setup = _setup(step)
+        kinds = attention_modules(library.config(setup.name))
         kind = link.get("attention", "cross")
         kind = kind if kind in kinds else next(iter(kinds))
         layer, head = int(link["layer"]), int(link["head"])
-        text = scene.window
+        text = setup.window
         if kind == "cross":
-            text += activations.answer(scene.name, text, scene.source, scene.interventions)[:-1]
-        queries = scene.source if kind == "encoder" else text
-        keys = queries if kind != "cross" else scene.source
+            text += activations.answer(setup.name, text, setup.source, setup.interventions)[:-1]
+        queries = setup.source if kind == "encoder" else text
+        keys = queries if kind != "cross" else setup.source
         if max(len(queries), len(keys)) > MOST_TOKENS:
             return ""
         name = f"{kinds[kind][layer]}.hook_pattern[{head}]"
-        pattern = tensor(library.opened(scene.name), text, scene.source, name, scene.interventions)
+        pattern = tensor(library.opened(setup.name), text, setup.source, name, setup.interventions)
     except (ExpressionError, ValueError, IndexError):
         return ""  # a page shows what is wrong with such a view; on paper it is left out
-    labels = scene.tokenizer.labels
+    labels = setup.tokenizer.labels
     drawn = pattern_svg(pattern, labels(queries), labels(keys), causal=kind in ("self", "decoder"))
     where = f"Layer {layer}, head {head}: rows are queries, columns are keys; darker means more weight."
     return f'<figure class="together">{drawn}<figcaption class="faint">{where}</figcaption></figure>'
 
 
-def _scene(step: Step) -> Scene:
-    return Scene.of(step.view.parameters if step.view else {}, {})
+def _setup(step: Step) -> Setup:
+    return Setup.of(step.view.parameters if step.view else {}, {})

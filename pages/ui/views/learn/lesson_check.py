@@ -1,4 +1,4 @@
-"""What is wrong with a lesson, found before a class finds it: its file read, its links opened, its models asked.
+"""Checks a lesson's file: its syntax, links, models, measures and claims.
 
 `python -m pages.ui lesson check FILE` prints the findings; the page for teachers shows them.
 """
@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pages.ui.frame import url_parameters as links
-from pages.ui.lessons.did_you_mean import instead
+from pages.ui.lessons.did_you_mean import did_you_mean
 from pages.ui.lessons.expressions import ExpressionError, Words
 from pages.ui.lessons.lesson import BLOCKS, FENCE, Lesson, Step, View, examine
-from pages.ui.lessons.measure_calls import Call
-from pages.ui.lessons.measure_setup import MeasureError, NotYet, Scene
-from pages.ui.lessons.measured_values import Values, unmet
+from pages.ui.lessons.measure_calls import MeasureCall
+from pages.ui.lessons.measure_setup import MeasureError, NotMeasurableYet, Setup
+from pages.ui.lessons.measured_values import MeasuredValues, failed_claims
 from pages.ui.lessons.questions import Question, verdict
 from pages.ui.models import library
 from pages.ui.views.learn import attention_cells
@@ -67,13 +67,13 @@ def _misspelt_blocks(lines: list[str]) -> Iterator[tuple[int, str]]:
     """Fences whose name is nearly that of a block: they would be shown as code."""
     for number, line in enumerate(lines, 1):
         if (fence := FENCE.fullmatch(line.rstrip())) and (name := fence["info"].strip()) and name not in BLOCKS:
-            advice = instead(name, BLOCKS)
+            advice = did_you_mean(name, BLOCKS)
             if advice.startswith("write"):
                 yield number, f"“{name}” is no block of a lesson and would be shown as code; {advice}"
 
 
 def _no_model(name: str) -> str:
-    return f"there is no model “{name[:40]}” here; {instead(name, library.usable())}"
+    return f"there is no model “{name[:40]}” here; {did_you_mean(name, library.usable())}"
 
 
 class _Step:
@@ -81,7 +81,7 @@ class _Step:
 
     def __init__(self, lesson: Lesson, number: int, step: Step, lines: list[str]) -> None:
         self.lesson, self.number, self.step, self.lines = lesson, number, step, lines
-        self.values = Values(step.measures)
+        self.values = MeasuredValues(step.measures)
         self.broken: set[str] = set()
         """Names of measures that can't be taken; what needs one of them isn't checked."""
 
@@ -98,7 +98,7 @@ class _Step:
         for name in self.step.measures:
             try:
                 what = _call_finding(self.step.measures[name], self.values, name)
-            except NotYet:
+            except NotMeasurableYet:
                 self.broken.add(name)
                 continue
             if what:
@@ -149,72 +149,74 @@ class _Step:
 def _view_findings(view: View) -> Iterator[tuple[str, str]]:
     """What is wrong with a view, each with the name of its line."""
     for name in view.parameters.keys() - links.PARSERS.keys():
-        yield "link", f"a link has no “{name[:40]}”; {instead(name, links.PARSERS)}"
+        yield "link", f"a link has no “{name[:40]}”; {did_you_mean(name, links.PARSERS)}"
     visitor = links.from_query(view.parameters)
     for notice in visitor.notices:
         yield "link", notice.removesuffix(" The default is used instead.")
     if view.parameters.get("other_model", "") not in ("", *library.usable()):
         yield "link", _no_model(view.parameters["other_model"])
-    scene = Scene.of(view.parameters, {})
-    if what := _scene_finding(scene):
+    setup = Setup.of(view.parameters, {})
+    if what := _setup_finding(setup):
         yield "link", what
         return
-    config = library.config(scene.name)
+    config = library.config(setup.name)
     if view.page == "Attention":
         kind = view.parameters.get("attention", "")
-        if what := _head_finding(config, scene, visitor.layer, visitor.head, kind):
+        if what := _head_finding(config, setup, visitor.layer, visitor.head, kind):
             yield "link", what
-    positions = max(len(scene.source), len(scene.tokens))
+    positions = max(len(setup.source), len(setup.tokens))
     for name in ("query", "key"):
         if (place := getattr(visitor, name)) is not None and place >= positions:
             yield "link", f"{name}={place} is no position of the prompt; write one from 0 to {positions - 1}"
 
 
-def _scene_finding(scene: Scene) -> str:
+def _setup_finding(setup: Setup) -> str:
     """What is wrong with a model and its texts; "" for nothing."""
-    if scene.model not in library.usable():
-        return _no_model(scene.model)
-    tokenizer = library.tokenizer(scene.name)
-    for text in (scene.prompt or "", scene.text):
+    if setup.model not in library.usable():
+        return _no_model(setup.model)
+    tokenizer = library.tokenizer(setup.name)
+    for text in (setup.prompt or "", setup.text):
         if unknown := tokenizer.unknown_pieces(text):
             piece = unknown[0].text[:20]
-            return f"{scene.model} doesn't know “{piece}”; {instead(piece, _known(tokenizer), 'it knows')}"
+            return f"{setup.model} doesn't know “{piece}”; {did_you_mean(piece, _known(tokenizer), 'it knows')}"
     try:
-        assert scene.tokens and scene.read
-        scene.interventions  # noqa: B018, which is checked as it is looked up
+        assert setup.tokens and setup.read
+        setup.interventions  # noqa: B018, which is checked as it is looked up
     except MeasureError as error:
         return str(error)
     return ""
 
 
-def _call_finding(call: Call, values: Values, name: str) -> str:
+def _call_finding(call: MeasureCall, values: MeasuredValues, name: str) -> str:
     """What is wrong with a measure; "" for nothing. Raises NotYet for one that waits for the visitor."""
-    if call.scene.model not in library.usable():
-        return _no_model(call.scene.model)
+    if call.setup.model not in library.usable():
+        return _no_model(call.setup.model)
     try:
         values[name]
-    except NotYet:
+    except NotMeasurableYet:
         raise
     except MeasureError as error:
-        return _scene_finding(call.scene) or _argument_finding(call) or f"{str(error).rstrip('.')}{_hint(call, error)}"
+        return _setup_finding(call.setup) or _argument_finding(call) or f"{str(error).rstrip('.')}{_hint(call, error)}"
     return ""
 
 
-def _argument_finding(call: Call) -> str:
+def _argument_finding(call: MeasureCall) -> str:
     given = dict(call.arguments)
     if not {"layer", "head"} <= given.keys() or given["head"] < 0:
         return ""
-    config = library.config(call.scene.name)
-    return _head_finding(config, call.scene, given["layer"], given["head"], given.get("attention", ""))
+    config = library.config(call.setup.name)
+    return _head_finding(config, call.setup, given["layer"], given["head"], given.get("attention", ""))
 
 
-def _hint(call: Call, error: MeasureError) -> str:
+def _hint(call: MeasureCall, error: MeasureError) -> str:
     """What to write instead of a tensor or a token, as the end of a sentence."""
-    given, tokenizer = dict(call.arguments), library.tokenizer(call.scene.name)
+    given, tokenizer = dict(call.arguments), library.tokenizer(call.setup.name)
     if "tensor" in given:
-        return f"; {instead(given['tensor'], library.model(call.scene.name).model.hook_names(), 'its tensors are')}"
+        return (
+            f"; {did_you_mean(given['tensor'], library.model(call.setup.name).model.hook_names(), 'its tensors are')}"
+        )
     if "token" in given and "is no token" in str(error):
-        return f"; {instead(given['token'], _known(tokenizer), 'its tokens are')}"
+        return f"; {did_you_mean(given['token'], _known(tokenizer), 'its tokens are')}"
     return ""
 
 
@@ -223,19 +225,19 @@ def _known(tokenizer: Tokenizer) -> list[str]:
     return tokenizer.labels(range(min(tokenizer.vocab_size, 1000)))
 
 
-def _head_finding(config: ModelConfig, scene: Scene, layer: int | None, head: int | None, attention: str) -> str:
+def _head_finding(config: ModelConfig, setup: Setup, layer: int | None, head: int | None, attention: str) -> str:
     kinds = attention_modules(config)
     kind = attention or next(reversed(kinds), "")
     if kind not in kinds:
         known = f"write {' or '.join(kinds)}" if kinds else "it has no attention"
-        return f"{scene.model} has no attention of the kind “{kind}”; {known}"
+        return f"{setup.model} has no attention of the kind “{kind}”; {known}"
     for name, number, count in (("layer", layer, len(kinds[kind])), ("head", head, config.n_heads)):
         if number is not None and not 0 <= number < count:
-            return f"{scene.model} has no {name} {number}; write {f'0 to {count - 1}' if count > 1 else '0'}"
+            return f"{setup.model} has no {name} {number}; write {f'0 to {count - 1}' if count > 1 else '0'}"
     return ""
 
 
-def _question_finding(question: Question, link: Mapping[str, str], values: Values) -> str:
+def _question_finding(question: Question, link: Mapping[str, str], values: MeasuredValues) -> str:
     """What is wrong with a question; "" for nothing. Raises ExpressionError where nothing comes out as right."""
     count = len(question.options)
     start = {"number": (question.low + question.high) / 2, "order": list(range(count)), "cell": [0, 0]}.get(
@@ -249,23 +251,23 @@ def _question_finding(question: Question, link: Mapping[str, str], values: Value
             return f"the slider starts where it is already right ({_short(found.correct)}); move low or high"
     if question.kind == "order" and found.right:
         return "the options are in the correct order already; write them in another one"
-    if question.kind == "token" and not 0 <= found.correct < len(Scene.of(link, {}).read):
+    if question.kind == "token" and not 0 <= found.correct < len(Setup.of(link, {}).read):
         return f"right comes to position {found.correct}, which the prompt of the view doesn't have"
     if question.kind == "cell" and attention_cells.picture(question, link) is None:
         return "a question of the kind cell needs a view of a model with attention"
     return ""
 
 
-def unmet_claim(step: Step, text: str, values: Values) -> str:
+def unmet_claim(step: Step, text: str, values: MeasuredValues) -> str:
     """How a claim fails; "" if it holds."""
-    found = [each for each in unmet(step, values) if each.startswith(text)]
+    found = [each for each in failed_claims(step, values) if each.startswith(text)]
     return f"this isn't what the models do: {found[0]}; change the claim, and the words that say so" if found else ""
 
 
-def _words_finding(words: Words, values: Values) -> str:
+def _words_finding(words: Words, values: MeasuredValues) -> str:
     try:
         words.filled(values, str)
-    except NotYet:
+    except NotMeasurableYet:
         return ""
     except ExpressionError as error:
         return str(error)

@@ -1,4 +1,4 @@
-"""The list of lessons: what each is about, which are done, and the visitor's answers."""
+"""Draws the list of lessons, and the visitor's results."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import streamlit as st
 
 from pages.ui.frame import page_guide, widgets
 from pages.ui.frame.page import Session
-from pages.ui.frame.widgets import Tie
+from pages.ui.frame.widgets import Binding
 from pages.ui.lessons import lesson_files
 from pages.ui.lessons.lesson import Lesson
 from pages.ui.lessons.lesson_files import Unreadable
 from pages.ui.markdown import counted, plain
-from pages.ui.models.lesson_answers import Answers, Given, StepPlace
+from pages.ui.models.lesson_answers import Answers, Response, StepId
 from pages.ui.models.session_store import session_record
 from pages.ui.tables import as_text
 from pages.ui.views.learn import glossary_page, room_student, teachers_page
@@ -37,13 +37,13 @@ COLUMNS = (
 
 def show(session: Session) -> None:
     """The list, and below it the pages for teachers."""
-    own, found = session_record().answers, lesson_files.shelf()
+    own, found = session_record().answers, lesson_files.all_lessons()
     with room_student.around(None):
         _show(own, found)
     with st.container(horizontal=True):
-        teachers_page.offer()
-        glossary_page.offer()
-        page_guide.offer_start()
+        teachers_page.offer_link()
+        glossary_page.offer_link()
+        page_guide.offer_tour()
     if not own.is_empty:
         _results(own, [each for each in found if isinstance(each, Lesson)])
 
@@ -58,7 +58,7 @@ def _show(own: Answers, found: list[Lesson | Unreadable]) -> None:
     for each in found:
         if isinstance(each, Unreadable):
             st.warning(plain(f"One lesson can't be used. {each.problem}"), icon=":material/broken_image:")
-    numbers = {lesson.name: number for number, lesson in enumerate(lesson_files.counted(), 1)}
+    numbers = {lesson.name: number for number, lesson in enumerate(lesson_files.available_lessons(), 1)}
     with st.container(key="lessons"):
         for each in found:
             if isinstance(each, Lesson):
@@ -67,39 +67,39 @@ def _show(own: Answers, found: list[Lesson | Unreadable]) -> None:
 
 def after(lesson: Lesson) -> Lesson | None:
     """The lesson of the course that follows one; None after the last."""
-    course = lesson_files.counted()
+    course = lesson_files.available_lessons()
     names = [each.name for each in course]
-    place = names.index(lesson.name) if lesson.name in names else -1
-    return course[place + 1] if 0 <= place < len(course) - 1 else None
+    step_id = names.index(lesson.name) if lesson.name in names else -1
+    return course[step_id + 1] if 0 <= step_id < len(course) - 1 else None
 
 
-def _next(own: Answers) -> StepPlace | None:
+def _next(own: Answers) -> StepId | None:
     """The step to go on with: where the visitor was, or in the lesson that follows; None after the last."""
     last = lesson_files.lesson(own.last.lesson) if own.last else None
     if last is None:
-        lessons = lesson_files.counted()
-        return StepPlace(lessons[0].name, 0) if lessons else None
+        lessons = lesson_files.available_lessons()
+        return StepId(lessons[0].name, 0) if lessons else None
     if not _is_done(last, own):
         return own.last if last.name in own.opened else _first_open(last, own)
     following = after(last)
     return _first_open(following, own) if following else None
 
 
-def _go_on(place: StepPlace | None, own: Answers) -> None:
+def _go_on(step_id: StepId | None, own: Answers) -> None:
     """The main button, and how much of the course is done."""
-    lessons = lesson_files.counted()
+    lessons = lesson_files.available_lessons()
     names = [lesson.name for lesson in lessons]
-    if place and place.lesson in names:
-        number = names.index(place.lesson) + 1
-        verb = "Continue" if place.lesson in own.opened else "Start with" if own.last is None else "Continue with"
-        step = f", step {place.step + 1}" if place.step else ""
+    if step_id and step_id.lesson in names:
+        number = names.index(step_id.lesson) + 1
+        verb = "Continue" if step_id.lesson in own.opened else "Start with" if own.last is None else "Continue with"
+        step = f", step {step_id.step + 1}" if step_id.step else ""
         st.button(
             f"{verb} lesson {number}{step}",
             key="learn_go_on",
             type="primary",
             icon=":material/play_arrow:",
             on_click=go_to,
-            args=(place,),
+            args=(step_id,),
         )
     if lessons:
         done = sum(_is_done(lesson, own) for lesson in lessons)
@@ -129,14 +129,14 @@ def _card(lesson: Lesson, number: int | None, own: Answers, *, is_next: bool) ->
             )
 
 
-def _first_open(lesson: Lesson, own: Answers) -> StepPlace:
+def _first_open(lesson: Lesson, own: Answers) -> StepId:
     """The step to go on with: the first whose question has no answer; the first of all in a lesson that is done."""
-    places = [StepPlace(lesson.name, number) for number in range(len(lesson.steps))]
+    places = [StepId(lesson.name, number) for number in range(len(lesson.steps))]
     return next(
         (
-            place
-            for place, step in zip(places, lesson.steps, strict=True)
-            if place.step not in own.opened.get(lesson.name, ()) or (step.question and place not in own.given)
+            step_id
+            for step_id, step in zip(places, lesson.steps, strict=True)
+            if step_id.step not in own.opened.get(lesson.name, ()) or (step.question and step_id not in own.responses)
         ),
         places[0],
     )
@@ -164,7 +164,7 @@ def _results(own: Answers, lessons: list[Lesson]) -> None:
         def share(on: bool) -> None:
             own.is_shared = on
 
-        widgets.checkbox("Put my answers into the link", Tie("share_answers", value=own.is_shared, take=share))
+        widgets.checkbox("Put my answers into the link", Binding("share_answers", value=own.is_shared, take=share))
         begun = [lesson for lesson in lessons if lesson.name in own.opened]
         with st.container(horizontal=True):
             for lesson in begun:
@@ -197,19 +197,19 @@ def results_csv(own: Answers, lessons: list[Lesson]) -> str:
 
 
 def _rows(own: Answers, lessons: dict[str, Lesson]) -> Iterator[list[str]]:
-    for place, given in sorted(own.given.items(), key=lambda item: (item[0].lesson, item[0].step)):
-        if (lesson := lessons.get(place.lesson)) and (said := wording_of(lesson, place.step)):
+    for step_id, response in sorted(own.responses.items(), key=lambda item: (item[0].lesson, item[0].step)):
+        if (lesson := lessons.get(step_id.lesson)) and (said := wording_of(lesson, step_id.step)):
             yield [
                 lesson.title,
-                str(place.step + 1),
-                lesson.steps[place.step].title,
+                str(step_id.step + 1),
+                lesson.steps[step_id.step].title,
                 said.asked(),
-                given.at,
-                *_in_words(said, given),
+                response.at,
+                *_in_words(said, response),
             ]
 
 
-def _in_words(said: Wording, given: Given) -> list[str]:
-    right = [*("yes" if each else "no" for each in given.right or ()), "", ""]
-    second = "" if given.second is None else said.bare(given.second)
-    return [said.bare(given.first), right[0], second, right[1]]
+def _in_words(said: Wording, response: Response) -> list[str]:
+    right = [*("yes" if each else "no" for each in response.right or ()), "", ""]
+    second = "" if response.second is None else said.bare(response.second)
+    return [said.bare(response.first), right[0], second, right[1]]

@@ -1,4 +1,4 @@
-"""What opens with the page Learn: the list, or a step of a lesson, whose view takes the place of the visitor's."""
+"""Opens the list of lessons or a step, and shows the step's view in place of the visitor's."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import streamlit as st
 
 from pages.ui.frame import saved_view, state
 from pages.ui.frame import url_parameters as links
-from pages.ui.frame.page import Opening
+from pages.ui.frame.page import PageOptions
 from pages.ui.frame.visitor_choices import Visitor
 from pages.ui.lessons import lesson_files
 from pages.ui.lessons.lesson import Lesson, Step, View
@@ -16,7 +16,7 @@ from pages.ui.lessons.questions import fits
 from pages.ui.lessons.rooms import Phase
 from pages.ui.markdown import plain
 from pages.ui.models import library
-from pages.ui.models.lesson_answers import Given, StepPlace, from_text
+from pages.ui.models.lesson_answers import Response, StepId, from_text
 from pages.ui.models.session_store import session_record
 from pages.ui.views.learn import room_membership
 from pages.ui.views.page_contents import NEEDS_NO_TEXT
@@ -24,45 +24,45 @@ from pages.ui.views.page_contents import NEEDS_NO_TEXT
 LIST = "Short lessons. Each asks what you expect, and then shows what the model really does."
 TEACHERS, GLOSSARY = "for-teachers", "glossary"
 """What the page has beside lessons, by the names that links have for it."""
-BESIDE = {
+SUBTITLES = {
     "": LIST,
     TEACHERS: "A plan for a class, notes and handouts for each lesson, and how to write your own.",
     GLOSSARY: "The technical terms of these pages, with the papers that they come from.",
 }
 """What each of these, and the list, says of itself."""
-HELD = ("model", "prompt", "changes", "other_prompt", "other_model")
+LOCKED = ("model", "prompt", "changes", "other_prompt", "other_model")
 """What can't be changed before a question is answered, as the view would give the answer away."""
 
 
 @dataclass(frozen=True)
-class Entered:
+class OpenedStep:
     """A step that is open. view: what it shows; of a step without one the last before it."""
 
     lesson: Lesson
     step: Step
-    place: StepPlace
+    step_id: StepId
     view: View | None
 
     @property
-    def given(self) -> Given | None:
+    def response(self) -> Response | None:
         """What was answered to its question; None for nothing, or nothing that could be an answer to it."""
-        given = session_record().answers.given.get(self.place)
-        return given if given and _fits(self.step, given) else None
+        response = session_record().answers.responses.get(self.step_id)
+        return response if response and _fits(self.step, response) else None
 
     @property
     def is_open(self) -> bool:
         """Whether its question has no answer yet, or none that stands, and can still be answered."""
-        given = self.given
+        response = self.response
         unanswered = self.step.question is not None and (
-            given is None or given.discussing or room_membership.is_changing(self.place)
+            response is None or response.discussing or room_membership.is_changing(self.step_id)
         )
-        return unanswered and room_membership.phase(self.place) is not Phase.REVEALED
+        return unanswered and room_membership.phase(self.step_id) is not Phase.REVEALED
 
     @property
     def is_revealed(self) -> bool:
         """Whether what the model does may be computed: it was answered, and a room's teacher has revealed it."""
         return not self.is_open and (
-            not self.step.question or room_membership.phase(self.place) in (None, Phase.REVEALED)
+            not self.step.question or room_membership.phase(self.step_id) in (None, Phase.REVEALED)
         )
 
     @property
@@ -71,47 +71,47 @@ class Entered:
         return self.step.view is not None and (self.step.view.opened == "before" or self.is_revealed)
 
 
-def entered() -> Entered | None:
+def opened_step() -> OpenedStep | None:
     """What this run of the page has opened; None for the list."""
     return st.session_state.get("entered")
 
 
-def opening() -> Opening:
+def open_requested() -> PageOptions:
     """Open what the visitor, a link, or the teacher of a room asks for; returns how the page opens."""
     current = state.visitor()
-    brought = state.brought_view()
-    asked = lesson_files.current_place(StepPlace(current.lesson, current.lesson_step))
+    brought = state.link_restored_view()
+    asked = lesson_files.current_step(StepId(current.lesson, current.lesson_step))
     go_to(asked)
     room_membership.refresh()
     _take_answers(current)
-    found = st.session_state["entered"] = _wanted(current)
+    found = st.session_state["entered"] = _requested_step(current)
     if found is None:
-        saved_view.give_back()
-        return Opening(BESIDE[current.lesson], reads_prompt=False, uses_model=False)
-    room_membership.lead_to(found.place)
+        saved_view.restore_view()
+        return PageOptions(SUBTITLES[current.lesson], reads_prompt=False, uses_model=False)
+    room_membership.lead_to(found.step_id)
     own = session_record().answers
     _vote_in_room(found, current)
-    loan = saved_view.loan()
-    if loan is None or loan.place != found.place:
-        saved_view.lend(found.place, None if brought else view_of(found.view, current))
-    if brought and asked != found.place:  # a view of before the teacher went on
-        saved_view.lend(found.place, view_of(found.view, current))
-    own.open(found.place)
+    loan = saved_view.saved_view()
+    if loan is None or loan.step_id != found.step_id:
+        saved_view.show_lesson_view(found.step_id, None if brought else view_of(found.view, current))
+    if brought and asked != found.step_id:  # a view of before the teacher went on
+        saved_view.show_lesson_view(found.step_id, view_of(found.view, current))
+    own.open(found.step_id)
     if found.is_open and found.step.view:
-        _hold(current, found.view)
+        _lock_view(current, found.view)
     page = found.view.page if found.shows_view else ""
-    return Opening(
-        f"**{plain(found.lesson.title)}** · step {found.place.step + 1} of {len(found.lesson.steps)}, "
+    return PageOptions(
+        f"**{plain(found.lesson.title)}** · step {found.step_id.step + 1} of {len(found.lesson.steps)}, "
         f"about {found.lesson.minutes} minutes in all",
         writes=page == "Generate",
         reads_prompt=bool(page) and page not in NEEDS_NO_TEXT,
     )
 
 
-def go_to(place: StepPlace) -> None:
+def go_to(step_id: StepId) -> None:
     """Open a step."""
     current = state.visitor()
-    current.lesson, current.lesson_step = place.lesson, place.step
+    current.lesson, current.lesson_step = step_id.lesson, step_id.step
 
 
 def leave() -> None:
@@ -122,8 +122,8 @@ def leave() -> None:
 
 def show_again() -> None:
     """Bring the live view back to what the step shows."""
-    if found := entered():
-        saved_view.lend(found.place, view_of(found.view, state.visitor()))
+    if found := opened_step():
+        saved_view.show_lesson_view(found.step_id, view_of(found.view, state.visitor()))
 
 
 def view_of(view: View | None, current: Visitor) -> Visitor:
@@ -137,10 +137,10 @@ def view_of(view: View | None, current: Visitor) -> Visitor:
     return found
 
 
-def _wanted(current: Visitor) -> Entered | None:
-    if (led := room_membership.led()) is not None:
+def _requested_step(current: Visitor) -> OpenedStep | None:
+    if (led := room_membership.led_step()) is not None:
         go_to(led)
-    if current.lesson in BESIDE:
+    if current.lesson in SUBTITLES:
         return None
     lesson = lesson_files.lesson(current.lesson)
     if lesson is None:
@@ -156,30 +156,30 @@ def _wanted(current: Visitor) -> Entered | None:
         current.notices.append(f"This lesson has {last + 1} steps; the last one is shown.")
         current.lesson_step = last
     number = current.lesson_step
-    return Entered(lesson, lesson.steps[number], StepPlace(lesson.name, number), lesson.view_at(number))
+    return OpenedStep(lesson, lesson.steps[number], StepId(lesson.name, number), lesson.view_at(number))
 
 
-def _vote_in_room(found: Entered, current: Visitor) -> None:
+def _vote_in_room(found: OpenedStep, current: Visitor) -> None:
     """Open an answer for the vote after the discussion, count one from before, and keep one that is revealed."""
-    own, given, phase = session_record().answers, found.given, room_membership.phase(found.place)
-    if given is None:
+    own, response, phase = session_record().answers, found.response, room_membership.phase(found.step_id)
+    if response is None:
         return
-    if phase is Phase.REVEALED and given.discussing:
-        own.give(found.place, given.first)
-    elif room_membership.awaits_vote(found.place):
+    if phase is Phase.REVEALED and response.discussing:
+        own.give(found.step_id, response.first)
+    elif room_membership.awaits_vote(found.step_id):
         if phase is Phase.SECOND:
-            own.discuss(found.place)
-        if not given.discussing:
-            room_membership.vote(found.place, given.last)
+            own.discuss(found.step_id)
+        if not response.discussing:
+            room_membership.vote(found.step_id, response.last)
             current.notices.append("You have answered this question before; that answer counts in the room, too.")
 
 
-def _hold(current: Visitor, view: View | None) -> None:
+def _lock_view(current: Visitor, view: View | None) -> None:
     """Keep the view as the step shows it until the question is answered."""
     shown = view_of(view, Visitor())
     if shown.model not in library.usable():
         return
-    moved = [name for name in HELD if getattr(current, name) != getattr(shown, name)]
+    moved = [name for name in LOCKED if getattr(current, name) != getattr(shown, name)]
     for name in moved:
         setattr(current, name, getattr(shown, name))
     if {"model", "prompt", "changes"} & set(moved):
@@ -190,20 +190,24 @@ def _take_answers(current: Visitor) -> None:
     """Take over the answers that a link brings, and put the visitor's own in if they are to be shared."""
     own = session_record().answers
     if current.answers and not own.is_shared:
-        told = {place: given for place, given in from_text(current.answers).items() if place not in lesson_files.GONE}
-        now = {lesson_files.current_place(place): given for place, given in told.items()}
-        brought = {place: given for place, given in now.items() if _can_be(place, given)}
-        if any(place not in own.given for place in brought):
+        linked = {
+            step_id: response
+            for step_id, response in from_text(current.answers).items()
+            if step_id not in lesson_files.REMOVED_STEPS
+        }
+        now = {lesson_files.current_step(step_id): response for step_id, response in linked.items()}
+        brought = {step_id: response for step_id, response in now.items() if _can_be(step_id, response)}
+        if any(step_id not in own.responses for step_id in brought):
             current.notices.append("This link came with answers, which are shown wherever you had none.")
-        own.take_over(brought)
+        own.merge(brought)
     current.answers = own.as_text() if own.is_shared else ""
 
 
-def _can_be(place: StepPlace, given: Given) -> bool:
+def _can_be(step_id: StepId, response: Response) -> bool:
     """Whether there is a question that this answers."""
-    lesson = lesson_files.lesson(place.lesson)
-    return lesson is not None and place.step < len(lesson.steps) and _fits(lesson.steps[place.step], given)
+    lesson = lesson_files.lesson(step_id.lesson)
+    return lesson is not None and step_id.step < len(lesson.steps) and _fits(lesson.steps[step_id.step], response)
 
 
-def _fits(step: Step, given: Given) -> bool:
-    return step.question is not None and fits(step.question, given.first) and fits(step.question, given.last)
+def _fits(step: Step, response: Response) -> bool:
+    return step.question is not None and fits(step.question, response.first) and fits(step.question, response.last)

@@ -1,4 +1,4 @@
-"""The question of a step, and what it is answered with."""
+"""Draws a question and the input for its answer."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import streamlit as st
 
 from pages.ui.components import answering
 from pages.ui.frame import widgets
-from pages.ui.frame.widgets import Tie
+from pages.ui.frame.widgets import Binding
 from pages.ui.lessons.expressions import ExpressionError
-from pages.ui.lessons.measured_values import Values
+from pages.ui.lessons.measured_values import MeasuredValues
 from pages.ui.lessons.questions import Answer, Question, fits, verdict
 from pages.ui.lessons.rooms import Phase
 from pages.ui.markdown import passage, plain
-from pages.ui.models.lesson_answers import Given
+from pages.ui.models.lesson_answers import Response
 from pages.ui.models.session_store import session_record
 from pages.ui.views.learn import room_membership, room_teacher
 from pages.ui.views.learn.answered_question import (
@@ -26,39 +26,39 @@ from pages.ui.views.learn.answered_question import (
     show_given,
     show_revealed,
 )
-from pages.ui.views.learn.opened_step import Entered
+from pages.ui.views.learn.opened_step import OpenedStep
 
 
-def ask(entered: Entered, values: Values) -> None:
+def ask(entered: OpenedStep, values: MeasuredValues) -> None:
     """Draw the question: its options or, once it is answered, what became of them; for a teacher the votes."""
     question = entered.step.question
-    given = entered.given
+    response = entered.response
     with st.container(key="lesson_asked"):
-        _ask(question, entered, values, given)
+        _ask(question, entered, values, response)
         _show_votes(question, entered, values)
 
 
-def _ask(question: Question, entered: Entered, values: Values, given: Given | None) -> None:
+def _ask(question: Question, entered: OpenedStep, values: MeasuredValues, response: Response | None) -> None:
     with _catching_problems(), st.container(border=True, key="lesson_question"):
         st.markdown(f"**{question.text.filled(values, passage)}**")
         if entered.is_open:
-            _take_in(question, entered, values, given)
-        elif given is None:
+            _take_in(question, entered, values, response)
+        elif response is None:
             show_revealed(question, entered, values)
         else:
-            show_given(question, entered, values, given)
-        room_teacher.controls(entered.place)
+            show_given(question, entered, values, response)
+        room_teacher.controls(entered.step_id)
 
 
 @st.fragment
-def _take_in(question: Question, entered: Entered, values: Values, given: Given | None) -> None:
+def _take_in(question: Question, entered: OpenedStep, values: MeasuredValues, response: Response | None) -> None:
     """A choice reruns this fragment alone; an answer reruns the page."""
-    if entered.given is not given or not entered.is_open:
+    if entered.response is not response or not entered.is_open:
         st.rerun()
     with _catching_problems():
-        answer = _answer_with(question, entered, values, given)
-        if not room_membership.leads():
-            _offer(entered, answer, given)
+        answer = _answer_with(question, entered, values, response)
+        if not room_membership.is_teacher():
+            _offer(entered, answer, response)
 
 
 @contextlib.contextmanager
@@ -70,7 +70,7 @@ def _catching_problems() -> Iterator[None]:
         st.warning(plain(f"This question can't be asked here: {error}."))
 
 
-def _show_votes(question: Question, entered: Entered, values: Values) -> None:
+def _show_votes(question: Question, entered: OpenedStep, values: MeasuredValues) -> None:
     """For the teacher of a room: how it has voted."""
 
     def is_right(answer: Answer) -> bool:
@@ -80,16 +80,16 @@ def _show_votes(question: Question, entered: Entered, values: Values) -> None:
             return False
 
     room_teacher.tally(
-        entered.place, question, answers_in_words(entered, values), is_right if entered.is_revealed else None
+        entered.step_id, question, answers_in_words(entered, values), is_right if entered.is_revealed else None
     )
 
 
-def _offer(entered: Entered, answer: Answer | None, given: Given | None) -> None:
+def _offer(entered: OpenedStep, answer: Answer | None, response: Response | None) -> None:
     """The buttons that take an answer."""
     with st.container(horizontal=True):
-        changing = room_membership.is_changing(entered.place)
+        changing = room_membership.is_changing(entered.step_id)
         st.button(
-            "Answer" if given is None else "Answer again",
+            "Answer" if response is None else "Answer again",
             key="lesson_answer",
             type="primary",
             disabled=answer is None,
@@ -98,9 +98,9 @@ def _offer(entered: Entered, answer: Answer | None, given: Given | None) -> None
         )
         if changing:
             st.button("Keep my answer", key="lesson_keep", on_click=room_membership.changed)
-        elif given is not None:
-            st.button("Keep my answer", key="lesson_keep_first", on_click=_take, args=(entered, given.first))
-        elif room_membership.phase(entered.place) is None:  # in a room, the teacher starts the discussion
+        elif response is not None:
+            st.button("Keep my answer", key="lesson_keep_first", on_click=_take, args=(entered, response.first))
+        elif room_membership.phase(entered.step_id) is None:  # in a room, the teacher starts the discussion
             st.button(
                 "Discuss first",
                 key="lesson_discuss",
@@ -109,34 +109,40 @@ def _offer(entered: Entered, answer: Answer | None, given: Given | None) -> None
                 args=(entered, answer, True),
                 help="Keeps this answer, and asks again after you have discussed it.",
             )
-    if given is not None and not changing:
+    if response is not None and not changing:
         st.caption("Your first answer is kept. Compare reasons with somebody, then answer again.")
 
 
-def _take(entered: Entered, answer: Answer, discuss: bool = False) -> None:
+def _take(entered: OpenedStep, answer: Answer, discuss: bool = False) -> None:
     if fits(entered.step.question, answer):
-        if entered.given is None:  # what may be there answers another question: the file was changed meanwhile
-            session_record().answers.given.pop(entered.place, None)
-        session_record().answers.give(entered.place, answer, discuss=discuss)
-        room_membership.vote(entered.place, answer)
+        if entered.response is None:  # what may be there answers another question: the file was changed meanwhile
+            session_record().answers.responses.pop(entered.step_id, None)
+        session_record().answers.give(entered.step_id, answer, discuss=discuss)
+        room_membership.vote(entered.step_id, answer)
 
 
-def _change(entered: Entered, answer: Answer) -> None:
+def _change(entered: OpenedStep, answer: Answer) -> None:
     """Put another answer in the place of the one that was given, if the room still takes it."""
-    if fits(entered.step.question, answer) and room_membership.vote(entered.place, answer):
-        second = room_membership.phase(entered.place) is Phase.SECOND
-        session_record().answers.change(entered.place, answer, second=second)
+    if fits(entered.step.question, answer) and room_membership.vote(entered.step_id, answer):
+        second = room_membership.phase(entered.step_id) is Phase.SECOND
+        session_record().answers.change(entered.step_id, answer, second=second)
     room_membership.changed()
 
 
-def _answer_with(question: Question, entered: Entered, values: Values, given: Given | None) -> Answer | None:
+def _answer_with(
+    question: Question, entered: OpenedStep, values: MeasuredValues, response: Response | None
+) -> Answer | None:
     """What the visitor has put in so far; None for nothing yet."""
-    draft = _Draft(entered, question, given)
+    draft = _Draft(entered, question, response)
     match question.kind:
         case "choose":
             texts = [option.filled(values, passage) for option in question.options]
             return widgets.radio_or_none(
-                "Your answer", range(len(texts)), draft.tie("choice"), texts.__getitem__, label_visibility="collapsed"
+                "Your answer",
+                range(len(texts)),
+                draft.binding("choice"),
+                texts.__getitem__,
+                label_visibility="collapsed",
             )
         case "number":
             return _number(question, draft)
@@ -160,7 +166,7 @@ def _number(question: Question, draft: _Draft) -> float | None:
 
     middle = low + round((high - low) / 2 / step) * step
     begun = middle if draft.value is None else draft.value * scale
-    tie = Tie(
+    binding = Binding(
         "lesson_number",
         value=begun if draft.shown is None else draft.shown,
         take=lambda value: draft.take(within(value), shown=value),
@@ -168,23 +174,26 @@ def _number(question: Question, draft: _Draft) -> float | None:
     unit = "%%" if question.unit == "%" else f" {question.unit.replace('%', '%%')}" if question.unit else ""
     digits = max(0, min(6, len(f"{step:.6f}".rstrip("0").partition(".")[2])))
     found = widgets.slider(
-        "Your answer", low, high, tie, step=step, format=f"%.{digits}f{unit}", label_visibility="collapsed"
+        "Your answer", low, high, binding, step=step, format=f"%.{digits}f{unit}", label_visibility="collapsed"
     )
     if draft.value is None and found == begun:
-        if not room_membership.leads():
+        if not room_membership.is_teacher():
             st.caption("Move the slider to answer.")
         return None
     return within(found)
 
 
-def _token(entered: Entered, draft: _Draft) -> int | None:
+def _token(entered: OpenedStep, draft: _Draft) -> int | None:
     labels = numbered_tokens(entered)
     return widgets.pills_or_none(
-        "Choose a token; the small number is its position.", range(len(labels)), draft.tie("token"), labels.__getitem__
+        "Choose a token; the small number is its position.",
+        range(len(labels)),
+        draft.binding("token"),
+        labels.__getitem__,
     )
 
 
-def _cell(question: Question, entered: Entered, draft: _Draft) -> list[int] | None:
+def _cell(question: Question, entered: OpenedStep, draft: _Draft) -> list[int] | None:
     picture = picture_of(question, entered)
     if picture is None:
         return None
@@ -207,11 +216,11 @@ def _cell(question: Question, entered: Entered, draft: _Draft) -> list[int] | No
 class _Draft:
     """What is put in and not yet answered; another question has another one."""
 
-    def __init__(self, entered: Entered, question: Question, given: Given | None) -> None:
+    def __init__(self, entered: OpenedStep, question: Question, response: Response | None) -> None:
         self.question = question
-        self.key = (entered.place, given is None)
+        self.key = (entered.step_id, response is None)
         held = st.session_state.get("lesson_draft", (None, None, None))
-        begun = None if given is None else given.first
+        begun = None if response is None else response.first
         is_held = held[0] == self.key
         self.value: Answer | None = held[1] if is_held else begun
         self.shown: float | None = held[2] if is_held else None
@@ -222,6 +231,6 @@ class _Draft:
         if fits(self.question, value):
             st.session_state["lesson_draft"] = (self.key, value, shown)
 
-    def tie(self, name: str) -> Tie:
-        """What ties a widget to the draft; −1 stands for nothing yet."""
-        return Tie(f"lesson_{name}", value=-1 if self.value is None else self.value, take=self.take)
+    def binding(self, name: str) -> Binding:
+        """What binds a widget to the draft; −1 stands for nothing yet."""
+        return Binding(f"lesson_{name}", value=-1 if self.value is None else self.value, take=self.take)

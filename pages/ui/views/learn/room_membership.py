@@ -1,4 +1,4 @@
-"""A visitor's membership of a room, as its teacher or as a student. `room_views` and `leading` draw it.
+"""Keeps a visitor's membership of a room, as teacher or student; `room_student` and `room_teacher` draw it.
 
 Rooms themselves are in `lessons/rooms.py`.
 """
@@ -15,7 +15,7 @@ import streamlit as st
 from pages.ui.frame.state import visitor
 from pages.ui.lessons.questions import Answer
 from pages.ui.lessons.rooms import Phase, RoomError, Rooms, State, tidy
-from pages.ui.models.lesson_answers import StepPlace
+from pages.ui.models.lesson_answers import StepId
 
 FOLLOW_EVERY = 0.65
 """Seconds between two polls of a page to its room."""
@@ -35,7 +35,7 @@ class Membership(NamedTuple):
 
     code: str
     key: str
-    leads: bool
+    is_teacher: bool
 
     def as_text(self) -> str:
         """As a browser's tab stores it."""
@@ -45,11 +45,11 @@ class Membership(NamedTuple):
     def from_text(cls, text: str) -> Membership | None:
         """From what a tab has stored; None if that is anything else."""
         try:
-            code, key, leads = json.loads(text)
+            code, key, is_teacher = json.loads(text)
         except (ValueError, TypeError):
             return None
-        if isinstance(code, str) and isinstance(key, str) and isinstance(leads, bool):
-            return cls(code, key, leads)
+        if isinstance(code, str) and isinstance(key, str) and isinstance(is_teacher, bool):
+            return cls(code, key, is_teacher)
         return None
 
 
@@ -64,60 +64,60 @@ def membership() -> Membership | None:
     return st.session_state.get(MEMBERSHIP)
 
 
-def leads() -> bool:
+def is_teacher() -> bool:
     """Whether this visitor is the teacher of a room."""
     own = membership()
-    return own is not None and own.leads
+    return own is not None and own.is_teacher
 
 
-def led() -> StepPlace | None:
+def led_step() -> StepId | None:
     """The step to which a teacher has led this visitor; None for the teacher, outside a room, and without a lead."""
     state: State | None = st.session_state.get(DRAWN)
-    return state.place if state and not leads() else None
+    return state.step_id if state and not is_teacher() else None
 
 
-def phase(place: StepPlace) -> Phase | None:
+def phase(step_id: StepId) -> Phase | None:
     """How far a room has come with the question of a step; None where the visitor alone decides when it is revealed."""
     state: State | None = st.session_state.get(DRAWN)
-    return state.phase if state and state.place == place else None
+    return state.phase if state and state.step_id == step_id else None
 
 
-def vote(place: StepPlace, answer: Answer) -> bool:
+def vote(step_id: StepId, answer: Answer) -> bool:
     """Send an answer to the room; a later one replaces the first. Returns whether the room took it."""
     own = membership()
-    if own is None or own.leads:
+    if own is None or own.is_teacher:
         return False
     with catching_problems():
-        all_rooms().vote(own.code, own.key, place, as_text(answer))
+        all_rooms().vote(own.code, own.key, step_id, as_text(answer))
         return True
     return False
 
 
-def awaits_vote(place: StepPlace) -> bool:
+def awaits_vote(step_id: StepId) -> bool:
     """Whether the room is at the question of a step, and this member has still to vote in its phase."""
-    own, now = membership(), phase(place)
-    if own is None or own.leads or now is None:
+    own, now = membership(), phase(step_id)
+    if own is None or own.is_teacher or now is None:
         return False
     with contextlib.suppress(RoomError):  # which the next run will say
-        return all_rooms().awaits(own.code, own.key, place, now)
+        return all_rooms().awaits(own.code, own.key, step_id, now)
     return False
 
 
-def can_change(place: StepPlace) -> bool:
+def can_change(step_id: StepId) -> bool:
     """Whether this member may still change the answer to a question: until its votes are shown."""
     state: State | None = st.session_state.get(DRAWN)
-    asked = state is not None and state.place == place and not leads()
+    asked = state is not None and state.step_id == step_id and not is_teacher()
     return asked and state.phase is not Phase.REVEALED and not state.shown
 
 
-def change(place: StepPlace) -> None:
+def change(step_id: StepId) -> None:
     """Open an answer that was given, to be changed; the vote counts until there is another."""
-    st.session_state[CHANGING] = (place, phase(place))
+    st.session_state[CHANGING] = (step_id, phase(step_id))
 
 
-def is_changing(place: StepPlace) -> bool:
+def is_changing(step_id: StepId) -> bool:
     """Whether an answer is open to be changed."""
-    return st.session_state.get(CHANGING) == (place, phase(place)) and can_change(place)
+    return st.session_state.get(CHANGING) == (step_id, phase(step_id)) and can_change(step_id)
 
 
 def changed() -> None:
@@ -134,7 +134,7 @@ def refresh() -> None:
     if own is None:
         return
     try:
-        if own.leads:
+        if own.is_teacher:
             st.session_state[DRAWN] = all_rooms().led(own.code, own.key)
         else:
             code, key = all_rooms().join(own.code, own.key)
@@ -145,16 +145,16 @@ def refresh() -> None:
         st.session_state[PROBLEM] = str(error)
         return
     if (other := tidy(visitor().room)) not in ("", own.code):
-        first = "end" if own.leads else "leave"
+        first = "end" if own.is_teacher else "leave"
         visitor().notices.append(f"You are in room {own.code}. To join room {other}, {first} this one first.")
     visitor().room = ""
 
 
-def lead_to(place: StepPlace) -> None:
+def lead_to(step_id: StepId) -> None:
     """Move the room to the step that its teacher has opened, unless students navigate freely."""
     state: State | None = st.session_state.get(DRAWN)
-    if leads() and state and state.place != place and st.session_state.get(LEADING, state.place is not None):
-        move(place)
+    if is_teacher() and state and state.step_id != step_id and st.session_state.get(LEADING, state.step_id is not None):
+        move(step_id)
         with contextlib.suppress(RoomError):  # which the next run will say
             st.session_state[DRAWN] = all_rooms().led(*membership()[:2])
 
@@ -168,11 +168,11 @@ def restore(kept: str) -> None:
             join()
 
 
-def open_room(place: StepPlace | None) -> None:
+def open_room(step_id: StepId | None) -> None:
     """Open a room as its teacher."""
     with catching_problems():
-        code, key = all_rooms().open(place)
-        st.session_state[MEMBERSHIP], st.session_state[LEADING] = Membership(code, key, leads=True), True
+        code, key = all_rooms().open(step_id)
+        st.session_state[MEMBERSHIP], st.session_state[LEADING] = Membership(code, key, is_teacher=True), True
         st.session_state[SHOWS_CODE] = True
         visitor().room = ""
 
@@ -181,7 +181,7 @@ def join() -> None:
     """Join the room whose code was typed, or came with the link."""
     with catching_problems():
         code, key = all_rooms().join(visitor().room, st.session_state.get(LEFT))
-        st.session_state[MEMBERSHIP], visitor().room = Membership(code, key, leads=False), ""
+        st.session_state[MEMBERSHIP], visitor().room = Membership(code, key, is_teacher=False), ""
 
 
 def forget() -> None:
@@ -205,11 +205,11 @@ def act(what: Callable[[Membership], None]) -> None:
             what(own)
 
 
-def move(place: StepPlace | None) -> None:
+def move(step_id: StepId | None) -> None:
     """Lead the room to a step; None lets students navigate freely."""
-    st.session_state[LEADING] = place is not None
+    st.session_state[LEADING] = step_id is not None
     st.session_state[SHOWS_CODE] = False
-    act(lambda own: all_rooms().move(own.code, own.key, place))
+    act(lambda own: all_rooms().move(own.code, own.key, step_id))
 
 
 def end() -> None:
@@ -245,8 +245,8 @@ def _restore_teacher() -> None:
         return
     code, current.room = tidy(current.room), ""
     with catching_problems():
-        place = all_rooms().led(code, key).place
-        st.session_state[MEMBERSHIP] = Membership(code, key, leads=True)
+        step_id = all_rooms().led(code, key).step_id
+        st.session_state[MEMBERSHIP] = Membership(code, key, is_teacher=True)
         st.session_state[LEADING] = True
-        if place:
-            current.lesson, current.lesson_step = place.lesson, place.step
+        if step_id:
+            current.lesson, current.lesson_step = step_id.lesson, step_id.step

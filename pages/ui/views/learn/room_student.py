@@ -1,4 +1,4 @@
-"""A room around the page of lessons: joining and opening one, and what a student sees of it.
+"""Draws the forms to join and open a room, and a room for its students.
 
 A page in a room polls it several times in three seconds, in a fragment that costs next to nothing, and runs anew only
 when the room has moved. A page outside a room never polls.
@@ -17,7 +17,7 @@ from pages.ui.frame import widgets
 from pages.ui.frame.state import visitor
 from pages.ui.lessons.rooms import Phase, RoomError, State
 from pages.ui.markdown import plain
-from pages.ui.models.lesson_answers import StepPlace
+from pages.ui.models.lesson_answers import StepId
 from pages.ui.views.learn import room_membership, room_teacher
 from pages.ui.views.learn.room_membership import ASKED, DRAWN, PROBLEM, Membership, all_rooms
 
@@ -26,8 +26,8 @@ FORM_SHOWN = "room_form_shown"
 
 
 @contextlib.contextmanager
-def around(place: StepPlace | None) -> Iterator[None]:
-    """Draw the visitor's room above what is drawn within. place: the step on screen, None for the list of lessons."""
+def around(step_id: StepId | None) -> Iterator[None]:
+    """Draw the visitor's room above what is drawn within. step_id: the step on screen, None for the list of lessons."""
     own = room_membership.membership()
     unknown = own is None and not st.session_state.get(ASKED)
     st.session_state[ASKED] = True
@@ -38,9 +38,9 @@ def around(place: StepPlace | None) -> Iterator[None]:
     st.session_state[FORM_SHOWN] = own is None and bool(visitor().room or problem)
     if st.session_state[FORM_SHOWN]:
         with st.container(border=True):
-            _join_or_open(place)
-    elif own and own.leads:
-        room_teacher.panel(own, place)
+            _join_or_open(step_id)
+    elif own and own.is_teacher:
+        room_teacher.panel(own, step_id)
     elif own:
         following = _student(own)
     keep_membership(own.as_text() if own else "", asks=unknown, on_found=room_membership.restore)
@@ -50,20 +50,24 @@ def around(place: StepPlace | None) -> Iterator[None]:
             _follow(own, st.session_state[DRAWN])
 
 
-def offer(place: StepPlace | None) -> None:
+def offer(step_id: StepId | None) -> None:
     """The form that joins or opens a room, folded; nothing in a room, or where the form is on screen already."""
     if room_membership.membership() is None and not st.session_state[FORM_SHOWN]:
         with st.popover("Room for a class", type="tertiary", icon=":material/groups:", key="room_ways_in"):
-            _join_or_open(place)
+            _join_or_open(step_id)
 
 
-def _join_or_open(place: StepPlace | None) -> None:
+def _join_or_open(step_id: StepId | None) -> None:
     st.markdown("In a room, a class answers the same question and sees how it voted.")
     widgets.short_form(
         "Join a room with its code", "room", "Join", room_membership.join, key="room_join", placeholder="Five letters"
     )
     st.button(
-        "Open a room", icon=":material/co_present:", on_click=room_membership.open_room, args=(place,), key="room_open"
+        "Open a room",
+        icon=":material/co_present:",
+        on_click=room_membership.open_room,
+        args=(step_id,),
+        key="room_open",
     )
     st.caption("For teachers: you lead from step to step. Votes are anonymous, and hidden until you show them.")
 
@@ -97,7 +101,7 @@ def _status(state: State) -> str:
             "The teacher isn't connected at the moment. The room continues when the teacher is back; "
             "leave it to go on by yourself."
         )
-    if state.place is None:
+    if state.step_id is None:
         return "Navigate freely. When the teacher leads again, this page follows."
     status = {
         Phase.FIRST: "Answer on your own first.",

@@ -1,4 +1,4 @@
-"""A room as its teacher sees it: address and QR code, who is there, who has answered, votes, and the end."""
+"""Draws a room for its teacher: code, students, votes, and controls."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pages.ui.components.votes import Bar, Line, votes
 from pages.ui.lessons.questions import Answer, Question
 from pages.ui.lessons.rooms import Phase, RoomError, State, Tally
 from pages.ui.markdown import counted, plain
-from pages.ui.models.lesson_answers import StepPlace
+from pages.ui.models.lesson_answers import StepId
 from pages.ui.tables import as_text
 from pages.ui.views.learn import room_membership
 from pages.ui.views.learn.answer_wording import Wording, wording_at
@@ -31,7 +31,7 @@ LOCAL = ("localhost", "127.0.0.1", "::1")
 COLUMNS = ("lesson", "step", "title", "question", "vote", "answer", "count")
 
 
-def panel(own: Membership, place: StepPlace | None) -> None:
+def panel(own: Membership, step_id: StepId | None) -> None:
     """The room's code and address, how many are in it, and what is done with the room as a whole."""
     state: State = st.session_state[DRAWN]
     with st.container(border=True, key="room_teacher"):
@@ -45,15 +45,15 @@ def panel(own: Membership, place: StepPlace | None) -> None:
                 on_click=_show_code,
                 args=(not shows,),
             )
-            if place and state.place is None:
+            if step_id and state.step_id is None:
                 st.button(
                     "Lead from here",
                     key="room_lead",
                     icon=":material/co_present:",
                     on_click=room_membership.move,
-                    args=(place,),
+                    args=(step_id,),
                 )
-            elif state.place is not None:
+            elif state.step_id is not None:
                 st.button(
                     "Let students navigate freely",
                     key="room_free",
@@ -68,16 +68,16 @@ def panel(own: Membership, place: StepPlace | None) -> None:
             _address_and_code(own)
 
 
-def controls(place: StepPlace) -> None:
+def controls(step_id: StepId) -> None:
     """Below a question, in place of a student's buttons: how many have answered, and what shows votes and answer."""
     own = room_membership.membership()
     state: State | None = st.session_state.get(DRAWN)
-    if not own or not own.leads or not state or state.place != place:
+    if not own or not own.is_teacher or not state or state.step_id != step_id:
         return
-    _count_votes(own, place)
+    _count_votes(own, step_id)
     if state.phase is Phase.REVEALED:
         return
-    shown = st.session_state.get(OPEN_VOTES) == place
+    shown = st.session_state.get(OPEN_VOTES) == step_id
     with st.container(horizontal=True, vertical_alignment="center", key="room_controls"):
         st.button(
             "Reveal",
@@ -85,14 +85,14 @@ def controls(place: StepPlace) -> None:
             type="primary",
             icon=":material/visibility:",
             on_click=_advance,
-            args=(place, Phase.REVEALED),
+            args=(step_id, Phase.REVEALED),
         )
         st.button(
             "Hide the votes" if shown else "Show the votes",
             key="room_show_votes",
             icon=":material/bar_chart:",
             on_click=_open_votes,
-            args=(None if shown else place,),
+            args=(None if shown else step_id,),
         )
         if state.phase is Phase.FIRST:
             st.button(
@@ -100,7 +100,7 @@ def controls(place: StepPlace) -> None:
                 key="room_again",
                 icon=":material/forum:",
                 on_click=_advance,
-                args=(place, Phase.SECOND),
+                args=(step_id, Phase.SECOND),
             )
         st.button(
             "Add a minute" if state.deadline else "Start a minute",
@@ -108,24 +108,24 @@ def controls(place: StepPlace) -> None:
             icon=":material/timer:",
             type="tertiary",
             on_click=_give_time,
-            args=(place,),
+            args=(step_id,),
         )
 
 
-def tally(place: StepPlace, question: Question, wording: Wording, right: Callable[[Answer], bool] | None) -> None:
+def tally(step_id: StepId, question: Question, wording: Wording, right: Callable[[Answer], bool] | None) -> None:
     """How the room has voted on a step, once that is revealed, or before on request.
 
     wording: puts an answer into words. right: tells right answers from wrong ones; None before that is known.
     """
     own = room_membership.membership()
-    if own is None or not own.leads:
+    if own is None or not own.is_teacher:
         return
     try:
-        found = all_rooms().tally(own.code, own.key, place)
+        found = all_rooms().tally(own.code, own.key, step_id)
     except RoomError:  # which the next run will say
         return
     st.session_state[COUNTED] = found
-    if found.phase is not Phase.REVEALED and st.session_state.get(OPEN_VOTES) != place:
+    if found.phase is not Phase.REVEALED and st.session_state.get(OPEN_VOTES) != step_id:
         return
     with st.container(key="room_tally", gap="small"):
         _draw_votes(found, question, wording, right)
@@ -175,8 +175,8 @@ def votes_csv(own: Membership) -> str:
     written = io.StringIO()
     table = csv.writer(written)
     table.writerow(COLUMNS)
-    for place, found in all_rooms().tallies(own.code, own.key).items():
-        if (asked := wording_at(place)) is None:
+    for step_id, found in all_rooms().tallies(own.code, own.key).items():
+        if (asked := wording_at(step_id)) is None:
             continue
         titles, wording = asked
         for vote, counts in (("first", found.first), ("second", found.second)):
@@ -200,17 +200,17 @@ def qr_code(text: str) -> str:
 @st.fragment(run_every=room_membership.FOLLOW_EVERY)
 def _count_members(own: Membership) -> None:
     try:
-        found = all_rooms().tally(own.code, own.key, StepPlace("", -1))
+        found = all_rooms().tally(own.code, own.key, StepId("", -1))
     except RoomError:
         st.rerun()
     st.markdown(f"### Room {own.code}\n{counted(found.here, 'student')} · {_short_address()}")
 
 
 @st.fragment(run_every=room_membership.FOLLOW_EVERY)
-def _count_votes(own: Membership, place: StepPlace) -> None:
+def _count_votes(own: Membership, step_id: StepId) -> None:
     """How many have answered, how many are still thinking, and the time left."""
     try:
-        found, state = all_rooms().tally(own.code, own.key, place), all_rooms().led(own.code, own.key)
+        found, state = all_rooms().tally(own.code, own.key, step_id), all_rooms().led(own.code, own.key)
     except RoomError:
         st.rerun()
     has = "has" if found.voted == 1 else "have"
@@ -218,7 +218,7 @@ def _count_votes(own: Membership, place: StepPlace) -> None:
     still = f", {thinking} still thinking" if thinking else ""
     st.markdown(f"**{found.voted}** of {found.here} {has} answered{still}.{time_left(state.deadline)}")
     drawn = st.session_state.get(COUNTED)  # None as long as this run of the page is on its way to the votes
-    if st.session_state.get(OPEN_VOTES) == place and drawn is not None and drawn != found:
+    if st.session_state.get(OPEN_VOTES) == step_id and drawn is not None and drawn != found:
         st.rerun()
 
 
@@ -270,20 +270,20 @@ def _show_code(shows: bool) -> None:
     st.session_state[SHOWS_CODE] = shows
 
 
-def _advance(place: StepPlace, to: Phase) -> None:
+def _advance(step_id: StepId, to: Phase) -> None:
     _scroll_to_votes()
-    room_membership.act(lambda own: all_rooms().advance(own.code, own.key, place, to))
+    room_membership.act(lambda own: all_rooms().advance(own.code, own.key, step_id, to))
 
 
-def _open_votes(place: StepPlace | None) -> None:
-    st.session_state[OPEN_VOTES] = place
-    if place:
+def _open_votes(step_id: StepId | None) -> None:
+    st.session_state[OPEN_VOTES] = step_id
+    if step_id:
         _scroll_to_votes()
-        room_membership.act(lambda own: all_rooms().show(own.code, own.key, place))
+        room_membership.act(lambda own: all_rooms().show(own.code, own.key, step_id))
 
 
-def _give_time(place: StepPlace) -> None:
-    room_membership.act(lambda own: all_rooms().give_time(own.code, own.key, place, MORE_TIME))
+def _give_time(step_id: StepId) -> None:
+    room_membership.act(lambda own: all_rooms().give_time(own.code, own.key, step_id, MORE_TIME))
 
 
 def _scroll_to_votes() -> None:

@@ -1,4 +1,4 @@
-"""A lesson's step on screen: words, question, explanation and a change to try; beside them the live view."""
+"""Draws a step of a lesson: text, question, explanation and exercise, beside the live view."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import streamlit as st
 from pages.ui.frame import saved_view, state
 from pages.ui.frame.page import Session
 from pages.ui.lessons.expressions import ExpressionError, Words
-from pages.ui.lessons.measure_setup import NotYet
-from pages.ui.lessons.measured_values import Values, unmet
+from pages.ui.lessons.measure_setup import NotMeasurableYet
+from pages.ui.lessons.measured_values import MeasuredValues, failed_claims
 from pages.ui.markdown import passage, plain
 from pages.ui.models import library
-from pages.ui.models.lesson_answers import StepPlace
+from pages.ui.models.lesson_answers import StepId
 from pages.ui.views.learn import handout, lesson_list, opened_step, room_membership, room_student
-from pages.ui.views.learn.opened_step import Entered, go_to, leave, show_again
+from pages.ui.views.learn.opened_step import OpenedStep, go_to, leave, show_again
 from pages.ui.views.learn.question import ask
-from pages.ui.views.page_contents import BODIES, NEEDS_NO_TEXT
+from pages.ui.views.page_contents import CONTENTS, NEEDS_NO_TEXT
 
 VIEW = "lesson_view"
 """Key of the session: where this run of the page draws the live view, which it comes to last."""
@@ -23,8 +23,8 @@ VIEW = "lesson_view"
 
 def show() -> None:
     """The step that is open, except for its live view; nothing if none is."""
-    if (entered := opened_step.entered()) is not None:
-        with room_student.around(entered.place), st.container(key="lesson_step"):
+    if (entered := opened_step.opened_step()) is not None:
+        with room_student.around(entered.step_id), st.container(key="lesson_step"):
             _show(entered)
             if entered.step.view:
                 st.session_state[VIEW] = st.container(key="lesson_live")
@@ -32,7 +32,7 @@ def show() -> None:
 
 def show_view(session: Session) -> None:
     """Its live view; before that may be seen, what it will be."""
-    entered = opened_step.entered()
+    entered = opened_step.opened_step()
     if not entered.step.view:
         return
     with st.session_state[VIEW]:
@@ -44,10 +44,10 @@ def show_view(session: Session) -> None:
                 st.caption(f"{page}: opens here once the question is answered.")
 
 
-def _show(entered: Entered) -> None:
-    step, values = entered.step, Values(entered.step.measures)
+def _show(entered: OpenedStep) -> None:
+    step, values = entered.step, MeasuredValues(entered.step.measures)
     with st.container(key="lesson_text"):
-        st.progress((entered.place.step + 1) / len(entered.lesson.steps))
+        st.progress((entered.step_id.step + 1) / len(entered.lesson.steps))
         st.header(plain(step.title), anchor=False)
         _words(step.words, values)
         if step.question:
@@ -57,11 +57,11 @@ def _show(entered: Entered) -> None:
         _move(entered)
 
 
-def _words(words: Words, values: Values, *, partly: bool = False) -> None:
+def _words(words: Words, values: MeasuredValues, *, partly: bool = False) -> None:
     """partly: whether of words that depend on a visitor's own training the paragraphs that don't are shown."""
     try:
         st.markdown(words.filled(values, passage))
-    except NotYet:  # which is said where the question stands
+    except NotMeasurableYet:  # which is said where the question stands
         if partly:
             for part in words.text.split("\n\n"):
                 _words(Words.read(part), values)
@@ -69,13 +69,13 @@ def _words(words: Words, values: Values, *, partly: bool = False) -> None:
         st.warning(plain(f"These words name a number that isn't there: {error}."))
 
 
-def _found(entered: Entered, values: Values) -> None:
+def _found(entered: OpenedStep, values: MeasuredValues) -> None:
     """What the model does, and what to try with it."""
     step = entered.step
     if step.reveal:
         with st.container(key="lesson_reveal"):
-            _words(step.reveal, values, partly=room_membership.phase(entered.place) is not None)
-    if problems := unmet(step, values):
+            _words(step.reveal, values, partly=room_membership.phase(entered.step_id) is not None)
+    if problems := failed_claims(step, values):
         st.warning(
             plain(
                 "This lesson was written for other versions of its models. What it says, and what was measured: "
@@ -89,10 +89,10 @@ def _found(entered: Entered, values: Values) -> None:
             _words(step.to_try, values)
 
 
-def _move(entered: Entered) -> None:
+def _move(entered: OpenedStep) -> None:
     """The ways to the steps beside this one, and out of the lesson."""
-    lesson, number = entered.place.lesson, entered.place.step
-    led = room_membership.led() is not None
+    lesson, number = entered.step_id.lesson, entered.step_id.step
+    led = room_membership.led_step() is not None
     with st.container(horizontal=True, key="lesson_moves"):
         st.button(
             "All lessons", key="learn_list", type="tertiary", icon=":material/list:", on_click=leave, disabled=led
@@ -102,7 +102,7 @@ def _move(entered: Entered) -> None:
             key="learn_previous",
             icon=":material/arrow_back:",
             on_click=go_to,
-            args=(StepPlace(lesson, number - 1),),
+            args=(StepId(lesson, number - 1),),
             disabled=led or number == 0,
         )
         last = number == len(entered.lesson.steps) - 1
@@ -116,7 +116,7 @@ def _move(entered: Entered) -> None:
                 icon=":material/arrow_forward:",
                 help=plain(following.title),
                 on_click=go_to,
-                args=(StepPlace(following.name, 0),),
+                args=(StepId(following.name, 0),),
                 disabled=led,
             )
         elif last:
@@ -128,19 +128,19 @@ def _move(entered: Entered) -> None:
                 type=answered,
                 icon=":material/arrow_forward:",
                 on_click=go_to,
-                args=(StepPlace(lesson, number + 1),),
+                args=(StepId(lesson, number + 1),),
                 disabled=led,
             )
         if last:
             handout.offer(entered.lesson)
-        room_student.offer(entered.place)
+        room_student.offer(entered.step_id)
     if led:
         st.caption("Your teacher goes from step to step.")
-    elif entered.is_open and not room_membership.leads():
+    elif entered.is_open and not room_membership.is_teacher():
         st.caption("You can go on without an answer, but the lesson won't count as done.")
 
 
-def _live_view(session: Session, entered: Entered) -> None:
+def _live_view(session: Session, entered: OpenedStep) -> None:
     """The page that the step shows, as the visitor has it now."""
     page = entered.step.view.page
     with st.container(horizontal=True, vertical_alignment="center", key="lesson_view"):
@@ -159,7 +159,7 @@ def _live_view(session: Session, entered: Entered) -> None:
                 args=(page,),
             )
     if session.tokens is not None or page in NEEDS_NO_TEXT:
-        BODIES[page](session)
+        CONTENTS[page](session)
 
 
 def _view_name(session: Session, page: str) -> str:
@@ -169,5 +169,5 @@ def _view_name(session: Session, page: str) -> str:
 
 
 def _turn_to(page: str) -> None:
-    saved_view.take_along()
-    state.turn_to(page)
+    saved_view.keep_lesson_view()
+    state.open_page(page)

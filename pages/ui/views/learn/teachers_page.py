@@ -1,4 +1,4 @@
-"""The page for teachers: a plan for a class, notes on each lesson, and a check of lessons of their own."""
+"""Draws the page for teachers: a lesson plan, notes, and the check of their own lessons."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pages.ui.frame import state
 from pages.ui.lessons import lesson_files, measure_reference
 from pages.ui.lessons.lesson import Lesson
 from pages.ui.markdown import plain
-from pages.ui.models.lesson_answers import StepPlace
+from pages.ui.models.lesson_answers import StepId
 from pages.ui.paper import as_html, document, inline
 from pages.ui.views.learn import handout, lesson_check
 from pages.ui.views.learn.opened_step import TEACHERS, go_to, leave
@@ -23,14 +23,14 @@ LONGEST_CHECK = 20.0
 TITLE = "For teachers"
 
 
-def offer() -> None:
+def offer_link() -> None:
     """The way here."""
     st.button(TITLE, key="for_teachers", type="tertiary", icon=":material/co_present:", on_click=_open)
 
 
 def show() -> None:
     """The page."""
-    lessons = [each for each in lesson_files.shelf() if isinstance(each, Lesson)]
+    lessons = [each for each in lesson_files.all_lessons() if isinstance(each, Lesson)]
     with st.container(horizontal=True):
         st.button("All lessons", key="teachers_back", type="tertiary", icon=":material/list:", on_click=leave)
         st.download_button(
@@ -101,7 +101,7 @@ def _lesson(lesson: Lesson) -> None:
                     key=f"teach_{lesson.name}",
                     icon=":material/play_arrow:",
                     on_click=go_to,
-                    args=(StepPlace(lesson.name, 0),),
+                    args=(StepId(lesson.name, 0),),
                 )
                 handout.offer(lesson, f"handout_{lesson.name}")
 

@@ -1,1 +1,1 @@
-"""The views of the page What if, a question each: `show(session)` draws one."""
+"""Draws the views of the page What if; each has a function `show(session)`."""

@@ -1,4 +1,4 @@
-"""The map of ablations: the effect of ablating each head and each feed-forward layer, one at a time.
+"""Draws the effect of ablating each head and feed-forward layer, one at a time.
 
 Dimensions: part, vocab; a picture has a row a layer and a column a head, and the feed-forward layer's after them.
 """
@@ -12,15 +12,15 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from pages.ui.components.effects import Cell, Matrix, effects
+from pages.ui.components.effects import Cell, Matrix, effect_heatmaps
 from pages.ui.frame import changes, widgets
 from pages.ui.frame.page import Session
-from pages.ui.frame.widgets import Tie
+from pages.ui.frame.widgets import Binding
 from pages.ui.markdown import code
 from pages.ui.models import activations, library
 from pages.ui.tables import offer_data
-from pages.ui.views.what_if.long_computation import computed
-from pages.ui.views.what_if.shared import TOO_LARGE, Read
+from pages.ui.views.what_if.long_computation import compute_with_progress
+from pages.ui.views.what_if.shared import TOO_LARGE, ModelInput
 from transformer.api.effects import CHOOSABLE, Ablation
 from transformer.inference.interventions import Scaled, part_in_words, place_in_words
 
@@ -47,7 +47,7 @@ class Placed:
 
 
 @dataclass(frozen=True)
-class Mapped:
+class AblationMap:
     """What the map shows, of `EFFECTS`. token: whose probability or logit; None for the loss."""
 
     found: Ablation
@@ -66,7 +66,7 @@ class Mapped:
         return 100 * (without - with_it)
 
 
-def show(session: Session, reading: Read, answer: int | None) -> Mapped | None:
+def show(session: Session, model_input: ModelInput, answer: int | None) -> AblationMap | None:
     """The map, and the dials that say of what; None while there is none, after saying why.
 
     answer: the likeliest next token of the unchanged model, if it is known; the map is of that one at first.
@@ -75,7 +75,7 @@ def show(session: Session, reading: Read, answer: int | None) -> Mapped | None:
         st.header("Which parts matter", anchor=False, width="content")
         effect = widgets.segmented_control("Effect on", EFFECTS, "effect", EFFECTS.get, label_visibility="collapsed")
         dial = st.container(width=140)
-    found = ablated(session, reading)
+    found = ablated(session, model_input)
     if found is None:
         return None
     token = None
@@ -85,11 +85,11 @@ def show(session: Session, reading: Read, answer: int | None) -> Mapped | None:
     if effect == "loss" and found.loss is None:
         st.info("A single token has no loss: nothing comes before it to predict it from. Type a longer prompt.")
         return None
-    mapped = Mapped(found, effect, token)
+    mapped = AblationMap(found, effect, token)
     if not np.isfinite(mapped.values).all():
         st.warning(TOO_LARGE)
         return None
-    st.caption(_how(session, reading, mapped))
+    st.caption(_how(session, model_input, mapped))
     placed = place(found.parts, mapped.values, session.interventions)
     what = f"the {effect}" if token is None else f"the {effect} of ‘{library.tokenizer(session.name).label(token)}’"
     unit = UNITS[effect]
@@ -101,7 +101,7 @@ def show(session: Session, reading: Read, answer: int | None) -> Mapped | None:
         else:
             changes.add(part)
 
-    effects(
+    effect_heatmaps(
         [each.matrix for each in placed],
         key="what_if_ablation",
         name="Which parts matter",
@@ -118,20 +118,20 @@ def show(session: Session, reading: Read, answer: int | None) -> Mapped | None:
     return mapped
 
 
-def offer_table(session: Session, mapped: Mapped) -> None:
+def offer_table(session: Session, mapped: AblationMap) -> None:
     """The numbers, to be read and saved."""
     offer_data(lambda: _table(session, mapped), "These effects as a table", f"{session.file_name}-ablation.csv")
 
 
-def ablated(session: Session, reading: Read) -> Ablation | None:
+def ablated(session: Session, model_input: ModelInput) -> Ablation | None:
     """The ablation of each part; of a large model None until it has been asked for and computed."""
-    return computed(
+    return compute_with_progress(
         activations.ablation,
         session.name,
-        reading.tokens,
-        reading.source,
-        reading.place,
-        reading.begin,
+        model_input.tokens,
+        model_input.source,
+        model_input.place,
+        model_input.begin,
         session.interventions,
         ask="Ablate one part after another",
         does="Every head and every feed-forward layer is ablated by itself, and the text read again.",
@@ -185,7 +185,7 @@ def _token(session: Session, found: Ablation, answer: int | None) -> int:
         session.visitor.token = chosen = None
     order = list(dict.fromkeys([*order, default, *([] if chosen is None else [chosen])]))
     return widgets.selectbox(
-        "Token", order, Tie("token", default=default), tokenizer.label, label_visibility="collapsed"
+        "Token", order, Binding("token", default=default), tokenizer.label, label_visibility="collapsed"
     )
 
 
@@ -194,7 +194,7 @@ def _column(found: Ablation, token: int) -> int:
     return int(np.flatnonzero(found.tokens == token)[0])
 
 
-def _how(session: Session, reading: Read, mapped: Mapped) -> str:
+def _how(session: Session, model_input: ModelInput, mapped: AblationMap) -> str:
     """What the numbers are of, and what a click does."""
     if mapped.token is None:
         of = "**Average over the text:** change in the loss, in nats per token"
@@ -204,7 +204,7 @@ def _how(session: Session, reading: Read, mapped: Mapped) -> str:
         of = f"**For this answer:** change in the {mapped.effect} of {label}{unit}"
     whose = ""
     if mapped.token is None and session.source:
-        text = code(library.tokenizer(session.name).decode(reading.tokens[1:]))
+        text = code(library.tokenizer(session.name).decode(model_input.tokens[1:]))
         origin = "was written" if session.text.written else "the unchanged model would write"
         whose = f" The text is what {origin}: {text}."
     act = (
@@ -215,7 +215,7 @@ def _how(session: Session, reading: Read, mapped: Mapped) -> str:
     return f"{of}.{whose}  \n{act}"
 
 
-def _verdict(mapped: Mapped) -> str:
+def _verdict(mapped: AblationMap) -> str:
     """The parts with the largest effects, either way."""
     values, told = mapped.values, []
     for word, index, sign in (("fall", int(values.argmin()), "−"), ("rise", int(values.argmax()), "+")):
@@ -226,7 +226,7 @@ def _verdict(mapped: Mapped) -> str:
     return " ".join(told) or "No single part makes a difference here."
 
 
-def _table(session: Session, mapped: Mapped) -> pd.DataFrame:
+def _table(session: Session, mapped: AblationMap) -> pd.DataFrame:
     found = mapped.found
     made = pd.DataFrame(
         {

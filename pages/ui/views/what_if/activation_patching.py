@@ -1,4 +1,4 @@
-"""Activation patching: one place at a time gets what it has on another prompt, and the answer is compared.
+"""Draws the view Activation patching: the effect of each activation patched in from another prompt.
 
 Dimensions: site, layer, pos.
 """
@@ -11,18 +11,18 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from pages.ui.components.effects import Cell, Matrix, effects
+from pages.ui.components.effects import Cell, Matrix, effect_heatmaps
 from pages.ui.figures.what_if import percent
 from pages.ui.frame import changes, widgets
 from pages.ui.frame.page import Session
-from pages.ui.frame.widgets import Tie
+from pages.ui.frame.widgets import Binding
 from pages.ui.markdown import code, counted
 from pages.ui.models import activation_patching, library
-from pages.ui.models.activation_patching import Pair, Traced
+from pages.ui.models.activation_patching import PatchingEffects, PromptPair
 from pages.ui.tables import offer_data
 from pages.ui.views.what_if import other_prompt, python_code
-from pages.ui.views.what_if.long_computation import computed
-from pages.ui.views.what_if.shared import TOO_LARGE, lead_on, log_softmax
+from pages.ui.views.what_if.long_computation import compute_with_progress
+from pages.ui.views.what_if.shared import TOO_LARGE, log_softmax, suggest_attention_model
 from transformer import Replaced
 from transformer.inference.interventions import place_in_words
 
@@ -45,7 +45,7 @@ SLIGHT = 0.1
 def show(session: Session) -> None:
     """The view."""
     if not session.config.n_layers:
-        lead_on(session)
+        suggest_attention_model(session)
         return
     own = session.source or session.require_tokens()
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
@@ -59,14 +59,14 @@ def show(session: Session) -> None:
     put_in = any(isinstance(each, Replaced) for each in session.interventions)
     kept = tuple(each for each in session.interventions if not isinstance(each, Replaced))
     start = session.require_tokens() if session.source else ()
-    pair = activation_patching.pair(session.name, own, other, start, interventions=kept)
+    pair = activation_patching.prompt_pair(session.name, own, other, start, interventions=kept)
     if not np.isfinite(pair.logits).all():
         st.warning(TOO_LARGE)
         return
-    if pair.differing > activation_patching.MOST:
+    if pair.differing > activation_patching.MAX_TOKENS:
         st.info(
             f"From the first token that differs to the end there are {pair.differing} tokens; at most "
-            f"{activation_patching.MOST} can be traced. Let the prompts differ later, or shorten both."
+            f"{activation_patching.MAX_TOKENS} can be traced. Let the prompts differ later, or shorten both."
         )
         return
     with dials:
@@ -79,8 +79,8 @@ def show(session: Session) -> None:
         st.caption("What is patched already is left out of this picture, which patches one place at a time.")
     try:
         found = {
-            stack: computed(
-                activation_patching.traced,
+            stack: compute_with_progress(
+                activation_patching.patching_effects,
                 session.name,
                 pair.tokens,
                 pair.sources,
@@ -105,7 +105,7 @@ def show(session: Session) -> None:
         "These shares as a table",
         f"{session.file_name}-traced.csv",
     )
-    python_code.traced(session, pair, answers, next(iter(found)), kept)
+    python_code.activation_patching(session, pair, answers, next(iter(found)), kept)
 
 
 def _fit(session: Session, own: tuple[int, ...], other: tuple[int, ...]) -> bool:
@@ -131,7 +131,7 @@ def _fit(session: Session, own: tuple[int, ...], other: tuple[int, ...]) -> bool
     return False
 
 
-def _answers(session: Session, pair: Pair) -> tuple[int, int]:
+def _answers(session: Session, pair: PromptPair) -> tuple[int, int]:
     """The two tokens whose logits are compared, and the dials that choose them."""
     odds = np.exp(log_softmax(pair.logits))
     tokenizer, current = library.tokenizer(session.name), session.visitor
@@ -148,7 +148,7 @@ def _answers(session: Session, pair: Pair) -> tuple[int, int]:
             widgets.selectbox(
                 label,
                 options,
-                Tie(field, default=default),
+                Binding(field, default=default),
                 lambda token: f"{tokenizer.label(token)}   {percent(odds[0, token])} | {percent(odds[1, token])}",
                 width=200,
                 help="Its probability after your prompt, and after the other one.",
@@ -157,7 +157,7 @@ def _answers(session: Session, pair: Pair) -> tuple[int, int]:
     return chosen[0], chosen[1]
 
 
-def _explain(session: Session, pair: Pair, answers: tuple[int, int]) -> None:
+def _explain(session: Session, pair: PromptPair, answers: tuple[int, int]) -> None:
     labels = library.tokenizer(session.name).labels
     own, other = labels(answers)
     first, then = (float(row[answers[1]] - row[answers[0]]) for row in pair.logits)
@@ -176,7 +176,7 @@ def _explain(session: Session, pair: Pair, answers: tuple[int, int]) -> None:
     )
 
 
-def _picture(session: Session, pair: Pair, stack: str, found: Traced) -> None:
+def _picture(session: Session, pair: PromptPair, stack: str, found: PatchingEffects) -> None:
     """A heatmap for each kind of place. Choosing a cell puts that place in, on every page."""
     texts = pair.sources if stack == "encoder" else pair.tokens
     labels, others = map(library.tokenizer(session.name).labels, texts)
@@ -188,9 +188,7 @@ def _picture(session: Session, pair: Pair, stack: str, found: Traced) -> None:
     changing = np.flatnonzero(found.shares.any((0, 1)))
     first = max(int(changing[0]) - BEFORE, 0) if len(changing) else 0
     changed = {
-        (site, layer, place): activation_patching.replacement(
-            found, (pair.tokens[1], pair.sources[1]), site, layer, place
-        )
+        (site, layer, place): activation_patching.patch_at(found, (pair.tokens[1], pair.sources[1]), site, layer, place)
         for site, layer, place in np.ndindex(found.shares.shape)
     }
     in_force = [cell for cell, change in changed.items() if change in session.interventions]
@@ -216,7 +214,7 @@ def _picture(session: Session, pair: Pair, stack: str, found: Traced) -> None:
 
     if stack in STACKS:
         st.markdown(f"**{STACKS[stack]}**")
-    effects(
+    effect_heatmaps(
         matrices,
         key=f"what_if_traced_{stack}",
         name=STACKS.get(stack, "Where the difference is carried"),
@@ -233,20 +231,20 @@ def _picture(session: Session, pair: Pair, stack: str, found: Traced) -> None:
     st.markdown(_in_words(labels, found))
 
 
-def _in_words(labels: list[str], found: Traced) -> str:
+def _in_words(labels: list[str], found: PatchingEffects) -> str:
     """Where in the stream the difference stands, layer by layer, and which sublayers carry most of it."""
-    said = []
+    pair = []
     for site, shares in zip(found.sites, found.shares, strict=True):
         if site == "stream":
-            said.append(_path(labels, shares))
+            pair.append(_path(labels, shares))
             continue
         layer, place = np.unravel_index(int(shares.argmax()), shares.shape)
         if shares[layer, place] > SLIGHT:
-            said.append(
+            pair.append(
                 f"{SITES[site]} counts for most in layer {layer} at position {place}, {code(labels[place])}: "
                 f"{shares[layer, place]:.2f}."
             )
-    return " ".join(filter(None, said))
+    return " ".join(filter(None, pair))
 
 
 def _path(labels: list[str], shares: np.ndarray) -> str:
@@ -270,7 +268,7 @@ def _range(values: np.ndarray) -> str:
     return high if low == high else f"{low} to {high}"
 
 
-def _table(session: Session, pair: Pair, stack: str, found: Traced) -> pd.DataFrame:
+def _table(session: Session, pair: PromptPair, stack: str, found: PatchingEffects) -> pd.DataFrame:
     texts = pair.sources if stack == "encoder" else pair.tokens
     own, other = (np.array(library.tokenizer(session.name).labels(text), dtype=object) for text in texts)
     site, layer, place = (indices.ravel() for indices in np.indices(found.shares.shape))

@@ -1,4 +1,4 @@
-"""What the model says next and writes, with the changes that are set and without them.
+"""Draws the next token and the generated text, with and without the changes.
 
 Dimensions: vocab, part.
 """
@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from pages.ui.components.versions import Version, versions
+from pages.ui.components.versions import Version, text_comparison
 from pages.ui.figures.what_if import paired_bars, percent
 from pages.ui.frame import changes
 from pages.ui.frame.page import Session
@@ -19,46 +19,46 @@ from pages.ui.markdown import code, counted, nats
 from pages.ui.models import activations, library
 from pages.ui.tables import offer_data
 from pages.ui.views.charts import chart
-from pages.ui.views.what_if.shared import TOO_LARGE, Read, after_what, divergence, log_softmax
+from pages.ui.views.what_if.shared import TOO_LARGE, ModelInput, after_what, divergence, log_softmax
 from transformer.api.effects import Ablation
 from transformer.inference.interventions import part_in_words
 
 CANDIDATES = 5
 """Tokens of each distribution that have bars."""
-MOVED = 5
+MAX_NAMED = 5
 """Tokens named among those that gained most, and that lost most."""
 SUGGESTED = 3
 LENGTH = 60
 """Tokens that each of the two models writes."""
 LONGEST = 120
 """Characters shown of what stands before them."""
-FAR = 0.01
+NOTICEABLE = 0.01
 """A divergence, in nats, of less isn't far."""
-UNMOVED = 1e-5
+ROUNDING = 1e-5
 """A change of probability this small is rounding."""
 
 
 @dataclass(frozen=True)
-class Said:
+class NextTokenPair:
     """What the model says next: log-probabilities (vocab,), as it is and as it is changed."""
 
     unchanged: np.ndarray
     changed: np.ndarray
 
 
-def said(session: Session, reading: Read) -> Said | None:
+def next_token_pair(session: Session, model_input: ModelInput) -> NextTokenPair | None:
     """The two distributions; None after saying that there are none."""
     logits = [
-        activations.next_token(session.name, reading.before, reading.source, interventions=each)
+        activations.next_token(session.name, model_input.before, model_input.source, interventions=each)
         for each in ((), session.interventions)
     ]
     if not np.isfinite(logits[1]).all():
         st.warning(TOO_LARGE)
         return None
-    return Said(*map(log_softmax, logits))
+    return NextTokenPair(*map(log_softmax, logits))
 
 
-def next_token(session: Session, reading: Read, found: Said) -> None:
+def next_token(session: Session, model_input: ModelInput, found: NextTokenPair) -> None:
     """The likeliest next tokens; once something is changed, two distributions on one axis."""
     st.header("Next token", anchor=False)
     tokenizer, is_changed = library.tokenizer(session.name), bool(session.interventions)
@@ -66,7 +66,7 @@ def next_token(session: Session, reading: Read, found: Said) -> None:
     moved = (
         f" **KL divergence** {nats(float(divergence(found.unchanged, found.changed)))}: how far the changes move it."
     )
-    after = after_what(session, reading)
+    after = after_what(session, model_input)
     st.caption(f"{after[0].upper()}{after[1:]}.{moved if is_changed else ''}")
     union = np.union1d(*(np.argsort(-odds, kind="stable")[:CANDIDATES] for odds in (old, new)))
     shown = union[np.argsort(-old[union], kind="stable")]
@@ -76,7 +76,7 @@ def next_token(session: Session, reading: Read, found: Said) -> None:
     chart(figure, "what_if_next")
 
 
-def suggest(session: Session, reading: Read, found: Ablation) -> None:
+def suggest_ablations(session: Session, model_input: ModelInput, found: Ablation) -> None:
     """Nothing is changed: the parts that move the next token most when they are ablated, one press each."""
     (with_it, without), moved = found.odds, found.moved
     likeliest = int(with_it[0].argmax())
@@ -87,16 +87,16 @@ def suggest(session: Session, reading: Read, found: Ablation) -> None:
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             st.button(f"Ablate {part_in_words(part)}", key=f"suggested_{rank}", on_click=changes.add, args=(part,))
             st.markdown(f"{label}: {percent(was)} → {percent(becomes)}", width="content")
-    if moved.max() < FAR:
+    if moved.max() < NOTICEABLE:
         st.caption("No part alone moves it far: others make up for it. Ablate several together.")
 
 
-def what_changed(session: Session, reading: Read, found: Said) -> None:
+def what_changed(session: Session, model_input: ModelInput, found: NextTokenPair) -> None:
     """What gained most and what lost most."""
-    st.markdown(_in_words(session, reading, np.exp(found.unchanged), np.exp(found.changed)))
+    st.markdown(_in_words(session, model_input, np.exp(found.unchanged), np.exp(found.changed)))
 
 
-def offer_table(session: Session, found: Said) -> None:
+def offer_table(session: Session, found: NextTokenPair) -> None:
     """Both distributions, to be read and saved."""
     labels = library.tokenizer(session.name).labels(range(len(found.unchanged)))
 
@@ -115,15 +115,17 @@ def offer_table(session: Session, found: Said) -> None:
     offer_data(table, "Both distributions as a table", f"{session.file_name}-before-and-after.csv")
 
 
-def _in_words(session: Session, reading: Read, old: np.ndarray, new: np.ndarray) -> str:
+def _in_words(session: Session, model_input: ModelInput, old: np.ndarray, new: np.ndarray) -> str:
     """What gained most and what lost most."""
     change = new - old
-    if float(np.abs(change).max()) < UNMOVED:
-        return f"These changes move no probability {after_what(session, reading)}."
+    if float(np.abs(change).max()) < ROUNDING:
+        return f"These changes move no probability {after_what(session, model_input)}."
     labels = library.tokenizer(session.name).labels
     told = ["What changed most:"]
     for word, sign in (("Less likely", -1), ("Likelier", 1)):
-        order = [token for token in np.argsort(-sign * change, kind="stable")[:MOVED] if sign * change[token] > UNMOVED]
+        order = [
+            token for token in np.argsort(-sign * change, kind="stable")[:MAX_NAMED] if sign * change[token] > ROUNDING
+        ]
         named = [
             f"{code(label)} {percent(old[token])} → {percent(new[token])}"
             for token, label in zip(order, labels(order), strict=True)
@@ -132,19 +134,19 @@ def _in_words(session: Session, reading: Read, old: np.ndarray, new: np.ndarray)
     return "\n".join(told)
 
 
-def writing(session: Session, reading: Read) -> None:
+def generated_text(session: Session, model_input: ModelInput) -> None:
     """The text that both models write, with the first difference marked."""
     st.header("Generated text", anchor=False)
     sampling = session.visitor.sampling
     both = [
-        activations.written(session.name, reading.before, reading.source, sampling, LENGTH, each)
+        activations.written(session.name, model_input.before, model_input.source, sampling, LENGTH, each)
         for each in ((), session.interventions)
     ]
     same = next((at for at, (one, other) in enumerate(zip(*both, strict=False)) if one != other), min(map(len, both)))
-    versions(
+    text_comparison(
         key="what_if_versions",
         versions=[
-            _version(session, title, reading.before, tokens, same)
+            _version(session, title, model_input.before, tokens, same)
             for title, tokens in zip(("Unchanged", "Changed"), both, strict=True)
         ],
     )

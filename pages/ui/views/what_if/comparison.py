@@ -1,4 +1,4 @@
-"""Side by side: the next token, a head's attention and the logit lens of two sides, on the same axes.
+"""Draws the view Comparison: next token, attention and logit lens of two prompts or models.
 
 Dimensions: vocab, height, query, key.
 """
@@ -19,7 +19,7 @@ from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
 from pages.ui.markdown import code, nats, plain
 from pages.ui.models import attention_kinds, comparison, library
-from pages.ui.models.comparison import Heights
+from pages.ui.models.comparison import LayerPredictions
 from pages.ui.tables import matrix_table, offer_data
 from pages.ui.views.attention import KINDS
 from pages.ui.views.charts import chart
@@ -63,7 +63,7 @@ def show(session: Session) -> None:
     if both is None:
         return
     found = [
-        comparison.said_at(side.name, side.tokens, side.source, side.place, side.begin, side.interventions)
+        comparison.logit_lens_at(side.name, side.tokens, side.source, side.place, side.begin, side.interventions)
         for side in both
     ]
     if not all(np.isfinite(each.logits).all() for each in found):
@@ -72,13 +72,13 @@ def show(session: Session) -> None:
     _next_token(session, both, found)
     _attention(session, both)
     _lens(session, both, found)
-    python_code.beside(both)
+    python_code.comparison(both)
 
 
-def _next_token(session: Session, both: tuple[Side, Side], found: list[Heights]) -> None:
+def _next_token(session: Session, both: tuple[Side, Side], found: list[LayerPredictions]) -> None:
     st.header("Next token", anchor=False)
     logs = [log_softmax(each.logits[-1]) for each in found]
-    shared = comparison.same_tokens(both[0].name, both[1].name)
+    shared = comparison.same_vocabulary(both[0].name, both[1].name)
     labels = [comparison.vocabulary(side.name) for side in both]
     odds = [dict(zip(names, np.exp(log).tolist(), strict=True)) for names, log in zip(labels, logs, strict=True)]
     st.markdown(" ".join(_likeliest(side, names, log) for side, names, log in zip(both, labels, logs, strict=True)))
@@ -138,13 +138,13 @@ def _attention(session: Session, both: tuple[Side, Side]) -> None:
             st.info(f"{plain(side.title)}: this model has no layers, and so no attention to look at.")
     if not able:
         return
-    kinds = [kind for kind in KINDS if all(kind in attention_kinds.attentions(side.config) for side in able)]
+    kinds = [kind for kind in KINDS if all(kind in attention_kinds.kinds_of(side.config) for side in able)]
     first = able[0].config
     with st.container(horizontal=True):
         if kinds:
             widgets.selectbox("Attention", kinds, "attention", KINDS.get, width=320)
-        kind = attention_kinds.chosen_attention(first, session.visitor.attention, kinds or None) or ""
-        layer = widgets.selectbox("Layer", range(attention_kinds.depth(first, kind)), "layer", width=120)
+        kind = attention_kinds.shown_kind(first, session.visitor.attention, kinds or None) or ""
+        layer = widgets.selectbox("Layer", range(attention_kinds.layer_count(first, kind)), "layer", width=120)
         head = widgets.selectbox("Head", range(first.n_heads), "head", width=120)
     panels = [_panel(side, kind, layer, head) for side in able]
     if len(panels) == 2 and _is_alike(*panels):
@@ -176,8 +176,8 @@ def _attention(session: Session, both: tuple[Side, Side]) -> None:
 
 def _panel(side: Side, wish: str, layer: int, head: int) -> Panel:
     """A head's weights; of a model that has fewer layers or heads, the last it has."""
-    kind = attention_kinds.chosen_attention(side.config, wish) or ""
-    layer, head = min(layer, attention_kinds.depth(side.config, kind) - 1), min(head, side.config.n_heads - 1)
+    kind = attention_kinds.shown_kind(side.config, wish) or ""
+    layer, head = min(layer, attention_kinds.layer_count(side.config, kind) - 1), min(head, side.config.n_heads - 1)
     name = f"{attention_modules(side.config)[kind][layer]}.hook_pattern[{head}]"
     changes = in_window(side.interventions, side.begin)
     weights = tensor(library.opened(side.name), side.tokens, side.source, name, changes)
@@ -223,19 +223,19 @@ def _less(one: Panel, other: Panel) -> Panel:
     )
 
 
-def _lens(session: Session, both: tuple[Side, Side], found: list[Heights]) -> None:
+def _lens(session: Session, both: tuple[Side, Side], found: list[LayerPredictions]) -> None:
     """What each height would have said, had the model ended there."""
     st.header("Logit lens", anchor=False)
     odds = [np.exp(log_softmax(each.logits)) for each in found]
     best = [int(each[-1].argmax()) for each in odds]
     labels = [library.tokenizer(side.name).labels for side in both]
-    said = [names(each.argmax(1).tolist()) for names, each in zip(labels, odds, strict=True)]
-    shared = comparison.same_tokens(both[0].name, both[1].name)
+    pair = [names(each.argmax(1).tolist()) for names, each in zip(labels, odds, strict=True)]
+    shared = comparison.same_vocabulary(both[0].name, both[1].name)
     drawn = {}
-    for side, each, token, names, says in zip(both, odds, best, labels, said, strict=True):
+    for side, each, token, names, says in zip(both, odds, best, labels, pair, strict=True):
         drawn[f"{side.title}: {names([token])[0]}"] = Line(each[:, token], says)
     if shared and best[0] != best[1]:
-        for side, each, token, names, says in zip(both, odds, best[::-1], labels, said, strict=True):
+        for side, each, token, names, says in zip(both, odds, best[::-1], labels, pair, strict=True):
             drawn[f"{side.title}: {names([token])[0]}"] = Line(each[:, token], says)
     chart(lens_lines(drawn, theme=session.theme), "what_if_beside_lens")
     crossed = " and that of the other's" if len(drawn) > 2 else ""
@@ -251,7 +251,7 @@ def _lens(session: Session, both: tuple[Side, Side], found: list[Heights]) -> No
                     "probability of its last": found_odds[:, token],
                 }
             )
-            for side, each, says, found_odds, token in zip(both, found, said, odds, best, strict=True)
+            for side, each, says, found_odds, token in zip(both, found, pair, odds, best, strict=True)
         ),
         "The heights as a table",
         f"{session.file_name}-beside-heights.csv",

@@ -1,4 +1,4 @@
-"""The two sides of Side by side: two prompts, two models, or one model with its changes and without."""
+"""Chooses the two sides of a comparison: two prompts, two models, or one with and without changes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import streamlit as st
 from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
 from pages.ui.frame.state import visitor
-from pages.ui.frame.widgets import Tie
+from pages.ui.frame.widgets import Binding
 from pages.ui.markdown import plain
 from pages.ui.models import comparison, library
 from pages.ui.views.what_if.other_prompt import other_prompt, read_text
@@ -69,7 +69,7 @@ def choose(session: Session) -> tuple[Side, Side] | None:
 
 
 def _models(session: Session, own: tuple[int, ...]) -> tuple[Side, Side] | None:
-    names = comparison.others(session.name)
+    names = comparison.other_models(session.name)
     if not names:
         st.info("There is no other model here.")
         return None
@@ -79,7 +79,11 @@ def _models(session: Session, own: tuple[int, ...]) -> tuple[Side, Side] | None:
         st.warning(plain(f"There is no model “{wish[:40]}” to compare with; another is shown."))
         session.visitor.other_model = None
     name = widgets.selectbox(
-        "Other model", names, Tie("other_model", default=default), lambda other: entries[other].card.title, width=320
+        "Other model",
+        names,
+        Binding("other_model", default=default),
+        lambda other: entries[other].card.title,
+        width=320,
     )
     tokens = read_text(name, session.prompt, f"To {entries[name].card.title}, your prompt")
     if tokens is None:
@@ -116,7 +120,7 @@ def _sides(
 def _side(name: str, title: str, text: tuple[int, ...], interventions: tuple[Intervention, ...] = ()) -> Side:
     """text: of an encoder–decoder the source; what comes next is then the first token of its answer."""
     if library.config(name).architecture == "encoder-decoder":
-        tokens = comparison.decoded(name, text, interventions)
+        tokens = comparison.decoder_tokens(name, text, interventions)
         return Side(title, name, tokens, text, 0, 0, interventions)
     tokens = library.window(name, text)
     return Side(title, name, tokens, (), len(tokens) - 1, len(text) - len(tokens), interventions)

@@ -1,4 +1,4 @@
-"""The ladders: one prompt on every rung of one, with its loss, its next token, and what each rung writes."""
+"""Draws the view Ladder: one prompt on every rung, with its loss, next token and generated text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pages.ui.frame.page import Session
 from pages.ui.frame.state import visitor
 from pages.ui.markdown import code, plain
 from pages.ui.models import ladder, library
-from pages.ui.models.ladder import LENGTH, Stand
+from pages.ui.models.ladder import GENERATED_TOKENS, RungResult
 from pages.ui.tables import offer_data
 from pages.ui.views.charts import chart
 from pages.ui.views.what_if.other_prompt import read_text
@@ -50,14 +50,14 @@ def show(session: Session) -> None:
     if tokens is None:
         _lead_to(list(rungs)[-1], rungs)
         return
-    stands = {name: ladder.stand(name, tokens, session.visitor.sampling) for name in rungs}
+    stands = {name: ladder.rung_result(name, tokens, session.visitor.sampling) for name in rungs}
     _losses(session, rungs, stands)
     for number, name in enumerate(rungs):
         _rung(session, rungs, name, stands[name], stands[list(rungs)[number - 1]] if number else None)
     offer_data(lambda: _table(rungs, stands), "The ladder as a table", f"ladder-{which}.csv")
 
 
-def _losses(session: Session, rungs: dict[str, CheckpointEntry], stands: dict[str, Stand]) -> None:
+def _losses(session: Session, rungs: dict[str, CheckpointEntry], stands: dict[str, RungResult]) -> None:
     losses = np.array([np.nan if found.loss is None else found.loss for found in stands.values()])
     usual = np.array([entry.card.validation_loss or np.nan for entry in rungs.values()], dtype=float)
     names = list(rungs)
@@ -73,7 +73,9 @@ def _losses(session: Session, rungs: dict[str, CheckpointEntry], stands: dict[st
     )
 
 
-def _rung(session: Session, rungs: dict[str, CheckpointEntry], name: str, found: Stand, before: Stand | None) -> None:
+def _rung(
+    session: Session, rungs: dict[str, CheckpointEntry], name: str, found: RungResult, before: RungResult | None
+) -> None:
     """One rung: what it has more than the last, what it says next, what it writes, and the way to it."""
     entry, labels = rungs[name], library.tokenizer(name).labels
     with st.container(border=True, key=f"view_{name}"):
@@ -83,13 +85,13 @@ def _rung(session: Session, rungs: dict[str, CheckpointEntry], name: str, found:
                 st.markdown(":material/check: This is the selected model.", width="content")
             else:
                 st.button("Choose this rung", key=f"rung_{name}", on_click=_choose, args=(name, session.prompt))
-        order = np.argsort(-found.odds, kind="stable")[:LIKELIEST]
+        order = np.argsort(-found.probabilities, kind="stable")[:LIKELIEST]
         named = ", ".join(
-            f"{code(label)} {percent(found.odds[token])}"
+            f"{code(label)} {percent(found.probabilities[token])}"
             for token, label in zip(order, labels(order.tolist()), strict=True)
         )
         st.markdown(f"{plain(entry.card.summary, 200)} {_loss_in_words(found, before)} Next token: {named}.")
-        st.caption(f"It writes {LENGTH} more characters:")
+        st.caption(f"It writes {GENERATED_TOKENS} more characters:")
         st.code(session.prompt + found.text, language=None, wrap_lines=True)
         if name == session.name and (higher := _first_with_attention(rungs, name)):
             title = plain(rungs[higher].card.title)
@@ -99,14 +101,14 @@ def _rung(session: Session, rungs: dict[str, CheckpointEntry], name: str, found:
             )
 
 
-def _loss_in_words(found: Stand, before: Stand | None) -> str:
+def _loss_in_words(found: RungResult, before: RungResult | None) -> str:
     if found.loss is None:
         return ""
-    said = f"Loss {found.loss:.3f} nats"
+    pair = f"Loss {found.loss:.3f} nats"
     if before is None or before.loss is None:
-        return f"{said}."
+        return f"{pair}."
     change = found.loss - before.loss
-    return f"{said}, {abs(change):.3f} {'more' if change > 0 else 'less'} than the rung before it."
+    return f"{pair}, {abs(change):.3f} {'more' if change > 0 else 'less'} than the rung before it."
 
 
 def _first_with_attention(rungs: dict[str, CheckpointEntry], name: str) -> str | None:
@@ -129,10 +131,10 @@ def _choose(name: str, prompt: str) -> None:
     visitor().prompt = prompt
 
 
-def _table(rungs: dict[str, CheckpointEntry], stands: dict[str, Stand]) -> pd.DataFrame:
+def _table(rungs: dict[str, CheckpointEntry], stands: dict[str, RungResult]) -> pd.DataFrame:
     rows = []
     for name, found in stands.items():
-        best = int(found.odds.argmax())
+        best = int(found.probabilities.argmax())
         rows.append(
             {
                 "rung": rungs[name].card.title,
@@ -140,7 +142,7 @@ def _table(rungs: dict[str, CheckpointEntry], stands: dict[str, Stand]) -> pd.Da
                 "loss (nats)": found.loss,
                 "validation loss (nats)": rungs[name].card.validation_loss,
                 "next token": library.tokenizer(name).label(best),
-                "probability": found.odds[best],
+                "probability": found.probabilities[best],
                 "writes": found.text,
             }
         )

@@ -1,4 +1,4 @@
-"""What takes a large model long: asked for by a button, with its progress, and a button that stops it."""
+"""Draws the start button, progress and stop button of a long computation."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import streamlit as st
 from pages.ui.markdown import plain
 from pages.ui.models import background_jobs, library
 from pages.ui.models.background_jobs import Job
-from pages.ui.models.model_cache import Remembered
+from pages.ui.models.model_cache import ModelCached
 
-EVERY = 0.5
+POLL_INTERVAL = 0.5
 """Seconds between two looks at how far it is."""
 
 
-def computed(what: Remembered, name: str, *args: Any, ask: str, does: str, **kwargs: Any) -> Any:
+def compute_with_progress(what: ModelCached, name: str, *args: Any, ask: str, does: str, **kwargs: Any) -> Any:
     """What a remembered function gives; of a large model None until it has been asked for and computed.
 
     ask: the button's label. does: what is done meanwhile, in words.
@@ -45,10 +45,10 @@ def computed(what: Remembered, name: str, *args: Any, ask: str, does: str, **kwa
             type="primary",
             icon=":material/play_arrow:",
             key=f"begin_{ask}",
-            on_click=lambda: background_jobs.begin(key, compute),
+            on_click=lambda: background_jobs.start(key, compute),
         )
         return None
-    st.fragment(_watch, run_every=EVERY)(job, does)
+    st.fragment(_watch, run_every=POLL_INTERVAL)(job, does)
     return None
 
 

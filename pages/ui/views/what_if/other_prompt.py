@@ -1,4 +1,4 @@
-"""A second prompt beside the one in the bar: where it is typed, what is suggested, and whether it can be read."""
+"""Draws the input for a second prompt, suggests one, and checks that the model can read it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
 from pages.ui.frame.prompt_bar import unknown_sentence
 from pages.ui.frame.state import visitor
-from pages.ui.frame.widgets import Tie
+from pages.ui.frame.widgets import Binding
 from pages.ui.markdown import plain
 from pages.ui.models import activation_patching, library
 from transformer import TASKS
@@ -24,10 +24,13 @@ def other_prompt(session: Session) -> tuple[int, ...] | None:
 
     Of an encoder–decoder it is another source.
     """
-    found = activation_patching.suggestion(session.name, session.prompt)
+    found = activation_patching.suggested_prompt(session.name, session.prompt)
     suggested = found or session.prompt
     typed = widgets.text_area(
-        "Another prompt", Tie("other_prompt", default=suggested), height=68, help="Ctrl + Enter applies what you typed."
+        "Another prompt",
+        Binding("other_prompt", default=suggested),
+        height=68,
+        help="Ctrl + Enter applies what you typed.",
     )
     if typed != suggested and found is not None:
         st.button("Suggest another prompt", icon=":material/autorenew:", type="tertiary", on_click=_suggest)
@@ -56,7 +59,7 @@ def read_text(name: str, text: str, what: str) -> tuple[int, ...] | None:
 
 def offer_pairs(session: Session) -> None:
     """Pairs of prompts that show something of this model."""
-    pairs = [pair for pair in activation_patching.suggestions(session.name) if pair[0] != session.prompt]
+    pairs = [pair for pair in activation_patching.suggested_pairs(session.name) if pair[0] != session.prompt]
     if not pairs:
         return
     with st.popover("Pairs", help="Pairs of prompts that show something of this model."):
@@ -76,7 +79,7 @@ def swap(session: Session) -> None:
     """Let the other prompt and the one in the bar change places."""
     current = visitor()
     mine = session.prompt
-    _take(current.other_prompt or activation_patching.suggestion(session.name, mine) or mine, mine)
+    _take(current.other_prompt or activation_patching.suggested_prompt(session.name, mine) or mine, mine)
 
 
 def _take(prompt: str, other: str) -> None:

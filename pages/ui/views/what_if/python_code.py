@@ -1,4 +1,4 @@
-"""The lines of Python that compute, without the app, what the views of the page What if show."""
+"""Shows Python code that computes the views of the page What if without the app."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import streamlit as st
 
 from pages.ui.frame.page import Session
 from pages.ui.models import library
-from pages.ui.models.activation_patching import Pair
+from pages.ui.models.activation_patching import PromptPair
 from pages.ui.models.changes import as_python
-from pages.ui.views.what_if.ablation_map import Mapped
+from pages.ui.views.what_if.ablation_map import AblationMap
 from pages.ui.views.what_if.comparison_sides import Side
-from pages.ui.views.what_if.shared import Read
+from pages.ui.views.what_if.shared import ModelInput
 from transformer import Intervention, Sampling, in_window
 
-BEFORE = """from transformer import {names}
+NEXT_TOKEN = """from transformer import {names}
 
 checkpoint = load_checkpoint({path!r})
 text, source = {text}, {source}
@@ -32,7 +32,7 @@ found = silencing(checkpoint.model, text, source{changes})
 effects = {effects}
 for part, effect in zip(found.parts, effects.tolist()):
     print(part, effect){note}"""
-TRACED = """from transformer import {names}
+PATCHING = """from transformer import {names}
 
 checkpoint = load_checkpoint({path!r})
 prompt, other = {own}, {other}
@@ -40,7 +40,7 @@ found = patching(checkpoint.model, other, prompt, answer={answer}, against={agai
 for site, layers in zip(found.sites, found.restored):
     print(site, layers)  # (layer, position): the share that each place brings of the other answer"""
 
-BESIDE = """from transformer import {names}
+COMPARISON = """from transformer import {names}
 
 for path, text, source, place, changes in [
     {one},
@@ -61,22 +61,22 @@ EFFECTS = {
 }
 
 
-def ablation(session: Session, reading: Read, count: int, mapped: Mapped | None) -> None:
+def ablation(session: Session, model_input: ModelInput, count: int, mapped: AblationMap | None) -> None:
     """The lines that say and write what both models do, and those that ablate one part after another.
 
     count: tokens that are written, at most. mapped: what the map shows, if there is one.
     """
-    _show(_before(session, reading, count), *([_ablation(session, reading, mapped)] if mapped else []))
+    _show(_before(session, model_input, count), *([_ablation(session, model_input, mapped)] if mapped else []))
 
 
-def _before(session: Session, reading: Read, count: int) -> str:
+def _before(session: Session, model_input: ModelInput, count: int) -> str:
     names, changes = as_python(session.interventions)
-    room = session.config.context_length - len(reading.before) if reading.source else count
-    return BEFORE.format(
+    room = session.config.context_length - len(model_input.before) if model_input.source else count
+    return NEXT_TOKEN.format(
         names=", ".join(sorted([*names, "Sampling", "generate", "load_checkpoint"])),
         path=_path(session),
-        text=list(reading.before),
-        source=list(reading.source),
+        text=list(model_input.before),
+        source=list(model_input.source),
         changes=changes,
         count=max(min(count, room), 1),
         sampling=_sampling(session.visitor.sampling),
@@ -84,21 +84,21 @@ def _before(session: Session, reading: Read, count: int) -> str:
     )
 
 
-def _ablation(session: Session, reading: Read, mapped: Mapped) -> str:
-    names, changes = as_python(in_window(session.interventions, reading.begin))
+def _ablation(session: Session, model_input: ModelInput, mapped: AblationMap) -> str:
+    names, changes = as_python(in_window(session.interventions, model_input.begin))
     return ABLATION.format(
         names=", ".join(sorted([*names, "load_checkpoint", "silencing"])),
         path=_path(session),
-        text=list(reading.tokens),
-        source=list(reading.source),
+        text=list(model_input.tokens),
+        source=list(model_input.source),
         changes=f", {changes}" if names else "",
-        effects=EFFECTS[mapped.effect].format(place=reading.place, token=mapped.token),
+        effects=EFFECTS[mapped.effect].format(place=model_input.place, token=mapped.token),
         note=NOTE if names else "",
     )
 
 
-def traced(
-    session: Session, pair: Pair, answers: tuple[int, int], stack: str, interventions: tuple[Intervention, ...]
+def activation_patching(
+    session: Session, pair: PromptPair, answers: tuple[int, int], stack: str, interventions: tuple[Intervention, ...]
 ) -> None:
     """The lines that put one place after another in.
 
@@ -113,7 +113,7 @@ def traced(
         ]
     )
     _show(
-        TRACED.format(
+        PATCHING.format(
             names=", ".join(sorted([*names, "load_checkpoint", "patching"])),
             path=_path(session),
             own=list(pair.tokens[0]),
@@ -125,7 +125,7 @@ def traced(
     )
 
 
-def beside(sides: tuple[Side, Side]) -> None:
+def comparison(sides: tuple[Side, Side]) -> None:
     """The lines that read both sides."""
     names: set[str] = {"load_checkpoint", "logit_lens", "whole_pass"}
     rows = []
@@ -133,7 +133,7 @@ def beside(sides: tuple[Side, Side]) -> None:
         more, changes = as_python(in_window(side.interventions, side.begin))
         names |= set(more)
         rows.append(f"({_path(side)!r}, {list(side.tokens)}, {list(side.source)}, {side.place}, {changes})")
-    _show(BESIDE.format(names=", ".join(sorted(names)), one=rows[0], two=rows[1]))
+    _show(COMPARISON.format(names=", ".join(sorted(names)), one=rows[0], two=rows[1]))
 
 
 def _show(*codes: str) -> None:

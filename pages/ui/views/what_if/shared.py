@@ -1,4 +1,4 @@
-"""What the views of the page What if share: the text that is read, distributions, and a way on without attention."""
+"""Defines what the views of the page What if share: the model's input, and distances of distributions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import streamlit as st
 from pages.ui.frame import widgets
 from pages.ui.frame.model_picker import choose_model
 from pages.ui.frame.page import Session
-from pages.ui.frame.widgets import Tie
+from pages.ui.frame.widgets import Binding
 from pages.ui.markdown import code, plain
 from pages.ui.models import activations, library
 from pages.ui.views.attention import SCOPES
@@ -19,7 +19,7 @@ TOO_LARGE = "With these changes the model computes numbers too large to say anyt
 
 
 @dataclass(frozen=True)
-class Read:
+class ModelInput:
     """A text as the model reads it: all of it, or past the context its window."""
 
     tokens: tuple[int, ...]
@@ -32,7 +32,7 @@ class Read:
     """The whole text up to that token."""
 
 
-def read(session: Session) -> Read:
+def choose_input(session: Session) -> ModelInput:
     """The text that is asked about, and the dial that chooses it where there is a choice.
 
     For an encoder–decoder it is what was written, or, with nothing written, what the unchanged model would write, and
@@ -44,10 +44,10 @@ def read(session: Session) -> Read:
         widgets.segmented_control("Text", SCOPES, "scope", SCOPES.get)
     text = session.text.prompt if session.visitor.scope == "prompt" else session.text.tokens
     tokens = library.window(session.name, text)
-    return Read(tokens, (), len(text) - len(tokens), len(tokens) - 1, text)
+    return ModelInput(tokens, (), len(text) - len(tokens), len(tokens) - 1, text)
 
 
-def _read_answer(session: Session) -> Read:
+def _read_answer(session: Session) -> ModelInput:
     text = session.text.tokens
     if not session.text.written:
         text += activations.answer(session.name, text, session.source)
@@ -58,15 +58,15 @@ def _read_answer(session: Session) -> Read:
     place = 0
     if len(places) > 1:
         place = widgets.select_slider(
-            "What comes after", places, Tie("place", default=0), lambda at: f"{at} · {labels[at]}"
+            "What comes after", places, Binding("place", default=0), lambda at: f"{at} · {labels[at]}"
         )
-    return Read(tokens, session.source, 0, place, tokens[: place + 1])
+    return ModelInput(tokens, session.source, 0, place, tokens[: place + 1])
 
 
-def after_what(session: Session, reading: Read) -> str:
+def after_what(session: Session, model_input: ModelInput) -> str:
     """The last token before the one that is predicted, in words."""
-    label = library.tokenizer(session.name).label(reading.tokens[reading.place])
-    return f"after {code(label)} at position {reading.begin + reading.place}"
+    label = library.tokenizer(session.name).label(model_input.tokens[model_input.place])
+    return f"after {code(label)} at position {model_input.begin + model_input.place}"
 
 
 def log_softmax(logits: np.ndarray) -> np.ndarray:
@@ -80,7 +80,7 @@ def divergence(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     return (np.exp(one) * (one - other)).sum(-1)
 
 
-def lead_on(session: Session) -> None:
+def suggest_attention_model(session: Session) -> None:
     """Of a model without layers: say that there is nothing to take away, and lead on to one with attention."""
     st.info(
         "This model has no layers, and so no attention and nothing to ablate: it predicts the next token from one "
