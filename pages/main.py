@@ -11,15 +11,11 @@ PAGE_OPTIONS = {
     "Generate": PageOptions("The model continues the prompt, one token at a time.", writes=True),
     "Attention": PageOptions("Each row is a query, each column a key it may look at. A row's weights sum to one."),
     "Masks": PageOptions("A mask says which keys a query may see. A hidden key gets a score of −∞, and so no weight."),
-    "Positions": PageOptions(
-        "Attention by itself can't tell the order of its tokens: it must be told their positions."
-    ),
+    "Positions": PageOptions("Attention alone can't tell the order of its tokens, so models add positions."),
     "Inside": PageOptions("Tokens are columns, depth is height. Open a layer, a tensor, a number."),
-    "What if": PageOptions("Take a part away, and see what it was for."),
+    "What if": PageOptions("Change a part of the model and see what difference it makes."),
     "Train": PageOptions(
-        "Train a tiny transformer, and watch its loss fall and its attention take shape.",
-        reads_prompt=False,
-        uses_model=False,
+        "Train a tiny transformer; watch its loss fall and its attention form.", reads_prompt=False, uses_model=False
     ),
 }
 

@@ -1,4 +1,4 @@
-"""The app without a browser: open a page as a visitor does, press, choose and type, and read what is shown."""
+"""Drives the app without a browser: opens pages, clicks, types, and reads what they show."""
 
 import base64
 import functools
@@ -18,7 +18,7 @@ from streamlit.components.v2.bidi_component.main import _make_trigger_id
 from streamlit.testing.v1 import AppTest, local_script_runner
 
 from pages.ui.frame.page import PAGES as FILES
-from pages.ui.frame.url_parameters import LOOKED
+from pages.ui.frame.url_parameters import SELECTION_FIELDS
 from pages.ui.frame.visitor_choices import DEFAULT_MODEL
 from pages.ui.markdown import JOINER
 from pages.ui.models import library
@@ -81,7 +81,7 @@ def go(at, page):
 
 def come_back(at, page, link):
     """Go back, or forward, to a page whose address has these parameters: the tab looks at what they say."""
-    tab_of(at).looked = {name: value for name, value in link.items() if name in LOOKED}
+    tab_of(at).looked = {name: value for name, value in link.items() if name in SELECTION_FIELDS}
     at.query_params.clear()
     at.query_params.update(link)
     at.switch_page(FILES[page])
@@ -122,7 +122,9 @@ _tabs: WeakKeyDictionary[AppTest, Tab] = WeakKeyDictionary()
 
 def tab_of(at):
     """The tab, once it has heard what the last run has said: the next begins with what its address bar then holds."""
-    tab = _tabs.setdefault(at, Tab({name: value for name, value in at.query_params.items() if name in LOOKED}))
+    tab = _tabs.setdefault(
+        at, Tab({name: value for name, value in at.query_params.items() if name in SELECTION_FIELDS})
+    )
     written = [json.loads(c.proto.json) for c in at.get("bidi_component") if c.proto.component_name == "headsup_tab"]
     for said in sorted(written, key=lambda data: data["at"]):
         if said["at"] > tab.heard:
@@ -136,7 +138,7 @@ def tab_of(at):
 
 def look(tab, changes):
     for name, value in changes.items():
-        assert name in LOOKED
+        assert name in SELECTION_FIELDS
         if value is None:
             tab.looked.pop(name, None)
         else:

@@ -1,4 +1,4 @@
-"""What tests share: how hypothesis searches, threads of torch, Node, the app on tiny models, queues that end."""
+"""Configures pytest: fixtures, hypothesis, threads, tiny models for the app."""
 
 import functools
 import gc

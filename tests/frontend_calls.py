@@ -1,4 +1,4 @@
-"""Functions of the frontend, called from Python in one Node that stays: what a browser would make of its data."""
+"""Calls functions of the frontend from Python, in one Node process."""
 
 import functools
 import json

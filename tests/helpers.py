@@ -1,4 +1,4 @@
-"""What the engine's tests share: tiny models of every configuration, and tokens for them."""
+"""Builds tiny models of every configuration, and tokens for them."""
 
 import torch
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""A shipped model's pass over one text, and the answers to what the page Inside asks: for tests of the picture."""
+"""Records a shipped model's pass and the API's answers, for tests of the page Inside."""
 
 from __future__ import annotations
 

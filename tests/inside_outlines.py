@@ -1,4 +1,4 @@
-"""What the page Inside sends of one pass: for tests of the scripts that read it."""
+"""Builds the outlines that the API sends to the page Inside, for tests of its scripts."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""The page Masks in a test: a model of each kind to open it with, and what it shows."""
+"""Opens the page Masks in tests, and reads what it shows."""
 
 import base64
 import copy
@@ -42,7 +42,7 @@ def visit(**link):
 
 
 def editor(at):
-    return named(at.main.text_area, "Prompts, one a line")
+    return named(at.main.text_area, "Prompts, one per line")
 
 
 def type_batch(at, text):

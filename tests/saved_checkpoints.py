@@ -1,4 +1,4 @@
-"""The checkpoint that tests save, and damage."""
+"""Builds the checkpoint that tests save and damage."""
 
 from pathlib import Path
 

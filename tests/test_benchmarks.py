@@ -1,4 +1,4 @@
-"""The benchmarks measure what they say they measure; their figures are theirs alone."""
+"""Tests that the benchmarks measure what they say."""
 
 import itertools
 import json

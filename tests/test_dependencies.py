@@ -1,4 +1,4 @@
-"""Which module may import which, read from the source: nothing under test is imported or run.
+"""Tests which module may import which, by reading the source.
 
 What import-linter can say stands in pyproject.toml: the layers of the engine, of its model, and of what pages share.
 The rest is here. A rule is a function from modules to a list of violations; it is run on the project, where the list

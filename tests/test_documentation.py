@@ -1,4 +1,4 @@
-"""The examples in docstrings and in the documentation hold, and it says what is so."""
+"""Tests that the examples in docstrings and documentation run, and that the documentation is true."""
 
 import doctest
 import importlib

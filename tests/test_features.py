@@ -1,4 +1,4 @@
-"""Every feature that .github/features.md promises is in a list, word for word, with the tests that prove it."""
+"""Tests that every feature in .github/features.md is listed with the tests that prove it."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""Models of a few thousand random weights, written as checkpoints, for tests of the app that need no trained one."""
+"""Writes checkpoints of tiny models with random weights, for tests of the app."""
 
 from collections.abc import Sequence
 from pathlib import Path

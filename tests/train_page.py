@@ -1,4 +1,4 @@
-"""The page Train in a test: the smallest training, how to wait for its end, and what a tab keeps of its visitor."""
+"""Runs the smallest training on the page Train in tests."""
 
 import json
 import time

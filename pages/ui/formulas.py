@@ -44,7 +44,7 @@ FUNCTIONS = ("ln", "log", "exp", "sin", "cos", "max", "min", "softmax")
 SPACES = {"quad": 1.0, "qquad": 2.0, ",": 0.17, " ": 0.25, ";": 0.28}
 """Their widths, in em."""
 TOKEN = re.compile(r"\\([A-Za-z]+|.)|(\d+(?:\.\d+)?)|(\S)|\s+", re.DOTALL)
-MOST_DEPTH = 20
+MAX_DEPTH = 20
 
 
 class FormulaError(ValueError):
@@ -72,7 +72,7 @@ class _Reader:
     def formula(self, end: str = "") -> str:
         """Items up to `end`, or to the end."""
         self._depth += 1
-        if self._depth > MOST_DEPTH:
+        if self._depth > MAX_DEPTH:
             raise FormulaError("it is nested too deeply")
         found = []
         while self._next() not in ("", end):

@@ -1,4 +1,4 @@
-"""Models of every kind, as the API's functions are asked of them, and the questions that the frontend makes."""
+"""Defines the models and questions that the tests of the API share."""
 
 from tests.frontend_calls import frontend
 from tests.helpers import tiny_model

@@ -1,4 +1,4 @@
-"""The API on tiny models of many shapes, asked in process and over a socket."""
+"""Defines the fixtures of the API's tests: tiny models, asked in process and over a socket."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""What the API says of a pass beyond its tensors: the logit lens, each part's share in a logit, checks, circuits."""
+"""Tests the API's analyses: logit lens, attribution, checks, circuits."""
 
 import numpy as np
 import pytest

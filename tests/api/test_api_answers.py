@@ -1,4 +1,4 @@
-"""How answers travel: their versions and tags, own models, one computation for many, POST, modules, documentation."""
+"""Tests how the API sends answers: versions, tags, visitors' models, single flight, documentation."""
 
 import csv
 import dataclasses

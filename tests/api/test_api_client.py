@@ -1,4 +1,4 @@
-"""The API from outside: the client, a recording's address, the server by itself, generated logits."""
+"""Tests the API's client, recordings by address, and the server by itself."""
 
 import re
 import signal

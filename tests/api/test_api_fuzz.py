@@ -1,4 +1,4 @@
-"""Whatever is asked, the answer is one, or a sentence: every parameter of every address, from the API's own schema."""
+"""Tests that any request gets an answer or a sentence, with parameters from the API's schema."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""Limits hold for any client: how often, how much at once, how long; by a signed cookie, with a cap by address."""
+"""Tests the API's rate, size and time limits."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Streams: ablation and patching are the engine's, with progress; they end, and their computing, when nobody reads."""
+"""Tests the API's streams: results, progress, and their end when nobody reads."""
 
 import json
 import threading

@@ -1,4 +1,4 @@
-"""Tensors over HTTP are those of the engine in process, bit for bit, whatever else is asked for with them."""
+"""Tests that tensors over HTTP equal the engine's, bit for bit."""
 
 import numpy as np
 import pytest

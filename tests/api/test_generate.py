@@ -1,4 +1,4 @@
-"""What the API writes, scores and tells of a text is what the engine computes, whoever else is written for."""
+"""Tests that the API's generation and scores equal the engine's under concurrency."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""Own models are found under their token and under nothing else, for a limited time, within a limited size."""
+"""Tests the store of visitors' models: tokens, expiry, size limit."""
 
 import logging
 import shutil

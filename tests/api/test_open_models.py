@@ -1,4 +1,4 @@
-"""Models are open once, for everybody, and make room for others when nobody looks into them."""
+"""Tests that models are opened once, and closed when unused."""
 
 import gc
 import threading

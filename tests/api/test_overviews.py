@@ -1,4 +1,4 @@
-"""What a page sees at first of a pass is what the engine computes, and its parts give the same."""
+"""Tests that the overviews of a pass equal the engine's numbers."""
 
 import math
 import weakref

@@ -1,4 +1,4 @@
-"""A checkpoint that is replaced, damaged or removed while pages are open: one version a page, and never a traceback."""
+"""Tests checkpoints that are replaced, damaged or removed while pages are open."""
 
 import shutil
 import threading

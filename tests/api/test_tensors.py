@@ -1,4 +1,4 @@
-"""Any tensor of a pass is what the engine computes, whole or in part, however long the text, and computed once."""
+"""Tests that any tensor of a pass is the engine's, whole or in part, computed once."""
 
 import math
 

@@ -1,1 +1,1 @@
-"""Benchmarks: figures that the project promises, measured here and now. `python -m tests.benchmarks NAME`."""
+"""Benchmarks the figures that the project promises: `python -m tests.benchmarks NAME`."""

@@ -1,4 +1,4 @@
-"""Runs one benchmark: a table for people, and, as the last line, one JSON object with every figure.
+"""Runs one benchmark and prints a table, then one line of JSON.
 
 python -m tests.benchmarks NAME [--quick]
 """

@@ -1,4 +1,4 @@
-"""The API: how long a head of 256 tokens takes, and how many answers a second thirty clients get.
+"""Benchmarks the API: the time for a head of 256 tokens, and answers per second for thirty clients.
 
 Against `python -m transformer serve`, a process of its own, from this one, each client over a connection of its own. A
 head is its queries, keys and values, as the page Attention asks for them. Cold: of a text that nobody has asked about;

@@ -1,4 +1,4 @@
-"""What benchmarks that look at pages share: the app in a real Chromium, and what comes to a tab over the wire."""
+"""Opens the app in Chromium for benchmarks, and counts the bytes a tab receives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long it takes to ask what each part of a model is needed for, and where it knows a token from.
+"""Benchmarks ablation and activation patching.
 
 The model `shakespeare` as it ships (6 layers of 6 heads) reads 64 characters, on one thread, as in the app:
 

@@ -1,4 +1,4 @@
-"""A visitor's questions to the engine, as their browser asks them: a request each, and a text as a stream."""
+"""Sends a visitor's requests to the API, as their browser would."""
 
 from __future__ import annotations
 

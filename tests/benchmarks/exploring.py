@@ -1,4 +1,4 @@
-"""How fast the page Attention answers the hand, and how much it sends: one visitor, in real Chromium on this machine.
+"""Benchmarks the page Attention: response times and bytes, in Chromium.
 
 A click counts from its event to the end of the frame in which the instrument has drawn it; both ends are read inside
 the page. Bytes are those that come over the wire until the head is drawn from its own numbers, by part (see

@@ -1,4 +1,4 @@
-"""What hook points cost: when nobody looks, and when every one of them is recorded.
+"""Benchmarks hook points: unused, and all recorded.
 
 Three forward passes of the same weights (4 layers, 128 wide, 4 heads) over the same 64 tokens, one after
 another, in inference mode, on one thread, whose processor time is measured:

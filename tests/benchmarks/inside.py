@@ -1,4 +1,4 @@
-"""How fast the page Inside opens, answers the hand, and plays: one visitor, in real Chromium at 1440 × 900.
+"""Benchmarks the page Inside: opening, response times, play, in Chromium.
 
 The picture of a text that nobody has asked for counts from the navigation, in a browser that was never here, or from
 the click on the page's link, until it is there. Zoom, hover and selection count from the event to the end of the frame

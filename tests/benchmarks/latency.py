@@ -1,4 +1,4 @@
-"""How long a visitor waits: for a server just started, for the first token after a click, for another page.
+"""Benchmarks waiting times: server start, first token, change of page.
 
 All in real Chromium on this machine, one visitor. For the start the browser is there already, on a page that asks for
 the server twenty times a second and goes to it as soon as it answers; the clock starts with the server's process. The

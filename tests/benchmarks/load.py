@@ -1,4 +1,4 @@
-"""How a room of thirty shares one small machine: three minutes of lesson, then all press Generate at once.
+"""Benchmarks thirty visitors on one small machine.
 
 Thirty visitors have pages run over websockets and ask the engine over HTTP, two more sit at a real Chromium; server,
 visitors and browser share two cores. What is timed is what the server has to answer, from the request to its end:

@@ -1,4 +1,4 @@
-"""What benchmarks share: measuring several things alternately, and saying how sure the figures are."""
+"""Measures alternatives in turn, and estimates the uncertainty."""
 
 import os
 import platform

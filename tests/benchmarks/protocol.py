@@ -1,4 +1,4 @@
-"""A tab without a browser: Streamlit's own protocol over a websocket, as its frontend speaks it.
+"""Speaks Streamlit's protocol over a websocket, in place of a browser.
 
 What the server sends is kept as the frontend keeps it: elements by their place on the page, and timers of fragments.
 Nothing is drawn.

@@ -1,4 +1,4 @@
-"""A real model in the app: a visitor opens every page on it, with a short prompt and a long one.
+"""Benchmarks every page with a pretrained model, with a short and a long prompt.
 
 Measured in the server's process: seconds until a page is all there, bytes that it sends, resident memory after it and
 the most while it was made, and tokens a second on the page Generate with one layer's attention shown. Two cores, as

@@ -1,4 +1,4 @@
-"""How fast a room follows its teacher: thirty students in one room on the page Learn, on two cores.
+"""Benchmarks a room: how fast thirty students follow their teacher.
 
 Everybody speaks Streamlit's protocol over websockets. The teacher goes from step to step; what is timed is how long it
 takes from the press to each student's page showing the step's title (`followed`), and to the end of that page, its live

@@ -1,4 +1,4 @@
-"""How fast thirty texts are written at once, in one process: the scheduler of one model, or of two, without a page.
+"""Benchmarks the scheduler: thirty texts at once, with one model or two.
 
 Each is read by a coroutine, as a stream over HTTP is, and has 200 tokens drawn with temperature 0.8, after prompts of 5
 to 16 tokens, or of 257 to 320, which is past the context of 256. The first token counts from the moment at which all

@@ -1,4 +1,4 @@
-"""The server that benchmarks measure: the app as it is served, on as many cores as the smallest machine it is for."""
+"""Starts the server that benchmarks measure, on as many cores as the smallest supported machine."""
 
 import os
 import tempfile

@@ -1,4 +1,4 @@
-"""How fast models learn: steps a second against a textbook's loop, and seconds until a loss, from the first step.
+"""Benchmarks training: steps per second against a textbook's loop, and seconds until a loss.
 
 Throughput is measured at nanoGPT's setting for a CPU: 4 layers, 4 heads, 128 wide, context 64, batch 12, no dropout,
 AdamW. The peer has the same parameters and does the same sums, the way textbooks write them down: queries, keys and

@@ -1,4 +1,4 @@
-"""Visitors of a lesson: those without a browser, and those in a real one. Each does what a seed says.
+"""Simulates visitors of a lesson, with and without a browser, from a seed.
 
 A visitor without a browser has pages run as Streamlit's frontend does, and asks the engine what the page's instruments
 would ask, when they would: a text as a stream, which is revealed at its pace, a head's numbers that aren't there yet,

@@ -1,4 +1,4 @@
-"""How the page Generate writes and answers the hand, and what that costs: one visitor, in Chromium on this machine.
+"""Benchmarks the page Generate in Chromium: speed and cost of generation.
 
 Writing is at the pace of 25 tokens a second. Bytes are those that come to the browser, from the press of *Generate*
 until the page is at rest; questions are those to the engine. What the hand does counts from its event to the end of the

@@ -1,1 +1,1 @@
-"""Tests that look at the app as a visitor does, in a real Chromium."""
+"""Tests the app in a real Chromium."""

@@ -1,4 +1,4 @@
-"""When the app in a tab has come to rest: what was asked for is done, and nothing more is asked for."""
+"""Waits until the app in a tab is at rest: every request answered, none pending."""
 
 import time
 from dataclasses import dataclass, field

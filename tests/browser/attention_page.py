@@ -1,4 +1,4 @@
-"""What the browser tests of the page Attention share: visitors of it, what is on screen, what is said to the server."""
+"""Opens the page Attention in browser tests, and reads what it shows and sends."""
 
 import re
 import time
@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
-from tests.browser.address import address
+from tests.browser.address_bar import address
 
 expect = pytest.importorskip("playwright.sync_api").expect
 expect.set_options(timeout=30_000)

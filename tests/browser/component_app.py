@@ -1,4 +1,4 @@
-"""The demo app as it is served: its script, and the modules that its components fetch."""
+"""Serves the demo app with its components' modules."""
 
 import sys
 from pathlib import Path

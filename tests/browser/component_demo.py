@@ -1,4 +1,4 @@
-"""A small app around components that the page Train uses, fed with made-up numbers: only for the browser tests."""
+"""Shows components with made-up numbers, for browser tests only."""
 
 import math
 import sys

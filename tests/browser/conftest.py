@@ -1,4 +1,4 @@
-"""Fixtures for the browser tests: one Chromium a process, Streamlit servers on free ports, one tab a visitor.
+"""Defines the fixtures of the browser tests: Chromium, servers, tabs.
 
     def test_title(page, app_url, wait_ready):
         page.goto(app_url)
@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.browser.at_rest import follow_reruns, wait_until_ready
+from tests.browser.browser_windows import Window
 from tests.browser.servers import ROOT, Server
-from tests.browser.windows import Window
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, WebError

@@ -1,4 +1,4 @@
-"""Opens the picture of a whole pass in a page of its own, without Streamlit, and reads what it says."""
+"""Opens the instrument of the page Inside without Streamlit, and reads it."""
 
 import base64
 from functools import cache

@@ -1,4 +1,4 @@
-"""A random walk through the app in a real browser: it types, turns pages, selects, presses and slides as visitors do.
+"""Walks through the app at random in a real browser: types, clicks, selects, opens pages.
 
     python -m tests.browser.random_walk --seeds 10 --steps 100
 
@@ -21,8 +21,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
+from tests.browser.interactive_elements import DESCRIBE, DRAWN, FIND
 from tests.browser.server_log import has_traceback
-from tests.browser.usable import DESCRIBE, DRAWN, FIND
 from tests.browser.visitor_texts import FILES, LINKS, NUMBERS, texts_for
 from tests.tiny_models import save_pair, save_tiny, save_translator
 

@@ -1,4 +1,4 @@
-"""Reaches every recorded tensor and every parameter of a model on the page Inside, by clicks and by name, in Chromium.
+"""Opens every tensor and parameter of a model on the page Inside, by clicks and by name.
 
     python -m tests.browser.reach_everything --model shakespeare --model next-vowel
 

@@ -1,4 +1,4 @@
-"""What a server's log says of errors."""
+"""Finds errors in a server's log."""
 
 import re
 

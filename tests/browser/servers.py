@@ -1,4 +1,4 @@
-"""Streamlit servers for the browser tests, each a process of its own on a free port."""
+"""Starts Streamlit servers for the browser tests."""
 
 import os
 import signal

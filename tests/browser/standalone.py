@@ -1,4 +1,4 @@
-"""The app on a server of its own, and a browser, for commands that run without pytest's fixtures."""
+"""Runs the app and a browser for commands outside pytest."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Every page can be read and used by everybody: what axe-core finds, labels that don't overlap, keys that work."""
+"""Tests accessibility: axe-core, overlapping labels, keyboard."""
 
 import re
 import time
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser.plots import CRAMPED, OVERLAPPING
+from tests.browser.plotly_figures import CRAMPED, OVERLAPPING
 
 axe = pytest.importorskip("axe_playwright_python")
 

@@ -1,10 +1,10 @@
-"""The page Attention in a real browser: what is looked at is answered there; Python, link and other pages follow."""
+"""Tests the page Attention in a browser: selection, Python, links, other pages."""
 
 from urllib.parse import urlsplit
 
 import pytest
 
-from tests.browser.address import address
+from tests.browser.address_bar import address
 from tests.browser.attention_page import (
     PROMPT,
     WHOLE,

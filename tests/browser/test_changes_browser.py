@@ -1,4 +1,4 @@
-"""A model is changed where a part of it is shown: by a menu, by keyboard, by a dial, on a narrow screen."""
+"""Tests changing a model in a browser: menu, keyboard, sliders, narrow screen."""
 
 import re
 

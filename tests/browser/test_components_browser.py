@@ -1,4 +1,4 @@
-"""The grid of heads and the chart of losses in a real browser, in a demo app with made-up numbers."""
+"""Tests the grid of heads and the loss chart in a browser, with made-up numbers."""
 
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""Whatever the browser derives is what the engine computed: the shipped JavaScript in Chromium, every shipped model.
+"""Tests that numbers computed by the JavaScript equal the engine's.
 
 Dimensions: head, query, key, d_head.
 """

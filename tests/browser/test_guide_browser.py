@@ -1,10 +1,10 @@
-"""The offer of the tour, the glossary in the page, and presentation mode, in a real browser."""
+"""Tests the tour's offer, the glossary and presentation mode in a browser."""
 
 from itertools import pairwise
 
 import pytest
 
-from tests.browser.address import address
+from tests.browser.address_bar import address
 from tests.browser.servers import ROOT
 
 TERM = """(name) => {

@@ -1,4 +1,4 @@
-"""What is saved of the page Inside in a real browser is what is open, which runs a page only while that says so."""
+"""Tests the exports of the page Inside in a browser."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The picture of a whole pass in a page of its own, without Streamlit: looked at, zoomed into, and played."""
+"""Tests the picture of a whole pass: selection, zoom, play."""
 
 import pytest
 

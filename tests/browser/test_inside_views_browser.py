@@ -1,4 +1,4 @@
-"""A tensor, a cell by hand, and the search for a name, in a page of their own: every operation is drawn.
+"""Tests the views of tensors and operations on the page Inside, and its search.
 
 The passes are those of shipped models; the views are the shipped scripts, in Chromium, without Streamlit.
 """

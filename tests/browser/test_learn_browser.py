@@ -1,4 +1,4 @@
-"""The page Learn in a real browser: a lesson from its beginning to its end, with the keyboard alone."""
+"""Tests the page Learn in a browser: a whole lesson by keyboard."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The visitors of the benchmark of load ask what a browser would, and the server answers them."""
+"""Tests the simulated visitors of the load benchmark."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""The page Masks in a real browser: it opens from a link, follows what is typed, and fits a phone."""
+"""Tests the page Masks in a browser: links, typing, small screens."""
 
 import re
 
@@ -74,7 +74,7 @@ def picture(page):
 
 
 def editor(page):
-    return page.get_by_role("textbox", name="Prompts, one a line")
+    return page.get_by_role("textbox", name="Prompts, one per line")
 
 
 def until_written(page, cells):
@@ -108,7 +108,7 @@ def test_a_cold_link_opens_the_batch_and_typing_changes_it(visit, wait_ready):
     expect(page.get_by_text("Padding on the right never matters")).to_be_visible()
     expect(page).not_to_have_url(re.compile("pad_side"))
 
-    page.get_by_role("button", name="Take the examples again").click()
+    page.get_by_role("button", name="Restore the examples").click()
     expect(editor(page)).to_have_value("KING:\nROMEO:\nBut, soft\nTo be, or not")
     expect(page).not_to_have_url(re.compile("batch=To"))
     wait_ready(page, timeout=60)

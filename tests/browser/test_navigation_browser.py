@@ -1,4 +1,4 @@
-"""Back, forward, typing and reconnecting in a real browser: the address bar holds the view, and nothing adds to it."""
+"""Tests back, forward, typing and reconnecting in a browser."""
 
 import re
 import time
@@ -6,8 +6,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from tests.browser.address import address
-from tests.browser.writing_page import expect, focused, look_at, picture, tokens
+from tests.browser.address_bar import address
+from tests.browser.generate_page import expect, focused, look_at, picture, tokens
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ def test_prompts_of_any_length_follow_one_another(visit, wait_ready):
 
 def test_batches_of_any_length_follow_one_another(visit, wait_ready):
     page = visit("Masks?batch=one")
-    box = page.get_by_role("textbox", name="Prompts, one a line")
+    box = page.get_by_role("textbox", name="Prompts, one per line")
     for lines in ("one\ntwo\nthree\nfour", "one\ntwo", "one\ntwo\nthree"):
         box.fill(lines)
         box.press("Control+Enter")

@@ -1,4 +1,4 @@
-"""A visitor who tries this and that, at random but always the same, meets no exception on any page."""
+"""Tests that a seeded random walk through the app raises no exception."""
 
 import pytest
 

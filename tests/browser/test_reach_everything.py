@@ -1,4 +1,4 @@
-"""A sample of what can be reached on the page Inside; `python -m tests.browser.reach_everything` reaches all of it."""
+"""Tests a sample of what `python -m tests.browser.reach_everything` opens."""
 
 from random import Random
 

@@ -1,11 +1,11 @@
-"""A server that was away and comes back knows no visitor: what they typed, wrote and looked at is still there."""
+"""Tests that a visitor's work survives a restart of the server."""
 
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
 from tests.browser.attention_page import all_equal, head, parameters, shown, turn_to, until, until_shown
-from tests.browser.writing_page import (
+from tests.browser.generate_page import (
     expect,
     inspect,
     labels,

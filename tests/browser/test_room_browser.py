@@ -1,4 +1,4 @@
-"""A room in real browsers: a phone that follows a link, and a teacher's screen before a class."""
+"""Tests a room in browsers: a student's phone and a teacher's screen."""
 
 import re
 

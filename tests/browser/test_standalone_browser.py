@@ -1,4 +1,4 @@
-"""An instrument as one HTML file: it opens without a network, and can be explored as in the app."""
+"""Tests instruments saved as one HTML file, offline."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""The tour, in a real browser: it covers nothing that it is about, and leaves the model as it was."""
+"""Tests the tour in a browser: it covers nothing it explains, and changes nothing."""
 
 import re
 

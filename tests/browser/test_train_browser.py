@@ -1,4 +1,4 @@
-"""A translator and a training in a real browser: what the shipped models show, and a model that forms on screen."""
+"""Tests a translator and a training in a browser."""
 
 import re
 from pathlib import Path
@@ -112,7 +112,7 @@ def test_attention_forms_and_the_model_can_be_used_taken_away_and_brought_back(v
     page.reload()  # which begins a new session
     expect(status).to_have_text(re.compile(r"step (\d{2,}|\d,\d{3}) of 3,000"))
     button(page, "Stop and keep").click()
-    expect(page.get_by_text("is among your models now").first).to_be_visible()
+    expect(page.get_by_text("is now one of your models").first).to_be_visible()
     wait_ready(page, timeout=60)
     with page.expect_download() as download:
         button(page, "Download it").click()
@@ -130,7 +130,7 @@ def test_attention_forms_and_the_model_can_be_used_taken_away_and_brought_back(v
     other = visit("Train", apart=True)
     other.get_by_text("Your models as files").click()
     other.locator("input[type=file]").set_input_files(file)
-    expect(other.get_by_text("is among your models now").first).to_be_visible()
+    expect(other.get_by_text("is now one of your models").first).to_be_visible()
     expect_model_of(other, "Yours")
 
 
@@ -144,7 +144,7 @@ def test_who_waits_sees_the_queue_and_is_next_once_the_tab_before_is_closed(visi
     expect(second.get_by_text(re.compile(r"^Training: step "))).to_be_visible()
     button(second, "Stop and keep").click()
     button(second, "Train another").click()
-    expect(second.get_by_role("heading", name="What to learn from")).to_be_visible()
+    expect(second.get_by_role("heading", name="Training data")).to_be_visible()
 
 
 CUT = """
@@ -194,15 +194,15 @@ def test_a_training_outlives_a_lost_connection_and_a_reload_and_its_model_every_
 
     other = context.new_page()
     other.goto(f"{app_url}/Train")
-    expect(other.get_by_role("heading", name="What to learn from")).to_be_visible()
+    expect(other.get_by_role("heading", name="Training data")).to_be_visible()
     expect(other.get_by_text("Your training")).to_have_count(0)
     other.close()
 
     button(page, "Stop and keep").click()
-    expect(page.get_by_text("is among your models now").first).to_be_visible()
+    expect(page.get_by_text("is now one of your models").first).to_be_visible()
     assert page.get_by_text("you had been away").count() == 0
     page.reload()
-    expect(page.get_by_text("is among your models now").first).to_be_visible()
+    expect(page.get_by_text("is now one of your models").first).to_be_visible()
     link(page, "Masks").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Masks")
     expect_model_of(page, "Yours")
@@ -218,7 +218,7 @@ def test_models_outlive_a_restart_where_the_server_has_a_folder_and_a_link_share
     page = new_page()
     page.goto(f"{server.url}/Train{SMALL.replace('3000', '50')}")
     button(page, "Train").click()
-    expect(page.get_by_text("is among your models now").first).to_be_visible()
+    expect(page.get_by_text("is now one of your models").first).to_be_visible()
     (folder,) = (tmp_path / "store").iterdir()
     with server.away():
         page.locator("[data-testid=stApp]:not([data-test-connection-state=CONNECTED])").wait_for()
@@ -231,6 +231,6 @@ def test_models_outlive_a_restart_where_the_server_has_a_folder_and_a_link_share
     other.goto(f"{server.url}/Masks?model={folder.name}")
     expect_model_of(other, "Shared with you")
     wait_ready(other, timeout=60)
-    assert other.get_by_text("is no longer kept").count() == 0
+    assert other.get_by_text("was deleted a day after its last use").count() == 0
     assert folder.name not in server.log()
     server.stop()

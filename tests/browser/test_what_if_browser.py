@@ -1,4 +1,4 @@
-"""The page What if in a real browser: a part is ablated by click and by key, read out, and seen on other pages."""
+"""Tests the page What if in a browser: ablation by click and by keyboard."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What the random walk types, uploads and follows: what visitors may plausibly try, and what they shouldn't."""
+"""Lists what the random walk types, uploads and opens."""
 
 WORDS = ("two hundred and five", "forty-two", "seven", "one million", "nine thousand and nine", "the king")
 """For an encoder that reads number words."""

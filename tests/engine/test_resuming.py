@@ -9,7 +9,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from tests.helpers import tiny_config
-from tests.plans import batches, same, state
+from tests.training_plans import batches, same, state
 from transformer import TrainingConfig, TrainingRun, build_model, train
 from transformer.training import loop
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.plans import CORPUS, same_weights, task_plan, text_plan, trained_alone
+from tests.training_plans import CORPUS, same_weights, task_plan, text_plan, trained_alone
 from transformer import Card, TrainingConfig, build_model, evaluate_loss, train
 from transformer.training import runner as training_runner
 from transformer.training.cards import card_of, machine_in_words

@@ -6,7 +6,18 @@ import shutil
 import pytest
 from tokenizers import Regex, normalizers, pre_tokenizers
 
-from tests.their_tokenizers import LAYOUTS, MIXED, TEXTS, added, llama_2, llama_3, qwen_json, tiny_llama, whole, write
+from tests.third_party_tokenizers import (
+    LAYOUTS,
+    MIXED,
+    TEXTS,
+    added,
+    llama_2,
+    llama_3,
+    qwen_json,
+    tiny_llama,
+    whole,
+    write,
+)
 from transformer import CheckpointError
 from transformer.checkpoints.gguf_tokenizer import CUTS, tokenizer_of
 from transformer.checkpoints.tokenizer_files import read_tokenizer

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from tests.helpers import tiny_config
-from tests.plans import TEXT, batches, same, state
+from tests.training_plans import TEXT, batches, same, state
 from transformer import Batch, NotFiniteError, TrainingConfig, TrainingRun, build_model, evaluate_loss, train
 from transformer.training import loop
 from transformer.training.evaluation import token_loss

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.plans import CORPUS, Gated, ended, same_weights, task_plan, text_plan, trained_alone, until
+from tests.training_plans import CORPUS, Gated, ended, same_weights, task_plan, text_plan, trained_alone, until
 from transformer import TrainingConfig, build_model, train
 from transformer.checkpoints.archive import pack_checkpoint, unpack_checkpoint
 from transformer.data.corpora import text_corpus
@@ -283,7 +283,7 @@ class TestFailing:
 
     def test_the_interpreter_can_end_while_a_training_runs(self):
         script = (
-            "import time, tests.plans as t\nfrom transformer.training.queue import Queue\n"
+            "import time, tests.training_plans as t\nfrom transformer.training.queue import Queue\n"
             "job = Queue(1).submit(t.text_plan(10**6))\n"
             "t.until(lambda: job.step > 3)"
         )

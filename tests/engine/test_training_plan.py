@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.plans import CORPUS, task_plan, text_plan
+from tests.training_plans import CORPUS, task_plan, text_plan
 from transformer import TASKS, Sampling, build_model
 from transformer.training import runner as training_runner
 from transformer.training import snapshots as training_snapshots

@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 
-from tests.plans import CORPUS, Gated, ended, same_weights, text_plan, trained_alone, until
+from tests.training_plans import CORPUS, Gated, ended, same_weights, text_plan, trained_alone, until
 from transformer.training.objectives import TextObjective
 from transformer.training.queue import Queue
 

@@ -1,4 +1,4 @@
-"""Links that people have, in handouts, lessons and bookmarks: each opens the view that it opened when it was made.
+"""Tests that old links, of handouts, lessons and bookmarks, still open the same view.
 
 The files beside this one hold them. `query` is what stood in the address bar; the rest of an entry is what is seen, and
 `seen.py` says how that is found out. What an entry doesn't name isn't asked about, except for notices, changes and what
@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl
 import pytest
 
 from tests.app_driver import ROOT
-from tests.links.seen import Seen
+from tests.links.link_view import Seen
 
 FOLDER = Path(__file__).parent
 PAGES = {

@@ -1,4 +1,4 @@
-"""Links and the session: what changes a picture is in the link, going back brings back a page, and texts stay texts."""
+"""Tests links and the session: what a link contains, going back, and long texts."""
 
 import json
 import time
@@ -239,7 +239,7 @@ def test_what_can_t_be_read_is_taken_out_when_that_is_asked_for(monkeypatch):
     at = type_prompt(start(), "中" * 5_000)
     assert time.perf_counter() - began < 20
     assert "This model has never seen" in said(at) and not calls
-    press(at, "Remove what it can't read")
+    press(at, "Remove unknown characters")
     assert calls == [1] and prompt(at) == ""
 
 

@@ -1,4 +1,4 @@
-"""When a tab counts as at rest, by the messages that go to and fro: only what will be answered is waited for."""
+"""Tests when the browser tests consider a tab to be at rest."""
 
 import pytest
 from streamlit.proto.BackMsg_pb2 import BackMsg

@@ -1,4 +1,4 @@
-"""The page Attention: what its instrument asks the API for are the model's own numbers, and what it looks at is kept.
+"""Tests the page Attention: its numbers are the model's, and its selection is kept.
 
 Dimensions: layer, head, query, key.
 """

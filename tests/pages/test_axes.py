@@ -1,4 +1,4 @@
-"""Token axes: labels that never touch, evenly spaced, and a sentence that tells what they leave out."""
+"""Tests the labels of token axes: they never overlap, and a note says what is left out."""
 
 import numpy as np
 import plotly.graph_objects as go

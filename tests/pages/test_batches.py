@@ -1,4 +1,4 @@
-"""A batch of unequal prompts: how it is read, made a rectangle, masked, counted and suggested."""
+"""Tests batches of prompts: reading, padding, masking, counting, suggesting."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pages.ui.views import prompt_batch as batches
-from pages.ui.views.prompt_batch import LONGEST_LINE, LONGEST_TYPED, MOST_LINES, PADDING, Cells, PromptBatch
+from pages.ui.views.prompt_batch import LONGEST_LINE, LONGEST_TYPED, MAX_LINES, PADDING, Cells, PromptBatch
 from tests.tiny_models import ALPHABET
 from transformer import TASKS, ModelConfig, Tokenizer
 
@@ -15,7 +15,7 @@ WORDS = TASKS["number-words"].tokenizer
 PAD = LETTERS.vocab_size
 SIDES = st.sampled_from(["left", "right"])
 
-prompts = st.lists(st.lists(st.integers(0, PAD - 1), min_size=1, max_size=9), min_size=1, max_size=MOST_LINES)
+prompts = st.lists(st.lists(st.integers(0, PAD - 1), min_size=1, max_size=9), min_size=1, max_size=MAX_LINES)
 
 
 def read(text: str, context: int = 16, tokenizer: Tokenizer = LETTERS) -> PromptBatch:
@@ -49,8 +49,8 @@ class TestReading:
         found = read("To be\nRomé 😀€ §\nnot")
         assert found.lines == (1, 3)
         assert found.problems == (
-            "Line 2 has `é` (character 4), `😀` (character 6), `€` (character 7) and 1 more, "
-            "which this model has never seen; it is left out.",
+            "Line 2 has `é` (character 4), `😀` (character 6), `€` (character 7) and 1 more, which this model has never "
+            "seen; it is left out.",
         )
 
     @pytest.mark.parametrize(("typed", "shown"), [("![x](http://a.b/c.png)", "`[`"), ("`]", "`]`")])
@@ -86,7 +86,7 @@ class TestReading:
     @given(st.text(max_size=200), st.sampled_from([LETTERS, WORDS]), st.integers(1, 100))
     def test_no_text_is_too_strange(self, text, tokenizer, context):
         found = read(text, context, tokenizer)
-        assert len(found.lines) == len(found.texts) == len(found.prompts) <= MOST_LINES
+        assert len(found.lines) == len(found.texts) == len(found.prompts) <= MAX_LINES
         assert all(1 <= len(tokens) <= min(context, LONGEST_LINE) for tokens in found.prompts)
         assert found.prompts or found.problems
 

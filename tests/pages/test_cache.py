@@ -1,4 +1,4 @@
-"""What models computed is remembered within its bytes, computed once, changed by nobody, and apart for own models."""
+"""Tests the cache of models: bounded, computed once, read-only, separate for visitors' models."""
 
 import gc
 import threading

@@ -1,4 +1,4 @@
-"""What is changed in a model, as a visitor sees it: chips, undo, and every page on the changed model."""
+"""Tests changed models as visitors see them: chips, undo, and every page."""
 
 from dataclasses import replace
 
@@ -134,7 +134,7 @@ class TestTheList:
         at.session_state["change_menu_1"] = True
         checked(at.run())
         choose(at, "Head", 0)
-        assert "The change stays as it is: another change in the list is of the same." in said(at)
+        assert "The change wasn't edited: another change in the list affects the same part." in said(at)
         assert list(chips(at)) == [CHIP, "layer 0, head 1 ablated"]
 
     def test_they_are_put_away_with_their_model_and_come_back_with_it(self):
@@ -151,7 +151,7 @@ class TestTheList:
         change = Scaled("blocks.0.hook_mlp_out", None, len(PROMPT))
         at = start(prompt=PROMPT, changes=code_of(HEAD, change))
         (sentence,) = [each.value.replace("\\", "") for each in at.caption if "No effect" in each.value]
-        assert sentence == f"No effect yet: {change}. The text isn't that long."
+        assert sentence == f"No effect on this text: {change}. The text is too short."
         at = step(at)
         assert not [each for each in at.caption if "No effect" in each.value]
 

@@ -1,4 +1,4 @@
-"""What is changed in a model: in a link, in the list, in a window of a text, and in what is said of a pass."""
+"""Tests changes to models: in links, in the list, and in windows of long texts."""
 
 import pytest
 import torch

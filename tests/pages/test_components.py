@@ -1,4 +1,4 @@
-"""What the components send to the browser, and what they accept from it."""
+"""Tests what components send to the browser, and what they accept from it."""
 
 import math
 from pathlib import Path

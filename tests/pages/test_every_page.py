@@ -1,4 +1,4 @@
-"""What every page does: a first look, choices that survive a change of page, and models that can't be used."""
+"""Tests what every page does: first view, choices kept between pages, unusable models."""
 
 import shutil
 
@@ -203,7 +203,7 @@ def test_without_any_model_there_is_a_sentence(page, exists, tmp_path, monkeypat
         folder.mkdir()
     use(monkeypatch, folder)
     at = start(page)
-    assert "There is no model to look into: checkpoints/ holds no usable checkpoint." in said(at)
+    assert "There is no model: checkpoints/ holds no usable checkpoint." in said(at)
     assert "python -m transformer train" in said(at)
     assert not at.get("plotly_chart") and not instruments(at)
 

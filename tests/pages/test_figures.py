@@ -1,4 +1,4 @@
-"""The figures draw the numbers they are given, in cells and words, and refuse what does not fit."""
+"""Tests that figures draw the numbers they are given, and refuse what doesn't fit."""
 
 import numpy as np
 import plotly.graph_objects as go

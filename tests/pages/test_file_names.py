@@ -1,4 +1,4 @@
-"""Files that a visitor saves of an own model are called by its title: its name is a key, and nobody else's business."""
+"""Tests that saved files of a visitor's model are named by its title, not by its secret name."""
 
 from dataclasses import replace
 

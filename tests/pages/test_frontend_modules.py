@@ -1,4 +1,4 @@
-"""The scripts that draw what a model computed: how they are linked, installed, and tested by Node."""
+"""Tests how the frontend's scripts are linked and installed, and runs their Node tests."""
 
 import csv
 import json
@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from safetensors.numpy import save
 
 from pages.ui.figures import palette
-from tests.draw_cases import draw_cases
 from tests.helpers import tiny_config, tiny_model
 from tests.inside_answers import Inside
+from tests.sampling_cases import draw_cases
 from transformer import ModelConfig, Recording
 from transformer.frontend import FOLDER, bundle
 from transformer.inference.circuits import qk_circuit

@@ -1,4 +1,4 @@
-"""The page Generate: what is written is what the engine writes, and what the tab tells of it is what pages show."""
+"""Tests the page Generate: its text is the engine's, and other pages show the same text."""
 
 import numpy as np
 import pytest

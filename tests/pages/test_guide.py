@@ -1,4 +1,4 @@
-"""What helps on every page: when the tour is offered, what is presented larger, what the browser may tell."""
+"""Tests the tour's offer, presentation mode, and what the browser may send."""
 
 import numpy as np
 import plotly.graph_objects as go

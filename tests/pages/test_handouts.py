@@ -1,4 +1,4 @@
-"""Lessons on paper: Markdown and formulas as HTML, handouts, and the page and the sheet for teachers."""
+"""Tests the HTML of Markdown and formulas, handouts, and the page for teachers."""
 
 import re
 from html.parser import HTMLParser

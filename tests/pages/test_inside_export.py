@@ -1,4 +1,4 @@
-"""What the page Inside exports: the view as a page, its numbers as a file, the lines of Python."""
+"""Tests the exports of the page Inside: HTML, numbers, Python code."""
 
 import re
 
@@ -60,7 +60,7 @@ def test_the_button_says_how_large_the_page_is_and_what_it_lacks(monkeypatch):
     assert "every number of the pass" in words_of(at)
     all_of_it = saved_page.page_fit(library.config("shakespeare"), len(ids)).size
     monkeypatch.setattr(saved_page, "MOST_BYTES", all_of_it - 1)
-    assert "it lacks the matrices of weights" in words_of(open_drawers(start("Inside", prompt="To be")))
+    assert "it leaves out the matrices of weights" in words_of(open_drawers(start("Inside", prompt="To be")))
     monkeypatch.setattr(saved_page, "MOST_BYTES", 100)
     at = open_drawers(start("Inside", prompt="To be"))
     assert "too many for one page, however short the text" in words_of(at)

@@ -1,4 +1,4 @@
-"""The page Inside: what its instrument asks the API for is the model's own pass, and what it looks at is kept."""
+"""Tests the page Inside: its numbers are the model's, and its selection is kept."""
 
 import json
 
@@ -107,7 +107,7 @@ def test_of_an_encoder_decoder_the_source_and_what_it_would_write_are_looked_int
     assert there["labels"]["text"][0] == "[start]" and len(there["labels"]["source"]) == len(there["ids"]["source"])
     assert [stack["prefix"] for stack in there["stacks"]] == ["encoder.", "decoder."]
     assert looked_at(at) == OPEN | {"source": 1}
-    assert any("this is what the model would write" in caption.value for caption in at.caption)
+    assert any("this is what the model would generate" in caption.value for caption in at.caption)
     clicked(at, open="encoder.blocks.1.attn", source=0, head=1)
     assert {
         "inside": "encoder.blocks.1.attn",

@@ -1,4 +1,4 @@
-"""What the app does otherwise for a large model, on a tiny one that counts as large."""
+"""Tests what the app does differently for large models, with a tiny one that counts as large."""
 
 import re
 
@@ -64,7 +64,7 @@ def test_a_row_is_what_the_whole_tensor_has_there(folder, monkeypatch):
 
 def test_what_takes_long_is_asked_for_and_then_there(folder):
     at = start("What if", model="chatty", prompt=PROMPT, question="needed")
-    checked(named(at.button, "Ablate one part after another").click().run())
+    checked(named(at.button, "Ablate each part").click().run())
     assert at.session_state["job"].wait(60) and at.session_state["job"].error is None
     checked(at.run())
     assert [c for c in at.get("bidi_component") if c.proto.component_name == "headsup_effects"]
@@ -94,7 +94,7 @@ def test_a_token_of_a_link_whose_logits_are_not_kept_is_said(folder, monkeypatch
     for module in (effects, ablation_map):
         monkeypatch.setattr(module, "CHOOSABLE", 40)
     at = start("What if", model="chatty", prompt=PROMPT, question="needed", effect="logit")
-    checked(named(at.button, "Ablate one part after another").click().run())
+    checked(named(at.button, "Ablate each part").click().run())
     assert at.session_state["job"].wait(60)
     checked(at.run())
     assert "among them" not in said(at)
@@ -127,7 +127,7 @@ def test_another_prompt_is_suggested_without_reading_any(folder, monkeypatch):
 def test_it_can_be_stopped(folder, monkeypatch):
     at = start("What if", model="chatty", prompt=PROMPT, question="needed")
     monkeypatch.setattr(background_jobs.Job, "is_over", property(lambda job: False))
-    checked(named(at.button, "Ablate one part after another").click().run())
+    checked(named(at.button, "Ablate each part").click().run())
     checked(named(at.button, "Stop").click().run())
     monkeypatch.undo()
     job = at.session_state["job"]

@@ -1,4 +1,4 @@
-"""The page Learn: asked before shown, the visitor's own view put away and brought back, answers that are kept."""
+"""Tests the page Learn: answers before results, saved and restored views, kept answers."""
 
 import csv
 import io
@@ -95,7 +95,7 @@ def shown(at):
 def test_the_list_has_lessons_aims_and_what_cant_be_used():
     at = start("Learn")
     markdown_with(at, "Every kind of question")
-    assert "One lesson can't be used. 02-broken.md, line 6: a question's kind is one of choose" in said(at)
+    assert "A lesson can't be used. 02-broken.md, line 6: a question's kind is one of choose" in said(at)
     assert markdown_with(at, "Answer each kind of question once")
     at = click(at, "learn_go_on")
     assert link_of(at)["lesson"] == LESSON
@@ -167,7 +167,7 @@ def test_a_number_is_answered_with_a_slider():
 def test_a_token_is_one_of_the_prompts(taken):
     at = open_step(TOKEN)
     assert not shown(at)  # the picture would tell
-    pills = named(at.main.get("button_group"), "Choose a token; the small number is its position.")
+    pills = named(at.main.get("button_group"), "Choose a token. The small number is its position.")
     assert [option.content for option in pills.proto.options][:4] == ["k₀", "R₁", "7₂", "w₃"]
     assert not taken
     at = click(checked(pills.set_value(4).run()), "lesson_answer")
@@ -222,7 +222,7 @@ def test_before_the_answer_the_view_stays_as_the_step_shows_it():
     assert shown(at) == {"headsup_attention"}
     at = type_prompt(at, "kR7wZ")
     assert prompt(at) == "kR7wZq3xB kR7wZ"
-    assert "Answer first; then you can change the model, the prompt and the changes." in said(at)
+    assert "Answer first: model, prompt and changes are fixed until then." in said(at)
     at = click(choose(at, 1), "lesson_answer")
     at = type_prompt(at, "kR7wZkR7wZ")
     assert prompt(at) == "kR7wZkR7wZ" == link_of(at)["prompt"]
@@ -305,7 +305,7 @@ def test_answers_are_in_the_link_if_asked_and_are_shown_to_whom_it_is_given():
     assert link["answers"] == f"{LESSON}~1~1"
     other = open_step(CHOOSE, answers=link["answers"])
     assert "Correct: “Hardly”." in said(other)
-    assert "This link came with answers" in said(other)
+    assert "The answers in this link were added" in said(other)
 
 
 @pytest.mark.parametrize(

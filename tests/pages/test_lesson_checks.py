@@ -1,4 +1,4 @@
-"""A lesson is checked before a class takes it: each kind of mistake has its sentence, with a line and what would do."""
+"""Tests the check of lessons: every kind of mistake gets a sentence with its line."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""The arithmetic of lessons: what it can say, and that a file of a stranger's can say nothing else."""
+"""Tests the arithmetic of lessons, and that it can do nothing else."""
 
 import ast
 import contextlib

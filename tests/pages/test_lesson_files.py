@@ -1,4 +1,4 @@
-"""A lesson's file: whatever it holds, it is a lesson or a sentence that says which line is wrong."""
+"""Tests that any lesson file is a lesson, or a sentence that says which line is wrong."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What lessons measure of whole models, of texts and of a visitor's training, beside what it should be."""
+"""Tests the measures of lessons against independent computations."""
 
 import itertools
 import math

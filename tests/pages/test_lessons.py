@@ -1,4 +1,4 @@
-"""The course: lessons can be read, views open, claims are what the shipped models do, and no finding is typed in."""
+"""Tests the course: every lesson opens, and its claims are true of the shipped models."""
 
 import re
 from functools import cache

@@ -1,4 +1,4 @@
-"""The address bar holds the whole view: a link opens it again, and one that can't be followed says why."""
+"""Tests that a link restores the whole view, and that a broken one says why."""
 
 import pytest
 from streamlit.runtime.scriptrunner import RerunData, RerunException
@@ -141,7 +141,7 @@ def test_a_link_that_asks_for_too_much_is_answered_on_every_page(page):
     assert "There is no model “hal9000” here" in said(at)
     assert "There is no layer 99 here" in said(at) and "There is no head 7 here" in said(at)
     assert "never seen “`é`” (character 1)" in said(at)
-    press(at, "Remove what it can't read")
+    press(at, "Remove unknown characters")
     press(at, "OK")
     assert said(at).startswith("The prompt is empty.")
     type_prompt(at, "Hi")

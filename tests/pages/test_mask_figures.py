@@ -1,4 +1,4 @@
-"""The pictures of the page Masks draw what they are given, with every label, and refuse what does not fit."""
+"""Tests the figures of the page Masks."""
 
 import numpy as np
 import pytest

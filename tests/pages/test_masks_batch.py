@@ -1,4 +1,4 @@
-"""The page Masks: a batch of unequal prompts, what its padding costs, and what padding does to a model."""
+"""Tests batches on the page Masks: the cost of padding, and its effect on a model."""
 
 import numpy as np
 import pytest
@@ -72,11 +72,11 @@ def test_what_is_wasted_is_counted():
 
 def test_an_edited_batch_is_drawn_and_linked_and_can_be_taken_back():
     at = visit()
-    assert button(at, "Take the examples again").disabled
+    assert button(at, "Restore the examples").disabled
     type_batch(at, "To be\nor")
     assert np.array(batch_of(at)["labels"]).shape == (2, 5)
     assert link_of(at)["batch"] == "To be\nor"
-    press(at, "Take the examples again")
+    press(at, "Restore the examples")
     assert editor(at).value == SUGGESTED and "batch" not in link_of(at)
     type_batch(at, SUGGESTED)
     assert "batch" not in link_of(at)
@@ -85,13 +85,13 @@ def test_an_edited_batch_is_drawn_and_linked_and_can_be_taken_back():
 @pytest.mark.parametrize(
     ("typed", "sentence", "rows"),
     [
-        ("To be\nRomé", "Line 2 has `é` (character 4), which this model has never seen; it is left out.", 1),
+        ("To be\nRomé", "Line 2 has `é` (character 4), which this model doesn't know; it is left out.", 1),
         ("To be\n\nor", "Line 2 is empty, and a prompt has at least one token; it is left out.", 2),
         ("\n".join("abcdefghij"), "There are 10 lines, and a batch here has at most 8; the last 2 are left out.", 8),
         ("a" * 17 + "\nb", "Line 1 has 17 tokens, and this model's context holds 16; it is cut there.", 2),
         ("![x](http://a.b)\n*a*", "Line 1 has `[` (character 2), `]` (character 4)", 1),
-        ("", "There is no prompt to draw.", 0),
-        ("é\nè", "There is no prompt to draw.", 0),
+        ("", "The batch is empty.", 0),
+        ("é\nè", "The batch is empty.", 0),
     ],
 )
 def test_bad_lines_are_named_the_others_drawn_and_nothing_typed_is_lost(typed, sentence, rows):

@@ -1,4 +1,4 @@
-"""The page Masks: its masks are the engine's, every number can be saved, and nothing of a visitor's is lost."""
+"""Tests the page Masks: its masks are the engine's, and every number can be saved."""
 
 import numpy as np
 import pandas as pd
@@ -81,8 +81,8 @@ def test_at_first_one_picture_is_there_and_the_rest_is_made_when_it_is_opened():
 @pytest.mark.parametrize(
     ("link", "label"),
     [
-        ({"batch": "To be\nor"}, "Prompts, one a line"),
-        ({"pad_side": "left"}, "Prompts, one a line"),
+        ({"batch": "To be\nor"}, "Prompts, one per line"),
+        ({"pad_side": "left"}, "Prompts, one per line"),
         ({"filler": 5}, "Padding tokens after the prompt"),
     ],
 )
@@ -196,7 +196,7 @@ def test_a_link_opens_the_same_view():
         ({"batch_row": 8}, "the prompt of the batch must be a number from 0 to 7"),
         ({"batch_row": 7}, "The batch has no prompt 8; the last one, 4, is shown."),
         ({"pad_side": "up"}, "it can be right, left"),
-        ({"batch": "é"}, "There is no prompt to draw."),
+        ({"batch": "é"}, "The batch is empty."),
     ],
 )
 def test_a_link_that_asks_for_too_much_is_answered_with_a_sentence(link, sentence):
@@ -208,7 +208,7 @@ def test_what_was_typed_stays_with_another_model_and_its_own_examples_come_back(
     choose(at, "Model", "translator")
     assert editor(at).value == "To be\nor"
     assert "Line 1 has `To` (character 1), `be` (character 4), which this model has never seen" in said(at)
-    press(at, "Take the examples again")
+    press(at, "Restore the examples")
     assert editor(at).value == "two\nforty two\ntwo hundred and five"
     assert not said(at)
 

@@ -1,4 +1,4 @@
-"""Every page on models with what has changed since 2017."""
+"""Tests every page with models that have modern parts."""
 
 from tests.app_driver import every_page, outline, overview, said, start, step, text_of, use
 from tests.helpers import MODERN

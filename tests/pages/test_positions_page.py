@@ -1,4 +1,4 @@
-"""The page Positions: its table and its formula are the paper's, and the model's own positions are shown."""
+"""Tests the page Positions: table and formula are the paper's, and the model's positions are shown."""
 
 import base64
 import json
@@ -93,7 +93,7 @@ def test_what_follows_both_orders_is_what_the_model_says(tmp_path, monkeypatch):
 
 
 def test_a_text_without_another_order_says_so_and_an_unreadable_one_leaves_the_table():
-    assert "has no other order" in said(start("Positions", prompt="aaab"))
+    assert "is too short to be shuffled" in said(start("Positions", prompt="aaab"))
     at = start("Positions", prompt="é")
     assert drawn(at, TABLE).shape == (64, 64) and not components(at, "headsup_two_orders")
 

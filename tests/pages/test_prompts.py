@@ -1,4 +1,4 @@
-"""What can be typed as a prompt: anything, and whatever a model can't read is named."""
+"""Tests prompts: any text can be typed, and unknown characters are named."""
 
 import numpy as np
 import pytest
@@ -46,7 +46,7 @@ def test_what_the_model_has_never_seen_is_named_and_can_be_removed(page, typed, 
     assert prompt(at) == typed
     drawn = {component.proto.component_name for component in at.get("bidi_component")}
     assert not at.get("plotly_chart") and not drawn & INSTRUMENTS.keys()
-    press(at, "Remove what it can't read")
+    press(at, "Remove unknown characters")
     assert prompt(at) == left
     assert not at.error
     assert ("The prompt is empty." in said(at)) == (not left)

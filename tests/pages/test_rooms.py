@@ -1,4 +1,4 @@
-"""Rooms: who may do what, what is counted, and when a room has gone; in whatever order things happen."""
+"""Tests rooms: permissions, votes, expiry, in any order of events."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_members_see_that_the_teacher_is_away(all_rooms: Rooms, clock: Clock) ->
 
 
 def test_a_room_ends_by_itself_and_makes_room_for_another(all_rooms: Rooms, clock: Clock) -> None:
-    opened = [all_rooms.open() for _ in range(rooms.MOST_ROOMS)]
+    opened = [all_rooms.open() for _ in range(rooms.MAX_ROOMS)]
     with pytest.raises(RoomError, match="as many as it holds"):
         all_rooms.open()
     clock.now += rooms.IDLE / 2
@@ -161,7 +161,7 @@ def test_a_room_ends_by_itself_and_makes_room_for_another(all_rooms: Rooms, cloc
 
 def test_a_full_room_takes_those_who_come_back_and_those_for_whom_someone_left(all_rooms: Rooms, clock: Clock) -> None:
     code, _ = all_rooms.open()
-    members = [all_rooms.join(code)[1] for _ in range(rooms.MOST_MEMBERS)]
+    members = [all_rooms.join(code)[1] for _ in range(rooms.MAX_MEMBERS)]
     with pytest.raises(RoomError, match="is full"):
         all_rooms.join(code)
     assert all_rooms.join(code, members[0])[1] == members[0]
@@ -173,10 +173,10 @@ def test_a_full_room_takes_those_who_come_back_and_those_for_whom_someone_left(a
 def test_a_room_votes_on_so_many_questions(all_rooms: Rooms) -> None:
     code, _ = all_rooms.open()
     _, member = all_rooms.join(code)
-    for step in range(rooms.MOST_POLLS):
+    for step in range(rooms.MAX_POLLS):
         all_rooms.vote(code, member, StepId("long", step), "a")
     with pytest.raises(RoomError, match="as many questions"):
-        all_rooms.vote(code, member, StepId("long", rooms.MOST_POLLS), "a")
+        all_rooms.vote(code, member, StepId("long", rooms.MAX_POLLS), "a")
 
 
 def test_thirty_threads_vote_at_once(all_rooms: Rooms) -> None:

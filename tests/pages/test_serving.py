@@ -1,4 +1,4 @@
-"""What a server does before its first visitor needs it, and what it had better leave alone."""
+"""Tests what the server prepares before its first visitor."""
 
 import asyncio
 import gc

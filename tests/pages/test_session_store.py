@@ -1,4 +1,4 @@
-"""What a visitor has made is found again under its record's token, for a while, and under no other."""
+"""Tests that a session record is found by its token, for a limited time."""
 
 import time
 

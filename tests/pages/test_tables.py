@@ -1,4 +1,4 @@
-"""Every picture's numbers, as a table on the page and as a file."""
+"""Tests the tables and files of every figure's numbers."""
 
 import io
 

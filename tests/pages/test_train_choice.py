@@ -1,4 +1,4 @@
-"""The page Train before it trains: what can be learned from, how large a model, what it costs, and its link."""
+"""Tests the page Train before a training: data, sizes, costs, link."""
 
 import re
 from types import SimpleNamespace
@@ -35,7 +35,7 @@ def test_the_default_is_one_click_away_and_needs_no_network():
     found = metrics(at)
     assert int(found["Parameters"].replace(",", "")) > 10_000 and found["Memory"].endswith(" MB")
     assert re.fullmatch(r"\d+ (seconds|minutes?)", found["Time, estimated"])
-    assert "While the machine is busy, training takes longer" in named(at.metric, "Time, estimated").help
+    assert "Training takes longer while the machine is busy" in named(at.metric, "Time, estimated").help
 
 
 def test_what_is_suggested_is_said_before_it_starts():
@@ -132,7 +132,7 @@ def test_a_text_s_examples_are_no_longer_than_the_context(context, longest):
 def test_what_would_take_too_long_can_t_be_started():
     large = {"n_layers": 6, "d_model": 192, "n_heads": 8, "steps": 3000}
     at = start("Train", learn="task", task="number-words", shape="dials", **large)
-    assert "more than one visitor's share" in said(at) and "Train" not in labels(at)
+    assert "above the limit" in said(at) and "Train" not in labels(at)
 
 
 class TestTheTextThatIsSuggested:

@@ -1,4 +1,4 @@
-"""The page Train while it trains and after: pause and stop, the model that comes out, and visitors who leave."""
+"""Tests the page Train during and after a training: pause, stop, result, absent visitors."""
 
 import re
 import threading
@@ -26,7 +26,6 @@ from tests.app_driver import (
     start,
     tell_page,
 )
-from tests.plans import task_plan, until
 from tests.train_page import (
     LONG,
     SMALL,
@@ -42,6 +41,7 @@ from tests.train_page import (
     upload_text,
     wait_for,
 )
+from tests.training_plans import task_plan, until
 from transformer import load_checkpoint
 from transformer.api.store import model_store
 from transformer.checkpoints.archive import pack_checkpoint, unpack_checkpoint
@@ -122,13 +122,13 @@ class TestItsModel:
         at = trained()
         (name,) = record(at).models
         assert name.startswith("own-") and model_store().get(name).card.training["steps"] == 50
-        assert markdown_with(at, "is among your models now") and "Generate with it" in labels(at)
+        assert markdown_with(at, "is now one of your models") and "Generate with it" in labels(at)
         assert groups(at) == {"Yours"}
         press(at, "Look at its attention")
         assert link_of(at)["model"] == name and named(at.selectbox, "Attention")
         assert not groups(start("Attention"))
         stranger = start("Attention", model="own-" + "0" * 32)
-        assert "is no longer kept" in said(stranger) and link_of(stranger)["model"] == "shakespeare"
+        assert "was deleted a day after its last use" in said(stranger) and link_of(stranger)["model"] == "shakespeare"
 
     def test_is_given_away_by_a_link_which_says_so(self):
         gives = "The link also gives access to your model."
@@ -143,7 +143,7 @@ class TestItsModel:
         (remove,) = [label for label in labels(go(at, "Train")) if label.startswith("Remove")]
         press(at, remove)
         assert link_of(at)["model"] == "shakespeare" and not record(at).models
-        assert "is no longer kept" in said(checked(other.run()))
+        assert "was deleted a day after its last use" in said(checked(other.run()))
 
     def test_has_its_losses_and_its_attention_as_tables(self):
         at = trained()
@@ -220,7 +220,7 @@ class TestNoRoom:
         assert self.titles(at) == ["Model 1", "Model 2"]
 
     def test_is_trained_but_not_lost(self, at):
-        assert "what is trained can only be downloaded" in said(at)
+        assert "the trained model can only be downloaded" in said(at)
         wait_for(press(at, "Train"), "Discard the model and train another")
         assert "isn't among your models yet" in said(at) and len(self.titles(at)) == 2
         assert any(each.proto.label == "Download it" for each in at.get("download_button"))
@@ -284,7 +284,7 @@ class TestLeaving:
     def test_who_does_not_come_back_in_ten_minutes_finds_the_model_and_why(self, job):
         training.watch_over(job, self.away(601), training.queue())
         assert job.state == "stopped" and job.join(20)
-        assert job.reason == "It was stopped because you had been away for 10 minutes."
+        assert job.reason == "The training was stopped because you had been away for 10 minutes."
         assert job.result is not None or not job.step
 
     def test_who_comes_back_later_is_told_why_it_ended_and_has_the_model(self):
@@ -293,7 +293,7 @@ class TestLeaving:
         record(at).seen_at -= store.GONE_AFTER + 1
         training.watch_over(record(at).training.job, record(at), training.queue())
         again = reloaded(at, start("Train"))
-        assert "It was stopped because you had been away for 10 minutes." in said(again)
+        assert "The training was stopped because you had been away for 10 minutes." in said(again)
         assert len(record(again).models) == 1
 
     def test_who_is_away_for_less_ends_nothing(self, job):

@@ -1,4 +1,4 @@
-"""The page What if: its numbers are the changed model's own, and parts are ablated and brought back from its views."""
+"""Tests the page What if: its numbers are the changed model's, and parts are ablated and restored."""
 
 import base64
 import json
@@ -410,7 +410,7 @@ def test_numbers_that_are_too_large_are_a_sentence(monkeypatch):
     monkeypatch.setattr(Scaled, "_values", overflow)
     later = {"model": "translator", "prompt": "forty-two", "changes": "scale~decoder.blocks.0.hook_mlp_out~~1~0.0"}
     for question in ("before", "needed"):
-        assert "numbers overflow" in said(start("What if", prompt=PROMPT, question=question, changes=CODE))
+        assert "overflow" in said(start("What if", prompt=PROMPT, question=question, changes=CODE))
         assert "numbers too large to say anything" in said(start("What if", question=question, place=1, **later))
 
 

@@ -1,4 +1,4 @@
-"""What the page What if is made of: the picture of effects, its colours, and how distributions are compared."""
+"""Tests the parts of the page What if: heatmaps, colours, comparison of distributions."""
 
 import json
 

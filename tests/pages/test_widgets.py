@@ -1,4 +1,4 @@
-"""The widgets: whatever a browser reports, what is on screen is something that can be chosen now."""
+"""Tests that a widget shows a valid choice whatever the browser reports."""
 
 import ast
 from pathlib import Path
@@ -277,7 +277,7 @@ def test_prompts_of_any_length_follow_one_another_on_every_page(prompts):
 def test_a_shorter_batch_after_a_longer_one():
     at = open_folds(start("Masks", prompt="ROMEO:"))
     for lines in ("one\ntwo\nthree\nfour", "one\ntwo", "one\ntwo\nthree", "😀", "one"):
-        checked(named(at.text_area, "Prompts, one a line").set_value(lines).run())
+        checked(named(at.text_area, "Prompts, one per line").set_value(lines).run())
         if at.selectbox and "😀" not in lines:
             row = named(at.selectbox, "Masks of")
             checked(row.set_value(len(lines.split("\n")) - 1).run())
@@ -289,7 +289,7 @@ def test_a_prompt_that_can_t_be_read_leaves_the_dials_of_the_page_alone():
     at = start("Masks", filler=5, pad_side="left")
     for typed in ("😀", "ROMEO:"):
         type_prompt(at, typed)
-    checked(named(at.text_area, "Prompts, one a line").set_value("a\nbc").run())
+    checked(named(at.text_area, "Prompts, one per line").set_value("a\nbc").run())
     assert link_of(at)["filler"] == "5" and link_of(at)["pad_side"] == "left"
     assert named(at.slider, "Padding tokens after the prompt").value == 5
 

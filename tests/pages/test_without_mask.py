@@ -1,4 +1,4 @@
-"""The page Masks: what a model predicts without its mask is what the model itself says."""
+"""Tests the predictions without the causal mask on the page Masks."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,7 @@
 """Embeds an instrument of the frontend in a page; the browser fetches its data from the API.
 
-What is looked at doesn't pass here. An instrument tells the page what is to be changed in the model, that it is to be
-left for another page, and, while the page says something of what is looked at, that this is something else.
+Selections stay in the browser. An instrument sends the page changes of the model, the request to open another page, and
+the selection if the page depends on it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _MOUNTS = {
 def asks_of(
     model: OpenModel, tokens: Sequence[int], source: Sequence[int], changes: Sequence[Intervention], begin: int
 ) -> dict[str, Any]:
-    """The parameters that every question about a pass has. begin: the place of its first token in the whole text."""
+    """The parameters of every API request about a pass. begin: the position of its first token in the whole text."""
     return {
         "model": OWN if model.is_own else model.name,
         "version": None if model.is_own else model.version,
@@ -57,19 +57,18 @@ def instrument(
     model: OpenModel,
     asks: Mapping[str, Any],
     about: Mapping[str, Any],
-    on_turn: Callable[[Mapping[str, Any]], None],
+    on_navigate: Callable[[Mapping[str, Any]], None],
     on_change: Callable[[Mapping[str, Any]], None] | None = None,
     on_text: Callable[[Mapping[str, Any]], None] | None = None,
-    on_look: Callable[[Mapping[str, Any]], None] | None = None,
+    on_select: Callable[[Mapping[str, Any]], None] | None = None,
 ) -> None:
-    """Show an instrument. kind: of `STYLES`; asks: as `asks_of` has them, with what else its questions need.
+    """Show an instrument. kind: of `STYLES`; asks: the parameters of its API requests, from `asks_of`.
 
-    about: what it shows beside what it is answered. on_turn: called with the page that it is left for, on_change with
-    what is to be changed in the model, and on_text with what was written; what is in them can be anything. on_look:
-    called with what is looked at when that is something else; for a page that says something of it, which is run then.
+    about: its other data. Callbacks get untrusted values: on_navigate the page to open, on_change a change of the
+    model, on_text the generated text, on_select the selection. Without on_select, selections don't rerun the page.
     """
     token = model.name if model.is_own else None
-    hears = {"turn": on_turn, "change": on_change, "text": on_text, "look": on_look}
+    callbacks = {"turn": on_navigate, "change": on_change, "text": on_text, "look": on_select}
 
     def hear(event: str, act: Callable[[Mapping[str, Any]], None]) -> None:
         wish = event_value(key, event)
@@ -78,6 +77,6 @@ def instrument(
 
     _MOUNTS[kind](
         key=key,
-        data={"asks": dict(asks), "token": token, "follows": on_look is not None, **about},
-        **{f"on_{event}_change": functools.partial(hear, event, act) for event, act in hears.items() if act},
+        data={"asks": dict(asks), "token": token, "follows": on_select is not None, **about},
+        **{f"on_{event}_change": functools.partial(hear, event, act) for event, act in callbacks.items() if act},
     )

@@ -46,7 +46,7 @@ HOW = {
     "mean": "Its mean over the text",
     "scale": "Times a factor",
     "replace": "As on another prompt",
-    "steer": "Plus a difference of two prompts",
+    "steer": "Plus the difference between two prompts",
 }
 LAST_POSITION = 10**5
 FIRST: dict[str, Any] = {
@@ -210,7 +210,7 @@ def _other(name: str, shape: ModelConfig, field: str, label: str) -> _Other | No
         st.info(f"Type a prompt into “{label}”.")
         return None
     if unknown := tokenizer.unknown_pieces(text):
-        st.error(f"This model has never seen {code(unknown[0].text)}. Take that out of “{label}”.")
+        st.error(f"This model has never seen {code(unknown[0].text)}. Remove it from “{label}”.")
         return None
     tokens = tuple(tokenizer.encode(text))
     if len(tokens) > shape.context_length:

@@ -29,12 +29,12 @@ from pages.ui.models.changes import (
 )
 from transformer import Intervention, ModelConfig, from_code, to_code
 
-MOST_STEPS = 100
+MAX_STEPS = 100
 """Steps that can be undone."""
 
 
 @dataclass
-class _Shelf:
+class _ChangesOfModel:
     """What is put away with a model."""
 
     changes: Changes = ()
@@ -53,7 +53,7 @@ def settle(name: str, config: ModelConfig) -> None:
     kept = []
     for change in current.changes:
         if problem := problem_of(change, config):
-            current.notices.append(f"This change of the model is left out: {change}. The reason: {problem}.")
+            current.notices.append(f"This change of the model is left out: {change}. Reason: {problem}.")
         else:
             kept.append(change)
     if len(kept) < len(current.changes):
@@ -67,7 +67,7 @@ def add(*interventions: Intervention) -> None:
         try:
             found = with_change(found, intervention)
         except ValueError as error:
-            visitor().notices.append(f"The model isn't changed any further: {error}.")
+            visitor().notices.append(f"This change wasn't added: {error}.")
             break
     _become(found)
 
@@ -116,9 +116,9 @@ def replace(index: int, intervention: Intervention, config: ModelConfig) -> None
     problem = problem_of(Change(intervention), config)
     others = {without_strength(each.intervention) for place, each in enumerate(found) if place != index}
     if not problem and without_strength(intervention) in others:
-        problem = "another change in the list is of the same"
+        problem = "another change in the list affects the same part"
     if problem:
-        visitor().notices.append(f"The change stays as it is: {problem}.")
+        visitor().notices.append(f"The change wasn't edited: {problem}.")
         return
     found[index] = Change(intervention, found[index].on)
     _become(tuple(found))
@@ -239,11 +239,11 @@ def _become(changes: Changes) -> None:
     if changes != current.changes:
         before = _shelf().before
         before.append(current.changes)
-        del before[:-MOST_STEPS]
+        del before[:-MAX_STEPS]
         current.changes = changes
 
 
-def _shelf(name: str | None = None) -> _Shelf:
+def _shelf(name: str | None = None) -> _ChangesOfModel:
     """What belongs to a model, the one that is changed unless it is named."""
-    shelves: dict[str, _Shelf] = st.session_state.setdefault("changes_of_other_models", {})
-    return shelves.setdefault(st.session_state.get("changed_model", "") if name is None else name, _Shelf())
+    shelves: dict[str, _ChangesOfModel] = st.session_state.setdefault("changes_of_other_models", {})
+    return shelves.setdefault(st.session_state.get("changed_model", "") if name is None else name, _ChangesOfModel())

@@ -39,7 +39,7 @@ def exchange() -> None:
                 st.button(
                     f"Remove {title}", icon=":material/delete:", key=f"remove_{token}", on_click=_remove, args=(token,)
                 )
-        st.caption(f"You can have {MAX_MODELS} models. Each goes once it hasn't been used for a day.")
+        st.caption(f"You can have {MAX_MODELS} models. Each is deleted a day after its last use.")
 
 
 def offer_download(label: str, title: str, load: Callable[[], Checkpoint], key: str) -> None:
@@ -81,4 +81,4 @@ def _take(uploaded: Any) -> None:
         st.rerun()  # the list of models has one more
     if opened[digest] in own_models():
         title = plain(own_models()[opened[digest]].card.title, 100)
-        st.success(f"{title} is among your models now, in the list of every page.")
+        st.success(f"{title} is now one of your models.")

@@ -19,12 +19,12 @@ from transformer.training.presets import Group
 
 YOURS, SHARED = "Yours", "Shared with you"
 GROUPS = {
-    Group.TEXTS: "They continue a text in the style of the text they were trained on.",
-    Group.TASKS: "Each does one task that has a right answer.",
-    Group.LADDER: "The same text, from a table of pairs to a transformer: each has one part more than the last.",
-    Group.SINCE_2017: "The paper's decoder, and what has changed since: one change more in each.",
-    YOURS: "Trained or uploaded by you. Only you can see these, and whoever you give a link to one.",
-    SHARED: "Trained or uploaded by whoever gave you the link.",
+    Group.TEXTS: "These continue a text in the style of their training text.",
+    Group.TASKS: "Each solves one task.",
+    Group.LADDER: "All trained on one text, from a bigram table to a transformer: each adds one part.",
+    Group.SINCE_2017: "The paper's decoder, and later changes: each adds one.",
+    YOURS: "Trained or uploaded by you. Only you, and people with a link, can see these.",
+    SHARED: "Trained or uploaded by the person who shared the link.",
 }
 OTHERS = "Others"
 
@@ -39,10 +39,10 @@ def pick_model(current: Visitor, stop: Callable[[], NoReturn], **look: Any) -> s
     entries = library.usable()
     for entry in library.catalogue():
         if entry.problem:
-            st.warning(plain(f"One model can't be used. {entry.problem}"), icon=":material/broken_image:")
+            st.warning(plain(f"A model can't be used. {entry.problem}"), icon=":material/broken_image:")
     if not entries:
         st.error(
-            f"There is no model to look into: {library.FOLDER.name}/ holds no usable checkpoint. "
+            f"There is no model: {library.FOLDER.name}/ holds no usable checkpoint. "
             "Train one with `python -m transformer train shakespeare`."
         )
         stop()
@@ -50,10 +50,7 @@ def pick_model(current: Visitor, stop: Callable[[], NoReturn], **look: Any) -> s
         fallback = DEFAULT_MODEL if DEFAULT_MODEL in entries else next(iter(entries))
         title = entries[fallback].card.title
         if is_own(current.model):
-            missing = (
-                "The model of this link was trained or uploaded by a visitor, and is no longer kept: one that "
-                "nobody uses goes after a day"
-            )
+            missing = "The link's model, trained or uploaded by a visitor, was deleted a day after its last use"
         else:
             missing = f"There is no model “{current.model[:40]}” here"
         current.notices.append(f"{missing}; {title} is shown.")

@@ -154,7 +154,7 @@ def open_page(
     _clamp_selection(current, library.config(name), text if tokens else None)
     with layout.notices:  # last, so that it says what this run has found
         if tokens and (beyond := changes.beyond(interventions, len(text.tokens), len(source))):
-            st.caption(f"No effect yet: {plain('; '.join(map(str, beyond)))}. The text isn't that long.")
+            st.caption(f"No effect on this text: {plain('; '.join(map(str, beyond)))}. The text is too short.")
         _show_notices(current)
     st.session_state["session"] = Session(
         current, text, theme(), name, library.config(name), prompt, tokens, source, current.changes, interventions
@@ -251,7 +251,7 @@ def _interventions_in_force(
         return found
     if not np.isfinite(activations.next_token(name, tokens, source, found)).all():
         st.warning(
-            "With these changes the model's numbers overflow. The unchanged model is shown; turn a change off.",
+            "With these changes the model's numbers overflow, so the unchanged model is shown. Turn a change off.",
             icon=":material/science:",
         )
         return ()

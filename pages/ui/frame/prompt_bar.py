@@ -64,11 +64,11 @@ def read_prompt(name: str, prompt: str) -> tuple[tuple[int, ...] | None, tuple[i
     if unknown := tokenizer.unknown_pieces(prompt):
         with st.container(border=True):
             st.error(unknown_sentence(unknown))
-            st.button("Remove what it can't read", type="primary", on_click=_remove_unknown, args=(name,))
+            st.button("Remove unknown characters", type="primary", on_click=_remove_unknown, args=(name,))
         return None, ()
     tokens = library.encoded(name, prompt, visitor().reads)
     if not tokens:
-        st.info("The prompt is empty. Type something, or pick an example.")
+        st.info("The prompt is empty. Type a text or pick an example.")
         return None, ()
     over = len(tokens) - shape.context_length
     if shape.architecture == "encoder-decoder":
@@ -92,7 +92,7 @@ def unknown_sentence(unknown: list[UnknownPiece]) -> str:
     """What is wrong with a text of which a model doesn't know some pieces."""
     listed = ", ".join(f"“{code(piece.text)}” (character {piece.position + 1})" for piece in unknown[:6])
     more = f", and {len(unknown) - 6} more" if len(unknown) > 6 else ""
-    return f"This model has never seen {listed}{more}. Take that out, or pick a model that knows it."
+    return f"This model has never seen {listed}{more}. Remove it, or pick another model."
 
 
 def _show_changes(name: str, prompt: str) -> None:

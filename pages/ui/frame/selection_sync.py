@@ -24,7 +24,7 @@ _DEFAULTS = Visitor()
 
 def mark_known(current: Visitor) -> None:
     """Note that the browser holds this selection."""
-    st.session_state[BROWSER_STATE] = links.looked_in_query(current)
+    st.session_state[BROWSER_STATE] = links.selection_in_query(current)
 
 
 def send_all() -> None:
@@ -58,16 +58,16 @@ def listener(current: Visitor, is_said: bool) -> Callable[[Mapping[str, Any]], N
 
 def update_from_browser(current: Visitor, held: Mapping[str, str]) -> None:
     """Take over the browser's selection. held: URL parameters; invalid ones become the defaults."""
-    found = links.from_query({name: held[name] for name in links.LOOKED if name in held})
-    for name in links.LOOKED:
+    found = links.from_query({name: held[name] for name in links.SELECTION_FIELDS if name in held})
+    for name in links.SELECTION_FIELDS:
         setattr(current, name, getattr(found, name))
     mark_known(current)
 
 
 def changes_to_send(current: Visitor) -> tuple[dict[str, str | None], dict[str, str]]:
     """The changes to send (None for a default), and the selection that the browser then holds."""
-    now, before = links.looked_in_query(current), st.session_state.get(BROWSER_STATE)
+    now, before = links.selection_in_query(current), st.session_state.get(BROWSER_STATE)
     st.session_state[BROWSER_STATE] = now
     if before is None:
-        return {name: now.get(name) for name in links.LOOKED}, now
-    return {name: now.get(name) for name in links.LOOKED if now.get(name) != before.get(name)}, now
+        return {name: now.get(name) for name in links.SELECTION_FIELDS}, now
+    return {name: now.get(name) for name in links.SELECTION_FIELDS if now.get(name) != before.get(name)}, now

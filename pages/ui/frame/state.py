@@ -200,7 +200,7 @@ def _remember_address(parameters: dict[str, str]) -> None:
 
 def _server_parameters(parameters: dict[str, str]) -> dict[str, str]:
     """The parameters that Python writes."""
-    return {name: value for name, value in parameters.items() if name not in links.LOOKED}
+    return {name: value for name, value in parameters.items() if name not in links.SELECTION_FIELDS}
 
 
 def _restore_from_tab(query: str, others: dict[str, str]) -> None:

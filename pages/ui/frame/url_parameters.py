@@ -26,9 +26,9 @@ LIMITS: dict[str, tuple[float, float]] = {
     "tokens": (1, 500),
 }
 """The numbers that dials go from and to; whole ones where both ends are."""
-MOST_WAVES = 6
-MOST_DIMENSIONS = 4
-LOOKED = (
+MAX_WAVES = 6
+MAX_DIMENSIONS = 4
+SELECTION_FIELDS = (
     "layer",
     "head",
     "query",
@@ -157,8 +157,8 @@ def _text(name: str) -> Callable[[str], str]:
 def _waves(text: str) -> tuple[int, ...]:
     dimension = Number(int, 0, 511, "each dimension")
     chosen = tuple(dict.fromkeys(dimension(part) for part in text.split(","))) if text else ()
-    if len(chosen) > MOST_WAVES:
-        raise ValueError(f"at most {MOST_WAVES} waves can be drawn")
+    if len(chosen) > MAX_WAVES:
+        raise ValueError(f"at most {MAX_WAVES} waves can be drawn")
     return chosen
 
 
@@ -178,8 +178,8 @@ def _zoom(text: str) -> tuple[int, ...]:
 def _cell(text: str) -> tuple[int, ...]:
     place = Number(int, 0, 10**6, "each number")
     found = tuple(map(place, text.split(",")))
-    if len(found) > MOST_DIMENSIONS:
-        raise ValueError(f"a tensor has at most {MOST_DIMENSIONS} dimensions")
+    if len(found) > MAX_DIMENSIONS:
+        raise ValueError(f"a tensor has at most {MAX_DIMENSIONS} dimensions")
     return found
 
 
@@ -324,9 +324,9 @@ def to_query(current: Visitor) -> dict[str, str]:
     return _without(_everything(current), left_out(current))
 
 
-def looked_in_query(current: Visitor) -> dict[str, str]:
+def selection_in_query(current: Visitor) -> dict[str, str]:
     """Of those the ones that are looked at, which the browser writes into the address by itself."""
-    return {name: value for name, value in _everything(current).items() if name in LOOKED}
+    return {name: value for name, value in _everything(current).items() if name in SELECTION_FIELDS}
 
 
 def left_out_parameters(current: Visitor) -> dict[str, str]:

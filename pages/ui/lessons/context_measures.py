@@ -11,7 +11,7 @@ from pages.ui.models import library
 from pages.ui.models.model_cache import cached
 from transformer import Checkpoint, KeyValueCache
 
-MOST_PREDICTED = 200
+MAX_PREDICTED = 200
 
 
 @measure
@@ -50,8 +50,8 @@ def _read_by_token(checkpoint: Checkpoint, tokens: tuple[int, ...]) -> tuple[Key
 def short_sighted_loss(setup: Setup, context: int, last: int) -> float:
     """The mean loss of the last tokens of a text, were each predicted from no more than `context` tokens before it."""
     tokens = _window(setup)
-    if not (1 <= last <= MOST_PREDICTED and 1 <= context <= len(tokens) - last):
-        raise MeasureError(f"last is from 1 to {MOST_PREDICTED}, and context + last at most the {len(tokens)} tokens")
+    if not (1 <= last <= MAX_PREDICTED and 1 <= context <= len(tokens) - last):
+        raise MeasureError(f"last is from 1 to {MAX_PREDICTED}, and context + last at most the {len(tokens)} tokens")
     return _short_sighted_loss(setup.name, tokens, context, last)
 
 

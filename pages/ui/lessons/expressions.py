@@ -17,7 +17,7 @@ from typing import Any
 
 LONGEST = 300
 """Characters of an expression."""
-MOST_NODES = 80
+MAX_NODES = 80
 FUNCTIONS: dict[str, Callable[..., Any]] = {"abs": abs, "min": min, "max": max, "len": len}
 ARITHMETIC = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
 SIGNS = {ast.USub: operator.neg, ast.UAdd: operator.pos}
@@ -58,7 +58,7 @@ class Expression:
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             raise ExpressionError(f"“{text[:60]}” is no expression; it can have {CAN_BE_USED}") from None
         nodes = list(ast.walk(tree))
-        if len(nodes) > MOST_NODES:
+        if len(nodes) > MAX_NODES:
             raise ExpressionError(f"“{text[:60]}” is too long; take it apart")
         _check(tree)
         names = {node.id for node in nodes if isinstance(node, ast.Name)} - FUNCTIONS.keys()

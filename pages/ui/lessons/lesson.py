@@ -32,7 +32,7 @@ from pages.ui.lessons.questions import Question, read_question
 
 LONGEST_FILE = 100_000
 """Characters."""
-MOST_STEPS, MOST_MEASURES, LONGEST_LINK = 40, 24, 6_000
+MAX_STEPS, MAX_MEASURES, LONGEST_LINK = 40, 24, 6_000
 PAGES = ("Generate", "Attention", "Masks", "Positions", "Inside", "What if", "Train")
 """Whose views a lesson can show."""
 FENCE = re.compile(r"(?P<ticks>`{3,})(?P<info>[^`]*)")
@@ -156,8 +156,8 @@ def examine(name: str, text: str) -> tuple[Lesson | None, list[Problem]]:
         except Problem as problem:
             problems.append(problem)
         parts = _parts(lines, begin)
-        if not 1 <= len(parts) <= MOST_STEPS:
-            raise Problem(begin, f"a lesson has 1 to {MOST_STEPS} steps, each of which begins with “## ” and its title")
+        if not 1 <= len(parts) <= MAX_STEPS:
+            raise Problem(begin, f"a lesson has 1 to {MAX_STEPS} steps, each of which begins with “## ” and its title")
     except Problem as problem:
         return None, [*problems, problem]
     known: dict[str, MeasureCall] = {}
@@ -308,8 +308,8 @@ def _view(block: _Block) -> View:
 
 def _measures(block: _Block, view: View | None, known: Mapping[str, MeasureCall]) -> dict[str, MeasureCall]:
     found = _toml(block.text, block.line)
-    if len(found) > MOST_MEASURES:
-        raise Problem(block.line, f"a step measures at most {MOST_MEASURES} things")
+    if len(found) > MAX_MEASURES:
+        raise Problem(block.line, f"a step measures at most {MAX_MEASURES} things")
     calls = {}
     for name, given in found.items():
         if not NAME.fullmatch(name) or name in FUNCTIONS or keyword.iskeyword(name):

@@ -19,8 +19,8 @@ from pages.ui.models.model_cache import cached
 from transformer import TASKS, Checkpoint, Intervention, Sampling, in_window, sampling_distribution
 
 CARD = ("validation_loss", "train_loss", "accuracy")
-MOST_EXAMPLES = 100
-MOST_WRITTEN = 200
+MAX_EXAMPLES = 100
+MAX_WRITTEN = 200
 
 
 def probabilities(setup: Setup, position: int) -> np.ndarray:
@@ -115,8 +115,8 @@ def drawn_probability(setup: Setup, token: str, temperature: float = 1.0, top_k:
 @measure
 def written(setup: Setup, tokens: int = 60, seed: int = 1, temperature: float = 0.0) -> str:
     """What the model writes on, without its end token; temperature 0 always takes the likeliest."""
-    if not 1 <= tokens <= MOST_WRITTEN:
-        raise MeasureError(f"it writes 1 to {MOST_WRITTEN} tokens, not {tokens}")
+    if not 1 <= tokens <= MAX_WRITTEN:
+        raise MeasureError(f"it writes 1 to {MAX_WRITTEN} tokens, not {tokens}")
     found = activations.written(
         setup.name, setup.tokens, setup.source, _sampling(temperature, 0, seed), tokens, setup.interventions
     )
@@ -137,8 +137,8 @@ def accuracy(setup: Setup, examples: int = 50) -> float:
     task = library.model(setup.name).card.task
     if task not in TASKS or not TASKS[task].ends:
         raise MeasureError(f"{setup.model} has learned nothing that has one right answer")
-    if not 1 <= examples <= MOST_EXAMPLES:
-        raise MeasureError(f"examples is from 1 to {MOST_EXAMPLES}, not {examples}")
+    if not 1 <= examples <= MAX_EXAMPLES:
+        raise MeasureError(f"examples is from 1 to {MAX_EXAMPLES}, not {examples}")
     return _accuracy(setup.name, examples, setup.interventions)
 
 

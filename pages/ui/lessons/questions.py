@@ -23,7 +23,7 @@ from pages.ui.lessons.expressions import Expression, ExpressionError, Words
 from pages.ui.models.lesson_answers import Answer
 
 KINDS = ("choose", "number", "token", "cell", "order")
-FEWEST, MOST = 2, 10
+FEWEST, MAX_OPTIONS = 2, 10
 """Options."""
 OWN = {
     "choose": ("options",),
@@ -99,8 +99,8 @@ def read_question(found: Mapping[str, Any]) -> Question:
     right = _right(kind, found.get("right"), options)
     if kind == "order" and isinstance(right[0], str) and not options:
         options = _shuffled(right)
-    if kind in ("choose", "order") and not FEWEST <= len(options) <= MOST:
-        raise ExpressionError(f"a question of the kind {kind} has {FEWEST} to {MOST} options")
+    if kind in ("choose", "order") and not FEWEST <= len(options) <= MAX_OPTIONS:
+        raise ExpressionError(f"a question of the kind {kind} has {FEWEST} to {MAX_OPTIONS} options")
     if len(set(options)) < len(options):
         raise ExpressionError("no two options are the same")
     if kind == "choose" and len(right) != len(options):

@@ -22,7 +22,7 @@ from pages.ui.models.lesson_answers import StepId
 LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
 """Of which codes are made: no vowels, so that none is a word, and no digits that look like letters."""
 CODE_LENGTH = 5
-MOST_ROOMS, MOST_MEMBERS, MOST_POLLS, LONGEST_ANSWER = 20, 60, 200, 200
+MAX_ROOMS, MAX_MEMBERS, MAX_POLLS, LONGEST_ANSWER = 20, 60, 200, 200
 """Rooms of a server, members of a room, steps that are voted on in it, characters of an answer."""
 HERE = 12.0
 """Seconds after its last poll that a page counts as connected; see `FOLLOW_EVERY` of the pages."""
@@ -127,10 +127,9 @@ class Rooms:
         """Open a room; returns its code and the teacher's key. RoomError if there are too many."""
         with self._lock:
             self._sweep()
-            if len(self._rooms) >= MOST_ROOMS:
+            if len(self._rooms) >= MAX_ROOMS:
                 raise RoomError(
-                    f"This server has {MOST_ROOMS} rooms open, which is as many as it holds. "
-                    "Try again when one has ended, or run the app on a machine of your own."
+                    f"This server already has {MAX_ROOMS} open rooms. Try again later, or run the app yourself."
                 )
             code = next(code for code in _codes() if code not in self._rooms)
             self._rooms[code] = _Room(code, secrets.token_hex(16), self._clock(), step_id)
@@ -145,8 +144,8 @@ class Rooms:
         with self._room(tidy(code)) as room:
             if member is None or member not in room.members:
                 self._remove_disconnected(room)
-                if len(room.members) >= MOST_MEMBERS:
-                    raise RoomError(f"This room is full: it holds {MOST_MEMBERS} people.")
+                if len(room.members) >= MAX_MEMBERS:
+                    raise RoomError(f"This room is full: it holds {MAX_MEMBERS} people.")
                 if member is None or not any(poll.has_vote_of(member) for poll in room.polls.values()):
                     member = secrets.token_hex(16)
             room.members[member] = self._clock()
@@ -208,10 +207,10 @@ class Rooms:
             room.members[member] = self._clock()
             poll = self._poll(room, step_id)
             if poll.phase is Phase.REVEALED:
-                raise RoomError("The answer has been revealed; this question takes no more votes.")
+                raise RoomError("The answer has been revealed; voting is closed.")
             votes = poll.first if poll.phase is Phase.FIRST else poll.second
             if poll.shown is poll.phase and votes.get(member, answer) != answer:
-                raise RoomError("The votes have been shown; yours stays as it is.")
+                raise RoomError("The votes have been shown; you can't change yours.")
             votes[member] = answer
 
     def awaits(self, code: str, member: str, step_id: StepId, phase: Phase) -> bool:
@@ -264,8 +263,8 @@ class Rooms:
         )
 
     def _poll(self, room: _Room, step_id: StepId) -> Poll:
-        if step_id not in room.polls and len(room.polls) >= MOST_POLLS:
-            raise RoomError("This room has voted on as many questions as it can hold. Open another one.")
+        if step_id not in room.polls and len(room.polls) >= MAX_POLLS:
+            raise RoomError("This room has reached its limit of questions. Open another one.")
         return room.polls.setdefault(step_id, Poll())
 
     def _is_here(self, seen: float) -> bool:
@@ -273,7 +272,7 @@ class Rooms:
 
     def _remove_disconnected(self, room: _Room) -> None:
         """Make room in a full one: members whose pages no longer poll leave it."""
-        if len(room.members) >= MOST_MEMBERS:
+        if len(room.members) >= MAX_MEMBERS:
             room.members = {key: seen for key, seen in room.members.items() if self._is_here(seen)}
 
     @contextmanager
@@ -282,8 +281,7 @@ class Rooms:
             self._sweep()
             if code not in self._rooms:
                 raise RoomError(
-                    "There is no such room: it has ended, or the code is wrong. Ask for the code again, or take the "
-                    "lessons by yourself."
+                    "There is no such room: it has ended, or the code is wrong. Check the code, or work on your own."
                 )
             yield self._rooms[code]
 

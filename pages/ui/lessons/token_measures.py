@@ -11,8 +11,8 @@ from pages.ui.models import library
 
 LONGEST_SAMPLE = 2_000
 """Characters that pairs are merged in."""
-MOST_MERGES = 50
-MOST_NEIGHBOURS = 20
+MAX_MERGES = 50
+MAX_NEIGHBOURS = 20
 
 
 @measure
@@ -33,8 +33,8 @@ def merges(setup: Setup, sample: str, times: int = 1) -> list:
 
     Pairs are counted inside words. Source: Sennrich et al. 2016, §3.2.
     """
-    if not 1 <= times <= MOST_MERGES or len(sample) > LONGEST_SAMPLE:
-        raise MeasureError(f"times is from 1 to {MOST_MERGES}, of a sample of at most {LONGEST_SAMPLE} characters")
+    if not 1 <= times <= MAX_MERGES or len(sample) > LONGEST_SAMPLE:
+        raise MeasureError(f"times is from 1 to {MAX_MERGES}, of a sample of at most {LONGEST_SAMPLE} characters")
     alphabet = sorted(set(sample) - {" "})
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
@@ -56,8 +56,8 @@ def embedding_similarity(setup: Setup, one: str, other: str) -> float:
 @measure
 def nearest_tokens(setup: Setup, token: str, count: int = 5) -> list:
     """The tokens whose embeddings are most similar to a token's, by cosine, the most similar first."""
-    if not 1 <= count <= MOST_NEIGHBOURS:
-        raise MeasureError(f"count is from 1 to {MOST_NEIGHBOURS}")
+    if not 1 <= count <= MAX_NEIGHBOURS:
+        raise MeasureError(f"count is from 1 to {MAX_NEIGHBOURS}")
     table, own = _directions(setup), setup.token(token)
     order = np.argsort(-(table @ table[own]), kind="stable")
     return [setup.label(int(each)) for each in order[order != own][:count]]
@@ -70,8 +70,8 @@ def nearest_to_sum(setup: Setup, plus: str, minus: str, other: str, count: int =
 
     Source: Mikolov et al. 2013, "Linguistic regularities in continuous space word representations".
     """
-    if not 1 <= count <= MOST_NEIGHBOURS:
-        raise MeasureError(f"count is from 1 to {MOST_NEIGHBOURS}")
+    if not 1 <= count <= MAX_NEIGHBOURS:
+        raise MeasureError(f"count is from 1 to {MAX_NEIGHBOURS}")
     table = _embeddings(setup)
     wanted = table[setup.token(plus)] - table[setup.token(minus)] + table[setup.token(other)]
     order = np.argsort(-(_directions(setup) @ wanted), kind="stable")

@@ -15,7 +15,7 @@ from pages.ui.models import library
 from pages.ui.models.model_cache import cached
 from transformer import Checkpoint
 
-MOST_PARAMETERS, MOST_STEPS = 5_000_000, 60
+MAX_PARAMETERS, MAX_STEPS = 5_000_000, 60
 
 
 @measure
@@ -42,10 +42,10 @@ def stepped_other_loss(setup: Setup, other_prompt: str, rate: float, steps: int 
 
 def _stepped(setup: Setup, rate: float, steps: int, measured: Setup) -> float:
     checkpoint = library.model(setup.name)
-    if checkpoint.model.parameter_count() > MOST_PARAMETERS:
+    if checkpoint.model.parameter_count() > MAX_PARAMETERS:
         raise MeasureError(f"{setup.model} is too large to be trained here")
-    if not (math.isfinite(rate) and 0 <= rate <= 10 and 0 <= steps <= MOST_STEPS):
-        raise MeasureError(f"rate is from 0 to 10, and steps from 0 to {MOST_STEPS}")
+    if not (math.isfinite(rate) and 0 <= rate <= 10 and 0 <= steps <= MAX_STEPS):
+        raise MeasureError(f"rate is from 0 to 10, and steps from 0 to {MAX_STEPS}")
     return _descended(setup.name, _decoder_s(setup), _decoder_s(measured), rate, steps)
 
 

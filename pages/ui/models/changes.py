@@ -58,7 +58,7 @@ def from_text(text: str) -> Changes:
     """Read what `as_text` wrote; the text is untrusted. Raises: `PartlyInvalidError`, which keeps what is valid."""
     if len(text) > MAX_CHARACTERS:
         raise PartlyInvalidError(
-            f"The link's changes have more than {MAX_CHARACTERS:,} characters; they are left out.", ()
+            f"The link's changes were left out: they have more than {MAX_CHARACTERS:,} characters.", ()
         )
     found: Changes = ()
     problems = []

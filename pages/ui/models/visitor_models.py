@@ -38,7 +38,7 @@ def storage_problem(more: int = 0) -> str | None:
     """Why no further model fits, in a sentence that says what to do; None if one does. more: bytes of its weights."""
     sizes = [4 * number_of_weights(entry.config) for entry in own_models().values()]
     if len(sizes) >= MAX_MODELS:
-        return f"You have {MAX_MODELS} models, as many as one can have. Remove one under “Your models as files” first."
+        return f"You have {MAX_MODELS} models, the maximum. Remove one under “Your models as files” first."
     if sizes and sum(sizes) + more > MAX_TOTAL_BYTES:
         return (
             f"Your models may have {MAX_TOTAL_BYTES / 1e6:,.0f} MB together, and this one doesn't fit any more. "

@@ -15,7 +15,7 @@ from transformer.training.worker import ENDED, Job
 
 POLL_INTERVAL = 1.0
 """Seconds between two looks whether the visitor is still there."""
-STOPPED_WHILE_AWAY = f"It was stopped because you had been away for {GONE_AFTER / 60:.0f} minutes."
+STOPPED_WHILE_AWAY = f"The training was stopped because you had been away for {GONE_AFTER / 60:.0f} minutes."
 
 
 @st.cache_resource(show_spinner=False)

@@ -22,11 +22,11 @@ from pages.ui.models.library import OpenModel
 from transformer import Intervention, in_window
 
 KEY = "attention"
-SCOPES = {"prompt": "The prompt", "all": "The prompt and what was written"}
+SCOPES = {"prompt": "The prompt", "all": "Prompt and generated text"}
 KINDS = {
-    "encoder": "Encoder: the source looks at itself",
-    "decoder": "Decoder: the text looks back at itself",
-    "cross": "Cross: the text looks at the source",
+    "encoder": "Encoder: the source attends to itself",
+    "decoder": "Decoder: the text attends to itself",
+    "cross": "Cross: the text attends to the source",
 }
 """The attentions of an encoder–decoder."""
 
@@ -91,47 +91,47 @@ def choose_text(session: Session) -> None:
     )
 
 
-def explain(session: Session, looked: AttentionInput) -> None:
+def explain(session: Session, inputs: AttentionInput) -> None:
     """For an encoder–decoder: what looks at what, and where the text comes from."""
     written = library.tokenizer(session.name).decode(_text(session)[1:])
     words = {
-        "encoder": "Every token of the source sees every other: there is no causal mask.",
-        "decoder": "Each token that the decoder has read sees itself and what came before it.",
-        "cross": "A row shows where in the source the decoder looked to choose the token after the arrow.",
+        "encoder": "Every token of the source attends to every other: there is no causal mask.",
+        "decoder": "Each token of the decoder attends to itself and to those before it.",
+        "cross": "A row shows what the decoder attended to in the source when it chose the token after the arrow.",
     }
     whose = "" if session.text.written else " It isn't written yet: the model would write it."
-    st.caption(f"{words[looked.kind]} The text: {code(written)}.{whose}")
+    st.caption(f"{words[inputs.kind]} The text: {code(written)}.{whose}")
 
 
-def show(session: Session, looked: AttentionInput) -> None:
+def show(session: Session, inputs: AttentionInput) -> None:
     """The instrument."""
     current = session.visitor
     text = whole_text(session)
     read = len(text) - len(library.window(session.name, text))
-    asks = asks_of(looked.model, looked.tokens, looked.source, session.interventions, looked.begin)
+    asks = asks_of(inputs.model, inputs.tokens, inputs.source, session.interventions, inputs.begin)
     instrument(
         "attention",
         key=KEY,
-        model=looked.model,
+        model=inputs.model,
         asks=asks,
         about={
-            "kind": looked.kind,
-            "offsets": {"queries": looked.query_offset, "keys": looked.key_offset},
+            "kind": inputs.kind,
+            "offsets": {"queries": inputs.query_offset, "keys": inputs.key_offset},
             "begin": read,
             "opening": {"layer": current.layer or 0, "head": current.head or 0},
-            "next": looked.next_labels,
+            "next": inputs.next_labels,
             "title": session.file_name,
             "model": changes.model_id(session.name),
             "interventions": changes.listed(session.interventions),
         },
         on_change=lambda wish: changes.take(wish, session.name, session.config),
-        on_turn=open_with_lesson_view,
-        on_look=held.listener(current, bool(st.session_state.get("drawer_numbers"))),
+        on_navigate=open_with_lesson_view,
+        on_select=held.listener(current, bool(st.session_state.get("drawer_numbers"))),
     )
 
 
 def whole_text(session: Session) -> tuple[int, ...]:
-    """The prompt and what was written after it; for an encoder–decoder what was written, or what it would write."""
+    """Prompt and generated text after it; for an encoder–decoder what was written, or what it would write."""
     if not session.source:
         return session.text.tokens
     text = _whole_answer(session)

@@ -26,7 +26,7 @@ print(recording.tensors[{pattern!r}][{head}])  # the weights of the head above: 
 show(recording, {kind!r}, layer={layer}, head={head})  # in a notebook, the picture above"""
 
 
-def offer_files(session: Session, looked: AttentionInput) -> None:
+def offer_files(session: Session, inputs: AttentionInput) -> None:
     """Everything this attention computed, for Python and for people. It is made when it is asked for, not before."""
     current, title = session.visitor, session.file_name
     # Opening it runs the page: what is looked at may have changed since in the browser, and code that nobody sees
@@ -36,18 +36,18 @@ def offer_files(session: Session, looked: AttentionInput) -> None:
         return
     looked_at.request()
     with opened:
-        if attention_fits(session.config, looked.kind, len(looked.tokens), len(looked.source)):
-            st.markdown("Everything above, all layers and heads, as one page that opens without a network:")
+        if attention_fits(session.config, inputs.kind, len(inputs.tokens), len(inputs.source)):
+            st.markdown("All layers and heads as one HTML page that works offline:")
             st.download_button(
                 "Save as a page",
-                lambda: _page(session, looked).encode(),
+                lambda: _page(session, inputs).encode(),
                 f"{title}-attention.html",
                 key="save_page",
                 on_click="ignore",
                 icon=":material/html:",
             )
         else:
-            st.markdown("The numbers of this attention are too many for one page. With a shorter text it can be saved.")
+            st.markdown("This attention has too many numbers for one page. Shorten the text to save it.")
         st.markdown(
             "Every step of this layer, all heads, from queries to what each adds: safetensors, which "
             "`Recording.from_bytes` reads."
@@ -55,7 +55,7 @@ def offer_files(session: Session, looked: AttentionInput) -> None:
         st.download_button(
             "Save this layer",
             lambda: exports.whole_layer(
-                looked.model, looked.tokens, looked.source, looked.kind, current.layer, looked.interventions
+                inputs.model, inputs.tokens, inputs.source, inputs.kind, current.layer, inputs.interventions
             ).to_bytes(),
             f"{title}-attention.safetensors",
             key="save_recording",
@@ -63,20 +63,20 @@ def offer_files(session: Session, looked: AttentionInput) -> None:
             icon=":material/download:",
         )
         st.markdown("In Python:")
-        st.code(lines(session, looked), language=None, wrap_lines=True)
+        st.code(lines(session, inputs), language=None, wrap_lines=True)
 
 
-def lines(session: Session, looked: AttentionInput) -> str:
+def lines(session: Session, inputs: AttentionInput) -> str:
     """A program that records this pass again, from `transformer` alone."""
     current = session.visitor
-    module = attention_modules(session.config)[looked.kind][current.layer]
-    names, changed = as_python(looked.interventions)
+    module = attention_modules(session.config)[inputs.kind][current.layer]
+    names, changed = as_python(inputs.interventions)
     is_own = library.opened(session.name).is_own
     return LINES.format(
         path="the folder of your model" if is_own else f"checkpoints/{session.name}",
-        text=list(looked.tokens),
-        source=list(looked.source),
-        kind=looked.kind,
+        text=list(inputs.tokens),
+        source=list(inputs.source),
+        kind=inputs.kind,
         layer=current.layer,
         head=current.head,
         pattern=f"{module}.hook_pattern",
@@ -85,13 +85,13 @@ def lines(session: Session, looked: AttentionInput) -> str:
     )
 
 
-def _page(session: Session, looked: AttentionInput) -> str:
+def _page(session: Session, inputs: AttentionInput) -> str:
     current = session.visitor
     return exports.attention_page(
-        *looked.read,
+        *inputs.read,
         title=f"{session.file_name}-attention",
         layer=current.layer,
         head=current.head,
-        offsets={"queries": looked.query_offset, "keys": looked.key_offset},
-        next=looked.next_labels,
+        offsets={"queries": inputs.query_offset, "keys": inputs.key_offset},
+        next=inputs.next_labels,
     )

@@ -63,7 +63,7 @@ def show(session: Session) -> None:
                 "paces": [[pace, _in_words(pace)] for pace in PACES],
             },
         },
-        on_turn=open_with_lesson_view,
+        on_navigate=open_with_lesson_view,
         on_text=take,
     )
 

@@ -50,7 +50,7 @@ class PassInput:
 
 
 def choose(session: Session) -> PassInput:
-    """The prompt and what was written; for an encoder–decoder the source, and what it would write."""
+    """Prompt and generated text; for an encoder–decoder the source, and what it would write."""
     text = whole_text(session)
     tokens = library.window(session.name, text)
     offset = len(text) - len(tokens)
@@ -58,49 +58,51 @@ def choose(session: Session) -> PassInput:
     return PassInput(library.opened(session.name), tokens, session.source, offset, changed)
 
 
-def explain(session: Session, looked: PassInput) -> None:
+def explain(session: Session, inputs: PassInput) -> None:
     """For an encoder–decoder: where the decoder's text comes from; of a long text, what of it is here."""
-    if looked.offset:
-        end, context = looked.offset + len(looked.tokens), session.config.context_length
-        first = next(each for each in range(end + 1) if window_start(each, context) == looked.offset)
-        older = f" Logits before position {first} came from earlier windows and were others."
+    if inputs.offset:
+        end, context = inputs.offset + len(inputs.tokens), session.config.context_length
+        first = next(each for each in range(end + 1) if window_start(each, context) == inputs.offset)
+        older = f" Logits before position {first} came from earlier windows and differ."
         st.caption(
-            f"The text is longer than the context: the model reads its last {counted(len(looked.tokens), 'token')}, "
-            f"from position {looked.offset} on.{older if first > looked.offset + 1 else ''}"
+            f"The text is longer than the context, so the model reads its last {counted(len(inputs.tokens), 'token')}, "
+            f"from position {inputs.offset} on.{older if first > inputs.offset + 1 else ''}"
         )
-    if looked.source:
-        written = library.tokenizer(session.name).decode(looked.tokens[1:])
-        whose = "" if session.text.written else " Nothing is written yet, so this is what the model would write."
+    if inputs.source:
+        written = library.tokenizer(session.name).decode(inputs.tokens[1:])
+        whose = (
+            "" if session.text.written else " No text has been generated yet, so this is what the model would generate."
+        )
         st.caption(f"The decoder has read: {code(written)}.{whose}")
 
 
-def show(session: Session, looked: PassInput) -> None:
+def show(session: Session, inputs: PassInput) -> None:
     """The instrument."""
     is_said = any(st.session_state.get(f"drawer_{name}") for name in ("page", "numbers"))
     instrument(
         "inside",
         key=KEY,
-        model=looked.model,
-        asks=asks_of(looked.model, looked.tokens, looked.source, session.interventions, looked.offset),
+        model=inputs.model,
+        asks=asks_of(inputs.model, inputs.tokens, inputs.source, session.interventions, inputs.offset),
         about={
-            "offset": looked.offset,
+            "offset": inputs.offset,
             "prompt": len(session.text.prompt),
             "title": session.file_name,
             "model": changes.model_id(session.name),
             "interventions": changes.listed(session.interventions),
         },
         on_change=lambda wish: changes.take(wish, session.name, session.config),
-        on_turn=open_with_lesson_view,
-        on_look=held.listener(session.visitor, is_said),
+        on_navigate=open_with_lesson_view,
+        on_select=held.listener(session.visitor, is_said),
     )
 
 
-def selection_of(session: Session, looked: PassInput) -> Selection:
+def selection_of(session: Session, inputs: PassInput) -> Selection:
     """What the visitor looks at, in tokens of this pass."""
-    return _chosen(looked, _extent(looked), session.visitor)
+    return _chosen(inputs, _extent(inputs), session.visitor)
 
 
-def offer_numbers(session: Session, looked: PassInput) -> None:
+def offer_numbers(session: Session, inputs: PassInput) -> None:
     """The numbers of the view as a file for Python, and the lines that compute them again."""
     current, file = session.visitor, f"{session.file_name}-inside.safetensors"
     # Opening it runs the page: code that nobody sees takes the browser as long as a chart.
@@ -109,7 +111,7 @@ def offer_numbers(session: Session, looked: PassInput) -> None:
         return
     held.request()
     with opened:
-        if problem := _too_much(looked, current):
+        if problem := _too_much(inputs, current):
             st.markdown(problem)
             return
         st.markdown(
@@ -118,12 +120,12 @@ def offer_numbers(session: Session, looked: PassInput) -> None:
             "and to compute it again:"
         )
         # The colours of code are too faint to be read, and what has to be scrolled can't be reached by keys.
-        st.code(_lines(session, looked, file), language=None, wrap_lines=True)
+        st.code(_lines(session, inputs, file), language=None, wrap_lines=True)
         # When it is pressed, not before; and of what was opened since.
         st.download_button(
             "Save these numbers",
             lambda: exports.file_of(
-                looked.model, looked.tokens, looked.source, current.inside, looked.interventions
+                inputs.model, inputs.tokens, inputs.source, current.inside, inputs.interventions
             ).to_bytes(),
             file,
             key="save_inside",
@@ -132,17 +134,17 @@ def offer_numbers(session: Session, looked: PassInput) -> None:
         )
 
 
-def _too_much(looked: PassInput, current: Visitor) -> str | None:
+def _too_much(inputs: PassInput, current: Visitor) -> str | None:
     """Why the numbers of what is open don't go into a file; None where they do."""
-    return exports.too_much(looked.model, looked.tokens, looked.source, current.inside)
+    return exports.too_much(inputs.model, inputs.tokens, inputs.source, current.inside)
 
 
-def _lines(session: Session, looked: PassInput, file: str) -> str:
-    texts = [as_code(session, tokens) for tokens in (looked.tokens, looked.source) if tokens]
-    names, changed = as_python(looked.interventions)
+def _lines(session: Session, inputs: PassInput, file: str) -> str:
+    texts = [as_code(session, tokens) for tokens in (inputs.tokens, inputs.source) if tokens]
+    names, changed = as_python(inputs.interventions)
     imported = ", ".join(sorted([*names, "Recording", "load_checkpoint", "whole_pass"]))
     changes = f", interventions={changed}" if names else ""
-    path = "the folder of your model" if looked.model.is_own else f"checkpoints/{session.name}"
+    path = "the folder of your model" if inputs.model.is_own else f"checkpoints/{session.name}"
     return REPRODUCE.format(path=path, texts=", ".join(texts), file=file, names=imported, changes=changes)
 
 
@@ -154,22 +156,22 @@ def as_code(session: Session, tokens: tuple[int, ...]) -> str:
     return f"checkpoint.tokenizer.encode({text!r})" if is_text else repr(list(tokens))
 
 
-def _extent(looked: PassInput) -> Extent:
-    shape = looked.model.checkpoint.model.config
-    infos = infos_of(shape, len(looked.tokens), len(looked.source))
+def _extent(inputs: PassInput) -> Extent:
+    shape = inputs.model.checkpoint.model.config
+    infos = infos_of(shape, len(inputs.tokens), len(inputs.source))
     sizes = {name: dict(zip(info.dims, info.sizes, strict=True)) for name, info in infos.items()}
     modules = [module for found in attention_modules(shape).values() for module in found]
     circuits = {module: circuits_of(shape, module) for module in modules}
-    return Extent(len(looked.tokens), len(looked.source), shape.n_heads, shape.vocab_size, sizes, circuits)
+    return Extent(len(inputs.tokens), len(inputs.source), shape.n_heads, shape.vocab_size, sizes, circuits)
 
 
-def _chosen(looked: PassInput, extent: Extent, current: Visitor) -> Selection:
+def _chosen(inputs: PassInput, extent: Extent, current: Visitor) -> Selection:
     """What the visitor looks at, in tokens of this pass; what it doesn't have is forgotten."""
     if current.inside not in extent.places:
         current.inside, current.cell, current.moment = "", None, None
     if current.cell is not None and not is_cell(current.cell, current.inside, extent):
         current.cell = None
-    if current.place is not None and not 0 <= current.place - looked.offset < extent.tokens:
+    if current.place is not None and not 0 <= current.place - inputs.offset < extent.tokens:
         current.place = None
     if current.source_place is not None and not current.source_place < extent.sources:
         current.source_place = None
@@ -179,9 +181,9 @@ def _chosen(looked: PassInput, extent: Extent, current: Visitor) -> Selection:
         current.circuit = None
     return Selection(
         open=current.inside,
-        token=None if current.place is None else current.place - looked.offset,
+        token=None if current.place is None else current.place - inputs.offset,
         source=current.source_place,
-        head=current.head if current.heads == "one" and _has_heads(looked) else None,
+        head=current.head if current.heads == "one" and _has_heads(inputs) else None,
         cell=current.cell,
         moment=current.moment,
         folds=current.folds,
@@ -190,5 +192,5 @@ def _chosen(looked: PassInput, extent: Extent, current: Visitor) -> Selection:
     )
 
 
-def _has_heads(looked: PassInput) -> bool:
-    return bool(attention_kinds.kinds_of(looked.model.checkpoint.model.config))
+def _has_heads(inputs: PassInput) -> bool:
+    return bool(attention_kinds.kinds_of(inputs.model.checkpoint.model.config))

@@ -30,14 +30,14 @@ LEFT_OUT = {
     "hook_attn_scores": "the masked scores (`hook_attn_scores`)",
 }
 """What a page can lack, in words."""
-SHORTER = "All numbers of this pass are too many for one page. With a shorter text it can be saved."
+SHORTER = "This pass has too many numbers for one page. Shorten the text to save it."
 TOO_MANY = (
     "This model's numbers are too many for one page, however short the text. Those of a part of it can be "
     "saved below, for Python."
 )
 
 
-def offer_page(session: Session, looked: PassInput) -> None:
+def offer_page(session: Session, inputs: PassInput) -> None:
     """The view as an HTML file, and the lines of Python. Both are made when they are asked for, not before."""
     # Opening it runs the page: what is looked at may have changed since in the browser, and code that nobody sees
     # takes it as long as a chart.
@@ -46,18 +46,18 @@ def offer_page(session: Session, looked: PassInput) -> None:
         return
     held.request()
     with opened:
-        fit = page_fit(session.config, len(looked.tokens), len(looked.source))
+        fit = page_fit(session.config, len(inputs.tokens), len(inputs.source))
         if fit is None:
-            can_be = page_fit(session.config, 1, min(len(looked.source), 1)) is not None
+            can_be = page_fit(session.config, 1, min(len(inputs.source), 1)) is not None
             st.markdown(SHORTER if can_be else TOO_MANY)
         else:
-            st.markdown(f"One page with everything above, to be explored without a network.{_said_of(fit.kinds)}")
+            st.markdown(f"The view above as one HTML page that works offline.{_said_of(fit.kinds)}")
             title = f"{session.file_name}-inside"
-            outlined = outline(looked.model, looked.tokens, looked.source, looked.interventions)
+            outlined = outline(inputs.model, inputs.tokens, inputs.source, inputs.interventions)
             size = page_size(session.config, outlined, fit)
             st.download_button(
                 f"Save as a page ({in_words(size)})",
-                lambda: _page(session, looked, title),
+                lambda: _page(session, inputs, title),
                 f"{title}.html",
                 key="save_inside_page",
                 on_click="ignore",
@@ -65,28 +65,28 @@ def offer_page(session: Session, looked: PassInput) -> None:
             )
         st.markdown("In Python, without the app:")
         # The colours of code are too faint to be read, and what has to be scrolled can't be reached by keys.
-        st.code(lines(session, looked), language=None, wrap_lines=True)
+        st.code(lines(session, inputs), language=None, wrap_lines=True)
 
 
-def lines(session: Session, looked: PassInput) -> str:
+def lines(session: Session, inputs: PassInput) -> str:
     """A program that shows this view again, from `transformer` alone."""
-    chosen = selection_of(session, looked)
+    chosen = selection_of(session, inputs)
     fields = {field.name: getattr(chosen, field.name) for field in dataclasses.fields(chosen)}
     kept = {name: value for name, value in fields.items() if value not in (None, "", ())}
-    names, changed = as_python(looked.interventions)
+    names, changed = as_python(inputs.interventions)
     return LINES.format(
         imports=", ".join(sorted([*names, "load_checkpoint", "record_pass", "show"])),
-        path="the folder of your model" if looked.model.is_own else f"checkpoints/{session.name}",
-        texts=", ".join(as_code(session, tokens) for tokens in (looked.tokens, looked.source) if tokens),
+        path="the folder of your model" if inputs.model.is_own else f"checkpoints/{session.name}",
+        texts=", ".join(as_code(session, tokens) for tokens in (inputs.tokens, inputs.source) if tokens),
         changes=f", interventions={changed}" if names else "",
-        numbers=_numbers(looked, chosen),
+        numbers=_numbers(inputs, chosen),
         chosen="".join(f", {name}={value!r}" for name, value in kept.items()),
     )
 
 
-def _numbers(looked: PassInput, chosen: Selection) -> str:
+def _numbers(inputs: PassInput, chosen: Selection) -> str:
     """An expression for what is open: a tensor, or a cell of it; the logits where it is no tensor."""
-    infos = infos_of(looked.model.checkpoint.model.config, len(looked.tokens), len(looked.source))
+    infos = infos_of(inputs.model.checkpoint.model.config, len(inputs.tokens), len(inputs.source))
     info = infos.get(chosen.open, infos["logits"])
     tensor = f"recording.tensors[{info.name!r}]"
     if chosen.cell is None:
@@ -96,14 +96,14 @@ def _numbers(looked: PassInput, chosen: Selection) -> str:
     return f"{tensor}[{', '.join(map(str, chosen.cell))}]"
 
 
-def _page(session: Session, looked: PassInput, title: str) -> bytes:
-    options = {"title": title, "offset": looked.offset, **dataclasses.asdict(selection_of(session, looked))}
-    return exports.page_of(looked.model, looked.tokens, looked.source, looked.interventions, options=options).encode()
+def _page(session: Session, inputs: PassInput, title: str) -> bytes:
+    options = {"title": title, "offset": inputs.offset, **dataclasses.asdict(selection_of(session, inputs))}
+    return exports.page_of(inputs.model, inputs.tokens, inputs.source, inputs.interventions, options=options).encode()
 
 
 def _said_of(kinds: tuple[str, ...]) -> str:
     if not kinds:
-        return " It has every number of the pass, and the model's weights."
+        return " It contains every number of the pass and the model's weights."
     *others, last = (LEFT_OUT[kind] for kind in kinds)
     listed = f"{', '.join(others)} and {last}" if others else last
-    return f" So that it doesn't get too large, it lacks {listed}."
+    return f" To limit its size, it leaves out {listed}."

@@ -24,7 +24,7 @@ from pages.ui.views.attention import SCOPES
 from pages.ui.views.prompt_batch import PADDING
 from pages.ui.views.without_mask import SHORTEST, Reading, decoded, how_many
 
-MOST = 96
+MAX_TOKENS = 96
 """A longer mask looks the same, and its table takes long to make."""
 
 
@@ -44,7 +44,7 @@ def causal(session: Session) -> Reading | None:
         tokens, end = reading.tokens, reading.offset + len(reading.tokens)
     else:
         reading, tokens, end = None, library.window(session.name, decoded(session)), len(decoded(session))
-    shown = how_many(min(len(tokens), MOST), "masks_shown")
+    shown = how_many(min(len(tokens), MAX_TOKENS), "masks_shown")
     panel = _causal_panel(session, tokens[-shown:], end)
     with picture:
         if reading is None:
@@ -68,7 +68,7 @@ def other_masks(session: Session) -> None:
     text = session.source or decoded(session)
     widgets.slider("Padding tokens after the prompt", 0, 8, "filler", width=240)
     length = len(library.window(session.name, text))
-    shown = length if length <= SHORTEST else min(session.visitor.masks_shown, MOST)
+    shown = length if length <= SHORTEST else min(session.visitor.masks_shown, MAX_TOKENS)
     panels = [_padding_panel(session, text, shown), _open_panel(session, text, shown)]
     show_panels(panels, "prompt")
     offer_data(lambda: _table(panels), "These masks as a table", f"{session.file_name}-masks.csv")

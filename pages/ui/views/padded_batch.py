@@ -20,8 +20,8 @@ from pages.ui.models import library, masked_predictions
 from pages.ui.tables import matrix_table, offer_data
 from pages.ui.views import prompt_batch as batches
 from pages.ui.views.masks import show_panels
-from pages.ui.views.prompt_batch import MOST_LINES, PADDING, PromptBatch
-from pages.ui.views.without_mask import UNMOVED
+from pages.ui.views.prompt_batch import MAX_LINES, PADDING, PromptBatch
+from pages.ui.views.without_mask import ROUNDING_ERROR
 
 SIDES = {"right": "On the right", "left": "On the left"}
 
@@ -33,7 +33,7 @@ def batch(session: Session) -> None:
     for problem in found.problems:
         st.warning(problem, icon=":material/info:")
     if not found.prompts:
-        st.error("There is no prompt to draw. Type one in each line, or take the examples again.")
+        st.error("The batch is empty. Type one prompt per line, or restore the examples.")
         return
     pad = batches.padding_id(session.config)
     row = _dials(session, found)
@@ -48,12 +48,12 @@ def _edit(session: Session) -> PromptBatch:
     examples = library.model(session.name).card.examples or [session.prompt]
     suggested = batches.suggest_batch(examples, tokenizer, context)
     typed = widgets.text_area(
-        "Prompts, one a line",
+        "Prompts, one per line",
         Binding("batch", default=suggested),
         height=140,
-        help=f"Up to {MOST_LINES} lines. Ctrl + Enter applies what you typed.",
+        help=f"Up to {MAX_LINES} lines. Ctrl + Enter applies what you typed.",
     )
-    st.button("Take the examples again", icon=":material/undo:", disabled=current.batch is None, on_click=_reset)
+    st.button("Restore the examples", icon=":material/undo:", disabled=current.batch is None, on_click=_reset)
     return batches.read_batch(typed, tokenizer, context)
 
 
@@ -82,9 +82,7 @@ def _picture(session: Session, found: PromptBatch, tokens: np.ndarray, pad: int,
     filled = int((tokens == pad).sum())
     what = f"{PADDING} is this model's own padding token."
     if session.config.pad_token_id is None:
-        what = (
-            f"This model has no padding token; {PADDING} is token {pad}, just past its vocabulary, for the masks alone."
-        )
+        what = f"This model has no padding token; {PADDING} is token {pad}, just past its vocabulary."
     count = "1 is" if filled == 1 else f"{filled or 'none'} are"
     st.caption(
         f"Each row is a prompt, each column a position: {rows} × {width} = {counted(tokens.size, 'cell')}, "
@@ -135,7 +133,7 @@ def _masks(session: Session, found: PromptBatch, tokens: np.ndarray, pad: int, r
     labels = batches.token_labels(tokens[row], library.tokenizer(session.name), pad)
     filled = int((tokens[row] == pad).sum())
     where = "last" if session.visitor.pad_side == "right" else "first"
-    columns = {0: "No prompt here is longer than this one, so it has none.", 1: f"Here it is the {where} column."}
+    columns = {0: "This is the longest prompt, so it has none.", 1: f"Here it is the {where} column."}
     panels = [
         Panel(
             "Its padding mask",
@@ -145,13 +143,9 @@ def _masks(session: Session, found: PromptBatch, tokens: np.ndarray, pad: int, r
             f"The columns of padding are hidden in every row. "
             f"{columns.get(filled, f'Here they are the {where} {filled} columns.')}",
         ),
-        Panel("The causal mask", labels, causal, 0, "The same for every prompt: it knows nothing of padding."),
+        Panel("The causal mask", labels, causal, 0, "The same for every prompt: it doesn't depend on padding."),
         Panel(
-            "Both: causal and padding",
-            labels,
-            causal & padding,
-            0,
-            "A key is visible only where both masks let it be seen.",
+            "Both: causal and padding", labels, causal & padding, 0, "A key is visible only where both masks allow it."
         ),
     ]
     show_panels(panels, "batch")
@@ -159,7 +153,7 @@ def _masks(session: Session, found: PromptBatch, tokens: np.ndarray, pad: int, r
         st.markdown(_why(session, found.prompts[row], tokens[row] != pad, padding, causal))
     else:
         others = "Pick a shorter one" if (tokens == pad).any() else "Add one of another length"
-        st.markdown(f"This prompt has no padding. {others} to see what a padding mask is for.")
+        st.markdown(f"This prompt has no padding. {others} to see the effect of a padding mask.")
     table = {"padding mask": padding, "causal mask": causal, "both": causal & padding}
     offer_data(
         lambda: matrix_table(table, labels, labels),
@@ -200,7 +194,7 @@ def _tried(session: Session, prompt: tuple[int, ...], filled: int, side: str) ->
         moved = masked_predictions.padding_effect(
             session.name, prompt, filled, side, causal=causal, padding=padding, interventions=session.interventions
         )
-        return "not at all" if moved < UNMOVED else f"by up to {100 * moved:.3g} percentage points"
+        return "not at all" if moved < ROUNDING_ERROR else f"by up to {100 * moved:.3g} percentage points"
 
     token = code(library.tokenizer(session.name).label(masked_predictions.filler_token(session.name)))
     tried = f"Tried on this model with {filled} × {token} as padding: "

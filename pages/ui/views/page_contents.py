@@ -29,21 +29,21 @@ def attention(session: Session) -> None:
 
     kind = attention_kinds.shown_kind(session.config, session.visitor.attention)
     if kind is None:
-        st.info("This model has no layers, and so no attention: it goes straight from a token to the next one's odds.")
+        st.info("This model has no layers, and so no attention: it predicts the next token from the last one alone.")
         return
     if kind == "self":
-        looked = view.choose(session, kind)
+        inputs = view.choose(session, kind)
     else:
         choice, words = st.columns([1, 2.6], vertical_alignment="center")
         with choice:
-            looked = view.choose(session, kind)
+            inputs = view.choose(session, kind)
         with words:
-            view.explain(session, looked)
+            view.explain(session, inputs)
     with _large_model_spinner(session):
-        view.show(session, looked)
+        view.show(session, inputs)
     if kind == "self":
         view.choose_text(session)
-    offer_files(session, looked)
+    offer_files(session, inputs)
 
 
 def masks(session: Session) -> None:
@@ -96,12 +96,12 @@ def inside(session: Session) -> None:
     from pages.ui.views import inside as view
     from pages.ui.views import inside_export
 
-    looked = view.choose(session)
-    view.explain(session, looked)
+    inputs = view.choose(session)
+    view.explain(session, inputs)
     with _large_model_spinner(session):
-        view.show(session, looked)
-    inside_export.offer_page(session, looked)
-    view.offer_numbers(session, looked)
+        view.show(session, inputs)
+    inside_export.offer_page(session, inputs)
+    view.offer_numbers(session, inputs)
 
 
 def what_if(session: Session) -> None:

@@ -17,7 +17,7 @@ from pages.ui.figures import positions as figures
 from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
 from pages.ui.frame.state import visitor
-from pages.ui.frame.url_parameters import MOST_WAVES
+from pages.ui.frame.url_parameters import MAX_WAVES
 from pages.ui.frame.visitor_choices import Visitor
 from pages.ui.frame.widgets import Binding
 from pages.ui.markdown import counted, plain
@@ -52,7 +52,7 @@ def sinusoidal(session: Session) -> np.ndarray:
             "base",
             step=100.0,
             format="%g",
-            help="The paper has 10000. A smaller base makes the slow waves faster.",
+            help="10000 in the paper. A smaller base makes the slow waves faster.",
         )
     _keep_cell_inside()
     table = sinusoidal_encoding(current.length, current.width, current.base).numpy()
@@ -105,7 +105,7 @@ def waves(session: Session, table: np.ndarray) -> None:
     """The columns of the table as waves."""
     width = table.shape[1]
     telling = tuple(sorted({d for d in (0, 1, width // 8 * 2, width // 4 * 2, width // 2) if d < width}))
-    chosen = widgets.multiselect("Dimensions", range(width), Binding("waves", default=telling), most=MOST_WAVES)
+    chosen = widgets.multiselect("Dimensions", range(width), Binding("waves", default=telling), most=MAX_WAVES)
     if not chosen:
         st.info("Pick at least one dimension to see its wave.")
         return
@@ -117,12 +117,12 @@ def waves(session: Session, table: np.ndarray) -> None:
     left, right = side_by_side("waves", 2)
     with left:
         _chart(figures.encoding_waves(table, chosen, frequencies, theme=session.theme), "waves")
-        st.caption("Each line is one column of the table, read down the positions.")
+        st.caption("Each line is one column of the table.")
     with right:
         pair = session.visitor.dimension // 2
         figure = figures.frequency_spectrum(frequencies, base, length=len(table), selected=pair, theme=session.theme)
         _chart(figure, "spectrum")
-        st.caption(f"How many positions each wave takes to come round, on a logarithmic axis: {lengths}.")
+        st.caption(f"Wavelength in positions, on a logarithmic axis: {lengths}.")
     columns = {f"dimension {d}": table[:, d] for d in chosen}
     offer_data(lambda: pd.DataFrame({"position": range(len(table)), **columns}), "The waves' numbers", "waves.csv")
 
@@ -212,15 +212,15 @@ def of_the_model(session: Session) -> None:
 
 _WHAT_IT_USES = {
     "sinusoidal": "It adds the paper's fixed table to its embeddings: {context}, {width}.",
-    "learned": "It adds a table that it learned, {context} × {width}, in place of sines.",
+    "learned": "It adds a learned table, {context} × {width}, in place of sines.",
     "rotary": (
         "It adds no table. It turns each pair of dimensions of its queries and keys, {turned} dimensions a head, by "
         "its position's angle (Su et al. 2021): pair i of position p by p ÷ {base:.12g}^(2i ÷ {dims}) radians. The "
         "product of a query and a key then depends on their distance alone. These are the angles' sines and cosines:"
     ),
-    "none": "It has no positions. Its causal mask alone tells it what came before what.",
+    "none": "It has no positions. Only its causal mask tells it the order.",
 }
-_BLIND = "It has no positions, and no use for them: without attention it reads one token alone."
+_BLIND = "It has no positions and needs none: without attention it reads one token alone."
 
 
 def _rotary(session: Session) -> None:

@@ -15,7 +15,7 @@ from pages.ui.markdown import code
 from transformer import ModelConfig, Tokenizer, causal_mask, padding_mask
 from transformer.data.tokenizers import printable
 
-MOST_LINES = 8
+MAX_LINES = 8
 LONGEST_LINE = 64
 """Tokens of a line, so that its masks can still be read."""
 LONGEST_TYPED = 2_000
@@ -56,7 +56,7 @@ def read_batch(text: str, tokenizer: Tokenizer, context: int) -> PromptBatch:
     """
     written = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
     lines, texts, prompts, problems = [], [], [], []
-    for number, line in enumerate(written[:MOST_LINES], start=1):
+    for number, line in enumerate(written[:MAX_LINES], start=1):
         tokens, problem = _read_line(line, tokenizer, context)
         if tokens:
             lines.append(number)
@@ -64,10 +64,10 @@ def read_batch(text: str, tokenizer: Tokenizer, context: int) -> PromptBatch:
             prompts.append(tokens)
         if problem:
             problems.append(f"Line {number} {problem}")
-    if len(written) > MOST_LINES:
-        over = len(written) - MOST_LINES
+    if len(written) > MAX_LINES:
+        over = len(written) - MAX_LINES
         problems.append(
-            f"There are {len(written)} lines, and a batch here has at most {MOST_LINES}; "
+            f"There are {len(written)} lines, and a batch here has at most {MAX_LINES}; "
             f"the last {'one is' if over == 1 else f'{over} are'} left out."
         )
     return PromptBatch(tuple(lines), tuple(texts), tuple(prompts), tuple(problems))

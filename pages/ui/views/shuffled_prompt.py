@@ -20,7 +20,7 @@ from transformer import attention_modules, in_window
 LONGEST = 48
 """Tokens of a prompt that are read, from the end: what can be taken in at a glance."""
 CANDIDATES = 3
-UNMOVED = 1e-5
+ROUNDING_ERROR = 1e-5
 """A change of probability this small is rounding."""
 TEXTS = ("Original", "Shuffled")
 
@@ -40,7 +40,7 @@ def show(session: Session) -> None:
     text = session.source or session.text.prompt
     read = library.window(session.name, text)[-LONGEST:]
     if len(set(read[: None if session.source else -1])) < 2:
-        st.info("A text of so few tokens has no other order. A longer prompt shows what positions are for.")
+        st.info("This prompt is too short to be shuffled. Type a longer one.")
         return
     changes = in_window(session.interventions, 0 if session.source else len(text) - len(read))
     source, tokens = (read, session.text.prompt) if session.source else ((), read)
@@ -73,13 +73,13 @@ def show(session: Session) -> None:
 
 def _in_words(session: Session, found: OrderComparison) -> str:
     if not attention_modules(session.config):
-        return "Without attention it reads the last token alone; the order changes nothing."
-    if found.largest_change[-1] < UNMOVED:
+        return "Without attention it reads the last token alone, so order doesn't matter."
+    if found.largest_change[-1] < ROUNDING_ERROR:
         return (
             "**Attention alone can't tell the order**: without positions and mask it predicts the same next token for "
             "both orders."
         )
-    return "Something besides positions tells this model the order."
+    return "This model gets the order from something other than positions."
 
 
 def _how_it_is_done(session: Session, shuffles: int, is_cut: bool) -> str:
@@ -91,7 +91,7 @@ def _how_it_is_done(session: Session, shuffles: int, is_cut: bool) -> str:
     if is_cut:
         said.append(f"Only the last {LONGEST} tokens of the prompt are read.")
     if not session.source and session.config.n_layers > 1:
-        said.append("Without positions the causal mask still tells the order, so the last column has no mask either.")
+        said.append("The causal mask also reveals the order, so the last column has no mask either.")
     if any(token_order.removes_order(change) for change in session.interventions):
-        said.append("The first column has positions and mask, whatever you have taken away.")
+        said.append("The first column has positions and mask even if you have removed them.")
     return " ".join(said)

@@ -44,13 +44,13 @@ def show() -> None:
     """Settings, the button that starts the training, and beside them its chart, empty as yet, and what it reads."""
     settings, chart, text = side_by_side("train", 3)
     with settings:
-        st.header("What to learn from", anchor=False)
+        st.header("Training data", anchor=False)
         subject, starts, details = st.container(), st.container(), st.container()
         choice = _choose(subject, details)
         with starts:  # above the details: in sight, whatever is unfolded there
             bearable = choice is not None and _costs(choice)
             if problem := visitor_models.storage_problem():
-                st.info(f"{problem} Else what is trained can only be downloaded.")
+                st.info(f"{problem} Otherwise the trained model can only be downloaded.")
             pressed = st.button(
                 "Train", type="primary", icon=":material/model_training:", disabled=not bearable, width="stretch"
             )
@@ -120,12 +120,11 @@ def _costs(choice: Choice) -> bool:
             "Time, estimated",
             in_words(seconds),
             width="content",
-            help="An estimate, from a short measurement of this machine. While the machine is busy, training "
-            "takes longer; once it runs, the time left is told by its real speed.",
+            help="Estimated from a short measurement. Training takes longer while the machine is busy.",
         )
     if seconds > LONGEST_SECONDS or memory > LARGEST_MEMORY:
         st.error(
-            f"That is more than one visitor's share of this machine: at most {in_words(LONGEST_SECONDS)} and "
+            f"This is above the limit of {in_words(LONGEST_SECONDS)} and "
             f"{LARGEST_MEMORY / 1e6:.0f} MB. Choose fewer steps, or a smaller model."
         )
         return False
@@ -174,7 +173,7 @@ def _subject(current: Visitor) -> tuple[str | None, Corpus | None]:
         current.corpus = next(name for name in SOURCES if is_at_hand(name))
     name = widgets.selectbox("Text", SOURCES, "corpus", lambda name: SOURCES[name].title, label_visibility="collapsed")
     if not is_at_hand(name):
-        st.caption("It isn't on this machine yet: it will be downloaded, and checked, when training starts.")
+        st.caption("It will be downloaded and checked when training starts.")
         return name, None
     corpus = _corpus(name)
     st.caption(
@@ -191,7 +190,7 @@ def _own_text(current: Visitor) -> Corpus | None:
     name, content = session_record().uploaded_text or ("", b"")
     if name and uploaded is None:  # the page was left, or reloaded, since
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            st.caption(f"{plain(name)}, which you uploaded before, is still here.", width="content")
+            st.caption(f"{plain(name)}, which you uploaded earlier, is used.", width="content")
             st.button("Remove it", icon=":material/close:", key="remove_text", on_click=_remove_upload)
     widgets.text_area("Or paste a text", "own_text", height=100)
     if current.own_text.strip():

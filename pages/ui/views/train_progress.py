@@ -91,7 +91,7 @@ def _watch() -> None:
 def _progress(job: Job) -> None:
     ahead = training.queue().place(job) if job.state == "waiting" else None
     place = f", place {ahead} in the queue" if ahead else ""
-    state = "Measuring what came out" if job.finishing else STATES[job.state]
+    state = "Evaluating the model" if job.finishing else STATES[job.state]
     speed = f" · {job.tokens_per_second:,.0f} tokens/s" if job.state == "running" and job.tokens_per_second else ""
     text = f"{state}{place}: step {job.step:,} of {job.steps:,}{_times(job)}{speed}"
     st.progress(min(job.step / job.steps, 1.0), text)
@@ -143,7 +143,7 @@ def _leave() -> None:
 
 def _result(job: Job, name: str | None) -> None:
     if job.state == "stopped" and not job.step:
-        st.info("It was stopped before its first step, so there is no model.")
+        st.info("The training was stopped before its first step, so there is no model.")
     if job.result is None:
         return
     if name is None:
@@ -157,7 +157,7 @@ def _result(job: Job, name: str | None) -> None:
     exact = "" if card.accuracy is None else f" It answers {card.accuracy:.1%} of unseen examples correctly."
     with st.container(border=True):
         st.markdown(
-            f"**{plain(card.title, 90)}** is among your models now.{exact} Only you, and people with your link, can "
+            f"**{plain(card.title, 90)}** is now one of your models.{exact} Only you, and people with your link, can "
             "see it; it is deleted a day after its last use."
         )
         with st.container(horizontal=True, gap="small"):
@@ -201,7 +201,7 @@ def _chosen(snapshots: list[Snapshot]) -> Snapshot | None:
 
 
 def _attention(probe_text: str, snapshots: list[Snapshot], chosen: Snapshot) -> None:
-    st.header("Attention, as it forms", anchor=False)
+    st.header("Attention during training", anchor=False)
     steps = [snapshot.step for snapshot in snapshots]
     if len(steps) > 1:
         back = chosen.step if visitor().snapshot in steps else NEWEST
@@ -210,7 +210,7 @@ def _attention(probe_text: str, snapshots: list[Snapshot], chosen: Snapshot) -> 
             [*steps, NEWEST],
             Binding("snapshot", value=back, take=_go_back),
             grows=True,
-            help="Go back through the training. At the right end it follows the newest step.",
+            help="Choose an earlier step. The right end follows the newest.",
         )
     losses = f"batch loss {chosen.batch_loss:#.3g}" if chosen.batch_loss is not None else "before the first step"
     losses += f", validation loss {chosen.validation_loss:#.3g}"
@@ -235,7 +235,7 @@ def _sample(job: Job, chosen: Snapshot | None, begun: str) -> None:
     st.header("What it writes", anchor=False)
     if chosen is None:
         ended = job.state in ENDED
-        st.caption("Nothing, as no step was taken." if ended else "A sample comes with the first snapshot.")
+        st.caption("No step was taken." if ended else "The first snapshot brings a sample.")
         return
     st.code(chosen.sample or " ", language=None, wrap_lines=True, height=120)
     st.caption(f"After {counted(chosen.step, 'step')}, always continuing {code(begun)}")

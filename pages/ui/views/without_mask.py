@@ -28,7 +28,7 @@ SHORTEST = 32
 """Tokens of a picture that are always drawn; of a longer text, as many as are asked for."""
 ALIKE = 0.02
 """Nats of mean loss, and less, that make no difference worth a word."""
-UNMOVED = 1e-5
+ROUNDING_ERROR = 1e-5
 """A change of probability this small is rounding."""
 SEEN = 0.01
 """A change of probability that can be seen in bars."""
@@ -187,7 +187,7 @@ def every(layers: int) -> str:
 def _verdict(reading: Reading) -> None:
     masked, free = reading.masked, reading.free
     if len(reading.tokens) == 1:
-        st.info("A single token has no future: it sees only itself. A longer text shows the difference.")
+        st.info("A single token has no future to hide. Type a longer text.")
     if not len(masked.probability):
         return
     before, after = float(masked.loss.mean()), float(free.loss.mean())
@@ -206,8 +206,8 @@ def _verdict(reading: Reading) -> None:
 def verdict_in_words(masked: TextPredictions, free: TextPredictions) -> str:
     """Whether the text is predicted better or worse without the mask, and how often."""
     change, known = float(free.loss.mean() - masked.loss.mean()), len(masked.probability)
-    better = int((free.probability > masked.probability + UNMOVED).sum())
-    worse = int((free.probability < masked.probability - UNMOVED).sum())
+    better = int((free.probability > masked.probability + ROUNDING_ERROR).sum())
+    worse = int((free.probability < masked.probability - ROUNDING_ERROR).sum())
     verdict = (
         "about as well as with it"
         if abs(change) < ALIKE
@@ -225,7 +225,7 @@ def _largest_change(reading: Reading) -> str:
     masked, free = reading.masked.probability, reading.free.probability
     change = np.abs(free - masked)
     place = int(change.argmax())
-    if change[place] < UNMOVED:
+    if change[place] < ROUNDING_ERROR:
         return ""
     return (
         f"The largest change is after {code(reading.labels[place])} at position {reading.offset + place}: from "
@@ -276,7 +276,7 @@ def last_token_in_words(config: ModelConfig, tokens: int, masked: TextPrediction
     moved = float(np.abs(masked.last - free.last).max())
     change = (
         "no probability changes here"
-        if moved < UNMOVED
+        if moved < ROUNDING_ERROR
         else (f"the largest change of a probability here is {100 * moved:.3g} percentage points")
     )
     if tokens == 1:

@@ -10,7 +10,7 @@ import streamlit as st
 from pages.ui.components import events
 from pages.ui.components.sources import script
 
-LONGEST_PARAMETER, MOST_PARAMETERS = 100_000, 100
+LONGEST_PARAMETER, MAX_PARAMETERS = 100_000, 100
 _mount = st.components.v2.component("headsup_tab", js=script(__file__, "tab.js"))
 
 
@@ -76,7 +76,7 @@ def checked(value: Any) -> tuple[str, dict[str, str]] | None:
 
 def texts_of(value: Any) -> dict[str, str] | None:
     """Parameters that a browser tells, or None: it can send anything."""
-    if not isinstance(value, Mapping) or len(value) > MOST_PARAMETERS:
+    if not isinstance(value, Mapping) or len(value) > MAX_PARAMETERS:
         return None
     texts = [*value, *value.values()]
     fits = all(isinstance(text, str) and len(text) <= LONGEST_PARAMETER for text in texts)

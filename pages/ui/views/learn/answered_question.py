@@ -16,7 +16,7 @@ from pages.ui.views.learn import attention_cells, room_membership
 from pages.ui.views.learn.answer_wording import Wording
 from pages.ui.views.learn.opened_step import OpenedStep
 
-MOST_TOKENS = 120
+MAX_TOKENS = 120
 """Of a prompt of which one is to be clicked."""
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
@@ -167,7 +167,7 @@ def _correct(entered: OpenedStep, values: MeasuredValues, found: Verdict) -> str
 def numbered_tokens(entered: OpenedStep) -> list[str]:
     """The tokens of the prompt with their positions, as Markdown."""
     setup = _setup(entered)
-    labels = setup.tokenizer.labels(setup.read[:MOST_TOKENS])
+    labels = setup.tokenizer.labels(setup.read[:MAX_TOKENS])
     return [f"{plain(label)}{str(place).translate(SUBSCRIPTS)}" for place, label in enumerate(labels)]
 
 

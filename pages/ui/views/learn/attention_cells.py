@@ -11,7 +11,7 @@ from pages.ui.markdown import code
 from pages.ui.models import activations, library
 from transformer import attention_modules
 
-MOST_CELLS = 32
+MAX_CELLS = 32
 """Queries, and keys, of a picture: the last of a longer text."""
 
 
@@ -52,7 +52,7 @@ def picture(question: Question, link: Mapping[str, str]) -> Picture | None:
         queries = queries[: library.config(setup.name).context_length]
     keys = setup.source if kind in ("encoder", "cross") else queries
     begins = [0 if kind in ("encoder", "cross") else setup.begin] * 2
-    first = [max(len(each) - MOST_CELLS, 0) for each in (queries, keys)]
+    first = [max(len(each) - MAX_CELLS, 0) for each in (queries, keys)]
     labels = setup.tokenizer.labels
     layer, head = (
         own if own is not None else link.get(name, "0")[:4]

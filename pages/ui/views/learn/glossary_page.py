@@ -18,10 +18,7 @@ def show() -> None:
     """Every term of the interface, to be searched, each with a way to where it can be seen."""
     st.button("All lessons", key="glossary_back", type="tertiary", icon=":material/list:", on_click=leave)
     st.subheader("Glossary", anchor=False)
-    st.caption(
-        "Words underlined with dots are among these: point at one to read its entry. "
-        "The key ? lists those of the page that is open."
-    )
+    st.caption("Point at a word with a dotted underline to read its entry. Press ? to list the terms of the open page.")
     glossary.glossary(key="glossary")
 
 

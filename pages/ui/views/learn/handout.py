@@ -23,7 +23,7 @@ from pages.ui.views.learn.attention_svg import pattern_svg
 from transformer import attention_modules
 from transformer.api.tensors import tensor
 
-MOST_TOKENS = 30
+MAX_TOKENS = 30
 """Of a picture: more wouldn't be read on paper."""
 LATER = "This depends on your own training: open the lesson in the app."
 
@@ -167,7 +167,7 @@ def _picture(step: Step) -> str:
             text += activations.answer(setup.name, text, setup.source, setup.interventions)[:-1]
         queries = setup.source if kind == "encoder" else text
         keys = queries if kind != "cross" else setup.source
-        if max(len(queries), len(keys)) > MOST_TOKENS:
+        if max(len(queries), len(keys)) > MAX_TOKENS:
             return ""
         name = f"{kinds[kind][layer]}.hook_pattern[{head}]"
         pattern = tensor(library.opened(setup.name), text, setup.source, name, setup.interventions)

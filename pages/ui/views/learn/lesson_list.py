@@ -57,7 +57,7 @@ def _show(own: Answers, found: list[Lesson | Unreadable]) -> None:
         room_student.offer(None)
     for each in found:
         if isinstance(each, Unreadable):
-            st.warning(plain(f"One lesson can't be used. {each.problem}"), icon=":material/broken_image:")
+            st.warning(plain(f"A lesson can't be used. {each.problem}"), icon=":material/broken_image:")
     numbers = {lesson.name: number for number, lesson in enumerate(lesson_files.available_lessons(), 1)}
     with st.container(key="lessons"):
         for each in found:
@@ -159,7 +159,7 @@ def _is_done(lesson: Lesson, own: Answers) -> bool:
 def _results(own: Answers, lessons: list[Lesson]) -> None:
     """What the visitor can do with their answers: share, forget, download."""
     with st.expander("My answers"):
-        st.caption("They are kept while this tab is open. Only you can see them.")
+        st.caption("Kept while this tab is open. Only you can see them.")
 
         def share(on: bool) -> None:
             own.is_shared = on

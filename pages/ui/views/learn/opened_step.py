@@ -21,7 +21,7 @@ from pages.ui.models.session_store import session_record
 from pages.ui.views.learn import room_membership
 from pages.ui.views.page_contents import NEEDS_NO_TEXT
 
-LIST = "Short lessons. Each asks what you expect, and then shows what the model really does."
+LIST = "Short lessons: predict what a model does, then see what it really does."
 TEACHERS, GLOSSARY = "for-teachers", "glossary"
 """What the page has beside lessons, by the names that links have for it."""
 SUBTITLES = {
@@ -144,7 +144,7 @@ def _requested_step(current: Visitor) -> OpenedStep | None:
         return None
     lesson = lesson_files.lesson(current.lesson)
     if lesson is None:
-        current.notices.append(f"There is no lesson “{current.lesson[:40]}” here; these are the lessons there are.")
+        current.notices.append(f"There is no lesson “{current.lesson[:40]}” here. These are the lessons.")
     elif missing := lesson_files.missing_model(lesson):
         current.notices.append(f"The lesson “{lesson.title}” needs the model “{missing[:40]}”, which isn't here.")
         lesson = None
@@ -171,7 +171,7 @@ def _vote_in_room(found: OpenedStep, current: Visitor) -> None:
             own.discuss(found.step_id)
         if not response.discussing:
             room_membership.vote(found.step_id, response.last)
-            current.notices.append("You have answered this question before; that answer counts in the room, too.")
+            current.notices.append("Your earlier answer to this question counts in the room, too.")
 
 
 def _lock_view(current: Visitor, view: View | None) -> None:
@@ -183,7 +183,7 @@ def _lock_view(current: Visitor, view: View | None) -> None:
     for name in moved:
         setattr(current, name, getattr(shown, name))
     if {"model", "prompt", "changes"} & set(moved):
-        current.notices.append("Answer first; then you can change the model, the prompt and the changes.")
+        current.notices.append("Answer first: model, prompt and changes are fixed until then.")
 
 
 def _take_answers(current: Visitor) -> None:
@@ -198,7 +198,7 @@ def _take_answers(current: Visitor) -> None:
         now = {lesson_files.current_step(step_id): response for step_id, response in linked.items()}
         brought = {step_id: response for step_id, response in now.items() if _can_be(step_id, response)}
         if any(step_id not in own.responses for step_id in brought):
-            current.notices.append("This link came with answers, which are shown wherever you had none.")
+            current.notices.append("The answers in this link were added where you had none.")
         own.merge(brought)
     current.answers = own.as_text() if own.is_shared else ""
 

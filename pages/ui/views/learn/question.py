@@ -107,7 +107,7 @@ def _offer(entered: OpenedStep, answer: Answer | None, response: Response | None
                 disabled=answer is None,
                 on_click=_take,
                 args=(entered, answer, True),
-                help="Keeps this answer, and asks again after you have discussed it.",
+                help="Keep this answer, discuss it, then answer again.",
             )
     if response is not None and not changing:
         st.caption("Your first answer is kept. Compare reasons with somebody, then answer again.")
@@ -186,7 +186,7 @@ def _number(question: Question, draft: _Draft) -> float | None:
 def _token(entered: OpenedStep, draft: _Draft) -> int | None:
     labels = numbered_tokens(entered)
     return widgets.pills_or_none(
-        "Choose a token; the small number is its position.",
+        "Choose a token. The small number is its position.",
         range(len(labels)),
         draft.binding("token"),
         labels.__getitem__,

@@ -58,7 +58,7 @@ def offer(step_id: StepId | None) -> None:
 
 
 def _join_or_open(step_id: StepId | None) -> None:
-    st.markdown("In a room, a class answers the same question and sees how it voted.")
+    st.markdown("In a room, a class votes on the same question and sees the result.")
     widgets.short_form(
         "Join a room with its code", "room", "Join", room_membership.join, key="room_join", placeholder="Five letters"
     )

@@ -22,7 +22,7 @@ from pages.ui.views.learn import room_membership
 from pages.ui.views.learn.answer_wording import Wording, wording_at
 from pages.ui.views.learn.room_membership import COUNTED, DRAWN, OPEN_VOTES, SCROLLS, SHOWS_CODE, Membership, all_rooms
 
-MOST_BARS = 12
+MAX_BARS = 12
 """Of one vote; what is left of many different answers is one more."""
 MORE_TIME = 60.0
 """Seconds that a press gives."""
@@ -302,7 +302,7 @@ def _bars(found: Tally, question: Question, wording: Wording, right: Callable[[A
     given = [answer for answer, _ in both.most_common()]
     if question.kind == "choose":
         given = [room_membership.as_text(number) for number in range(len(question.options))]
-    answers, rest = given[:MOST_BARS], given[MOST_BARS:]
+    answers, rest = given[:MAX_BARS], given[MAX_BARS:]
     counts = [votes for _, votes in _rounds(found)]
     bars = [
         Bar(

@@ -66,7 +66,7 @@ def _words(words: Words, values: MeasuredValues, *, partly: bool = False) -> Non
             for part in words.text.split("\n\n"):
                 _words(Words.read(part), values)
     except ExpressionError as error:
-        st.warning(plain(f"These words name a number that isn't there: {error}."))
+        st.warning(plain(f"This text refers to a number that is missing: {error}."))
 
 
 def _found(entered: OpenedStep, values: MeasuredValues) -> None:
@@ -137,7 +137,7 @@ def _move(entered: OpenedStep) -> None:
     if led:
         st.caption("Your teacher goes from step to step.")
     elif entered.is_open and not room_membership.is_teacher():
-        st.caption("You can go on without an answer, but the lesson won't count as done.")
+        st.caption("You can continue without an answer, but the lesson won't count as done.")
 
 
 def _live_view(session: Session, entered: OpenedStep) -> None:

@@ -65,7 +65,7 @@ def _check_own() -> None:
     except UnicodeDecodeError:
         st.error("This file isn't a text in UTF-8.")
         return
-    with st.spinner("The models are asked …"):
+    with st.spinner("Running the models …"):
         findings = list(lesson_check.check(text, LONGEST_CHECK))
     if findings:
         st.warning("\n".join(f"- {plain(str(finding))}" for finding in findings), icon=":material/rule:")

@@ -34,7 +34,7 @@ FAINTEST = 1.0
 UNMOVED, SLIGHT = 5e-5, 0.01
 """An effect this small, or this share of the largest, isn't worth a word."""
 ACTS = ("ablate it", "bring it back")
-TALL, LEAST_PITCH, MOST_PITCH = 216, 20, 44
+TALL, LEAST_PITCH, MAX_PITCH = 216, 20, 44
 """Pixels: the map's height, and the least and the most that one of its rows has of it."""
 
 
@@ -83,7 +83,7 @@ def show(session: Session, model_input: ModelInput, answer: int | None) -> Ablat
         with dial:
             token = _token(session, found, answer)
     if effect == "loss" and found.loss is None:
-        st.info("A single token has no loss: nothing comes before it to predict it from. Type a longer prompt.")
+        st.info("A single token has no loss. Type a longer prompt.")
         return None
     mapped = AblationMap(found, effect, token)
     if not np.isfinite(mapped.values).all():
@@ -111,7 +111,7 @@ def show(session: Session, model_input: ModelInput, answer: int | None) -> Ablat
         ),
         acts=ACTS,
         limit=max(colour_limit(mapped.values), FAINTEST if effect == "probability" else 0.0),
-        pitch=min(max(TALL // len(placed[0].matrix.rows), LEAST_PITCH), MOST_PITCH),
+        pitch=min(max(TALL // len(placed[0].matrix.rows), LEAST_PITCH), MAX_PITCH),
         on_choose=choose,
     )
     st.caption(_verdict(mapped))
@@ -133,8 +133,8 @@ def ablated(session: Session, model_input: ModelInput) -> Ablation | None:
         model_input.place,
         model_input.begin,
         session.interventions,
-        ask="Ablate one part after another",
-        does="Every head and every feed-forward layer is ablated by itself, and the text read again.",
+        ask="Ablate each part",
+        does="Each head and each feed-forward layer is ablated in turn.",
     )
 
 
@@ -208,9 +208,9 @@ def _how(session: Session, model_input: ModelInput, mapped: AblationMap) -> str:
         origin = "was written" if session.text.written else "the unchanged model would write"
         whose = f" The text is what {origin}: {text}."
     act = (
-        "Measured anew with your changes in force: each cell ablates one part more."
+        "Measured with your changes: each cell ablates one more part."
         if session.interventions
-        else "Each cell ablates one part; click one to keep it ablated, and the map is measured anew."
+        else "Each cell ablates one part. Click one to keep it ablated and measure the map again."
     )
     return f"{of}.{whose}  \n{act}"
 

@@ -72,11 +72,11 @@ def show(session: Session) -> None:
     with dials:
         answers = _answers(session, pair)
     st.caption(
-        "Each cell patches one position in one layer with what the model computed there for the other prompt. **0**: "
-        "nothing changes. **1**: that alone turns the answer into the other's."
+        "Each cell patches one position in one layer with what the model computed there for the other "
+        "prompt. **0**: no effect. **1**: the answer becomes the other prompt's."
     )
     if put_in:
-        st.caption("What is patched already is left out of this picture, which patches one place at a time.")
+        st.caption("Patches that are already in force are left out of this map.")
     try:
         found = {
             stack: compute_with_progress(
@@ -88,7 +88,7 @@ def show(session: Session) -> None:
                 stack,
                 interventions=kept,
                 ask="Trace",
-                does="One place after another is patched.",
+                does="Each position is patched in turn.",
             )
             for stack in (STACKS if session.source else ("self",))
         }
@@ -119,13 +119,11 @@ def _fit(session: Session, own: tuple[int, ...], other: tuple[int, ...]) -> bool
     elif len(own) != len(other):
         do = f"Add {len(own) - len(other)} to" if len(own) > len(other) else f"Take {len(other) - len(own)} away from"
         st.info(
-            f"Your prompt has {counted(len(own), 'token')}, the other one {len(other)}. One place is put in for "
-            f"another, so both need the same number. {do} the other prompt, or let one be suggested."
+            f"Your prompt has {counted(len(own), 'token')}, the other one {len(other)}. Patching needs equal "
+            f"lengths. {do} the other prompt, or let one be suggested."
         )
     elif own == other:
-        st.info(
-            "Both prompts are the same, so there is nothing to trace. Change a word, or a letter, of the other one."
-        )
+        st.info("Both prompts are the same. Change a word or a letter of the other one.")
     else:
         return True
     return False
@@ -151,7 +149,7 @@ def _answers(session: Session, pair: PromptPair) -> tuple[int, int]:
                 Binding(field, default=default),
                 lambda token: f"{tokenizer.label(token)}   {percent(odds[0, token])} | {percent(odds[1, token])}",
                 width=200,
-                help="Its probability after your prompt, and after the other one.",
+                help="Its probability after your prompt and after the other one.",
             )
         )
     return chosen[0], chosen[1]
@@ -217,7 +215,7 @@ def _picture(session: Session, pair: PromptPair, stack: str, found: PatchingEffe
     effect_heatmaps(
         matrices,
         key=f"what_if_traced_{stack}",
-        name=STACKS.get(stack, "Where the difference is carried"),
+        name=STACKS.get(stack, "Effect of each patch"),
         says=(
             "{cell} takes it {value} of the way to the other answer.",
             "{cell} takes it {value} of the way in the other direction.",

@@ -34,7 +34,7 @@ LONGEST = 120
 """Characters shown of what stands before them."""
 NOTICEABLE = 0.01
 """A divergence, in nats, of less isn't far."""
-ROUNDING = 1e-5
+ROUNDING_ERROR = 1e-5
 """A change of probability this small is rounding."""
 
 
@@ -88,7 +88,7 @@ def suggest_ablations(session: Session, model_input: ModelInput, found: Ablation
             st.button(f"Ablate {part_in_words(part)}", key=f"suggested_{rank}", on_click=changes.add, args=(part,))
             st.markdown(f"{label}: {percent(was)} → {percent(becomes)}", width="content")
     if moved.max() < NOTICEABLE:
-        st.caption("No part alone moves it far: others make up for it. Ablate several together.")
+        st.caption("No single part has a large effect. Ablate several together.")
 
 
 def what_changed(session: Session, model_input: ModelInput, found: NextTokenPair) -> None:
@@ -118,13 +118,15 @@ def offer_table(session: Session, found: NextTokenPair) -> None:
 def _in_words(session: Session, model_input: ModelInput, old: np.ndarray, new: np.ndarray) -> str:
     """What gained most and what lost most."""
     change = new - old
-    if float(np.abs(change).max()) < ROUNDING:
+    if float(np.abs(change).max()) < ROUNDING_ERROR:
         return f"These changes move no probability {after_what(session, model_input)}."
     labels = library.tokenizer(session.name).labels
     told = ["What changed most:"]
     for word, sign in (("Less likely", -1), ("Likelier", 1)):
         order = [
-            token for token in np.argsort(-sign * change, kind="stable")[:MAX_NAMED] if sign * change[token] > ROUNDING
+            token
+            for token in np.argsort(-sign * change, kind="stable")[:MAX_NAMED]
+            if sign * change[token] > ROUNDING_ERROR
         ]
         named = [
             f"{code(label)} {percent(old[token])} → {percent(new[token])}"

@@ -36,9 +36,9 @@ CANDIDATES = 6
 UNSEEN = 5e-4
 MOVED = 3
 """Tokens of which it is said how much likelier or less likely they are."""
-MOST = 64
+MAX_TOKENS = 64
 """Tokens of a picture of attention, from the end of a longer text."""
-UNMOVED = 1e-5
+ROUNDING_ERROR = 1e-5
 """A change of probability this small isn't worth a word."""
 
 
@@ -91,7 +91,7 @@ def _next_token(session: Session, both: tuple[Side, Side], found: list[LayerPred
     drawn = sorted(dict.fromkeys(best), key=lambda name: -max(each.get(name, 0.0) for each in odds))
     values = [np.array([each.get(name, np.nan) for name in drawn]) for each in odds]
     chart(paired_bars(drawn, *values, names=(both[0].title, both[1].title), theme=session.theme), "what_if_beside_next")
-    unknown = "" if shared else " A token that a model doesn't know has no bar."
+    unknown = "" if shared else " Tokens that a model doesn't know have no bar."
     st.caption(f"The likeliest next tokens of both, at most {CANDIDATES} each.{unknown}")
     if shared:
         st.markdown(_difference(both, labels[0], *logs))
@@ -119,9 +119,11 @@ def _likeliest(side: Side, labels: Sequence[str], log: np.ndarray) -> str:
 def _difference(both: tuple[Side, Side], labels: Sequence[str], one: np.ndarray, other: np.ndarray) -> str:
     """What differs most, for two sides that have the same tokens."""
     change = np.exp(other) - np.exp(one)
-    if np.abs(change).max() < UNMOVED:
+    if np.abs(change).max() < ROUNDING_ERROR:
         return "Both predict the same, or very nearly."
-    order = [token for token in np.argsort(-np.abs(change), kind="stable")[:MOVED] if abs(change[token]) > UNMOVED]
+    order = [
+        token for token in np.argsort(-np.abs(change), kind="stable")[:MOVED] if abs(change[token]) > ROUNDING_ERROR
+    ]
     named = ", ".join(f"{code(labels[token])} {100 * change[token]:+.3f}" for token in order)
     first, second = (plain(side.title) for side in both)
     return (
@@ -186,10 +188,10 @@ def _panel(side: Side, wish: str, layer: int, head: int) -> Panel:
     hidden = ~causal_mask(*weights.shape, window=window).numpy() if is_causal else np.zeros(weights.shape, bool)
     hidden &= weights == 0  # without its mask, nothing is
     (queries, keys), offsets = side.labels(kind), side.offsets(kind)
-    first = [max(size - MOST, 0) for size in weights.shape]
+    first = [max(size - MAX_TOKENS, 0) for size in weights.shape]
     words = "Rows are queries, columns are keys; a row sums to one."
     if any(first):
-        words += f" Of a longer text, the last {MOST} tokens are drawn."
+        words += f" Only the last {MAX_TOKENS} tokens are drawn."
     return Panel(
         f"{side.title}, layer {layer}, head {head}",
         weights[first[0] :, first[1] :],

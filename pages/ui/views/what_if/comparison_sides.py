@@ -61,7 +61,7 @@ def choose(session: Session) -> tuple[Side, Side] | None:
         return _sides(session, ("Your prompt", "The other prompt"), (own, other), (session.interventions,) * 2)
     if mode == "changes":
         if not session.interventions:
-            st.info("Nothing is changed in this model. Ablate a head first, say.")
+            st.info("This model has no changes. Ablate a head first, for example.")
             st.button("Go to Ablation", type="primary", on_click=_try)
             return None
         return _sides(session, ("Unchanged", "Changed"), (own, own), ((), session.interventions))
@@ -89,7 +89,7 @@ def _models(session: Session, own: tuple[int, ...]) -> tuple[Side, Side] | None:
     if tokens is None:
         return None
     if session.interventions:
-        st.caption("The changes are in force in the selected model alone; they mean nothing to the other one.")
+        st.caption("The changes apply to the selected model only.")
     titles = [entries[each].card.title for each in (session.name, name)]
     if titles[0] == titles[1]:  # a visitor's own may be called the same
         titles = [f"{title} ({number})" for number, title in enumerate(titles, start=1)]

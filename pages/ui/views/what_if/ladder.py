@@ -23,10 +23,8 @@ from transformer.training.presets import LADDERS
 
 TITLES = {"first": "From a bigram to a transformer", "since-2017": "Since 2017"}
 INTRODUCTIONS = {
-    "first": "Your prompt, read by models of which each has one part more than the last. A part is worth what the loss "
-    "falls by; sometimes it rises.",
-    "since-2017": "The decoder of 2017, then what models of today do otherwise, one change a rung. Some are for "
-    "speed or memory, not for the loss.",
+    "first": "Your prompt on models that add one part at a time. The fall in loss is what the part is worth.",
+    "since-2017": "The decoder of 2017, then modern changes, one per rung. Some save time or memory instead.",
 }
 LIKELIEST = 3
 """Next tokens that are named of each rung."""
@@ -45,7 +43,7 @@ def show(session: Session) -> None:
     rungs = ladders[which]
     st.markdown(INTRODUCTIONS[which])
     if session.interventions:
-        st.caption("The rungs are shown as they were trained, without what is changed in a model.")
+        st.caption("The ladder shows the models without your changes.")
     tokens = read_text(next(iter(rungs)), session.prompt, "On the ladder, your prompt")
     if tokens is None:
         _lead_to(list(rungs)[-1], rungs)
@@ -65,7 +63,7 @@ def _losses(session: Session, rungs: dict[str, CheckpointEntry], stands: dict[st
     figure = loss_bars([entry.card.title for entry in rungs.values()], losses, usual, chosen, theme=session.theme)
     chart(figure, "what_if_ladder")
     context = min(entry.config.context_length for entry in rungs.values())
-    one = "" if np.isfinite(losses).any() else " A single token has no loss: nothing comes before it."
+    one = "" if np.isfinite(losses).any() else " A single token has no loss."
     st.caption(
         f"The mean loss of your prompt's tokens, each predicted from at most {context} before it, beside that of the "
         "text held out from training. A short prompt can be easier, or harder, than the rest."
@@ -95,7 +93,7 @@ def _rung(
         st.code(session.prompt + found.text, language=None, wrap_lines=True)
         if name == session.name and (higher := _first_with_attention(rungs, name)):
             title = plain(rungs[higher].card.title)
-            st.caption("It has no attention that chooses where to look.")
+            st.caption("It has no softmax attention.")
             st.button(
                 f"Go on to {title}", key="to_attention", type="primary", on_click=_choose, args=(higher, session.prompt)
             )

@@ -31,14 +31,11 @@ def compute_with_progress(what: ModelCached, name: str, *args: Any, ask: str, do
     if job is not None and job.error is not None:
         if isinstance(job.error, ValueError):  # a sentence for the visitor
             raise job.error
-        st.warning("This could not be computed. Try again, or shorten the prompt.")
+        st.warning("The computation failed. Try again, or shorten the prompt.")
     if job is None or job.is_over:
         if job is not None and job.was_stopped:
             st.caption("Stopped.")
-        st.caption(
-            f"{does} With a model of this size that takes a while; the page stays usable meanwhile, and it can "
-            "be stopped."
-        )
+        st.caption(f"{does} With a model of this size that takes a while. You can stop it, and use the page meanwhile.")
         compute = what.later(model, *args, **kwargs)
         st.button(
             ask,

@@ -58,11 +58,11 @@ def read_text(name: str, text: str, what: str) -> tuple[int, ...] | None:
 
 
 def offer_pairs(session: Session) -> None:
-    """Pairs of prompts that show something of this model."""
+    """Pairs of prompts that work well with this model."""
     pairs = [pair for pair in activation_patching.suggested_pairs(session.name) if pair[0] != session.prompt]
     if not pairs:
         return
-    with st.popover("Pairs", help="Pairs of prompts that show something of this model."):
+    with st.popover("Pairs", help="Pairs of prompts that work well with this model."):
         for number, (one, other) in enumerate(pairs):
             label = plain(f"{_short(one, other)} | {_short(other, one)}")
             st.button(

@@ -138,9 +138,7 @@ def comparison(sides: tuple[Side, Side]) -> None:
 
 def _show(*codes: str) -> None:
     # Opening it runs the page: code that nobody sees takes the browser as long as a chart.
-    opened = st.expander(
-        "The lines of Python that compute this", icon=":material/code:", key="drawer_python", on_change="rerun"
-    )
+    opened = st.expander("Python code for this view", icon=":material/code:", key="drawer_python", on_change="rerun")
     if opened.open:
         for code in codes:
             opened.code(code, language=None, wrap_lines=True)

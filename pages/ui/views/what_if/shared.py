@@ -15,7 +15,7 @@ from pages.ui.markdown import code, plain
 from pages.ui.models import activations, library
 from pages.ui.views.attention import SCOPES
 
-TOO_LARGE = "With these changes the model computes numbers too large to say anything. Turn one of them off."
+TOO_LARGE = "With these changes the model's numbers overflow. Turn a change off."
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What pages say of the scripts that they show, and what is served under the addresses that they name."""
+"""Tests the files of components, and the addresses that they are served under."""
 
 import json
 import re

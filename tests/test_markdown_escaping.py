@@ -1,4 +1,4 @@
-"""Texts of a visitor's or a model's stay texts inside a sentence that is Markdown."""
+"""Tests that texts of visitors and models are escaped in Markdown."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The page Attention in a real browser: by hand, finger and key; what is drawn, said and saved is the model's own."""
+"""Tests what the page Attention draws: by mouse, touch and keyboard, with the model's numbers."""
 
 import csv
 import io
@@ -141,9 +141,9 @@ def test_each_step_is_recomputed_and_equal_for_every_kind_of_attention(visit, wa
     pick(page, "Model", "Translator")
     wait_ready(page, timeout=60)
     for kind, mask in (
-        ("Cross: the text looks at the source", ""),
-        ("Encoder: the source looks at itself", ""),
-        ("Decoder: the text looks back at itself", " + mask"),
+        ("Cross: the text attends to the source", ""),
+        ("Encoder: the source attends to itself", ""),
+        ("Decoder: the text attends to itself", " + mask"),
     ):
         if not kind.startswith("Cross"):
             pick(page, "Attention", kind)

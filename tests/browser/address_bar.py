@@ -1,4 +1,4 @@
-"""What the address bar says."""
+"""Reads the address bar."""
 
 
 def address(page):

@@ -1,4 +1,4 @@
-"""What a visitor sees who opens a link: the one place that knows how the app tells it.
+"""Opens a link and reads what a visitor sees; only this file knows how the app shows it.
 
 `test_old_links.py` and its file of links know nothing of how the app is made. Where that changes, this file does.
 """

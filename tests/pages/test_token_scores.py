@@ -1,4 +1,4 @@
-"""What a page tells of a text, past the context too: what generation computed, or would have."""
+"""Tests the scores of a text's tokens, past the context too."""
 
 import math
 

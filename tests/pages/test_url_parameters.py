@@ -1,4 +1,4 @@
-"""The visitor's choices as a link: there and back unchanged, and garbage answered with a sentence."""
+"""Tests the round trip of a visitor's choices through a link, and invalid links."""
 
 import math
 from urllib.parse import parse_qsl, urlencode
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pages.ui.frame.url_parameters import (
     LONGEST_QUERY,
-    MOST_WAVES,
+    MAX_WAVES,
     PARSERS,
     TOO_LONG,
     Number,
@@ -51,7 +51,7 @@ CHOICES = {
     "order": st.sampled_from(["", *(measure.name for measure in MEASURES)]),
     "direction": st.sampled_from(["from", "to"]),
     "share": st.sampled_from(["head", "layer"]),
-    "waves": st.none() | st.lists(st.integers(0, 511), unique=True, max_size=MOST_WAVES).map(tuple),
+    "waves": st.none() | st.lists(st.integers(0, 511), unique=True, max_size=MAX_WAVES).map(tuple),
 }
 OPTIONAL = ("layer", "head", "step", "query", "key", "snapshot")
 NUMBERS = {name: parser for name, parser in PARSERS.items() if isinstance(parser, Number)}

@@ -1,4 +1,4 @@
-"""From a place on one page to the same place on another: Attention and Inside, and from Generate's logits to Inside."""
+"""Tests the links from a position on one page to the same position on another."""
 
 import numpy as np
 import pytest

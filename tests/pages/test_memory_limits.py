@@ -1,4 +1,4 @@
-"""An uploaded model takes no more memory than was counted, whatever pages ask of it; one that would is refused."""
+"""Tests that an uploaded model takes no more memory than was counted."""
 
 import tracemalloc
 import weakref
@@ -16,7 +16,7 @@ from torch.utils._pytree import tree_leaves
 from pages.ui.models import activations, attention_kinds, masked_predictions
 from pages.ui.models.library import OpenModel
 from pages.ui.tables import matrix_table
-from pages.ui.views.masks import MOST
+from pages.ui.views.masks import MAX_TOKENS
 from tests.api.cases import parts_of_attention
 from tests.helpers import any_configs, tiny_config, tiny_model
 from transformer import Card, Checkpoint, CheckpointError, Recording, Sampling, Tokenizer, attention_modules, generate
@@ -88,7 +88,7 @@ def everything_that_pages_do(model: OpenModel) -> list[Callable[[], object]]:
         return outline.to_bytes(), Recording(parts, {}).to_bytes()
 
     def draw_masks():
-        shown = min(len(tokens), MOST)
+        shown = min(len(tokens), MAX_TOKENS)
         labels = [f"␣{token}" for token in tokens[-shown:]]
         table = matrix_table({"visible": np.tri(shown, dtype=bool)}, labels, labels)
         return table, table.to_csv(index=False, chunksize=100).encode()  # else a small one is written all at once

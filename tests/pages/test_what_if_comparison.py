@@ -1,4 +1,4 @@
-"""Side by side, and the ladder: what is put beside one another is what each model computes by itself."""
+"""Tests the views Comparison and Ladder: each side is what its model computes alone."""
 
 import base64
 
@@ -120,7 +120,7 @@ def test_with_and_without_the_changes():
     at = ask(beside="changes", changes=CODE)
     assert_distributions(at, odds("shakespeare", OWN), odds("shakespeare", OWN, SILENCED))
     at = ask(beside="changes")
-    assert "Nothing is changed in this model." in said(at)
+    assert "This model has no changes." in said(at)
     press(at, "Go to Ablation")
     assert "question" not in link_of(at) and named(at.get("button_group"), "Question").value == "ablation"
 
@@ -142,7 +142,7 @@ def test_two_models_that_share_their_tokens_and_two_that_do_not():
     own = dict(zip(library.tokenizer("accents").labels(range(11)), odds("accents", "To be, o"), strict=True))
     assert np.isnan(of_other["K"]) and of_other["é"] == pytest.approx(own["é"], abs=1e-6)
     assert not [line for line in at.markdown if "percentage points" in line.value]
-    assert any("A token that a model doesn't know has no bar." in caption.value for caption in at.caption)
+    assert any("Tokens that a model doesn't know have no bar." in caption.value for caption in at.caption)
 
 
 @pytest.mark.parametrize(

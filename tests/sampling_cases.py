@@ -1,4 +1,4 @@
-"""Draws of a token as Python makes them, for the tests of the JavaScript that does the same."""
+"""Samples tokens in Python, for the tests of the JavaScript that does the same."""
 
 import numpy as np
 import torch

@@ -1,4 +1,4 @@
-"""A model of words on every page: how a prompt is typed doesn't matter, and what it doesn't know is named."""
+"""Tests every page with a model of whole words."""
 
 import pytest
 

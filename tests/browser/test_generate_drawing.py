@@ -1,11 +1,11 @@
-"""The page Generate as it looks and feels in a real browser: nothing flickers or moves, and all can be reached."""
+"""Tests how the page Generate looks in a browser: nothing flickers or moves."""
 
 import json
 import re
 
 import pytest
 
-from tests.browser.writing_page import (
+from tests.browser.generate_page import (
     candidates,
     expect,
     focused,

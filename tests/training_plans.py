@@ -1,4 +1,4 @@
-"""What the tests of trainings share: plans of a few steps, and how to wait for what runs in the background."""
+"""Builds training plans of a few steps, and waits for background trainings."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""What lies below the picture of a whole pass: logit lens, direct logit attribution, circuits, checks."""
+"""Tests the analyses below the picture of the page Inside: logit lens, attribution, circuits, checks."""
 
 import re
 

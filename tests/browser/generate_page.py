@@ -1,4 +1,4 @@
-"""What the browser tests of the page Generate share: its buttons and tokens, what is on screen, when it is at rest."""
+"""Opens the page Generate in browser tests, and reads its buttons, tokens and state."""
 
 import re
 from urllib.parse import parse_qs, urlsplit

@@ -1,4 +1,4 @@
-"""What a visitor can use on a page of the app, whatever the page: found in the browser, by role."""
+"""Finds what a visitor can use on a page, by role."""
 
 FIND = """() => {
   const kinds = [

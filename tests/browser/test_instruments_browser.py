@@ -1,4 +1,4 @@
-"""The instrument in a page of its own, without Streamlit: the overview of heads, attention, and the tooltip."""
+"""Tests the instruments without Streamlit: overview of heads, attention, tooltip."""
 
 import pytest
 

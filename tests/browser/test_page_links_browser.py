@@ -1,4 +1,4 @@
-"""From a cell of Attention to Inside and back, and from the logits of Generate, by one click each, in Chromium."""
+"""Tests the links between Attention, Inside and Generate in a browser."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Whatever a card's file holds, it is refused with a sentence, or is a card that every page can print."""
+"""Tests model cards: any file is refused with a sentence, or can be shown on every page."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""Small tokenizers in the files that other people's models come with, trained on a manual, and texts to try them on.
+"""Trains small tokenizers in the file formats of other libraries, and lists texts to test them on.
 
 Each layout writes a folder as the real models have it: the same files, classes and settings, a few hundred tokens.
 """

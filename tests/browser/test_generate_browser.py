@@ -1,11 +1,11 @@
-"""The page Generate in a real browser: what is written ahead is seen at a pace, and what was seen is kept."""
+"""Tests the page Generate in a browser: pace, and keeping what was shown."""
 
 import re
 
 import pytest
 
 from tests.browser.attention_page import Traffic, turn_to, type_prompt, until
-from tests.browser.writing_page import (
+from tests.browser.generate_page import (
     candidates,
     expect,
     inspect,

@@ -1,4 +1,4 @@
-"""The app's main job in a real browser: watch text being written, look inside, and send somebody the link."""
+"""Tests the app's main task in a browser: generate a text, look inside, share the link."""
 
 import re
 import time
@@ -6,8 +6,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.browser.plots import CRAMPED
-from tests.browser.writing_page import expect, inspect, labels, main_button, text, tokens, until_at_rest, until_written
+from tests.browser.generate_page import expect, inspect, labels, main_button, text, tokens, until_at_rest, until_written
+from tests.browser.plotly_figures import CRAMPED
 
 PAGES = {
     "": "[data-testid=live-text-token]",
@@ -250,7 +250,7 @@ def test_unknown_characters_are_named_and_removed_at_a_click(visit, wait_ready):
     type_prompt(page, "Romé 😀")
     expect(page.get_by_text("This model has never seen")).to_contain_text("“é” (character 4), “😀” (character 6)")
     expect(prompt_box(page)).to_have_value("Romé 😀")
-    main_button(page, "Remove what it can't read").click()
+    main_button(page, "Remove unknown characters").click()
     expect(prompt_box(page)).to_have_value("Rom ")
     expect(tokens(page)).to_have_count(4)
     assert text(page) == "Rom␣"

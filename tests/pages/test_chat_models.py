@@ -1,4 +1,4 @@
-"""Models that were tuned to answer: their template becomes data, is read as its tokens, and can be left away."""
+"""Tests chat models: their template is data, is tokenized, and can be turned off."""
 
 import json
 from urllib.parse import parse_qsl

@@ -1,4 +1,4 @@
-"""The app with an encoder–decoder: a source is read, a target is written, and three kinds of attention are shown."""
+"""Tests the pages with an encoder–decoder: source, target, and three kinds of attention."""
 
 import numpy as np
 import pytest

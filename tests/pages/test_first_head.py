@@ -1,4 +1,4 @@
-"""Which head a page opens on: the link's, else the one that the model's card says is worth seeing."""
+"""Tests which head a page shows first: the link's, or the one in the model's card."""
 
 import dataclasses
 

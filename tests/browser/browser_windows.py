@@ -1,4 +1,4 @@
-"""Windows of the browser for the tests, whose tabs are kept from one test to the next."""
+"""Opens browser windows for tests, and keeps their tabs for the next test."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""What can be asked of the figures that plotly has drawn."""
+"""Reads figures that plotly has drawn."""
 
 CRAMPED = """(charts) => charts.flatMap(({ layout: { margin }, _fullLayout: { _size } }, place) => ["l", "r", "t", "b"]
   .filter((side) => Math.abs(_size[side] - margin[side]) > 0.01)

@@ -1,4 +1,4 @@
-"""Activation patching: each share is the changed model's own, and a place is put in from the picture."""
+"""Tests the view Activation patching: each effect is the patched model's own."""
 
 import json
 
@@ -119,7 +119,7 @@ def test_a_click_puts_a_place_in_on_every_page_and_another_takes_it_out():
     change = Replaced("blocks.1.hook_resid_pre", position=place, tokens=ids(OTHER))
     assert [each.intervention for each in at.session_state["visitor"].changes] == [change]
     assert matrices(at)[0]["marked"] == [[1, column]] and matrices(at)[0]["values"] == shares
-    assert any("left out of this picture" in caption.value for caption in at.caption)
+    assert any("left out of this map" in caption.value for caption in at.caption)
     other = start("What if", **{**link_of(at), "question": "before"})
     assert str(change) in markdown_with(other, "Changed").replace("\\", "")
     click(at, 0, 1, column)
@@ -150,11 +150,10 @@ def test_the_other_prompt_is_suggested_follows_the_prompt_and_is_kept_when_typed
         (
             OWN,
             "To be",
-            "Your prompt has 13 tokens, the other one 5. One place is put in for another, so both need the "
-            "same number. Add 8 to the other prompt",
+            "Your prompt has 13 tokens, the other one 5. Patching needs equal lengths. Add 8 to the other prompt",
         ),
         ("To", "To be", "Take 3 away from the other prompt"),
-        (OWN, OWN, "Both prompts are the same, so there is nothing to trace."),
+        (OWN, OWN, "Both prompts are the same."),
         (OWN, "é" + OWN[1:], "The other prompt: This model has never seen “é”"),
         (OWN, " ", "Add 12 to the other prompt"),
         ("To be, or not to be", OTHER, "this model's context holds 16. Shorten them until they fit."),
