@@ -1,4 +1,4 @@
-"""Numbers that people can check by hand."""
+"""Tests the measures of attention, with numbers that people can check by hand."""
 
 import itertools
 import math

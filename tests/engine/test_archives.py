@@ -1,4 +1,4 @@
-"""An archive gives back the checkpoint that went in; anything else is refused with one sentence, cheaply."""
+"""Tests checkpoint archives: round trips, and refusal of anything else."""
 
 import json
 import os

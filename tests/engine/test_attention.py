@@ -1,4 +1,4 @@
-"""Attention's two ways to one result, its cache of keys and values, and rows that see nothing."""
+"""Tests attention: both implementations agree, with caches and with fully masked rows."""
 
 import math
 

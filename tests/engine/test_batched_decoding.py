@@ -1,4 +1,4 @@
-"""Texts that are written as a batch: each is what it would be alone, whoever joins, leaves or fails beside it."""
+"""Tests batched decoding: each text is the same as alone."""
 
 import pytest
 from hypothesis import given, settings

@@ -1,4 +1,4 @@
-"""Keys and values that are cached: what was added in pieces is what was added at once."""
+"""Tests the caches of keys and values: appending in pieces equals appending at once."""
 
 import torch
 from hypothesis import given

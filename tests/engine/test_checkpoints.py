@@ -1,4 +1,4 @@
-"""A checkpoint comes back as it was saved, whole or not at all, whatever ends a save on the way."""
+"""Tests saving and loading checkpoints: a round trip, whole or not at all."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""Checkpoints of encoder–decoders: they come back as they were saved, and what they claim is checked."""
+"""Tests the checkpoints of encoder–decoders."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""QK and OV circuits: the product of two narrow matrices is what the model itself makes of single tokens."""
+"""Tests QK and OV circuits against the model's own products."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The command line does what its help says, and says in one sentence what went wrong."""
+"""Tests the command line: it does what its help says, and reports errors in a sentence."""
 
 import json
 import subprocess

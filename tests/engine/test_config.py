@@ -1,4 +1,4 @@
-"""A configuration is checked where it is built, and says which field is wrong and what would do."""
+"""Tests that a configuration is validated, and that errors name the field."""
 
 import dataclasses
 import json

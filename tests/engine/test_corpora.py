@@ -1,4 +1,4 @@
-"""Corpora are found where the user says, else in the cache, else downloaded; and only the right bytes count."""
+"""Tests how corpora are found, cached, downloaded and verified."""
 
 import hashlib
 import socket

@@ -1,4 +1,4 @@
-"""A save that is killed at any moment leaves the file that was there before, or the new one, and always a whole one."""
+"""Tests that a save killed at any moment leaves the old file or the new one."""
 
 import json
 import os

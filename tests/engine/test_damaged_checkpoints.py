@@ -1,4 +1,4 @@
-"""A file of a checkpoint that is damaged, or lies, is refused with a sentence and does no harm."""
+"""Tests that damaged or false checkpoints are refused with a sentence."""
 
 import json
 import math

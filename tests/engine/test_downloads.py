@@ -1,4 +1,4 @@
-"""A download that goes wrong says so, and leaves nothing in the cache that could be taken for the text."""
+"""Tests that a failed download is reported and leaves nothing in the cache."""
 
 import hashlib
 import threading

@@ -1,4 +1,4 @@
-"""Dropout of our own draws what PyTorch's does, from the generator it is given, on the thread it is given on."""
+"""Tests our dropout against PyTorch's, with generators and threads."""
 
 import threading
 

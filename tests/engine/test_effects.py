@@ -1,4 +1,4 @@
-"""What each part is needed for: the batched sweeps say what one intervention after another says."""
+"""Tests the batched ablations against single interventions."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""What is recorded satisfies the papers' equations, and the future can't change the past, in every configuration."""
+"""Tests that recordings satisfy the papers' equations, and that the future can't change the past."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""What a training is said to cost: exact where it can be, in proportion and of the right size where not."""
+"""Tests the estimates of training costs."""
 
 import dataclasses
 import time

@@ -1,4 +1,4 @@
-"""Measuring a model: losses, right answers and induction are what they should be, and leave the model as it was."""
+"""Tests evaluation: losses, accuracy, induction; the model stays unchanged."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Other people's families at tiny random configurations: transformers and ours compute the same, there and back."""
+"""Tests pretrained families at tiny sizes against transformers."""
 
 import json
 import random

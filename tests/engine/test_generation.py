@@ -1,4 +1,4 @@
-"""Writing text: the cache changes nothing, sampling is that of the field, and what is reported can be recomputed."""
+"""Tests generation: caches, sampling, and reported probabilities."""
 
 import itertools
 import json

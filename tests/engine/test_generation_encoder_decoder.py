@@ -1,4 +1,4 @@
-"""Writing from a source, and writing many texts at once: the cache changes nothing, and what is wrong is said."""
+"""Tests generation from a source, alone and in batches."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""GGUF files: written here with the package of that name, read by ours; and none of their claims is believed."""
+"""Tests reading GGUF files, valid and false ones."""
 
 import struct
 

@@ -1,4 +1,4 @@
-"""Gradients of activations: what autograd computes, changed by backward hooks, and nothing left on the model."""
+"""Tests gradients of activations, and backward hooks."""
 
 import threading
 

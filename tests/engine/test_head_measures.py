@@ -1,4 +1,4 @@
-"""What a head is like: patterns made by hand whose measures are known, and bounds for all others."""
+"""Tests the measures of heads on patterns made by hand."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""What hook points see and change, by each of the three ways in, and that it belongs to one call alone."""
+"""Tests what hooks see and change, and that each belongs to one call."""
 
 import copy
 import itertools

@@ -1,4 +1,4 @@
-"""Looking into an encoder–decoder: what its points hold, what changing them does, and how they are found."""
+"""Tests the hook points of encoder–decoders."""
 
 import threading
 

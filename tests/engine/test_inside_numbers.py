@@ -1,4 +1,4 @@
-"""Inside's arithmetic: for cells of every shipped model, the shipped scripts arrive at the number that was recorded.
+"""Tests that the scripts of the page Inside recompute the recorded numbers.
 
 Run by Node, without a browser. Whoever wants more than the sample says how many: HEADSUP_CELLS=5000.
 """

@@ -1,4 +1,4 @@
-"""Interventions: each changes what it says and nothing else, in a pass and while a text is written."""
+"""Tests that each intervention changes what it says, and nothing else."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""Masks are True where a key may be seen."""
+"""Tests the masks: True where a key is visible."""
 
 import pytest
 import torch

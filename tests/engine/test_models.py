@@ -1,4 +1,4 @@
-"""Whole models: what they compute, what they refuse, and how they begin."""
+"""Tests whole models: results, refused inputs, initialization."""
 
 import copy
 

@@ -1,4 +1,4 @@
-"""What has changed since 2017: each option keeps the promises that every model keeps, and is what its paper says."""
+"""Tests the modern parts of models against their papers."""
 
 import math
 

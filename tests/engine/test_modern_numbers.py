@@ -1,4 +1,4 @@
-"""Inside's arithmetic for models with what has changed since 2017: the shipped scripts arrive at what was recorded."""
+"""Tests the arithmetic of the page Inside for models with modern parts."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""Objectives: what a batch holds, and what is said of it."""
+"""Tests the training objectives: their batches and descriptions."""
 
 import numpy as np
 import pytest

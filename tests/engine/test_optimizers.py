@@ -1,4 +1,4 @@
-"""The optimisers: who updates which parameter, and that Muon's updates are orthogonal, matrix by matrix."""
+"""Tests the optimizers: parameter groups, and the orthogonal updates of Muon."""
 
 import pytest
 import torch

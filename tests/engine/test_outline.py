@@ -1,4 +1,4 @@
-"""The outline of a pass names every tensor there is, and what it draws of each is what the engine computed."""
+"""Tests the outline of a pass: every tensor is listed, with the engine's numbers."""
 
 import json
 

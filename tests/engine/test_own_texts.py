@@ -1,4 +1,4 @@
-"""A text of one's own becomes a corpus, or is refused with one sentence that says what would do."""
+"""Tests training texts of a visitor's own: accepted, or refused with a sentence."""
 
 import pytest
 from hypothesis import given, settings

@@ -1,4 +1,4 @@
-"""Padding is inert: what fills up a batch of unequal lengths changes nothing at a real position."""
+"""Tests that padding changes nothing at real positions."""
 
 import pytest
 import torch

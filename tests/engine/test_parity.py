@@ -1,4 +1,4 @@
-"""The same numbers as PyTorch's own modules, given the same weights."""
+"""Tests decoders against PyTorch's layers with the same weights."""
 
 import pytest
 import torch

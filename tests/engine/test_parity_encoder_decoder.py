@@ -1,4 +1,4 @@
-"""The same numbers as PyTorch's own encoder, decoder and whole transformer, given the same weights."""
+"""Tests encoders and encoder–decoders against PyTorch's with the same weights."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Activation patching: each number is that of a whole pass with one place replaced, wherever its pass begins."""
+"""Tests activation patching against whole passes with one activation patched."""
 
 import pytest
 import torch

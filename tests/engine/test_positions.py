@@ -1,4 +1,4 @@
-"""Sinusoidal and rotary positions, against the papers' formulas."""
+"""Tests sinusoidal and rotary positions against the papers' formulas."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Presets: the rungs of the ladders, one part more or one changed at each, and what training one makes of it."""
+"""Tests the presets and ladders, and what training one produces."""
 
 import dataclasses
 import itertools

@@ -1,4 +1,4 @@
-"""Other people's files are untrusted: what is wrong with one is said in a sentence, and nothing is half-written."""
+"""Tests the import of untrusted pretrained files: errors are sentences, nothing is half-written."""
 
 import json
 import os

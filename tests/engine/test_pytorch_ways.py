@@ -1,4 +1,4 @@
-"""A model is an `nn.Module` as PyTorch's own tools expect it: they replace parts, wrap weights, compile, and cast."""
+"""Tests models with PyTorch's own tools: replaced parts, parametrizations, compilation, casting."""
 
 import copy
 import warnings

@@ -1,4 +1,4 @@
-"""The table of equations: complete, in order, and every tensor of a pass is what its equation makes of the others."""
+"""Tests the table of equations: every tensor is recomputed from the others."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""A recording says what one pass computed, comes back from its bytes unchanged, and refuses what is no recording."""
+"""Tests recordings: contents, round trips through bytes, refusal of others."""
 
 import json
 import struct

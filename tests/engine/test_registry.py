@@ -1,4 +1,4 @@
-"""The register of hook points says what the forward pass does: every point, in order, with its shape."""
+"""Tests that the register of hook points agrees with the forward pass."""
 
 import torch
 from hypothesis import given

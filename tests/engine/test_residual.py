@@ -1,4 +1,4 @@
-"""The stream as a sum: the lens ends in the model's own logits, and the parts sum to them."""
+"""Tests the logit lens, and that the parts of the residual stream sum to the logits."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""A run's state on disk: it goes on as if nothing had been, and what is no state of it is refused."""
+"""Tests that a training resumed from disk continues exactly."""
 
 from pathlib import Path
 

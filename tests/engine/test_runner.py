@@ -1,4 +1,4 @@
-"""The driver of trainings: what it validates, keeps, writes down and goes on from; its clock, and its cards."""
+"""Tests the training runner: validation, saving, resuming, clock, model cards."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""An instrument as one HTML page: what it needs is asked for, and nothing of a text becomes markup."""
+"""Tests instruments saved as one HTML page, and the escaping of texts."""
 
 import base64
 import io

@@ -1,4 +1,4 @@
-"""The scheduler of a model: texts that are written at once are each what they are alone, and none disturbs another."""
+"""Tests the scheduler: concurrent texts are each the same as alone."""
 
 import asyncio
 import gc

@@ -1,4 +1,4 @@
-"""Which errors in a server's log count: all but that of a run which a newer one of the same visitor has replaced."""
+"""Tests which errors in a server's log count."""
 
 import pytest
 

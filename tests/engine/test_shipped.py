@@ -1,4 +1,4 @@
-"""The checkpoints that ship: each loads, reads its own examples, is small, and does what its card says."""
+"""Tests the shipped checkpoints: they load, are small, and do what their cards say."""
 
 from itertools import permutations
 from pathlib import Path

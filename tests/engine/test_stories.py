@@ -1,4 +1,4 @@
-"""Stories: what is told can happen, every answer follows from the story, and the word that answers is where it says."""
+"""Tests the generated stories: consistent, with answers that follow from them."""
 
 import re
 from dataclasses import dataclass, field

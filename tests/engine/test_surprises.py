@@ -1,4 +1,4 @@
-"""What the shipped models hold that one wouldn't have guessed: what lessons show of one text, on enough others.
+"""Tests surprising facts about the shipped models, on more texts than the lessons use.
 
 Unless a test says how much it measures on, the text is the beginning of what *Shakespeare* was never trained on: twelve
 windows of its context and a token more, 3,072 predictions.

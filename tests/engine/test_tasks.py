@@ -1,4 +1,4 @@
-"""Tasks: every answer is right, nothing held out is met in training, and what a model can't read is said."""
+"""Tests the tasks: correct answers, a separate held-out set, sentences for unreadable prompts."""
 
 import itertools
 import string

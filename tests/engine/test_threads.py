@@ -1,4 +1,4 @@
-"""Threads that share one model never see one another's tensors.
+"""Tests that threads sharing a model never see each other's tensors.
 
 The check is run on the engine, where nothing may go wrong, and on the usual way of doing it, hooks put on the shared
 module, where it must.

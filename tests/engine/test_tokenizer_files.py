@@ -1,4 +1,4 @@
-"""Other people's tokenizers: ids, and those of chats, are what transformers makes of the same files."""
+"""Tests tokenizers read from other libraries' files against transformers."""
 
 import json
 import shutil

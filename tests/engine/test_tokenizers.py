@@ -1,4 +1,4 @@
-"""Text to ids and back: nothing is dropped, and what is unknown is listed with its place."""
+"""Tests tokenizers: round trips, and unknown characters with their positions."""
 
 import re
 import time

@@ -1,4 +1,4 @@
-"""Training learns, can stop and resume between any two steps without a trace, and never keeps broken weights."""
+"""Tests training: it learns, stops and resumes exactly, and never keeps broken weights."""
 
 import itertools
 import math

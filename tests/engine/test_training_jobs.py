@@ -1,4 +1,4 @@
-"""Trainings in the background: they learn, obey, and keep what is good."""
+"""Tests background trainings."""
 
 import dataclasses
 import gc

@@ -1,4 +1,4 @@
-"""What a training on a page is to do is checked before it begins; what is looked at on the way is what is there."""
+"""Tests the validation of training plans."""
 
 import dataclasses
 import itertools

@@ -1,4 +1,4 @@
-"""Trainings side by side: they take turns in the order they came, and never disturb each other."""
+"""Tests the queue of trainings."""
 
 import threading
 import time

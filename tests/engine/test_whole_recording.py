@@ -1,4 +1,4 @@
-"""A whole pass as a recording: it comes back as it was, and holds all that a view of it could ask for."""
+"""Tests recordings of a whole pass."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Texts past the context: the window moves by a quarter, and what is computed is a full pass over it."""
+"""Tests texts longer than the context: the window moves by a quarter of it."""
 
 import pytest
 import torch

@@ -49,8 +49,8 @@ class TestReading:
         found = read("To be\nRomé 😀€ §\nnot")
         assert found.lines == (1, 3)
         assert found.problems == (
-            "Line 2 has `é` (character 4), `😀` (character 6), `€` (character 7) and 1 more, which this model has never "
-            "seen; it is left out.",
+            "Line 2 has `é` (character 4), `😀` (character 6), `€` (character 7) and 1 more, which this model has "
+            "never seen; it is left out.",
         )
 
     @pytest.mark.parametrize(("typed", "shown"), [("![x](http://a.b/c.png)", "`[`"), ("`]", "`]`")])
