@@ -36,8 +36,8 @@ def paired_bars(
     two are called. ValueError for labels that don't fit.
     """
     both = [before] if after is None else [before, after]
-    if any(len(odds) != len(labels) for odds in both):
-        counts = " and ".join(str(len(odds)) for odds in both)
+    if any(len(probabilities) != len(labels) for probabilities in both):
+        counts = " and ".join(str(len(probabilities)) for probabilities in both)
         raise ValueError(f"{len(labels)} labels were given for {counts} probabilities")
     places = np.arange(len(labels))
     texts = [plotly_label(label) for label in labels]
@@ -46,16 +46,16 @@ def paired_bars(
             type="bar",
             orientation="h",
             name=name,
-            x=odds,
+            x=probabilities,
             y=places,
-            text=["" if np.isnan(value) else percent(value) for value in odds],
+            text=["" if np.isnan(value) else percent(value) for value in probabilities],
             textposition="outside",
             cliponaxis=False,
             customdata=texts,
             marker=dict(color=color),
             hovertemplate=f"%{{customdata}}, {name}<br><b>probability %{{x:.6~g}}</b><extra></extra>",
         )
-        for name, odds, color in zip(map(plotly_text, names), both, CATEGORICAL, strict=False)
+        for name, probabilities, color in zip(map(plotly_text, names), both, CATEGORICAL, strict=False)
     ]
     limit = float(np.nanmax([0.0, *np.concatenate(both)])) or 1.0
     layout = style(

@@ -47,8 +47,8 @@ def settle(name: str, config: ModelConfig) -> None:
     current = visitor()
     own = st.session_state.get("changed_model", name)
     if own != name:
-        _shelf(own).changes = current.changes
-        current.changes = _shelf(name).changes
+        _changes_of(own).changes = current.changes
+        current.changes = _changes_of(name).changes
     st.session_state["changed_model"] = name
     kept = []
     for change in current.changes:
@@ -144,7 +144,7 @@ def take_back(name: str, codes: list[Any]) -> None:
     if name == st.session_state.get("changed_model"):
         _become(others(visitor().changes))
     elif name in st.session_state.get("changes_of_other_models", {}):
-        _shelf(name).changes = others(_shelf(name).changes)
+        _changes_of(name).changes = others(_changes_of(name).changes)
 
 
 def clear() -> None:
@@ -154,7 +154,7 @@ def clear() -> None:
 
 def undo() -> None:
     """Go back to what was changed before the last step."""
-    before = _shelf().before
+    before = _changes_of().before
     if before:
         visitor().changes = before.pop()
 
@@ -167,7 +167,7 @@ def show(menu: Callable[[int, Change], None]) -> None:
         with st.container(gap="xsmall", key="changes"):
             for index, change in enumerate(changes):
                 _chip(index, change, menu)
-    if changes or _shelf().before:
+    if changes or _changes_of().before:
         with st.container(horizontal=True, gap="small"):
             st.button(
                 "Undo",
@@ -175,7 +175,7 @@ def show(menu: Callable[[int, Change], None]) -> None:
                 type="tertiary",
                 icon=":material/undo:",
                 on_click=undo,
-                disabled=not _shelf().before,
+                disabled=not _changes_of().before,
             )
             if len(changes) > 1:
                 st.button("Take all back", key="clear_changes", type="tertiary", on_click=clear)
@@ -237,13 +237,13 @@ def _chip(index: int, change: Change, menu: Callable[[int, Change], None]) -> No
 def _become(changes: Changes) -> None:
     current = visitor()
     if changes != current.changes:
-        before = _shelf().before
+        before = _changes_of().before
         before.append(current.changes)
         del before[:-MAX_STEPS]
         current.changes = changes
 
 
-def _shelf(name: str | None = None) -> _ChangesOfModel:
-    """What belongs to a model, the one that is changed unless it is named."""
-    shelves: dict[str, _ChangesOfModel] = st.session_state.setdefault("changes_of_other_models", {})
-    return shelves.setdefault(st.session_state.get("changed_model", "") if name is None else name, _ChangesOfModel())
+def _changes_of(name: str | None = None) -> _ChangesOfModel:
+    """The changes of a model; without a name, of the one that is being changed."""
+    by_model: dict[str, _ChangesOfModel] = st.session_state.setdefault("changes_of_other_models", {})
+    return by_model.setdefault(st.session_state.get("changed_model", "") if name is None else name, _ChangesOfModel())

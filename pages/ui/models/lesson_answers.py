@@ -32,7 +32,7 @@ class StepId:
 
 @dataclass
 class Response:
-    """What was answered to one question."""
+    """The answers to one question."""
 
     first: Answer
     second: Answer | None = None
@@ -40,19 +40,19 @@ class Response:
     discussing: bool = False
     """Whether a second answer is still to come."""
     at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
-    """When the first was given."""
+    """When the first answer was given."""
     right: tuple[bool, ...] | None = None
-    """Whether each of them is right; None while nobody has looked."""
+    """Whether each answer is right; None until it has been checked."""
 
     @property
     def last(self) -> Answer:
-        """The answer that stands."""
+        """The latest answer."""
         return self.first if self.second is None else self.second
 
 
 @dataclass
 class Answers:
-    """What was answered, by step; where each lesson was left, and which of its steps were opened."""
+    """A visitor's responses by step, and the steps that were opened."""
 
     responses: dict[StepId, Response] = field(default_factory=dict)
     opened: dict[str, set[int]] = field(default_factory=dict)
@@ -66,12 +66,12 @@ class Answers:
         return self.last is None and not self.responses
 
     def open(self, step_id: StepId) -> None:
-        """Remember that a step is on screen."""
+        """Note that a step was opened."""
         self.opened.setdefault(step_id.lesson, set()).add(step_id.step)
         self.last = step_id
 
     def give(self, step_id: StepId, answer: Answer, *, discuss: bool = False) -> None:
-        """Store an answer: the first, or the second if the first is being discussed. Others change nothing."""
+        """Store an answer: the first, or the second after a discussion. Others are ignored."""
         before = self.responses.get(step_id)
         if before is None:
             self.responses[step_id] = Response(answer, discussing=discuss)
@@ -80,7 +80,7 @@ class Answers:
             before.second = None if answer == before.first else answer
 
     def change(self, step_id: StepId, answer: Answer, *, second: bool) -> None:
-        """Put another answer in the place of the first, or of the second."""
+        """Replace the first or second answer."""
         response = self.responses[step_id]
         if second:
             response.second = None if answer == response.first else answer
@@ -107,7 +107,7 @@ class Answers:
         self.opened.pop(lesson, None)
 
     def merge(self, other: dict[StepId, Response]) -> None:
-        """Add what a link brings, where nothing has been answered yet."""
+        """Add the responses of a link where there are none yet."""
         for step_id, response in other.items():
             self.responses.setdefault(step_id, response)
             self.opened.setdefault(step_id.lesson, set()).add(step_id.step)

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class ModelCached(Cached[P, T]):
-    """As `Cached`, but a model's name will do."""
+    """Like `Cached`, but also callable with a model's name."""
 
     def __call__(self, model: str | OpenModel, *args: P.args, **kwargs: P.kwargs) -> T:
         return super().__call__(opened(model) if isinstance(model, str) else model, *args, **kwargs)

@@ -1,8 +1,7 @@
 """Keeps a record of what each visitor has made, which outlives the Streamlit session.
 
-A reload of the page, a lost connection or a server's restart ends a session of Streamlit's. The record lies here
-meanwhile, under a token that only the browser's tab holds (`components/session_token`). A run of the page, or of a part
-of it, means that the visitor is there.
+A reload or a lost connection ends the Streamlit session. The record stays here, under a token that only the browser's
+tab holds (`components/session_token`). Every run of a page or fragment shows that the visitor is there.
 """
 
 from __future__ import annotations
@@ -20,21 +19,21 @@ from transformer import CheckpointEntry
 from transformer.training.worker import Job
 
 HEARTBEAT = 30.0
-"""Seconds between two signs that a page is open. A browser lets a page that is hidden run once a minute."""
+"""Seconds between two heartbeats of an open page. Browsers run hidden pages once a minute."""
 GONE_AFTER = 600.0
-"""Seconds without a sign after which a visitor is taken to have gone."""
+"""Seconds without a heartbeat after which a visitor is gone."""
 KEPT_FOR = 1800.0
-"""Seconds without a sign for which a record is kept: a training that was stopped is still found."""
+"""Seconds without a heartbeat after which a record is deleted."""
 MAX_RECORDS = 64
-"""Records that are kept at once; with one more, that of who has been away longest goes."""
+"""Records kept at once; beyond it, the one unused for longest is deleted."""
 AWAY_AFTER_DISCONNECT, AWAY_AFTER = 8.0, 90.0
-"""Seconds without a sign after which a visitor's place in a queue is another's: of one whose connection has ended, and
-of any."""
+"""Seconds without a heartbeat after which a visitor loses their place in a queue: with an ended connection, and with
+any."""
 
 
 @dataclass
 class TrainingRecord:
-    """A visitor's training: the job, what its chart compares it with, and the token its result was kept under."""
+    """A visitor's training: the job, its reference losses, and the token of its result."""
 
     job: Job | None = None
     references: dict[str, float] = field(default_factory=dict)
@@ -42,7 +41,7 @@ class TrainingRecord:
     probe_text: str = ""
     """The text whose attention is watched."""
     sample_prompt: str = ""
-    """What every sample continues."""
+    """The prompt of every sample."""
     settings: str = ""
     """What is trained, and how, as Markdown."""
     model_token: str | None = None
@@ -56,20 +55,20 @@ class SessionRecord:
 
     token: str = field(default_factory=lambda: secrets.token_hex(16))
     models: dict[str, CheckpointEntry] = field(default_factory=dict)
-    """The visitor's own, by their tokens in the store, oldest first."""
+    """The visitor's models by token, oldest first."""
     shared: dict[str, CheckpointEntry] = field(default_factory=dict)
-    """Those that a link has brought, likewise."""
+    """The models that links have shared."""
     training: TrainingRecord = field(default_factory=TrainingRecord)
     own_text: str = ""
-    """What was pasted to be trained on."""
+    """A pasted training text."""
     uploaded_text: tuple[str, bytes] | None = None
-    """What was uploaded to be trained on: the file's name, and what is in it."""
+    """An uploaded training text: the file's name and content."""
     answers: Answers = field(default_factory=Answers)
-    """What was answered in the lessons."""
+    """The answers in the lessons."""
     saved_visitor: Any = None
-    """The visitor's own choices while a lesson has lent them others."""
+    """The visitor's view while a lesson shows its own."""
     seen_at: float = field(default_factory=lambda: time.monotonic())
-    """When there was the last sign of the visitor."""
+    """The time of the last heartbeat."""
     connection_ended: bool = False
     """Whether the connection has ended since."""
 
@@ -126,7 +125,7 @@ class SessionStore:
 
 
 def session_record() -> SessionRecord:
-    """This visitor's record. Whoever asks for it is there."""
+    """This visitor's record; reading it counts as a heartbeat."""
     found: SessionRecord = st.session_state.setdefault("session_record", SessionRecord())
     found.see()
     return found
@@ -141,9 +140,9 @@ def keep_record() -> None:
 
 
 def restore_record(token: str) -> bool:
-    """Give this session the record that its tab had before; returns whether there is one.
+    """Restore the record of a token in this session; return whether there is one.
 
-    What the first run of the new session has opened of a lesson is taken along.
+    The lesson that the new session has opened is merged into it.
     """
     own, found = session_record(), session_store().claim(token)
     if found is None:

@@ -12,11 +12,11 @@ from transformer.checkpoints.folder import number_of_weights
 MAX_MODELS, MAX_TOTAL_BYTES = 8, 128_000_000
 """Models a visitor can have at once, and bytes of all their weights."""
 MAX_SHARED = 8
-"""Models of links that are listed; with one more, the one opened first is no longer."""
+"""Shared models that are listed; beyond it, the one opened first is removed."""
 
 
 class StorageFullError(Exception):
-    """The visitor has as many models as one can have; the message says what to do."""
+    """The visitor has no storage left for another model; the message says what to do."""
 
 
 def is_own(name: str) -> bool:
@@ -35,7 +35,7 @@ def shared_models() -> dict[str, CheckpointEntry]:
 
 
 def storage_problem(more: int = 0) -> str | None:
-    """Why no further model fits, in a sentence that says what to do; None if one does. more: bytes of its weights."""
+    """Why another model doesn't fit, in a sentence for the visitor; None if it does. more: bytes of its weights."""
     sizes = [4 * number_of_weights(entry.config) for entry in own_models().values()]
     if len(sizes) >= MAX_MODELS:
         return f"You have {MAX_MODELS} models, the maximum. Remove one under “Your models as files” first."
@@ -48,7 +48,7 @@ def storage_problem(more: int = 0) -> str | None:
 
 
 def add_model(checkpoint: Checkpoint) -> str:
-    """Put a model among the visitor's own; returns the token it is picked by, which nobody else can guess.
+    """Add a model to the visitor's; return its token, which nobody can guess.
 
     Raises: NoRoomError while the visitor has too many; CheckpointError if it can't be kept at all.
     """
@@ -60,13 +60,13 @@ def add_model(checkpoint: Checkpoint) -> str:
 
 
 def remove_model(token: str) -> None:
-    """Forget one of the visitor's own models, for everybody."""
+    """Delete one of the visitor's models, for everybody."""
     session_record().models.pop(token, None)
     model_store().forget(token)
 
 
 def add_shared_model(token: str) -> None:
-    """List the model of a link, if it is an own model that there is; of others, and of the visitor's own, nothing."""
+    """List the visitor-made model that a link names, if it exists and isn't listed yet."""
     record = session_record()
     if not is_token(token) or token in record.models or token in record.shared:
         return
@@ -77,7 +77,7 @@ def add_shared_model(token: str) -> None:
 
 
 def restore_models(tokens: list[str]) -> None:
-    """List the models again that a tab knows to be its visitor's own, as far as they are still there."""
+    """List the models again whose tokens a tab has kept, if they still exist."""
     record = session_record()
     for token in tokens[:MAX_MODELS]:
         checkpoint = None if token in record.models else model_store().get(token)

@@ -14,13 +14,13 @@ from transformer.training.queue import Queue
 from transformer.training.worker import ENDED, Job
 
 POLL_INTERVAL = 1.0
-"""Seconds between two looks whether the visitor is still there."""
+"""Seconds between two checks that the visitor is there."""
 STOPPED_WHILE_AWAY = f"The training was stopped because you had been away for {GONE_AFTER / 60:.0f} minutes."
 
 
 @st.cache_resource(show_spinner=False)
 def queue() -> Queue:
-    """The server's queue: at most `limit` trainings at once, the others wait."""
+    """The server's queue of trainings."""
     return Queue()
 
 
@@ -30,7 +30,7 @@ def training_record() -> TrainingRecord:
 
 
 def start(plan: Plan, references: dict[str, float], probe_text: str, sample_prompt: str, settings: str) -> None:
-    """Start a training, or queue it; what was trained before has been kept, if it came to anything."""
+    """Queue a training; the result of the one before is kept."""
     end_training()
     record = training_record()
     record.references, record.probe_text, record.sample_prompt, record.settings = (
@@ -45,9 +45,9 @@ def start(plan: Plan, references: dict[str, float], probe_text: str, sample_prom
 
 
 def watch_over(job: Job, record: SessionRecord, trainings: Queue) -> None:
-    """Stop a job whose visitor has gone, and let another go first while they are away; returns when it has ended.
+    """Stop a job whose visitor has gone, and let others go first while they are away; return when it has ended.
 
-    It goes on without a connection. What came out is there for a visitor who comes back while the record is kept.
+    A training goes on without a connection. A visitor who returns in time finds its result.
     """
     while job.state not in ENDED:
         if record.is_gone:

@@ -241,6 +241,6 @@ def _table(session: Session, mapped: AblationMap) -> pd.DataFrame:
     column = int(found.kept[0].argmax()) if mapped.token is None else _column(found, mapped.token)
     label = library.tokenizer(session.name).label(int(found.tokens[column]))
     made[f"rise of the logit of {label}"] = (found.logits - found.kept)[:, column]
-    for word, odds in zip(("with", "without"), found.odds, strict=True):
-        made[f"probability of {label} {word} it"] = np.exp(odds)[:, column]
+    for word, log_probabilities in zip(("with", "without"), found.odds, strict=True):
+        made[f"probability of {label} {word} it"] = np.exp(log_probabilities)[:, column]
     return made

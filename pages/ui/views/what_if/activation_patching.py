@@ -131,9 +131,9 @@ def _fit(session: Session, own: tuple[int, ...], other: tuple[int, ...]) -> bool
 
 def _answers(session: Session, pair: PromptPair) -> tuple[int, int]:
     """The two tokens whose logits are compared, and the dials that choose them."""
-    odds = np.exp(log_softmax(pair.logits))
+    probabilities = np.exp(log_softmax(pair.logits))
     tokenizer, current = library.tokenizer(session.name), session.visitor
-    likeliest = np.argsort(-odds.max(0), kind="stable")[:CHOOSABLE].tolist()
+    likeliest = np.argsort(-probabilities.max(0), kind="stable")[:CHOOSABLE].tolist()
     chosen = []
     for number, (field, label) in enumerate(DIALS.items()):
         default, wish = pair.answers[number], getattr(current, field)
@@ -147,7 +147,9 @@ def _answers(session: Session, pair: PromptPair) -> tuple[int, int]:
                 label,
                 options,
                 Binding(field, default=default),
-                lambda token: f"{tokenizer.label(token)}   {percent(odds[0, token])} | {percent(odds[1, token])}",
+                lambda token: (
+                    f"{tokenizer.label(token)}   " + " | ".join(percent(each) for each in probabilities[:, token])
+                ),
                 width=200,
                 help="Its probability after your prompt and after the other one.",
             )

@@ -68,7 +68,7 @@ def next_token(session: Session, model_input: ModelInput, found: NextTokenPair) 
     )
     after = after_what(session, model_input)
     st.caption(f"{after[0].upper()}{after[1:]}.{moved if is_changed else ''}")
-    union = np.union1d(*(np.argsort(-odds, kind="stable")[:CANDIDATES] for odds in (old, new)))
+    union = np.union1d(*(np.argsort(-probabilities, kind="stable")[:CANDIDATES] for probabilities in (old, new)))
     shown = union[np.argsort(-old[union], kind="stable")]
     figure = paired_bars(
         tokenizer.labels(shown.tolist()), old[shown], new[shown] if is_changed else None, theme=session.theme

@@ -80,7 +80,9 @@ def _next_token(session: Session, both: tuple[Side, Side], found: list[LayerPred
     logs = [log_softmax(each.logits[-1]) for each in found]
     shared = comparison.same_vocabulary(both[0].name, both[1].name)
     labels = [comparison.vocabulary(side.name) for side in both]
-    odds = [dict(zip(names, np.exp(log).tolist(), strict=True)) for names, log in zip(labels, logs, strict=True)]
+    probabilities = [
+        dict(zip(names, np.exp(log).tolist(), strict=True)) for names, log in zip(labels, logs, strict=True)
+    ]
     st.markdown(" ".join(_likeliest(side, names, log) for side, names, log in zip(both, labels, logs, strict=True)))
     best = [
         names[token]
@@ -88,8 +90,8 @@ def _next_token(session: Session, both: tuple[Side, Side], found: list[LayerPred
         for rank, token in enumerate(np.argsort(-log, kind="stable")[:CANDIDATES])
         if rank == 0 or log[token] > np.log(UNSEEN)
     ]
-    drawn = sorted(dict.fromkeys(best), key=lambda name: -max(each.get(name, 0.0) for each in odds))
-    values = [np.array([each.get(name, np.nan) for name in drawn]) for each in odds]
+    drawn = sorted(dict.fromkeys(best), key=lambda name: -max(each.get(name, 0.0) for each in probabilities))
+    values = [np.array([each.get(name, np.nan) for name in drawn]) for each in probabilities]
     chart(paired_bars(drawn, *values, names=(both[0].title, both[1].title), theme=session.theme), "what_if_beside_next")
     unknown = "" if shared else " Tokens that a model doesn't know have no bar."
     st.caption(f"The likeliest next tokens of both, at most {CANDIDATES} each.{unknown}")
@@ -100,10 +102,10 @@ def _next_token(session: Session, both: tuple[Side, Side], found: list[LayerPred
         every = list(dict.fromkeys([*labels[0], *labels[1]]))
         columns = {
             f"probability: {side.title}": [each.get(name, np.nan) for name in every]
-            for side, each in zip(both, odds, strict=True)
+            for side, each in zip(both, probabilities, strict=True)
         }
         if shared:
-            columns["difference"] = [odds[1][name] - odds[0][name] for name in every]
+            columns["difference"] = [probabilities[1][name] - probabilities[0][name] for name in every]
         return pd.DataFrame({"token": every, **columns})
 
     offer_data(table, "Both distributions as a table", f"{session.file_name}-beside.csv")
@@ -112,8 +114,8 @@ def _next_token(session: Session, both: tuple[Side, Side], found: list[LayerPred
 def _likeliest(side: Side, labels: Sequence[str], log: np.ndarray) -> str:
     best = int(log.argmax())
     after = library.tokenizer(side.name).label(side.tokens[side.place])
-    odds = percent(float(np.exp(log[best])))
-    return f"**{plain(side.title)}:** after {code(after)} comes {code(labels[best])}, {odds}."
+    probabilities = percent(float(np.exp(log[best])))
+    return f"**{plain(side.title)}:** after {code(after)} comes {code(labels[best])}, {probabilities}."
 
 
 def _difference(both: tuple[Side, Side], labels: Sequence[str], one: np.ndarray, other: np.ndarray) -> str:
@@ -228,16 +230,16 @@ def _less(one: Panel, other: Panel) -> Panel:
 def _lens(session: Session, both: tuple[Side, Side], found: list[LayerPredictions]) -> None:
     """What each height would have said, had the model ended there."""
     st.header("Logit lens", anchor=False)
-    odds = [np.exp(log_softmax(each.logits)) for each in found]
-    best = [int(each[-1].argmax()) for each in odds]
+    probabilities = [np.exp(log_softmax(each.logits)) for each in found]
+    best = [int(each[-1].argmax()) for each in probabilities]
     labels = [library.tokenizer(side.name).labels for side in both]
-    pair = [names(each.argmax(1).tolist()) for names, each in zip(labels, odds, strict=True)]
+    pair = [names(each.argmax(1).tolist()) for names, each in zip(labels, probabilities, strict=True)]
     shared = comparison.same_vocabulary(both[0].name, both[1].name)
     drawn = {}
-    for side, each, token, names, says in zip(both, odds, best, labels, pair, strict=True):
+    for side, each, token, names, says in zip(both, probabilities, best, labels, pair, strict=True):
         drawn[f"{side.title}: {names([token])[0]}"] = Line(each[:, token], says)
     if shared and best[0] != best[1]:
-        for side, each, token, names, says in zip(both, odds, best[::-1], labels, pair, strict=True):
+        for side, each, token, names, says in zip(both, probabilities, best[::-1], labels, pair, strict=True):
             drawn[f"{side.title}: {names([token])[0]}"] = Line(each[:, token], says)
     chart(lens_lines(drawn, theme=session.theme), "what_if_beside_lens")
     crossed = " and that of the other's" if len(drawn) > 2 else ""
@@ -249,11 +251,11 @@ def _lens(session: Session, both: tuple[Side, Side], found: list[LayerPrediction
                     "side": side.title,
                     "height": each.names,
                     "likeliest": says,
-                    "probability": found_odds.max(1),
-                    "probability of its last": found_odds[:, token],
+                    "probability": side_probabilities.max(1),
+                    "probability of its last": side_probabilities[:, token],
                 }
             )
-            for side, each, says, found_odds, token in zip(both, found, pair, odds, best, strict=True)
+            for side, each, says, side_probabilities, token in zip(both, found, pair, probabilities, best, strict=True)
         ),
         "The heights as a table",
         f"{session.file_name}-beside-heights.csv",
