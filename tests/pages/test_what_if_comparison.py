@@ -10,7 +10,7 @@ from pages.ui.figures.comparison import Line, attention_panel, lens_lines
 from pages.ui.figures.ladder import loss_bars
 from pages.ui.markdown import nats
 from pages.ui.models import library
-from pages.ui.models.beside import told_apart
+from pages.ui.models.comparison import told_apart
 from tests.app_driver import (
     checked,
     choose,
