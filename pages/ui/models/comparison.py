@@ -79,10 +79,10 @@ def can_read(name: str, text: str) -> bool:
 @cached
 def vocabulary(checkpoint: Checkpoint) -> tuple[str, ...]:
     """What every token is called, no two of them alike."""
-    return told_apart(checkpoint.tokenizer.labels(range(checkpoint.tokenizer.vocab_size)))
+    return unique_labels(checkpoint.tokenizer.labels(range(checkpoint.tokenizer.vocab_size)))
 
 
-def told_apart(labels: Sequence[str]) -> tuple[str, ...]:
+def unique_labels(labels: Sequence[str]) -> tuple[str, ...]:
     """Labels by id, with the id where several tokens look alike."""
     count = Counter(labels)
     return tuple(label if count[label] == 1 else f"{label} [{token}]" for token, label in enumerate(labels))
