@@ -55,7 +55,7 @@ DRAWN_LABEL = re.compile(
 """Labels as the scripts and the markup of the components and instruments have them."""
 PLAIN = set(
     """
-    attends characters data maximum per restore training unknown
+    attends characters data during maximum per restore training unknown
     a about added adds after again alike all along an and angle another answer answers are around as at
     average away back bars be before begin by can change changed choose class clear close code column comes
     compare compute cosines csv deviation did discuss divides does down drawn each end enter enters escape estimated

@@ -69,7 +69,7 @@ def test_the_button_says_how_large_the_page_is_and_what_it_lacks(monkeypatch):
         monkeypatch.setattr(saved_page, "MOST_BYTES", most)
         if saved_page.page_fit(library.config("shakespeare"), 1):
             break
-    assert "With a shorter text it can be saved" in words_of(open_drawers(start("Inside", prompt="To be")))
+    assert "Shorten the text to save it" in words_of(open_drawers(start("Inside", prompt="To be")))
 
 
 def words_of(at):

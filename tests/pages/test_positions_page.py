@@ -176,7 +176,7 @@ def test_the_waves_and_how_alike_positions_are_come_from_the_table():
     ("positions", "words", "name"),
     [
         ("sinusoidal", "It adds the paper's fixed table", OWN),
-        ("learned", "It adds a table that it learned", OWN),
+        ("learned", "It adds a learned table", OWN),
         ("rotary", "It adds no table.", TURNED),
         ("none", "It has no positions.", None),
     ],
@@ -210,7 +210,7 @@ def test_rotary_positions_are_those_that_the_model_is_told(tmp_path, monkeypatch
 def test_a_model_without_attention_has_no_use_for_positions(tmp_path, monkeypatch):
     save_tiny(tmp_path, "shakespeare", positions="none", n_layers=0)
     use(monkeypatch, tmp_path)
-    assert markdown_with(visit(), "no use for them: without attention it reads one token alone")
+    assert markdown_with(visit(), "needs none: without attention it reads one token alone")
 
 
 def test_the_dials_of_positions_can_go_to_their_ends():

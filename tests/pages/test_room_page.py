@@ -198,11 +198,11 @@ def test_an_answer_from_before_the_room_counts_in_it_and_can_be_talked_over(teac
     alone.text_input(key=next(box.key for box in alone.text_input if "Join a room" in box.label)).set_value(code)
     one = click(alone, "room_join")
     assert "counts in the room, too" in said(one)
-    assert said(again(one)).count("that answer counts") == 1
+    assert said(again(one)).count("counts in the room") == 1
     markdown_with(again(teacher), "**1** of 1 has answered")
     teacher = click(teacher, "room_again")
     one = click(choose(again(one), 1), "lesson_answer")
-    assert said(one).count("that answer counts") == 1
+    assert said(one).count("counts in the room") == 1
     teacher = click(teacher, "room_reveal")
     assert votes(teacher) == [["As before", [1, 0], False], ["Hardly", [0, 1], True]]
 
@@ -342,9 +342,9 @@ def test_a_wrong_code_gets_a_sentence_and_a_way_back(teacher, typed):
 
 
 def test_a_full_server_says_so(monkeypatch):
-    monkeypatch.setattr(rooms, "MOST_ROOMS", 0)
+    monkeypatch.setattr(rooms, "MAX_ROOMS", 0)
     at = click(start("Learn"), "room_open")
-    assert "as many as it holds" in said(at) and has(at, "room_open")
+    assert "open rooms. Try again later" in said(at) and has(at, "room_open")
 
 
 def kept(at):

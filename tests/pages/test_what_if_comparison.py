@@ -10,7 +10,7 @@ from pages.ui.figures.comparison import Line, attention_panel, lens_lines
 from pages.ui.figures.ladder import loss_bars
 from pages.ui.markdown import nats
 from pages.ui.models import library
-from pages.ui.models.beside import told_apart
+from pages.ui.models.comparison import unique_labels
 from tests.app_driver import (
     checked,
     choose,
@@ -126,7 +126,7 @@ def test_with_and_without_the_changes():
 
 
 def test_tokens_that_look_alike_are_told_apart_by_their_ids():
-    assert told_apart(["a", "�", "b", "�"]) == ("a", "� [1]", "b", "� [3]")
+    assert unique_labels(["a", "�", "b", "�"]) == ("a", "� [1]", "b", "� [3]")
 
 
 def test_two_models_that_share_their_tokens_and_two_that_do_not():

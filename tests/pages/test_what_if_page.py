@@ -411,7 +411,7 @@ def test_numbers_that_are_too_large_are_a_sentence(monkeypatch):
     later = {"model": "translator", "prompt": "forty-two", "changes": "scale~decoder.blocks.0.hook_mlp_out~~1~0.0"}
     for question in ("before", "needed"):
         assert "overflow" in said(start("What if", prompt=PROMPT, question=question, changes=CODE))
-        assert "numbers too large to say anything" in said(start("What if", question=question, place=1, **later))
+        assert "overflow" in said(start("What if", question=question, place=1, **later))
 
 
 def test_what_a_link_asks_is_in_the_link_again_and_what_there_is_not_is_said():

@@ -12,9 +12,9 @@ import numpy as np
 from pages.ui.models import library
 from pages.ui.models.activations import greedy_answer
 from pages.ui.models.model_cache import cached
-from transformer import TASKS, Checkpoint, Intervention, logit_lens, trace_pass
-from transformer.inference.context_windows import in_window
-from transformer.inference.residual_stream import stream_points
+from transformer import TASKS, Checkpoint, Intervention, logit_lens, whole_pass
+from transformer.inference.residual import heights
+from transformer.inference.windows import in_window
 
 Interventions = tuple[Intervention, ...]
 
@@ -54,7 +54,7 @@ def logit_lens_at(
     )
     at_place = {name: found.tensors[name][place : place + 1] for name in wanted}  # a height is read place by place
     lens = logit_lens(replace(found, tensors={**found.tensors, **at_place}))
-    return LayerPredictions(lens.points, lens.logits[:, 0].numpy())
+    return LayerPredictions(lens.heights, lens.logits[:, 0].numpy())
 
 
 @cached
@@ -76,8 +76,14 @@ def can_read(name: str, text: str) -> bool:
 
 @cached
 def vocabulary(checkpoint: Checkpoint) -> tuple[str, ...]:
-    """What every token is called."""
-    return tuple(checkpoint.tokenizer.labels(range(checkpoint.tokenizer.vocab_size)))
+    """What every token is called, no two of them alike."""
+    return unique_labels(checkpoint.tokenizer.labels(range(checkpoint.tokenizer.vocab_size)))
+
+
+def unique_labels(labels: Sequence[str]) -> tuple[str, ...]:
+    """Labels by id, with the id where several tokens look alike."""
+    count = Counter(labels)
+    return tuple(label if count[label] == 1 else f"{label} [{token}]" for token, label in enumerate(labels))
 
 
 def same_vocabulary(one: str, other: str) -> bool:
