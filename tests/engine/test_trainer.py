@@ -1,4 +1,4 @@
-"""Tests the training runner: validation, saving, resuming, clock, model cards."""
+"""Tests the training trainer: validation, saving, resuming, clock, model cards."""
 
 import dataclasses
 import json
@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from tests.training_plans import CORPUS, same_weights, task_plan, text_plan, trained_alone
-from transformer import Card, TrainingConfig, build_model, evaluate_loss, train
-from transformer.training import runner as training_runner
+from transformer import ModelCard, TrainingConfig, build_model, evaluate_loss, train
+from transformer.training import trainer as training_runner
 from transformer.training.cards import card_of, machine_in_words
 from transformer.training.evaluation import Measures
 from transformer.training.plan import TrainingPlan

@@ -283,8 +283,8 @@ class TestFailing:
 
     def test_the_interpreter_can_end_while_a_training_runs(self):
         script = (
-            "import time, tests.training_plans as t\nfrom transformer.training.queue import Queue\n"
-            "job = Queue(1).submit(t.text_plan(10**6))\n"
+            "import time, tests.training_plans as t\nfrom transformer.training.training_queue import TrainingQueue\n"
+            "job = TrainingQueue(1).submit(t.text_plan(10**6))\n"
             "t.until(lambda: job.step > 3)"
         )
         done = subprocess.run(

@@ -96,12 +96,10 @@ class TestInALink:
 
 class TestTheList:
     def test_one_that_differs_by_its_dial_takes_the_other_s_place(self):
-        found = with_change(
-            with_change(with_change((), Scaled(POINT, 0)), Without("mask")), Scaled(POINT, 0, factor=0.5)
-        )
-        assert in_force(found) == (Scaled(POINT, 0, factor=0.5), Without("mask"))
-        assert len(with_change(found, Scaled(POINT, 1))) == len(with_change(found, Scaled(POINT, 0, 2))) == 3
-        assert with_change(found, Weighed(PATTERN, 0, 1, 0, 0.5)) != found
+        found = with_change(with_change(with_change((), Scale(POINT, 0)), Without("mask")), Scale(POINT, 0, factor=0.5))
+        assert in_force(found) == (Scale(POINT, 0, factor=0.5), Without("mask"))
+        assert len(with_change(found, Scale(POINT, 1))) == len(with_change(found, Scale(POINT, 0, 2))) == 3
+        assert with_change(found, SetAttention(PATTERN, 0, 1, 0, 0.5)) != found
 
     @given(interventions)
     def test_an_equal_one_is_turned_on(self, intervention):

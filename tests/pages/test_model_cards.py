@@ -209,4 +209,4 @@ def test_the_check_would_see_what_a_page_cannot_show():
     ],
 )
 def test_a_page_opens_on_what_the_card_says_as_far_as_the_model_has_it(shape, opening, kind, expected):
-    assert attention_kinds.first_layer_and_head(shape, Card(title="A title", opening=opening), kind) == expected
+    assert attention_kinds.first_layer_and_head(shape, ModelCard(title="A title", opening=opening), kind) == expected

@@ -14,7 +14,7 @@ from pages.ui.frame.widgets import Binding
 from pages.ui.markdown import architecture, command, counted, plain
 from pages.ui.models import library
 from pages.ui.models.visitor_models import add_shared_model, is_own, own_models
-from transformer import TASKS, Card, CheckpointEntry, CheckpointError, ModelConfig
+from transformer import TASKS, CheckpointEntry, CheckpointError, ModelCard, ModelConfig
 from transformer.training.presets import Group
 
 YOURS, SHARED = "Yours", "Shared with you"

@@ -11,7 +11,7 @@ from pages.ui.frame import saved_view
 from pages.ui.frame.state import visitor
 from pages.ui.models.session_store import HEARTBEAT, keep_record, restore_record, session_record
 from pages.ui.models.visitor_models import own_models, restore_models
-from transformer.api.store import is_token
+from transformer.api.model_store import is_token
 
 HEARD = "session_token_heard"
 """Key of the session: whether its tab has sent its token."""

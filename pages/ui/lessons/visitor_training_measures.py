@@ -12,7 +12,7 @@ import numpy as np
 from pages.ui.lessons.measure_calls import uncached_measure
 from pages.ui.lessons.measure_setup import MeasureError, NotMeasurableYet, Setup
 from pages.ui.models import library, visitor_training
-from transformer.training.worker import ENDED
+from transformer.training.training_job import ENDED
 
 FEWEST = 8
 """Validations, for the shape of a curve to be told."""

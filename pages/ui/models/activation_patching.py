@@ -18,8 +18,8 @@ from pages.ui.models.activations import greedy_answer, logits_after
 from pages.ui.models.background_jobs import progress
 from pages.ui.models.library import is_large, opened
 from pages.ui.models.model_cache import cached
-from transformer import TASKS, Checkpoint, Intervention, Replaced, patching
-from transformer.inference.windows import window_start
+from transformer import TASKS, Checkpoint, Intervention, Patch, patching
+from transformer.inference.context_windows import window_start
 
 Tokens = tuple[int, ...]
 Interventions = tuple[Intervention, ...]
@@ -171,7 +171,7 @@ def patching_effects(
     return PatchingEffects(found.sites, found.points, found.restored.numpy(), found.corrupted, found.clean)
 
 
-def patch_at(found: PatchingEffects, texts: tuple[Tokens, Tokens], site: int, layer: int, position: int) -> Replaced:
+def patch_at(found: PatchingEffects, texts: tuple[Tokens, Tokens], site: int, layer: int, position: int) -> Patch:
     """The change that reads one place as it is on another text. texts: that text's tokens, and its source."""
     return Patch(found.points[site][layer], position=position, tokens=texts[0], source=texts[1])
 

@@ -26,7 +26,7 @@ def layer_count(shape: ModelConfig, kind: str) -> int:
     return len(attention_modules(shape).get(kind, ()))
 
 
-def first_layer_and_head(shape: ModelConfig, card: Card, kind: str) -> tuple[int, int]:
+def first_layer_and_head(shape: ModelConfig, card: ModelCard, kind: str) -> tuple[int, int]:
     """The layer and head to show first of an attention: what the card says, as far as the model has it; else the first.
 
     Where the card says nothing, cross-attention opens on its last layer, where a translator's words align.

@@ -1,10 +1,12 @@
 """Compares models and prompts: the logit lens after a token, and shared vocabularies.
 
-Asked and answered as in `activations`. Dimensions: height, pos, vocab.
+Asked and answered as in `activations`. Dimensions: depth, pos, vocab.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,21 +14,21 @@ import numpy as np
 from pages.ui.models import library
 from pages.ui.models.activations import greedy_answer
 from pages.ui.models.model_cache import cached
-from transformer import TASKS, Checkpoint, Intervention, logit_lens, whole_pass
-from transformer.inference.residual import heights
-from transformer.inference.windows import in_window
+from transformer import TASKS, Checkpoint, Intervention, logit_lens, trace_pass
+from transformer.inference.context_windows import in_window
+from transformer.inference.residual_stream import stream_points
 
 Interventions = tuple[Intervention, ...]
 
 
 @dataclass(frozen=True)
 class LayerPredictions:
-    """What each height of the stream would have said after one token."""
+    """The logit lens after one token: what each depth of the residual stream predicts."""
 
     names: tuple[str, ...]
     """Hook points: the embedding's first."""
     logits: np.ndarray
-    """(height, vocab); the last are the model's own."""
+    """(depth, vocab); the last are the model's own."""
 
 
 @cached
@@ -54,7 +56,7 @@ def logit_lens_at(
     )
     at_place = {name: found.tensors[name][place : place + 1] for name in wanted}  # a height is read place by place
     lens = logit_lens(replace(found, tensors={**found.tensors, **at_place}))
-    return LayerPredictions(lens.heights, lens.logits[:, 0].numpy())
+    return LayerPredictions(lens.points, lens.logits[:, 0].numpy())
 
 
 @cached

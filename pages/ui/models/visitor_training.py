@@ -9,9 +9,9 @@ import streamlit as st
 from pages.ui.models.session_store import GONE_AFTER, SessionRecord, TrainingRecord, session_record
 from pages.ui.models.visitor_models import StorageFullError, add_model
 from transformer import CheckpointError
-from transformer.training.plan import Plan
-from transformer.training.queue import Queue
-from transformer.training.worker import ENDED, Job
+from transformer.training.plan import TrainingPlan
+from transformer.training.training_job import ENDED, TrainingJob
+from transformer.training.training_queue import TrainingQueue
 
 POLL_INTERVAL = 1.0
 """Seconds between two checks that the visitor is there."""
@@ -19,9 +19,9 @@ STOPPED_WHILE_AWAY = f"The training was stopped because you had been away for {G
 
 
 @st.cache_resource(show_spinner=False)
-def queue() -> Queue:
+def queue() -> TrainingQueue:
     """The server's queue of trainings."""
-    return Queue()
+    return TrainingQueue()
 
 
 def training_record() -> TrainingRecord:
@@ -29,8 +29,8 @@ def training_record() -> TrainingRecord:
     return session_record().training
 
 
-def start(plan: Plan, references: dict[str, float], probe_text: str, sample_prompt: str, settings: str) -> None:
-    """Queue a training; the result of the one before is kept."""
+def start(plan: TrainingPlan, references: dict[str, float], probe_text: str, sample_prompt: str, settings: str) -> None:
+    """TrainingQueue a training; the result of the one before is kept."""
     end_training()
     record = training_record()
     record.references, record.probe_text, record.sample_prompt, record.settings = (
@@ -44,7 +44,7 @@ def start(plan: Plan, references: dict[str, float], probe_text: str, sample_prom
     threading.Thread(target=watch_over, args=watched, name="training-watch", daemon=True).start()
 
 
-def watch_over(job: Job, record: SessionRecord, trainings: Queue) -> None:
+def watch_over(job: TrainingJob, record: SessionRecord, trainings: TrainingQueue) -> None:
     """Stop a job whose visitor has gone, and let others go first while they are away; return when it has ended.
 
     A training goes on without a connection. A visitor who returns in time finds its result.

@@ -142,7 +142,7 @@ def _too_much(inputs: PassInput, current: Visitor) -> str | None:
 def _lines(session: Session, inputs: PassInput, file: str) -> str:
     texts = [as_code(session, tokens) for tokens in (inputs.tokens, inputs.source) if tokens]
     names, changed = as_python(inputs.interventions)
-    imported = ", ".join(sorted([*names, "Recording", "load_checkpoint", "whole_pass"]))
+    imported = ", ".join(sorted([*names, "Recording", "load_checkpoint", "trace_pass"]))
     changes = f", interventions={changed}" if names else ""
     path = "the folder of your model" if inputs.model.is_own else f"checkpoints/{session.name}"
     return REPRODUCE.format(path=path, texts=", ".join(texts), file=file, names=imported, changes=changes)

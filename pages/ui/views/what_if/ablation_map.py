@@ -21,8 +21,8 @@ from pages.ui.models import activations, library
 from pages.ui.tables import offer_data
 from pages.ui.views.what_if.long_computation import compute_with_progress
 from pages.ui.views.what_if.shared import TOO_LARGE, ModelInput
-from transformer.api.effects import CHOOSABLE, Ablation
-from transformer.inference.interventions import Scaled, part_in_words, place_in_words
+from transformer.api.ablation_and_patching import CHOOSABLE, Ablation
+from transformer.inference.interventions import Scale, describe_module, describe_part
 
 EFFECTS = {"probability": "Probability", "logit": "Logit", "loss": "Loss"}
 UNITS = {"probability": " percentage points", "logit": "", "loss": " nats"}
@@ -241,6 +241,6 @@ def _table(session: Session, mapped: AblationMap) -> pd.DataFrame:
     column = int(found.kept[0].argmax()) if mapped.token is None else _column(found, mapped.token)
     label = library.tokenizer(session.name).label(int(found.tokens[column]))
     made[f"rise of the logit of {label}"] = (found.logits - found.kept)[:, column]
-    for word, log_probabilities in zip(("with", "without"), found.odds, strict=True):
+    for word, log_probabilities in zip(("with", "without"), found.log_probabilities, strict=True):
         made[f"probability of {label} {word} it"] = np.exp(log_probabilities)[:, column]
     return made

@@ -23,8 +23,8 @@ from pages.ui.tables import offer_data
 from pages.ui.views.what_if import other_prompt, python_code
 from pages.ui.views.what_if.long_computation import compute_with_progress
 from pages.ui.views.what_if.shared import TOO_LARGE, log_softmax, suggest_attention_model
-from transformer import Replaced
-from transformer.inference.interventions import place_in_words
+from transformer import Patch
+from transformer.inference.interventions import describe_module
 
 SITES = {
     "stream": "The residual stream, as it enters a layer",

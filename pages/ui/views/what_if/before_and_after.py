@@ -20,8 +20,8 @@ from pages.ui.models import activations, library
 from pages.ui.tables import offer_data
 from pages.ui.views.charts import chart
 from pages.ui.views.what_if.shared import TOO_LARGE, ModelInput, after_what, divergence, log_softmax
-from transformer.api.effects import Ablation
-from transformer.inference.interventions import part_in_words
+from transformer.api.ablation_and_patching import Ablation
+from transformer.inference.interventions import describe_part
 
 CANDIDATES = 5
 """Tokens of each distribution that have bars."""
