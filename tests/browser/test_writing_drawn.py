@@ -319,7 +319,7 @@ def test_six_hundred_tokens_are_shown_quickly(visit, wait_ready):
       const loaded = performance.getEntriesByType("resource").map(({ name }) => name);
       const path = loaded.find((name) => name.endsWith("/writing/instrument.js"));
       const { WritingInstrument } = await import(path);
-      const { Tree } = await import(path.replace("instrument.js", "texts.js"));
+      const { Tree } = await import(path.replace("instrument.js", "branch_tree.js"));
       const size = 66;
       const host = { look() {}, chose() {}, wrote() {}, rests() {}, problem() {} };
       const instrument = new WritingInstrument(document.body.appendChild(document.createElement("div")), host);

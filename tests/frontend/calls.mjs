@@ -1,6 +1,6 @@
 // Calls functions of the frontend for `tests/frontend_calls.py`: a line of JSON for each, and one for its result.
 import { createInterface } from "node:readline";
-import { Looked } from "../../transformer/frontend/looked.js";
+import { Looked } from "../../transformer/frontend/view_state.js";
 
 const revived = (key, value) => (value?.isLooked ? new Looked(value.search) : value);
 

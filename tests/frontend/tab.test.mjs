@@ -10,8 +10,8 @@ Object.assign(globalThis, {
   location: { search: "?model=a&layer=1&embed=true" },
   addEventListener: () => {},
 });
-const { keepLeftOut, lastAddress, sameParameters, unknownToSession } = await import("../../pages/ui/components/tab/last.js");
-const { looked } = await import("../../transformer/frontend/looked.js");
+const { keepLeftOut, lastAddress, sameParameters, unknownToSession } = await import("../../pages/ui/components/tab/last_address.js");
+const { looked } = await import("../../transformer/frontend/view_state.js");
 looked(); // begins with what the tab was opened with
 
 beforeEach(() => {

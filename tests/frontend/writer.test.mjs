@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ApiError } from "../../transformer/frontend/api.js";
-import { Story } from "../../transformer/frontend/writing/story.js";
+import { Story } from "../../transformer/frontend/writing/generated_text.js";
 import { Writer } from "../../transformer/frontend/writing/writer.js";
 
 const PROMPT = [1, 2];

@@ -2,7 +2,7 @@
 
 import { attribute, node } from "./dom.js";
 import { pageOf, prepared } from "./canvas.js";
-import { nextCell } from "./keys.js";
+import { nextCell } from "./grid_keys.js";
 import { labelFont, scaled } from "./labels.js";
 import { plainNumber } from "./numbers.js";
 

@@ -2,7 +2,7 @@
 // instruments of the tab, and only what changes the model, or leads to another page, is told to the page.
 import { Api, ApiError } from "./api.js";
 import { node, put } from "./dom.js";
-import { looked } from "./looked.js";
+import { looked } from "./view_state.js";
 /** @import { Parameters } from "./api.js" */
 
 /**

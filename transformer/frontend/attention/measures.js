@@ -2,7 +2,7 @@
 
 import { node, property, put } from "../dom.js";
 import { percent } from "../numbers.js";
-import { inWords } from "./words.js";
+import { inWords } from "./head_description.js";
 
 export class Measures {
   /** @param {Record<string, HTMLElement>} parts of the instrument's markup: `sentence` and `measures` */

@@ -1,10 +1,10 @@
 // The page Attention's instrument, fed by the engine over HTTP.
-import { looked } from "../looked.js";
+import { looked } from "../view_state.js";
 import { onPage } from "../on_page.js";
 import { AttentionInstrument } from "./instrument.js";
 import { namesOf } from "./questions.js";
-import { chosenFrom, lookedFrom, toWeight } from "./place.js";
-/** @import { About } from "./place.js" */
+import { chosenFrom, lookedFrom, toWeight } from "./view_params.js";
+/** @import { About } from "./view_params.js" */
 /** @import { Overview } from "./pass.js" */
 
 class AttentionView {

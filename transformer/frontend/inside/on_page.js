@@ -1,11 +1,11 @@
 // The page Inside's instrument, fed by the engine over HTTP.
-import { looked } from "../looked.js";
+import { looked } from "../view_state.js";
 import { onPage } from "../on_page.js";
 import { InsideInstrument } from "./instrument.js";
-import { chosenFrom, lookedFrom, toAttention } from "./place.js";
+import { chosenFrom, lookedFrom, toAttention } from "./view_params.js";
 import { askFor } from "./questions.js";
 /** @import { Outline } from "./pass.js" */
-/** @import { About } from "./place.js" */
+/** @import { About } from "./view_params.js" */
 
 class InsideView {
   /** @type {About} */ about;

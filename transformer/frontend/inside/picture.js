@@ -2,11 +2,11 @@
 
 import { BRIGHT, DIM, drawArcs, drawStreams } from "./flows.js";
 import { BESIDE, FOLDED_STRIP, SIGNS, columnAt, middleOf } from "./layout.js";
-import { Move, isAlike, mayMove } from "./move.js";
+import { Move, isAlike, mayMove } from "./transition.js";
 import { drawMade, drawPlay } from "./overlay.js";
 import { poolOf } from "./arcs.js";
 import { roleColour } from "./roles.js";
-import { drawNorm, drawPlus } from "./signs.js";
+import { drawNorm, drawPlus } from "./symbols.js";
 import { imageOf, kindOf, pooled } from "./strips.js";
 import { SELECTED } from "../colours.js";
 import { attribute, node } from "../dom.js";

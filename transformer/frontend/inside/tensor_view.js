@@ -10,7 +10,7 @@ import { composed, csvFile, png, saveBlob } from "../save.js";
 import { Tip, tipIn } from "../tip.js";
 import { valueInWords } from "./cell_view.js";
 import { keyHeadOf } from "../shape.js";
-import { plainName } from "./plain.js";
+import { plainName } from "./plain_names.js";
 import { Plane, planeDims } from "./plane.js";
 import { Sources } from "./sources.js";
 /** @import { InsidePass } from "./pass.js" */

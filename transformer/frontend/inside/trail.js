@@ -3,7 +3,7 @@
 import { SELECTED } from "../colours.js";
 import { attribute, node, put } from "../dom.js";
 import { prepared } from "../canvas.js";
-import { layerName, plainName } from "./plain.js";
+import { layerName, plainName } from "./plain_names.js";
 import { roleColour } from "./roles.js";
 
 const MAP = { width: 64, height: 32 };

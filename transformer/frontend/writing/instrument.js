@@ -2,11 +2,11 @@
 // where it looked, and how it was drawn. What is looked at, and which text is on screen, is decided here; the host is told.
 
 import { partsOf } from "../dom.js";
-import { sameDials } from "./draw.js";
+import { sameDials } from "./sampling.js";
 import { MARKUP } from "./markup.js";
-import { Reveal, rateOf } from "./reveal.js";
-import { Screen } from "./screen.js";
-import { Story } from "./story.js";
+import { Reveal, rateOf } from "./playback.js";
+import { Screen } from "./text_view.js";
+import { Story } from "./generated_text.js";
 import { Writer } from "./writer.js";
 
 const WAITING_MS = 1000; // without a token for so long, the model is waited for

@@ -1,11 +1,11 @@
 // The page Generate's instrument, fed by the engine over HTTP. Texts live in this tab: in the address, as far as it has room, and
 // with their branches in the tab's storage, where a reload finds them. The page is told what is written once that rests.
-import { looked } from "../looked.js";
+import { looked } from "../view_state.js";
 import { onPage } from "../on_page.js";
 import { WritingInstrument } from "./instrument.js";
-import { chosenFrom, lookedFrom, toLogit, windowStart } from "./place.js";
-import { Shelf } from "./texts.js";
-import { branchesIn, branchesOf, idsIn, writtenIn } from "./codes.js";
+import { chosenFrom, lookedFrom, toLogit, windowStart } from "./view_params.js";
+import { Shelf } from "./branch_tree.js";
+import { branchesIn, branchesOf, idsIn, writtenIn } from "./branch_codes.js";
 /** @import { Api } from "../api.js" */
 
 const KEPT = "headsup-texts";

@@ -1,6 +1,6 @@
 // Where a token looked: in words, and as a bar a token from 0 to 1, the latest on the right.
 import { attribute, node, property, put } from "../dom.js";
-import { chance, nameOf } from "./text.js";
+import { chance, nameOf } from "./token_descriptions.js";
 
 export const COLUMNS = 64;
 

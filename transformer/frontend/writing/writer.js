@@ -1,10 +1,10 @@
 // Has a text written on: asks the engine for what comes next, as a stream, and for what isn't known of what is there. Whatever
 // breaks off is asked for again, from the tokens that are here.
 import { ApiError } from "../api.js";
-import { sameDials } from "./draw.js";
+import { sameDials } from "./sampling.js";
 import { eventsOf } from "./stream.js";
 /** @import { Api } from "../api.js" */
-/** @import { Story } from "./story.js" */
+/** @import { Story } from "./generated_text.js" */
 
 const REST_MS = 200; // after a dial was turned, before the next token is drawn anew
 const AGAIN_MS = 1500; // after a connection broke off, before it is tried again

@@ -1,8 +1,8 @@
 // Writes the view into the address bar, over what is there, so that going back leaves a page in one step; keeps what the bar has no
 // room for; and tells the server what it doesn't know of the tab, where it has to.
-import { looked, putIntoBar } from "../../../../transformer/frontend/looked.js";
+import { looked, putIntoBar } from "../../../../transformer/frontend/view_state.js";
 import { pageLink } from "../../../../transformer/frontend/page_link.js";
-import { keepLeftOut, lastAddress, ofTheFrame, sameParameters, unknownToSession } from "./last.js";
+import { keepLeftOut, lastAddress, ofTheFrame, sameParameters, unknownToSession } from "./last_address.js";
 
 const trimmed = (path) => path.replace(/\/+$/, "");
 

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Changed } from "../../transformer/frontend/changed.js";
-import { codeOf } from "../../transformer/frontend/changing.js";
+import { Changed } from "../../transformer/frontend/interventions.js";
+import { codeOf } from "../../transformer/frontend/intervention_controls.js";
 
 const place = (point, head, position, words, rest = {}) => ({ point, head, position, words, rule: "", weighed: null, ...rest });
 const changed = new Changed([

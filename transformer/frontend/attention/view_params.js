@@ -2,7 +2,7 @@
 // whole text, here those that the model reads.
 /** @import { Window } from "../heatmap.js" */
 /** @import { Kind, Overview } from "./pass.js" */
-/** @import { Looked } from "../looked.js" */
+/** @import { Looked } from "../view_state.js" */
 
 /**
  * What Python says of a pass beside what is asked. offsets: the places of the first query and key in the whole text; opening: what to

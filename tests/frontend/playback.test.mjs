@@ -1,7 +1,7 @@
 // The clock shows every token once, at the pace, and waits rather than jumps.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Reveal, rateOf } from "../../transformer/frontend/writing/reveal.js";
+import { Reveal, rateOf } from "../../transformer/frontend/writing/playback.js";
 
 /**
  * Shows `there(now)` tokens at a rate, a frame every so many milliseconds; returns when each was shown. lazy: only in frames

@@ -1,5 +1,5 @@
 // What the present dials make of a token's random number, in one sentence; and the token that they would have chosen instead.
-import { sameDials } from "./draw.js";
+import { sameDials } from "./sampling.js";
 
 /**
  * token: as the story has it, or undefined; drawn: what its random number chooses now, null while that isn't known; chosen: the

@@ -1,10 +1,10 @@
 // What is said of a token that was written, and of how many of something there are.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { inWords } from "../../transformer/frontend/attention/words.js";
-import { chapterInWords } from "../../transformer/frontend/inside/sentences.js";
+import { inWords } from "../../transformer/frontend/attention/head_description.js";
+import { chapterInWords } from "../../transformer/frontend/inside/descriptions.js";
 import { counted } from "../../transformer/frontend/numbers.js";
-import { verdictOf } from "../../transformer/frontend/writing/verdict.js";
+import { verdictOf } from "../../transformer/frontend/writing/resampled.js";
 
 const DIALS = { temperature: 1, top_k: 0, top_p: 1, seed: 1 };
 

@@ -1,7 +1,7 @@
 // What is looked at in a tab: shared by its instruments, held by its address, told to a page that frames it.
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
-import { Looked, NAMES, looked, putIntoBar } from "../../transformer/frontend/looked.js";
+import { Looked, NAMES, looked, putIntoBar } from "../../transformer/frontend/view_state.js";
 
 test("it begins with what the address says of it, and with nothing else", () => {
   const tab = new Looked("?model=shakespeare&layer=2&cell=1,5,2&prompt=layer");

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { Looked } from "../../transformer/frontend/looked.js";
-import { chosenFrom, lookedFrom, toLogit, windowStart } from "../../transformer/frontend/writing/place.js";
+import { Looked } from "../../transformer/frontend/view_state.js";
+import { chosenFrom, lookedFrom, toLogit, windowStart } from "../../transformer/frontend/writing/view_params.js";
 
 const ABOUT = {
   choices: { layers: 2, heads: 3, attentions: [["cross", "at the source"], ["decoder", "at its own words"]], paces: [["slow"], ["fast"]] },

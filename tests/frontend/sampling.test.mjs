@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { drawing, drawnWith, landing, sameDials, shareOf, tokenAt } from "../../transformer/frontend/writing/draw.js";
+import { drawing, drawnWith, landing, sameDials, shareOf, tokenAt } from "../../transformer/frontend/writing/sampling.js";
 
 const cases = JSON.parse(readFileSync(join(process.env.HEADSUP_FIXTURES, "draws.json"), "utf-8"));
 const logitsOf = ({ logits }) => Float32Array.from(logits);

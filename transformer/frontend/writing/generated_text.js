@@ -1,11 +1,11 @@
 // What is known of a text: the prompt, every token that has come after it, seen or still ahead, and where heads looked.
 // A place counts the decoder's tokens from 0; an index counts what stands in the strip, so that a source comes before it.
 
-import { ranking } from "./draw.js";
+import { ranking } from "./sampling.js";
 import { floatsOf } from "./stream.js";
-import { Tree } from "./texts.js";
+import { Tree } from "./branch_tree.js";
 /** @import { Recording } from "../recording.js" */
-/** @import { Dials, Token } from "./texts.js" */
+/** @import { Dials, Token } from "./branch_tree.js" */
 
 /** @typedef {{ label: string, shown: string, first: string }} Kind a token of the vocabulary: its label, and as it is shown; the first of a text */
 

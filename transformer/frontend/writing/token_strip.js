@@ -1,7 +1,7 @@
 // The tokens of a text, underlined by their probabilities and washed by where a head looked, both on scales from 0 to 1. One tab stop:
 // keys go from token to token. Its nodes are kept from update to update, so that nothing flickers and the focus stays.
 import { node, property, put } from "../dom.js";
-import { chance, indexOf } from "./text.js";
+import { chance, indexOf } from "./token_descriptions.js";
 
 const BLINK_MS = 600; // by the clock of the writing: an animation of CSS has every frame drawn
 const STEPS = 50; // of a scale: what stays as it is from update to update costs nothing

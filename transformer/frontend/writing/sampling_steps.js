@@ -2,11 +2,11 @@
 // random number that falls into one token's share. A column is a token, the same in each step; the last is cut into shares.
 import { attribute, put } from "../dom.js";
 import { pageOf, prepared, size } from "../canvas.js";
-import { nextCell } from "../keys.js";
+import { nextCell } from "../grid_keys.js";
 import { cut, labelFont, scaled } from "../labels.js";
 import { plainNumber } from "../numbers.js";
-import { drawing, landing, shareOf } from "./draw.js";
-import { chance } from "./text.js";
+import { drawing, landing, shareOf } from "./sampling.js";
+import { chance } from "./token_descriptions.js";
 /** @import { Tip } from "../tip.js" */
 
 const ROW = 44; // pixels of a row of bars

@@ -5,7 +5,7 @@
 // there, or who works with the keyboard; what it says is announced either way.
 import { attribute, node, put } from "../../../../transformer/frontend/dom.js";
 import { openPage, pageLink } from "../../../../transformer/frontend/page_link.js";
-import { PATH } from "./path.js";
+import { PATH } from "./tour_steps.js";
 import { placeCard } from "./card_place.js";
 
 const SEEN = "headsup-start";

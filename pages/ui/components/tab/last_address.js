@@ -1,6 +1,6 @@
 // What this tab was last told to show: its parameters, kept as long as its document lives, whatever becomes of the server; and those
 // that its address has no room for, which outlive a reload.
-import { looked, NAMES } from "../../../../transformer/frontend/looked.js";
+import { looked, NAMES } from "../../../../transformer/frontend/view_state.js";
 
 const KEPT = "headsup-left-out";
 

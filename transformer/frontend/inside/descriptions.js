@@ -2,8 +2,8 @@
 
 import { percent, plainNumber } from "../numbers.js";
 import { firstIn, poolOf, strongestIn } from "./arcs.js";
-import { attentionAt } from "./elsewhere.js";
-import { capital, fullName, layerName, sublayerName } from "./plain.js";
+import { attentionAt } from "./attention_link.js";
+import { capital, fullName, layerName, sublayerName } from "./plain_names.js";
 import { shortName } from "./structure.js";
 
 const EVEN = 1e-6; // between two weights that are alike

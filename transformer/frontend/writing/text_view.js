@@ -7,15 +7,15 @@ import { Tip } from "../tip.js";
 import { Branches, sideTitle } from "./branches.js";
 import { Candidates } from "./candidates.js";
 import { Controls } from "./controls.js";
-import { drawnWith } from "./draw.js";
-import { HowDrawn } from "./how_drawn.js";
+import { drawnWith } from "./sampling.js";
+import { HowDrawn } from "./sampling_steps.js";
 import { NumbersTable } from "./numbers_table.js";
 import { Picture } from "./picture.js";
 import { savePicture } from "./saving.js";
-import { Strip } from "./strip.js";
-import { describe, howChosen, indexOf, lookOf } from "./text.js";
+import { Strip } from "./token_strip.js";
+import { describe, howChosen, indexOf, lookOf } from "./token_descriptions.js";
 import { Timeline } from "./timeline.js";
-import { verdictOf } from "./verdict.js";
+import { verdictOf } from "./resampled.js";
 
 export class Screen {
   /**

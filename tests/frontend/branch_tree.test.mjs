@@ -1,8 +1,8 @@
 // The texts of one prompt: branches that are begun, left, found again, kept over a reload and in an address, and never lost.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { branchesIn, branchesOf, idsIn, writtenIn } from "../../transformer/frontend/writing/codes.js";
-import { MOST_BRANCHES, Shelf, Tree } from "../../transformer/frontend/writing/texts.js";
+import { branchesIn, branchesOf, idsIn, writtenIn } from "../../transformer/frontend/writing/branch_codes.js";
+import { MOST_BRANCHES, Shelf, Tree } from "../../transformer/frontend/writing/branch_tree.js";
 
 const BEGIN = 5;
 const drawn = (...ids) => ids.map((id) => ({ id, flag: "w" }));

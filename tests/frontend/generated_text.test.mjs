@@ -1,7 +1,7 @@
 // What is known of a text, token by token as the engine's stream has them, or from its scores.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Story } from "../../transformer/frontend/writing/story.js";
+import { Story } from "../../transformer/frontend/writing/generated_text.js";
 
 const DIALS = { temperature: 1, top_k: 0, top_p: 1, seed: 1 };
 const OTHER = { ...DIALS, temperature: 0 };

@@ -1,9 +1,9 @@
 // What is looked at on the page Inside, as the tab holds it and as the instrument has it: there tokens count from the beginning
 // of the whole text, here from the first that the model reads.
-import { BEGIN, FOLDS } from "./looked.js";
-/** @import { Looked } from "../looked.js" */
-/** @import { Place } from "./elsewhere.js" */
-/** @import { Chosen, Circuit } from "./looked.js" */
+import { BEGIN, FOLDS } from "./selection.js";
+/** @import { Looked } from "../view_state.js" */
+/** @import { Place } from "./attention_link.js" */
+/** @import { Chosen, Circuit } from "./selection.js" */
 /** @import { Outline } from "./pass.js" */
 
 /**

@@ -2,7 +2,7 @@
 //
 // A text is its tokens' ids with dots between them. Branches are those beside the one on screen, with * between them: parent, place
 // where it parts, and ids, with _ between.
-import { Branch, MOST_BRANCHES, common } from "./texts.js";
+import { Branch, MOST_BRANCHES, common } from "./branch_tree.js";
 
 const LONGEST = 3_000; // characters of all branches
 

@@ -4,7 +4,7 @@
 // focus, and stays away while a list, a menu or a popover is open.
 import { put } from "../../../../transformer/frontend/dom.js";
 import { drawEntry } from "./entry.js";
-import { focused } from "./keys.js";
+import { focused } from "./shortcuts.js";
 
 const REST_MS = 300; // for which the pointer rests on a term before it is explained
 const FOCUS_MS = 700; // for which a control has the focus before the term in its name is

@@ -3,7 +3,7 @@
 
 import { largestAbsolute, largestDifference, norm, project, softmaxParts, weightedValues } from "../arithmetic.js";
 import { Bars, gutter } from "../bars.js";
-import { sayCompared } from "../compared.js";
+import { sayCompared } from "../number_check.js";
 import { attribute, node, put } from "../dom.js";
 import { Heatmap } from "../heatmap.js";
 import { counted, plainNumber } from "../numbers.js";
