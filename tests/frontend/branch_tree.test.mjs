@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { branchesIn, branchesOf, idsIn, writtenIn } from "../../transformer/frontend/writing/branch_codes.js";
-import { MOST_BRANCHES, Shelf, Tree } from "../../transformer/frontend/writing/branch_tree.js";
+import { MOST_BRANCHES, BranchStore, Tree } from "../../transformer/frontend/writing/branch_tree.js";
 
 const BEGIN = 5;
 const drawn = (...ids) => ids.map((id) => ({ id, flag: "w" }));
@@ -140,18 +140,18 @@ test("what isn't a tree is none", () => {
 test("a tab keeps what was written after its newest prompts, and a reload finds all of it", () => {
   const items = new Map();
   const store = { getItem: (key) => items.get(key) ?? null, setItem: (key, value) => items.set(key, value) };
-  const shelf = new Shelf(store, "key");
+  const shelf = new BranchStore(store, "key");
   for (let prompt = 0; prompt < 12; prompt++) {
     const found = shelf.of(`prompt ${prompt}`, BEGIN);
     Object.assign(found.current, { tokens: drawn(prompt), seen: 1 });
     shelf.keep();
   }
-  let reloaded = new Shelf(store, "key");
+  let reloaded = new BranchStore(store, "key");
   for (const prompt of [11, 7]) {
     assert.ok(reloaded.has(`prompt ${prompt}`));
     assert.deepEqual(idsOf(reloaded.of(`prompt ${prompt}`, BEGIN).current), [prompt]);
     reloaded.keep(); // of the prompt on screen; the others stay
-    reloaded = new Shelf(store, "key");
+    reloaded = new BranchStore(store, "key");
   }
   assert.ok(!reloaded.has("prompt 0"), "a tab doesn't keep everything");
 });
@@ -159,7 +159,7 @@ test("a tab keeps what was written after its newest prompts, and a reload finds 
 test("a tab whose storage is full, blocked or strange goes on without it", () => {
   const full = { getItem: () => "{nonsense", setItem: () => { throw new Error("QuotaExceededError"); } };
   for (const store of [null, full, { getItem: () => "null", setItem: () => {} }, { getItem: () => '{"a": 3}', setItem: () => {} }]) {
-    const shelf = new Shelf(store, "key");
+    const shelf = new BranchStore(store, "key");
     assert.equal(shelf.of("a", BEGIN).current.seen, 0);
     shelf.keep();
   }

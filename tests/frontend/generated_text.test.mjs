@@ -1,7 +1,7 @@
 // What is known of a text, token by token as the engine's stream has them, or from its scores.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Story } from "../../transformer/frontend/writing/generated_text.js";
+import { GeneratedText } from "../../transformer/frontend/writing/generated_text.js";
 
 const DIALS = { temperature: 1, top_k: 0, top_p: 1, seed: 1 };
 const OTHER = { ...DIALS, temperature: 0 };
@@ -11,7 +11,7 @@ const KINDS = { 0: ["a", "a"], 1: ["␣", " "], 2: ["▁c", " c", "c"] };
 
 /** A story of a prompt of two tokens, and a vocabulary of three. */
 function begun(about = {}) {
-  const story = new Story({ prompt: [0, 1], source: [], ends: [], ...about });
+  const story = new GeneratedText({ prompt: [0, 1], source: [], ends: [], ...about });
   story.learn(KINDS);
   story.name();
   return story;

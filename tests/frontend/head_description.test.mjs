@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { inWords } from "../../transformer/frontend/attention/head_description.js";
 import { chapterInWords } from "../../transformer/frontend/inside/descriptions.js";
 import { counted } from "../../transformer/frontend/numbers.js";
-import { verdictOf } from "../../transformer/frontend/writing/resampled.js";
+import { resampledSentence } from "../../transformer/frontend/writing/resampled.js";
 
 const DIALS = { temperature: 1, top_k: 0, top_p: 1, seed: 1 };
 
@@ -14,13 +14,13 @@ test("one of something is one", () => {
 
 test("of a token whose choice wasn't kept it is said that it isn't known, wherever the text comes from", () => {
   const token = { id: 3, label: "x", flag: "u", dials: DIALS };
-  const { words, token: offered } = verdictOf({ token, drawn: 3, chosen: DIALS, isNext: false, isStale: false, label: String });
+  const { words, token: offered } = resampledSentence({ token, drawn: 3, chosen: DIALS, isNext: false, isStale: false, label: String });
   assert.match(words, /^It isn't known how “x” was chosen: a link, a reload or a change to the model/);
   assert.equal(offered, undefined);
 });
 
 test("of a token that was chosen by hand nothing is said of a random number that isn't known", () => {
-  const said = (point) => verdictOf({
+  const said = (point) => resampledSentence({
     token: { id: 3, label: "x", flag: "h", dials: DIALS, point }, drawn: 3, chosen: DIALS, isNext: false, isStale: false, label: String,
   }).words;
   assert.equal(said(0.5), "“x” was chosen by hand; the random number falls on it, too.");

@@ -1,7 +1,7 @@
 // The clock shows every token once, at the pace, and waits rather than jumps.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Reveal, rateOf } from "../../transformer/frontend/writing/playback.js";
+import { Playback, rateOf } from "../../transformer/frontend/writing/playback.js";
 
 /**
  * Shows `there(now)` tokens at a rate, a frame every so many milliseconds; returns when each was shown. lazy: only in frames
@@ -13,7 +13,7 @@ import { Reveal, rateOf } from "../../transformer/frontend/writing/playback.js";
  * }} options
  */
 function watch({ rate, frame = 16, until, there = () => Infinity, hidden = () => false, lazy = false, frames = [] }) {
-  const reveal = new Reveal();
+  const reveal = new Playback();
   const shown = [];
   let [wake, had] = [0, 0];
   for (let now = 0; now < until; now += frame) {

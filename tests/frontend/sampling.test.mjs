@@ -10,10 +10,10 @@ const logitsOf = ({ logits }) => Float32Array.from(logits);
 
 test("probabilities are Python's, and what is cut off has none", () => {
   for (const one of cases) {
-    const odds = drawnWith(logitsOf(one), one.dials);
-    odds.forEach((share, id) => {
-      assert.ok(Math.abs(share - one.odds[id]) <= 1e-9, `${JSON.stringify(one.dials)}: ${share} is not ${one.odds[id]}`);
-      assert.equal(share === 0, one.odds[id] === 0);
+    const probabilities = drawnWith(logitsOf(one), one.dials);
+    probabilities.forEach((share, id) => {
+      assert.ok(Math.abs(share - one.probabilities[id]) <= 1e-9, `${JSON.stringify(one.dials)}: ${share} is not ${one.probabilities[id]}`);
+      assert.equal(share === 0, one.probabilities[id] === 0);
     });
   }
 });

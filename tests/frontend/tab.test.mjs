@@ -11,8 +11,8 @@ Object.assign(globalThis, {
   addEventListener: () => {},
 });
 const { keepLeftOut, lastAddress, sameParameters, unknownToSession } = await import("../../pages/ui/components/tab/last_address.js");
-const { looked } = await import("../../transformer/frontend/view_state.js");
-looked(); // begins with what the tab was opened with
+const { viewState } = await import("../../transformer/frontend/view_state.js");
+viewState(); // begins with what the tab was opened with
 
 beforeEach(() => {
   kept.clear();

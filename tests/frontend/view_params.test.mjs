@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { Looked } from "../../transformer/frontend/view_state.js";
+import { ViewState } from "../../transformer/frontend/view_state.js";
 import { chosenFrom, lookedFrom, toLogit, windowStart } from "../../transformer/frontend/writing/view_params.js";
 
 const ABOUT = {
@@ -17,7 +17,7 @@ test("a window begins where the engine's does", () => {
 });
 
 test("what an address says of dials is taken, as far as it can be meant", () => {
-  const chosen = (search) => chosenFrom(new Looked(search), ABOUT);
+  const chosen = (search) => chosenFrom(new ViewState(search), ABOUT);
   assert.deepEqual(chosen(""), { temperature: 0.8, top_k: 0, top_p: 1, seed: 1, tokens: 200, pace: "fast", attention: "cross", layer: 1, head: 2 });
   assert.deepEqual(chosen("temperature=0&top_k=7&top_p=0.5&seed=9&tokens=3&pace=slow&attention=decoder&layer=0&head=1"),
     { temperature: 0, top_k: 7, top_p: 0.5, seed: 9, tokens: 3, pace: "slow", attention: "decoder", layer: 0, head: 1 });

@@ -1,10 +1,10 @@
 // What is looked at in a tab: shared by its instruments, held by its address, told to a page that frames it.
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
-import { Looked, NAMES, looked, putIntoBar } from "../../transformer/frontend/view_state.js";
+import { ViewState, NAMES, viewState, putIntoBar } from "../../transformer/frontend/view_state.js";
 
 test("it begins with what the address says of it, and with nothing else", () => {
-  const tab = new Looked("?model=shakespeare&layer=2&cell=1,5,2&prompt=layer");
+  const tab = new ViewState("?model=shakespeare&layer=2&cell=1,5,2&prompt=layer");
   assert.deepEqual(tab.all(), { layer: "2", cell: "1,5,2" });
   assert.equal(tab.number("layer"), 2);
   assert.deepEqual(tab.numbers("cell"), [1, 5, 2]);
@@ -12,15 +12,15 @@ test("it begins with what the address says of it, and with nothing else", () => 
 
 test("what is no whole number, or none at all, is null", () => {
   for (const text of ["", "-1", "1.5", "x", " 1", "1e3", "0x1", "1,", ",1", "1,,2"]) {
-    const tab = new Looked(`?${new URLSearchParams({ layer: text, cell: text })}`);
+    const tab = new ViewState(`?${new URLSearchParams({ layer: text, cell: text })}`);
     assert.equal(tab.number("layer"), null, text);
     if (!/^\d+$/.test(text)) assert.equal(tab.numbers("cell"), null, text);
   }
-  assert.equal(new Looked("").number("head"), null);
+  assert.equal(new ViewState("").number("head"), null);
 });
 
 test("everybody but who says it is told of something else, once, and of the same never", () => {
-  const tab = new Looked("?layer=2");
+  const tab = new ViewState("?layer=2");
   const heard = [];
   const one = () => heard.push("one");
   const unfollow = tab.follow(one);
@@ -38,7 +38,7 @@ test("everybody but who says it is told of something else, once, and of the same
 test("the address follows soon, at once when asked, and no oftener than browsers allow", () => {
   mock.timers.enable({ apis: ["setTimeout"] });
   let written = 0;
-  const tab = new Looked("", () => written++);
+  const tab = new ViewState("", () => written++);
   for (let layer = 0; layer < 75; layer++) { // thirty seconds of scrubbing
     tab.set({ layer });
     mock.timers.tick(400);
@@ -53,7 +53,7 @@ test("the address follows soon, at once when asked, and no oftener than browsers
 });
 
 test("an address keeps its other parameters, and of what is looked at has what the tab holds", () => {
-  const tab = new Looked("?layer=2&query=5");
+  const tab = new ViewState("?layer=2&query=5");
   tab.set({ layer: null, head: 1 });
   const found = new URLSearchParams(tab.merged("model=a%20b&layer=9&prompt=x&prompt=y"));
   assert.deepEqual([...found], [["model", "a b"], ["prompt", "x"], ["prompt", "y"], ["query", "5"], ["head", "1"]]);
@@ -63,7 +63,7 @@ test("an address keeps its other parameters, and of what is looked at has what t
 });
 
 test("what an address has no room for is left out of it, the branches first, and stays in the tab", () => {
-  const tab = new Looked("");
+  const tab = new ViewState("");
   tab.set({ layer: 1, step: 9, branches: "1".repeat(3000), written: "2".repeat(5000) });
   assert.deepEqual([...new URLSearchParams(tab.merged("model=x")).keys()].sort(), ["layer", "model", "step", "written"]);
   tab.set({ written: "2".repeat(9000) });
@@ -81,8 +81,8 @@ test("the tab has one, which follows Back and Forward; the bar is written over, 
     parent: { postMessage: (message, origin) => told.push([message, origin]) },
     history: { state: { key: 5 }, replaceState: (...entry) => entries.push(entry) },
   });
-  const tab = looked();
-  assert.equal(looked(), tab);
+  const tab = viewState();
+  assert.equal(viewState(), tab);
   tab.set({ layer: 2 });
   listeners.pointerdown(); // what is pressed may run the page
   assert.deepEqual(entries, [[{ key: 5 }, "", "/Attention?model=m&layer=2#x"]]);

@@ -15,7 +15,7 @@ export const NAMES = new Set([
 ]);
 const SACRIFICES = [["branches"], ["written", "step"]]; // what an address has no room for, in this order
 
-export class Looked {
+export class ViewState {
   /** search: of the address, to begin with. write(search): puts a new one into the bar. */
   constructor(search = "", write = () => {}) {
     this.values = new Map([...new URLSearchParams(search)].filter(([name]) => NAMES.has(name)));
@@ -95,9 +95,9 @@ export class Looked {
 let shared;
 
 /** What is looked at in this tab. */
-export function looked() {
+export function viewState() {
   if (!shared) {
-    shared = new Looked(location.search, () => putIntoBar(shared.merged(location.search)));
+    shared = new ViewState(location.search, () => putIntoBar(shared.merged(location.search)));
     const flush = () => shared.flush();
     // What is pressed may run the page, which reads the bar.
     for (const kind of ["pointerdown", "keydown", "pagehide"]) addEventListener(kind, flush, { capture: true });

@@ -2,7 +2,7 @@
 // whole text, here those that the model reads.
 /** @import { Window } from "../heatmap.js" */
 /** @import { Kind, Overview } from "./pass.js" */
-/** @import { Looked } from "../view_state.js" */
+/** @import { ViewState } from "../view_state.js" */
 
 /**
  * What Python says of a pass beside what is asked. offsets: the places of the first query and key in the whole text; opening: what to
@@ -41,7 +41,7 @@ const shifted = (place, by) => (place === null || place === undefined ? null : p
 /**
  * As `AttentionInstrument.begin` takes it; what the pass hasn't got is as at first.
  *
- * @param {Looked} looked
+ * @param {ViewState} looked
  * @param {Pick<About, "offsets" | "opening">} about
  * @param {Pick<Overview, "queries" | "keys">} pass
  * @returns {Chosen}

@@ -11,7 +11,7 @@ const MOST = 48; // parts of one request
  *   | ["circuit", kind: string, attention: string, head: number]} Wanted
  */
 
-export class Asking {
+export class TensorFetcher {
   /** @type {(() => Wanted[]) | undefined} */ needs;
   /** @type {ReturnType<typeof setTimeout> | undefined} */ timer;
 

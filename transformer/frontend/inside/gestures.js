@@ -4,7 +4,7 @@ import { thingAt } from "./layout.js";
 
 const WHEEL_MS = 350; // between two levels
 
-export class Hand {
+export class PictureGestures {
   /** instrument: an `InsideInstrument`, whose picture, parts and play are there. */
   constructor(instrument) {
     this.instrument = instrument;

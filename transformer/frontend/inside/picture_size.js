@@ -21,7 +21,7 @@ const USUAL = 88; // pixels that it takes at 12 pixels, in a face of usual width
  * { kind, width, height, gutter, margin } in pixels.
  * font: the family that names are set in; stacks: how many stand side by side; isAboveTensor: an open one stands below.
  */
-export function roomOf({ width, font }, stacks, isAboveTensor) {
+export function pictureSize({ width, font }, stacks, isAboveTensor) {
   const kind = width >= scaled(NARROW) ? "wide" : stacks > 1 ? "tight" : "narrow";
   const height = Math.max(LEAST, Math.min(TALLEST[isAboveTensor ? "tensor" : "model"], innerHeight - ABOVE));
   const [gutter, margin] = [SIDES[kind].gutter, SIDES[kind].margin].map((pixels) => Math.min(scaled(pixels), Math.max(1, width / PHONE) * pixels));

@@ -1,7 +1,7 @@
 // What is looked at on the page Inside, as the tab holds it and as the instrument has it: there tokens count from the beginning
 // of the whole text, here from the first that the model reads.
 import { BEGIN, FOLDS } from "./selection.js";
-/** @import { Looked } from "../view_state.js" */
+/** @import { ViewState } from "../view_state.js" */
 /** @import { Place } from "./attention_link.js" */
 /** @import { Chosen, Circuit } from "./selection.js" */
 /** @import { Outline } from "./pass.js" */
@@ -18,7 +18,7 @@ const MODULE = /^((?:encoder|decoder)\.)?blocks\.(\d+)\.(attn|cross_attn)/;
 /**
  * As `InsideInstrument.begin` takes it; what the pass hasn't got is as at first.
  *
- * @param {Looked} looked
+ * @param {ViewState} looked
  * @param {Pick<About, "offset">} about
  * @param {Pick<Outline, "config" | "labels" | "tensors" | "circuits">} outline
  * @returns {Chosen}

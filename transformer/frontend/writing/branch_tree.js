@@ -1,7 +1,7 @@
 // The texts that were written after one prompt, as branches of a tree, and how a tab keeps them over a reload. No drawing here.
 //
 // A token's flag is "w" for one that was drawn, "h" for one that was chosen by hand, and "u" where it isn't known how it came to be
-// there. What else is known of it, the `Story` adds.
+// there. What else is known of it, the `GeneratedText` adds.
 /** @import { Numbers } from "../recording.js" */
 
 /**
@@ -164,7 +164,7 @@ function nameOf(branch, kind) {
 }
 
 /** The trees of the prompts that a tab had, the newest few; a store keeps them over a reload. */
-export class Shelf {
+export class BranchStore {
   /** @type {Storage | null} */ store;
   /** @type {string} */ key;
 

@@ -11,7 +11,7 @@ import { Tree } from "./branch_tree.js";
 
 const KEPT_HEADS = 24; // heads whose rows are remembered
 
-export class Story {
+export class GeneratedText {
   /** @type {Tree} */ tree;
   /** @type {Map<number, Kind>} */ kinds;
   /** @type {Record<number, string>} */ vocabulary;

@@ -18,7 +18,7 @@ const DRAWN = [
   ["scaled", "÷ temperature", dial("temperature", "Temperature", 0, 2, 0.05, "Logits are divided by it. 0 always takes the likeliest token; above 1 flattens the probabilities.")],
   ["kept", "Top-k, top-p", dial("top_k", "Top-k", 0, 100, 1, "Only the k likeliest tokens can be drawn. 0 turns it off.")
     + dial("top_p", "Top-p", 0.05, 1, 0.05, "Only the likeliest tokens that together reach this probability. 1 turns it off.")],
-  ["odds", "Probabilities", ""],
+  ["probabilities", "Probabilities", ""],
   ["point", "Random number", number("seed", "Seed", 0, 2147483647, "The same seed, prompt and dials always write the same text.")],
 ].map(([name, title, dials]) => `
   <li data-drawn="${name}">

@@ -4,7 +4,7 @@
 const SLACK_MS = 250; // a frame may be late by so much; what is later wasn't watched, and isn't made up for
 const LOOK_MS = 100; // between two looks at what isn't due at a known time
 
-export class Reveal {
+export class Playback {
   constructor() {
     this.next = null; // when the next token is due; null: as soon as there is one
   }

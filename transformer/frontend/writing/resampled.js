@@ -6,7 +6,7 @@ import { sameDials } from "./sampling.js";
  * dials; isNext: it isn't seen yet; isStale: it was drawn by other dials, and another is on its way. Returns { words, token },
  * token undefined where there is nothing to offer.
  */
-export function verdictOf({ token, drawn, chosen, isNext, isStale, label }) {
+export function resampledSentence({ token, drawn, chosen, isNext, isStale, label }) {
   if (!token || drawn === null) return { words: "" };
   const name = `“${label(drawn)}”`;
   const hasSameDials = sameDials(chosen, token.dials);

@@ -66,7 +66,7 @@ export class HowDrawn {
     const landed = dials.temperature === 0 ? { token: steps.order[0], from: 0, to: 1 }
       : point === null ? shareOf(written, steps) : landing(point, steps);
     const scaled = dials.temperature === 0 ? logits : Float64Array.from(logits, (logit) => logit / dials.temperature);
-    this.found = { ...steps, scaled, odds: steps.weights.map((weight) => weight / steps.total), landed, rank: steps.order.indexOf(landed.token) };
+    this.found = { ...steps, scaled, probabilities: steps.weights.map((weight) => weight / steps.total), landed, rank: steps.order.indexOf(landed.token) };
     const count = logits.length;
     this.columns = count <= MOST_COLUMNS ? Int32Array.from({ length: count }, (_, id) => id) : steps.order.slice(0, DRAWN_COLUMNS).sort();
     this.say();
@@ -81,7 +81,7 @@ export class HowDrawn {
 
   say() {
     const { logits, dials, point, label } = this.what;
-    const { landed: { token, from, to }, scaled, odds, order, ofTopK, kept, rank } = this.found;
+    const { landed: { token, from, to }, scaled, probabilities, order, ofTopK, kept, rank } = this.found;
     const name = `“${label(token)}”`;
     const n = (value) => plainNumber(value, FOUR);
     const isGreedy = dials.temperature === 0;
@@ -95,9 +95,9 @@ export class HowDrawn {
     put(this.steps.kept.text, isGreedy ? `Only the likeliest is left: ${name}.`
       : cuts.length ? `Of ${logits.length} tokens ${cuts.join(", ")}. ${name} ranks ${rank + 1}.` : `Both are off: all ${logits.length} tokens are left.`);
     const top = scaled[order[0]];
-    const isCut = odds[token] === 0; // which only a token of somebody's choice can be
-    put(this.steps.odds.text, isGreedy ? `${name} has all of it.` : isCut ? `${name} is cut off, and has 0.`
-      : `${name}: exp(${n(scaled[token])} − ${n(top)}) ÷ ${n(this.found.total)} = ${chance(odds[token])}`);
+    const isCut = probabilities[token] === 0; // which only a token of somebody's choice can be
+    put(this.steps.probabilities.text, isGreedy ? `${name} has all of it.` : isCut ? `${name} is cut off, and has 0.`
+      : `${name}: exp(${n(scaled[token])} − ${n(top)}) ÷ ${n(this.found.total)} = ${chance(probabilities[token])}`);
     const share = `${from.toFixed(FOUR)} and ${to.toFixed(FOUR)}`;
     put(this.steps.point.text, isGreedy ? `None is needed: ${name} is the likeliest.` : isCut ? `No random number falls on ${name}: it is cut off.`
       : point === null ? `The share of ${name} lies between ${share}.`
@@ -121,19 +121,19 @@ export class HowDrawn {
       return;
     }
     const { logits } = this.what;
-    const { scaled, odds } = this.found;
+    const { scaled, probabilities } = this.found;
     // One scale for both, so that it can be seen what the temperature does.
     const range = extentOf([logits, scaled]);
-    const most = odds[this.found.order[0]];
+    const most = probabilities[this.found.order[0]];
     this.drawBars("logits", logits, range, false);
     this.drawBars("scaled", scaled, range, false);
     this.drawBars("kept", scaled, range, true);
-    this.drawBars("odds", odds, { low: 0, high: most || 1 }, true);
+    this.drawBars("probabilities", probabilities, { low: 0, high: most || 1 }, true);
     this.drawShares();
   }
 
   heightOf(name) {
-    return name === "point" ? POINT : name === "odds" ? ROW + scaled(NAMES) : ROW;
+    return name === "point" ? POINT : name === "probabilities" ? ROW + scaled(NAMES) : ROW;
   }
 
   /** Of a step's canvas, emptied; null of one out of sight, which only gets its size. */
@@ -180,7 +180,7 @@ export class HowDrawn {
     };
     frame(token, LANDED);
     if (pointed !== null) frame(pointed, page.ink);
-    if (name === "odds") this.drawNames(context, pitch);
+    if (name === "probabilities") this.drawNames(context, pitch);
   }
 
   drawNames(context, pitch) {
@@ -206,7 +206,7 @@ export class HowDrawn {
 
   drawShares() {
     const { page, accent, pointed } = this;
-    const { odds, landed } = this.found;
+    const { probabilities, landed } = this.found;
     const { dials, point, label } = this.what;
     const context = this.contextOf("point");
     if (!context) return;
@@ -217,7 +217,7 @@ export class HowDrawn {
     let from = 0;
     let turn = 0;
     let framed = null;
-    odds.forEach((share, id) => {
+    probabilities.forEach((share, id) => {
       if (share === 0) return;
       const [x, wide] = [left + from * width, share * width];
       context.globalAlpha = id === landed.token ? 1 : turn % 2 ? 0.45 : 0.75;
@@ -288,10 +288,10 @@ export class HowDrawn {
 
   describe(id) {
     const { logits, label, dials } = this.what;
-    const { scaled, odds, order } = this.found;
+    const { scaled, probabilities, order } = this.found;
     const lines = [`“${label(id)}”, id ${id}, rank ${order.indexOf(id) + 1}`, `logit ${plainNumber(logits[id], FOUR)}`];
     if (dials.temperature > 0) lines.push(`÷ temperature: ${plainNumber(scaled[id], FOUR)}`);
-    lines.push(odds[id] > 0 ? `probability ${chance(odds[id])}` : "cut off");
+    lines.push(probabilities[id] > 0 ? `probability ${chance(probabilities[id])}` : "cut off");
     return lines;
   }
 }

@@ -12,12 +12,12 @@ import { HowDrawn } from "./sampling_steps.js";
 import { NumbersTable } from "./numbers_table.js";
 import { Picture } from "./picture.js";
 import { savePicture } from "./saving.js";
-import { Strip } from "./token_strip.js";
+import { TokenStrip } from "./token_strip.js";
 import { describe, howChosen, indexOf, lookOf } from "./token_descriptions.js";
 import { Timeline } from "./timeline.js";
-import { verdictOf } from "./resampled.js";
+import { resampledSentence } from "./resampled.js";
 
-export class Screen {
+export class TextView {
   /**
    * on: { select(place), pick(token), back(branch), compare(branch or null), press(button), turn(dial, value), leave(token) }; leave,
    * to see a token's logit come about, is missing where that can't be.
@@ -29,7 +29,7 @@ export class Screen {
       const place = index - this.shown.story.before;
       if (this.shown.isWritten(place)) on.select(place);
     };
-    this.strip = new Strip(parts, select, () => this.tip.hide());
+    this.strip = new TokenStrip(parts, select, () => this.tip.hide());
     this.timeline = new Timeline(parts, (at) => {
       const { story } = this.shown;
       on.select(story.start + at);
@@ -140,7 +140,7 @@ export class Screen {
     const point = token && (token.dials?.temperature !== 0 || isNext) ? token.point ?? null : null;
     const drawn = this.howDrawn.show({ logits: story.logits(place), dials: chosen, point, written: token?.id ?? null, label });
     put(parts.drawnPlace, isNext ? `token ${place}, which comes next` : `token ${place} “${token.label}”`);
-    this.verdict = verdictOf({ token, drawn, chosen, isNext, isStale, label });
+    this.verdict = resampledSentence({ token, drawn, chosen, isNext, isStale, label });
     put(parts.verdict, this.verdict.words);
     const offers = this.verdict.token !== undefined;
     put(parts.instead, offers ? `Write “${label(this.verdict.token)}” here` : "Write it here");

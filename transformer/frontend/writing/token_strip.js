@@ -42,7 +42,7 @@ export function dress(span, { shown, label, flag, probability: p }) {
   span.className = `token ${names.join(" ")}`;
 }
 
-export class Strip {
+export class TokenStrip {
   /** onVisit(index): a token was clicked or reached with keys. onScroll(): what was over a token isn't any more. */
   constructor({ strip }, onVisit, onScroll) {
     this.strip = strip;

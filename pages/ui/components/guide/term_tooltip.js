@@ -14,7 +14,7 @@ const PRESSED = "button, a, label, summary, [role=button], [role=radio], [role=t
 /** What is open for as long as something is chosen from it. */
 const OPEN = "[role=listbox], [role=menu], [data-baseweb=popover], [data-testid=stPopoverBody], [data-testid=stDialog]";
 
-export class Gloss {
+export class TermTooltip {
   /** element: the tip, with popover="manual"; marks: `Marks`, in which terms are looked up. */
   constructor(element, marks) {
     this.element = element;

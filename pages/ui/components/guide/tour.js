@@ -15,7 +15,7 @@ const REVEAL_MS = 1200; // for which a control that has just come is scrolled to
 const HEADER = 70; // pixels at the top of the window that Streamlit's own bar covers
 const FORM = "[data-testid=stPopoverBody]"; // has to be pressed while it is open
 
-export class Start {
+export class Tour {
   /** What is changed in the model, as the page has it: its name, and codes. */
   changed = { model: "", codes: [] };
 

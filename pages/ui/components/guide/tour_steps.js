@@ -1,19 +1,19 @@
-// The tour: six steps over the live page. Each is a record: what to do, where, how it is seen to have been done, and what there is
-// to see then.
+// The six steps of the tour over the live page, as records: what to do, where, when it is done, and what the visitor sees then.
 
 const writtenIn = (strip) => strip?.querySelectorAll(".token.written").length ?? 0;
 
 /**
- * ask: what to do; seen: what there is to see once it is done. at: selectors of the control, the first that is there; then: of
- * what is pointed at once it is done. watch(find, changed): what is looked at to tell, changed being the codes of what is changed in
- * the model; isDone(find, before, now, page): whether it is, from what that was as the step began and what it is now. keep: what
- * the card doesn't cover either. closes: a button that hides what the step has opened. ways: pages to go on to.
+ * ask: what to do; seen: what the visitor sees once it is done. at: selectors of the control, of which the first found is used;
+ * then: the same for what is outlined once the step is done. watch(find, changed): a value to compare, where changed is the codes
+ * of the model's interventions; isDone(find, before, now, page): whether the step is done, given that value at its beginning and
+ * now. keep: an element that the card doesn't cover either. closes: a button that closes what the step opened. ways: pages to
+ * continue with.
  */
 export const PATH = [
   {
-    title: "Let it write",
-    ask: "This is a small transformer, and all of it runs here. It reads the prompt and continues it. Press Generate.",
-    seen: "It writes one token at a time: a word, in some models a character. The stronger the line below one, the surer the model was.",
+    title: "Generate text",
+    ask: "This page runs a small transformer, which continues the prompt. Press Generate.",
+    seen: "The model generates one token at a time; in some models a token is a word, in others a character. The stronger the underline, the higher the token's probability.",
     page: "Generate",
     at: ["live-text: [data-part=generate]"],
     keep: "live-text: .strip",
@@ -22,18 +22,18 @@ export const PATH = [
     isDone: (find, before, now) => now > before,
   },
   {
-    title: "Where did it look?",
-    ask: "Click the first token that it wrote. With the keyboard: into the text with Tab, then the arrow keys.",
-    seen: "Orange marks the tokens that it looked at to choose this one. That is attention: each token takes over something of those before it, and most of those that it gives the most weight.",
+    title: "Attention",
+    ask: "Click the first generated token, or reach the text with Tab and use the arrow keys.",
+    seen: "Orange marks the tokens that one attention head used to predict this one. The stronger the colour, the larger the attention weight.",
     page: "Generate",
     at: ["live-text: .strip"],
     watch: (find) => find("live-text: .token.written.selected")?.dataset.index,
     isDone: (find, before, now) => now !== undefined && now !== before,
   },
   {
-    title: "Take one away",
-    ask: "What you saw is one head of one layer. Is it needed? Open “Changes” in the bar above: this head is to be ablated. Press “Change this”.",
-    seen: "Every number is now computed without that head. Some are hardly missed, others badly: compare the candidates. The next step brings it back.",
+    title: "Ablate a head",
+    ask: "Does the prediction depend on this head? Open “Changes” in the bar above, which suggests its ablation, and press “Change this”.",
+    seen: "All numbers are now computed without that head. Compare the candidates: some heads matter a lot, others hardly at all. The next step restores it.",
     page: "Generate",
     at: [".st-key-change_this button", ".st-key-popover_changes button"],
     then: ["live-text: [data-part=candidates]"],
@@ -43,8 +43,8 @@ export const PATH = [
   },
   {
     title: "Another head",
-    ask: "There are more heads, or more layers of one. Choose another.",
-    seen: "The same token, and other marks: each head has learned to look for something of its own, and all of them work at once.",
+    ask: "The model has other layers and heads. Choose another one.",
+    seen: "For the same token this head has a different attention pattern. All heads of a layer work in parallel.",
     page: "Generate",
     at: ["live-text: [data-part=heads]", "live-text: .looking"],
     then: ["live-text: .strip"],
@@ -52,17 +52,17 @@ export const PATH = [
     isDone: (find, before, now) => now !== before,
   },
   {
-    title: "Follow one number",
-    ask: "The candidates come from numbers called logits. Press “Open in Inside” to see where one of them comes from.",
-    seen: "This is the whole pass, and the arithmetic of that one logit. Each number in it can be opened in turn, down to the embedding of a token.",
+    title: "Trace a logit",
+    ask: "The probabilities of the candidates are computed from logits. Press “Open in Inside” to see how one logit is computed.",
+    seen: "This is the whole forward pass and the calculation of that logit. You can open every number in it, down to the embeddings.",
     page: "Generate",
     at: ["live-text: [data-part=inside]", "live-text: details:has([data-part=inside]) > summary"],
     then: ["inside: [data-part=cell]", "inside: .scene"],
     isDone: (find, before, now, page) => page === "Inside",
   },
   {
-    title: "What next",
-    ask: "That was attention: tokens that look at earlier tokens, in several heads at once, layer by layer. Point at a dotted word to read what it means; press ? for all of them.",
+    title: "What next?",
+    ask: "You have followed a prediction through attention. Point at a term with a dotted underline for its definition, or press ? for all terms on the page.",
     seen: "",
     at: [],
     ways: ["Learn", "Attention", "What if", "Train"],

@@ -1,6 +1,6 @@
 // What this tab was last told to show: its parameters, kept as long as its document lives, whatever becomes of the server; and those
 // that its address has no room for, which outlive a reload.
-import { looked, NAMES } from "../../../../transformer/frontend/view_state.js";
+import { viewState, NAMES } from "../../../../transformer/frontend/view_state.js";
 
 const KEPT = "headsup-left-out";
 
@@ -27,9 +27,9 @@ export function unknownToSession() {
   const left = leftOut();
   if (query) {
     const now = own().has("model") ? own().toString() : query;
-    return { query: now, kept: (sameParameters(left.query, now) && left.kept) || {}, looked: looked().all() };
+    return { query: now, kept: (sameParameters(left.query, now) && left.kept) || {}, looked: viewState().all() };
   }
-  return left.kept && sameParameters(left.query, own()) ? { ...left, looked: looked().all() } : undefined;
+  return left.kept && sameParameters(left.query, own()) ? { ...left, looked: viewState().all() } : undefined;
 }
 
 /** Whether both are the same parameters, encoded in whatever way and order. */
