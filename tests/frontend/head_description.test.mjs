@@ -15,7 +15,7 @@ test("one of something is one", () => {
 test("of a token whose choice wasn't kept it is said that it isn't known, wherever the text comes from", () => {
   const token = { id: 3, label: "x", flag: "u", dials: DIALS };
   const { words, token: offered } = resampledSentence({ token, drawn: 3, chosen: DIALS, isNext: false, isStale: false, label: String });
-  assert.match(words, /^It isn't known how “x” was chosen: a link, a reload or a change to the model/);
+  assert.match(words, /^How “x” was chosen is unknown: links, reloads and changes to the model keep only the text\./);
   assert.equal(offered, undefined);
 });
 

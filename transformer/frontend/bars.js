@@ -1,4 +1,4 @@
-// Vectors as rows of bars over the same dimensions, one below the other, so that they can be compared place by place.
+// Draws vectors as rows of bars over the same dimensions, one above the other.
 
 import { attribute, node } from "./dom.js";
 import { pageOf, prepared } from "./canvas.js";

@@ -1,4 +1,4 @@
-// A canvas in its page: how wide that is, which colours it has, and a fresh context to draw with.
+// Sets up a canvas: its width, its colours, and a cleared drawing context.
 
 import { readType } from "./labels.js";
 

@@ -1,4 +1,4 @@
-// What the keyboard does in a grid of cells.
+// Keyboard navigation in a grid of cells.
 
 /**
  * The cell that a key leads to from a cell, or null for a key, or a combination, that moves nothing in a grid. At an edge

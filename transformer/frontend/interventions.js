@@ -1,4 +1,4 @@
-// What was changed in a pass: which of its numbers don't follow from what comes before them, and what set them.
+// Tells which numbers of a pass were set by an intervention and therefore don't follow from earlier ones.
 
 /**
  * Where a change set numbers, as `places_set` tells it: null for all heads, or all positions. weighed: a weight that was set by

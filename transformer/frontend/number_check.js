@@ -1,4 +1,4 @@
-// Whether a number that was worked out again is the one that the model computed.
+// Checks whether a recomputed number equals the one from the model.
 
 import { attribute, put } from "./dom.js";
 import { plainNumber } from "./numbers.js";

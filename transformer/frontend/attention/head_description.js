@@ -1,4 +1,4 @@
-// What a head does, in plain words, from what was measured on the text.
+// Describes a head in words, from its measures on the text.
 
 import { every, percent } from "../numbers.js";
 /** @import { Window } from "../heatmap.js" */

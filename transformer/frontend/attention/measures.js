@@ -1,4 +1,4 @@
-// What a head does, measured on the text: in words, and a bar for each measure.
+// Describes what a head does on the text, in a sentence and with one bar for each measure.
 
 import { node, property, put } from "../dom.js";
 import { percent } from "../numbers.js";

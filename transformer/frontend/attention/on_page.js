@@ -1,4 +1,4 @@
-// The page Attention's instrument, fed by the engine over HTTP.
+// Connects the Attention instrument to its page and the HTTP API.
 import { viewState } from "../view_state.js";
 import { onPage } from "../on_page.js";
 import { AttentionInstrument } from "./instrument.js";

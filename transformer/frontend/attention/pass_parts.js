@@ -1,4 +1,4 @@
-// The parts of a pass, cut from a recording that has all of it: what a page without a server answers itself with.
+// Cuts the parts of a pass from a recording of the whole pass, in place of a server.
 import { arrayKind } from "../recording.js";
 
 /** @import { Recording, Tensor, Tensors } from "../recording.js" */

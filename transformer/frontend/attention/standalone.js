@@ -1,4 +1,4 @@
-// Attention in a page of its own, without a server: the whole pass lies in the page, and is taken apart as it is asked for.
+// Attention in a saved page without a server; the whole pass is embedded in the page.
 import { embedded } from "../embedded.js";
 import { AttentionInstrument } from "./instrument.js";
 import { partsOfWhole } from "./pass_parts.js";

@@ -1,4 +1,4 @@
-// The place on the page Attention that shows what is looked at here, if an attention is.
+// Finds the view on the page Attention that corresponds to the current one.
 
 /**
  * A place in an attention: key null for the one that the query weighs most, head null for whichever.

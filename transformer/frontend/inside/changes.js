@@ -1,4 +1,4 @@
-// What can be changed where something is open on the page Inside: a sublayer, a head of it, a tensor of the stream, a rule.
+// The interventions offered for what is open: on a sublayer, one of its heads, the residual stream, or a rule.
 
 import { codeOf } from "../intervention_controls.js";
 import { fullName } from "./plain_names.js";

@@ -1,4 +1,4 @@
-// What is looked at, in words: for screen readers, for the line below the picture, and for the tip.
+// Describes the selection in words, for screen readers, the line below the picture, and tooltips.
 
 import { percent, plainNumber } from "../numbers.js";
 import { firstIn, poolOf, strongestIn } from "./arcs.js";

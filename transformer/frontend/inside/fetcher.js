@@ -1,4 +1,4 @@
-// Which parts of a pass are asked for, and when: one request at a time, what is looked at now first.
+// Decides which parts of a pass to request, and when: one request at a time, the current view first.
 
 const ANSWER_MS = 4000; // without an answer for so long, a request is made again
 const MOST = 48; // parts of one request

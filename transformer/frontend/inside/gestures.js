@@ -1,4 +1,4 @@
-// What pointer, wheel and keys do in the instrument: one level in or out, another token, the steps of Play.
+// Pointer, wheel and keyboard input: zoom in and out, choose a token, step through Play.
 
 import { thingAt } from "./layout.js";
 

@@ -1,4 +1,4 @@
-// Of a sum over a large vocabulary, the terms that are drawn: the largest, the cell's own, and all others as one.
+// Selects the largest terms of a long sum for drawing; the others are combined into one.
 
 import { exactNumber } from "../numbers.js";
 

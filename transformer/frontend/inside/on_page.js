@@ -1,4 +1,4 @@
-// The page Inside's instrument, fed by the engine over HTTP.
+// Connects the Inside instrument to its page and the HTTP API.
 import { viewState } from "../view_state.js";
 import { onPage } from "../on_page.js";
 import { InsideInstrument } from "./instrument.js";

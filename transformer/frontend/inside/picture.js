@@ -1,4 +1,4 @@
-// The picture: what flows, and rows of cells, on a canvas, and above it a second one for what is pointed at or plays.
+// Draws the picture on a canvas, with a second canvas above it for hover and Play.
 
 import { BRIGHT, DIM, drawArcs, drawStreams } from "./flows.js";
 import { BESIDE, FOLDED_STRIP, SIGNS, columnAt, middleOf } from "./layout.js";

@@ -1,4 +1,4 @@
-// The room that the picture has in a page, and what of it is left for names.
+// Computes the size of the picture in the page and the space left for labels.
 
 import { scaled } from "../labels.js";
 

@@ -1,4 +1,4 @@
-// The controls of Play, and the clock: chapter after chapter to the end of the pass, unless it is paused.
+// The controls and the clock of Play.
 
 import { attribute, node, put } from "../dom.js";
 import { mayMove } from "./transition.js";

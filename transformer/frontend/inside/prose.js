@@ -1,4 +1,4 @@
-// The pass in words: what happens from the bottom to the top. A word that names a layer lights it, and is lit by it.
+// The forward pass in words. Words that name a layer and the layer highlight each other.
 
 import { attribute, node, put } from "../dom.js";
 import { plainName } from "./plain_names.js";

@@ -1,4 +1,4 @@
-// What the parts of a pass are asked for by, and how the answers come to be what a pass takes in.
+// Requests the parts of a pass and converts the answers to what `InsidePass` takes.
 /** @import { Api } from "../api.js" */
 /** @import { Recording } from "../recording.js" */
 /** @import { Wanted } from "./fetcher.js" */

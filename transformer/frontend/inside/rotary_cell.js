@@ -1,4 +1,4 @@
-// How one cell of a turned query or key comes about: a pair of numbers, turned by its position's angle.
+// Explains one cell of a query or key with rotary positions: a pair of numbers rotated by an angle.
 // Source: Su et al. 2021, RoFormer, eq. 34.
 
 import { exactNumber, factor } from "../numbers.js";

@@ -1,4 +1,4 @@
-// What is looked at: what it is at first, and as far as a pass has it.
+// The current selection: its initial value, and how it is limited to what a pass contains.
 
 import { focusOf } from "./structure.js";
 /** @import { InsidePass } from "./pass.js" */

@@ -1,4 +1,4 @@
-// The tensors that a chosen cell is made of, each as a small heatmap in which the cells that it reads are outlined.
+// The inputs of a selected cell as small heatmaps, with the cells that it reads outlined.
 
 import { HIDDEN } from "../colours.js";
 import { attribute, node, put } from "../dom.js";

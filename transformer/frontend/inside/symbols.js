@@ -1,4 +1,4 @@
-// The signs in the picture that stand for what a model does to its stream: a sum, a norm.
+// The symbols in the picture for operations on the stream: a sum, a norm.
 
 import { ROLES } from "./roles.js";
 

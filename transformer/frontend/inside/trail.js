@@ -1,4 +1,4 @@
-// Where one is: a breadcrumb from the model to the cell, and a small map of the whole model.
+// A breadcrumb from the model to the cell, and a small map of the model.
 
 import { SELECTED } from "../colours.js";
 import { attribute, node, put } from "../dom.js";

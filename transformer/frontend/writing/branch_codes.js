@@ -1,4 +1,4 @@
-// Texts as an address has them: tokens travel, not their decoding, of which another text may come.
+// Encodes branches for the URL as token ids, since different ids can decode to the same text.
 //
 // A text is its tokens' ids with dots between them. Branches are those beside the one on screen, with * between them: parent, place
 // where it parts, and ids, with _ between.

@@ -1,4 +1,4 @@
-// The texts that were written after one prompt, as branches of a tree, and how a tab keeps them over a reload. No drawing here.
+// The tree of texts generated from one prompt, and its storage across reloads. Independent of the DOM.
 //
 // A token's flag is "w" for one that was drawn, "h" for one that was chosen by hand, and "u" where it isn't known how it came to be
 // there. What else is known of it, the `GeneratedText` adds.

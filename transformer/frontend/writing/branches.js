@@ -1,4 +1,4 @@
-// The texts of one prompt: listed, returned to, and two of them side by side from the place where they part.
+// Lists the branches of a prompt, and compares two of them from where they differ.
 import { attribute, node, put } from "../dom.js";
 import { counted } from "../numbers.js";
 import { chance } from "./token_descriptions.js";

@@ -1,4 +1,4 @@
-// What is known of a text: the prompt, every token that has come after it, seen or still ahead, and where heads looked.
+// A generated text: its prompt, every token after it, shown or still to be shown, and its attention.
 // A place counts the decoder's tokens from 0; an index counts what stands in the strip, so that a source comes before it.
 
 import { ranking } from "./sampling.js";

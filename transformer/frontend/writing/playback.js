@@ -1,4 +1,4 @@
-// The clock by which tokens that have come are shown: evenly, as fast as the pace says or as they come, and never in a jump.
+// The clock that reveals received tokens at an even pace.
 // Where nothing has come in time it waits; where nobody looked, in a hidden tab, it goes on from where it stood.
 
 const SLACK_MS = 250; // a frame may be late by so much; what is later wasn't watched, and isn't made up for

@@ -1,4 +1,4 @@
-// What the present dials make of a token's random number, in one sentence; and the token that they would have chosen instead.
+// Says which token the same random number selects with the current settings.
 import { sameDials } from "./sampling.js";
 
 /**
@@ -10,8 +10,8 @@ export function resampledSentence({ token, drawn, chosen, isNext, isStale, label
   if (!token || drawn === null) return { words: "" };
   const name = `“${label(drawn)}”`;
   const hasSameDials = sameDials(chosen, token.dials);
-  if (isNext) return { words: isStale || !hasSameDials ? "The dials have changed: the next token will be drawn anew." : `Step and Generate write ${name} next.` };
-  if (token.flag === "u") return { words: `It isn't known how “${token.label}” was chosen: a link, a reload or a change to the model keeps only the text.` };
+  if (isNext) return { words: isStale || !hasSameDials ? "The settings have changed: the next token will be sampled again." : `Step and Generate write ${name} next.` };
+  if (token.flag === "u") return { words: `How “${token.label}” was chosen is unknown: links, reloads and changes to the model keep only the text.` };
   if (token.flag === "h") {
     if (token.point === null) return { words: `“${token.label}” was chosen by hand; the random number isn't known.` };
     return drawn === token.id ? { words: `“${token.label}” was chosen by hand; the random number falls on it, too.` }
@@ -19,6 +19,6 @@ export function resampledSentence({ token, drawn, chosen, isNext, isStale, label
   }
   if (hasSameDials) return { words: drawn === token.id ? `So “${token.label}” was written.` : "" };
   if (token.dials.temperature === 0) return { words: `“${token.label}” was written at temperature 0, without a random number.` };
-  if (drawn === token.id) return { words: `The dials have changed since; the same random number still falls on ${name}.` };
-  return { words: `The dials have changed since: “${token.label}” was written, and the same random number now falls on ${name}.`, token: drawn };
+  if (drawn === token.id) return { words: `The settings have changed since; the same random number still falls on ${name}.` };
+  return { words: `The settings have changed since: “${token.label}” was written, and the same random number now falls on ${name}.`, token: drawn };
 }

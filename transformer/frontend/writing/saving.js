@@ -1,4 +1,4 @@
-// The text, its candidates and where it looked as one picture, on the page's own colours.
+// Saves the text, its candidates and its attention as one picture.
 import { node } from "../dom.js";
 import { png, saveBlob } from "../save.js";
 import { chance } from "./token_descriptions.js";

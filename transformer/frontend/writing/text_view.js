@@ -1,4 +1,4 @@
-// What is shown of a text: the strip, the timeline, the candidates, where it looked, how it was drawn, branches and numbers.
+// Draws all views of a text: tokens, timeline, candidates, attention, sampling, branches and the table.
 // It decides nothing: whoever owns it says what is the case, and hears of what the hand does.
 
 import { attribute, put } from "../dom.js";

@@ -1,4 +1,4 @@
-// What can be said of a text's tokens.
+// Describes the tokens of a text in words.
 
 /** A probability in per cent, finer where it is near 0 or 1. */
 export function chance(p) {

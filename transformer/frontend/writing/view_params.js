@@ -1,4 +1,4 @@
-// The dials of the page Generate as the tab holds them, and where its tokens are to be seen on the page Inside.
+// Converts the settings of Generate to and from view parameters, and links its tokens to Inside.
 /** @import { ViewState } from "../view_state.js" */
 
 const LIMITS = { temperature: [0, 2], top_k: [0, 100], top_p: [0.05, 1], seed: [0, 2 ** 31 - 1], tokens: [1, 500] };

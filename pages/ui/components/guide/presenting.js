@@ -1,4 +1,4 @@
-// Presentation mode: the bar gone, large type, and the page gone through by a clicker, one view after another.
+// Presentation mode: no header, large type, and navigation by clicker from view to view.
 //
 // It is a state of the tab: it stays from page to page and over a reload. Python is told of it, and draws its figures larger.
 import { attribute } from "../../../../transformer/frontend/dom.js";

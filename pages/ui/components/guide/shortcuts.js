@@ -1,4 +1,4 @@
-// What has the focus, and keys of one letter, which do something wherever the focus is, unless something is being typed or they are turned off.
+// Single-key shortcuts, inactive while the visitor types or has turned them off; and the focused element.
 
 const KEPT = "headsup-keys";
 

@@ -1,4 +1,4 @@
-// What a term means, beside it, while it is pointed at, tapped, or said by a control that was reached by Tab.
+// A tooltip with a term's definition, on hover, tap, or keyboard focus.
 //
 // It takes nothing from what it lies over: but for its button, presses go through it, and close it. It never covers what has the
 // focus, and stays away while a list, a menu or a popover is open.

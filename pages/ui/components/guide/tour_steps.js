@@ -52,7 +52,7 @@ export const PATH = [
     isDone: (find, before, now) => now !== before,
   },
   {
-    title: "Trace a logit",
+    title: "Follow a logit",
     ask: "The probabilities of the candidates are computed from logits. Press “Open in Inside” to see how one logit is computed.",
     seen: "This is the whole forward pass and the calculation of that logit. You can open every number in it, down to the embeddings.",
     page: "Generate",

@@ -1,4 +1,4 @@
-// Losses by step, drawn anew into the same nodes for every new `data`, so that a chart that grows does not flicker.
+// A chart of losses by step. New data is drawn into the same nodes, so that it doesn't flicker.
 // Whatever comes from `data` reaches the page through textContent and attributes, never as HTML.
 import { attribute, node, put, withView } from "../../../../transformer/frontend/dom.js";
 import { pngButton } from "../../../../transformer/frontend/save.js";

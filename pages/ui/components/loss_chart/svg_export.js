@@ -1,4 +1,4 @@
-// The chart of losses as one picture, to be saved: an SVG drawing with the page's colours and fonts written into it.
+// Exports the chart of losses as an SVG file with its colours and fonts.
 import { node } from "../../../../transformer/frontend/dom.js";
 
 const SCALE = 2; // pixels of the picture for one of the page
