@@ -114,7 +114,9 @@ def test_each_attention_of_an_encoder_decoder_has_its_place(kind, cell, tmp_path
     use(monkeypatch, tmp_path)
     at = start("Attention", model="translator", prompt="two hundred and five", attention=kind, layer=0, head=0)
     weight = {"layer": 0, "head": 0, "query": cell[1], "key": cell[2]}
-    at = turned(at, "Inside", frontend("attention/view_params.js", "toWeight", overview(at).metadata, weight, given(at)))
+    at = turned(
+        at, "Inside", frontend("attention/view_params.js", "toWeight", overview(at).metadata, weight, given(at))
+    )
     chosen = looked_at(at)
     module = attention_modules(library.config("translator"))[kind][0]
     assert (chosen["open"], chosen["cell"]) == (f"{module}.hook_pattern", cell)
