@@ -220,12 +220,12 @@ def link_to_copy(at):
 
 def dials(at):
     """What the dials of the page Generate say: what the tab holds, else what they begin with."""
-    return frontend("writing/place.js", "chosenFrom", Looked(urlencode(tab_of(at).looked)), given(at))
+    return frontend("writing/view_params.js", "chosenFrom", Looked(urlencode(tab_of(at).looked)), given(at))
 
 
 def turn(at, **dials):
     """Turn dials of the page Generate; the page is told once the hand rests."""
-    look_at(at, **frontend("writing/place.js", "lookedFrom", dials))
+    look_at(at, **frontend("writing/view_params.js", "lookedFrom", dials))
     return tell_text(at)
 
 
@@ -380,7 +380,7 @@ def looked_at(at):
     that the model reads."""
     about = given(at)
     which, metadata = ("attention", overview(at).metadata) if "kind" in about else ("inside", outline(at).metadata)
-    return frontend(f"{which}/place.js", "chosenFrom", Looked(urlencode(tab_of(at).looked)), about, metadata)
+    return frontend(f"{which}/view_params.js", "chosenFrom", Looked(urlencode(tab_of(at).looked)), about, metadata)
 
 
 def parts(at, *more):

@@ -30,15 +30,15 @@ def draw_cases(count: int = 300) -> list[dict]:
             top_p=float(np.round(rng.uniform(0.05, 1), 2)) if rng.random() < 0.6 else None,
         )
         scores = torch.from_numpy(logits)
-        odds = sampling_distribution(scores, dials).numpy()
+        probabilities = sampling_distribution(scores, dials).numpy()
         # Next to an edge, not on it: what exp gives differs in its last digit from language to language.
-        edges = [float(edge) + shift for edge in odds.cumsum()[:-1][:8] for shift in (-1e-9, 1e-9)]
+        edges = [float(edge) + shift for edge in probabilities.cumsum()[:-1][:8] for shift in (-1e-9, 1e-9)]
         points = [0.0, JUST_BELOW_ONE, *rng.random(6).tolist(), *(edge for edge in edges if 0 <= edge < 1)]
         cases.append(
             {
                 "logits": logits.tolist(),
                 "dials": {"temperature": dials.temperature, "top_k": dials.top_k or 0, "top_p": dials.top_p or 1},
-                "odds": odds.tolist(),
+                "probabilities": probabilities.tolist(),
                 "points": points,
                 "tokens": [token_at(point, scores, dials) for point in points],
             }

@@ -289,7 +289,7 @@ def test_dials_that_are_turned_while_a_text_is_written_count_from_then_on(visit,
         tokens(page).nth(place).click()
         assert "✓" in candidates(page).first.inner_text()
     tokens(page).nth(len(PROMPT) + 3).click()
-    expect(part(page, "verdict")).to_contain_text("The dials have changed since")
+    expect(part(page, "verdict")).to_contain_text("The settings have changed since")
 
 
 def test_a_connection_that_breaks_while_a_text_is_written_is_taken_up_again(visit, wait_ready, browser_errors):

@@ -89,7 +89,7 @@ def test_every_node_stays_from_the_first_token_to_the_last_and_nothing_moves(vis
 def test_a_token_keeps_its_column_and_a_step_out_of_sight_is_drawn_once_it_comes_in_sight(visit, wait_ready):
     page = visit("tokens=12&seed=2", height=500)
     write(page, wait_ready, 12)
-    last = live_text(page).locator("[data-drawn=odds] canvas")
+    last = live_text(page).locator("[data-drawn=probabilities] canvas")
     late = last.evaluate(PICTURE)
     last.scroll_into_view_if_needed()
     page.wait_for_function(f"([canvas, late]) => ({PICTURE})(canvas) !== late", arg=[last.element_handle(), late])
@@ -108,7 +108,7 @@ def test_a_token_keeps_its_column_and_a_step_out_of_sight_is_drawn_once_it_comes
 
 def test_a_token_that_the_dials_cut_off_has_no_equation_that_gives_it_something(visit):
     page = visit("text=x&temperature=1&top_k=1&step=6")
-    expect(page.locator("[data-drawn=odds] .text")).to_have_text("“x” is cut off, and has 0.")
+    expect(page.locator("[data-drawn=probabilities] .text")).to_have_text("“x” is cut off, and has 0.")
     expect(page.locator("[data-drawn=point] .text")).to_contain_text("No random number falls on “x”: it is cut off.")
 
 
@@ -319,7 +319,7 @@ def test_six_hundred_tokens_are_shown_quickly(visit, wait_ready):
       const loaded = performance.getEntriesByType("resource").map(({ name }) => name);
       const path = loaded.find((name) => name.endsWith("/writing/instrument.js"));
       const { WritingInstrument } = await import(path);
-      const { Tree } = await import(path.replace("instrument.js", "texts.js"));
+      const { Tree } = await import(path.replace("instrument.js", "branch_tree.js"));
       const size = 66;
       const host = { look() {}, chose() {}, wrote() {}, rests() {}, problem() {} };
       const instrument = new WritingInstrument(document.body.appendChild(document.createElement("div")), host);

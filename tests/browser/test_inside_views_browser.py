@@ -18,7 +18,7 @@ from transformer.model.equations import OPERATIONS, equations
 ENTRY = """
 import { InsidePass } from "%(folder)s/inside/pass.js";
 import { CellView } from "%(folder)s/inside/cell_view.js";
-import { plainName } from "%(folder)s/inside/plain.js";
+import { plainName } from "%(folder)s/inside/plain_names.js";
 import { Search } from "%(folder)s/inside/search.js";
 import { TensorView } from "%(folder)s/inside/tensor_view.js";
 import { readRecording } from "%(folder)s/recording.js";

@@ -6,12 +6,12 @@ import { test } from "node:test";
 import { readRecording } from "../../transformer/frontend/recording.js";
 import { poolOf, firstIn, reachOf, weightsOf } from "../../transformer/frontend/inside/arcs.js";
 import { columnAt, layOut, streamAt, thingAt, tokenAt } from "../../transformer/frontend/inside/layout.js";
-import { attentionPlace } from "../../transformer/frontend/inside/elsewhere.js";
-import { bandsAt, isAlike } from "../../transformer/frontend/inside/move.js";
+import { attentionPlace } from "../../transformer/frontend/inside/attention_link.js";
+import { bandsAt, isAlike } from "../../transformer/frontend/inside/transition.js";
 import { InsidePass } from "../../transformer/frontend/inside/pass.js";
 import { focusOf, shortName, structureOf, upFrom } from "../../transformer/frontend/inside/structure.js";
 import { stepsTo } from "../../transformer/frontend/inside/trail.js";
-import { fullName, plainName } from "../../transformer/frontend/inside/plain.js";
+import { fullName, plainName } from "../../transformer/frontend/inside/plain_names.js";
 
 const MODELS = ["shakespeare", "next-vowel", "number-words-en-es", "ladder-4-attention", "ladder-1-bigram", "deep", "parallel"];
 const ROOM = { width: 860, height: 700, gutter: 112, margin: 92, below: 32, above: 30 };

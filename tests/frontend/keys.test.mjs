@@ -1,7 +1,7 @@
 // What the keyboard does in a grid of cells.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { nextCell } from "../../transformer/frontend/keys.js";
+import { nextCell } from "../../transformer/frontend/grid_keys.js";
 
 const ROWS = 30;
 const COLUMNS = 5;

@@ -10,9 +10,9 @@ Object.assign(globalThis, {
   location: { search: "?model=a&layer=1&embed=true" },
   addEventListener: () => {},
 });
-const { keepLeftOut, lastAddress, sameParameters, unknownToSession } = await import("../../pages/ui/components/tab/last.js");
-const { looked } = await import("../../transformer/frontend/looked.js");
-looked(); // begins with what the tab was opened with
+const { keepLeftOut, lastAddress, sameParameters, unknownToSession } = await import("../../pages/ui/components/tab/last_address.js");
+const { viewState } = await import("../../transformer/frontend/view_state.js");
+viewState(); // begins with what the tab was opened with
 
 beforeEach(() => {
   kept.clear();

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ApiError } from "../../transformer/frontend/api.js";
-import { Story } from "../../transformer/frontend/writing/story.js";
+import { GeneratedText } from "../../transformer/frontend/writing/generated_text.js";
 import { Writer } from "../../transformer/frontend/writing/writer.js";
 
 const PROMPT = [1, 2];
@@ -68,7 +68,7 @@ async function writing(engine, ids = []) {
   const dials = { temperature: 0.8, top_k: 0, top_p: 1, seed: 1 };
   const problems = [];
   const writer = new Writer({ changed() {}, problem: (sentence) => problems.push(sentence), dials: () => ({ ...dials }), whose: () => null });
-  const story = new Story({ prompt: PROMPT, source: [], ends: [] });
+  const story = new GeneratedText({ prompt: PROMPT, source: [], ends: [] });
   story.tree.restore(ids);
   await writer.begin(engine, story, {});
   return { writer, story, dials, problems };

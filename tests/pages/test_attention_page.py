@@ -142,7 +142,7 @@ def test_of_a_text_longer_than_the_context_the_end_is_read(long):
     }
     assert np.allclose(pattern_from(parts(at), 0, 0), cache_of("shakespeare", long)["pattern", 0][0, 0], atol=1e-5)
     clicked = {**looked_at(at), "query": 1, "key": 0, "zoom": dict(top=1, bottom=3, left=0, right=5)}
-    linked = frontend("attention/place.js", "lookedFrom", clicked, about["offsets"])
+    linked = frontend("attention/view_params.js", "lookedFrom", clicked, about["offsets"])
     assert {"query": 21, "key": 20, "zoom": "21,23,20,25"}.items() <= linked.items()
 
 
@@ -228,7 +228,7 @@ def test_what_is_looked_at_is_in_the_link_and_nothing_is_asked_anew_for_it():
 def test_a_link_to_a_score_or_a_cell_opens_how_it_comes_about_until_it_is_closed(link, is_open):
     at = start("Attention", prompt="To be, or not", **link)
     assert looked_at(at)["derivation"] is is_open
-    linked = frontend("attention/place.js", "lookedFrom", looked_at(at), overview(at).metadata["offsets"])
+    linked = frontend("attention/view_params.js", "lookedFrom", looked_at(at), overview(at).metadata["offsets"])
     texts = {name: str(value) for name, value in linked.items() if value not in (None, "")}
     assert looked_at(start("Attention", prompt="To be, or not", **texts)) == looked_at(at)
 
@@ -290,7 +290,7 @@ def test_the_dials_of_the_page_generate_follow():
 
 def test_what_a_button_decides_counts_more_than_the_address_it_was_pressed_at():
     at = look_at(start(prompt="To be", tokens=4), layer=1, query=2)
-    look_at(at, **frontend("writing/place.js", "toLogit", 5, 1, 5, 32))  # of Generate, to what speaks for a token
+    look_at(at, **frontend("writing/view_params.js", "toLogit", 5, 1, 5, 32))  # of Generate, to what speaks for a token
     assert wish(at, "turn", {"page": "Inside"}).title[0].value == "Inside"
     assert link_of(at).items() >= {"inside": "logits", "place": "4", "cell": "4,1", "layer": "1", "query": "2"}.items()
 
@@ -343,7 +343,7 @@ def test_no_address_is_too_strange(link, folder):
     """What it says that can't be looked at, both the page and the browser read as nothing."""
     at = start("Attention", **{"model": "shakespeare", "prompt": "To be", **link})
     as_written = frontend(
-        "attention/place.js", "chosenFrom", Looked(urlencode(link_of(at))), given(at), overview(at).metadata
+        "attention/view_params.js", "chosenFrom", Looked(urlencode(link_of(at))), given(at), overview(at).metadata
     )
     assert looked_at(at) == as_written
     assert link_of(start("Attention", **link_of(at))) == link_of(at)

@@ -55,7 +55,7 @@ SHIPPED = sorted(path.name for path in (ROOT / "checkpoints").iterdir())
 
 def clicked(at, **changes):
     """What a click in the instrument makes of the address; it runs no page."""
-    linked = frontend("inside/place.js", "lookedFrom", {**looked_at(at), **changes}, given(at))
+    linked = frontend("inside/view_params.js", "lookedFrom", {**looked_at(at), **changes}, given(at))
     return look_at(at, **{name: value if value != "" else None for name, value in linked.items()})
 
 

@@ -53,7 +53,7 @@ def test_who_goes_to_a_weight_and_comes_back_is_where_they_were(which, offset, p
     offsets = {of: begin[name] if is_whole else 0 for name, of in (("query", "queries"), ("key", "keys"))}
     modules = attention_modules(config)[kind]
     about = {"offsets": offsets, "begin": offset}
-    there = frontend("attention/place.js", "toWeight", {"kind": kind, "modules": modules}, cell, about)
+    there = frontend("attention/view_params.js", "toWeight", {"kind": kind, "modules": modules}, cell, about)
     module = modules[cell["layer"]]
     assert (there["inside"], there["heads"], there["head"]) == (f"{module}.hook_pattern", "one", cell["head"])
     places = {name: cell[name] + offsets[of] for name, of in (("query", "queries"), ("key", "keys"))}
@@ -63,7 +63,7 @@ def test_who_goes_to_a_weight_and_comes_back_is_where_they_were(which, offset, p
         return
     assert there["cell"] == f"{cell['head']},{inner['query']},{inner['key']}"
     place = {"module": module, "head": cell["head"], **inner, "stage": "raw"}
-    found = frontend("inside/place.js", "toAttention", place, {"offset": offset, "prompt": prompt})
+    found = frontend("inside/view_params.js", "toAttention", place, {"offset": offset, "prompt": prompt})
     expected = {"layer": str(cell["layer"]), "head": cell["head"], **places, "stage": "raw"}
     assert found["looked"].items() >= expected.items()
     assert found["page"].get("attention", "self") == kind
@@ -72,7 +72,7 @@ def test_who_goes_to_a_weight_and_comes_back_is_where_they_were(which, offset, p
 
 @given_any(st.integers(1, 400), st.integers(0, 99), st.integers(0, 300), st.integers(1, 300))
 def test_a_token_is_drawn_from_the_logits_one_place_before_it(place, token, more, context):
-    found = frontend("writing/place.js", "toLogit", place, token, place + more, context)
+    found = frontend("writing/view_params.js", "toLogit", place, token, place + more, context)
     offset = window_start(place + more, context)
     cell = f"{place - 1 - offset},{token}"
     there = {"inside": "logits", "moment": None, "place": place - 1, "cell": cell}
@@ -80,7 +80,7 @@ def test_a_token_is_drawn_from_the_logits_one_place_before_it(place, token, more
 
 
 def turned(at, page, looked, **shown):
-    """The other page, after the instrument has led to it: the tab looks there by then, as place.js has it."""
+    """The other page, after the instrument has led to it: the tab looks there by then, as view_params.js has it."""
     look_at(at, **looked)
     return wish(at, "turn", {"page": page, **shown})
 
@@ -88,12 +88,12 @@ def turned(at, page, looked, **shown):
 def test_a_weight_of_attention_is_the_same_one_inside_and_inside_leads_back():
     at = start("Attention", prompt="To be", layer=1, head=1)
     cell = {"layer": 1, "head": 1, "query": 3, "key": 2}
-    at = turned(at, "Inside", frontend("attention/place.js", "toWeight", overview(at).metadata, cell, given(at)))
+    at = turned(at, "Inside", frontend("attention/view_params.js", "toWeight", overview(at).metadata, cell, given(at)))
     assert at.title[0].value == "Inside"
     place = {"open": "blocks.1.attn.hook_pattern", "cell": [1, 3, 2], "token": 3, "head": 1}
     assert looked_at(at).items() >= place.items() and link_of(at)["cell"] == "1,3,2"
     place = {"module": "blocks.0.attn", "head": None, "query": 4, "key": 1, "stage": "scaled"}
-    found = frontend("inside/place.js", "toAttention", place, given(at))
+    found = frontend("inside/view_params.js", "toAttention", place, given(at))
     at = turned(at, "Attention", found["looked"], **found["page"])
     assert at.title[0].value == "Attention"
     found = looked_at(at)
@@ -103,7 +103,7 @@ def test_a_weight_of_attention_is_the_same_one_inside_and_inside_leads_back():
 def test_what_was_written_is_looked_at_on_attention_too():
     at = go(write(start(tokens=4, prompt="To be")), "Inside")
     place = {"module": "blocks.1.attn", "head": 0, "query": 7, "key": None, "stage": "weights"}
-    found = frontend("inside/place.js", "toAttention", place, given(at))
+    found = frontend("inside/view_params.js", "toAttention", place, given(at))
     assert found["page"] == {"scope": "all"}
     assert looked_at(turned(at, "Attention", found["looked"], **found["page"]))["query"] == 7
 
@@ -114,13 +114,15 @@ def test_each_attention_of_an_encoder_decoder_has_its_place(kind, cell, tmp_path
     use(monkeypatch, tmp_path)
     at = start("Attention", model="translator", prompt="two hundred and five", attention=kind, layer=0, head=0)
     weight = {"layer": 0, "head": 0, "query": cell[1], "key": cell[2]}
-    at = turned(at, "Inside", frontend("attention/place.js", "toWeight", overview(at).metadata, weight, given(at)))
+    at = turned(
+        at, "Inside", frontend("attention/view_params.js", "toWeight", overview(at).metadata, weight, given(at))
+    )
     chosen = looked_at(at)
     module = attention_modules(library.config("translator"))[kind][0]
     assert (chosen["open"], chosen["cell"]) == (f"{module}.hook_pattern", cell)
     assert chosen["source"] == {"encoder": 2, "decoder": None, "cross": 2}[kind]
     place = {"module": module, "head": 0, "query": cell[1], "key": cell[2], "stage": "weights"}
-    found = frontend("inside/place.js", "toAttention", place, given(at))
+    found = frontend("inside/view_params.js", "toAttention", place, given(at))
     at = turned(at, "Attention", found["looked"], **found["page"])
     assert overview(at).metadata["kind"] == kind and (looked_at(at)["query"], looked_at(at)["key"]) == (*cell[1:],)
 
@@ -138,7 +140,7 @@ def test_generates_logits_are_insides(monkeypatch, tmp_path):
     place = len("To be") + len(ids_of(at))
     own = writing(at).tensors["logits"][-1]
     token = int(own.argmax())
-    at = turned(at, "Inside", frontend("writing/place.js", "toLogit", place, token, place, 8))
+    at = turned(at, "Inside", frontend("writing/view_params.js", "toLogit", place, token, place, 8))
     assert at.title[0].value == "Inside"
     chosen = looked_at(at)
     assert (chosen["open"], chosen["cell"]) == ("logits", [6, token])  # of the seven tokens that the model reads

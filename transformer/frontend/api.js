@@ -1,4 +1,4 @@
-// Asks the engine over HTTP (transformer/api): each question is an address that holds all that its answer depends on.
+// Requests answers from the engine over HTTP (transformer/api). The URL of a request contains everything its answer depends on.
 import { readRecording } from "./recording.js";
 /** @import { Recording } from "./recording.js" */
 

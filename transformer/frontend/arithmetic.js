@@ -1,4 +1,4 @@
-// What attention computes, from what a recording holds: scores, weights, what they average, what that adds.
+// Computes attention from a recording: scores, weights, weighted averages of values, and outputs.
 // Sums are in double precision. Matrices are flat, row by row: q (query, d), k and v (key, d), scores (query, key).
 // Source: Vaswani et al. 2017, eq. 1 and §3.2.2.
 

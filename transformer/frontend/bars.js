@@ -1,8 +1,8 @@
-// Vectors as rows of bars over the same dimensions, one below the other, so that they can be compared place by place.
+// Draws vectors as rows of bars over the same dimensions, one above the other.
 
 import { attribute, node } from "./dom.js";
 import { pageOf, prepared } from "./canvas.js";
-import { nextCell } from "./keys.js";
+import { nextCell } from "./grid_keys.js";
 import { labelFont, scaled } from "./labels.js";
 import { plainNumber } from "./numbers.js";
 

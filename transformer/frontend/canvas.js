@@ -1,8 +1,8 @@
-// A canvas in its page: how wide that is, which colours it has, and a fresh context to draw with.
+// Sets up a canvas: its width, its colours, and a cleared drawing context.
 
 import { readType } from "./labels.js";
 
-/** @typedef {{ width: number, ink: string, paper: string, hidden: string, hatch: string, muted: string }} Page what drawing asks of it */
+/** @typedef {{ width: number, font: string, ink: string, paper: string, hidden: string, hatch: string, muted: string }} Page what drawing asks of it */
 
 /**
  * How wide an element is, and the colours of its page. Read once and kept by whoever draws: to read them, the browser has

@@ -1,4 +1,4 @@
-// The colours of numbers, the same as in every figure: readable in light and dark, by the colour-blind too.
+// Colour scales for numbers, shared with the Python figures; they suit light and dark themes and colour-blind readers.
 // Sources: viridis (Smith and van der Walt 2015), cmocean's balance (Thyng et al. 2016).
 
 /** Weights and probabilities, 0 (dark violet) to 1 (yellow), as [place, colour]: viridis of the

@@ -1,4 +1,4 @@
-// Nodes and what they show, changed only where something is new. A view's markup has its parts named by `data-part`.
+// Helpers that create and update DOM nodes. Parts of a view's markup are named by `data-part`.
 
 /**
  * Parts of a view by name; which kind of element each is, its markup says.

@@ -1,4 +1,4 @@
-// What lies in a page of its own, which has no server: recordings, in base64.
+// Reads the base64 recordings embedded in a saved page, which has no server.
 import { readRecording } from "./recording.js";
 
 /** The recording in the page's element of this id. */

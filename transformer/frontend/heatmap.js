@@ -1,4 +1,4 @@
-// A matrix of tokens × tokens (or tokens × dimensions) as a heatmap that can be pointed at, picked from and zoomed.
+// A heatmap of tokens × tokens (or tokens × dimensions) with hover, selection and zoom.
 // The picture is one canvas; what is selected or pointed at lies on a second one above it, so that pointing redraws
 // only a few lines. A heatmap holds no state of the page: whoever owns it says what is selected, and hears of events.
 

@@ -1,4 +1,4 @@
-// The cells of a heatmap as an image of one pixel each, to be drawn as large as the picture is.
+// Renders the cells of a heatmap as an image with one pixel for each cell, which is then scaled up.
 
 import { DIVERGING, PLAIN, SEQUENTIAL, lookupTable } from "./colours.js";
 /** @import { HeatmapData, Window } from "./heatmap.js" */

@@ -1,6 +1,6 @@
 // What a hand does on a heatmap: point, pick, drag to zoom or to carry a cell along its row, and go from cell to cell by keys.
 
-import { nextCell } from "./keys.js";
+import { nextCell } from "./grid_keys.js";
 /** @import { Cell, Heatmap } from "./heatmap.js" */
 
 const DRAG = 6; // pixels that a pointer moves before it drags

@@ -1,4 +1,4 @@
-// Labels of an axis: as many as fit, evenly spaced, and none touching the next.
+// Chooses evenly spaced axis labels that fit without overlapping.
 
 const FACE = 'ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace';
 const USUAL = 16; // pixels of a page's type that nobody has made larger

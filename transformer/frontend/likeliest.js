@@ -1,6 +1,6 @@
-// The likeliest next tokens as a list of labels, bars and numbers. A full bar is a probability of 1.
+// Lists the likeliest next tokens with bars and numbers. A full bar is a probability of 1.
 import { node, put } from "./dom.js";
-import { chance } from "./writing/text.js";
+import { chance } from "./writing/token_descriptions.js";
 
 /**
  * Fill a list.

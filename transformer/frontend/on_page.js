@@ -2,7 +2,7 @@
 // instruments of the tab, and only what changes the model, or leads to another page, is told to the page.
 import { Api, ApiError } from "./api.js";
 import { node, put } from "./dom.js";
-import { looked } from "./looked.js";
+import { viewState } from "./view_state.js";
 /** @import { Parameters } from "./api.js" */
 
 /**
@@ -58,7 +58,7 @@ class OnPage {
     this.problem.hidden = true;
     this.view = make(node("div", "", root), this);
     this.listener = () => (this.root.isConnected ? this.view.turnTo() : unfollow());
-    const unfollow = looked().follow(this.listener);
+    const unfollow = viewState().follow(this.listener);
   }
 
   update({ follows, ...given }, tell) {
@@ -115,24 +115,24 @@ class OnPage {
 
   /** The visitor looks at something else here. */
   look(change) {
-    if (!looked().set(change, this.listener) || !this.follows) return;
+    if (!viewState().set(change, this.listener) || !this.follows) return;
     clearTimeout(this.resting);
     this.resting = setTimeout(() => {
-      looked().flush();
-      this.tell("look", looked().all());
+      viewState().flush();
+      this.tell("look", viewState().all());
     }, REST_MS);
   }
 
   /** Have the page change the model. */
   change(change) {
-    looked().flush();
+    viewState().flush();
     this.tell("change", change);
   }
 
   /** Leave for another page, which is to look at something else, and to show what Python knows of: { attention, scope }. */
   turn(page, change, shown = {}) {
-    looked().set(change, this.listener);
-    looked().flush();
+    viewState().set(change, this.listener);
+    viewState().flush();
     this.tell("turn", { page, ...shown });
   }
 }

@@ -2,7 +2,7 @@
 // in an order that is given. One tab stop: keys go from head to head. Nodes are kept from drawing to drawing.
 import { attribute, node, put } from "./dom.js";
 import { gradient, lookupTable, SEQUENTIAL } from "./colours.js";
-import { nextCell } from "./keys.js";
+import { nextCell } from "./grid_keys.js";
 import { drawOverview } from "./overview_picture.js";
 import { pngButton } from "./save.js";
 

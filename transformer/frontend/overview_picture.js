@@ -1,4 +1,4 @@
-// The overview of heads as one picture, to be saved.
+// Saves the overview of heads as one picture.
 import { node } from "./dom.js";
 
 const SIDE = 160; // pixels of the longer side of a heatmap

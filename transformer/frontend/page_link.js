@@ -1,4 +1,4 @@
-// Another page of the app, by the link to it in the navigation: to leave for it is as if the visitor had clicked that link.
+// Opens another page of the app through its link in the navigation.
 
 export const PAGE_LINK = "[data-testid=stTopNavLink], [data-testid=stSidebarNavLink]";
 

@@ -1,4 +1,4 @@
-// What a view shows as a file: a picture, or numbers as a table.
+// Saves a view as a picture, or its numbers as a table.
 import { node } from "./dom.js";
 
 /** Let the browser save a blob under a name. */

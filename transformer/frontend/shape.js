@@ -1,4 +1,4 @@
-// What a configuration says of attention, where it leaves unsaid what one expects.
+// Reads the properties of attention from a configuration, with defaults for missing ones.
 
 /**
  * A model's configuration, as `ModelConfig` has it; what is as one expects may be left out.

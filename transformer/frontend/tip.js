@@ -1,4 +1,4 @@
-// What is known of something, beside it, while it is pointed at or has the focus.
+// A tooltip shown on hover and focus.
 import { attribute, node, put } from "./dom.js";
 
 const GAP = 8; // pixels between the tip and its target, and between the tip and the window's edge

@@ -1,4 +1,4 @@
-// The weights of one query as bars that can be carried from key to key: by mouse, by finger, by keyboard.
+// The weights of one query as draggable bars, for mouse, touch and keyboard.
 
 import { SELECTED } from "./colours.js";
 import { attribute, node, put } from "./dom.js";

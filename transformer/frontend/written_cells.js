@@ -1,4 +1,4 @@
-// What is drawn over the cells of a heatmap of few: each one's number, and a cross through those that are taken away.
+// Writes numbers over the cells of a small heatmap and crosses out hidden ones.
 import { colourAt, DIVERGING } from "./colours.js";
 import { labelFont, scaled } from "./labels.js";
 

@@ -60,7 +60,7 @@ SELECTION_FIELDS = (
     "pace",
     "attention",
 )
-"""What the browser holds: what is looked at, a text, and how it is written; `frontend/looked.js` has the same names."""
+"""What the browser holds: the view, a text, and how it is generated; the same names as in `frontend/view_state.js`."""
 TRAINED = {
     "task",
     "corpus",

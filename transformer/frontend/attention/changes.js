@@ -1,6 +1,6 @@
-// What can be changed where a head is looked at: the head, its attention, the weight of the chosen cell, and the rules.
+// The interventions offered for the selected head: on the head, its attention pattern, the selected weight, and the rules.
 
-import { codeOf } from "../changing.js";
+import { codeOf } from "../intervention_controls.js";
 /** @import { Steps } from "./pass.js" */
 
 /** As `Changing.show` takes it. chosen: { layer, head }; cell: { row, column }; steps: the model's, as `Pass.steps` has them, or none yet. */

@@ -3,24 +3,24 @@
 
 import { attribute, node, partsOf, put } from "../dom.js";
 import { OverviewGrid } from "../overview.js";
-import { Changing } from "../changing.js";
+import { Changing } from "../intervention_controls.js";
 import { Tip } from "../tip.js";
-import { ByHand } from "./by_hand.js";
+import { ByHand } from "./cell_steps.js";
 import { changedHeads, changesAt, isHiddenIn } from "./changes.js";
 import { Fetcher } from "./fetcher.js";
 import { MARKUP } from "./markup.js";
 import { Measures, ranked } from "./measures.js";
-import { DIRECTIONS, OverText, SHARES } from "./over_text.js";
+import { DIRECTIONS, OverText, SHARES } from "./token_view.js";
 import { Panels, STAGES } from "./panels.js";
 import { Pass } from "./pass.js";
 import { saveNumbers, savePicture } from "./saving.js";
-import { cellInWords, seenInWords } from "./words.js";
+import { cellInWords, seenInWords } from "./head_description.js";
 import { closer, farther, fitted, following } from "./zoom.js";
-/** @import { Change } from "../changing.js" */
+/** @import { Change } from "../intervention_controls.js" */
 /** @import { Cell } from "../heatmap.js" */
 /** @import { Recording } from "../recording.js" */
 /** @import { Wanted } from "./fetcher.js" */
-/** @import { Chosen, Stage } from "./place.js" */
+/** @import { Chosen, Stage } from "./view_params.js" */
 /** @import { Steps } from "./pass.js" */
 
 /**

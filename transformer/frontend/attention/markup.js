@@ -1,4 +1,4 @@
-// The nodes of the instrument. Nothing of a recording is in here: labels come in as text, never as markup.
+// The HTML of the instrument. Labels from a recording are set as text, never as markup.
 
 const figure = (panel, stage = panel) => `
     <figure data-panel="${panel}" data-stage="${stage}">
@@ -17,7 +17,7 @@ export const MARKUP = `
         <button type="button" data-part="whole" title="The whole text (0)">Whole text</button>
         <button type="button" data-part="change" hidden>Change</button>
       </div>
-      <section data-part="changing" aria-label="Change what is looked at" hidden></section>
+      <section data-part="changing" aria-label="Change this part" hidden></section>
       <section class="one" aria-label="One head">
         ${figure("weights")}
         <p class="warning" data-part="warning" role="status"></p>
@@ -25,16 +25,16 @@ export const MARKUP = `
       </section>
       <section class="over" aria-label="Over the text">
         <div class="tools">
-          <select data-part="direction" aria-label="Which weights are shown"></select>
-          <select data-part="share" aria-label="Of which heads"></select>
+          <select data-part="direction" aria-label="Weights shown"></select>
+          <select data-part="share" aria-label="Heads shown"></select>
         </div>
         <div class="texts" data-part="texts"></div>
         <p data-part="overSentence"></p>
         <p class="readout" data-part="readout" role="status" aria-live="polite"></p>
         <div class="tools">
           <button type="button" class="main" data-part="derive" aria-expanded="false">How it comes about</button>
-          <button type="button" data-part="png" title="Save what is drawn as a picture">PNG</button>
-          <button type="button" data-part="csv" title="Save this head's numbers as a table">CSV</button>
+          <button type="button" data-part="png" title="Save the picture">PNG</button>
+          <button type="button" data-part="csv" title="Save the numbers of this head">CSV</button>
         </div>
         <h3>What this head does <span class="note">on average over the text</span></h3>
         <ul class="measures" data-part="measures"></ul>

@@ -1,8 +1,8 @@
-// What a head does, measured on the text: in words, and a bar for each measure.
+// Describes what a head does on the text, in a sentence and with one bar for each measure.
 
 import { node, property, put } from "../dom.js";
 import { percent } from "../numbers.js";
-import { inWords } from "./words.js";
+import { inWords } from "./head_description.js";
 
 export class Measures {
   /** @param {Record<string, HTMLElement>} parts of the instrument's markup: `sentence` and `measures` */

@@ -1,10 +1,10 @@
-// The page Attention's instrument, fed by the engine over HTTP.
-import { looked } from "../looked.js";
+// Connects the Attention instrument to its page and the HTTP API.
+import { viewState } from "../view_state.js";
 import { onPage } from "../on_page.js";
 import { AttentionInstrument } from "./instrument.js";
 import { namesOf } from "./questions.js";
-import { chosenFrom, lookedFrom, toWeight } from "./place.js";
-/** @import { About } from "./place.js" */
+import { chosenFrom, lookedFrom, toWeight } from "./view_params.js";
+/** @import { About } from "./view_params.js" */
 /** @import { Overview } from "./pass.js" */
 
 class AttentionView {
@@ -27,13 +27,13 @@ class AttentionView {
   async begin(api, about) {
     const found = await api.recording("overview", { kind: about.kind });
     Object.assign(this, { about, outline: found.metadata });
-    this.instrument.begin({ ...found, metadata: { ...found.metadata, ...about } }, chosenFrom(looked(), about, this.outline));
+    this.instrument.begin({ ...found, metadata: { ...found.metadata, ...about } }, chosenFrom(viewState(), about, this.outline));
     const { layer, head, query, key, zoom, derivation } = lookedFrom(this.instrument.chosen, about.offsets);
     this.host.look({ layer, head, query, key, zoom, derivation }); // without what this pass hasn't got
   }
 
   turnTo() {
-    if (this.outline) this.instrument.turnTo(chosenFrom(looked(), this.about, this.outline));
+    if (this.outline) this.instrument.turnTo(chosenFrom(viewState(), this.about, this.outline));
   }
 
   draw() {

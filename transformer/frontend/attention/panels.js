@@ -4,7 +4,7 @@
 import { largestAbsolute } from "../arithmetic.js";
 import { attribute, node, put } from "../dom.js";
 import { Heatmap } from "../heatmap.js";
-import { formula } from "./words.js";
+import { formula } from "./head_description.js";
 /** @import { HeatmapData } from "../heatmap.js" */
 
 export const STAGES = {

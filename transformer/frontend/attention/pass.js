@@ -2,11 +2,11 @@
 // looked at the queries, keys and values, from which everything else is derived here.
 
 import { fourSteps, uniformWeights } from "../arithmetic.js";
-import { Changed } from "../changed.js";
+import { Changed } from "../interventions.js";
 import { HIDDEN } from "../colours.js";
 import { headWidth, keyHeadOf, scoreDivisor, windowOf } from "../shape.js";
-/** @import { Place } from "../changed.js" */
-/** @import { Intervention } from "../changing.js" */
+/** @import { Place } from "../interventions.js" */
+/** @import { Intervention } from "../intervention_controls.js" */
 /** @import { Recording, Tensor, Tensors } from "../recording.js" */
 /** @import { Config } from "../shape.js" */
 

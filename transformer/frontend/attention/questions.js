@@ -1,4 +1,4 @@
-// Which tensors the parts of an attention are: their names, as the engine is asked for them.
+// Names the tensors to request for each part of an attention.
 import { keyHeadOf } from "../shape.js";
 /** @import { Wanted } from "./fetcher.js" */
 /** @import { Overview } from "./pass.js" */

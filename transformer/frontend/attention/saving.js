@@ -1,4 +1,4 @@
-// The picture and the numbers of the head that is looked at, as files.
+// Saves the selected head as a picture or a table.
 
 import { composed, csvFile, png, saveBlob } from "../save.js";
 

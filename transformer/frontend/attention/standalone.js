@@ -1,7 +1,7 @@
-// Attention in a page of its own, without a server: the whole pass lies in the page, and is taken apart as it is asked for.
+// Attention in a saved page without a server; the whole pass is embedded in the page.
 import { embedded } from "../embedded.js";
 import { AttentionInstrument } from "./instrument.js";
-import { partsOfWhole } from "./whole.js";
+import { partsOfWhole } from "./pass_parts.js";
 /** @import { Overview } from "./pass.js" */
 
 /** Show what lies in the page: the recordings `outline` and `whole`. */

@@ -1,4 +1,4 @@
-// The part of the text that is drawn: { top, bottom, left, right } in queries and keys, or null for all of it.
+// The zoom window: { top, bottom, left, right } in queries and keys, or null for the whole text.
 
 const SMALLEST = 4; // tokens in either direction
 

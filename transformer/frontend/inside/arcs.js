@@ -1,4 +1,4 @@
-// Attention as arcs, and how much of a token's way through the model leads where: pure functions of an outline.
+// Pure functions of an outline: attention as arcs, and the tokens that reach a position.
 //
 // What reaches a token is followed from the top down: at each attention half of a share stays in its stream and half goes
 // to the keys, by weight; without a residual, all of it (attention rollout, Abnar and Zuidema 2020). Long texts are pooled.

@@ -6,8 +6,8 @@ import { counted, exactNumber, factor } from "../numbers.js";
 import { headWidth } from "../shape.js";
 import { Cell } from "./cell.js";
 import { ACTIVATIONS, normalShare, positionAngle } from "./functions.js";
-import { condensed, hasMany, inParts, largestOf, sumOfOthers } from "./largest.js";
-import { turnedCell } from "./turning.js";
+import { condensed, hasMany, inParts, largestOf, sumOfOthers } from "./largest_terms.js";
+import { turnedCell } from "./rotary_cell.js";
 
 /** @type {[RegExp, string, string][]} */
 const FACTORS = [ // what stands in a sum of products, by the end of the result's name

@@ -1,4 +1,4 @@
-// One cell of a pass, and the numbers that its equation reads for it.
+// One cell of a pass and the inputs of its equation.
 
 /** @import { Config } from "../shape.js" */
 /** @import { Equation, InsidePass } from "./pass.js" */

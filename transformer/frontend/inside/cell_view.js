@@ -3,11 +3,11 @@
 
 import { largestAbsolute } from "../arithmetic.js";
 import { Bars } from "../bars.js";
-import { sayCompared } from "../compared.js";
+import { sayCompared } from "../number_check.js";
 import { attribute, node, put, putBoth } from "../dom.js";
 import { exactNumber } from "../numbers.js";
 import { Tip, tipIn } from "../tip.js";
-import { capital, plainName } from "./plain.js";
+import { capital, plainName } from "./plain_names.js";
 import { SmallPlot } from "./plots.js";
 
 const WIDEST = 44; // pixels of a bar

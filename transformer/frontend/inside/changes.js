@@ -1,7 +1,7 @@
-// What can be changed where something is open on the page Inside: a sublayer, a head of it, a tensor of the stream, a rule.
+// The interventions offered for what is open: on a sublayer, one of its heads, the residual stream, or a rule.
 
-import { codeOf } from "../changing.js";
-import { fullName } from "./plain.js";
+import { codeOf } from "../intervention_controls.js";
+import { fullName } from "./plain_names.js";
 
 /** As `Changing.show` takes it. focus: what is open, as `focusOf` has it; head, token, source: what is looked at. */
 export function changesAt(pass, { focus, head, token, source, structure }) {

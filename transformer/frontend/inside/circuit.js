@@ -1,4 +1,4 @@
-// The numbers of a circuit, without a page: the product of its two factors, for rotary positions at a distance.
+// Computes a circuit's matrix: the product of its two factors, at a distance for rotary positions.
 
 import { positionAngle } from "./functions.js";
 /** @import { Config } from "../shape.js" */

@@ -10,11 +10,11 @@ import { counted, exactNumber, plainNumber } from "../numbers.js";
 import { composed, csvFile, png, saveBlob } from "../save.js";
 import { Tip, tipIn } from "../tip.js";
 import { product, strongestPairs, turned } from "./circuit.js";
-import { sublayerName } from "./plain.js";
+import { sublayerName } from "./plain_names.js";
 import { attentionsOf } from "./structure.js";
 /** @import { HeatmapData } from "../heatmap.js" */
 /** @import { Fold } from "./lens.js" */
-/** @import { Circuit } from "./looked.js" */
+/** @import { Circuit } from "./selection.js" */
 
 const TALLEST = 520; // pixels of the picture
 const MOST_NAMED = 6; // pairs on either side

@@ -1,4 +1,4 @@
-// What flows in the picture: the stream of each token upwards, and attention's arcs from token to token.
+// Draws the residual stream of each token and the arcs of attention.
 
 import { drawnArcs, firstIn } from "./arcs.js";
 import { columnAt, middleOf, streamAt } from "./layout.js";

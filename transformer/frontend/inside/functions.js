@@ -1,4 +1,4 @@
-// The functions of single numbers that a pass uses, in double precision.
+// Scalar functions used in a pass, in double precision.
 
 /** The error function, by its series of positive terms (Abramowitz and Stegun 7.1.6). */
 export function erf(x) {

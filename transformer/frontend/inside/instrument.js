@@ -3,40 +3,40 @@
 
 import { attribute, partsOf, put } from "../dom.js";
 import { pageOf } from "../canvas.js";
-import { Changing } from "../changing.js";
+import { Changing } from "../intervention_controls.js";
 import { Tip } from "../tip.js";
 import { firstIn, poolOf, reachOf, strongestIn, weightsOf } from "./arcs.js";
 import { columnsOf, layOut, whereIs } from "./layout.js";
 import { changesAt } from "./changes.js";
-import { attentionPlace } from "./elsewhere.js";
-import { Hand } from "./hand.js";
+import { attentionPlace } from "./attention_link.js";
+import { PictureGestures } from "./gestures.js";
 import { Below } from "./lens.js";
 import { MARKUP_INSIDE } from "./markup_inside.js";
 import { Legend } from "./legend.js";
-import { BEGIN, isSame, settled } from "./looked.js";
+import { BEGIN, isSame, settled } from "./selection.js";
 import { Names } from "./names.js";
 import { InsidePass } from "./pass.js";
 import { Picture } from "./picture.js";
-import { fullName } from "./plain.js";
+import { fullName } from "./plain_names.js";
 import { Play } from "./play.js";
 import { chaptersOf, sceneAt } from "./scene.js";
 import { attentionsOf, structureOf, upFrom } from "./structure.js";
 import { Search } from "./search.js";
 import { TensorView } from "./tensor_view.js";
 import { Trail } from "./trail.js";
-import { Asking, missingOf } from "./asking.js";
+import { TensorFetcher, missingOf } from "./fetcher.js";
 import { CellView } from "./cell_view.js";
-import { chapterInWords, selectionInWords, tipOf } from "./sentences.js";
+import { chapterInWords, selectionInWords, tipOf } from "./descriptions.js";
 import { Prose } from "./prose.js";
-import { roomOf } from "./room.js";
+import { pictureSize } from "./picture_size.js";
 import { savePicture } from "./saving_inside.js";
 /** @import { Page } from "../canvas.js" */
-/** @import { Change } from "../changing.js" */
+/** @import { Change } from "../intervention_controls.js" */
 /** @import { Recording } from "../recording.js" */
-/** @import { Wanted } from "./asking.js" */
-/** @import { Place } from "./elsewhere.js" */
+/** @import { Wanted } from "./fetcher.js" */
+/** @import { Place } from "./attention_link.js" */
 /** @import { Layout } from "./layout.js" */
-/** @import { Chosen } from "./looked.js" */
+/** @import { Chosen } from "./selection.js" */
 /** @import { Chapter, Scene } from "./scene.js" */
 /** @import { Focus, Structure } from "./structure.js" */
 
@@ -72,7 +72,7 @@ export class InsideInstrument {
     this.parts = partsOf(parent);
     this.host = host;
     this.chosen = { ...BEGIN };
-    this.asking = new Asking((parts) => host.want(parts));
+    this.asking = new TensorFetcher((parts) => host.want(parts));
     const { parts } = this;
     this.tip = new Tip(parts.tip);
     this.changing = new Changing(parts.change, parts.changing, host.change);
@@ -305,7 +305,7 @@ export class InsideInstrument {
     const { page } = this;
     if (!page.width) return;
     this.picture.page = page;
-    const { kind, ...room } = roomOf(page, structure.stacks.length, focus?.name && !this.isBeside);
+    const { kind, ...room } = pictureSize(page, structure.stacks.length, focus?.name && !this.isBeside);
     attribute(parts.stage, "data-room", kind);
     Object.assign(room, this.names.room(this.pass, structure.stacks, columnsOf(structure.stacks, room).map(({ pitch }) => pitch)));
     this.layout = layOut(structure, focus, room);
@@ -342,7 +342,7 @@ export class InsideInstrument {
     parts.head.addEventListener("change", () => this.choose({ head: parts.head.value === "" ? null : Number(parts.head.value) }));
     parts.turn.addEventListener("click", () => this.host.turn(attentionPlace(this)));
     parts.png.addEventListener("click", () => savePicture(this));
-    new Hand(this);
+    new PictureGestures(this);
   }
 
   /** One level into what lies at a place. */

@@ -3,7 +3,7 @@
 // goes up. What is as high or wide as its words is given in pixels of usual type.
 
 import { scaled } from "../labels.js";
-import { plainName } from "./plain.js";
+import { plainName } from "./plain_names.js";
 
 /** @import { Focus, Group, Part, Stack, Structure } from "./structure.js" */
 

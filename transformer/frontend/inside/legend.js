@@ -1,4 +1,4 @@
-// What the signs of the picture stand for, in a line above it.
+// The legend above the picture.
 
 import { node } from "../dom.js";
 import { headColour } from "./roles.js";

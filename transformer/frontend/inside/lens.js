@@ -4,9 +4,9 @@
 import { attribute, node, put, putBoth } from "../dom.js";
 import { percent, plainNumber } from "../numbers.js";
 import { Circuits } from "./circuits.js";
-import { FOLDS } from "./looked.js";
-import { fullName, sublayerName } from "./plain.js";
-/** @import { Chosen } from "./looked.js" */
+import { FOLDS } from "./selection.js";
+import { fullName, sublayerName } from "./plain_names.js";
+/** @import { Chosen } from "./selection.js" */
 /** @import { Structure } from "./structure.js" */
 
 /** @typedef {HTMLDetailsElement & { body: HTMLElement }} Fold */

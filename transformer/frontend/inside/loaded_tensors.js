@@ -1,4 +1,4 @@
-// The tensors of a pass, as far as they are loaded: whole, head by head, or row by row.
+// The tensors of a pass that are loaded: completely, by head, or by row.
 
 import { arrayKind } from "../recording.js";
 /** @import { Numbers } from "../recording.js" */

@@ -1,4 +1,4 @@
-// The nodes of the page Inside. Nothing of a recording is in here: labels come in as text, never as markup.
+// The HTML of the page Inside. Labels from a recording are set as text, never as markup.
 
 export const MARKUP_INSIDE = `
   <div class="inside" data-part="root" data-testid="inside">
@@ -11,17 +11,17 @@ export const MARKUP_INSIDE = `
       </div>
       <div class="tools">
         <div class="play" data-part="play"></div>
-        <label data-part="arcs">Attention <select data-part="head" aria-label="Which attention is drawn"></select></label>
+        <label data-part="arcs">Attention <select data-part="head" aria-label="Attention shown"></select></label>
         <button type="button" class="control" data-part="change" hidden>Change</button>
       </div>
     </div>
     <p class="signs" data-part="legend"></p>
-    <section data-part="changing" aria-label="Change what is open" hidden></section>
+    <section data-part="changing" aria-label="Change this part" hidden></section>
     <div class="scene" data-part="scene">
       <div class="stage" data-part="stage" tabindex="0" role="group" aria-label="The forward pass. Left and right choose a token, up and down a layer, Enter opens, Escape goes up, Space plays."></div>
       <div class="said">
         <div class="search" data-part="search"></div>
-        <button type="button" class="turn" data-part="turn" title="Show what is looked at on the page Attention" hidden>Open in Attention</button>
+        <button type="button" class="turn" data-part="turn" title="Show this attention on the page Attention" hidden>Open in Attention</button>
         <button type="button" class="save" data-part="png">Save as PNG</button>
       </div>
       <div class="opened" data-part="opened" hidden>

@@ -5,7 +5,7 @@ import { attribute, focusedIn, node, put } from "../dom.js";
 import { cut, fitColumns, labelFont, scaled } from "../labels.js";
 import { percent } from "../numbers.js";
 import { columnAt, streamAt } from "./layout.js";
-import { layerName, plainName } from "./plain.js";
+import { layerName, plainName } from "./plain_names.js";
 
 const LONGEST = 12; // characters of a token
 // Pixels of usual type:

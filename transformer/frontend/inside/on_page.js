@@ -1,11 +1,11 @@
-// The page Inside's instrument, fed by the engine over HTTP.
-import { looked } from "../looked.js";
+// Connects the Inside instrument to its page and the HTTP API.
+import { viewState } from "../view_state.js";
 import { onPage } from "../on_page.js";
 import { InsideInstrument } from "./instrument.js";
-import { chosenFrom, lookedFrom, toAttention } from "./place.js";
+import { chosenFrom, lookedFrom, toAttention } from "./view_params.js";
 import { askFor } from "./questions.js";
 /** @import { Outline } from "./pass.js" */
-/** @import { About } from "./place.js" */
+/** @import { About } from "./view_params.js" */
 
 class InsideView {
   /** @type {About} */ about;
@@ -27,14 +27,14 @@ class InsideView {
   async begin(api, about) {
     const found = await api.recording("outline");
     Object.assign(this, { about, outline: found.metadata });
-    const chosen = chosenFrom(looked(), about, this.outline);
+    const chosen = chosenFrom(viewState(), about, this.outline);
     this.instrument.begin({ ...found, metadata: { ...found.metadata, ...about } }, chosen);
     const { layer, head, ...places } = lookedFrom(chosen, about);
     this.host.look(places); // without what this pass hasn't got
   }
 
   turnTo() {
-    if (this.outline) this.instrument.turnTo(chosenFrom(looked(), this.about, this.outline));
+    if (this.outline) this.instrument.turnTo(chosenFrom(viewState(), this.about, this.outline));
   }
 
   draw() {

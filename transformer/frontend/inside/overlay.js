@@ -1,4 +1,4 @@
-// What lies above the picture: what Play hasn't reached yet is veiled, and the cells that a cell is made of are outlined.
+// Drawn above the picture: a veil over what Play hasn't reached, and outlines around the inputs of a cell.
 
 import { columnAt, middleOf } from "./layout.js";
 import { SELECTED } from "../colours.js";

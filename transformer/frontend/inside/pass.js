@@ -1,12 +1,12 @@
 // One forward pass, as far as its recordings have arrived: an outline of every tensor, the table of equations that says
 // which cells each cell is made of, and the tensors that were looked at. Places are one number a dimension.
 
-import { Changed } from "../changed.js";
+import { Changed } from "../interventions.js";
 import { headWidth, keyHeads, windowOf } from "../shape.js";
 import { arithmeticOf } from "./arithmetic_of.js";
 import { LoadedTensors, count, flat } from "./loaded_tensors.js";
-/** @import { Place } from "../changed.js" */
-/** @import { Intervention } from "../changing.js" */
+/** @import { Place } from "../interventions.js" */
+/** @import { Intervention } from "../intervention_controls.js" */
 /** @import { Recording, Tensors } from "../recording.js" */
 /** @import { Config } from "../shape.js" */
 /** @import { Entry } from "./loaded_tensors.js" */

@@ -1,12 +1,12 @@
-// The picture: what flows, and rows of cells, on a canvas, and above it a second one for what is pointed at or plays.
+// Draws the picture on a canvas, with a second canvas above it for hover and Play.
 
 import { BRIGHT, DIM, drawArcs, drawStreams } from "./flows.js";
 import { BESIDE, FOLDED_STRIP, SIGNS, columnAt, middleOf } from "./layout.js";
-import { Move, isAlike, mayMove } from "./move.js";
+import { Move, isAlike, mayMove } from "./transition.js";
 import { drawMade, drawPlay } from "./overlay.js";
 import { poolOf } from "./arcs.js";
 import { roleColour } from "./roles.js";
-import { drawNorm, drawPlus } from "./signs.js";
+import { drawNorm, drawPlus } from "./symbols.js";
 import { imageOf, kindOf, pooled } from "./strips.js";
 import { SELECTED } from "../colours.js";
 import { attribute, node } from "../dom.js";

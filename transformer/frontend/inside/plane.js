@@ -1,4 +1,4 @@
-// Two dimensions of a tensor, which can be drawn: its last two, with the others held at a place. No page is needed here.
+// Selects the two dimensions of a tensor to draw, with the others fixed. Independent of the DOM.
 
 import { largestAbsolute } from "../arithmetic.js";
 /** @import { InsidePass } from "./pass.js" */

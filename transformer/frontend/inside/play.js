@@ -1,7 +1,7 @@
-// The controls of Play, and the clock: chapter after chapter to the end of the pass, unless it is paused.
+// The controls and the clock of Play.
 
 import { attribute, node, put } from "../dom.js";
-import { mayMove } from "./move.js";
+import { mayMove } from "./transition.js";
 import { endOf, isAtEnd, momentAt, stepFrom, timeOf } from "./scene.js";
 
 const LONGEST_FRAME = 100; // milliseconds: what takes longer, as while the tab is hidden, is not caught up with

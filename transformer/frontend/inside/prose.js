@@ -1,7 +1,7 @@
-// The pass in words: what happens from the bottom to the top. A word that names a layer lights it, and is lit by it.
+// The forward pass in words. Words that name a layer and the layer highlight each other.
 
 import { attribute, node, put } from "../dom.js";
-import { plainName } from "./plain.js";
+import { plainName } from "./plain_names.js";
 import { headColour } from "./roles.js";
 
 const MOST_NAMED = 8; // blocks in one sentence

@@ -1,7 +1,7 @@
-// What the parts of a pass are asked for by, and how the answers come to be what a pass takes in.
+// Requests the parts of a pass and converts the answers to what `InsidePass` takes.
 /** @import { Api } from "../api.js" */
 /** @import { Recording } from "../recording.js" */
-/** @import { Wanted } from "./asking.js" */
+/** @import { Wanted } from "./fetcher.js" */
 /** @import { InsidePass } from "./pass.js" */
 
 const MOST_CELLS = 2_000_000; // of the tensors of one question; the first may have more

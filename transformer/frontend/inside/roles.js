@@ -1,4 +1,4 @@
-// The colours of what a model consists of, told apart by the colour-blind too (Okabe and Ito 2008), in light and dark.
+// Colour-blind-safe colours for the parts of a model (Okabe and Ito 2008), in light and dark.
 
 // Their vermilion is what is selected.
 const HEADS = ["#e69f00", "#56b4e9", "#009e73", "#d8c412", "#0072b2", "#a51e69"];

@@ -1,4 +1,4 @@
-// The picture of a pass as a PNG file: its canvases, and above them what HTML writes there.
+// Saves the picture of a pass as a PNG: its canvases and the HTML labels above them.
 
 import { node } from "../dom.js";
 import { cut } from "../labels.js";

@@ -1,4 +1,4 @@
-// A tensor by its name: type parts of it, choose from the list (a combobox, as the WAI-ARIA authoring practices have it).
+// Searches tensors by name, as a combobox (WAI-ARIA Authoring Practices).
 
 import { attribute, node, put, putBoth } from "../dom.js";
 

@@ -1,11 +1,11 @@
-// The tensors that a chosen cell is made of, each as a small heatmap in which the cells that it reads are outlined.
+// The inputs of a selected cell as small heatmaps, with the cells that it reads outlined.
 
 import { HIDDEN } from "../colours.js";
 import { attribute, node, put } from "../dom.js";
 import { pageOf, prepared } from "../canvas.js";
 import { Plane, planeDims } from "./plane.js";
 import { imageOf } from "./strips.js";
-import { plainName } from "./plain.js";
+import { plainName } from "./plain_names.js";
 
 const WORDS = { qkv_head: "", kv_head: "key–value head " }; // before the place in a dimension, where its name says too little
 const WIDEST = 190; // pixels of a heatmap

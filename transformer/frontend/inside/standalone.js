@@ -1,4 +1,4 @@
-// Inside in a page of its own, without a server: everything that it could ask for lies in the page.
+// Inside in a saved page without a server; all data is embedded in the page.
 import { embedded } from "../embedded.js";
 import { InsideInstrument } from "./instrument.js";
 

@@ -1,4 +1,4 @@
-// Rows of cells under the tokens, as images of one pixel a cell: from the outline's strips, or pooled from a whole tensor.
+// Rows of cells below the tokens, drawn as images with one pixel for each cell.
 
 import { DIVERGING, HIDDEN, SEQUENTIAL, lookupTable } from "../colours.js";
 import { node } from "../dom.js";

@@ -1,4 +1,4 @@
-// One tensor: its numbers as a heatmap, what it means, its formula and shape, how its numbers are spread.
+// One tensor: a heatmap of its numbers, its meaning, formula, shape and histogram.
 
 import { largestAbsolute } from "../arithmetic.js";
 import { closer, farther, following } from "../attention/zoom.js";
@@ -10,7 +10,7 @@ import { composed, csvFile, png, saveBlob } from "../save.js";
 import { Tip, tipIn } from "../tip.js";
 import { valueInWords } from "./cell_view.js";
 import { keyHeadOf } from "../shape.js";
-import { plainName } from "./plain.js";
+import { plainName } from "./plain_names.js";
 import { Plane, planeDims } from "./plane.js";
 import { Sources } from "./sources.js";
 /** @import { InsidePass } from "./pass.js" */
@@ -52,7 +52,7 @@ export class TensorView {
     button("closer", "+", "Zoom in on the chosen cell (+)", () => this.zoom(closer));
     button("farther", "−", "Zoom out (−)", () => this.zoom(farther));
     button("whole", "All", "All of the tensor (0)", () => this.zoomTo(null));
-    button("png", "PNG", "Save what is drawn as a picture (PNG)", () => this.saveDrawing());
+    button("png", "PNG", "Save the picture (PNG)", () => this.saveDrawing());
     button("csv", "CSV", "Save the numbers that are drawn as a table (CSV)", () => this.saveTable());
     this.meaning = node("p", "meaning", root);
     this.formula = node("p", "formula", root);

@@ -1,9 +1,9 @@
-// Where one is: a breadcrumb from the model to the cell, and a small map of the whole model.
+// A breadcrumb from the model to the cell, and a small map of the model.
 
 import { SELECTED } from "../colours.js";
 import { attribute, node, put } from "../dom.js";
 import { prepared } from "../canvas.js";
-import { layerName, plainName } from "./plain.js";
+import { layerName, plainName } from "./plain_names.js";
 import { roleColour } from "./roles.js";
 
 const MAP = { width: 64, height: 32 };

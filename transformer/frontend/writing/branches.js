@@ -1,8 +1,8 @@
-// The texts of one prompt: listed, returned to, and two of them side by side from the place where they part.
+// Lists the branches of a prompt, and compares two of them from where they differ.
 import { attribute, node, put } from "../dom.js";
 import { counted } from "../numbers.js";
-import { chance } from "./text.js";
-import { dress } from "./strip.js";
+import { chance } from "./token_descriptions.js";
+import { dress } from "./token_strip.js";
 
 export class Branches {
   /** @type {HTMLElement} */ root;

@@ -1,6 +1,6 @@
-// The tokens that could stand at the selected place, as buttons with bars from 0 to 1: by the model, and as sampled.
+// The candidates at the selected position as buttons with bars: model probability and sampling probability.
 import { attribute, node, property, put } from "../dom.js";
-import { chance } from "./text.js";
+import { chance } from "./token_descriptions.js";
 
 const ROWS = 10;
 

@@ -1,4 +1,4 @@
-// Buttons that write, and the dials: how many tokens, how fast, how they are drawn, and whose attention is looked at.
+// The buttons and settings of generation: number of tokens, pace, sampling, and the attention shown.
 import { node, put } from "../dom.js";
 
 const WORDS = { top_k: { 0: "off" }, top_p: { 1: "off" } };

@@ -2,11 +2,11 @@
 // where it looked, and how it was drawn. What is looked at, and which text is on screen, is decided here; the host is told.
 
 import { partsOf } from "../dom.js";
-import { sameDials } from "./draw.js";
+import { sameDials } from "./sampling.js";
 import { MARKUP } from "./markup.js";
-import { Reveal, rateOf } from "./reveal.js";
-import { Screen } from "./screen.js";
-import { Story } from "./story.js";
+import { Playback, rateOf } from "./playback.js";
+import { TextView } from "./text_view.js";
+import { GeneratedText } from "./generated_text.js";
 import { Writer } from "./writer.js";
 
 const WAITING_MS = 1000; // without a token for so long, the model is waited for
@@ -24,16 +24,16 @@ export class WritingInstrument {
     parent.innerHTML = MARKUP; // constant
     this.parts = partsOf(parent);
     this.host = host;
-    this.story = new Story();
+    this.story = new GeneratedText();
     this.goal = null; // at which length the present writing ends; null at rest
     this.owed = 0; // single steps that wait for their tokens
     this.step = null; // the place that is looked at; null: the newest
     this.early = null; // the button that was pressed before there was a text
-    this.reveal = new Reveal();
+    this.reveal = new Playback();
     this.writer = new Writer({
       changed: () => this.came(), problem: (sentence) => host.problem(sentence), dials: () => this.dials, whose: () => this.whose,
     });
-    this.screen = new Screen(this.parts, {
+    this.screen = new TextView(this.parts, {
       select: (place) => this.select(place),
       pick: (token) => this.pick(this.place, token),
       back: (to) => this.go(() => this.tree.find(to) && (this.tree.current = this.tree.find(to))),
@@ -45,13 +45,13 @@ export class WritingInstrument {
   }
 
   /**
-   * A text. api: of its pass; about: as `Story` takes it, and { choices, modules }; tree: the texts after its prompt; chosen: what the
+   * A text. api: of its pass; about: as `GeneratedText` takes it, and { choices, modules }; tree: the texts after its prompt; chosen: what the
    * dials say; step: the place that is looked at, or null; sampling: whether the drawing of tokens is to be seen. Resolves once there
    * is something to be seen.
    */
   async begin(api, about, tree, { chosen, step, sampling = false }) {
     this.stop();
-    this.story = new Story(about, tree, new Map());
+    this.story = new GeneratedText(about, tree, new Map());
     Object.assign(this, { chosen, step, goal: null, owed: 0, compared: null, aside: null });
     if (sampling) this.screen.showSampling(true);
     this.screen.controls.offer(about.choices);

@@ -1,4 +1,4 @@
-// The nodes of the instrument. Nothing of a text is in here: tokens come in as text, never as markup.
+// The HTML of the instrument. Tokens are set as text, never as markup.
 
 const dial = (name, title, low, high, step, help) => `
   <label class="dial">${title}
@@ -15,11 +15,11 @@ const choice = (name, title) => `<select data-dial="${name}" aria-label="${title
 
 const DRAWN = [
   ["logits", "Logits", ""],
-  ["scaled", "÷ temperature", dial("temperature", "Temperature", 0, 2, 0.05, "Logits are divided by it. 0 always takes the likeliest token; above 1 flattens the probabilities.")],
-  ["kept", "Top-k, top-p", dial("top_k", "Top-k", 0, 100, 1, "Only the k likeliest tokens can be drawn. 0 turns it off.")
-    + dial("top_p", "Top-p", 0.05, 1, 0.05, "Only the likeliest tokens that together reach this probability. 1 turns it off.")],
-  ["odds", "Probabilities", ""],
-  ["point", "Random number", number("seed", "Seed", 0, 2147483647, "The same seed, prompt and dials always write the same text.")],
+  ["scaled", "÷ temperature", dial("temperature", "Temperature", 0, 2, 0.05, "Divides the logits. 0 always chooses the likeliest token; values above 1 flatten the probabilities.")],
+  ["kept", "Top-k, top-p", dial("top_k", "Top-k", 0, 100, 1, "Restricts sampling to the k likeliest tokens. 0 turns it off.")
+    + dial("top_p", "Top-p", 0.05, 1, 0.05, "Restricts sampling to the likeliest tokens whose probabilities sum to this. 1 turns it off.")],
+  ["probabilities", "Probabilities", ""],
+  ["point", "Random number", number("seed", "Seed", 0, 2147483647, "The same seed, prompt and settings always give the same text.")],
 ].map(([name, title, dials]) => `
   <li data-drawn="${name}">
     <div class="line"><p><b>${title}</b> <span class="text"></span></p><span class="dials">${dials}</span></div>
@@ -29,13 +29,13 @@ const DRAWN = [
 export const MARKUP = `
   <section class="writing" data-part="root" data-testid="live-text" aria-label="Writing">
     <div class="tools" data-part="tools">
-      <button type="button" class="primary" data-part="generate" title="Writes on, one token after another.">Generate</button>
-      <button type="button" data-part="once" title="Writes one token.">Step</button>
+      <button type="button" class="primary" data-part="generate" title="Generates tokens one after another.">Generate</button>
+      <button type="button" data-part="once" title="Generates one token.">Step</button>
       <button type="button" data-part="stop">Stop</button>
-      <button type="button" data-part="clear" title="Puts aside what was written and keeps the prompt. Undo brings it back.">Clear</button>
+      <button type="button" data-part="clear" title="Removes the generated text and keeps the prompt. Undo restores it.">Clear</button>
       <button type="button" data-part="undo" title="Goes back to the text before the last branch.">Undo</button>
       <button type="button" class="more" data-part="sampling" aria-expanded="false"
-              title="How many tokens, how fast, and how each is drawn: temperature, top-k, top-p, seed.">Sampling</button>
+              title="Number of tokens, pace, temperature, top-k, top-p, and seed.">Sampling</button>
     </div>
     <div class="layout">
       <div class="reading">
@@ -44,14 +44,14 @@ export const MARKUP = `
           <button type="button" data-part="aside"></button>
         </header>
         <div class="strip" data-part="strip" data-testid="live-text-strip" role="listbox"
-             aria-label="The text, token by token" aria-orientation="horizontal"></div>
+             aria-label="Text, token by token" aria-orientation="horizontal"></div>
         <p class="details" data-part="details"></p>
         <section class="looking" data-testid="live-text-picture" aria-label="Attention">
           <p><b>Attention</b> <span data-part="largest"></span></p>
           <span class="dials" data-part="heads">${choice("attention", "Looks at")}${choice("layer", "Layer")}${choice("head", "Head")}</span>
         </section>
         <p class="legend">
-          <span><span class="ramp looked"></span> attention, 0 to 100%</span> <span><span class="outline query"></span> the token that looks</span>
+          <span><span class="ramp looked"></span> attention, 0 to 100%</span> <span><span class="outline query"></span> the query token</span>
           <span><span class="ramp likely"></span> probability, 0 to 100%</span> <span><span class="outline"></span> the chosen token</span>
         </p>
         <div class="timeline">
@@ -71,12 +71,12 @@ export const MARKUP = `
         <p class="legend">
           <span><span class="key wide"></span> probability</span> <span><span class="key thin"></span> with temperature, top-k, top-p</span> <span>✓ written</span>
         </p>
-        <button type="button" data-part="inside" title="Shows in the whole forward pass how the token's logit comes about.">Open in Inside</button>
+        <button type="button" data-part="inside" title="Shows how the token's logit is computed in the forward pass.">Open in Inside</button>
       </div>
     </div>
     <section class="drawn" data-part="drawn" data-testid="live-text-drawn" aria-label="How the next token is drawn" hidden>
       <span class="dials">
-        ${number("tokens", "Number of tokens", 1, 500, "How many tokens Generate writes.")}
+        ${number("tokens", "Number of tokens", 1, 500, "The number of tokens that Generate adds.")}
         <label class="dial">Pace ${choice("pace", "Pace")}</label>
       </span>
       <header><h2>How the next token is drawn</h2><p class="legend" data-part="drawnPlace"></p></header>

@@ -1,4 +1,4 @@
-// What was written as a table, and as a CSV file.
+// The generated tokens as a table and a CSV file.
 import { node, put } from "../dom.js";
 import { csvFile, saveBlob } from "../save.js";
 

@@ -1,11 +1,11 @@
 // The page Generate's instrument, fed by the engine over HTTP. Texts live in this tab: in the address, as far as it has room, and
 // with their branches in the tab's storage, where a reload finds them. The page is told what is written once that rests.
-import { looked } from "../looked.js";
+import { viewState } from "../view_state.js";
 import { onPage } from "../on_page.js";
 import { WritingInstrument } from "./instrument.js";
-import { chosenFrom, lookedFrom, toLogit, windowStart } from "./place.js";
-import { Shelf } from "./texts.js";
-import { branchesIn, branchesOf, idsIn, writtenIn } from "./codes.js";
+import { chosenFrom, lookedFrom, toLogit, windowStart } from "./view_params.js";
+import { BranchStore } from "./branch_tree.js";
+import { branchesIn, branchesOf, idsIn, writtenIn } from "./branch_codes.js";
 /** @import { Api } from "../api.js" */
 
 const KEPT = "headsup-texts";
@@ -20,7 +20,7 @@ class WritingView {
 
   constructor(root, host) {
     this.host = host;
-    shelf ??= new Shelf(storage(), KEPT);
+    shelf ??= new BranchStore(storage(), KEPT);
     this.instrument = new WritingInstrument(root, {
       chose: (change) => {
         host.look(lookedFrom(change));
@@ -56,7 +56,7 @@ class WritingView {
     const key = JSON.stringify([prompt, api.about.changes]);
     const isKnown = shelf.has(key);
     const tree = shelf.of(key, about.prompt.length);
-    const codes = looked().get("branches");
+    const codes = viewState().get("branches");
     const [session, count] = brought;
     // What a new session has of a tab that was there before is of another time.
     const isBrought = before ? session === before.session && count !== before.count : Boolean(written);
@@ -76,8 +76,8 @@ class WritingView {
   }
 
   chosen() {
-    const sampling = SAMPLING.some((name) => looked().get(name) !== null);
-    return { chosen: chosenFrom(looked(), this.about), step: looked().number("step"), sampling };
+    const sampling = SAMPLING.some((name) => viewState().get(name) !== null);
+    return { chosen: chosenFrom(viewState(), this.about), step: viewState().number("step"), sampling };
   }
 
   idsOf(tree) {
@@ -111,7 +111,7 @@ class WritingView {
     if (!this.about) return;
     this.show(this.instrument.tree);
     this.keep();
-    looked().flush();
+    viewState().flush();
   }
 
   /** Tell the page what is written, if it doesn't know; what it says of the text follows. always: dials were turned. */
@@ -122,7 +122,7 @@ class WritingView {
     const written = writtenIn(this.idsOf(this.instrument.tree));
     if (written === this.told && !always) return;
     this.told = written;
-    this.host.tell("text", { for: this.about.id, held: looked().all(), at: Date.now() });
+    this.host.tell("text", { for: this.about.id, held: viewState().all(), at: Date.now() });
   }
 
   turnTo() {

@@ -1,6 +1,6 @@
-// Where a token looked: in words, and as a bar a token from 0 to 1, the latest on the right.
+// The attention of a token: in words, and as one bar from 0 to 1 for each earlier token.
 import { attribute, node, property, put } from "../dom.js";
-import { chance, nameOf } from "./text.js";
+import { chance, nameOf } from "./token_descriptions.js";
 
 export const COLUMNS = 64;
 

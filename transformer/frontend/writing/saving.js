@@ -1,8 +1,8 @@
-// The text, its candidates and where it looked as one picture, on the page's own colours.
+// Saves the text, its candidates and its attention as one picture.
 import { node } from "../dom.js";
 import { png, saveBlob } from "../save.js";
-import { chance } from "./text.js";
-import { lineOf, washOf } from "./strip.js";
+import { chance } from "./token_descriptions.js";
+import { lineOf, washOf } from "./token_strip.js";
 
 const WIDTH = 960; // CSS pixels
 const EDGE = 24;

@@ -1,4 +1,4 @@
-// Reads server-sent events from a response, as they come.
+// Reads server-sent events from a streaming response.
 
 /** Yields { event, data } of a response's body, data parsed as JSON. */
 export async function* eventsOf(response) {

@@ -1,4 +1,4 @@
-// The written tokens one after the other: a slider, a button back and one on.
+// A slider over the generated tokens, with buttons for the previous and the next.
 import { attribute, put } from "../dom.js";
 
 export class Timeline {

@@ -1,10 +1,10 @@
 // Has a text written on: asks the engine for what comes next, as a stream, and for what isn't known of what is there. Whatever
 // breaks off is asked for again, from the tokens that are here.
 import { ApiError } from "../api.js";
-import { sameDials } from "./draw.js";
+import { sameDials } from "./sampling.js";
 import { eventsOf } from "./stream.js";
 /** @import { Api } from "../api.js" */
-/** @import { Story } from "./story.js" */
+/** @import { GeneratedText } from "./generated_text.js" */
 
 const REST_MS = 200; // after a dial was turned, before the next token is drawn anew
 const AGAIN_MS = 1500; // after a connection broke off, before it is tried again
@@ -13,7 +13,7 @@ const AROUND = 100; // places before and after the one that is looked at, whose 
 
 export class Writer {
   /** @type {Api} */ api;
-  /** @type {Story} */ story;
+  /** @type {GeneratedText} */ story;
   /** @type {Record<string, string[]>} */ modules;
   /** @type {number | null} */ wanted; // the length that is asked for
   /** @type {AbortController | null} */ stream;

@@ -1,4 +1,4 @@
-// A cell of a head's picture to be chosen, of which nothing is known yet: by a click, or by the arrow keys and Enter.
+// A question whose answer is a cell of an attention pattern, chosen by click or keyboard.
 import { attribute, node, put, withView } from "../../../../transformer/frontend/dom.js";
 
 const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };

@@ -1,4 +1,4 @@
-// Things to be put in order: by dragging, or by the buttons of each. Reports the order whenever it has changed.
+// A question whose answer is an order, set by dragging or with buttons.
 import { attribute, node, put, withView } from "../../../../transformer/frontend/dom.js";
 
 class Order {

@@ -1,4 +1,4 @@
-// Numbers by layer and something else, a heatmap a matrix on one scale, of which a click or Enter chooses a cell.
+// Heatmaps of effects on one colour scale, in which a click or Enter selects a cell.
 import { attribute, node, property, put, withView } from "../../../../transformer/frontend/dom.js";
 import { Heatmap } from "../../../../transformer/frontend/heatmap.js";
 import { plainNumber } from "../../../../transformer/frontend/numbers.js";

@@ -1,4 +1,4 @@
-// Where the tour's card lies: a pure function of rectangles, all in pixels of the window.
+// Places the card of the tour: a pure function of rectangles in window pixels.
 
 const GAP = 14; // between what a step is about and the card
 const EDGE = 10; // between the card and the window's edge

@@ -1,4 +1,4 @@
-// One entry of the glossary, as nodes.
+// Draws one entry of the glossary.
 import { node, put } from "../../../../transformer/frontend/dom.js";
 import { openPage, pageLink } from "../../../../transformer/frontend/page_link.js";
 

@@ -1,12 +1,12 @@
 // What helps on every page: a tour for newcomers, the glossary wherever a term stands, presentation mode. It lies over the
 // page, at the end of the document, and lives as long as the tab: pages come and go beneath it.
 import { attribute, partsOf, put, withView } from "../../../../transformer/frontend/dom.js";
-import { Gloss } from "./gloss.js";
-import { areKeysOn, listenForKeys, turnKeys } from "./keys.js";
+import { TermTooltip } from "./term_tooltip.js";
+import { areKeysOn, listenForKeys, turnKeys } from "./shortcuts.js";
 import { Marks } from "./marks.js";
 import { Panel } from "./panel.js";
 import { Presenting } from "./presenting.js";
-import { Start, remember, wasSeen } from "./start.js";
+import { Tour, remember, wasSeen } from "./tour.js";
 import { glossaryTerms, matcherOf } from "./terms.js";
 
 const THEME = ["text-color", "background-color", "border-color", "primary-color", "base-radius", "font"].map((name) => `--st-${name}`);
@@ -27,9 +27,9 @@ class Guide {
     const within = new CSSStyleSheet({ disabled: true });
     within.replaceSync(presented.content.textContent);
     this.marks = new Marks(matcherOf(terms), within);
-    this.gloss = new Gloss(parts.gloss, this.marks);
+    this.gloss = new TermTooltip(parts.gloss, this.marks);
     this.panel = new Panel(parts, terms, this.marks);
-    this.start = new Start(parts, (made) => this.tell?.("undo", made));
+    this.start = new Tour(parts, (made) => this.tell?.("undo", made));
     this.presenting = new Presenting(parts, within, (isLarge) => this.tell?.("presenting", isLarge));
     listenForKeys({ "?": () => this.panel.toggle(), p: () => this.presenting.set(!this.presenting.isOn) });
     parts.keysOn.checked = areKeysOn();

@@ -1,6 +1,6 @@
-// The terms of this page as a panel beside it, opened and closed by a key or a button.
+// A side panel with the terms of this page.
 import { put } from "../../../../transformer/frontend/dom.js";
-import { focused } from "./keys.js";
+import { focused } from "./shortcuts.js";
 import { TermList } from "./term_list.js";
 /** @import { Marks } from "./marks.js" */
 

@@ -1,9 +1,9 @@
-// Presentation mode: the bar gone, large type, and the page gone through by a clicker, one view after another.
+// Presentation mode: no header, large type, and navigation by clicker from view to view.
 //
 // It is a state of the tab: it stays from page to page and over a reload. Python is told of it, and draws its figures larger.
 import { attribute } from "../../../../transformer/frontend/dom.js";
 import { PAGE_LINK, openPage } from "../../../../transformer/frontend/page_link.js";
-import { areKeysOn, isTyped } from "./keys.js";
+import { areKeysOn, isTyped } from "./shortcuts.js";
 
 const KEPT = "headsup-presenting";
 const WIDE = 800; // pixels of a window in which figures with large labels have room

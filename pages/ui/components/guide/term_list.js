@@ -1,4 +1,4 @@
-// The glossary as a list with a search box above it.
+// The glossary as a list with a search field.
 import { attribute, node, put } from "../../../../transformer/frontend/dom.js";
 import { drawEntry } from "./entry.js";
 import { searched } from "./terms.js";

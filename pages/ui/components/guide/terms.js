@@ -1,4 +1,4 @@
-// The glossary's terms in any text: which words of it are explained, and where they stand.
+// Finds glossary terms in a text.
 
 let asked; // for the terms, once in a tab
 

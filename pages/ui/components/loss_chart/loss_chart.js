@@ -1,8 +1,8 @@
-// Losses by step, drawn anew into the same nodes for every new `data`, so that a chart that grows does not flicker.
+// A chart of losses by step. New data is drawn into the same nodes, so that it doesn't flicker.
 // Whatever comes from `data` reaches the page through textContent and attributes, never as HTML.
 import { attribute, node, put, withView } from "../../../../transformer/frontend/dom.js";
 import { pngButton } from "../../../../transformer/frontend/save.js";
-import { drawSaved } from "./saved.js";
+import { drawSaved } from "./svg_export.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const [LEFT, RIGHT, TOP, BOTTOM] = [44, 12, 10, 34]; // pixels around the plot

@@ -1,6 +1,6 @@
-// What a model predicts after one token of the masked text, with its mask and without it.
+// Compares the predictions after one token of the text with and without a mask.
 import { node, put } from "../../../../transformer/frontend/dom.js";
-import { chance } from "../../../../transformer/frontend/writing/text.js";
+import { chance } from "../../../../transformer/frontend/writing/token_descriptions.js";
 import { showLikeliest } from "../../../../transformer/frontend/likeliest.js";
 
 export class Predictions {

@@ -1,4 +1,4 @@
-// A matrix of numbers as one heatmap. `data` is a recording: the tensor `values` (row, column), and `about`, what it is.
+// A heatmap of one matrix. `data` is a recording: the tensor `values` (row, column) and `about`, its description.
 import { attribute, put, withView } from "../../../../transformer/frontend/dom.js";
 import { Heatmap } from "../../../../transformer/frontend/heatmap.js";
 import { plainNumber } from "../../../../transformer/frontend/numbers.js";

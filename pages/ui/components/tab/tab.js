@@ -1,8 +1,8 @@
 // Writes the view into the address bar, over what is there, so that going back leaves a page in one step; keeps what the bar has no
 // room for; and tells the server what it doesn't know of the tab, where it has to.
-import { looked, putIntoBar } from "../../../../transformer/frontend/looked.js";
+import { viewState, putIntoBar } from "../../../../transformer/frontend/view_state.js";
 import { pageLink } from "../../../../transformer/frontend/page_link.js";
-import { keepLeftOut, lastAddress, ofTheFrame, sameParameters, unknownToSession } from "./last.js";
+import { keepLeftOut, lastAddress, ofTheFrame, sameParameters, unknownToSession } from "./last_address.js";
 
 const trimmed = (path) => path.replace(/\/+$/, "");
 
@@ -19,13 +19,13 @@ export default function ({ data, setTriggerValue }) {
   if (trimmed(location.pathname) !== trimmed(data.path)) return;
   last.query = data.query;
   keepLeftOut(data.query, data.kept);
-  looked().set(data.told);
-  putIntoBar(looked().merged([data.query, ofTheFrame()].filter(Boolean).join("&")));
+  viewState().set(data.told);
+  putIntoBar(viewState().merged([data.query, ofTheFrame()].filter(Boolean).join("&")));
   if (data.leave) {
     pageLink(data.leave)?.click();
     return;
   }
-  const held = looked().all();
+  const held = viewState().all();
   // What the server can't read as it is held, such as a link's words in another order, it knows otherwise ever after: said once, it is
   // not said again in answer to that.
   const isSaid = last.said && !isOther(held, last.said);

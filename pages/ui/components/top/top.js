@@ -1,4 +1,4 @@
-// Scrolls to the top when something else opens on the page; what is drawn anew stays where it is.
+// Scrolls to the top when another view opens, but not when the same view is redrawn.
 let before;
 
 export default function ({ data }) {

@@ -1,4 +1,4 @@
-// One text in two orders, and the likeliest next tokens after each. Tokens reach the page through textContent.
+// One text in two orders, with the likeliest next tokens of each. Tokens are set through textContent.
 import { node, put, withView } from "../../../../transformer/frontend/dom.js";
 import { showLikeliest } from "../../../../transformer/frontend/likeliest.js";
 

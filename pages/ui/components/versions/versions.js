@@ -1,4 +1,4 @@
-// Texts beside one another, with the first token in which they differ marked. Texts reach the page through textContent.
+// Texts side by side, with the first differing token marked. Texts are set through textContent.
 import { node, put, withView } from "../../../../transformer/frontend/dom.js";
 
 const SIGNS = { " ": "␣", "\n": "↵\n", "\t": "⇥" };

@@ -1,4 +1,4 @@
-// How a room has voted: a table whose cells are bars, or numbers as dots over their line. Answers reach the page through textContent.
+// The votes of a class: a table of bars, or numbers as dots on a line. Answers are set through textContent.
 import { attribute, node, put, withView } from "../../../../transformer/frontend/dom.js";
 
 const WIDEST = 65; // per cent of a cell

@@ -1,0 +1,229 @@
+// Leads a newcomer along the path: a ring around what a step is about, and a card beside it that covers neither that nor what has
+// to be pressed. What a step has changed in the model is undone as the step is left.
+//
+// The card is a dialog that isn't modal. It takes the focus as it appears, and from then on only from somebody who has it
+// there, or who works with the keyboard; what it says is announced either way.
+import { attribute, node, put } from "../../../../transformer/frontend/dom.js";
+import { openPage, pageLink } from "../../../../transformer/frontend/page_link.js";
+import { PATH } from "./tour_steps.js";
+import { placeCard } from "./card_place.js";
+
+const SEEN = "headsup-start";
+const NARROW = 640; // pixels of a window in which the card lies above or below, as wide as the window
+const LOOK_MS = 200; // between two looks at what has been done, and where the control is now
+const REVEAL_MS = 1200; // for which a control that has just come is scrolled to: what is around it may still be growing
+const HEADER = 70; // pixels at the top of the window that Streamlit's own bar covers
+const FORM = "[data-testid=stPopoverBody]"; // has to be pressed while it is open
+
+export class Tour {
+  /** What is changed in the model, as the page has it: its name, and codes. */
+  changed = { model: "", codes: [] };
+
+  /** parts: the overlay's; undo(made): takes back what a step has changed, like `changed`. It is shown by `begin`. */
+  constructor(parts, undo) {
+    this.parts = parts;
+    this.undo = undo;
+    parts.next.addEventListener("click", () => this.go(this.step + 1));
+    parts.previous.addEventListener("click", () => this.go(this.step - 1));
+    parts.skip.addEventListener("click", () => this.end());
+    parts.toControl.addEventListener("click", () => this.focusControl());
+    document.addEventListener("keydown", (event) => {
+      this.isByKey = true;
+      if (event.key !== "Escape" || !this.isOn || event.defaultPrevented || isOpenAbove(event)) return;
+      event.preventDefault();
+      this.end();
+    });
+    document.addEventListener("pointerdown", () => (this.isByKey = false), { capture: true });
+    for (const kind of ["wheel", "touchmove", "keydown"]) addEventListener(kind, () => (this.revealUntil = 0), { capture: true, passive: true });
+    for (const kind of ["scroll", "resize"]) addEventListener(kind, () => this.isOn && this.place(), { capture: true, passive: true });
+  }
+
+  get isOn() {
+    return !this.parts.card.hidden;
+  }
+
+  begin() {
+    remember();
+    this.isByKey = false;
+    this.parts.card.hidden = false;
+    document.documentElement.toggleAttribute("data-starting", true);
+    this.go(0, true);
+    clearInterval(this.looking);
+    this.looking = setInterval(() => this.look(), LOOK_MS);
+  }
+
+  end() {
+    this.leaveStep();
+    clearInterval(this.looking);
+    const hadFocus = this.parts.card.contains(this.parts.card.getRootNode().activeElement);
+    this.parts.card.hidden = this.parts.spot.hidden = true;
+    document.documentElement.toggleAttribute("data-starting", false);
+    /** @type {HTMLElement | null} */
+    const main = document.querySelector("[data-testid=stMain]");
+    if (hadFocus) main?.focus();
+  }
+
+  leaveStep() {
+    const { made } = this;
+    this.made = undefined;
+    if (made) this.undo(made);
+  }
+
+  get record() {
+    return PATH[this.step];
+  }
+
+  go(step, takesFocus = false) {
+    const { card } = this.parts;
+    this.leaveStep();
+    const hadFocus = takesFocus || card.contains(card.getRootNode().activeElement);
+    if (step >= PATH.length) return this.end();
+    this.step = Math.max(0, step);
+    this.isDone = false;
+    this.control = null;
+    this.before = undefined;
+    this.isAwaited = this.record.at.length > 0; // the control may not be there yet, nor its page
+    this.say();
+    this.turnToPage();
+    this.look();
+    if (hadFocus) card.focus({ preventScroll: true });
+  }
+
+  // A step that was gone back to, or on to, may be on another page.
+  turnToPage() {
+    const { page } = this.record;
+    if (page && page !== openPage()) pageLink(page)?.click();
+  }
+
+  say() {
+    const { parts, record } = this;
+    const isLast = this.step === PATH.length - 1;
+    put(parts.cardTitle, record.title);
+    put(parts.cardPlace, `${this.step + 1} of ${PATH.length}`);
+    put(parts.said, this.isDone ? record.seen : record.ask);
+    attribute(parts.card, "data-done", String(this.isDone));
+    put(parts.next, isLast ? "Done" : "Next");
+    parts.previous.hidden = this.step === 0;
+    parts.skip.hidden = isLast;
+    parts.toControl.hidden = this.isDone || !record.at.length;
+    parts.ways.replaceChildren(...(record.ways ?? []).filter(pageLink).map((title) => {
+      const way = node("button", "");
+      way.type = "button";
+      put(way, title);
+      way.addEventListener("click", () => {
+        this.end();
+        pageLink(title)?.click();
+      });
+      return way;
+    }));
+  }
+
+  look() {
+    if (!this.isOn) return;
+    const { record } = this;
+    if (!this.isDone) {
+      const now = record.watch?.(find, this.changed.codes);
+      if (this.isAwaited && this.target) {
+        this.isAwaited = false;
+        this.before = now;
+      }
+      if (!this.isAwaited && record.isDone(find, this.before, now, openPage())) {
+        this.isDone = true;
+        this.control = null;
+        if (record.closes) this.settle(record.closes, this.before);
+        this.say();
+        if (this.isByKey) this.parts.next.focus({ preventScroll: true });
+      }
+    }
+    this.place();
+    if (this.control && performance.now() < this.revealUntil) reveal(this.control, this.isClear);
+  }
+
+  // Of a step that changes the model: what it has changed; and what covers what there is to see now is closed.
+  settle(closes, before) {
+    const { model, codes } = this.changed;
+    this.made = { model, codes: codes.filter((code) => !before.includes(code)) };
+    /** @type {HTMLElement | null} */
+    const button = document.querySelector(closes);
+    button?.click();
+  }
+
+  get target() {
+    const selectors = (this.isDone && this.record.then) || this.record.at;
+    return selectors.map(find).find((element) => element?.checkVisibility({ visibilityProperty: true })) ?? null;
+  }
+
+  place() {
+    const { card, spot } = this.parts;
+    const { target } = this;
+    if (target !== this.control) {
+      this.revealUntil = performance.now() + REVEAL_MS;
+      // A form closes when the focus leaves it, so it can't be asked for on the card.
+      if (target && this.isByKey && target.closest(FORM)) this.focusControl();
+    }
+    this.control = target;
+    spot.hidden = !target;
+    const kept = [...document.querySelectorAll(FORM), this.record.keep && find(this.record.keep)];
+    const keep = kept.flatMap((each) => each?.getBoundingClientRect() ?? []);
+    const rect = target?.getBoundingClientRect();
+    if (rect) Object.assign(spot.style, { left: `${rect.left - 5}px`, top: `${rect.top - 5}px`, width: `${rect.width + 10}px`, height: `${rect.height + 10}px` });
+    const isNarrow = innerWidth < NARROW;
+    attribute(card, "data-narrow", String(isNarrow));
+    const { width, height } = card.getBoundingClientRect();
+    const place = placeCard({ width, height }, rect, keep, { width: innerWidth, height: innerHeight }, isNarrow);
+    card.style.left = `${place.left}px`;
+    card.style.top = `${place.top}px`;
+    this.isClear = !place.covered;
+  }
+
+  focusControl() {
+    const { target } = this;
+    if (!target) return;
+    const selector = "button, select, summary, [tabindex='0'], input, a[href]";
+    const controls = target.matches(selector) ? [target] : [...target.querySelectorAll(selector)];
+    (controls.find((each) => each.checkVisibility() && !each.disabled) ?? target).focus();
+  }
+}
+
+/** Scroll to what a step is about, unless it is in sight and the card beside it; so that there is room for the card. */
+function reveal(target, isClear) {
+  const { top, bottom } = target.getBoundingClientRect();
+  const isAtTop = Math.abs(top - HEADER) < 10;
+  if (isAtTop || (isClear && top >= HEADER - 10 && bottom <= innerHeight) || target.closest(FORM)) return;
+  target.scrollIntoView({ block: "start" });
+  document.querySelector("[data-testid=stMain]").scrollBy(0, -HEADER);
+}
+
+/** An element by a selector, "component: selector" for one in a component with this test id; null if there is none. */
+function find(selector) {
+  const [, component, within] = /^([\w-]+): (.+)$/.exec(selector) ?? [];
+  if (!component) return document.querySelector(selector);
+  for (const { shadowRoot } of document.querySelectorAll("[data-testid=stMain] [data-testid=stBidiComponentIsolated]")) {
+    const root = shadowRoot?.querySelector(`[data-testid=${component}]`);
+    if (root) return root.querySelector(within);
+  }
+  return null;
+}
+
+function isOpenAbove(event) {
+  return Boolean(document.querySelector("[data-testid=stPopoverBody], [data-testid=stDialog]"))
+    || event.composedPath().some((each) => each.querySelector?.("[role=tooltip]:popover-open"));
+}
+
+// That it was seen is kept in the browser and nowhere else; where that can't be, for as long as the tab shows the app.
+export function wasSeen() {
+  try {
+    return localStorage.getItem(SEEN) === "seen" || globalThis.headsupStartSeen === true;
+  } catch {
+    return globalThis.headsupStartSeen === true;
+  }
+}
+
+export function remember() {
+  globalThis.headsupStartSeen = true;
+  try {
+    localStorage.setItem(SEEN, "seen");
+  } catch {
+    // The tab remembers.
+  }
+}

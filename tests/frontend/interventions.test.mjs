@@ -1,0 +1,43 @@
+// What a pass was changed by: whose numbers are set, weights set by hand; the codes of changes.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { Changed } from "../../transformer/frontend/interventions.js";
+import { codeOf } from "../../transformer/frontend/intervention_controls.js";
+
+const place = (point, head, position, words, rest = {}) => ({ point, head, position, words, rule: "", weighed: null, ...rest });
+const changed = new Changed([
+  place("blocks.0.attn.hook_z", 1, null, "head 1"), place("blocks.0.attn.hook_z", null, 3, "place 3"),
+  place("blocks.0.attn.hook_mask", null, null, "no mask", { rule: "mask" }),
+  place("blocks.0.attn.hook_pattern", 0, 1, "by hand", { weighed: [0, 0.25, true] }),
+  place("blocks.0.attn.hook_pattern", 0, 2, "by hand too", { weighed: [2, 0.5, false] }),
+  place("blocks.0.attn.hook_pattern", 0, 9, "beyond the text", { weighed: [0, 1, true] }),
+]);
+
+test("a number is set where head and position are", () => {
+  assert.deepEqual(changed.setBy("blocks.0.attn.hook_z", 1, 0), ["head 1"]);
+  assert.deepEqual(changed.setBy("blocks.0.attn.hook_z", 0, 3), ["place 3"]);
+  assert.deepEqual(changed.setBy("blocks.0.attn.hook_z", 0, 0), []);
+  assert.deepEqual(changed.setBy("blocks.0.attn.hook_z"), ["head 1", "place 3"]);
+  assert.deepEqual(changed.setBy("blocks.1.attn.hook_z", 1, 3), []);
+});
+
+test("an attention goes without its own rules alone", () => {
+  assert.deepEqual(changed.rules("blocks.0.attn"), ["mask"]);
+  assert.deepEqual(changed.rules("blocks.1.attn"), []);
+  assert.deepEqual(new Changed().rules("blocks.0.attn"), []);
+});
+
+test("weights are set as the model sets them: the others share the rest, or stay", () => {
+  const weights = Float64Array.from([1, 0, 0, 0.5, 0.25, 0.25, 0.2, 0.3, 0.5]);
+  const found = changed.weigh("blocks.0.attn", 0, weights.slice(), 3);
+  assert.deepEqual([...found], [1, 0, 0, 0.25, 0.375, 0.375, 0.2, 0.3, 0.5]);
+  assert.deepEqual([...changed.weigh("blocks.0.attn", 1, weights.slice(), 3)], [...weights]);
+  const alone = new Changed([place("a.hook_pattern", 0, 0, "", { weighed: [0, 0.5, true] })]);
+  assert.deepEqual([...alone.weigh("a", 0, Float64Array.from([1, 0]), 2)], [0.5, 0]); // nothing to share it with
+});
+
+test("a code has a place for each field", () => {
+  assert.equal(codeOf("weigh", "a.hook_pattern", 1, 2, 0, 0.5, true), "weigh~a.hook_pattern~1~2~0~0.5~1");
+  assert.equal(codeOf("scale", "a", null, 3, "0.5"), "scale~a~~3~0.5");
+});

@@ -1,0 +1,59 @@
+// What is drawn from logits here is what Python draws: the same token, the same probabilities.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { drawing, drawnWith, landing, sameDials, shareOf, tokenAt } from "../../transformer/frontend/writing/sampling.js";
+
+const cases = JSON.parse(readFileSync(join(process.env.HEADSUP_FIXTURES, "draws.json"), "utf-8"));
+const logitsOf = ({ logits }) => Float32Array.from(logits);
+
+test("probabilities are Python's, and what is cut off has none", () => {
+  for (const one of cases) {
+    const probabilities = drawnWith(logitsOf(one), one.dials);
+    probabilities.forEach((share, id) => {
+      assert.ok(Math.abs(share - one.probabilities[id]) <= 1e-9, `${JSON.stringify(one.dials)}: ${share} is not ${one.probabilities[id]}`);
+      assert.equal(share === 0, one.probabilities[id] === 0);
+    });
+  }
+});
+
+test("a random number chooses the token that it chooses in Python", () => {
+  for (const one of cases) assert.deepEqual(one.points.map((point) => tokenAt(point, logitsOf(one), one.dials)), one.tokens);
+});
+
+test("a random number lies in the share that it falls into, and shares fill the interval in the vocabulary's order", () => {
+  for (const one of cases.filter(({ dials }) => dials.temperature > 0)) {
+    const steps = drawing(logitsOf(one), one.dials);
+    for (const point of one.points) {
+      const { token, from, to } = landing(point, steps);
+      assert.ok(from <= point + 1e-12 && point < to + 1e-12);
+      const share = shareOf(token, steps);
+      assert.ok(Math.abs(share.from - from) < 1e-12 && Math.abs(share.to - to) < 1e-12);
+    }
+    let end = 0;
+    steps.weights.forEach((weight, id) => {
+      const { from, to } = shareOf(id, steps);
+      assert.ok(Math.abs(from - end) < 1e-12 && to >= from);
+      end = to;
+    });
+    assert.ok(Math.abs(end - 1) < 1e-12);
+  }
+});
+
+test("of the ranking, top-k leaves no fewer than top-p", () => {
+  for (const one of cases) {
+    const { order, ofTopK, kept, weights } = drawing(logitsOf(one), one.dials);
+    assert.ok(1 <= kept && kept <= ofTopK && ofTopK <= order.length);
+    assert.equal(new Set(order).size, order.length);
+    for (let rank = 1; rank < order.length; rank++) assert.ok(one.logits[order[rank - 1]] >= one.logits[order[rank]]);
+    assert.ok(order.slice(kept).every((id) => weights[id] === 0));
+  }
+});
+
+test("dials are the same whether off is written as nothing or as a number", () => {
+  const dials = { temperature: 0.8, top_k: 0, top_p: 1, seed: 3 };
+  assert.ok(sameDials(dials, { ...dials, top_k: null, top_p: null }));
+  for (const other of [{ temperature: 0.81 }, { top_k: 1 }, { top_p: 0.9 }, { seed: 4 }]) assert.ok(!sameDials(dials, { ...dials, ...other }));
+  assert.ok(!sameDials(dials, null));
+});

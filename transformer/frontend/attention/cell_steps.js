@@ -1,0 +1,258 @@
+// One cell by hand: from its query and key to its weight, on to what the head adds to the residual stream. Each step
+// ends in a number that is compared with the one that the model computed.
+
+import { largestAbsolute, largestDifference, norm, project, softmaxParts, weightedValues } from "../arithmetic.js";
+import { Bars, gutter } from "../bars.js";
+import { sayCompared } from "../number_check.js";
+import { attribute, node, put } from "../dom.js";
+import { Heatmap } from "../heatmap.js";
+import { counted, plainNumber } from "../numbers.js";
+
+const FIVE = 5; // significant digits
+const TALLEST = 320; // pixels of the picture of weight × v
+const STEPS = ["dot", "scale", "mask", "exponential", "weight", "values", "output", "stream"];
+// The switches that change what a step ends in; any of them does, where a step isn't named.
+const CHANGED_BY = { dot: [], scale: ["scale"] };
+const STAYS = {
+  self: "the key is not after the query",
+  decoder: "the key is not after the query",
+  encoder: "an encoder hides nothing",
+  cross: "nothing of the source is hidden",
+};
+
+export class ByHand {
+  /** choose: called with { query } or { key }; turn: to see the cell in the whole pass, missing where that can't be. */
+  constructor(parent, tip, choose, turn) {
+    const header = node("header", "", parent);
+    put(node("h2", "", header), "By hand");
+    this.dials = {};
+    const tools = node("div", "tools", header);
+    for (const [name, title] of [["query", "Query (row)"], ["key", "Key (column)"]]) {
+      const label = node("label", "", tools);
+      label.append(`${title} `);
+      const dial = (this.dials[name] = node("select", "", label));
+      dial.addEventListener("change", () => choose({ [name]: Number(dial.value) }));
+    }
+    if (turn) {
+      const button = node("button", "", tools);
+      button.type = "button";
+      button.title = "Show this weight in the whole forward pass";
+      put(button, "Open in Inside");
+      button.addEventListener("click", turn);
+    }
+    this.intro = node("p", "sentence", parent);
+    const list = node("ol", "steps", parent);
+    this.steps = {};
+    for (const name of STEPS) {
+      const item = node("li", "", list);
+      item.dataset.step = name;
+      const [text, badge] = [node("p", "text", item), node("p", "badge", item)];
+      this.steps[name] = { item, text, badge, drawn: node("div", "drawn", item) };
+    }
+    this.dotBars = new Bars(this.steps.dot.drawn, "Query and key, dimension by dimension", tip);
+    this.products = new Heatmap(this.steps.values.drawn, "weight × v for every key", {
+      point: (cell) => this.pointAtProduct(cell, tip),
+      select: (cell) => choose({ key: cell.row }),
+    });
+    this.zBars = new Bars(this.steps.values.drawn, "z, their sum", tip);
+    this.outputBars = new Bars(this.steps.output.drawn, "What this head adds", tip);
+    this.streamBars = new Bars(this.steps.stream.drawn, "The residual stream at the query", tip);
+    this.row = node("details", "row", parent);
+    put(node("summary", "", this.row), "This row as a table");
+    this.table = node("div", "table", this.row);
+    this.table.tabIndex = 0; // it scrolls
+    attribute(this.table, "role", "region");
+    attribute(this.table, "aria-label", "This row as a table");
+    this.row.addEventListener("toggle", () => this.fillTable());
+  }
+
+  /** Fill the dials with the tokens of a new pass. */
+  begin(pass) {
+    for (const [name, which] of [["query", "queries"], ["key", "keys"]]) {
+      this.dials[name].replaceChildren(...pass.labels[which].map((label, at) => {
+        const option = document.createElement("option");
+        option.value = at;
+        option.textContent = `${pass.offsets[which] + at}: ${label}`;
+        return option;
+      }));
+    }
+  }
+
+  /** at: { layer, head, row, column }; steps: the head's, null while they are on their way. changed: not the model's. */
+  show(pass, at, steps, changed) {
+    this.shown = { pass, at, steps, changed };
+    this.dials.query.value = at.row;
+    this.dials.key.value = at.column;
+    const [query, key] = [pass.token("queries", at.row), pass.token("keys", at.column)];
+    put(this.intro, `${pass.uniform ? `What ${query} takes from ${key} and all others that it sees` : `How the query of ${query} weighs the key of ${key}`}, in layer `
+      + `${at.layer}, head ${at.head}, and what comes of it.`);
+    for (const { item } of Object.values(this.steps)) item.hidden = !steps;
+    if (!steps) return;
+    const keys = pass.keys;
+    const rowOf = (matrix) => matrix?.subarray(at.row * keys, (at.row + 1) * keys);
+    const rows = Object.fromEntries(["raw", "scaled", "masked", "weights"].map((name) => [name, rowOf(steps[name])]));
+    for (const name of ["dot", "scale", "mask", "exponential", "weight"]) this.steps[name].item.hidden = pass.uniform;
+    if (!pass.uniform) this.showScores(pass, at, rows);
+    this.showValues(pass, at, rows.weights);
+    if (this.row.open) this.fillTable();
+  }
+
+  draw() {
+    for (const view of [this.dotBars, this.products, this.zBars, this.outputBars, this.streamBars]) {
+      view.refresh();
+      view.draw();
+    }
+  }
+
+  showScores(pass, { layer, head, row, column }, rows) {
+    const d = pass.width;
+    const [q, k] = [["q", row], ["k", column]].map(([name, place]) =>
+      pass.start(layer, head, name).subarray(place * d, (place + 1) * d));
+    const limit = Math.max(largestAbsolute(q), largestAbsolute(k));
+    const products = q.map((value, at) => value * k[at]);
+    this.dotBars.show([
+      { name: "q", values: q, limit }, { name: "k", values: k, limit },
+      { name: "q × k", values: products, limit: largestAbsolute(products) },
+    ]);
+    const n = (value) => plainNumber(value, FIVE);
+    const { raw, scaled, masked, weights } = rows;
+    const own = (name) => pass.own(layer, name, `[${head}, ${row}]`);
+    this.say("dot", `q · k: the sum of the ${counted(d, "product")} = ${n(raw[column])}`, [raw, own("raw")]);
+    const divided = scaled[column] === raw[column] && pass.left(layer, this.shown.changed).includes("scale");
+    this.say("scale", divided ? "÷ √d_head: left out" : pass.undivided ? "÷ √d_head: this model leaves it out"
+      : `÷ √d_head: ${n(raw[column])} ÷ √${d} = ${n(raw[column])} ÷ ${n(Math.sqrt(d))} = ${n(scaled[column])}`, [scaled, own("scaled")]);
+    const hidden = masked[column] === -Infinity;
+    const open = pass.left(layer, this.shown.changed).includes("mask");
+    this.say("mask", hidden ? `+ mask: the key ${column > row ? "comes after" : "is too far before"} the query, so its score becomes −∞`
+      : open ? "+ mask: left out, so the score stays" : `+ mask: ${STAYS[pass.kind]}, so the score stays ${n(masked[column])}`,
+    [masked, own("masked")]);
+    const { maximum, exponentials, sum } = softmaxParts(masked);
+    this.say("exponential", hidden ? "exp(−∞) = 0"
+      : `exp(score − the row's largest) = exp(${n(masked[column])} − ${n(maximum)}) = ${n(exponentials[column])}`);
+    const seen = masked.reduce((count, score) => count + (score === -Infinity ? 0 : 1), 0);
+    this.say("weight", `÷ the sum of the row's ${counted(seen, "exponential")}: ${n(exponentials[column])} ÷ ${n(sum)} = ${n(sum > 0 ? exponentials[column] / sum : 0)}, `
+      + `the weight${this.byHand(pass, layer, head, row, weights[column])}`, [weights, own("weights")]);
+  }
+
+  /** What setting weights of the row by hand has made of one of them. */
+  byHand(pass, layer, head, row, weight) {
+    const words = pass.setBy(layer, "weights", head, row);
+    return words.length ? `. Then the row was set by hand (${words.join("; ")}), and the weight is ${plainNumber(weight, FIVE)}` : "";
+  }
+
+  showValues(pass, { layer, head, row, column }, weights) {
+    const d = pass.width;
+    const v = pass.start(layer, head, "v");
+    const { products, z } = weightedValues(weights, v, d);
+    // Keys that are hidden add nothing; −∞ draws them as hidden.
+    const open = pass.left(layer, this.shown.changed).includes("mask");
+    const drawn = products.map((product, at) => (open || pass.visible(layer, row, Math.floor(at / d)) ? product : -Infinity));
+    const pitch = Math.min(Math.max(TALLEST / pass.keys, 2), 16);
+    this.products.show({
+      values: drawn, rows: pass.keys, columns: d, rowLabels: pass.labels.keys, columnLabels: null, kind: "scores",
+      limit: largestAbsolute(products) || 1, pitch, tallest: TALLEST, gutter: gutter(), // its columns stand above z's bars
+    }, null);
+    this.products.mark({ row: column, column: null }, null);
+    this.weighed = { products, d };
+    const setBy = pass.setBy(layer, "z", head, row);
+    const own = pass.own(layer, "z", `[${row}, ${head}]`);
+    const rows = [{ name: "z", values: z, limit: largestAbsolute(z) }];
+    const isSet = setBy.length > 0 && own !== undefined && !this.shown.changed.length;
+    if (isSet) rows.push({ name: "as set", values: own, limit: Math.max(largestAbsolute(z), largestAbsolute(own)) });
+    this.zBars.show(rows);
+    this.say("values", `weight × v for every key: a row for each key and ${counted(d, "column")}, one for each dimension. Added up, they are z, what `
+      + "this head found.", [z, own], setBy);
+    const out = pass.projection(layer, head);
+    for (const name of ["output", "stream"]) this.steps[name].item.hidden = !out;
+    if (out) this.showOutput(pass, { layer, head, row }, project(isSet ? own : z, out));
+  }
+
+  showOutput(pass, { layer, head, row }, result) {
+    const n = (value) => plainNumber(value, 4);
+    this.outputBars.show([{ name: "z · W_O", values: result, limit: largestAbsolute(result) }]);
+    this.say("output", `z · W_O: through this head's ${counted(pass.width, "column")} of W_O z becomes ${counted(result.length, "number")}, the size of the residual stream.`,
+      [result, pass.own(layer, "result", `[${row}, ${head}]`)], pass.setBy(layer, "result", head, row));
+    const [before, ...computed] = ["before", "after", "out"].map((name) => pass.around(layer, name, row));
+    // Redrawn, the head adds something else than in the pass, and so do all heads together.
+    const own = this.shown.changed.length ? pass.own(layer, "result", `[${row}, ${head}]`) : result;
+    const [after, all] = computed.map((values) => values && own && Float64Array.from(values, (value, at) => value + result[at] - own[at]));
+    this.steps.stream.item.hidden = !all;
+    if (!all) return;
+    const rows = [{ name: "this head", values: result }, { name: "all heads", values: all }];
+    if (before) rows.unshift({ name: "before", values: before });
+    if (after) rows.push({ name: "after", values: after });
+    const limit = Math.max(...rows.map(({ values }) => largestAbsolute(values)));
+    this.streamBars.show(rows.map((entry) => ({ ...entry, limit })));
+    const [changedOut, changedAfter] = ["out", "after"].map((name) => pass.changed.setBy(pass.names[layer][name], null, row));
+    const { attention_bias: bias, attention_out_bias: outBias } = pass.config;
+    const [adds, added] = this.shown.changed.length ? ["Redrawn, this head would add", "would add"] : ["This head adds", "adds"];
+    const others = [pass.heads > 1 ? "the other heads" : "", outBias ?? bias ? "the bias" : ""].filter(Boolean).join(" and ");
+    const share = `${adds} a vector of length ${n(norm(result))}; ${others && `with ${others}, `}attention ${added} ${n(norm(all))}`
+      + (changedOut.length ? ` (set by: ${changedOut.join("; ")})` : "");
+    if (!before || !after) {
+      this.say("stream", pass.config.parallel_residual ? `${share}. The feed-forward layer adds to the stream at the same time.`
+        : `${share}. This model has no residual connection: that is all that goes on.`);
+      return;
+    }
+    const sum = Float64Array.from(before, (value, at) => value + all[at]);
+    this.say("stream", `The residual stream of ${pass.token("queries", row)} has length ${n(norm(before))} before. ${share}, and it ${this.shown.changed.length ? "would have" : "has"} length `
+      + `${n(norm(after))} after.`, [sum, after], changedAfter);
+  }
+
+  /**
+   * A step's sentence, and whether what it ends in is what the model computed: found and own, arrays of a row; or what set
+   * it instead, in words.
+   */
+  say(name, text, compared, setBy = []) {
+    const { text: words, badge } = this.steps[name];
+    put(words, text);
+    badge.hidden = !compared;
+    if (!compared) return;
+    const [found, own] = compared;
+    badge.hidden = !own && this.shown.pass.isComplete;
+    if (badge.hidden) {
+      put(badge, "");
+      return;
+    }
+    const changed = this.shown.changed.some((rule) => CHANGED_BY[name]?.includes(rule) ?? true);
+    if (own && !changed) {
+      sayCompared(badge, largestDifference(found, own), largestAbsolute(own), setBy);
+      return;
+    }
+    attribute(badge, "data-state", changed ? "changed" : "waiting");
+    put(badge, changed ? "not what the model computed" : "comparing with the model …");
+  }
+
+  pointAtProduct(cell, tip) {
+    this.products.mark({ row: this.shown.at.column, column: null }, cell);
+    if (!cell) {
+      tip.hide();
+      return;
+    }
+    const { pass } = this.shown;
+    const bounds = this.products.marks.getBoundingClientRect();
+    const { box } = this.products;
+    tip.showAt(bounds.left + box.left + (cell.column + 0.5) * box.cellWide, bounds.top + box.top + cell.row * box.cellHigh, [
+      `key ${pass.token("keys", cell.row)}, dimension ${cell.column}`,
+      `weight × v: ${plainNumber(this.weighed.products[cell.row * this.weighed.d + cell.column], FIVE)}`,
+    ]);
+  }
+
+  fillTable() {
+    const { pass, at, steps } = this.shown ?? {};
+    if (!this.row.open || !steps) return;
+    const names = pass.uniform ? ["weights"] : ["raw", "scaled", "masked", "weights"];
+    const titles = { raw: "q · k", scaled: "÷ √d_head", masked: "+ mask", weights: "weight" };
+    const table = document.createElement("table");
+    const line = (tag, cells) => {
+      const made = node("tr", "", table);
+      for (const cell of cells) put(node(tag, "", made), cell);
+    };
+    line("th", ["place", "key", ...names.map((name) => titles[name])]);
+    for (let key = 0; key < pass.keys; key++) {
+      const numbers = names.map((name) => plainNumber(steps[name][at.row * pass.keys + key], FIVE));
+      line("td", [String(pass.offsets.keys + key), pass.labels.keys[key], ...numbers]);
+    }
+    this.table.replaceChildren(table);
+  }
+}

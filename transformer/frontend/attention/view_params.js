@@ -1,0 +1,113 @@
+// What is looked at on the page Attention, as the tab holds it and as the instrument has it: there places count the tokens of the
+// whole text, here those that the model reads.
+/** @import { Window } from "../heatmap.js" */
+/** @import { Kind, Overview } from "./pass.js" */
+/** @import { ViewState } from "../view_state.js" */
+
+/**
+ * What Python says of a pass beside what is asked. offsets: the places of the first query and key in the whole text; opening: what to
+ * begin with, where the tab looks at none; begin: the place of the first token that is read of the text.
+ *
+ * @typedef {object} About
+ * @property {string} model
+ * @property {Kind} kind
+ * @property {{ queries: number, keys: number }} offsets
+ * @property {{ layer: number, head: number }} opening
+ * @property {number} begin
+ */
+
+/**
+ * @typedef {"weights" | "raw" | "scaled" | "masked"} Stage
+ *
+ * @typedef {object} Chosen
+ * @property {number} layer
+ * @property {number} head
+ * @property {number | null} query null for the last
+ * @property {number | null} key null for the one that the query weighs most
+ * @property {Stage} stage
+ * @property {Window | null} zoom
+ * @property {string[]} without rules that the picture is redrawn without: "mask", "scale"
+ * @property {string} order the measure that heads are sorted by
+ * @property {"from" | "to"} direction
+ * @property {"head" | "layer"} share
+ * @property {boolean} derivation whether it is seen how the weights come about
+ */
+
+const ONE_OF = { stage: ["weights", "raw", "scaled", "masked"], direction: ["from", "to"], share: ["head", "layer"] }; // the first is as at first
+const RULES = ["mask", "scale"]; // that a head's picture can be redrawn without
+
+const shifted = (place, by) => (place === null || place === undefined ? null : place + by);
+
+/**
+ * As `AttentionInstrument.begin` takes it; what the pass hasn't got is as at first.
+ *
+ * @param {ViewState} looked
+ * @param {Pick<About, "offsets" | "opening">} about
+ * @param {Pick<Overview, "queries" | "keys">} pass
+ * @returns {Chosen}
+ */
+export function chosenFrom(looked, { offsets: { queries, keys }, opening }, pass) {
+  const zoom = looked.numbers("zoom");
+  const [top, bottom, left, right] = zoom?.length === 4 ? [zoom[0] - queries, zoom[1] - queries, zoom[2] - keys, zoom[3] - keys] : [-1];
+  const isThere = Math.min(top, left) >= 0 && top < bottom && left < right && bottom <= pass.queries && right <= pass.keys;
+  const choice = (name) => (ONE_OF[name].includes(looked.get(name)) ? looked.get(name) : ONE_OF[name][0]);
+  const chosen = {
+    layer: looked.number("layer") ?? opening.layer,
+    head: looked.number("head") ?? opening.head,
+    query: within(shifted(looked.number("query"), -queries), pass.queries),
+    key: within(shifted(looked.number("key"), -keys), pass.keys),
+    stage: choice("stage"),
+    zoom: isThere ? { top, bottom, left, right } : null,
+    without: RULES.filter((rule) => (looked.get("without") ?? "").split(",").includes(rule)),
+    order: looked.get("order") ?? "",
+    direction: choice("direction"),
+    share: choice("share"),
+  };
+  const said = looked.get("derivation");
+  return { ...chosen, derivation: said === "open" || (said !== "closed" && isMeant(chosen)) };
+}
+
+// What a link to one of the scores, to a picture without a rule, or to a cell, means by it.
+const isMeant = ({ stage, without, query, key }) => stage !== "weights" || without.length > 0 || (query !== null && key !== null);
+
+/**
+ * The other way round, for `Looked.set`.
+ *
+ * @param {Chosen} chosen
+ * @param {About["offsets"]} offsets
+ */
+export function lookedFrom(chosen, { queries, keys }) {
+  const { layer, head, query, key, stage, zoom, without, order, direction, share, derivation } = chosen;
+  const said = (name, value) => (value === ONE_OF[name][0] ? null : value);
+  return {
+    layer, head, query: shifted(query, queries), key: shifted(key, keys), stage: said("stage", stage),
+    zoom: zoom && [zoom.top + queries, zoom.bottom + queries, zoom.left + keys, zoom.right + keys].join(),
+    without: without.join(), order, direction: said("direction", direction), share: said("share", share),
+    derivation: derivation ? "open" : isMeant(chosen) ? "closed" : null,
+  };
+}
+
+/**
+ * What to look at on the page Inside to see a weight in the whole pass.
+ *
+ * @param {Pick<Overview, "kind" | "modules">} outline
+ * @param {{ layer: number, head: number, query: number, key: number }} cell counted from the first that is read
+ * @param {Pick<About, "offsets" | "begin">} about
+ */
+export function toWeight({ kind, modules }, { layer, head, query, key }, { offsets, begin }) {
+  /** @type {{ place?: number | null, source_place?: number }} */
+  const places = {};
+  if (kind === "encoder") places.source_place = query;
+  else places.place = query + offsets.queries < begin ? null : query + offsets.queries;
+  if (kind === "cross") places.source_place = key;
+  const row = query + offsets.queries - (kind === "encoder" ? 0 : begin);
+  const column = key + offsets.keys - (kind === "encoder" || kind === "cross" ? 0 : begin);
+  return {
+    inside: `${modules[layer]}.hook_pattern`, moment: null, heads: "one", head, ...places,
+    cell: Math.min(row, column) < 0 ? null : [head, row, column].join(),
+  };
+}
+
+function within(place, count) {
+  return place !== null && place >= 0 && place < count ? place : null;
+}

@@ -1,0 +1,51 @@
+// Tells which numbers of a pass were set by an intervention and therefore don't follow from earlier ones.
+
+/**
+ * Where a change set numbers, as `places_set` tells it: null for all heads, or all positions. weighed: a weight that was set by
+ * hand: its key, the weight, and whether the others share the rest.
+ *
+ * @typedef {object} Place
+ * @property {string} point
+ * @property {number | null} [head]
+ * @property {number | null} [position]
+ * @property {string} words
+ * @property {string | null} [rule]
+ * @property {[key: number, weight: number, renormalised: boolean] | null} [weighed]
+ */
+
+export class Changed {
+  /** @param {Place[]} [records] none for a pass that nothing was changed in */
+  constructor(records = []) {
+    this.records = records;
+  }
+
+  /** What set a point's numbers, in words. head, position: of the numbers asked for; null for all of them. */
+  setBy(point, head = null, position = null) {
+    const fits = (asked, set) => asked === null || set === null || asked === set;
+    const found = this.records.filter((each) => each.point === point && fits(head, each.head) && fits(position, each.position));
+    return [...new Set(found.map(({ words }) => words))];
+  }
+
+  /** The rules that an attention goes without, of "mask" and "scale". */
+  rules(module) {
+    const points = { mask: `${module}.hook_mask`, scale: `${module}.hook_scaled_scores` };
+    return Object.keys(points).filter((rule) => this.records.some((each) => each.rule === rule && each.point === points[rule]));
+  }
+
+  /** The weights of a head that were set by hand, in their order. */
+  weighed(module, head) {
+    return this.records.filter((each) => each.weighed && each.point === `${module}.hook_pattern` && each.head === head);
+  }
+
+  /** Set them in a head's weights, (query, key), as the model did. */
+  weigh(module, head, weights, keys) {
+    for (const { position, weighed: [key, weight, renormalised] } of this.weighed(module, head)) {
+      if (position < 0 || position * keys >= weights.length || key < 0 || key >= keys) continue;
+      const row = weights.subarray(position * keys, (position + 1) * keys);
+      const rest = 1 - row[key];
+      if (renormalised) for (let at = 0; at < keys; at++) row[at] *= rest > 0 ? (1 - weight) / Math.max(rest, 1e-12) : 0;
+      row[key] = weight;
+    }
+    return weights;
+  }
+}
