@@ -85,7 +85,7 @@ def test_an_edited_batch_is_drawn_and_linked_and_can_be_taken_back():
 @pytest.mark.parametrize(
     ("typed", "sentence", "rows"),
     [
-        ("To be\nRomé", "Line 2 has `é` (character 4), which this model doesn't know; it is left out.", 1),
+        ("To be\nRomé", "Line 2 has `é` (character 4), which this model has never seen; it is left out.", 1),
         ("To be\n\nor", "Line 2 is empty, and a prompt has at least one token; it is left out.", 2),
         ("\n".join("abcdefghij"), "There are 10 lines, and a batch here has at most 8; the last 2 are left out.", 8),
         ("a" * 17 + "\nb", "Line 1 has 17 tokens, and this model's context holds 16; it is cut there.", 2),
