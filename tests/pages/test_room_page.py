@@ -61,7 +61,7 @@ def test_a_class_votes_twice_and_sees_the_answer_when_the_teacher_reveals_it(tea
     assert all("Choose" in at.main.header[0].value for at in (one, two))  # to the step that the teacher shows
     assert not has(one, "lesson_discuss") and button(one, "learn_next").disabled
     one, two = (click(choose(at, option), "lesson_answer") for at, option in ((one, 0), (two, 0)))
-    assert any("The correct one is shown when the room is ready" in each.value for each in one.markdown)
+    assert any("The right one is shown when your teacher reveals it" in each.value for each in one.markdown)
     teacher = again(teacher)
     markdown_with(teacher, "**2** of 2 have answered")
     assert not has(teacher, "lesson_answer") and "headsup_votes" not in str(teacher.main)
@@ -83,7 +83,7 @@ def test_a_class_votes_twice_and_sees_the_answer_when_the_teacher_reveals_it(tea
     assert "Number" in again(one).main.header[0].value
     teacher = click(teacher, "room_end")
     one = again(one)
-    assert "There is no such room: it has ended" in said(one)
+    assert "This room has ended" in said(one)
     assert has(one, "room_open") and not button(one, "learn_next").disabled  # and the step is still there
 
 
@@ -91,9 +91,9 @@ def test_who_joins_before_the_teacher_leads_reads_that_and_follows_then():
     teacher = click(start("Learn"), "room_open")
     one = student(teacher.session_state["room_membership"].code)
     (waits,) = [each.value for each in one.caption if "teacher" in each.value]
-    assert waits.startswith("Navigate freely.") and "this page follows" in waits
+    assert waits.startswith("Look around.") and "this page follows" in waits
     click(teacher, "learn_go_on")
-    assert "Answer on your own first." in [each.value for each in again(one).caption]
+    assert "First vote: each on their own." in [each.value for each in again(one).caption]
 
 
 def test_votes_are_shown_before_the_reveal_if_asked_for_and_follow_what_comes_in(teacher, code):
@@ -338,7 +338,7 @@ def test_the_way_in_is_an_address_and_its_qr_code(teacher, code, monkeypatch, lo
 @pytest.mark.parametrize("typed", ["zzzzz", "a", "🦉🦉🦉🦉🦉x"])
 def test_a_wrong_code_gets_a_sentence_and_a_way_back(teacher, typed):
     at = student(typed)
-    assert "There is no such room" in said(at) and has(at, "room_join") and has(at, "room_open")
+    assert "This room has ended" in said(at) and has(at, "room_join") and has(at, "room_open")
 
 
 def test_a_full_server_says_so(monkeypatch):

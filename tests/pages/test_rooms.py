@@ -63,7 +63,7 @@ def test_a_code_is_found_however_it_is_typed(all_rooms: Rooms) -> None:
     code, _ = all_rooms.open()
     assert all_rooms.join(f" {code[:2].lower()}-{code[2:]} ")[0] == code
     for wrong in ("", "?", "AAAAA", code[:-1], code * 1000, "😀"):
-        with pytest.raises(RoomError, match="no such room"):
+        with pytest.raises(RoomError, match="This room has ended"):
             all_rooms.join(wrong)
 
 
@@ -155,7 +155,7 @@ def test_a_room_ends_by_itself_and_makes_room_for_another(all_rooms: Rooms, cloc
     clock.now += rooms.IDLE / 2 + 1
     assert len(all_rooms) == 1
     all_rooms.open()
-    with pytest.raises(RoomError, match="no such room"):
+    with pytest.raises(RoomError, match="This room has ended"):
         all_rooms.join(opened[1][0])
 
 

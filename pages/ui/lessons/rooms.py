@@ -281,7 +281,7 @@ class Rooms:
             self._sweep()
             if code not in self._rooms:
                 raise RoomError(
-                    "There is no such room: it has ended, or the code is wrong. Check the code, or work on your own."
+                    "This room has ended, or there is none of this code. Check the code, or work on your own."
                 )
             yield self._rooms[code]
 

@@ -99,6 +99,11 @@ def _causal_panel(session: Session, tokens: tuple[int, ...], end: int) -> Panel:
         else (
             f"This model's {'decoder' if session.source else 'attention'} uses it in "
             f"{without_mask.every(session.config.n_layers)} and every head."
+            + (
+                " Layers with a window hide what is further back as well."
+                if any(session.config.attention_windows)
+                else ""
+            )
         )
     )
     words = (

@@ -81,7 +81,7 @@ def takes_mask(change: Intervention) -> bool:
 def predictions(session: Session, reading: Reading, shown: int) -> Predictions:
     """What the model expects after each of the last `shown` tokens; at first after the one where the mask matters most.
 
-    That is where the token that really came next loses or gains most; where none does, the middle one.
+    That is where the token that really came next loses most probability; where none loses any, the middle one.
     """
     label = library.tokenizer(session.name).label
     rows = [
@@ -96,14 +96,16 @@ def predictions(session: Session, reading: Reading, shown: int) -> Predictions:
     ]
     following = [*reading.after, None][: len(rows)]
     first = max(len(rows) - shown, 0)
-    moved = np.abs(reading.free.probability - reading.masked.probability)[first : len(rows) - 1]
-    row = int(moved.argmax()) if moved.max(initial=0.0) >= SEEN else len(moved) // 2
+    lost = (reading.masked.probability - reading.free.probability)[first : len(rows) - 1]
+    row = int(lost.argmax()) if lost.max(initial=0.0) >= SEEN else len(lost) // 2
     words = last_token_in_words(session.config, len(rows), reading.masked, reading.free)
     sees = [
         f"{seen - first} of {counted(len(rows) - first, 'key')} visible{_local(session.config, seen)}."
         for seen in range(first + 1, len(rows) + 1)
     ]
-    return Predictions(("With the mask", "Without it"), rows[first:], following[first:], sees, row, words)
+    return Predictions(
+        ("With the mask", "Without it, as it was never trained"), rows[first:], following[first:], sees, row, words
+    )
 
 
 def _local(config: ModelConfig, seen: int) -> str:

@@ -125,7 +125,7 @@ export class AttentionInstrument {
     parts.whole.addEventListener("click", () => this.choose({ zoom: null }));
     parts.derive.addEventListener("click", () => {
       this.choose({ derivation: !this.chosen.derivation });
-      if (this.chosen.derivation) parts.derivation.scrollIntoView({ block: "nearest" });
+      if (this.chosen.derivation) parts.derivation.scrollIntoView({ block: "start" });
     });
     parts.root.addEventListener("keydown", (event) => {
       if (!event.target.closest("[data-panel]") || event.ctrlKey || event.metaKey || event.altKey) return;

@@ -63,6 +63,11 @@ class View {
       const { title, heatmap } = this.figures[at];
       const rows = matrix.rows.length, columns = matrix.columns.length;
       const numbers = Float64Array.from(matrix.values.flat(), (value) => value ?? -Infinity);
+      const written = numbers.slice();
+      for (const [row, column] of matrix.marked) {
+        numbers[row * columns + column] = 0; // a change that is set has no colour and no number
+        written[row * columns + column] = -Infinity;
+      }
       const values = Float32Array.from(numbers, (value) => (value === -Infinity ? value : Math.min(Math.max(value, -limit), limit)));
       put(title, matrix.title);
       attribute(heatmap.marks, "aria-label", `${[name, matrix.title].filter(Boolean).join(": ")}. ${KEYS}`);
@@ -72,7 +77,7 @@ class View {
         cut: matrices.some((each) => each.values.flat().some((value) => Math.abs(value ?? 0) > 1.001 * limit)), pitch, tallest: pitch * rows, widest: Math.round(WIDEST * pitch),
         above: (context) => {
           for (const [row, column] of matrix.marked) crossOut(context, heatmap, row, column);
-          writeNumbers(context, heatmap, numbers);
+          writeNumbers(context, heatmap, written);
         },
       }, null);
     });

@@ -28,7 +28,7 @@ def show_given(question: Question, entered: OpenedStep, values: MeasuredValues, 
         said = f"{said}, then {answers_in_words(entered, values).markdown(response.second)}"
     if not entered.is_revealed:
         _show_options(question, entered, values, response)
-        st.markdown(f":material/how_to_vote: Your answer: {said}. The correct one is shown when the room is ready.")
+        st.markdown(f":material/how_to_vote: Your answer: {said}. The right one is shown when your teacher reveals it.")
         if room_membership.can_change(entered.step_id):
             st.button(
                 "Change my answer",

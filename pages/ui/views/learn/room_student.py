@@ -102,9 +102,9 @@ def _status(state: State) -> str:
             "leave it to go on by yourself."
         )
     if state.step_id is None:
-        return "Navigate freely. When the teacher leads again, this page follows."
+        return "Look around. When your teacher opens a step, this page follows."
     status = {
-        Phase.FIRST: "Answer on your own first.",
+        Phase.FIRST: "First vote: each on their own.",
         Phase.SECOND: "Discuss it with your neighbours, then answer again.",
         Phase.REVEALED: "The answer is revealed.",
     }[state.phase]

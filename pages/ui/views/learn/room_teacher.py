@@ -80,16 +80,9 @@ def controls(step_id: StepId) -> None:
     shown = st.session_state.get(OPEN_VOTES) == step_id
     with st.container(horizontal=True, vertical_alignment="center", key="room_controls"):
         st.button(
-            "Reveal",
-            key="room_reveal",
-            type="primary",
-            icon=":material/visibility:",
-            on_click=_advance,
-            args=(step_id, Phase.REVEALED),
-        )
-        st.button(
             "Hide the votes" if shown else "Show the votes",
             key="room_show_votes",
+            type="secondary" if shown else "primary",
             icon=":material/bar_chart:",
             on_click=_open_votes,
             args=(None if shown else step_id,),
@@ -102,6 +95,14 @@ def controls(step_id: StepId) -> None:
                 on_click=_advance,
                 args=(step_id, Phase.SECOND),
             )
+        st.button(
+            "Reveal",
+            key="room_reveal",
+            type="primary" if shown else "secondary",
+            icon=":material/visibility:",
+            on_click=_advance,
+            args=(step_id, Phase.REVEALED),
+        )
         st.button(
             "Add a minute" if state.deadline else "Start a minute",
             key="room_time",

@@ -41,7 +41,7 @@ def show_view(session: Session) -> None:
         else:
             with st.container(key="lesson_view_later"):
                 page = _view_name(session, entered.step.view.page)
-                st.caption(f"{page}: opens here once the question is answered.")
+                st.caption(f"{page} opens here, with the answer.")
 
 
 def _show(entered: OpenedStep) -> None:

@@ -91,6 +91,7 @@ def show(session: Session, model_input: ModelInput, answer: int | None) -> Ablat
         return None
     st.caption(_how(session, model_input, mapped))
     placed = place(found.parts, mapped.values, session.interventions)
+    left = np.array([part not in session.interventions for part in found.parts])
     what = f"the {effect}" if token is None else f"the {effect} of ‘{library.tokenizer(session.name).label(token)}’"
     unit = UNITS[effect]
 
@@ -110,11 +111,11 @@ def show(session: Session, model_input: ModelInput, answer: int | None) -> Ablat
             f"Without {{cell}}, {what} is {{value}}{unit} lower.",
         ),
         acts=ACTS,
-        limit=max(colour_limit(mapped.values), FAINTEST if effect == "probability" else 0.0),
+        limit=max(colour_limit(mapped.values[left]), FAINTEST if effect == "probability" else 0.0),
         pitch=min(max(TALL // len(placed[0].matrix.rows), LEAST_PITCH), MAX_PITCH),
         on_choose=choose,
     )
-    st.caption(_verdict(mapped))
+    st.caption(_verdict(mapped, left))
     return mapped
 
 
@@ -141,6 +142,8 @@ def ablated(session: Session, model_input: ModelInput) -> Ablation | None:
 def colour_limit(values: np.ndarray) -> float:
     """Where the colours end: a few effects that are far beyond the others don't make these all pale."""
     sizes = np.abs(values)
+    if not sizes.size:
+        return 1.0
     return float(max(min(BEYOND * np.quantile(sizes, USUAL), sizes.max()), LEAST * sizes.max())) or 1.0
 
 
@@ -208,16 +211,16 @@ def _how(session: Session, model_input: ModelInput, mapped: AblationMap) -> str:
         origin = "was written" if session.text.written else "the unchanged model would write"
         whose = f" The text is what {origin}: {text}."
     act = (
-        "Measured with your changes: each cell ablates one more part."
+        "Measured with your changes: each cell ablates one more part; what is crossed out is ablated already."
         if session.interventions
         else "Each cell ablates one part. Click one to keep it ablated and measure the map again."
     )
     return f"{of}.{whose}  \n{act}"
 
 
-def _verdict(mapped: AblationMap) -> str:
-    """The parts with the largest effects, either way."""
-    values, told = mapped.values, []
+def _verdict(mapped: AblationMap, left: np.ndarray) -> str:
+    """The parts with the largest effects, either way. left: (part,), False for those that are ablated already."""
+    values, told = np.where(left, mapped.values, 0.0), []
     for word, index, sign in (("fall", int(values.argmin()), "−"), ("rise", int(values.argmax()), "+")):
         size = float(values[index]) * (1 if sign == "+" else -1)
         if size > max(UNMOVED, SLIGHT * np.abs(values).max()):

@@ -126,7 +126,7 @@ def _in_words(session: Session, model_input: ModelInput, old: np.ndarray, new: n
         order = [
             token
             for token in np.argsort(-sign * change, kind="stable")[:MAX_NAMED]
-            if sign * change[token] > ROUNDING_ERROR
+            if sign * change[token] > ROUNDING_ERROR and percent(old[token]) != percent(new[token])
         ]
         named = [
             f"{code(label)} {percent(old[token])} → {percent(new[token])}"
