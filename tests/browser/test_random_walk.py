@@ -6,7 +6,7 @@ from tests.browser.random_walk import BENIGN, Walk, save_models
 
 pytest.importorskip("playwright.sync_api")
 
-STEPS, SEED = 60, 1
+STEPS, SEED = 60, 4
 
 
 @pytest.mark.timeout(300)

@@ -92,7 +92,7 @@ class OnPage {
   async fetch(ask, use) {
     const { api } = this;
     try {
-      const found = await ask(api);
+      const found = await ask();
       if (api !== this.api) return;
       this.say("");
       this.root.dataset.state = "shown";

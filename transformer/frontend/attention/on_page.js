@@ -4,18 +4,20 @@ import { onPage } from "../on_page.js";
 import { AttentionInstrument } from "./instrument.js";
 import { namesOf } from "./questions.js";
 import { chosenFrom, lookedFrom, toWeight } from "./view_params.js";
+/** @import { Api } from "../api.js" */
 /** @import { About } from "./view_params.js" */
 /** @import { Overview } from "./pass.js" */
 
 class AttentionView {
   /** @type {About} */ about;
   /** @type {Overview} */ outline;
+  /** @type {Api} */ api; // of the pass that is shown, which may not be the newest yet
 
   constructor(root, host) {
     this.host = host;
     this.instrument = new AttentionInstrument(root, {
       select: (chosen) => host.look(lookedFrom(chosen, this.about.offsets)),
-      want: (parts) => host.fetch((api) => api.recording("tensors", { names: namesOf(this.outline, parts) }), (found) => this.instrument.add(found)),
+      want: (parts) => host.fetch(() => this.api.recording("tensors", { names: namesOf(this.outline, parts) }), (found) => this.instrument.add(found)),
       change: (change) => host.change({ ...change, model: this.about.model }),
       turn: (cell) => {
         const { layer, head } = this.instrument.chosen;
@@ -26,7 +28,7 @@ class AttentionView {
 
   async begin(api, about) {
     const found = await api.recording("overview", { kind: about.kind });
-    Object.assign(this, { about, outline: found.metadata });
+    Object.assign(this, { api, about, outline: found.metadata });
     this.instrument.begin({ ...found, metadata: { ...found.metadata, ...about } }, chosenFrom(viewState(), about, this.outline));
     const { layer, head, query, key, zoom, derivation } = lookedFrom(this.instrument.chosen, about.offsets);
     this.host.look({ layer, head, query, key, zoom, derivation }); // without what this pass hasn't got

@@ -4,18 +4,20 @@ import { onPage } from "../on_page.js";
 import { InsideInstrument } from "./instrument.js";
 import { chosenFrom, lookedFrom, toAttention } from "./view_params.js";
 import { askFor } from "./questions.js";
+/** @import { Api } from "../api.js" */
 /** @import { Outline } from "./pass.js" */
 /** @import { About } from "./view_params.js" */
 
 class InsideView {
   /** @type {About} */ about;
   /** @type {Outline} */ outline;
+  /** @type {Api} */ api; // of the pass that is shown, which may not be the newest yet
 
   constructor(root, host) {
     this.host = host;
     this.instrument = new InsideInstrument(root, {
       select: (chosen) => host.look(lookedFrom(chosen, this.about)),
-      want: (parts) => host.fetch((api) => askFor(api, this.instrument.pass, parts), (found) => this.instrument.add(found)),
+      want: (parts) => host.fetch(() => askFor(this.api, this.instrument.pass, parts), (found) => this.instrument.add(found)),
       change: (change) => host.change({ ...change, model: this.about.model }),
       turn: (place) => {
         const found = toAttention(place, this.about);
@@ -26,7 +28,7 @@ class InsideView {
 
   async begin(api, about) {
     const found = await api.recording("outline");
-    Object.assign(this, { about, outline: found.metadata });
+    Object.assign(this, { api, about, outline: found.metadata });
     const chosen = chosenFrom(viewState(), about, this.outline);
     this.instrument.begin({ ...found, metadata: { ...found.metadata, ...about } }, chosen);
     const { layer, head, ...places } = lookedFrom(chosen, about);
