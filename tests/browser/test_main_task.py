@@ -250,7 +250,7 @@ def test_unknown_characters_are_named_and_removed_at_a_click(visit, wait_ready):
     type_prompt(page, "Romé 😀")
     expect(page.get_by_text("This model has never seen")).to_contain_text("“é” (character 4), “😀” (character 6)")
     expect(prompt_box(page)).to_have_value("Romé 😀")
-    main_button(page, "Remove unknown characters").click()
+    main_button(page, "Remove what is unknown").click()
     expect(prompt_box(page)).to_have_value("Rom ")
     expect(tokens(page)).to_have_count(4)
     assert text(page) == "Rom␣"

@@ -239,7 +239,7 @@ def test_what_can_t_be_read_is_taken_out_when_that_is_asked_for(monkeypatch):
     at = type_prompt(start(), "中" * 5_000)
     assert time.perf_counter() - began < 20
     assert "This model has never seen" in said(at) and not calls
-    press(at, "Remove unknown characters")
+    press(at, "Remove what is unknown")
     assert calls == [1] and prompt(at) == ""
 
 

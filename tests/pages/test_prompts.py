@@ -46,7 +46,7 @@ def test_what_the_model_has_never_seen_is_named_and_can_be_removed(page, typed, 
     assert prompt(at) == typed
     drawn = {component.proto.component_name for component in at.get("bidi_component")}
     assert not at.get("plotly_chart") and not drawn & INSTRUMENTS.keys()
-    press(at, "Remove unknown characters")
+    press(at, "Remove what is unknown")
     assert prompt(at) == left
     assert not at.error
     assert ("The prompt is empty." in said(at)) == (not left)

@@ -20,7 +20,7 @@ from transformer.training.presets import Group
 YOURS, SHARED = "Yours", "Shared with you"
 GROUPS = {
     Group.TEXTS: "These continue a text in the style of their training text.",
-    Group.TASKS: "Each solves one task.",
+    Group.TASKS: "These models solve one task each.",
     Group.LADDER: "All trained on one text, from a bigram table to a transformer: each adds one part.",
     Group.SINCE_2017: "The paper's decoder, and later changes: each adds one.",
     YOURS: "Trained or uploaded by you. Only you, and people with a link, can see these.",

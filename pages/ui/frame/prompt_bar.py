@@ -16,6 +16,8 @@ from transformer import TASKS, UnknownPiece
 
 READINGS = {"chat": "A chat", "plain": "Plain text"}
 LONGEST_LABEL = 60
+MAX_WORDS = 60
+"""Of a vocabulary that is listed."""
 
 
 def pick(current: Visitor, stop: Callable[[], NoReturn], *, is_whole: bool) -> tuple[str, str]:
@@ -64,7 +66,9 @@ def read_prompt(name: str, prompt: str) -> tuple[tuple[int, ...] | None, tuple[i
     if unknown := tokenizer.unknown_pieces(prompt):
         with st.container(border=True):
             st.error(unknown_sentence(unknown))
-            st.button("Remove unknown characters", type="primary", on_click=_remove_unknown, args=(name,))
+            if words := _known_words(name):
+                st.caption(f"It knows these words: {', '.join(words)}.")
+            st.button("Remove what is unknown", type="primary", on_click=_remove_unknown, args=(name,))
         return None, ()
     tokens = library.encoded(name, prompt, visitor().reads)
     if not tokens:
@@ -86,6 +90,16 @@ def read_prompt(name: str, prompt: str) -> tuple[tuple[int, ...] | None, tuple[i
             f"it reads the last {len(tokens) - begin}."
         )
     return tokens, ()
+
+
+def _known_words(name: str) -> list[str]:
+    """All words of a model that knows few of them; of one that reads characters, or much, none."""
+    tokenizer = library.tokenizer(name)
+    if tokenizer.vocab_size > MAX_WORDS:
+        return []
+    return sorted(
+        label for label in tokenizer.labels(range(tokenizer.vocab_size)) if len(label) > 1 and label.isalpha()
+    )
 
 
 def unknown_sentence(unknown: list[UnknownPiece]) -> str:

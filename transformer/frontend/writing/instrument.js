@@ -119,10 +119,14 @@ export class WritingInstrument {
     return place >= this.story.start && place < this.length;
   }
 
-  /** The place that is looked at: the visitor's choice; else the newest while writing, and then the one to come. */
+  /**
+   * The place that is looked at: the visitor's choice; else the newest while writing, and then the one to come; of a text that
+   * has ended the last token before the one that says so, if there is one.
+   */
   get place() {
     if (this.step !== null && this.isWritten(this.step)) return this.step;
-    const atNewest = this.isOver || (this.isLive && this.length > this.story.start);
+    if (this.isOver) return Math.max(this.length - 2, Math.min(this.story.start, this.length - 1));
+    const atNewest = this.isLive && this.length > this.story.start;
     return atNewest ? this.length - 1 : this.length;
   }
 
