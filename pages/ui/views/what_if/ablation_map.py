@@ -211,7 +211,7 @@ def _how(session: Session, model_input: ModelInput, mapped: AblationMap) -> str:
         origin = "was written" if session.text.written else "the unchanged model would write"
         whose = f" The text is what {origin}: {text}."
     act = (
-        "Measured with your changes: each cell ablates one more part; what is crossed out is ablated already."
+        "Measured with your changes: each cell ablates one part more than those crossed out."
         if session.interventions
         else "Each cell ablates one part. Click one to keep it ablated and measure the map again."
     )
