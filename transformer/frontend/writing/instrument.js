@@ -119,14 +119,10 @@ export class WritingInstrument {
     return place >= this.story.start && place < this.length;
   }
 
-  /**
-   * The place that is looked at: the visitor's choice; else the newest while writing, and then the one to come; of a text that
-   * has ended the last token before the one that says so, if there is one.
-   */
+  /** The place that is looked at: the visitor's choice; else the newest while writing, and then the one to come. */
   get place() {
     if (this.step !== null && this.isWritten(this.step)) return this.step;
-    if (this.isOver) return Math.max(this.length - 2, Math.min(this.story.start, this.length - 1));
-    const atNewest = this.isLive && this.length > this.story.start;
+    const atNewest = this.isOver || (this.isLive && this.length > this.story.start);
     return atNewest ? this.length - 1 : this.length;
   }
 
