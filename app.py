@@ -1,9 +1,16 @@
 """The app as it is served: its pages, the engine over HTTP beside them, and what a server does before anybody comes."""
 
 import streamlit as st
+from starlette.middleware import Middleware
 
-from pages.ui.serving import WAIT_UNTIL_PREPARED, check_settings, preparing, routes
+from pages.ui.security_headers import SecurityHeaders
+from pages.ui.server_startup import WaitUntilPrepared, check_settings, preparing, routes
 
 check_settings()
 
-app = st.App("pages/main.py", lifespan=preparing, routes=routes(), middleware=[WAIT_UNTIL_PREPARED])
+app = st.App(
+    "pages/main.py",
+    lifespan=preparing,
+    routes=routes(st.get_option("server.baseUrlPath")),
+    middleware=[Middleware(SecurityHeaders), Middleware(WaitUntilPrepared)],
+)

@@ -1,11 +1,12 @@
 """Runs the page Learn: lessons ask for a prediction, then show what the models do."""
 
-from pages.ui.components.top import begin_at_top
+from pages.ui.components.scroll_to_top import scroll_to_top
 from pages.ui.frame.page import session
-from pages.ui.views.learn import glossary_page, lesson_list, opened_step, step, teachers_page
+from pages.ui.views.learn import glossary_page, lesson_list, opened_step, room_membership, step, teachers_page
 
 current = session()
-begin_at_top(f"{current.visitor.lesson} {current.visitor.lesson_step}")
+room = room_membership.membership()
+scroll_to_top(f"{current.visitor.lesson} {current.visitor.lesson_step} {room and room.code}")
 if current.visitor.lesson == opened_step.TEACHERS:
     teachers_page.show()
 elif current.visitor.lesson == opened_step.GLOSSARY:

@@ -8,11 +8,13 @@ from pages.ui.frame.page import PAGES, Finished, PageOptions, finish, lay_out, o
 
 # What each page shows, in one line; Learn says by itself what is open.
 PAGE_OPTIONS = {
-    "Generate": PageOptions("The model continues the prompt, one token at a time.", writes=True),
+    "Generate": PageOptions("HeadsUp shows every number inside a tiny transformer as it writes.", writes=True),
     "Attention": PageOptions("Each row is a query, each column a key it may look at. A row's weights sum to one."),
     "Masks": PageOptions("A mask says which keys a query may see. A hidden key gets a score of −∞, and so no weight."),
     "Positions": PageOptions("Attention alone can't tell the order of its tokens, so models add positions."),
-    "Inside": PageOptions("Tokens are columns, depth is height. Open a layer, a tensor, a number."),
+    "Inside": PageOptions(
+        "From the prompt up through the layers to the predicted token. Open a layer, a tensor, a number."
+    ),
     "What if": PageOptions("Change a part of the model and see what difference it makes."),
     "Train": PageOptions(
         "Train a tiny transformer; watch its loss fall and its attention form.", reads_prompt=False, uses_model=False

@@ -23,11 +23,12 @@ from pages.ui.frame.visitor_choices import DEFAULT_MODEL
 from pages.ui.markdown import JOINER
 from pages.ui.models import library
 from tests.frontend_calls import Looked, frontend
-from transformer import Recording
+from transformer import Recording, Sampling, generate
 from transformer.api import cache
 from transformer.api.app import create_app
 from transformer.api.model_store import model_store
-from transformer.api.service import OWN_HEADER
+from transformer.api.responses import OWN_HEADER
+from transformer.inference.interventions import hooks_of
 
 ROOT = Path(__file__).parents[1]
 MAIN = ROOT / "pages" / "main.py"
@@ -97,7 +98,7 @@ def checked(at):
         return go(at, page)
     if tab.wanted:
         tab.wanted = False
-        tell_page(at, "headsup_tab", "held", tab.looked)
+        tell_page(at, "headsup_address_bar", "selection", tab.looked)
     return at
 
 
@@ -125,13 +126,13 @@ def tab_of(at):
     tab = _tabs.setdefault(
         at, Tab({name: value for name, value in at.query_params.items() if name in SELECTION_FIELDS})
     )
-    written = [json.loads(c.proto.json) for c in at.get("bidi_component") if c.proto.component_name == "headsup_tab"]
-    for said in sorted(written, key=lambda data: data["at"]):
-        if said["at"] > tab.heard:
-            tab.heard, tab.query = said["at"], dict(parse_qsl(said["query"], keep_blank_values=True))
-            look(tab, said["told"])
-            tab.leave = said["leave"]
-            tab.wanted = said["wants"] and tab.looked != said["knows"]
+    written = [json.loads(proto.json) for proto in components(at, "headsup_address_bar")]
+    for said in sorted(written, key=lambda data: data["time"]):
+        if said["time"] > tab.heard:
+            tab.heard, tab.query = said["time"], dict(parse_qsl(said["query"], keep_blank_values=True))
+            look(tab, said["selection_changes"])
+            tab.leave = said["next_page"]
+            tab.wanted = said["requests_selection"] and tab.looked != said["known_selection"]
             at.query_params = {**tab.query, **tab.looked}
     return tab
 
@@ -153,9 +154,8 @@ def look_at(at, **changes):
     tab = tab_of(at)
     look(tab, changes)
     at.query_params = {**tab.query, **tab.looked}
-    found = [c.proto for c in at.get("bidi_component") if c.proto.component_name in INSTRUMENTS]
-    follows = any(json.loads(proto.json)["follows"] for proto in found)
-    return wish(at, "look", tab.looked) if follows else at
+    follows = any(json.loads(proto.json)["sends_selection"] for proto in components(at, *INSTRUMENTS))
+    return wish(at, "select", tab.looked) if follows else at
 
 
 def named(elements, label):
@@ -171,22 +171,22 @@ def choose(at, label, value):
     return checked(named(at.selectbox, label).set_value(value).run())
 
 
+def _open(at, kind):
+    for drawer in at.expander:
+        _, _, name = drawer.proto.id.partition(f"-{kind}_")
+        if name:
+            at.session_state[f"{kind}_{name}"] = True
+    return checked(at.run())
+
+
 def open_drawers(at):
     """Open every drawer whose table or code is made only then."""
-    for drawer in at.expander:
-        _, _, key = drawer.proto.id.partition("-drawer_")
-        if key:
-            at.session_state[f"drawer_{key}"] = True
-    return checked(at.run())
+    return _open(at, "drawer")
 
 
 def open_folds(at):
     """Open every part of a page that is folded at first."""
-    for drawer in at.expander:
-        _, _, name = drawer.proto.id.partition("-fold_")
-        if name:
-            at.session_state[f"fold_{name}"] = True
-    return checked(at.run())
+    return _open(at, "fold")
 
 
 def type_prompt(at, text):
@@ -220,12 +220,12 @@ def link_to_copy(at):
 
 def dials(at):
     """What the dials of the page Generate say: what the tab holds, else what they begin with."""
-    return frontend("writing/view_params.js", "chosenFrom", Looked(urlencode(tab_of(at).looked)), given(at))
+    return frontend("generation/view_params.js", "selectionFrom", Looked(urlencode(tab_of(at).looked)), given(at))
 
 
 def turn(at, **dials):
     """Turn dials of the page Generate; the page is told once the hand rests."""
-    look_at(at, **frontend("writing/view_params.js", "lookedFrom", dials))
+    look_at(at, **frontend("generation/view_params.js", "paramsFrom", dials))
     return tell_text(at)
 
 
@@ -256,7 +256,7 @@ def show_text(at, ids):
 
 
 def tell_text(at):
-    return wish(at, "text", {"held": tab_of(at).looked, "for": given(at)["id"], "at": 0})
+    return wish(at, "text", {"selection": tab_of(at).looked, "id": given(at)["id"], "time": 0})
 
 
 def write(at, tokens=None):
@@ -295,18 +295,29 @@ def writing(at):
     return Recording({**found.tensors, "ids": np.array(written, np.int32)}, {**found.metadata, **about})
 
 
-def component(at, name):
-    (found,) = [c.proto for c in at.get("bidi_component") if c.proto.component_name == name]
+def components(at, *names):
+    """What the browser gets of all components of these names, in the order of the page."""
+    return [c.proto for c in at.get("bidi_component") if c.proto.component_name in names]
+
+
+def component(at, *names):
+    (found,) = components(at, *names)
     return found
 
 
-def tell_page(at, name, event, value):
-    """What a component's script in the browser reports, and the run of the page that this causes."""
+def _told(at, proto, event, value):
+    """The widgets' states once a component's script in the browser has reported something."""
     states = at._tree.get_widget_states()
     state = states.widgets.add()
-    state.id = _make_trigger_id(component(at, name).id, "events")
+    state.id = _make_trigger_id(proto.id, "events")
     state.json_trigger_value = json.dumps([{"event": event, "value": value}])
-    at._run(states)
+    return states
+
+
+def tell_page(at, name, event, value, which=None):
+    """What a component reports, and the run of the page that this causes. which: of several, by their order."""
+    proto = component(at, name) if which is None else components(at, name)[which]
+    at._run(_told(at, proto, event, value))
     return checked(at)
 
 
@@ -315,30 +326,24 @@ def tell(at, name, event, value):
 
     Only what the fragment draws can be read afterwards; another run brings back the rest of the page.
     """
-    states = at._tree.get_widget_states()
-    state = states.widgets.add()
-    state.id = _make_trigger_id(component(at, name).id, "events")
-    state.json_trigger_value = json.dumps([{"event": event, "value": value}])
     storage = at._fragment_storage
     fragments = [name for name in storage._fragments if storage._target_key_by_id.get(name) != "heartbeat"]
     if not fragments:
-        at._run(states)
-        return checked(at)
+        return tell_page(at, name, event, value)
     (fragment,) = fragments
     with pytest.MonkeyPatch.context() as patch:
         rerun = functools.partial(local_script_runner.RerunData, fragment_id=fragment)
         patch.setattr(local_script_runner, "RerunData", rerun)
-        at._run(states)
+        at._run(_told(at, component(at, name), event, value))
     return checked(at)
 
 
-INSTRUMENTS = {"headsup_attention": "attention", "headsup_inside": "inside", "headsup_writing": "writing"}
+INSTRUMENTS = {"headsup_attention": "attention", "headsup_inside": "inside", "headsup_generation": "generation"}
 
 
 def given(at):
     """What the instrument on the page is given: `asks`, the parameters of its questions, and what it shows beside."""
-    (found,) = [c.proto for c in at.get("bidi_component") if c.proto.component_name in INSTRUMENTS]
-    return json.loads(found.json)
+    return json.loads(component(at, *INSTRUMENTS).json)
 
 
 @functools.cache
@@ -350,8 +355,8 @@ def api():
 def asked(at, path, **details):
     """The API's response to what the instrument on the page asks. details: the parameters of this question alone."""
     about = given(at)
-    query = {name: value for name, value in {**about["asks"], **details}.items() if value is not None}
-    api().app.state.service.forget()
+    query = {name: value for name, value in {**about["request"], **details}.items() if value is not None}
+    api().app.state.responder.forget()
     return api().get(f"/{path}", params=query, headers={OWN_HEADER: about["token"]} if about["token"] else {})
 
 
@@ -380,21 +385,20 @@ def looked_at(at):
     that the model reads."""
     about = given(at)
     which, metadata = ("attention", overview(at).metadata) if "kind" in about else ("inside", outline(at).metadata)
-    return frontend(f"{which}/view_params.js", "chosenFrom", Looked(urlencode(tab_of(at).looked)), about, metadata)
+    return frontend(f"{which}/view_params.js", "selectionFrom", Looked(urlencode(tab_of(at).looked)), about, metadata)
 
 
 def parts(at, *more):
     """The head that Attention looks at, and `more` parts, as its instrument asks for them."""
     about, chosen = overview(at).metadata, looked_at(at)
     wanted = [["head", chosen["layer"], chosen["head"]], *more]
-    return answered(at, "tensors", names=frontend("attention/questions.js", "namesOf", about, wanted))
+    return answered(at, "tensors", names=frontend("attention/tensor_names.js", "namesOf", about, wanted))
 
 
 def wish(at, event, value):
-    """What an instrument tells the page, and the run that this causes: "change" the model, "turn" to a page, which
+    """What an instrument tells the page, and the run that this causes: "change" the model, "navigate" to a page, which
     the tab then opens, "text" that was written."""
-    (name,) = INSTRUMENTS.keys() & {c.proto.component_name for c in at.get("bidi_component")}
-    return tell_page(at, name, event, value)
+    return tell_page(at, component(at, *INSTRUMENTS).component_name, event, value)
 
 
 def figure(at, key):
@@ -402,19 +406,43 @@ def figure(at, key):
     return json.loads(spec)
 
 
-def numbers(trace):
-    """A trace's z as an array, whether Plotly packed it or not."""
-    z = trace["z"]
-    if isinstance(z, list):
-        return np.array(z, dtype=float)
-    shape = [int(size) for size in z["shape"].split(",")]
-    return np.frombuffer(base64.b64decode(z["bdata"]), dtype=z["dtype"]).reshape(shape)
+def numbers(packed):
+    """An array in a figure, whether Plotly packed it or not."""
+    if isinstance(packed, list):
+        return np.array(packed)
+    return np.frombuffer(base64.b64decode(packed["bdata"]), packed["dtype"])
 
 
-def drawn(at, key, name):
-    """The numbers of a figure's trace; NaN where nothing is drawn."""
-    (trace,) = [t for t in figure(at, key)["data"] if (t["type"], t.get("name")) == ("heatmap", name)]
-    return numbers(trace)
+def run_lines(at, folder, which="load_checkpoint"):
+    """Run the lines of Python that a page shows, those with these words. Returns their names."""
+    (code,) = [block.value for block in open_drawers(at).code if which in block.value]
+    names = {}
+    exec(code.replace("checkpoints/", f"{folder}/"), names)
+    return names
+
+
+def ids(text, name="shakespeare"):
+    return tuple(library.tokenizer(name).encode(text))
+
+
+def logits(name, tokens, *interventions, source=()):
+    """(pos, vocab): those of a changed model, not by way of the app."""
+    model = library.model(name).model
+    inputs = [torch.tensor([list(each)]) for each in (source, tokens) if len(each)]
+    with torch.no_grad():
+        return model.run_with_hooks(*inputs, fwd_hooks=hooks_of(interventions, model))[0]
+
+
+def generated(name, begin, count, *, source=None, interventions=(), **sampling):
+    """The steps of what a model writes after some tokens, not by way of the app."""
+    checkpoint = library.model(name)
+    options = {"source": source, "max_new_tokens": count, "interventions": interventions}
+    ends = checkpoint.card.stop_tokens if source else ()
+    return list(generate(checkpoint.model, begin, **options, sampling=Sampling(**sampling), stop_tokens=ends))
+
+
+def decoded(name, steps):
+    return library.tokenizer(name).decode([step.token_id for step in steps])
 
 
 def markdown_with(at, words):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).with_name("frontend") / "calls.mjs"
+SCRIPT = Path(__file__).with_name("frontend") / "frontend_calls.mjs"
 
 
 class Looked(dict):

@@ -4,7 +4,8 @@ import torch
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from transformer import DecoderOnly, EncoderDecoder, ModelConfig, build_model
+from transformer import Checkpoint, EncoderDecoder, Intervention, ModelConfig, Sampling, build_model, generate
+from transformer.model.models import Model
 
 
 def tiny_config(**fields) -> ModelConfig:
@@ -12,7 +13,7 @@ def tiny_config(**fields) -> ModelConfig:
     return ModelConfig(**{"vocab_size": 11, "context_length": 8, "n_layers": 2, "n_heads": 2, "d_model": 8, **fields})
 
 
-def tiny_model(config: ModelConfig | None = None, *, seed: int = 0, **fields) -> DecoderOnly | EncoderDecoder:
+def tiny_model(config: ModelConfig | None = None, *, seed: int = 0, **fields) -> Model:
     """A model in evaluation mode whose every parameter matters: no gain is 1, no bias 0."""
     model = build_model(config or tiny_config(**fields), seed=seed).eval()
     generator = torch.Generator().manual_seed(seed + 1)
@@ -49,7 +50,7 @@ def unpadded(config: ModelConfig, batch: int = 2, pos: int | None = None, seed: 
 
 def some_inputs(config: ModelConfig, make=some_tokens) -> tuple[Tensor, ...]:
     """What a model takes: tokens, or a source as long as the context and a target two tokens shorter."""
-    if config.architecture == "decoder-only":
+    if config.architecture != "encoder-decoder":
         return (make(config),)
     return make(config), make(config, pos=config.context_length - 2, seed=1)
 
@@ -59,6 +60,15 @@ def close(actual: Tensor, expected: Tensor) -> None:
     finite = expected[expected.isfinite()].detach().abs()
     largest = max(float(finite.max()), 1.0) if finite.numel() else 1.0
     torch.testing.assert_close(actual, expected, atol=1e-5 * largest, rtol=1e-5)
+
+
+def translated(checkpoint: Checkpoint, text: str, *interventions: Intervention) -> list[int]:
+    """What an encoder–decoder answers, its likeliest tokens up to the one that ends it."""
+    source, card = checkpoint.tokenizer.encode(text), checkpoint.card
+    asked = {"source": source, "max_new_tokens": 11, "sampling": Sampling(temperature=0)}
+    asked |= {"stop_tokens": [card.end_token_id], "interventions": interventions}
+    steps = generate(checkpoint.model, [card.start_token_id], **asked)
+    return [step.token_id for step in steps if step.token_id != card.end_token_id]
 
 
 def random_weights(module: nn.Module) -> nn.Module:
@@ -113,6 +123,22 @@ MODERN = {
         "mlp_bias": False,
         "tie_embeddings": True,
     },
+    "norms of queries": {"qk_norm": "head", "positions": "rotary", "n_kv_heads": 2},
+    "norms of all heads": {"qk_norm": "all", "norm_kind": "rms", "norm": "res-post", "n_kv_heads": 2},
+    "sandwich": {"norm": "sandwich", "norm_kind": "rms", "score_cap": 0.5, "logit_cap": 0.3},
+    "sandwich of layer norms": {"norm": "sandwich", "unembed_bias": True, "mlp_bias": False, "embed_norm": True},
+    "alibi": {"positions": "alibi", "embed_norm": True, "n_kv_heads": 1},
+    "slopes": {"positions": "alibi", "alibi_slopes": (0.5, 0.1, 0.2, 0.3), "qkv_clip": 0.1},
+    "relative": {"positions": "relative", "relative_buckets": 8, "relative_distance": 16, "score_cap": 2.0},
+    "scaled rotary": {
+        "head_width": 4,
+        "positions": "rotary",
+        "rotary_factors": (1.0, 3.5),
+        "rotary_scale": 1.2,
+        "attention_windows": (3, 0),
+        "window_rotary_base": 50.0,
+    },
+    "layers without positions": {"positions": "rotary", "unrotated_layers": (1,), "qk_norm": "head"},
     "all at once": {
         "norm_kind": "rms",
         "mlp_gate": True,
@@ -143,6 +169,19 @@ def encoder_decoder_configs(draw, **fixed) -> ModelConfig:
     """Any configuration of an encoder–decoder, its two sides of any depth."""
     sides = {"architecture": "encoder-decoder", "n_encoder_layers": draw(st.integers(0, 2))}
     return draw(configs(**{**sides, **fixed}))
+
+
+@st.composite
+def encoder_configs(draw, **fixed) -> ModelConfig:
+    """Any configuration of an encoder: with a head for masked words or without, windows, segments."""
+    fields = {
+        "masked_word_head": st.booleans(),
+        "attention_windows": st.sampled_from([(), (3, 0)]),
+        "n_segments": st.sampled_from([0, 2]),
+        "norm": st.sampled_from(["pre", "post"]),
+    }
+    drawn = {name: draw(values) for name, values in fields.items() if name not in fixed}
+    return draw(configs(**{"architecture": "encoder-only", "attention": "softmax", **drawn, **fixed}))
 
 
 def any_configs(**fixed) -> st.SearchStrategy[ModelConfig]:

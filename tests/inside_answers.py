@@ -11,8 +11,8 @@ from tests.inside_outlines import labelled_outline
 from transformer import Recording, load_checkpoint
 from transformer.inference.pass_outline import array_of, tensors_of
 from transformer.inference.pass_recording import circuit_parts
-from transformer.inference.recompute import deviations, trace_pass
 from transformer.inference.residual_stream import direct_logit_attribution
+from transformer.inference.tracing import deviations, trace_pass
 
 CHECKPOINTS = Path(__file__).resolve().parents[1] / "checkpoints"
 

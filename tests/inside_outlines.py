@@ -14,7 +14,7 @@ def pass_of(checkpoint: Checkpoint, prompt: str, most: int | None = None) -> Tra
     """What a model computes when a visitor types this prompt. most: tokens that are read."""
     model, card = checkpoint.model, checkpoint.card
     tokens = checkpoint.tokenizer.encode(prompt)[-min(most or 10**6, model.config.context_length) :]
-    if model.config.architecture == "decoder-only":
+    if model.config.architecture != "encoder-decoder":
         return trace_pass(model, tokens)
     steps = generate(
         model,
@@ -36,7 +36,7 @@ def arrays_of(found: Trace) -> dict[str, np.ndarray]:
 
 def labelled_outline(found: Trace, checkpoint: Checkpoint, name: str = "pass") -> Recording:
     """The first message of a text."""
-    bare = outline(found)
+    bare = outline(found, checkpoint.card.mask_token_id)
     labels = checkpoint.tokenizer.labels(range(found.config.vocab_size))
     words = {which: [labels[token] for token in tokens] for which, tokens in bare.metadata["ids"].items()}
     about = {"id": name, "name": name, "title": name, "labels": words, "vocabulary": labels}

@@ -1,6 +1,5 @@
 """Opens the page Masks in tests, and reads what it shows."""
 
-import base64
 import copy
 import json
 from dataclasses import replace
@@ -9,8 +8,9 @@ import numpy as np
 import torch
 
 from pages.ui.models import library
-from tests.app_driver import checked, figure, named, open_drawers, open_folds, start
-from tests.tiny_models import save_tiny, save_translator
+from tests import app_driver as app
+from tests.app_driver import checked, component, components, figure, named, numbers, start
+from tests.tiny_models import save_encoder, save_tiny, save_translator
 
 BATCH = "KING:\nTo be\nHath"
 SHIPPED = ["shakespeare", "martin-fierro", "next-vowel", "number-words-en-es", "ladder-3-average"]
@@ -33,12 +33,13 @@ def save_kinds(folder):
     for seed, (name, shape) in enumerate(KINDS.items()):
         save_tiny(folder, name, title=name.capitalize(), seed=seed, **shape)
     save_translator(folder)
+    save_encoder(folder, attention_windows=(3, 0))
     return folder
 
 
 def visit(**link):
     """A visitor who opens the page, perhaps by a link, and all that is folded there."""
-    return open_folds(start("Masks", **link))
+    return app.open_folds(start("Masks", **link))
 
 
 def editor(at):
@@ -65,21 +66,18 @@ def panel(at, name):
 
 def masks_of(at, row):
     """What the browser gets of a row of masks."""
-    rows = [c.proto for c in at.get("bidi_component") if c.proto.component_name == "headsup_masks"]
-    return json.loads(rows[("causal", "prompt", "batch").index(row)].json)
+    return json.loads(components(at, "headsup_masks")[("causal", "prompt", "batch").index(row)].json)
 
 
 def batch_of(at):
     """What the browser gets of the batch."""
-    (found,) = [c.proto for c in at.get("bidi_component") if c.proto.component_name == "headsup_batch_table"]
-    return json.loads(found.json)
+    return json.loads(component(at, "headsup_batch_table").json)
 
 
 def visible(at, name):
     """A drawn mask, True where visible; as wide and as high as there are labels."""
-    found, size = panel(at, name)["visible"], len(labels_of(at, name))
-    assert set(found) <= {"0", "1"}
-    return (np.array(list(found)) == "1").reshape(size, size)
+    found, size = panel(at, name)["mask"], len(labels_of(at, name))
+    return (np.array(list(found)) != "0").reshape(size, size)
 
 
 def labels_of(at, name):
@@ -87,18 +85,17 @@ def labels_of(at, name):
 
 
 def table(at, index):
-    return open_drawers(at).dataframe[index].value
+    return app.open_drawers(at).dataframe[index].value
 
 
 def line_of(at, name, line):
     """The y of a line in a figure."""
     (y,) = [trace["y"] for trace in figure(at, f"masks_{name}")["data"] if trace["name"] == line]
-    return np.frombuffer(base64.b64decode(y["bdata"]), dtype=y["dtype"])
+    return numbers(y)
 
 
 def metric(at, label):
-    (found,) = [metric.value for metric in at.metric if metric.label == label]
-    return float(found.removesuffix(" nats"))
+    return float(named(at.metric, label).value.removesuffix(" nats"))
 
 
 def tokens_of(name, text):

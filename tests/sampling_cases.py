@@ -11,7 +11,7 @@ TEMPERATURES = (0.0, 1e-300, 1e-6, 0.05, 0.8, 1.0, 2.0)
 
 
 def draw_cases(count: int = 300) -> list[dict]:
-    """Logits of many shapes, with ties and with some that are hopeless; of each what its dials make of it.
+    """Logits of many shapes, with ties and with some that are hopeless; of each what its settings make of it.
 
     Among the random numbers are 0, the largest below 1, and those on the edges of shares.
     """
@@ -24,23 +24,27 @@ def draw_cases(count: int = 300) -> list[dict]:
             logits = np.round(logits)  # many are equal
         if case % 5 == 0:
             logits[rng.random(vocab) < 0.3] = -1e30
-        dials = Sampling(
+        settings = Sampling(
             temperature=float(TEMPERATURES[case % len(TEMPERATURES)]),
             top_k=int(rng.integers(1, vocab + 2)) if rng.random() < 0.6 else None,
             top_p=float(np.round(rng.uniform(0.05, 1), 2)) if rng.random() < 0.6 else None,
         )
         scores = torch.from_numpy(logits)
-        probabilities = sampling_distribution(scores, dials).numpy()
+        probabilities = sampling_distribution(scores, settings).numpy()
         # Next to an edge, not on it: what exp gives differs in its last digit from language to language.
         edges = [float(edge) + shift for edge in probabilities.cumsum()[:-1][:8] for shift in (-1e-9, 1e-9)]
         points = [0.0, JUST_BELOW_ONE, *rng.random(6).tolist(), *(edge for edge in edges if 0 <= edge < 1)]
         cases.append(
             {
                 "logits": logits.tolist(),
-                "dials": {"temperature": dials.temperature, "top_k": dials.top_k or 0, "top_p": dials.top_p or 1},
+                "settings": {
+                    "temperature": settings.temperature,
+                    "top_k": settings.top_k or 0,
+                    "top_p": settings.top_p or 1,
+                },
                 "probabilities": probabilities.tolist(),
                 "points": points,
-                "tokens": [token_at(point, scores, dials) for point in points],
+                "tokens": [token_at(point, scores, settings) for point in points],
             }
         )
     return cases

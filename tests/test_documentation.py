@@ -16,7 +16,7 @@ import torch
 import transformer
 from tests.api.conftest import served
 from transformer import Recording, record_pass
-from transformer.api import exports, limits, model_store, queries, service
+from transformer.api import exports, limits, model_store, request_parameters, responses
 from transformer.api.app import create_app
 
 ROOT = Path(__file__).parents[1]
@@ -101,9 +101,9 @@ def test_it_says_the_limits_and_the_variables_of_the_api():
     section = DOCUMENTATION.split("\n## Over HTTP")[1].split("\n## ")[0]
     told = [
         limits.LONGEST_QUERY,
-        queries.MOST_CELLS,
-        queries.MOST_NAMES,
-        queries.MOST_NEW_TOKENS,
+        request_parameters.MOST_CELLS,
+        request_parameters.MOST_NAMES,
+        request_parameters.MOST_NEW_TOKENS,
         limits.BURST,
         int(limits.PER_SECOND),
         limits.AT_ONCE,
@@ -115,7 +115,7 @@ def test_it_says_the_limits_and_the_variables_of_the_api():
     assert limits.CLASSES == 60 and "sixty times" in section
     for variable in (limits.SECRET_VARIABLE, limits.PROXIES_VARIABLE, model_store.FOLDER_VARIABLE):
         assert f"`{variable}`" in DOCUMENTATION
-    assert service.OWN_HEADER in section and len(CURLS) >= 6
+    assert responses.OWN_HEADER in section and len(CURLS) >= 6
 
 
 def test_every_setting_of_the_app_is_in_the_page_on_hosting():

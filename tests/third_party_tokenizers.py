@@ -10,6 +10,7 @@ from pathlib import Path
 from pydoc_data.topics import topics
 
 import sentencepiece
+import sentencepiece.sentencepiece_model_pb2
 import tokenizers
 from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
@@ -207,6 +208,28 @@ def roberta(folder: Path) -> None:
     write(folder, "config.json", {"model_type": "roberta"})
 
 
+def bart(folder: Path) -> None:
+    """As RoBERTa has it."""
+    roberta(folder)
+    write(folder, "config.json", {"model_type": "bart"})
+
+
+def saved_whole(layout: Callable[[Path], object]) -> Callable[[Path], None]:
+    """The same tokenizer as transformers writes it, in one file."""
+
+    def saved(folder: Path) -> None:
+        from transformers import AutoTokenizer
+
+        layout(folder)
+        tokenizer, config = AutoTokenizer.from_pretrained(folder), (folder / "config.json").read_bytes()
+        for path in folder.iterdir():
+            path.unlink()
+        tokenizer.save_pretrained(folder)
+        (folder / "config.json").write_bytes(config)
+
+    return saved
+
+
 def gemma(folder: Path) -> None:
     special = {"pad_id": 0, "eos_id": 1, "bos_id": 2, "unk_id": 3, "bos_piece": "<bos>", "eos_piece": "<eos>"}
     own = ["<mask>", "<start_of_turn>", "<end_of_turn>", "\n\n"]
@@ -289,6 +312,9 @@ LAYOUTS: dict[str, Callable[[Path], object]] = {
     "BERT, vocab.txt": bert,
     "WordPiece, tokenizer.json": word_piece_json,
     "T5, spiece.model": t5,
+    "T5, tokenizer.json": saved_whole(t5),
+    "BART, vocab.json": bart,
+    "BART, tokenizer.json": saved_whole(bart),
     "Unigram, tokenizer.json": unigram_json,
     "Marian, source.spm": marian,
 }

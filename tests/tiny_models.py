@@ -37,6 +37,25 @@ def save_tiny(
     return checkpoint
 
 
+def save_encoder(folder: Path, name: str = "encoder", *, seed: int = 0, **changes: object) -> Checkpoint:
+    """Write a model that fills masks, at random weights; its alphabet and size are those of `save_tiny`."""
+    tokenizer = Tokenizer.of_characters(ALPHABET, ("[mask]",))
+    mask = tokenizer.special_id("[mask]")
+    shape = {"n_layers": 2, "n_heads": 2, "d_model": 16, "context_length": CONTEXT, "positions": "rotary", **changes}
+    config = ModelConfig(architecture="encoder-only", vocab_size=tokenizer.vocab_size, **shape)
+    card = ModelCard(
+        title="Encoder",
+        summary="Guesses.",
+        group="Tasks",
+        parameters=1000,
+        examples=["To [mask]e [mask]r"],
+        mask_token_id=mask,
+    )
+    checkpoint = Checkpoint(build_model(config, seed=seed).eval(), tokenizer, card)
+    save_checkpoint(folder / name, checkpoint)
+    return checkpoint
+
+
 def save_translator(folder: Path, name: str = "translator", *, seed: int = 0, **changes: object) -> Checkpoint:
     """Write an encoder–decoder for number words, at random weights: 2 encoder and 1 decoder layers unless `changes`."""
     task = TASKS["number-words"]

@@ -3,7 +3,7 @@
 import json
 import time
 
-from tests.app_driver import checked, component, press, said, start, tell_page
+from tests.app_driver import checked, component, named, press, said, start, tell_page
 
 SHAPE = {"shape": "dials", "n_layers": 1, "n_heads": 1, "d_model": 16}
 SMALL = {"learn": "task", "task": "next-vowel", "steps": 50, **SHAPE}
@@ -71,5 +71,5 @@ def reloaded(before, at):
 
 def groups(at):
     """Whose models are listed, of those that don't ship."""
-    (picker,) = [box for box in at.selectbox if box.label == "Model"]
-    return {group for group in ("Yours", "Shared with you") if any(title.startswith(group) for title in picker.options)}
+    titles = named(at.selectbox, "Model").options
+    return {group for group in ("Yours", "Shared with you") if any(title.startswith(group) for title in titles)}

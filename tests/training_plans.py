@@ -77,7 +77,12 @@ def task_plan(name: str, **shape) -> TrainingPlan:
     objective = TaskObjective(TASKS[name], 8, 0)
     encode, special = objective.tokenizer.encode, objective.tokenizer.special_id
     is_pair = objective.shape["architecture"] == "encoder-decoder"
-    read, written = {"next-vowel": ("abc", "e"), "sort-letters": ("cab=", "abc"), "induction": ("abab", "ab")}[name]
+    read, written = {
+        "next-vowel": ("abc", "e"),
+        "sort-letters": ("cab=", "abc"),
+        "induction": ("abab", "ab"),
+        "masked-stories": ("Mary took the [mask]. Who has the [mask]? Mary", ""),
+    }[name]
     config = ModelConfig(**{"n_layers": 2, "n_heads": 2, "d_model": 8, **shape, **objective.shape})
     return TrainingPlan(
         objective=objective,

@@ -43,9 +43,9 @@ def __getattr__(name: str) -> Any:
         name = RENAMED[name]
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(_MODULES[name], __name__), name)
-    globals()[name] = found
-    return found
+    value = getattr(import_module(_MODULES[name], __name__), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

@@ -1,10 +1,11 @@
 """What can be imported from the engine."""
 
 from .api.client import Client as Client
+from .checkpoints.checkpoint import Checkpoint as Checkpoint
 from .checkpoints.exporting import export_pretrained as export_pretrained
-from .checkpoints.folder import Checkpoint as Checkpoint
 from .checkpoints.folder import CheckpointEntry as CheckpointEntry
 from .checkpoints.folder import CheckpointError as CheckpointError
+from .checkpoints.folder import UnreadableCheckpoint as UnreadableCheckpoint
 from .checkpoints.folder import list_checkpoints as list_checkpoints
 from .checkpoints.folder import load_checkpoint as load_checkpoint
 from .checkpoints.folder import save_checkpoint as save_checkpoint
@@ -49,15 +50,12 @@ from .inference.interventions import Scale as Scale
 from .inference.interventions import SetAttention as SetAttention
 from .inference.interventions import Steer as Steer
 from .inference.interventions import Without as Without
+from .inference.masked_words import fill_masks as fill_masks
 from .inference.overwritten_values import OverwrittenValues as OverwrittenValues
 from .inference.overwritten_values import overwritten_values as overwritten_values
 from .inference.pass_recording import record_pass as record_pass
 from .inference.patching import Patching as Patching
 from .inference.patching import patching as patching
-from .inference.recompute import Deviation as Deviation
-from .inference.recompute import Trace as Trace
-from .inference.recompute import deviations as deviations
-from .inference.recompute import trace_pass as trace_pass
 from .inference.recording import Recording as Recording
 from .inference.recording import record as record
 from .inference.residual_stream import Attribution as Attribution
@@ -67,6 +65,10 @@ from .inference.residual_stream import logit_lens as logit_lens
 from .inference.sampling import Sampling as Sampling
 from .inference.sampling import choose_token as choose_token
 from .inference.sampling import sampling_distribution as sampling_distribution
+from .inference.tracing import Deviation as Deviation
+from .inference.tracing import Trace as Trace
+from .inference.tracing import deviations as deviations
+from .inference.tracing import trace_pass as trace_pass
 from .model.attention import attention as attention
 from .model.caches import KeyValueCache as KeyValueCache
 from .model.equations import Equation as Equation
@@ -75,6 +77,7 @@ from .model.masks import causal_mask as causal_mask
 from .model.masks import padding_mask as padding_mask
 from .model.models import DecoderOnly as DecoderOnly
 from .model.models import EncoderDecoder as EncoderDecoder
+from .model.models import EncoderOnly as EncoderOnly
 from .model.models import build_model as build_model
 from .model.positions import sinusoidal_encoding as sinusoidal_encoding
 from .model.registry import HookInfo as HookInfo

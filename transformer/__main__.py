@@ -52,20 +52,25 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--corpus-dir", type=Path)
 
     command = commands.add_parser("generate", help="let a checkpoint continue a prompt")
-    command.add_argument("name")
+    command.add_argument("name", help="a checkpoint, or the path of somebody else's model: its folder, or a .gguf file")
     command.add_argument("prompt")
     command.add_argument("--tokens", type=int, default=300)
     command.add_argument("--temperature", type=float, default=0.8)
     command.add_argument("--top-k", type=int)
     command.add_argument("--top-p", type=float)
     command.add_argument("--seed", type=int)
+    command.add_argument(
+        "--special-tokens",
+        action="store_true",
+        help="names of special tokens in the prompt, such as <|im_start|>, are those tokens (default: letters)",
+    )
 
     command = commands.add_parser("import", help="make a checkpoint of somebody else's model")
     command.add_argument("source", help="a folder in Hugging Face layout, a .gguf file, or OWNER/NAME on the hub")
     command.add_argument("--name", help="what the checkpoint is called (default: as the source)")
 
     command = commands.add_parser("export", help="write a checkpoint as a folder in Hugging Face layout")
-    command.add_argument("name")
+    command.add_argument("name", help="a checkpoint, or the path of a model as for generate")
     command.add_argument("folder", type=Path, help="a folder that doesn't exist yet")
 
     command = commands.add_parser("serve", help="answer over HTTP: the API under /api, without the pages")

@@ -10,9 +10,10 @@ from typing import Any
 import torch
 
 from .checkpoints.exporting import export_pretrained
-from .checkpoints.folder import Checkpoint, CheckpointError, list_checkpoints, load_checkpoint, save_checkpoint
+from .checkpoints.folder import CARD, Checkpoint, CheckpointError, list_checkpoints, load_checkpoint, save_checkpoint
 from .checkpoints.importing import import_pretrained
 from .checkpoints.model_card import ModelCard
+from .checkpoints.pretrained import is_gguf, load_pretrained
 from .data.corpora import CorpusError, load_corpus
 from .data.tasks import TASKS, Induction, Stories, Task
 from .data.tokenizers import HALF
@@ -53,7 +54,9 @@ def _trained(preset: Preset, options: argparse.Namespace, folder: Path, **watch:
         raise ValueError(
             f"{state} is the state of another run: go on from it with --resume, or delete it to begin anew."
         )
-    trainer = Trainer(plan_of(preset, _objective(preset, options.corpus_dir)), state=state, device=options.device)
+    begun = load_checkpoint(options.checkpoints / preset.begins_with).model if preset.begins_with else None
+    plan = plan_of(preset, _objective(preset, options.corpus_dir), dict(begun.named_parameters()) if begun else None)
+    trainer = Trainer(plan, state=state, device=options.device)
     if options.resume and state.is_file():
         trainer.resume()
     trainer.go(**watch)
@@ -95,7 +98,7 @@ def _objective(preset: Preset, corpus_folder: Path | None) -> Objective:
 def _report(step: StepReport, validation_loss: float | None) -> None:
     if validation_loss is not None:
         print(
-            f"step {step.step:6}  batch loss {step.loss:.4f}  validation loss {validation_loss:.4f}  "
+            f"step {step.step:6}  training loss {step.loss:.4f}  validation loss {validation_loss:.4f}  "
             f"{step.tokens_per_second:,.0f} tokens/s",
             flush=True,
         )
@@ -133,11 +136,11 @@ def _evaluate(options: argparse.Namespace) -> None:
 
 def _task_in_words(checkpoint: Checkpoint, task: Task) -> str:
     if isinstance(task, Induction):
-        found = measure_induction(checkpoint.model, task)
+        measured = measure_induction(checkpoint.model, task)
         return (
-            f"on {found.sequences} random sequences of {found.period} characters, each given twice: "
-            f"{found.first_loss:.4f} nats per character the first time, {found.second_loss:.4f} the second; "
-            f"best induction score {found.best_score:.3f} (block {found.layer}, head {found.head})"
+            f"on {measured.sequences} random sequences of {measured.period} characters, each given twice: "
+            f"{measured.first_loss:.4f} nats per character the first time, {measured.second_loss:.4f} the second; "
+            f"best induction score {measured.best_score:.3f} (block {measured.layer}, head {measured.head})"
         )
     examples = task.sample(HELD_OUT)
     accuracy = exact_matches(checkpoint.model, task, examples)
@@ -151,14 +154,24 @@ def _task_in_words(checkpoint: Checkpoint, task: Task) -> str:
     return words
 
 
+def _opened(options: argparse.Namespace) -> Checkpoint:
+    """A checkpoint by its name, or by a path; or somebody else's model by the path of its folder or `.gguf` file."""
+    path = options.checkpoints / options.name
+    if not path.exists() and Path(options.name).exists():
+        path = Path(options.name)
+    is_theirs = is_gguf(path) or ((path / "config.json").is_file() and not (path / CARD).is_file())
+    return load_pretrained(path) if is_theirs else load_checkpoint(path)
+
+
 def _generate(options: argparse.Namespace) -> None:
     _check_count("--tokens", options.tokens)
-    checkpoint = load_checkpoint(options.checkpoints / options.name)
+    checkpoint = _opened(options)
     card, tokenizer = checkpoint.card, checkpoint.tokenizer
     sampling = Sampling(options.temperature, options.top_k, options.top_p, options.seed)
-    prompt, source, begun = tokenizer.encode(options.prompt), None, options.prompt
+    prompt = tokenizer.encode(options.prompt, split_special_tokens=False if options.special_tokens else None)
+    source, begun = None, options.prompt
     if checkpoint.model.config.architecture == "encoder-decoder":
-        prompt, source, begun = [card.start_token_id], prompt, ""
+        prompt, source, begun = [*card.start_tokens], prompt, ""
     steps = generate(
         checkpoint.model,
         prompt,
@@ -169,14 +182,14 @@ def _generate(options: argparse.Namespace) -> None:
         names_filter=(),
     )
     print(begun, end="", flush=True)
-    told, written = tokenizer.decode(prompt), list(prompt)
+    printed, written = tokenizer.decode(prompt), list(prompt)
     for step in steps:
         written.append(step.token_id)
         text = tokenizer.decode(written)
         if not text.endswith(HALF):  # the rest of a character comes with the next tokens
-            print(text[len(told) :], end="", flush=True)
-            told = text
-    print(tokenizer.decode(written)[len(told) :])
+            print(text[len(printed) :], end="", flush=True)
+            printed = text
+    print(tokenizer.decode(written)[len(printed) :])
 
 
 def _import(options: argparse.Namespace) -> None:
@@ -184,8 +197,10 @@ def _import(options: argparse.Namespace) -> None:
         raise ValueError("--name is empty; leave it out to call the checkpoint as the source.")
     name, checkpoint = import_pretrained(options.source, options.checkpoints, options.name)
     config = checkpoint.model.config
+    is_pair = config.architecture == "encoder-decoder"
+    layers = f"{config.n_encoder_layers} + {config.n_layers}" if is_pair else config.n_layers
     print(
-        f"Saved {options.checkpoints / name}: {checkpoint.card.parameters:,} parameters, {config.n_layers} layers, "
+        f"Saved {options.checkpoints / name}: {checkpoint.card.parameters:,} parameters, {layers} layers, "
         f"{config.n_heads} heads, {config.vocab_size:,} tokens."
     )
 
@@ -193,21 +208,23 @@ def _import(options: argparse.Namespace) -> None:
 def _export(options: argparse.Namespace) -> None:
     if options.folder.exists():
         raise ValueError(f"{options.folder} exists already; name a folder that doesn't.")
-    family = export_pretrained(options.folder, load_checkpoint(options.checkpoints / options.name))
+    family = export_pretrained(options.folder, _opened(options))
     print(f"Wrote {options.folder}, which {family.architecture} opens.")
 
 
 def _serve(options: argparse.Namespace) -> None:
-    from .api.library import Library  # here, for no other command needs a server
-    from .api.serve import serve
-
+    try:
+        from .api.library import Library  # here, for no other command needs a server
+        from .api.serve import serve
+    except ModuleNotFoundError as error:
+        raise ValueError(f"There is no {error.name} here, which serving needs: pip install '.[api]'.") from None
     library = Library() if options.checkpoints == SHIPPED else Library(options.checkpoints)
     serve(library, options.host, options.port)
 
 
 def _list(options: argparse.Namespace) -> None:
     for entry in list_checkpoints(options.checkpoints):
-        if entry.problem:
+        if entry.problem is not None:
             print(f"{entry.name:22} can't be used: {entry.problem}")
         else:
             loss = f"validation loss {entry.card.validation_loss}" if entry.card.validation_loss is not None else ""

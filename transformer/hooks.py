@@ -8,7 +8,7 @@ changed in those within it, too.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -17,10 +17,10 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from .activation_cache import ON_REQUEST, ActivationCache, depths_of, suggested
+from .activation_cache import ON_REQUEST, ActivationCache, current_name, depths_of, suggested
 
 NamePredicate = Callable[[str], bool]
-NamesFilter = str | Sequence[str] | frozenset[str] | NamePredicate | None
+NamesFilter = str | Collection[str] | NamePredicate | None
 HookFunction = Callable[[Tensor, "HookPoint"], Tensor | None]
 ForwardHook = tuple[str | NamePredicate, HookFunction]
 
@@ -187,7 +187,7 @@ class HookedModule(nn.Module):
         call = self._call(names_filter, fwd_hooks, watched)
         with _active(call):
             output = self(*inputs, **kwargs)
-        return output, ActivationCache(call.tensors, self._depths)
+        return output, ActivationCache(call.tensors, self._depths, self)
 
     def run_until_recorded(
         self,
@@ -255,7 +255,7 @@ class HookedModule(nn.Module):
         # What `grad` returns is what reached each point; the hooks there have kept what they made of it.
         reached = torch.autograd.grad(number, list(call.in_graph.values()), allow_unused=True, materialize_grads=True)
         gradients = {**dict(zip(call.in_graph, reached, strict=True)), **call.gradients}
-        kept = {name: found for name, found in gradients.items() if name in names}
+        kept = {name: gradient for name, gradient in gradients.items() if name in names}
         return output.detach(), ActivationCache(kept, self._depths)
 
     def chosen_names(self, names_filter: NamesFilter) -> frozenset[str]:
@@ -306,10 +306,12 @@ def _apply(function: HookFunction, point: HookPoint, tensor: Tensor) -> Tensor:
     return replacement
 
 
-def _chosen(names: str | Sequence[str] | NamePredicate, known: frozenset[str]) -> frozenset[str]:
+def _chosen(names: str | Collection[str] | NamePredicate, known: frozenset[str]) -> frozenset[str]:
     if callable(names):
         return frozenset(name for name in known if names(name))
     chosen = frozenset([names] if isinstance(names, str) else names)
+    if not chosen <= known:
+        chosen = frozenset(current_name(name, warn_at=5) for name in chosen)
     if not chosen <= known:
         unknown = sorted(chosen - known)
         meant = suggested(unknown[0], known)

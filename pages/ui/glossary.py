@@ -36,7 +36,7 @@ def read_glossary(text: str) -> list[Term]:
     `Term.alone`); a paragraph; and a last line such as
     `source: Vaswani et al. 2017, §3.4 | code: hook_embed | page: Inside`.
     """
-    found: list[Term] = []
+    terms: list[Term] = []
     for entry in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
         heading, *lines = entry.strip().splitlines()
         written = [word.strip() for word in heading.split("|")]
@@ -46,11 +46,11 @@ def read_glossary(text: str) -> list[Term]:
         meaning = " ".join(lines[:-1])
         if not (name and all(others) and last and meaning.strip()):
             raise ValueError(f"The entry {heading!r} needs a term, a paragraph, and a line with source, code and page.")
-        found.append(Term(name, tuple(others), alone, meaning, **last.groupdict()))
-    words = [word.lower() for term in found for word in (term.name, *term.others)]
+        terms.append(Term(name, tuple(others), alone, meaning, **last.groupdict()))
+    words = [word.lower() for term in terms for word in (term.name, *term.others)]
     if twice := sorted({word for word in words if words.count(word) > 1}):
         raise ValueError(f"The glossary has more than one entry for {', '.join(twice)}.")
-    return found
+    return terms
 
 
 @lru_cache(maxsize=1)

@@ -12,6 +12,8 @@ POSITIONS = {
     "sinusoidal": "sinusoidal positions",
     "learned": "learned positions",
     "rotary": "rotary positions",
+    "alibi": "ALiBi positions",
+    "relative": "relative positions",
     "none": "no positions",
 }
 
@@ -55,12 +57,12 @@ def plain(text: str, longest: int | None = None) -> str:
 
 def unmarked(markdown: str) -> str:
     """The text in what `plain`, `code` and `passage` have made, for where no Markdown is read."""
-    return MARKED.sub(lambda found: found["code"] or found["escaped"], markdown).replace(JOINER, "")
+    return MARKED.sub(lambda match: match["code"] or match["escaped"], markdown).replace(JOINER, "")
 
 
 def architecture(config: ModelConfig) -> str:
     """A model's shape: `2 layers × 4 heads, 64 wide, rotary positions, context 32`."""
-    layers = counted(config.n_layers, "layer")
+    layers = counted(config.n_layers, "layer" if config.is_causal else "encoder layer")
     if config.architecture == "encoder-decoder":
         layers = f"{counted(config.n_encoder_layers, 'encoder layer')} + {counted(config.n_layers, 'decoder layer')}"
     if config.n_layers:
@@ -88,3 +90,8 @@ def _fenced(shown: str) -> str:
     ticks = re.findall("`+", shown)
     fence = "`" * (max(map(len, ticks), default=0) + 1)  # no run of backticks inside ends it
     return f"{fence} {shown} {fence}" if ticks or not shown else f"`{shown}`"
+
+
+def signed(number: float, digits: int) -> str:
+    """A number with its sign and so many decimals."""
+    return f"{number:+.{digits}f}".replace("-", "−")

@@ -44,8 +44,9 @@ def offer_data(
 
 def as_csv(table: pd.DataFrame) -> bytes:
     """A table as CSV that spreadsheets read too: UTF-8 with a byte order mark, texts as `as_text` has them."""
-    written = table.apply(lambda column: column if is_numeric_dtype(column) else column.map(as_text))
-    return written.rename(columns=as_text).to_csv(index=False).encode("utf-8-sig")
+    named = table.rename(columns=as_text)
+    written = named.apply(lambda column: column if is_numeric_dtype(column) else column.map(as_text))
+    return written.to_csv(index=False).encode("utf-8-sig")
 
 
 def matrix_table(

@@ -3,7 +3,7 @@
 from tests.frontend_calls import frontend
 from tests.helpers import tiny_model
 from transformer import Checkpoint, ModelCard, Recording, Tokenizer
-from transformer.api import overviews, tensors
+from transformer.api import outlines, tensors
 from transformer.api.open_models import OpenModel
 
 SHAPES = {
@@ -42,6 +42,6 @@ def have(model: OpenModel, names, tokens=TOKENS, source=(), interventions=()):
 
 def parts_of_attention(model: OpenModel, source, kind, *wanted, tokens=TOKENS, interventions=()):
     """Heads and rows of an attention, by the names that the page Attention asks for them by."""
-    outline = overviews.overview(model, tokens, source, kind, interventions)
-    names = frontend("attention/questions.js", "namesOf", Recording.from_bytes(outline.to_bytes()).metadata, wanted)
+    outline = outlines.overview(model, tokens, source, kind, interventions)
+    names = frontend("attention/tensor_names.js", "namesOf", Recording.from_bytes(outline.to_bytes()).metadata, wanted)
     return have(model, names, tokens, source, interventions)

@@ -12,12 +12,16 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 from starlette.testclient import TestClient
 
-from tests.tiny_models import save_chatty, save_tiny, save_translator
+from tests.api.cases import EVERY_KIND, SOURCE, TOKENS, open_model
+from tests.tiny_models import save_chatty, save_encoder, save_tiny, save_translator
+from transformer import trace_pass
 from transformer.api import cache
 from transformer.api.app import create_app
 from transformer.api.library import Library
 from transformer.api.limits import Counts, Limits
 from transformer.api.model_store import ModelStore
+from transformer.api.open_models import OpenModel
+from transformer.inference.tracing import Trace
 
 SHAPES = {
     "rotary": {},
@@ -29,7 +33,8 @@ SHAPES = {
     "attention-alone": {"d_ff": 0, "residual": False},
     "bigram": {"n_layers": 0},
 }
-"""Decoder-only models by name; besides there are "translator", "deep-translator" and "chatty"."""
+"""Decoder-only models by name; besides there are "translator", "deep-translator", "chatty" and
+"encoder"."""
 
 
 @pytest.fixture(scope="session")
@@ -41,7 +46,21 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
     save_translator(folder)
     save_translator(folder, "deep-translator", n_layers=2, norm="post", n_heads=4, seed=5)
     save_chatty(folder)
+    save_encoder(folder)
     return Library(folder)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_remembered() -> None:
+    cache.clear()
+
+
+@pytest.fixture(scope="module", params=EVERY_KIND)
+def case(request) -> tuple[OpenModel, tuple[int, ...], Trace]:
+    """A model, its source, and its whole pass. Only to be read."""
+    fields = EVERY_KIND[request.param]
+    model, source = open_model(fields), SOURCE if "architecture" in fields else ()
+    return model, source, trace_pass(model.checkpoint.model, TOKENS, source)
 
 
 @pytest.fixture
@@ -52,7 +71,6 @@ def store() -> ModelStore:
 @pytest.fixture
 def make_client(library: Library, store: ModelStore) -> Iterator[Callable[..., TestClient]]:
     """Makes clients of one application each; `limited` ones meet the limits of a visitor."""
-    cache.clear()
     opened = []
 
     def make(counts: Counts | None = None, *, limited: bool = False, **options) -> TestClient:

@@ -3,23 +3,10 @@
 import numpy as np
 import pytest
 
-from tests.api.cases import EVERY_KIND, SOURCE, TOKENS, open_model
-from transformer import Deviation, attention_modules, deviations, qk_circuit, trace_pass
-from transformer.api import analyses, cache, overviews
+from tests.api.cases import TOKENS, open_model
+from transformer import Deviation, attention_modules, deviations, qk_circuit
+from transformer.api import analyses, outlines
 from transformer.inference.circuits import circuits_of
-
-
-@pytest.fixture(autouse=True)
-def _nothing_remembered():
-    cache.clear()
-
-
-@pytest.fixture(scope="module", params=EVERY_KIND)
-def case(request):
-    """A model, its source, and its whole pass. Only to be read."""
-    fields = EVERY_KIND[request.param]
-    model, source = open_model(fields), SOURCE if "architecture" in fields else ()
-    return model, source, trace_pass(model.checkpoint.model, TOKENS, source)
 
 
 @pytest.mark.parametrize(("pos", "token"), [(0, 3), (5, 10)])
@@ -50,7 +37,7 @@ def test_one_position_serves_whichever_token_is_asked_about(monkeypatch):
 @pytest.mark.parametrize("position", [0, 3, 5])
 def test_the_lens_at_a_position_is_that_of_the_outline(case, position):
     model, source, found = case
-    there, outline = analyses.lens(model, TOKENS, source, position), overviews.outline(model, TOKENS, source)
+    there, outline = analyses.lens(model, TOKENS, source, position), outlines.outline(model, TOKENS, source)
     for name, array in there.tensors.items():
         np.testing.assert_allclose(array[:, 0], outline.tensors[name][:, position], atol=1e-5)
     label = model.checkpoint.tokenizer.label

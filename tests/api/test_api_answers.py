@@ -12,11 +12,22 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from starlette.testclient import TestClient
 
 from tests.api.conftest import served
 from tests.tiny_models import save_tiny
 from transformer import Client, Recording, load_checkpoint, record_pass
-from transformer.api import ablation_and_patching, analyses, app, csv_file, exports, overviews, queries, tensors
+from transformer.api import (
+    ablation_and_patching,
+    analyses,
+    app,
+    csv_file,
+    exports,
+    outlines,
+    request_parameters,
+    responses,
+    tensors,
+)
 from transformer.api.library import Library, version_of
 from transformer.api.model_store import TOKEN
 
@@ -32,7 +43,6 @@ QUESTIONS = {
     "/patching": {"clean_text": "So be, or not", "answer": 3, "against": 4},
     "/export": {"format": "csv", "name": "blocks.0.attn.hook_pattern"},
 }
-TITLE = '<b>"Mine"</b> / ../..'
 CIRCUIT = {"model": "rotary", "kind": "ov", "attention": "blocks.0.attn", "head": 1}
 
 
@@ -85,8 +95,8 @@ def test_what_is_compressed_is_the_same(client, coding):
 @pytest.mark.parametrize("path", [path for path in QUESTIONS if path not in ("/tensors", "/export")])
 def test_identical_questions_at_once_are_computed_once(path, make_client, monkeypatch):
     where, name = {
-        "/overview": (overviews, "overview"),
-        "/outline": (overviews, "outline"),
+        "/overview": (outlines, "overview"),
+        "/outline": (outlines, "outline"),
         "/checks": (analyses, "checks"),
         "/lens": (analyses, "lens"),
         "/attribution": (analyses, "attribution"),
@@ -119,9 +129,10 @@ def test_identical_questions_at_once_are_computed_once(path, make_client, monkey
 
 @pytest.fixture
 def own(library, store):
-    """An own model, and its token."""
+    """The token of an own model."""
     checkpoint = library.open("grouped").checkpoint
-    return store.put(dataclasses.replace(checkpoint, card=dataclasses.replace(checkpoint.card, title=TITLE)))
+    card = dataclasses.replace(checkpoint.card, title='<b>"Mine"</b> / ../..')
+    return store.put(dataclasses.replace(checkpoint, card=card))
 
 
 @pytest.mark.parametrize("path", QUESTIONS)
@@ -162,13 +173,26 @@ def test_a_token_of_an_own_model_is_in_no_list_no_address_and_no_log(client, own
 # Exports
 
 
-def saved(client, **parameters):
+def saved(client, token="", **parameters):
     asked = {name: value for name, value in {**PASS, **parameters}.items() if value is not None}
-    found = client.get("/export", params=asked)
+    found = client.get("/export", params=asked, headers={"HeadsUp-Model": token} if token else {})
     assert found.status_code == 200, found.text
-    name = re.search(r'filename="(.*?)"', found.headers["content-disposition"])[1]
     assert found.headers["content-disposition"].startswith("attachment;")
-    return name, found.content
+    return re.search(r'filename="(.*?)"', found.headers["content-disposition"])[1], found.content
+
+
+@pytest.mark.parametrize("view", ["inside", "attention"])
+@pytest.mark.parametrize(
+    ("model", "text", "file"),
+    [("rotary", "To be", "tiny-rotary"), ("translator", "forty-two", "translator"), ("own", "To be", "b-mine-b")],
+)
+def test_a_page_is_saved_that_needs_no_server(client, own, view, model, text, file):
+    token = own if model == "own" else ""
+    name, body = saved(client, token, format="html", view=view, model=model, text=text)
+    assert name == f"{file}-{view}.html"
+    page = body.decode()
+    assert page.startswith("<!doctype html>") and "default-src 'none'" in page
+    assert not re.search(r"(?:src|href)=[\"']?https?:", page)
 
 
 @pytest.mark.parametrize("part", [None, "blocks.1", "blocks.1.attn.hook_pattern", "embed.weight", "logits"])
@@ -188,18 +212,17 @@ def test_an_exported_file_has_what_record_pass_has(client, library, part):
     assert name == f"tiny-rotary-{'pass' if part is None else re.sub('[._]', '-', part)}.safetensors"
 
 
+CELL = ["query", "key", "query token", "key token", "value"]
+
+
 @pytest.mark.parametrize(
     ("model", "part", "columns"),
     [
-        ("rotary", "blocks.0.attn.hook_pattern[1:]", ["head", "query", "key", "query token", "key token", "value"]),
+        ("rotary", "blocks.0.attn.hook_pattern[1:]", ["head", *CELL]),
         ("rotary", "logits[3]", ["pos", "vocab", "pos token", "vocab token", "value"]),
-        ("rotary", "blocks.0.attn.hook_mask", ["query", "key", "query token", "key token", "value"]),
+        ("rotary", "blocks.0.attn.hook_mask", CELL),
         ("rotary", "blocks.0.ln1.bias", ["d_model", "value"]),
-        (
-            "translator",
-            "decoder.blocks.0.cross_attn.hook_attn_scores",
-            ["head", "query", "key", "query token", "key token", "value"],
-        ),
+        ("translator", "decoder.blocks.0.cross_attn.hook_attn_scores", ["head", *CELL]),
     ],
 )
 def test_a_table_reads_back_as_the_tensor_with_its_tokens(client, library, model, part, columns):
@@ -211,38 +234,15 @@ def test_a_table_reads_back_as_the_tensor_with_its_tokens(client, library, model
     header, *rows = csv.reader(io.StringIO(body.decode("utf-8-sig")))
     assert header == columns and len(rows) == values.size
     assert np.array([row[-1] for row in rows], dtype=np.float32).tobytes() == values.astype(np.float32).tobytes()
-    labels = library.open(model).checkpoint.tokenizer.labels
+    checkpoint = library.open(model).checkpoint
+    keys = checkpoint.tokenizer.labels(checkpoint.tokenizer.encode(text))
+    queries = keys if model == "rotary" else checkpoint.tokenizer.labels([checkpoint.card.start_token_id])
+    letters = checkpoint.tokenizer.labels(range(values.shape[-1]))
+    of_dim = {"query": queries, "key": keys, "pos": queries, "vocab": letters}
     for row in rows:
         cell = dict(zip(header, row, strict=True))
-        ids = library.open(model).checkpoint.tokenizer.encode(text)
-        if model == "rotary" and "query" in cell:
-            for dim in ("query", "key"):
-                assert cell[f"{dim} token"].removeprefix("'") == labels(ids)[int(cell[dim])]
-        elif "key" in cell:
-            assert cell["key token"].removeprefix("'") == labels(ids)[int(cell["key"])]
-            assert cell["query token"] == labels([library.open(model).checkpoint.card.start_token_id])[0]
-        if "vocab" in cell:
-            assert cell["vocab token"].removeprefix("'") == labels([int(cell["vocab"])])[0].removeprefix("'")
-
-
-@pytest.mark.parametrize("view", ["inside", "attention"])
-@pytest.mark.parametrize("model", ["rotary", "translator"])
-def test_a_page_is_saved_that_needs_no_server(client, view, model):
-    text = {"text": "forty-two"} if model == "translator" else {}
-    name, body = saved(client, format="html", view=view, model=model, **text)
-    assert name == f"{'translator' if model == 'translator' else 'tiny-rotary'}-{view}.html"
-    page = body.decode()
-    assert page.startswith("<!doctype html>") and "default-src 'none'" in page
-    assert not re.search(r"(?:src|href)=[\"']?https?:", page)
-
-
-def test_files_of_an_own_model_are_named_by_its_title(client, own):
-    found = client.get(
-        "/export",
-        params={**PASS, "model": "own", "format": "html", "view": "attention"},
-        headers={"HeadsUp-Model": own},
-    )
-    assert 'filename="b-mine-b-attention.html"' in found.headers["content-disposition"]
+        for dim in of_dim.keys() & cell.keys():
+            assert cell[f"{dim} token"].removeprefix("'") == of_dim[dim][int(cell[dim])].removeprefix("'")
 
 
 def test_what_is_too_much_for_a_file_is_told_before_it_is_computed(client, monkeypatch):
@@ -255,16 +255,12 @@ def test_what_is_too_much_for_a_file_is_told_before_it_is_computed(client, monke
     monkeypatch.setattr(exports, "attention_fits", lambda *sizes: False)
     for name in ("file_of", "page_of", "record_pass", "whole_attention", "csv_file"):
         monkeypatch.setattr(exports, name, fail)
-    for asked in (
-        {"format": "safetensors"},
-        {"format": "csv", "name": "logits"},
-        {"format": "html"},
-        {"format": "html", "view": "attention"},
+    for status, kind, more in (
+        *((413, "safetensors", {}), (413, "csv", {"name": "logits"}), (413, "html", {})),
+        *((413, "html", {"view": "attention"}), (400, "csv", {}), (400, "safetensors", {"name": "blocks.9"})),
     ):
-        found = client.get("/export", params={**PASS, **asked})
-        assert found.status_code == 413 and found.json()["error"].endswith(".")
-    assert client.get("/export", params={**PASS, "format": "csv"}).status_code == 400
-    assert client.get("/export", params={**PASS, "format": "safetensors", "name": "blocks.9"}).status_code == 400
+        found = client.get("/export", params={**PASS, "format": kind, **more})
+        assert found.status_code == status and found.json()["error"].endswith(".")
     assert csv_file.MOST_ROWS * 100 < 64_000_000
 
 
@@ -313,7 +309,7 @@ def test_the_documentation_names_every_parameter_and_fetches_nothing(client):
     sources = Sources()
     sources.feed(page)
     assert sources.found == ["openapi.json"]
-    for limit in (queries.MOST_NAMES, queries.MOST_CELLS, queries.MOST_NEW_TOKENS):
+    for limit in (request_parameters.MOST_NAMES, request_parameters.MOST_CELLS, request_parameters.MOST_NEW_TOKENS):
         assert f"{limit:,}" in page
 
 
@@ -341,3 +337,24 @@ def test_counts_are_kept_for_prometheus(client):
     lines = client.get("/metrics").text.splitlines()
     assert 'headsup_answers_total{address="overview",how="computed"} 1' in lines
     assert 'headsup_answers_total{address="overview",how="cached"} 1' in lines
+    numbers = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+    assert float(numbers["headsup_memory_bytes"]) > 1e7 and numbers["headsup_texts_in_progress"] == "0"
+    counts = [int(count) for name, count in numbers.items() if name.startswith("headsup_latency_seconds_bucket")]
+    assert counts == sorted(counts) and counts[-1] == int(numbers["headsup_latency_seconds_count"]) == 2
+    assert 0 < float(numbers["headsup_latency_seconds_sum"]) < 60
+
+
+def test_health_fails_when_the_engine_does(client, tmp_path, monkeypatch):
+    computations, begun, done = client.app.state.responder._short, threading.Event(), threading.Event()
+    assert client.get("/health").status_code == 200
+    with computations.join("stuck", lambda progress: begun.set() or done.wait(60)):
+        assert begun.wait(20) and client.get("/health").status_code == 200
+        monkeypatch.setattr(responses, "STUCK_AFTER", 0.0)
+        assert "stuck" in client.get("/health").json()["error"]
+        done.set()
+    nothing = Library(tmp_path / "nothing")
+    empty = TestClient(app.create_app(lambda: nothing)).get("/health")
+    assert (empty.status_code, empty.json()["error"]) == (503, "The folder of models has none that can be read.")
+    monkeypatch.setattr(responses, "STUCK_AFTER", 60.0)
+    client.app.state.responder.stop()
+    assert client.get("/health").status_code == client.get("/overview", params=PASS).status_code == 503

@@ -12,10 +12,9 @@ from urllib.parse import urlencode
 
 import numpy as np
 import pytest
-import torch
 
 from tests.api.conftest import served
-from transformer import Client, Recording, Scale, in_window, to_code
+from transformer import Client, Recording, Sampling, Scale, generate, to_code
 from transformer.api import client as client_module
 from transformer.inference import http_client
 from transformer.inference.http_client import ResponseError
@@ -93,25 +92,15 @@ def test_who_asks_too_often_waits_and_asks_again():
         assert told.value.status == 503 and not answers
 
 
-@pytest.mark.parametrize("model", ["rotary", "grouped", "local", "translator"])
-def test_generated_logits_are_those_of_a_pass_over_the_window(url, library, model):
-    checkpoint = library.open(model).checkpoint
-    change = Scale("blocks.0.hook_mlp_out" if model != "translator" else "encoder.blocks.0.hook_mlp_out", None, 2, 0.5)
-    text = "forty-two" if model == "translator" else "To be, or"
-    asked = {"max_new_tokens": 9 if model == "translator" else 24, "seed": 3, "changes": to_code(change)}
-    steps = list(Client(url).generate(model, text, **asked))
-    ids, source = checkpoint.tokenizer.encode(text), []
-    if model == "translator":
-        ids, source = [checkpoint.card.start_token_id], ids
-    assert steps and {"id", "label", "logits"} <= steps[0].keys()
-    for step in steps:
-        start = step["window_start"]
-        inputs = [torch.tensor([each]) for each in (source, ids[start:]) if each]
-        hooks = [hook for each in in_window([change], start) for hook in each.fwd_hooks(checkpoint.model)]
-        expected = checkpoint.model.run_with_hooks(*inputs, fwd_hooks=hooks)[0, -1].detach().numpy()
-        np.testing.assert_allclose(step["logits"], expected, atol=1e-5)
-        ids = [*ids, step["id"]]
-    assert model == "translator" or steps[-1]["window_start"] > 0, "the text is longer than the context"
+def test_generated_steps_have_logits_as_an_array(url, library):
+    checkpoint = library.open("rotary").checkpoint
+    change, ids = Scale("blocks.0.hook_mlp_out", None, 2, 0.5), checkpoint.tokenizer.encode("To be, or")
+    steps = list(Client(url).generate("rotary", "To be, or", max_new_tokens=24, seed=3, changes=to_code(change)))
+    expected = generate(checkpoint.model, ids, max_new_tokens=24, sampling=Sampling(seed=3), interventions=[change])
+    for step, computed in zip(steps, expected, strict=True):
+        np.testing.assert_allclose(step["logits"], computed.logits, atol=1e-5)
+        assert step["label"] == checkpoint.tokenizer.label(step["id"])
+    assert steps[-1]["window_start"] > 0, "the text is longer than the context"
 
 
 def test_importing_the_client_costs_nothing():

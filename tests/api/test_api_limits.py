@@ -103,7 +103,7 @@ def test_an_address_has_a_cap_however_many_cookies_it_shows(clock):
     assert statuses.count(200) == 5 * CLASSES
 
 
-def test_a_cookie_that_was_tampered_with_is_nobody_s(clock):
+def test_a_cookie_that_was_tampered_with_is_nobody_s_and_replicas_may_share_a_secret(clock, monkeypatch):
     door = Door()
     cookie = door.visitor()
     assert door.ask(cookie)[1] == ""  # it is known
@@ -112,9 +112,6 @@ def test_a_cookie_that_was_tampered_with_is_nobody_s(clock):
         status, other = door.ask(wrong)
         assert status == 200 and other and other != cookie
     assert Door().ask(cookie)[1], "another secret has signed it"
-
-
-def test_replicas_that_share_a_secret_know_each_other_s_visitors(monkeypatch):
     monkeypatch.setenv(limits.SECRET_VARIABLE, "a secret")
     assert Door().ask(Door().visitor())[1] == ""
 
@@ -140,9 +137,6 @@ def test_a_forwarded_address_counts_from_a_configured_proxy_alone(clock, monkeyp
     door = Door()
     statuses = {door.ask(address=client.format(at=at % 250), forwarded=header(at))[0] for at in range(FLOOD)}
     assert statuses == ({200, 429} if is_one else {200})
-
-
-def test_a_setting_that_names_no_proxy_is_said_as_the_server_starts(monkeypatch):
     monkeypatch.setenv(limits.PROXIES_VARIABLE, "everybody")
     with pytest.raises(ValueError, match="HEADSUP_PROXIES is 'everybody'; it must name addresses"):
         create_app()
@@ -194,6 +188,6 @@ def test_errors_are_sentences_wherever_they_come_from(client):
 
 def test_a_fault_of_ours_is_told_as_one(make_client, monkeypatch):
     client = make_client(raise_server_exceptions=False)
-    monkeypatch.setattr(client.app.state.service, "model", None)
+    monkeypatch.setattr(client.app.state.responder, "model", None)
     found = client.get("/overview", params={"model": "rotary", "text": "To be"})
     assert found.status_code == 500 and found.json()["error"].endswith("in its log.")

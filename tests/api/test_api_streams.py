@@ -29,6 +29,10 @@ def inputs(library, model, text):
     return checkpoint.model, *((ids, ()) if start is None else ((start,), ids))
 
 
+def ids(tokens):
+    return ",".join(map(str, tokens))
+
+
 @pytest.mark.parametrize("changes", [(), (Scale("blocks.0.attn.hook_z", 1), Scale("blocks.1.hook_mlp_out"))])
 @pytest.mark.parametrize("model", TEXT)
 def test_ablation_is_the_engine_s(client, library, model, changes):
@@ -41,6 +45,12 @@ def test_ablation_is_the_engine_s(client, library, model, changes):
     found = ablation(engine, tokens, source, changes)
     parts = [(each["point"], each["head"]) for each in result["parts"]]
     assert parts == [(part.point, part.head) for part in found.parts]
+    if not changes:  # a position and a token can be chosen
+        chosen = events_of(client.get("/ablation", params={**asked, "position": 0, "token": 7}))[-1][1]
+        np.testing.assert_allclose(chosen["logit"], found.logit(0, 7).numpy(), atol=1e-5)
+        for parameter, value in (("position", 99), ("token", 10**6)):
+            refused = client.get("/ablation", params={**asked, parameter: value})
+            assert refused.status_code == 400 and refused.json()["parameter"] == parameter
     free = [at for at, part in enumerate(found.parts) if part not in changes]  # those are put back
     if len(tokens) > 1:
         np.testing.assert_allclose(np.array(result["loss"])[free], found.loss(tokens).numpy()[free], atol=1e-5)
@@ -54,39 +64,27 @@ def test_ablation_is_the_engine_s(client, library, model, changes):
     assert all(abs(result["logit"][at]) > 1e-6 for at in silenced)
 
 
-def test_a_position_and_a_token_can_be_chosen(client, library):
-    engine, tokens, source = inputs(library, "rotary", TEXT["rotary"])
-    asked = {"model": "rotary", "text": TEXT["rotary"], "position": 2, "token": 7}
-    result = events_of(client.get("/ablation", params=asked))[-1][1]
-    np.testing.assert_allclose(result["logit"], ablation(engine, tokens, source).logit(2, 7).numpy(), atol=1e-5)
-    for parameter, value in (("position", 99), ("token", 10**6)):
-        found = client.get("/ablation", params={**asked, parameter: value})
-        assert found.status_code == 400 and found.json()["parameter"] == parameter
-
-
 @pytest.mark.parametrize(
     ("model", "clean", "stack"),
     [
-        ("rotary", "So be, or not", None),
-        ("local", "To be, ar not", None),
-        ("translator", "six hundred and five", "encoder"),
+        *(("rotary", "So be, or not", None), ("local", "To be, ar not", None)),
+        *(("translator", "six hundred and five", "encoder"), ("translator", (7, 6), "decoder")),
     ],
 )
 @pytest.mark.parametrize("begin", [0, 2])
 def test_patching_is_the_engine_s(client, library, model, clean, stack, begin):
     change = Scale("blocks.0.hook_mlp_out" if model != "translator" else "encoder.blocks.0.hook_mlp_out", None, 3, 0.5)
     engine, tokens, source = inputs(library, model, TEXT[model])
-    _, clean_tokens, clean_source = inputs(library, model, clean)
-    given = {
-        "model": model,
-        "text": TEXT[model],
-        "clean_text": clean,
-        "answer": 3,
-        "against": 4,
-        "begin": begin,
-        "changes": to_code(change),
-        **({"stack": stack} if stack else {}),
-    }
+    asked = {"text": TEXT[model], "clean_text": clean, "answer": 3, "against": 4, "begin": begin}
+    if stack == "decoder":  # its own tokens
+        start = tokens
+        tokens, clean_tokens, clean_source = (*start, 5, 6), (*start, *clean), source
+        asked |= {"text": None, "clean_text": None, "tokens": ids(tokens), "clean_tokens": ids(clean_tokens)}
+        asked["source"] = ids(source)
+    else:
+        _, clean_tokens, clean_source = inputs(library, model, clean)
+    given = {"model": model, "changes": to_code(change), "stack": stack, **asked}
+    given = {name: value for name, value in given.items() if value is not None}
     *progress, (name, result) = events_of(client.get("/patching", params=given))
     shares = [data["share"] for _, data in progress]
     assert name == "result" and shares == sorted(shares) and all(0 <= share <= 1 for share in shares)
@@ -104,22 +102,6 @@ def test_patching_is_the_engine_s(client, library, model, clean, stack, begin):
     assert result["restored"] == expected.restored.tolist()
     assert (result["clean"], result["corrupted"]) == (expected.clean, expected.corrupted)
     assert result["sites"] == list(expected.sites) and result["points"] == [list(each) for each in expected.points]
-
-
-def test_a_decoder_s_own_tokens_can_be_patched(client, library):
-    engine, tokens, source = inputs(library, "translator", "forty-two")
-    asked = {
-        "model": "translator",
-        "tokens": f"{tokens[0]},5,6",
-        "source": ",".join(map(str, source)),
-        "stack": "decoder",
-        "clean_tokens": f"{tokens[0]},7,6",
-        "answer": 3,
-        "against": 4,
-    }
-    result = events_of(client.get("/patching", params=asked))[-1][1]
-    expected = patching(engine, (tokens[0], 7, 6), (tokens[0], 5, 6), 3, 4, source, source, stack="decoder")
-    assert result["restored"] == expected.restored.tolist()
 
 
 @pytest.mark.parametrize(
@@ -185,47 +167,29 @@ def endless(monkeypatch):
     def again(*args):
         while True:
             for each in batches(*args):
-                seen.append(time.monotonic())
-                time.sleep(0.02)
+                seen.append(time.sleep(0.02))
                 yield each
 
     monkeypatch.setattr(ablation_and_patching, "ablated_in_batches", again)
     return seen
 
 
-def waits_for(condition, seconds=10):
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until, "it took too long"
-        time.sleep(0.01)
+def has_ended(seen) -> bool:
+    time.sleep(0.5)
+    count = len(seen)
+    time.sleep(0.3)
+    return len(seen) == count
 
 
-def test_computing_ends_when_the_reader_goes_away(client, endless):
-    with served(client.app) as url:
-        events = Client(url).events("ablation", model="rotary", text="To be")
-        assert next(events)[0] == "progress"
-        waits_for(lambda: len(endless) > 3)
-        events.close()
-        time.sleep(0.5)
-        count = len(endless)
-        time.sleep(0.3)
-        assert len(endless) == count
-    assert client.app.state.service.counts == {"ablation:computed": 1}
-
-
-def test_computing_goes_on_while_one_of_two_readers_stays(client, endless):
+def test_computing_ends_when_its_last_reader_goes_away(client, endless):
     with served(client.app) as url:
         one, other = (Client(url).events("ablation", model="rotary", text="To be") for _ in range(2))
         assert next(one)[0] == next(other)[0] == "progress"
         one.close()
-        time.sleep(0.5)
-        count = len(endless)
-        waits_for(lambda: len(endless) > count + 3)
+        assert not has_ended(endless)
         other.close()
-        time.sleep(0.5)
-        count = len(endless)
-        time.sleep(0.3)
-        assert len(endless) == count
+        assert has_ended(endless)
+    assert client.app.state.responder.counts == {"ablation:computed": 2}
 
 
 def test_patching_ends_when_its_reader_goes_away(client, monkeypatch):

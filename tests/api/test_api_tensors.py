@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.api.conftest import SHAPES
-from transformer import ModelConfig, Recording, Scale, Without, in_window, record_pass, to_code
+from transformer import Recording, Scale, Without, in_window, record_pass, to_code
 from transformer.api import cache, tensors
 from transformer.data.chat import Chat
 
@@ -53,31 +53,6 @@ def test_every_tensor_is_the_engine_s_to_the_last_bit(name, library, client):
         assert same(alone[each], expected.tensors[each]), each
     for each in names:
         assert same(together[each], expected.tensors[each]), each
-
-
-@pytest.mark.parametrize("index", ["[0]", "[:, 1]", "[1:3]", "[0:2, 1]"])
-@pytest.mark.parametrize("name", ["grouped", "translator"])
-@pytest.mark.usefixtures("_either_way")
-def test_a_part_is_cut_from_the_whole(name, library, client, index):
-    text, expected = expected_of(library, name)
-    cut, lengths = eval(f"np.s_{index}"), [len(expected.metadata["ids"][which]) for which in ("text", "source")]
-    infos = tensors.infos_of(ModelConfig.from_dict(expected.metadata["config"]), *lengths)
-    for each, array in expected.tensors.items():
-        info = infos.get(each)
-        if info is None:
-            continue
-        try:
-            part = array.reshape(info.sizes)[cut]
-        except IndexError:
-            part = np.zeros(0)
-        response = client.get("/tensors", params={"model": name, "text": text, "names": f"{each}{index}"})
-        ends = cut if isinstance(cut, tuple) else (cut,)
-        if not part.size or any(
-            isinstance(at, slice) and (at.stop or 0) > size for at, size in zip(ends, info.sizes, strict=False)
-        ):
-            assert response.status_code == 400 and response.json()["parameter"] == "names"
-        else:
-            assert same(Recording.from_bytes(response.content).tensors[f"{each}{index}"], np.ascontiguousarray(part))
 
 
 @pytest.mark.parametrize("begin", [0, 3])

@@ -1,23 +1,22 @@
 """Tests that the API's generation and scores equal the engine's under concurrency."""
 
-import asyncio
 import base64
 import json
 import threading
 import time
-from urllib.parse import urlencode
 
 import numpy as np
 import pytest
-import torch
 from starlette.testclient import TestClient
 
+from tests.api.conftest import served
 from tests.tiny_models import ALPHABET, CONTEXT, save_tiny, save_translator
-from transformer import MeanAblate, Patch, Recording, Sampling, Scale, SetAttention, Without, generate, to_code
+from tests.training_plans import until
+from transformer import Client, MeanAblate, Patch, Recording, Sampling, Scale, SetAttention, Without, generate, to_code
 from transformer.api import generated_texts
 from transformer.api.app import create_app
 from transformer.api.library import Library
-from transformer.inference.context_windows import in_window, window_start
+from transformer.inference.context_windows import window_start
 from transformer.inference.scheduler import schedulers
 
 PROMPT = (3, 1, 4, 1, 5)
@@ -28,6 +27,7 @@ CHANGED = (
     (MeanAblate("blocks.0.hook_attn_out"), Without("mask")),
     (Patch("blocks.1.hook_resid_pre", tokens=(1, 2, 3)), SetAttention("blocks.0.attn.hook_pattern", 1, 19, 18, 0.7)),
 )
+NAMES = ["as it is", "a head", "looking ahead", "a weight"]
 TOGETHER = 8
 
 
@@ -77,19 +77,9 @@ def floats(text):
     return np.frombuffer(base64.b64decode(text), "<f4")
 
 
-def steps_of(library, tokens=PROMPT, model="tiny", changes=(), count=3 * CONTEXT, names_filter=(), **more):
+def steps_of(library, tokens=PROMPT, model="tiny", changes=(), count=3 * CONTEXT, **more):
     engine, sampling = library.open(model).checkpoint.model, Sampling(**SAMPLING)
-    return list(
-        generate(
-            engine,
-            tokens,
-            max_new_tokens=count,
-            sampling=sampling,
-            interventions=changes,
-            names_filter=names_filter,
-            **more,
-        )
-    )
+    return list(generate(engine, tokens, max_new_tokens=count, sampling=sampling, interventions=changes, **more))
 
 
 def check_same(token, step):
@@ -110,7 +100,7 @@ def recording(client, path, **query):
 # A stream
 
 
-@pytest.mark.parametrize("changes", CHANGED, ids=["as it is", "a head", "looking ahead", "a weight"])
+@pytest.mark.parametrize("changes", CHANGED, ids=NAMES)
 def test_a_text_is_what_generation_writes_past_the_context_too(client, library, changes):
     found = written(client, changes=changes, max_new_tokens=3 * CONTEXT, **SAMPLING)
     for token, step in zip(found, steps_of(library, changes=changes), strict=True):
@@ -165,41 +155,26 @@ def test_what_texts_beside_it_do_changes_no_text(client, library):
 
 
 def test_a_translator_s_text_ends_with_the_token_that_says_so(client, library):
-    model, card = library.open("translator").checkpoint.model, library.open("translator").checkpoint.card
-    source = library.open("translator").checkpoint.tokenizer.encode("two hundred and five")
-    length = [1]
+    checkpoint, length = library.open("translator").checkpoint, [1]
+    source = checkpoint.tokenizer.encode("two hundred and five")
 
     def prefer_the_end(module, inputs, output):
         length[0] += 1
         output = output.clone()
-        output[..., card.end_token_id] += 100.0 * (length[0] > 4)
+        output[..., checkpoint.card.end_token_id] += 100.0 * (length[0] > 4)
         return output
 
-    query = {
-        "model": "translator",
-        "tokens": str(card.start_token_id),
-        "source": ids(source),
-        "temperature": 0,
-        "attention": "decoder.blocks.0.cross_attn",
-    }
-    handle = model.unembed.register_forward_hook(prefer_the_end)
+    asks = {"model": "translator", "tokens": str(checkpoint.card.start_token_id), "source": ids(source)}
+    asks["attention"] = "decoder.blocks.0.cross_attn"
+    handle = checkpoint.model.unembed.register_forward_hook(prefer_the_end)
     try:
-        found = events(asked(client, "generate", max_new_tokens=20, **query))
+        found = events(asked(client, "generate", max_new_tokens=20, temperature=0, **asks))
     finally:
         handle.remove()
     tokens = [data for event, data in found if event == "token"]
     assert found[-1] == ("end", {"reason": "stop"}) and len(tokens) == 4 and tokens[-1]["label"] == "[end]"
     assert all(token["row_start"] == 0 and len(floats(token["row"])) == len(source) for token in tokens)
-    rows = recording(
-        client,
-        "rows",
-        model="translator",
-        tokens=str(card.start_token_id),
-        source=ids(source),
-        attention="decoder.blocks.0.cross_attn",
-        first=1,
-        last=1,
-    ).tensors
+    rows = recording(client, "rows", first=1, last=1, **asks).tensors
     np.testing.assert_allclose(rows["rows"], floats(tokens[0]["row"]), atol=1e-5)
 
 
@@ -208,60 +183,23 @@ def test_a_broken_text_goes_on_as_if_it_never_broke(client):
     for kept in (1, 17, 39):
         more = written(client, [*PROMPT, *whole[:kept]], max_new_tokens=40 - kept, **SAMPLING)
         assert [token["id"] for token in more] == whole[kept:]
-
-
-def test_a_text_that_is_too_long_for_an_address_is_posted(client):
-    tokens = [token["id"] for token in written(client, max_new_tokens=5, **SAMPLING)]
     body = {"model": "tiny", "tokens": ids(PROMPT), "max_new_tokens": 5, **SAMPLING}
     found = events(client.post("/generate", json=body))
-    assert [data["id"] for event, data in found if event == "token"] == tokens
+    assert [data["id"] for event, data in found if event == "token"] == whole[:5]
 
 
 def test_who_goes_away_ends_the_computing(client, library):
-    model = library.open("tiny").checkpoint.model
-    query = urlencode({"model": "tiny", "tokens": "1", "max_new_tokens": 1000, "seed": 1}).encode()
-    scope = {
-        "type": "http",
-        "asgi": {"version": "3.0", "spec_version": "2.3"},
-        "http_version": "1.1",
-        "method": "GET",
-        "path": "/generate",
-        "raw_path": b"/generate",
-        "query_string": query,
-        "root_path": "",
-        "scheme": "http",
-        "headers": [],
-        "client": ("test", 1),
-        "server": ("test", 80),
-    }
-    sent, passes = [], []
-
-    async def visit():
-        left = asyncio.Event()
-
-        async def receive():
-            if not sent:
-                return {"type": "http.request", "body": b"", "more_body": False}
-            await left.wait()
-            return {"type": "http.disconnect"}
-
-        async def send(message):
-            sent.append(message)
-            if len(sent) == 5:
-                left.set()
-
-        await client.app(scope, receive, send)
-
-    handle = model.register_forward_pre_hook(lambda *_: passes.append(None))
+    model, passes = library.open("tiny").checkpoint.model, []
+    handle = model.register_forward_pre_hook(lambda *_: passes.append(time.sleep(0.005)))
     try:
-        asyncio.run(visit())
-        deadline = time.monotonic() + 10
-        while schedulers.of(model).texts and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert not schedulers.of(model).texts and len(passes) < 900
-        computed = len(passes)
-        time.sleep(0.1)
-        assert len(passes) == computed
+        with served(client.app) as url:
+            steps = Client(url).generate("tiny", "a", max_new_tokens=500, seed=1)
+            next(steps)
+            steps.close()
+            until(lambda: not schedulers.of(model).texts)
+            computed = len(passes)
+            time.sleep(0.1)
+            assert len(passes) == computed < 450
     finally:
         handle.remove()
 
@@ -269,7 +207,7 @@ def test_who_goes_away_ends_the_computing(client, library):
 # What is asked of a text that is there
 
 
-@pytest.mark.parametrize("changes", CHANGED, ids=["as it is", "a head", "looking ahead", "a weight"])
+@pytest.mark.parametrize("changes", CHANGED, ids=NAMES)
 @pytest.mark.parametrize("model", ["tiny", "many"])
 def test_scores_say_what_writing_said(client, model, changes):
     found = written(client, model=model, changes=changes, max_new_tokens=2 * CONTEXT, **SAMPLING)
@@ -293,60 +231,18 @@ def test_scores_say_what_writing_said(client, model, changes):
         assert str(token["id"]) in scores.metadata["kinds"]
 
 
-@pytest.mark.parametrize("changes", CHANGED, ids=["as it is", "a head", "looking ahead", "a weight"])
+@pytest.mark.parametrize("changes", CHANGED, ids=NAMES)
 def test_rows_are_the_pattern_of_the_window_that_a_token_was_chosen_in(client, library, changes):
-    model = library.open("tiny").checkpoint.model
+    model, point = library.open("tiny").checkpoint.model, "blocks.1.attn.hook_pattern"
     tokens = [*PROMPT, *(token["id"] for token in written(client, changes=changes, max_new_tokens=20, **SAMPLING))]
-    found = recording(
-        client,
-        "rows",
-        model="tiny",
-        tokens=ids(tokens),
-        changes=coded(changes),
-        attention="blocks.1.attn",
-        head=1,
-        first=12,
-        last=25,
-    ).tensors
+    asks = {"tokens": ids(tokens), "changes": coded(changes), "attention": "blocks.1.attn", "head": 1}
+    found = recording(client, "rows", model="tiny", first=12, last=25, **asks).tensors
     assert found["place"].tolist()[-3:] == [23, 24, 25]
     ends = np.cumsum(found["length"])
     for place, start, length, end in zip(found["place"], found["start"], found["length"], ends, strict=True):
-        begin = window_start(int(place), CONTEXT)
-        assert start == begin and length == place - begin
-        steps = list(
-            generate(
-                model,
-                tokens[:place],
-                max_new_tokens=1,
-                interventions=changes,
-                names_filter="blocks.1.attn.hook_pattern",
-            )
-        )
-        row = steps[0].cache["blocks.1.attn.hook_pattern"][0, 1, -1]
-        np.testing.assert_allclose(found["rows"][end - length : end], row, atol=1e-5)
-
-
-def test_a_change_at_a_place_of_the_text_moves_with_the_window(client, library):
-    change = Scale("blocks.0.hook_mlp_out", None, 20)
-    tokens = list(range(30))
-    (token,) = written(client, tokens, changes=[change], max_new_tokens=1, **SAMPLING)
-    begin = window_start(30, CONTEXT)
-    assert 0 < begin <= 20 and in_window([change], begin) != (change,)
-    model = library.open("tiny").checkpoint.model
-    with torch.no_grad():
-        plain = model(torch.tensor([tokens[begin:]]))[0, -1]
-        moved = model.run_with_hooks(
-            torch.tensor([tokens[begin:]]),
-            fwd_hooks=[("blocks.0.hook_mlp_out", lambda output, hook: silenced(output, 20 - begin))],
-        )[0, -1]
-    np.testing.assert_allclose(floats(token["logits"]), moved, atol=1e-5)
-    assert not np.allclose(moved, plain, atol=1e-4)
-
-
-def silenced(output, position):
-    output = output.clone()
-    output[:, position] = 0
-    return output
+        assert start == window_start(int(place), CONTEXT) and length == place - start
+        (step,) = generate(model, tokens[:place], max_new_tokens=1, interventions=changes, names_filter=point)
+        np.testing.assert_allclose(found["rows"][end - length : end], step.cache[point][0, 1, -1], atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -377,31 +273,29 @@ def test_a_word_is_named_with_and_without_the_space_before_it(library):
 # What can't be
 
 
+ONE = {"model": "tiny", "tokens": "1"}
+TWO = {"model": "tiny", "tokens": "1,2", "attention": "blocks.0.attn"}
+
+
 @pytest.mark.parametrize(
     ("path", "query", "status", "parameter"),
     [
         ("generate", {"model": "nobody", "tokens": "1"}, 404, "model"),
-        ("generate", {"model": "tiny", "tokens": "1", "version": "of-yesterday"}, 409, "version"),
+        ("generate", ONE | {"version": "of-yesterday"}, 409, "version"),
         ("generate", {"model": "tiny"}, 400, "text"),
-        ("generate", {"model": "tiny", "tokens": "99999"}, 400, "tokens"),
-        ("generate", {"model": "tiny", "tokens": "1,,2"}, 400, "tokens"),
-        ("generate", {"model": "tiny", "text": ""}, 400, "text"),
-        ("generate", {"model": "tiny", "text": "é"}, 400, "text"),
-        ("generate", {"model": "tiny", "tokens": "1", "source": "1"}, 400, "source"),
+        *(("generate", {"model": "tiny", "tokens": tokens}, 400, "tokens") for tokens in ("99999", "1,,2")),
+        *(("generate", {"model": "tiny", "text": text}, 400, "text") for text in ("", "é")),
+        ("generate", ONE | {"source": "1"}, 400, "source"),
         ("generate", {"model": "translator", "tokens": "1"}, 400, "source"),
-        ("generate", {"model": "tiny", "tokens": "1", "temperature": -1}, 400, "temperature"),
-        ("generate", {"model": "tiny", "tokens": "1", "temperature": "nan"}, 400, "temperature"),
-        ("generate", {"model": "tiny", "tokens": "1", "top_k": 0}, 400, "top_k"),
-        ("generate", {"model": "tiny", "tokens": "1", "top_p": 0}, 400, "top_p"),
-        ("generate", {"model": "tiny", "tokens": "1", "max_new_tokens": 10**9}, 400, "max_new_tokens"),
-        ("generate", {"model": "tiny", "tokens": "1", "attention": "blocks.9.attn"}, 400, "attention"),
-        ("generate", {"model": "tiny", "tokens": "1", "attention": "blocks.0.attn", "head": 9}, 400, "head"),
-        ("generate", {"model": "tiny", "tokens": "1", "changes": "nonsense"}, 400, "changes"),
-        ("scores", {"model": "tiny", "tokens": "1,2", "first": 4}, 400, "first"),
-        ("scores", {"model": "tiny", "tokens": "1,2", "first": 0}, 400, "first"),
-        ("rows", {"model": "tiny", "tokens": "1,2", "attention": "blocks.0.attn", "first": 2, "last": 1}, 400, "last"),
-        ("rows", {"model": "tiny", "tokens": "1,2", "attention": "nowhere", "first": 1, "last": 1}, 400, "attention"),
-        ("rows", {"model": "tiny", "tokens": "1,2", "attention": "blocks.0.attn", "first": 1, "last": 9}, 400, "last"),
+        *(("generate", ONE | {"temperature": value}, 400, "temperature") for value in (-1, "nan")),
+        *(("generate", ONE | {name: 0}, 400, name) for name in ("top_k", "top_p")),
+        ("generate", ONE | {"max_new_tokens": 10**9}, 400, "max_new_tokens"),
+        ("generate", ONE | {"attention": "blocks.9.attn"}, 400, "attention"),
+        ("generate", ONE | {"attention": "blocks.0.attn", "head": 9}, 400, "head"),
+        ("generate", ONE | {"changes": "nonsense"}, 400, "changes"),
+        *(("scores", {"model": "tiny", "tokens": "1,2", "first": first}, 400, "first") for first in (4, 0)),
+        *(("rows", TWO | {"first": first, "last": last}, 400, "last") for first, last in ((2, 1), (1, 9))),
+        ("rows", TWO | {"attention": "nowhere", "first": 1, "last": 1}, 400, "attention"),
     ],
 )
 def test_what_can_not_be_asked_is_answered_with_a_sentence(client, path, query, status, parameter):

@@ -10,24 +10,72 @@ from streamlit.testing.v1 import AppTest
 
 from pages.ui.models import background_jobs
 from tests.helpers import tiny_model
-from transformer import Checkpoint, ModelCard, Tokenizer
-from transformer.api.memory_limit import DEFAULT, memory_limit
-from transformer.api.open_models import OpenModel, OpenModels, size_of
+from tests.tiny_models import save_tiny
+from transformer import Checkpoint, CheckpointError, ModelCard, Tokenizer
+from transformer.api.library import Library
+from transformer.api.model_store import checkpoint_bytes
+from transformer.api.open_models import OpenModel, OpenModels
+from transformer.checkpoints import memory_limit as memory
+from transformer.checkpoints.memory_limit import memory_limit, process_memory
 
 
 def opened(name="a") -> OpenModel:
     return OpenModel(name, name, Checkpoint(tiny_model(), Tokenizer.of_characters("abc"), ModelCard(title=name)))
 
 
-SIZE = size_of(opened())
+SIZE = checkpoint_bytes(opened().checkpoint)
 
 
 @pytest.mark.parametrize(
-    ("told", "bytes_"), [("1500 MB", 1_500_000_000), ("2GB", 2_000_000_000), (" 0.5 gb ", 500_000_000), ("", DEFAULT)]
+    ("told", "bytes_"), [("1500 MB", 1_500_000_000), ("2GB", 2_000_000_000), (" 0.5 gb ", 500_000_000)]
 )
 def test_the_limit_is_what_the_variable_says(told, bytes_, monkeypatch):
     monkeypatch.setenv("HEADSUP_MODEL_MEMORY", told)
     assert memory_limit() == bytes_
+
+
+@pytest.mark.parametrize(
+    ("has", "bytes_"), [(4_500_000_000, 3_800_000_000), (690_000_000, 172_500_000), (24 * 10**9, 23_300_000_000)]
+)
+def test_where_it_says_nothing_the_limit_follows_the_memory_of_the_process(has, bytes_, monkeypatch):
+    monkeypatch.delenv("HEADSUP_MODEL_MEMORY", raising=False)
+    monkeypatch.setattr(memory, "process_memory", lambda: has)
+    assert memory_limit() == bytes_
+
+
+MACHINE = 8 * 10**9
+
+
+@pytest.mark.parametrize(
+    ("groups", "limits", "bytes_"),
+    [
+        ("0::/", {"memory.max": "2700000000"}, 2_700_000_000),  # version 2, as a container sees it
+        ("0::/", {"memory.max": "max"}, MACHINE),
+        ("0::/a/b", {"a/memory.max": "690000000", "a/b/memory.max": "max"}, 690_000_000),  # of a group around it
+        ("3:cpu:/x\n2:memory,hugetlb:/x", {"memory/memory.limit_in_bytes": "1000000000"}, 10**9),  # version 1
+        ("2:memory:/x", {"memory/x/memory.limit_in_bytes": str(2**63 - 4096)}, MACHINE),  # which is no limit
+        ("3:cpu:/x", {"memory.max": "1"}, MACHINE),
+        (None, {}, MACHINE),  # not on Linux
+    ],
+)
+def test_the_memory_of_a_process_is_what_its_control_groups_leave_it(groups, limits, bytes_, tmp_path, monkeypatch):
+    monkeypatch.setattr(memory, "_physical_memory", lambda: MACHINE)
+    files = {f"sys/fs/cgroup/{name}": text for name, text in limits.items()}
+    for name, text in (files | ({"proc/self/cgroup": groups} if groups else {})).items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f"{text}\n")
+    assert process_memory(tmp_path) == bytes_
+
+
+def test_one_that_can_t_fit_is_refused_and_nothing_is_closed_for_it(tmp_path, monkeypatch):
+    small, _ = (save_tiny(tmp_path, name, d_model=width) for name, width in (("small", 16), ("large", 64)))
+    monkeypatch.setenv("HEADSUP_MODEL_MEMORY", f"{2 * checkpoint_bytes(small) / 1e6:.6f} MB")
+    library = Library(tmp_path)
+    first = weakref.ref(library.open("small"))
+    with pytest.raises(CheckpointError, match="large: Its weights need"):
+        library.open("large")
+    gc.collect()
+    assert first() is library.open("small")
 
 
 @pytest.mark.parametrize("told", ["much", "0 MB", "-1 GB", "1500", "1e9 MB", "1 TB", "1 MB 2"])
@@ -107,11 +155,9 @@ def test_a_job_says_how_far_it_is_and_stops_at_its_next_step():
     job.stop()
     go.set()
     assert job.wait(10) and job.was_stopped and job.error is None
-
-
-def test_a_job_that_fails_says_why():
     failed = background_jobs.Job("key", lambda: 1 / 0)
     assert failed.wait(10) and isinstance(failed.error, ZeroDivisionError) and not failed.was_stopped
+    background_jobs.progress(0.5)  # outside of a job nobody's business
 
 
 def of_a_visitor():
@@ -128,7 +174,7 @@ def of_a_visitor():
             time.sleep(0.01)
 
     if "jobs" not in st.session_state:
-        st.session_state["jobs"] = [background_jobs.start(key, compute) for key in "ab"]
+        st.session_state["jobs"] = [background_jobs.start(key, compute) or background_jobs.current(key) for key in "ab"]
 
 
 def test_a_job_ends_when_another_begins_or_its_visitor_s_session_does():
@@ -141,7 +187,3 @@ def test_a_job_ends_when_another_begins_or_its_visitor_s_session_does():
     assert not second.is_over
     st.cache_resource.clear()  # as Streamlit clears a session's own when its connection ends
     assert second.wait(10) and second.was_stopped
-
-
-def test_outside_of_a_job_progress_is_nobody_s_business():
-    background_jobs.progress(0.5)

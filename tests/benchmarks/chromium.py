@@ -116,7 +116,7 @@ class Browser:
         if is_new and self._context:
             self._context.close()
         if is_new or not self._context:
-            self._context = self._browser.new_context(viewport=self._size)
+            self._context = self._browser.new_context(viewport=self._size, bypass_csp=True)
         for page in self._context.pages:
             page.close()
         page = self._context.new_page()

@@ -30,7 +30,7 @@ CONFIG = ModelConfig(vocab_size=65, context_length=64, n_layers=4, n_heads=4, d_
 TARGETS = {"present_ratio": 1.05, "record_all_ratio": 1.40}
 WITH_HOOK_POINTS = ("layers", "attention", "blocks", "stacks", "models")
 """The files of `transformer/model/` whose code calls hook points, in the order they import one another."""
-SHARED = ("masks", "positions", "registry", "caches", "dropout", "initialization")
+SHARED = ("masks", "positions", "weights", "registry", "caches", "dropout", "initialization")
 """Those that the model without hook points has as they are."""
 
 

@@ -28,9 +28,9 @@ CONTENT = {
     "Generate": TOKEN,
     "Attention": "[data-testid=attention][data-whole=true]",
     "Masks": "[data-testid=masks] canvas",
-    "Positions": "[data-testid=two-orders] table",
+    "Positions": "[data-testid=word-orders] table",
     "Inside": "[data-testid=inside] .names [data-open]",
-    "What if": "[data-testid=effects] canvas",
+    "What if": "[data-testid=effect-heatmaps] canvas",
     "Learn": "[data-testid=stMain] .st-key-lessons [data-testid=stBaseButton-secondary]",
     "Train": "[data-testid=stBaseButton-primary]",
 }
@@ -176,7 +176,7 @@ class _Waiting(BaseHTTPRequestHandler):
 @contextmanager
 def _waiting_page(browser) -> Iterator:
     """A tab of somebody who was never here."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, bypass_csp=True)
     with ThreadingHTTPServer(("127.0.0.1", 0), _Waiting) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         page = context.new_page()

@@ -10,12 +10,14 @@ Then the teacher reveals what is right.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import statistics
 import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
+from pages.ui.lessons.room_events import HEADER
 from tests.browser.servers import Server
 
 from .load import percentile
@@ -58,18 +60,21 @@ async def _measure(server: Server, count: int, moves: int) -> dict:
             await student.turn("Learn")
             await student.set(student.labelled("text_input", "Join a room with its code"), string_value=code)
             await _press(student, "Join")
+        for tab in (teacher, *students):
+            following = asyncio.create_task(_follow(tab))
+            stack.callback(following.cancel)
         began, used, driver = time.perf_counter(), processor_seconds(server.process.pid), time.process_time()
         followed: list[float] = []
         whole: list[float] = []
         requests: list[float] = []
         answered: list[float] = []
         revealed: list[float] = []
-        to = "Next"
+        to = "Next step"
         for _ in range(moves):
             before, runs = _title(teacher), {tab: tab.runs for tab in students}
             if teacher.labelled("button", to) is None or teacher.labelled("button", to).disabled:
-                to = "Previous" if to == "Next" else "Next"
-            pressed = asyncio.create_task(_press(teacher, to))
+                to = "Previous" if to == "Next step" else "Next step"
+            pressed = asyncio.create_task(_lead(teacher, to))
             titled, ended = await asyncio.gather(
                 _all_see(students, lambda tab, before=before: _title(tab) != before, pressed),
                 _all_see(students, lambda tab, runs=runs: tab.runs > runs[tab], pressed),
@@ -106,6 +111,21 @@ async def _measure(server: Server, count: int, moves: int) -> dict:
     return figures | shares | {"failures": failures[:20]}
 
 
+async def _follow(tab: Tab) -> None:
+    """Listen to the room's events as a page does, and have what shows the room run for each."""
+    address = urlsplit(tab.url)
+    reader, writer = await asyncio.open_connection(address.hostname, address.port)
+    membership = tab.data("headsup_room_follower")["membership"]
+    writer.write(f"GET /api/rooms/events HTTP/1.1\r\nHost: {address.netloc}\r\n{HEADER}: {membership}\r\n\r\n".encode())
+    try:
+        async for line in reader:
+            if b'"version"' in line and tab.data("headsup_room_follower")["version"] not in line.decode():
+                with contextlib.suppress(FailedError):
+                    await tab.tell("headsup_room_follower", "changed", True)
+    finally:
+        writer.close()
+
+
 async def _all_see(students: list[Tab], sees: Callable[[Tab], bool], pressed: asyncio.Task) -> list[float]:
     """Seconds from a press, which is about to begin, to each student's page showing what it brings."""
     began = time.perf_counter()
@@ -138,6 +158,13 @@ async def _answer(tab: Tab, after: float, failures: list[str]) -> tuple[float, .
 
 async def _press(tab: Tab, label: str) -> float:
     return await tab.set(tab.labelled("button", label), trigger_value=True)
+
+
+async def _lead(teacher: Tab, label: str) -> None:
+    """Go to another step with the class, which a teacher who goes back has to bring along."""
+    await _press(teacher, label)
+    if teacher.labelled("button", "Bring the class here"):
+        await _press(teacher, "Bring the class here")
 
 
 def _title(tab: Tab) -> str:

@@ -30,7 +30,7 @@ def on_two_cores() -> None:
 def memory(process: int) -> dict[str, float]:
     """Megabytes of a process: VmRSS, all that is resident; VmHWM, the most; RssAnon, what no file holds; RssFile."""
     fields = (line.split() for line in Path(f"/proc/{process}/status").read_text().splitlines())
-    return {name.rstrip(":"): int(rest[0]) / 1000 for name, *rest in fields if rest[1:] == ["kB"]}
+    return {name.rstrip(":"): int(rest[0]) * 1.024 / 1000 for name, *rest in fields if rest[1:] == ["kB"]}
 
 
 def processor_seconds(process: int) -> float:

@@ -158,8 +158,8 @@ class Visitor:
     async def _pass(self, instrument: str, path: str) -> _Pass:
         """What is known of the pass that an instrument shows, which begins with the picture of it."""
         data = self.tab.data(f"headsup_{instrument}")
-        self.engine.asks = data["asks"]
-        key = json.dumps([path, data["asks"], data.get("kind")])
+        self.engine.asks = data["request"]
+        key = json.dumps([path, data["request"], data.get("kind")])
         if key not in self._passes:
             found = await self._ask(path, path, kind=data.get("kind"))
             self._passes[key] = _Pass(found.metadata, {name.removeprefix("strip.") for name in found.tensors})
@@ -202,7 +202,7 @@ class Visitor:
             layer = self.random.randrange(len(found.about["modules"]))
             await self._ask_heads(found, [(layer, self.random.randrange(found.about["config"]["n_heads"]))], "head")
         elif self.at == "Generate":
-            about, tokens = self.tab.data("headsup_writing"), self._text()
+            about, tokens = self.tab.data("headsup_generation"), self._text()
             module = self.random.choice(about["modules"]["self"])
             head = self.random.randrange(about["choices"]["heads"])
             first = max(1, len(tokens) - 100)
@@ -224,8 +224,8 @@ class Visitor:
 
     def _text(self) -> list[int]:
         """The ids of the text on the page Generate."""
-        about = self.tab.data("headsup_writing")
-        self.engine.asks = about["asks"]
+        about = self.tab.data("headsup_generation")
+        self.engine.asks = about["request"]
         return about["prompt"] + self._written.setdefault(about["id"], [])
 
     async def write(self, tokens: int = TOKENS, *, anew: bool | None = None) -> tuple[float, float]:
@@ -235,7 +235,7 @@ class Visitor:
         and the tokens seen in a second.
         """
         await self.change_page("Generate")
-        text, about = self._text(), self.tab.data("headsup_writing")
+        text, about = self._text(), self.tab.data("headsup_generation")
         if anew or (anew is None and self.random.random() < 0.5):
             self._written[about["id"]].clear()
             text = about["prompt"]
@@ -248,14 +248,14 @@ class Visitor:
         written += ids
         await asyncio.sleep(max(pressed + seen[-1] - time.perf_counter(), 0))
         held = {"written": ".".join(map(str, written)), "pace": "fast"}
-        told = {"for": about["id"], "held": held, "at": int(1000 * time.time())}
-        await self.log.timed("told", self.tab.tell("headsup_writing", "text", told))
+        told = {"id": about["id"], "selection": held, "time": int(1000 * time.time())}
+        await self.log.timed("told", self.tab.tell("headsup_generation", "text", told))
         return times[0], len(seen) / seen[-1]
 
     async def lengthen(self) -> None:
         """Have a text that is longer than the context."""
         await self.change_page("Generate")
-        about, text = self.tab.data("headsup_writing"), self._text()
+        about, text = self.tab.data("headsup_generation"), self._text()
         if (missing := about["context"] + 1 - len(text)) > 0:
             ids, _ = await self.log.tried("text", self.engine.generate(text, missing, **SAMPLING))
             self._written[about["id"]] += ids

@@ -37,7 +37,7 @@ FOLLOW = f"""() => {{
 # Sets a dial, and waits for the frame in which a part of the page says what it is to say.
 SET = f"""([name, index, part, words]) => new Promise((resolve) => {{
   const root = ({FIND})();
-  const dial = root.querySelector(`[data-dial=${{name}}]`);
+  const dial = root.querySelector(`[data-setting=${{name}}]`);
   if (dial.tagName === "SELECT") dial.selectedIndex = index;
   else dial.value = index;
   const began = performance.now();

@@ -92,7 +92,7 @@ class Traffic:
     def _received(self, frame):
         self.last = time.monotonic()
 
-    def settle(self, quiet=0.5):
+    def settle(self, quiet=0.3):
         """Wait until nothing has been said for so many seconds."""
         deadline = time.monotonic() + 30
         while time.monotonic() < self.last + quiet:
@@ -194,6 +194,11 @@ def type_prompt(page, typed):
     box = page.get_by_role("textbox", name=re.compile("Prompt|Source"))
     box.fill(typed)
     box.press("Control+Enter")
+
+
+def queries(page):
+    """The tokens that can be looked at as queries: each has an option."""
+    return part(page, "hand").get_by_label("Query (row)").locator("option")
 
 
 def pick(page, label, option):

@@ -18,7 +18,7 @@ class Window:
     """
 
     def __init__(self, browser: "Browser") -> None:
-        self.context = browser.new_context()
+        self.context = browser.new_context(bypass_csp=True)  # Playwright waits by evaluating texts in the page
         self.spare: list[Page] = []
 
     def open_tab(self) -> "Page":

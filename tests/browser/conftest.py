@@ -44,7 +44,6 @@ CHROMIUM_ARGS = (
 )
 # One process for all pages of a server: each that it shows after the first finds what the others have loaded.
 SHARING = "--process-per-site"
-FAILED = pytest.StashKey[bool]()
 LOOKED_FOR_IN_VAIN = re.compile(r"/\w+/_stcore/(health|host-config)$")
 """Of a page that is opened by its address, Streamlit asks for its server below that first."""
 
@@ -55,24 +54,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     browser = [item for item in items if HERE in item.path.parents]
     for item in browser:
         item.add_marker(pytest.mark.browser)
-        item.add_marker(pytest.mark.flaky(reruns=2))  # a busy machine can outlast a time limit; a fault stays
     others = [item for item in items if HERE not in item.path.parents]
     items[:] = browser + others if hasattr(config, "workerinput") else others + browser
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """Note for `has_failed` how the test itself went."""
-    report = yield
-    if report.when == "call":
-        item.stash[FAILED] = report.failed
-    return report
-
-
-@pytest.fixture
-def has_failed(request: pytest.FixtureRequest) -> Callable[[], bool]:
-    """Tells, once a test is over, whether it failed: what other tests were to use after it had better be made anew."""
-    return lambda: request.node.stash.get(FAILED, True)
 
 
 def _unavailable(reason: str) -> None:
@@ -165,8 +148,9 @@ def serve(
 
 @pytest.fixture(scope="package")
 def app_server(serve: Callable[..., Server]) -> Server:
-    """The server of the project's own app, where one training runs at a time and the lessons are those of the tests."""
-    return serve(ROOT / "app.py", env={"HEADSUP_TRAININGS": "1", "HEADSUP_LESSONS": str(ROOT / "tests" / "lessons")})
+    """The server of the project's own app: one training at a time, the tests' lessons, the tour offered."""
+    lessons = str(ROOT / "tests" / "lessons")
+    return serve(ROOT / "app.py", env={"HEADSUP_TRAININGS": "1", "HEADSUP_LESSONS": lessons, "HEADSUP_START": ""})
 
 
 @pytest.fixture(scope="package")
@@ -177,9 +161,9 @@ def app_url(app_server: Server) -> str:
 
 @pytest.fixture(scope="package")
 def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Tiny models of two groups: a pair that writes, one that reads far, two with less in them; one that sorts, and a
-    translator."""
-    from tests.tiny_models import save_pair, save_tiny, save_translator
+    """Tiny models of two groups: a pair that writes, one that reads far, two with less in them; one that sorts, a
+    translator, and one that fills masks."""
+    from tests.tiny_models import save_encoder, save_pair, save_tiny, save_translator
 
     folder = tmp_path_factory.mktemp("checkpoints")
     save_pair(folder, context_length=64, group="Texts")
@@ -188,13 +172,20 @@ def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     save_tiny(folder, "bare", title="Bare", group="Texts", residual=False, norm="none", positions="none")
     save_tiny(folder, "sorting", title="Sorting", group="Tasks")
     save_translator(folder)
+    save_encoder(folder)
     return folder
 
 
 @pytest.fixture(scope="package")
-def tiny_server(serve: Callable[..., Server], tiny_folder: Path) -> Server:
+def tiny_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the server on tiny models keeps what visitors have trained."""
+    return tmp_path_factory.mktemp("store")
+
+
+@pytest.fixture(scope="package")
+def tiny_server(serve: Callable[..., Server], tiny_folder: Path, tiny_store: Path) -> Server:
     """The server of the app on tiny models, the same for every file."""
-    return serve(ROOT / "app.py", env={"HEADSUP_CHECKPOINTS": str(tiny_folder)})
+    return serve(ROOT / "app.py", env={"HEADSUP_CHECKPOINTS": str(tiny_folder), "HEADSUP_STORE": str(tiny_store)})
 
 
 @pytest.fixture(autouse=True)
@@ -285,6 +276,26 @@ def new_page(
     for window, stop_listening in used.items():
         window.empty(servers)
         stop_listening()
+
+
+@pytest.fixture
+def new_window(
+    chromium: "Browser", listen: Callable[..., Callable[[], None]], browser_errors: list[str]
+) -> Iterator[Callable[..., "Page"]]:
+    """`new_window(width=1280, height=900, **options) -> Page`, in a window that goes with the test.
+
+    For a touch screen, a clock, or connections that are cut.
+    """
+    contexts: list[BrowserContext] = []
+
+    def create(width: int = 1280, height: int = 900, **options: object) -> "Page":
+        contexts.append(chromium.new_context(viewport={"width": width, "height": height}, bypass_csp=True, **options))
+        listen(contexts[-1], browser_errors)
+        return contexts[-1].new_page()
+
+    yield create
+    for context in contexts:
+        context.close()
 
 
 @pytest.fixture

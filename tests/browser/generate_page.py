@@ -23,6 +23,26 @@ def main_button(page, name):
     return page.get_by_test_id("stMain").get_by_role("button", name=name, exact=True)
 
 
+def live_text(page):
+    return page.get_by_test_id("live-text")
+
+
+def part(page, name):
+    return live_text(page).locator(f"[data-part={name}]")
+
+
+def branches(page):
+    return part(page, "branchList").get_by_role("listitem")
+
+
+def write(page, wait_ready, count):
+    """Press Generate, and wait for so many tokens and for the end of it."""
+    before = tokens(page).count()
+    main_button(page, "Generate").click()
+    until_written(page, before + count)
+    until_at_rest(page, wait_ready)
+
+
 def tokens(page):
     return page.get_by_test_id("live-text-token")
 

@@ -30,10 +30,10 @@ _answering = {}
 
 
 def shows(new_page):
-    """`show(name, prompt, written=0, chosen={}, **options)` for a fixture: a page with the picture of this pass."""
+    """`show(name, prompt, written=0, chosen={}, page=None, **options)` for a fixture: a page with this picture."""
 
-    def open_page(name, prompt, written=0, chosen=None, **options):
-        page = new_page(**{"width": 1100, "height": 900, **options})
+    def open_page(name, prompt, written=0, chosen=None, page=None, **options):
+        page = page or new_page(**{"width": 1100, "height": 900, **options})
         if page not in _answering:
             page.expose_function("answer", lambda parts: _text(_answering[page].parts(parts)))
         found = _answering[page] = passes(name, prompt, written)

@@ -24,7 +24,7 @@ from urllib.parse import parse_qs, urlsplit
 from tests.browser.interactive_elements import DESCRIBE, DRAWN, FIND
 from tests.browser.server_log import has_traceback
 from tests.browser.visitor_texts import FILES, LINKS, NUMBERS, texts_for
-from tests.tiny_models import save_pair, save_tiny, save_translator
+from tests.tiny_models import save_encoder, save_pair, save_tiny, save_translator
 
 if TYPE_CHECKING:
     from playwright.sync_api import ElementHandle, Page
@@ -76,6 +76,7 @@ DEBOUNCE_MS = {"slide": 250, "look at": 150}
 # Streamlit looks after each file that a button offers, when it draws the button; the next run may have replaced it.
 BENIGN = re.compile(
     r"Failed to load resource: .* 404 .*/media/\w+\.csv\)|Client Error: Download Button source error - 404 .*"
+    r"|Failed to load resource: .* 404 .*/\w+/_stcore/(health|host-config)\)"  # Streamlit asks below the page first
 )
 HEADING = "[data-testid=stMain] h1"
 
@@ -318,6 +319,7 @@ def save_models(folder: Path) -> None:
     save_tiny(folder, "far-reader", title="Far reader", context_length=96, n_layers=1)
     save_tiny(folder, "bigram", title="Bigram", group="The ladder", n_layers=0)
     save_translator(folder)
+    save_encoder(folder)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -29,7 +29,8 @@ class Server:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
-        self.url = f"http://127.0.0.1:{port}"
+        path = options[options.index("--server.baseUrlPath") + 1] if "--server.baseUrlPath" in options else ""
+        self.url = f"http://127.0.0.1:{port}/{path}".rstrip("/")
         self._log_path = log_path
         self._forgotten = 0
         command = [sys.executable, "-m", "streamlit", "run", str(script)]

@@ -1,5 +1,6 @@
 """Tests the page Attention in a browser: selection, Python, links, other pages."""
 
+import re
 from urllib.parse import urlsplit
 
 import pytest
@@ -18,6 +19,7 @@ from tests.browser.attention_page import (
     parameters,
     part,
     place_of,
+    queries,
     shown,
     state,
     turn_to,
@@ -34,9 +36,6 @@ def visit(tiny_server, new_page, wait_ready):
     yield from visits(tiny_server, new_page, wait_ready)
 
 
-# Looking
-
-
 def test_looking_costs_no_run_of_the_page_and_the_address_follows(visit):
     page, traffic = visit()
     before = page.evaluate("history.length")
@@ -45,7 +44,7 @@ def test_looking_costs_no_run_of_the_page_and_the_address_follows(visit):
     for column in range(0, 13, 2):
         page.mouse.move(*place_of(page, "weights", 12, column))
     expect(part(page, "readout")).to_contain_text("key “t” at position 12")
-    page.wait_for_timeout(600)
+    traffic.settle(0.4)
     assert traffic.page_runs == 0 and not traffic.questions
 
     head(page, 0, 1).click()
@@ -69,8 +68,7 @@ def test_looking_costs_no_run_of_the_page_and_the_address_follows(visit):
     expect(part(page, "warning")).to_contain_text("The model didn't compute this")
     part(page, "sort").select_option("spread")
     part(page, "direction").select_option("to")
-    part(page, "share").select_option("layer")
-    expect(part(page, "overSentence")).to_contain_text("Here, who looked at “T” at position 0 in the mean of layer 1")
+    expect(part(page, "overSentence")).to_contain_text("who looks at “T”: ")
     expected = {
         "layer": "1",
         "head": "1",
@@ -80,7 +78,6 @@ def test_looking_costs_no_run_of_the_page_and_the_address_follows(visit):
         "without": "mask,scale",
         "order": "spread",
         "direction": "to",
-        "share": "layer",
         "derivation": "open",
     }
     until(page, lambda: expected.items() <= parameters(page).items())
@@ -88,7 +85,7 @@ def test_looking_costs_no_run_of_the_page_and_the_address_follows(visit):
     assert traffic.page_runs == 0
     assert all("/api/tensors?" in url for url in traffic.questions)  # rows, to be compared with; nothing is asked anew
     assert page.evaluate("history.length") == before
-    assert len(badges(page)) == 7
+    until(page, lambda: len(badges(page)) == 7)
 
     part(page, "whole").click()
     page.get_by_label("Without ÷ √d_head").uncheck()
@@ -96,16 +93,12 @@ def test_looking_costs_no_run_of_the_page_and_the_address_follows(visit):
     all_equal(page)
     until(page, lambda: not {"zoom", "without"} & set(parameters(page)))
 
-
-def test_what_was_chosen_just_before_a_change_of_page_arrives_there_and_is_there_on_return(visit):
-    page, _ = visit()
-    for wait, name, place in ((0, "Generate", (0, 1)), (100, "Masks", (1, 1)), (1000, "Generate", (0, 0))):
+    for wait, name, place in ((0, "Generate", (0, 1)), (100, "Masks", (0, 0))):  # chosen just before the page is left
         head(page, *place).click()
-        marks = panel(page, "weights").locator("canvas.marks")
+        until(page, lambda place=place: shown(page)[:2] == place)
         marks.focus()
         page.keyboard.press("ArrowUp")
         chosen = shown(page)
-        assert chosen[:2] == place
         page.wait_for_timeout(wait)
         turn_to(page, name)
         layer, number, query, key = map(str, chosen)
@@ -115,13 +108,34 @@ def test_what_was_chosen_just_before_a_change_of_page_arrives_there_and_is_there
             expect(page.get_by_test_id("live-text-picture")).to_contain_text(f"layer {layer}, head {number}")
         turn_to(page, "Attention")
         until_shown(page, chosen)
+    turn_to(page, "Inside")
+    page.get_by_role("button", name="layer 1", exact=True).first.click()
+    page.locator("[data-testid=inside][data-open='blocks.1']").wait_for()
+    until(page, lambda: told.items() <= parameters(page).items())
+    turn_to(page, "Attention")
+    until_shown(page, chosen)
+    until(page, lambda: {**told, "inside": "blocks.1"}.items() <= parameters(page).items())
+    page.go_back()
+    page.locator("[data-testid=inside][data-open='blocks.1']").wait_for()
+    page.reload()
+    page.locator("[data-testid=inside][data-open='blocks.1']").wait_for(timeout=60_000)
+    turn_to(page, "Attention")
+    until_shown(page, chosen)
 
-
-def test_nothing_is_written_over_the_address_of_another_page(visit):
-    page, traffic = visit()
+    for number in (1, 2):  # a click elsewhere in the moment of an event
+        traffic.settle()
+        page.get_by_test_id("head-grid-head").last.click()
+        page.get_by_role("button", name="Examples").click()
+        option = page.get_by_role("menuitem").nth(number)
+        text = option.inner_text().strip()
+        option.evaluate("""(option) => {
+          option.dispatchEvent(new PointerEvent("pointerdown", { bubbles: true, composed: true }));
+          option.click();
+        }""")
+        expect(page.get_by_role("textbox", name="Prompt")).to_have_value(text.replace(" ↵", "\n"))
+    traffic.settle()
     page.evaluate("history.pushState(history.state, '', 'Positions?prompt=another')")  # ahead of the page: after Back
-    head(page, 1, 1).click()
-    until_shown(page, (1, 1, *shown(page)[2:]))
+    head(page, 0, 1).click()
     until(page, lambda: parameters(page).get("head") == "1")
     traffic.settle()
     assert urlsplit(address(page)).path == "/Positions" and parameters(page)["prompt"] == "another"
@@ -130,13 +144,12 @@ def test_nothing_is_written_over_the_address_of_another_page(visit):
 def test_back_forward_reload_and_a_link_show_the_same(visit, wait_ready):
     page, traffic = visit(
         "prompt=To be, or not&layer=1&head=0&query=9&key=4&stage=scaled&zoom=6,11,2,8&without=mask"
-        "&order=itself&direction=to&share=layer"
+        "&order=itself&direction=to"
     )
     first = state(page)
     assert first["shown"] == "1.0.9.4" and first["stage"] == "scaled" and first["without"] == ["mask"]
     assert "queries 6 to 10, keys 2 to 7" in first["note"]
-    assert first["selects"][:3] == ["to", "layer", "itself"]
-    assert "the mean of layer 1" in first["over"]
+    assert first["selects"][:2] == ["to", "itself"]
     expect(page.locator("[data-step=stream]")).to_contain_text("attention would add")
     expect(page.locator("[data-step=stream]")).to_contain_text("not what the model computed")
 
@@ -159,15 +172,31 @@ def test_back_forward_reload_and_a_link_show_the_same(visit, wait_ready):
     other, _ = visit(urlsplit(address(page)).query, apart=True)
     assert state(other) == chosen
 
+    page.reload()  # a tab that is opened by a link, which Streamlit tells each run of, whatever the bar holds since
+    page.locator(WHOLE).wait_for()
+    wait_ready(page)
+    head(page, 1, 1).click()
+    head(other, 1, 0).click()  # two visitors don't mix
+    for each, number in ((page, "1"), (other, "0")):
+        until(each, lambda each=each, number=number: parameters(each)["head"] == number)
+        assert shown(each)[:2] == (1, int(number))
+    type_prompt(page, "KING: I am")
+    until(page, lambda: parameters(page)["prompt"] == "KING: I am")
+    assert (parameters(page)["layer"], parameters(page)["head"]) == ("1", "1")
+    page.get_by_role("button", name="Share").click()
+    link = page.get_by_test_id("stPopoverBody").locator("code").filter(has_text="?model=")
+    expect(link).to_have_text(re.compile("prompt=KING%3A.*layer=1&head=1"))
+    expect(page.get_by_role("heading", name="Layer 1, head 1")).to_be_visible()
 
-def test_prompts_of_any_length_keep_the_instrument_alive(visit):
+
+def test_prompts_of_any_length_keep_the_instrument_alive(visit, wait_ready):
     page, traffic = visit("model=far-reader&prompt=To be, or not&query=9&key=3&layer=2")
     instrument(page).evaluate("(root) => { window.first = root; }")
     long = "To be, or not to be, that is the question: " * 6
-    for typed in ("To be", "a", long[:256], "KING: I am", long):
+    for typed in ("a", long[:256], "KING: I am", long):
         type_prompt(page, typed)
         last = len(typed) - window_start(len(typed), 256) - 1
-        expect(part(page, "hand").get_by_label("Query (row)").locator("option")).to_have_count(last + 1)
+        expect(queries(page)).to_have_count(last + 1)
         page.locator(WHOLE).wait_for()
         traffic.settle()
         assert shown(page)[0] == 2 and shown(page)[2] <= last
@@ -181,121 +210,49 @@ def test_prompts_of_any_length_keep_the_instrument_alive(visit):
         if typed != long:  # which the page says is too long, and so draws itself anew
             assert instrument(page).evaluate("(root) => root === window.first")
 
-
-def test_a_click_elsewhere_in_the_moment_of_an_event_is_not_lost(visit):
-    page, traffic = visit()
-    for number in (1, 2):
-        traffic.settle()
-        page.get_by_test_id("head-grid-head").last.click()
-        page.get_by_role("button", name="Examples").click()
-        option = page.get_by_role("menuitem").nth(number)
-        text = option.inner_text().strip()
-        option.evaluate("""(option) => {
-          option.dispatchEvent(new PointerEvent("pointerdown", { bubbles: true, composed: true }));
-          option.click();
-        }""")
-        expect(page.get_by_role("textbox", name="Prompt")).to_have_value(text.replace(" ↵", "\n"))
-
-
-def test_an_instrument_goes_with_a_text_that_can_t_be_read_and_comes_back_with_one_that_can(visit):
-    page, traffic = visit("model=translator&prompt=forty-two")
-    head(page, 0, 1).click()
-    type_prompt(page, "Hello world")  # while what was asked for is under way
-    expect(page.get_by_test_id("stAlert")).to_be_visible()
-    traffic.settle()
-    expect(page.get_by_role("heading", level=1, name="Attention")).to_be_visible()
-    expect(instrument(page)).to_have_count(0)
-    type_prompt(page, "seven")
-    page.locator(WHOLE).wait_for()
-
-
-# The engine that is asked
-
-
-def test_where_the_api_can_t_be_reached_the_instrument_says_so(tiny_server, new_page, browser_errors):
-    page = new_page()
-    page.route("**/api/**", lambda route: route.abort())
-    page.goto(f"{tiny_server.url}/Attention?prompt={PROMPT}")
-    problem = page.get_by_role("alert").filter(has_text="The server can't be reached just now")
-    problem.wait_for(timeout=60_000)
-    expect(page.locator("[data-part=root][data-state=failed]")).to_be_visible()
-    page.unroute("**/api/**")
-    page.locator(WHOLE).wait_for(timeout=60_000)
-    expect(problem).to_be_hidden()
-    expect(page.locator("[data-part=root][data-state=shown]")).to_be_visible()
-    refusal = {"error": "The server has too much to compute."}
-    page.route("**/api/**", lambda route: route.fulfill(status=503, json=refusal))
-    type_prompt(page, "KING: I am")
-    page.get_by_role("alert").filter(has_text="The server has too much to compute.").wait_for()
-    page.unroute("**/api/**")
-    expect(part(page, "hand").get_by_label("Query (row)").locator("option")).to_have_count(10, timeout=60_000)
-    browser_errors.clear()  # which were provoked
-
-
-def test_a_head_that_comes_late_is_not_drawn_over_another_text(visit):
-    page, _ = visit("model=far-reader&prompt=To be, or not")
-    held = []
+    held = []  # the answer about one text, which comes after that about the next
     page.route("**/api/overview*", lambda route: held.append(route) if not held else route.continue_())
     type_prompt(page, "To be, or not to be, that is the question")
     until(page, lambda: held)
     type_prompt(page, "KING: I am")
-    expect(part(page, "hand").get_by_label("Query (row)").locator("option")).to_have_count(10)
+    expect(queries(page)).to_have_count(10)
     held[0].continue_()
-    page.wait_for_timeout(500)
-    expect(part(page, "hand").get_by_label("Query (row)").locator("option")).to_have_count(10)
+    page.wait_for_timeout(300)
+    expect(queries(page)).to_have_count(10)
     page.unroute("**/api/overview*")
 
-
-# What a tab looks at
-
-
-def test_what_is_looked_at_is_there_on_every_page_and_after_back_and_a_reload(visit):
-    page, traffic = visit()
+    visit("model=translator&prompt=forty-two", page=page)
     head(page, 0, 1).click()
-    page.mouse.click(*place_of(page, "weights", 7, 3))
-    assert shown(page) == (0, 1, 7, 3)
-    traffic.forget()
-    turn_to(page, "Inside")
-    page.locator("[data-testid=inside]").wait_for(timeout=60_000)
-    expected = {"layer": "0", "head": "1", "query": "7", "key": "3"}
-    until(page, lambda: expected.items() <= parameters(page).items())
-    page.get_by_role("button", name="layer 1", exact=True).first.click()
-    page.locator("[data-testid=inside][data-open='blocks.1']").wait_for()
-    turn_to(page, "Attention")
-    until_shown(page, (0, 1, 7, 3))
-    until(page, lambda: {**expected, "inside": "blocks.1"}.items() <= parameters(page).items())
-    page.go_back()
-    page.locator("[data-testid=inside][data-open='blocks.1']").wait_for()
-    page.reload()
-    page.locator("[data-testid=inside][data-open='blocks.1']").wait_for(timeout=60_000)
-    assert expected.items() <= parameters(page).items()
-    turn_to(page, "Attention")
-    until_shown(page, (0, 1, 7, 3))
+    type_prompt(page, "Hello world")  # which it can't read; what was asked for is under way
+    expect(page.get_by_test_id("stAlert")).to_be_visible()
+    expect(page.get_by_text("Shown below is the last prompt that could be read: forty-two")).to_be_visible()
+    expect(instrument(page)).to_have_count(1)
+    type_prompt(page, "seven")
+    expect(page.get_by_test_id("stAlert")).to_have_count(0)
+    expect(part(page, "hand").get_by_label("Key (column)").locator("option")).to_have_text(["0: seven"])
 
 
-def test_two_tabs_of_one_visitor_don_t_mix(visit):
-    (one, _), (other, _) = visit(), visit("prompt=To be, or not&layer=0&head=0")
-    head(one, 1, 1).click()
-    head(other, 0, 1).click()
-    for page, place in ((one, ("1", "1")), (other, ("0", "1"))):
-        until(page, lambda page=page, place=place: (parameters(page)["layer"], parameters(page)["head"]) == place)
-        page.reload()
-        page.locator(WHOLE).wait_for(timeout=60_000)
-        assert shown(page)[:2] == tuple(map(int, place))
+def test_where_the_api_can_t_be_reached_the_instrument_says_so(tiny_server, new_window, browser_errors):
+    page = new_window()
+    page.clock.install()
+    page.route("**/api/**", lambda route: route.abort())
+    page.goto(f"{tiny_server.url}/Attention?prompt={PROMPT}")
+    away = page.get_by_role("alert").filter(has_text="The server can't be reached just now")
 
+    def meanwhile(is_so):
+        """Let the pauses between two questions pass until something is so."""
+        until(page, lambda: is_so() or page.clock.fast_forward(2_000), seconds=60)
 
-# Others
-
-
-def test_two_visitors_at_once_see_their_own(visit):
-    (one, _), (other, _) = visit(), visit("model=martin-fierro&prompt=Aqui me pongo", apart=True)
-    for place in ((0, 1), (1, 0), (1, 1)):
-        head(one, *place).click()
-        head(other, place[1], 3 - place[0]).click()
-    assert (shown(one)[:2], shown(other)[:2]) == ((1, 1), (1, 2))
-    for page, wanted in ((one, {"layer": "1", "head": "1"}), (other, {"layer": "1", "head": "2"})):
-        until(page, lambda page=page, wanted=wanted: wanted.items() <= parameters(page).items())
-        all_equal(page)
-    type_prompt(one, "KING: I am here")
-    expect(part(one, "hand").get_by_label("Query (row)").locator("option")).to_have_count(15)
-    expect(part(other, "hand").get_by_label("Query (row)").locator("option")).to_have_count(13)
+    meanwhile(away.is_visible)
+    expect(page.locator("[data-part=root][data-state=failed]")).to_be_visible()
+    page.unroute("**/api/**")
+    meanwhile(page.locator(WHOLE).is_visible)
+    expect(away).to_be_hidden()
+    expect(page.locator("[data-part=root][data-state=shown]")).to_be_visible()
+    refusal = {"error": "The server has too much to compute."}
+    page.route("**/api/**", lambda route: route.fulfill(status=503, json=refusal))
+    type_prompt(page, "KING: I am")
+    meanwhile(page.get_by_role("alert").filter(has_text=refusal["error"]).is_visible)
+    page.unroute("**/api/**")
+    meanwhile(lambda: queries(page).count() == 10)
+    browser_errors.clear()  # which were provoked

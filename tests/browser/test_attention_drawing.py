@@ -14,8 +14,8 @@ from tests.browser.attention_page import (
     STAGES,
     WHOLE,
     all_equal,
-    badges,
     badges_shown,
+    compared,
     derive,
     drag,
     expect,
@@ -27,8 +27,10 @@ from tests.browser.attention_page import (
     part,
     pick,
     place_of,
+    queries,
     shown,
     until,
+    until_shown,
     visits,
 )
 from transformer import load_checkpoint
@@ -98,10 +100,8 @@ def test_every_cell_can_be_reached_with_the_keyboard_and_is_read_out(visit):
     expect(tokens.first).to_be_focused()
 
 
-def test_a_finger_selects_and_the_steps_are_behind_tabs_on_a_phone(visit, chromium, listen, browser_errors):
-    phone = chromium.new_context(viewport={"width": 420, "height": 900}, has_touch=True)
-    listen(phone, browser_errors)
-    page, traffic = visit(page=phone.new_page())
+def test_a_finger_selects_and_the_steps_are_behind_tabs_on_a_phone(visit, new_window):
+    page, traffic = visit(page=new_window(width=420, has_touch=True))
     traffic.forget()
     derive(page)
     visible = page.locator(".panels [data-panel]:visible")
@@ -119,7 +119,6 @@ def test_a_finger_selects_and_the_steps_are_behind_tabs_on_a_phone(visit, chromi
     assert traffic.page_runs == 0
     expect(page.locator(".grid.table")).to_have_css("overflow-y", "visible")  # nothing of it is out of sight
     assert page.get_by_test_id("stMain").evaluate("(main) => main.scrollWidth <= main.clientWidth")
-    phone.close()
 
 
 # What is drawn
@@ -134,7 +133,7 @@ def test_each_step_is_recomputed_and_equal_for_every_kind_of_attention(visit, wa
             expect(page.get_by_role("combobox", name="Model")).to_have_value(title)
             wait_ready(page, timeout=60)
         expect(badges_shown(page)).to_have_count(steps)
-        expect(formula).to_have_text("uniform average" if title == "Average" else "softmax(QKᵀ/√d_k + mask)")
+        expect(formula).to_have_text("uniform average" if title == "Average" else "softmax(QKᵀ/√d_head + mask)")
         all_equal(page)
         page.get_by_test_id("head-grid-head").last.click()
         all_equal(page)
@@ -149,7 +148,7 @@ def test_each_step_is_recomputed_and_equal_for_every_kind_of_attention(visit, wa
             pick(page, "Attention", kind)
             wait_ready(page, timeout=60)
         expect(instrument(page)).to_have_attribute("data-kind", kind.split(":")[0].lower())
-        expect(formula).to_have_text(f"softmax(QKᵀ/√d_k{mask})")
+        expect(formula).to_have_text(f"softmax(QKᵀ/√d_head{mask})")
         assert panel(page, "weights").locator(".legend .hidden-key").is_visible() == bool(mask)
         all_equal(page)
         expect(page.get_by_label("Without the mask")).to_be_visible(visible=mask)
@@ -159,7 +158,9 @@ def test_each_step_is_recomputed_and_equal_for_every_kind_of_attention(visit, wa
             assert rows[0]["text"].startswith("[start] → ") and len(rows[0]["text"]) > len("[start] → ")
 
 
-def test_over_the_text_tokens_are_tinted_and_lines_drawn_by_what_one_of_them_gives_or_gets(visit, tiny_folder):
+def test_over_the_text_tokens_are_tinted_and_lines_drawn_by_what_one_of_them_gives_or_gets(
+    visit, tiny_folder, tmp_path
+):
     page, _ = visit(f"prompt={PROMPT}&layer=1&head=1&query=9&key=2")
     checkpoint = load_checkpoint(tiny_folder / "shakespeare")
     with torch.no_grad():
@@ -185,30 +186,26 @@ def test_over_the_text_tokens_are_tinted_and_lines_drawn_by_what_one_of_them_giv
     assert shown(page)[2:] == (9, 2)
     part(page, "where").hover()
     assert lines(page) == sum(weights[9, :9] >= 0.01)
+    page.mouse.click(*place_of(page, "weights", 5, 9))
 
-
-def lines(page):
-    return part(page, "texts").locator("svg path").count()
-
-
-def test_what_the_switches_redraw_is_said_not_to_be_the_model_s(visit):
-    page, _ = visit("prompt=To be, or not&query=5&key=9&layer=1")
+    # What the switches redraw is said not to be the model's.
+    until_shown(page, (1, 1, 5, 9))
     assert "hidden by the mask, weight 0" in part(page, "readout").inner_text()
     page.get_by_label("Without the mask").check()
     expect(part(page, "warning")).to_be_visible()
     assert re.search(r"q · k .*, scaled .*, weight \d", part(page, "readout").inner_text())
     assert panel(page, "masked").inner_text().endswith("Left out: every query sees every key, those after it too.")
     assert "not what the model computed" in panel(page, "weights").inner_text()
-    said = badges(page)
+    said = compared(page)
     assert all(badge.startswith("recomputed, equal") for badge in said[:2])  # before the mask nothing has changed
     assert set(said[2:-1]) == {"not what the model computed"}
     assert "would add" in page.locator("[data-step=stream] .text").inner_text()
     page.get_by_label("Without ÷ √d_head").check()
     assert ", scaled" not in part(page, "readout").inner_text()
+    for label in ("Without the mask", "Without ÷ √d_head"):
+        page.get_by_label(label).uncheck()
 
-
-def test_what_was_dragged_over_is_what_is_zoomed_into(visit):
-    page, _ = visit()
+    # What was dragged over is zoomed into.
     drag(page, "weights", (2, 1), (6, 5))
     assert "queries 2 to 6, keys 1 to 5" in part(page, "note").inner_text()
     assert [label["text"] for label in labels(page, "weights")[0]] == list(PROMPT[2:7].replace(" ", "␣"))
@@ -227,53 +224,10 @@ def test_what_was_dragged_over_is_what_is_zoomed_into(visit):
     assert shown(page)[2:] == (8, 3)
     assert part(page, "note").inner_text() == ""
 
-
-@pytest.mark.parametrize(
-    "query",
-    [
-        f"prompt={'To be, or not to be, that is the question now asked of us.'[:60]}",
-        "model=translator&prompt=nine hundred and ninety-nine thousand",
-    ],
-)
-def test_no_label_runs_into_the_next(visit, query):
-    page, _ = visit(query)
-    derive(page)
-    for width in (1280, 1200, 420):
-        page.set_viewport_size({"width": width, "height": 900})
-        page.wait_for_timeout(300)
-        for stage in ("weights", *STAGES.values()):
-            if not panel(page, stage).locator("canvas.picture").is_visible():
-                continue
-            rows, columns = labels(page, stage)
-            for one, two in pairwise(rows):
-                assert two["y"] - one["y"] >= 11
-            for one, two in pairwise(columns):
-                least = 11 if one["turned"] else (one["width"] + two["width"]) / 2
-                assert two["x"] - one["x"] >= least
-            assert all(label["x"] - label["width"] >= 0 for label in rows)
-        queries = part(page, "hand").get_by_label("Query (row)").locator("option").count()
-        left_out = len(labels(page, "weights")[0]) < queries
-        assert ("labelled" in part(page, "note").inner_text()) == left_out
-        assert part(page, "measures").evaluate("(list) => list.scrollWidth <= list.clientWidth")
-        assert page.get_by_test_id("stMain").evaluate("(main) => main.scrollWidth <= main.clientWidth")
-
-
-def test_what_is_selected_is_labelled_where_others_have_no_room(visit):
-    typed = "To be, or not to be, that is the question now asked of us."
-    page, _ = visit(f"prompt={typed}")
-    marks = panel(page, "weights").locator("canvas.marks")
-    marks.focus()
-    for _ in range(4):
-        page.keyboard.press("ArrowUp")
-        row, column = shown(page)[2:]
-        rows, _ = labels(page, "weights")
-        assert len(rows) < len(typed)
-        said = [label["text"] for label in marks.evaluate("(canvas) => canvas.written")]
-        assert said == [typed[row].replace(" ", "␣"), typed[column].replace(" ", "␣")]
-
-
-def test_the_weights_the_text_and_all_heads_are_on_the_first_screen(visit):
-    page, _ = visit(width=1280, height=720)
+    # On the first screen.
+    part(page, "derive").click()
+    page.set_viewport_size({"width": 1280, "height": 720})
+    page.get_by_test_id("stMain").evaluate("(main) => main.scrollTo(0, 0)")
     scale, measures, heads = (
         panel(page, "weights").locator(".legend"),
         part(page, "measures"),
@@ -287,10 +241,12 @@ def test_the_weights_the_text_and_all_heads_are_on_the_first_screen(visit):
     order = (panel(page, "weights"), part(page, "readout"), part(page, "texts"), heads)
     tops = [each.bounding_box()["y"] for each in order]
     assert tops == sorted(tops)
+    page.set_viewport_size({"width": 1280, "height": 900})
 
-
-def test_the_files_have_what_is_on_screen(visit, tiny_folder, tmp_path):
-    page, _ = visit("prompt=To be, or not&layer=1&head=1&without=mask,scale")
+    # The files have what is on screen.
+    derive(page)
+    for label in ("Without the mask", "Without ÷ √d_head"):
+        page.get_by_label(label).check()
     saved = {}
     for name in ("png", "csv"):
         with page.expect_download() as download:
@@ -300,8 +256,6 @@ def test_the_files_have_what_is_on_screen(visit, tiny_folder, tmp_path):
         saved[name] = (tmp_path / name).read_bytes()
     assert saved["png"].startswith(b"\x89PNG\r\n\x1a\n") and len(saved["png"]) > 10_000
     table = list(csv.DictReader(io.StringIO(saved["csv"].decode("utf-8-sig"))))
-    checkpoint = load_checkpoint(tiny_folder / "shakespeare")
-    _, cache = checkpoint.model.run_with_cache(torch.tensor([checkpoint.tokenizer.encode(PROMPT)]))
     for column, point in (
         ("q·k", "raw_scores"),
         ("q·k/√d_head", "scaled_scores"),
@@ -319,3 +273,43 @@ def test_the_files_have_what_is_on_screen(visit, tiny_folder, tmp_path):
     page.goto((tmp_path / "view.html").as_uri())
     expect(page.locator(WHOLE)).to_be_visible()
     expect(page.get_by_role("heading", name="Layer 1, head 1")).to_be_visible()
+
+
+def lines(page):
+    return part(page, "texts").locator("svg path").count()
+
+
+TYPED = "To be, or not to be, that is the question now asked of us."
+
+
+@pytest.mark.parametrize("query", [f"prompt={TYPED}", "model=translator&prompt=nine hundred and ninety-nine thousand"])
+def test_no_label_runs_into_the_next_and_what_is_selected_has_one(visit, query):
+    page, _ = visit(query)
+    derive(page)
+    for width in (1280, 1200, 420):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.wait_for_timeout(150)
+        for stage in ("weights", *STAGES.values()):
+            if not panel(page, stage).locator("canvas.picture").is_visible():
+                continue
+            rows, columns = labels(page, stage)
+            for one, two in pairwise(rows):
+                assert two["y"] - one["y"] >= 11
+            for one, two in pairwise(columns):
+                least = 11 if one["turned"] else (one["width"] + two["width"]) / 2
+                assert two["x"] - one["x"] >= least
+            assert all(label["x"] - label["width"] >= 0 for label in rows)
+        left_out = len(labels(page, "weights")[0]) < queries(page).count()
+        assert ("labelled" in part(page, "note").inner_text()) == left_out
+        assert part(page, "measures").evaluate("(list) => list.scrollWidth <= list.clientWidth")
+        assert page.get_by_test_id("stMain").evaluate("(main) => main.scrollWidth <= main.clientWidth")
+    if query.endswith(TYPED):
+        page.set_viewport_size({"width": 1280, "height": 900})
+        marks = panel(page, "weights").locator("canvas.marks")
+        marks.focus()
+        for _ in range(4):
+            page.keyboard.press("ArrowUp")
+            row, column = shown(page)[2:]
+            assert len(labels(page, "weights")[0]) < len(TYPED)
+            said = [label["text"] for label in marks.evaluate("(canvas) => canvas.written")]
+            assert said == [TYPED[row].replace(" ", "␣"), TYPED[column].replace(" ", "␣")]

@@ -64,12 +64,17 @@ def test_a_head_is_ablated_from_its_menu_by_keyboard_and_brought_back(visit, wai
     assert equal_or_set(page).count("set by: layer 0, head 1 ablated") == 1
     page.get_by_role("button", name="1 change").click()
     expect(page.get_by_role("button", name="Change this")).to_be_visible()
+    page.get_by_role("button", name="Menu of this change").press("Enter")
+    page.get_by_role("button", name="Its opposite").wait_for()
+    wait_ready(page)
     assert found_by_axe(page) == []
+    page.keyboard.press("Escape")
     turn_dark(page, wait_ready)
     assert found_by_axe(page, seconds=TURNING) == []
     drawer.get_by_role("button", name="Take back: layer 0, head 1 ablated").press("Enter")
     expect(said(page)).to_have_count(0)
     until(page, lambda: not changes(page))
+    until(page, lambda: not [badge for badge in badges(page) if badge.startswith("set by")])
     all_equal(page)
     page.keyboard.press("Escape")
     page.get_by_role("button", name="Changes").click()
@@ -108,7 +113,7 @@ def test_a_weight_is_carried_to_another_key_by_mouse_and_by_keyboard(visit):
     drawer = part(page, "changing")
     row = drawer.get_by_role("application", name=re.compile("^Weights of “,”"))
     row.scroll_into_view_if_needed()
-    box, said = row.bounding_box(), drawer.locator(".said")
+    box, said = row.bounding_box(), drawer.locator(".weights-readout")
     x, y = [box["x"] + (key + 0.5) * box["width"] / 13 for key in range(13)], box["y"] + 30
     before = float(re.match(r"“␣” ([\d.]+);", said.inner_text())[1])
     page.mouse.move(x[2], y)
@@ -170,22 +175,21 @@ class Finger:
         self._page.wait_for_timeout(20)
 
 
-def test_a_finger_carries_a_weight_along_its_row_and_scrolls_across_it(visit, chromium, listen, browser_errors):
-    with chromium.new_context(viewport={"width": 420, "height": 900}, has_touch=True) as phone:
-        listen(phone, browser_errors)
-        page, _ = visit("prompt=To be, or not&layer=1&head=0&query=6&key=3", page=phone.new_page())
-        part(page, "change").tap()
-        main = page.get_by_test_id("stMain")
-        start, end = place_of(page, "weights", 6, 3), place_of(page, "weights", 6, 5)
-        above = main.evaluate("(main) => main.scrollTop")
-        finger = Finger(page)
-        finger.drag(start, (start[0], start[1] - 200))
-        until(page, lambda: main.evaluate("(main) => main.scrollTop") > above)
-        assert not changes(page) and "zoom" not in parameters(page)
-        finger.drag(place_of(page, "weights", 6, 3), (end[0], place_of(page, "weights", 6, 3)[1]))
-        until(page, lambda: weights_set(page, 6).keys() == {3, 5})
-        assert weights_set(page, 6)[3] == 0 < weights_set(page, 6)[5]
-        assert "zoom" not in parameters(page)
+def test_a_finger_carries_a_weight_along_its_row_and_scrolls_across_it(visit, new_window):
+    page = new_window(width=420, has_touch=True)
+    visit("prompt=To be, or not&layer=1&head=0&query=6&key=3", page=page)
+    part(page, "change").tap()
+    main = page.get_by_test_id("stMain")
+    start, end = place_of(page, "weights", 6, 3), place_of(page, "weights", 6, 5)
+    above = main.evaluate("(main) => main.scrollTop")
+    finger = Finger(page)
+    finger.drag(start, (start[0], start[1] - 200))
+    until(page, lambda: main.evaluate("(main) => main.scrollTop") > above)
+    assert not changes(page) and "zoom" not in parameters(page)
+    finger.drag(place_of(page, "weights", 6, 3), (end[0], place_of(page, "weights", 6, 3)[1]))
+    until(page, lambda: weights_set(page, 6).keys() == {3, 5})
+    assert weights_set(page, 6)[3] == 0 < weights_set(page, 6)[5]
+    assert "zoom" not in parameters(page)
 
 
 def test_a_rule_is_taken_away_on_a_narrow_page_of_inside(tiny_server, new_page, wait_ready):

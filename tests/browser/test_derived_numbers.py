@@ -21,7 +21,7 @@ SHIPPED = ROOT / "checkpoints"
 TOLERANCE = 1e-5  # of the tensor's largest absolute value
 HEADS = 3  # of each kind of attention, picked at random
 ENTRY = """
-import { fourSteps, project, uniformWeights, weightedValues } from "%(folder)s/arithmetic.js";
+import { attentionSteps, project, uniformWeights, weightedValues } from "%(folder)s/arithmetic.js";
 import { readRecording } from "%(folder)s/recording.js";
 
 export function derive(text) {
@@ -32,7 +32,7 @@ export function derive(text) {
   const { q, k, v, out } = Object.fromEntries(Object.entries(tensors).map(([name, { data }]) => [name, data]));
   const keys = v.length / d;
   const queries = metadata.queries;
-  const steps = q ? fourSteps({ q, k, d, causal, window }) : { weights: uniformWeights(queries, keys, causal) };
+  const steps = q ? attentionSteps({ q, k, d, causal, window }) : { weights: uniformWeights(queries, keys, causal) };
   const z = Array.from({ length: queries }, (_, query) =>
     weightedValues(steps.weights.subarray(query * keys, (query + 1) * keys), v, d).z);
   const at = (matrix) => (matrix ? cells.map(([query, key]) => String(matrix[query * keys + key])) : null);
@@ -68,7 +68,7 @@ def inputs_of(checkpoint, prompt):
     """What a model reads when a visitor types this prompt: (tokens,) or (source, text)."""
     tokens = checkpoint.tokenizer.encode(prompt)
     tokens = tokens[window_start(len(tokens), checkpoint.model.config.context_length) :]
-    if checkpoint.model.config.architecture == "decoder-only":
+    if checkpoint.model.config.architecture != "encoder-decoder":
         return (torch.tensor([tokens]),)
     written = [checkpoint.card.start_token_id]
     steps = generate(
@@ -133,7 +133,7 @@ def starting_points(model, module, kind, head, own, cells):
     tensors["out"] = weight[:, head].numpy().copy()
     window = model.config.window(int(module.split(".")[-2]))
     about = {
-        "causal": kind in ("self", "decoder"),
+        "causal": kind == "decoder" or (kind == "self" and model.config.is_causal),
         "d": tensors["v"].shape[1],
         "cells": cells,
         "queries": own["hook_pattern"].shape[1],

@@ -1,14 +1,13 @@
-"""Tests the tour's offer, the glossary and presentation mode in a browser."""
+"""Tests the glossary and presentation mode in a browser."""
 
 from itertools import pairwise
 
 import pytest
 
-from tests.browser.address_bar import address
-from tests.browser.servers import ROOT
+from tests.browser.test_accessibility import found
 
 TERM = """(name) => {
-  for (const { term, range, block } of headsupGuide.marks.first.values()) {
+  for (const { term, range, block } of headsupGuide.underlines.first.values()) {
     if (term.name !== name) continue;
     block.scrollIntoView({ block: "center" });
     const live = document.createRange();
@@ -33,7 +32,7 @@ UNDERLINED = """() => [...CSS.highlights.get("headsup-term")].map(({ startContai
     "[role=option], [role=tab], [role=radio], [data-testid=stWidgetLabel], [data-testid=stMetric]";
   const text = startContainer.data.slice(startOffset, endOffset);
   const block = startContainer.parentElement.closest("p, li, dd, figcaption");
-  const [mark] = headsupGuide.marks.of(block)
+  const [mark] = headsupGuide.underlines.of(block)
     .filter(({ range }) => range.startContainer === startContainer && range.startOffset === startOffset);
   return { text, term: mark?.term.name, within: startContainer.parentElement.closest(within)?.outerHTML.slice(0, 80),
     isSentence: /[.?]/.test(block?.textContent ?? "") };
@@ -78,20 +77,13 @@ def reach_by_tab(page, control):
     page.keyboard.press("Tab")
 
 
-@pytest.fixture(scope="module")
-def server(serve, tiny_folder):
-    """An app that begins a first visit with the start, as other test servers don't."""
-    with serve(ROOT / "app.py", env={"HEADSUP_CHECKPOINTS": str(tiny_folder), "HEADSUP_START": ""}) as server:
-        yield server
-
-
 @pytest.fixture
-def visit(server, new_page, wait_ready):
+def visit(tiny_server, new_page, wait_ready):
     """`visit(path, **options)`: a page that has come to rest."""
 
     def open_page(path="", **options):
         page = new_page(**options)
-        page.goto(f"{server.url}/{path}")
+        page.goto(f"{tiny_server.url}/{path}")
         page.get_by_role("heading", level=1).wait_for(timeout=60_000)
         wait_ready(page, timeout=90)
         page.wait_for_function("() => globalThis.headsupGuide")  # whose script comes after the page is at rest
@@ -100,34 +92,19 @@ def visit(server, new_page, wait_ready):
     return open_page
 
 
-def test_the_tour_is_offered_once_and_leaves_links_alone(visit, wait_ready):
-    page = visit()
-    card, offer = page.get_by_test_id("start"), page.get_by_role("button", name="New here? Take the tour")
-    offer.wait_for()
-    assert card.is_hidden()
-    page.get_by_role("button", name="No tour").click()
-    assert offer.is_hidden()
-    tour = page.get_by_role("button", name="Tour", exact=True)
-    assert tour.evaluate("(tour) => tour.getRootNode().activeElement === tour")
-    page.goto(address(page).partition("?")[0])
-    wait_ready(page, timeout=60)
-    tour.wait_for()
-    assert offer.is_hidden()
-
+def test_a_term_is_explained_where_it_stands_and_all_are_listed(visit):
     page = visit("?seed=3")
     page.get_by_role("button", name="Tour", exact=True).click()
     page.get_by_test_id("start").wait_for()
     page.mouse.move(800, 500)
-    page.mouse.wheel(0, 3_000)  # so that what it points at is above the window
+    page.mouse.wheel(0, 3_000)  # so that what the tour's card points at is above the window
     page.wait_for_function("() => headsupGuide.start.target.getBoundingClientRect().bottom < 0")
     page.wait_for_timeout(300)  # longer than between two looks at where that is
     assert not page.evaluate(OUTSIDE)
     page.keyboard.press("Escape")
     page.get_by_test_id("start").wait_for(state="hidden")
+    page.evaluate("() => document.querySelector('[data-testid=stMain]').scrollTo(0, 0)")
 
-
-def test_a_term_is_explained_where_it_stands_and_all_are_listed(visit):
-    page = visit("?seed=3")
     gloss, panel = page.get_by_test_id("gloss"), page.get_by_test_id("terms")
     point_at(page, "Token")
     gloss.get_by_text("Token", exact=True).wait_for()
@@ -166,7 +143,7 @@ def test_no_card_opens_over_what_is_pressed_typed_into_or_chosen_from(visit):
     gloss = page.get_by_test_id("gloss")
 
     def stays_away():
-        page.wait_for_timeout(1_200)  # longer than anything has to be pointed at, or to have the focus
+        page.wait_for_timeout(800)  # longer than anything has to be pointed at, or to have the focus
         return gloss.is_hidden()
 
     main = page.get_by_test_id("stMain")
@@ -182,7 +159,7 @@ def test_no_card_opens_over_what_is_pressed_typed_into_or_chosen_from(visit):
     main.get_by_role("combobox").first.click()
     page.get_by_role("listbox").first.wait_for()
     assert stays_away()
-    place = page.evaluate(TERM, "Token")
+    place = page.wait_for_function(f"({TERM})", arg="Transformer").json_value()
     page.mouse.move(place["x"], place["y"])
     assert stays_away()
     page.keyboard.press("Escape")
@@ -195,7 +172,7 @@ def test_no_card_opens_over_what_is_pressed_typed_into_or_chosen_from(visit):
     assert gloss.is_hidden()
 
 
-@pytest.mark.parametrize("path", ["", "Attention", "Positions", "Inside", "Train", "Learn"])
+@pytest.mark.parametrize("path", ["", "Attention", "Inside", "Learn"])
 def test_terms_are_underlined_once_and_in_running_text_alone(visit, path):
     page = visit(f"{path}?seed=3")
     page.wait_for_function("() => CSS.highlights.get('headsup-term').size")
@@ -203,13 +180,11 @@ def test_terms_are_underlined_once_and_in_running_text_alone(visit, path):
     assert [each for each in underlined if each["within"]] == []
     assert all(each["isSentence"] for each in underlined), underlined
     assert len({each["term"] for each in underlined}) == len(underlined)
-
-
-def test_no_underline_outlasts_its_word(visit):
-    page = visit("?seed=3")
-    page.wait_for_function("() => CSS.highlights.get('headsup-term').size")
-    assert page.evaluate(REPLACED) == []
-    page.wait_for_function("(name) => headsupGuide.marks.shown.some((term) => term.name === name)", arg="Softmax")
+    assert page.evaluate(REPLACED) == []  # no underline outlasts its word
+    if not path:
+        page.wait_for_function(
+            "(name) => headsupGuide.underlines.shown.some((one) => one.name === name)", arg="Softmax"
+        )
 
 
 def present(page, wait_ready):
@@ -221,7 +196,7 @@ def present(page, wait_ready):
 
 
 def test_a_page_is_presented_in_large_type_and_gone_through_by_a_clicker(visit, wait_ready):
-    page = visit("What_if?model=left", width=1280, height=720)
+    page = visit("What_if?model=left&question=beside", width=1280, height=720)
     present(page, wait_ready)
     bar = page.get_by_test_id("presenting")
     bar.wait_for()
@@ -261,6 +236,11 @@ def test_a_clicker_stops_at_the_figure_of_the_ladder_and_at_every_rung(app_url, 
     page.goto(f"{app_url}/What_if?question=ladder")
     wait_ready(page, timeout=90)
     page.wait_for_function("() => globalThis.headsupGuide")
+    page.set_viewport_size({"width": 420, "height": 720})
+    page.get_by_role("button", name="Choose this rung").nth(6).wait_for(timeout=60_000)
+    wait_ready(page, timeout=90)
+    assert found(page) == []
+    page.set_viewport_size({"width": 1280, "height": 720})
     present(page, wait_ready)
     for (_, bottom), (top, _) in pairwise(page.evaluate(NAMES_OF_BARS)):
         assert bottom <= top

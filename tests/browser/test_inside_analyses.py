@@ -20,6 +20,10 @@ def test_direct_logit_attribution_sums_to_the_logit(show):
     page.locator(".candidates button").nth(1).click()
     page.locator(".candidates button[aria-pressed=true]", has_text="#").wait_for()
     page.locator(".total[data-state=equal]").wait_for()
+    widths = page.locator(".shares i").evaluate_all(
+        "(bars) => bars.map((bar) => Number(bar.style.getPropertyValue('--wide')))"
+    )
+    assert widths == sorted(widths, reverse=True) and widths[0] == 50
     page.get_by_role("button", name="Decoder layer 0 feed-forward: output", exact=True).click()
     assert opened(page) == "decoder.blocks.0.hook_mlp_out"
 
@@ -30,7 +34,7 @@ def test_the_logit_lens_ends_in_the_prediction(show):
     rows = page.locator(".below tbody tr")
     rows.first.wait_for()
     assert rows.count() == 7
-    above = page.locator(".names .next b").all_inner_texts()
+    above = page.locator(".names :is(.next, .answer b)").all_inner_texts()
     assert rows.first.locator("td b").all_inner_texts() == above
     page.get_by_role("button", name="Token 2: M").last.click()
     assert readout(page).startswith("Token 2 “M”")
@@ -126,7 +130,7 @@ def test_a_circuit_s_numbers_are_saved(show):
         circuits(page).get_by_role("button", name="CSV").click()
     assert saved.value.suggested_filename == "next-vowel-ov-decoder.blocks.0.attn-head0.csv"
     lines = saved.value.path().read_text(encoding="utf-8-sig").splitlines()
-    assert lines[0] == "read,next,value" and len(lines) == 1 + 31 * 31
+    assert lines[0] == "read,predicted,value" and len(lines) == 1 + 31 * 31
 
 
 def test_every_equation_is_checked(show):

@@ -3,6 +3,9 @@
 import pytest
 
 from tests.browser.inside_picture import opened, readout, shows, trail
+from tests.tiny_models import save_encoder
+
+expect = pytest.importorskip("playwright.sync_api").expect
 
 NAMES_IN_THE_WAY = """() => {
   const boxes = [...document.querySelectorAll(".names .name, .names .chip, .names .title")].map((one) => {
@@ -32,9 +35,26 @@ def test_at_first_the_newest_token_of_the_whole_model_is_looked_at(show):
     assert page.evaluate("window.chosen") == []
 
 
+def test_of_an_encoder_the_mask_is_looked_at_first(show, tmp_path):
+    save_encoder(tmp_path)
+    page = show(str(tmp_path / "encoder"), "To [mask]e [mask]", 0, {"folds": ["lens", "who"]})
+    assert readout(page).startswith("Token 3 “[mask]”: predicted here “")
+    assert page.locator(".row-title").all_inner_texts() == ["prompt", "predicted token"]
+    page.locator(".total[data-state=equal]").wait_for()
+    assert page.locator(".candidates").inner_text().endswith("at token 3, “[mask]”")
+    ranks = page.locator(".below tbody tr").first.locator("small").all_inner_texts()
+    assert [rank == "" for rank in ranks] == [False, False, False, True, False, False, True]
+    assert "next" not in page.locator(".inside").inner_text()
+    page.locator(".stage").press("End")
+    assert page.evaluate("window.instrument.chosen.token") == 6
+    page.get_by_role("button", name="Token 3: [mask]").first.click()
+    assert page.evaluate("window.instrument.chosen.token") is None  # of another text, its own mask
+
+
 def test_rows_and_signs_are_named_and_the_prompt_is_in_sight_on_a_phone(show):
-    page = show("shakespeare", "ROMEO:", width=420, height=400)
-    assert page.locator(".row-title").all_inner_texts() == ["prompt", "predicted next token\nprobability"]
+    page = show("shakespeare", "ROMEO: But, soft! wh", width=420, height=400)
+    assert page.locator(".row-title").all_inner_texts() == ["prompt", "predicted next token"]
+    assert "" not in page.locator(".token").all_inner_texts()
     legend = page.locator("[data-part=legend]").inner_text()
     assert "each stripe the largest of 4 numbers" in legend and "attention: thickness is weight" in legend
     stage, token = page.locator(".stage").bounding_box(), page.get_by_label("Token 0: R").bounding_box()
@@ -45,11 +65,16 @@ def test_a_click_zooms_in_step_by_step_and_escape_out(show):
     page = show("shakespeare", "ROMEO:")
     page.get_by_role("button", name="layer 1", exact=True).first.click()
     page.get_by_role("button", name="layer 1 · attention").click()
+    mean = page.get_by_label("Attention shown")
+    expect(mean).to_be_visible()
     page.locator(".name.row", has_text="weighted values").first.click()
+    expect(mean).to_be_hidden()  # the map has one head, and a choice of them
     assert trail(page) == ["model", "layer 1", "attention", "weighted values"]
     page.locator(".numbers.tensor[data-state=shown] canvas.marks").first.click()
     assert len(trail(page)) == 5
+    assert page.evaluate("window.instrument.chosen.token") is None  # of another row, but no other token
     page.locator(".by-hand[data-state=shown]").wait_for()
+    assert 0 < page.evaluate("window.instrument.tensor.selectedTop") < page.viewport_size["height"]
     assert "recomputed, equal" in page.locator(".by-hand .badge").inner_text()
     assert readout(page).startswith("Layer 1 attention: weighted values, ")
     seen = []
@@ -64,20 +89,10 @@ def test_parameters_stand_beside_the_sublayer_that_reads_them(show):
     page.get_by_role("button", name="W_K, W_V", exact=True).click()
     assert opened(page) == "decoder.blocks.1.cross_attn.kv.weight"
     assert trail(page) == ["model", "decoder layer 1", "cross-attention", "W_K, W_V"]
+    assert page.locator(".nexts .row-title b").all_inner_texts() == ["encoder", "decoder"]
 
 
-def test_a_place_in_the_picture_is_clicked(show):
-    page = show("shakespeare", "ROMEO:")
-    box = page.evaluate("""() => {
-      const group = window.instrument.layout.stacks[0].groups.find(({ id }) => id === "blocks.3");
-      return [window.instrument.layout.stacks[0].left + 10, (group.top + group.bottom) / 2];
-    }""")
-    marks = page.locator(".stage > .marks")
-    marks.click(position={"x": box[0], "y": box[1]})
-    assert opened(page) == "blocks.3"
-
-
-def test_keys_choose_a_token_and_a_block(show):
+def test_keys_the_wheel_and_the_pointer_choose_a_token_and_a_block(show):
     page = show("shakespeare", "ROMEO:")
     page.locator("[data-part=stage]").focus()
     page.keyboard.press("ArrowLeft")
@@ -90,10 +105,9 @@ def test_keys_choose_a_token_and_a_block(show):
     page.keyboard.press("ArrowUp")
     page.keyboard.press("Enter")
     assert opened(page) == "blocks.0"
+    for _ in range(2):
+        page.keyboard.press("Escape")
 
-
-def test_the_wheel_with_control_zooms_in_and_out(show):
-    page = show("shakespeare", "ROMEO:")
     marks = page.locator(".stage > .marks")
     marks.hover(position={"x": 300, "y": 300})
     page.mouse.wheel(0, -100)
@@ -106,9 +120,14 @@ def test_the_wheel_with_control_zooms_in_and_out(show):
     page.wait_for_function("window.instrument.chosen.open === ''")
     page.keyboard.up("Control")
 
+    box = page.evaluate("""() => {
+      const group = window.instrument.layout.stacks[0].groups.find(({ id }) => id === "blocks.3");
+      return [window.instrument.layout.stacks[0].left + 10, (group.top + group.bottom) / 2];
+    }""")
+    marks.click(position={"x": box[0], "y": box[1]})
+    assert opened(page) == "blocks.3"
+    page.keyboard.press("Escape")
 
-def test_a_block_and_its_word_light_each_other(show):
-    page = show("shakespeare", "ROMEO:")
     page.locator("summary", has_text="How to read this picture").click()
     word = page.locator(".word", has_text="layer 2")
     page.get_by_role("button", name="layer 2", exact=True).first.hover()
@@ -151,7 +170,7 @@ def test_no_name_is_cut_or_lies_on_another(show, name, width, height):
     ]
     for size in (16,) if width == 420 else (16, 27):  # as large as the type of a page that is presented
         page.evaluate("(size) => { document.documentElement.style.fontSize = `${size}px`; }", size)
-        page.evaluate("window.instrument.draw()")
+        page.wait_for_function("(size) => window.instrument.page.type === `${size}px`", arg=size)
         for group in groups:
             page.evaluate("(open) => window.instrument.open(open)", group)
             found = page.evaluate(NAMES_IN_THE_WAY)
@@ -169,23 +188,26 @@ def veiled(page):
     }""")
 
 
-def test_play_goes_on_to_the_end_of_the_pass_and_says_each_chapter(show):
-    page = show("ladder-4-attention", "ROMEO")
+def test_play_goes_on_to_the_end_of_the_pass_and_says_each_chapter(show, new_window):
+    page = new_window()
+    page.clock.install()
+    show("ladder-4-attention", "ROMEO", page=page)
     page.get_by_role("button", name="Play").click()
-    page.wait_for_function("window.instrument.play.moment !== null")
+    page.clock.run_for(50)
     said = page.locator("[data-part=chapter]")
     heard = []
     while page.evaluate("window.instrument.play.isRunning"):
         heard.append(said.inner_text())
-        page.wait_for_timeout(200)
+        page.clock.run_for(200)
     heard.append(said.inner_text())
     told = list(dict.fromkeys(heard))
     assert len(told) == page.evaluate("window.instrument.chapters.length")
-    assert told[0].startswith("Embedding. ") and told[-1].startswith("Probabilities. ")
+    assert told[0].startswith("Embedding. ") and told[-1].startswith("Token 4 “O”: predicted next “")
     assert told[2].startswith("Layer 0, head 0: “O” looks most at “") and "What “O” gathered" in told[3]
     assert veiled(page) < 0.01 and page.evaluate("window.chosen.length") == 1  # the page is told once, at the end
     page.get_by_role("button", name="Play or pause").click()
-    page.wait_for_function("window.instrument.play.isRunning && window.instrument.play.moment < 1")  # anew
+    page.clock.run_for(200)
+    assert page.evaluate("window.instrument.play.isRunning && window.instrument.play.moment < 1")  # anew
 
 
 def test_play_is_paused_stepped_through_and_left_by_keys(show):
@@ -210,8 +232,11 @@ def test_play_is_paused_stepped_through_and_left_by_keys(show):
     assert opened(page) == ""
 
 
-def test_nothing_moves_for_those_who_ask_for_less_motion(show):
-    page = show("shakespeare", "ROMEO:")
+def test_a_link_leads_to_a_moment_and_nothing_moves_for_those_who_ask_for_less_motion(show):
+    page = show("shakespeare", "ROMEO:", 0, {"moment": 3.5})
+    assert veiled(page) > 0.2
+    assert page.get_by_label("Where in the pass").input_value() == "3.5"
+    show("shakespeare", "ROMEO:", page=page)
     page.emulate_media(reduced_motion="reduce")
     page.get_by_role("button", name="Play").click()
     assert not page.evaluate("window.instrument.play.isRunning")
@@ -250,19 +275,16 @@ def test_a_block_opens_in_less_than_a_third_of_a_second_and_stands_where_it_belo
     page.evaluate("window.instrument.draw()")
     assert page.evaluate(PICTURE) == last  # what is drawn at once
     assert first != last and {*during} - {first, last}
-    page.emulate_media(reduced_motion="reduce")
-    page.evaluate("window.instrument.open('blocks.3')")
-    assert not page.evaluate(MOVING)
-
-
-def test_of_two_that_are_opened_in_one_breath_the_second_is_drawn(show):
-    page = show("shakespeare", "ROMEO:")
+    # Of two that are opened in one breath the second is drawn.
     page.evaluate("['blocks.2', 'blocks.4'].forEach((open) => window.instrument.open(open))")
     page.wait_for_function(f"!({MOVING})")
     page.wait_for_timeout(300)  # until its numbers have come
     moved = page.evaluate(PICTURE)
     page.evaluate("window.instrument.draw()")
     assert page.evaluate(PICTURE) == moved
+    page.emulate_media(reduced_motion="reduce")
+    page.evaluate("window.instrument.open('blocks.3')")
+    assert not page.evaluate(MOVING)
 
 
 def test_the_keys_stay_with_a_name_that_stays_and_go_to_the_picture_with_one_that_goes(show):
@@ -275,14 +297,8 @@ def test_the_keys_stay_with_a_name_that_stays_and_go_to_the_picture_with_one_tha
     assert page.evaluate(FOCUSED) == {"part": None, "open": "blocks.1.attn.hook_result", "stops": 1}
 
 
-def test_a_link_leads_to_a_moment(show):
-    page = show("shakespeare", "ROMEO:", 0, {"moment": 3.5})
-    assert veiled(page) > 0.2
-    assert page.get_by_label("Where in the pass").input_value() == "3.5"
-
-
 def test_the_picture_is_saved_with_its_names(show):
-    page = show("shakespeare", "ROMEO:")
+    page = show("ladder-4-attention", "ROM", width=420)
     page.evaluate("""() => {
       const write = CanvasRenderingContext2D.prototype.fillText;
       window.written = [];
@@ -293,11 +309,11 @@ def test_the_picture_is_saved_with_its_names(show):
     }""")
     with page.expect_download() as saved:
         page.get_by_role("button", name="Save as PNG").click()
-    assert saved.value.suggested_filename == "shakespeare-inside.png"
+    assert saved.value.suggested_filename == "ladder-4-attention-inside.png"
     assert saved.value.path().read_bytes()[:4] == b"\x89PNG"
-    on_page = page.locator(".names :is(button, b, small, span, .lens-title)").all_inner_texts()
+    on_page = page.locator(".names :is(button, b, small, span, .next, .lens-title)").all_inner_texts()
     written = page.evaluate("window.written")
-    assert set(filter(str.strip, on_page)) <= set(written) and "“ROMEO:”" in written
+    assert set(filter(str.strip, on_page)) <= set(written) and "“ROM”" in written
 
 
 def test_a_chosen_cell_lights_what_it_is_made_of(show):

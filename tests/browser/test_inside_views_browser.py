@@ -77,7 +77,11 @@ def recorded(tmp_path_factory):
     def record(name):
         if name not in kept:
             shipped = ROOT / "checkpoints" / name
-            checkpoint = load_checkpoint(shipped) if shipped.exists() else save_tiny(folder, name, **MODERN[name])
+            checkpoint = (
+                load_checkpoint(shipped)
+                if shipped.exists()
+                else save_tiny(folder, name, **{"n_heads": 4, **MODERN[name]})
+            )
             found = pass_of(checkpoint, max(checkpoint.card.examples, key=len))
             messages = (labelled_outline(found, checkpoint, name), parts_of(found))
             kept[name] = (found, *(base64.b64encode(each.to_bytes()).decode() for each in messages))
@@ -93,7 +97,7 @@ def views(new_page, script, recorded):
     def open_page(model, colours=LIGHT, fetched=True, **options):
         page = new_page(**options)
         page.set_content(PAGE % colours)
-        for sheet in ("tip.css", "inside/tensors.css"):
+        for sheet in ("tooltip.css", "inside/tensors.css"):
             page.add_style_tag(content=(FOLDER / sheet).read_text(encoding="utf-8"))
         page.evaluate(
             """async (source) => {
@@ -134,16 +138,32 @@ def ink(canvas):
     }""")
 
 
-# Small models that have, between them, every operation; no shipped one has those of the last.
+MODERNS = {"length", "shorten", "gate", "clip", "cap", "distance", "bucket"}
+# Small models that have, between them, every operation; no shipped one has those of the last four.
 MODEL = "sort-letters"
 EVERY = {
-    MODEL: set(OPERATIONS) - {"position", "average", "length", "shorten", "gate"},
+    MODEL: set(OPERATIONS) - {"position", "average", *MODERNS},
     "next-vowel": {"position"},
     "ladder-3-average": {"average"},
     "llama": {"length", "shorten", "gate"},
+    "slopes": {"clip", "distance"},
+    "relative": {"bucket", "cap"},
+    "norms of all heads": {"length", "shorten"},
 }
-DRAWN = {"look up", "add", "spread", "normalise", "multiply", "softmax", "average", "length", "shorten"}  # with bars
-PICTURED = {"rotate", "activate", "position", "divide", "see", "hide", "gate"}
+DRAWN = {
+    "look up",
+    "add",
+    "spread",
+    "normalise",
+    "multiply",
+    "softmax",
+    "average",
+    "length",
+    "shorten",
+    "clip",
+    "bucket",
+}  # with bars
+PICTURED = {"rotate", "activate", "position", "divide", "see", "hide", "gate", "cap"}  # "distance" is a line of words
 
 
 @pytest.mark.parametrize("model", EVERY)
@@ -152,7 +172,7 @@ def test_every_operation_is_drawn_and_ends_in_the_number_that_was_recorded(views
     found = recorded(model)[0]
     last = {equation.operation: name for name, equation in equations(found.config).items()}
     assert EVERY[model] <= last.keys()
-    assert set(OPERATIONS) == DRAWN | PICTURED
+    assert set(OPERATIONS) == DRAWN | PICTURED | {"distance"}
     for operation in EVERY[model]:
         name = last[operation]
         place = page.evaluate("(name) => state.pass.describe(name).sizes.map((size) => Math.floor(size / 3))", name)
@@ -208,7 +228,7 @@ def test_another_bar_is_looked_at_by_click_and_by_keys(views):
     bars.press("Escape")
     assert page.evaluate("window.heard") == "Escape"
     links.first.click()
-    assert page.evaluate("state.opened.at(-1)") == ["blocks.1.ln2.hook_normalized", [4, 2]]
+    assert page.evaluate("state.opened.at(-1)") == ["blocks.1.ln2.hook_out", [4, 2]]
 
 
 def test_what_a_cell_reads_is_outlined_in_the_tensors_it_is_in(views):

@@ -15,7 +15,7 @@ GRID = """() => {
   for (let head = 0; head < 6; head++) cells[head * 6 + head] = 254;
   window.events = [];
   const onSelect = (layer, head) => window.events.push([layer, head]);
-  window.overview = new OverviewGrid(document.querySelector("main"), onSelect);
+  window.overview = new HeadOverview(document.querySelector("main"), onSelect);
   window.overview.show({ layers: [4, 7], heads: 3, queries: 2, keys: 3, cells });
 }"""
 ORDER = [(7, 2, "0.9"), (4, 0, "0.4"), (7, 0, "0.1")]
@@ -38,7 +38,7 @@ def load(new_page):
 
 @pytest.fixture
 def grid(load):
-    page = load("overview.js")
+    page = load("head_overview.js")
     page.evaluate(GRID)
     return page
 
@@ -60,7 +60,7 @@ def readout(page):
     return page.get_by_test_id("head-grid-readout").inner_text()
 
 
-TABLE = [f"Layer {layer}, head {head}" for layer in (4, 7) for head in range(3)]
+TABLE = [f"Layer {layer}, head {head}" for layer in (7, 4) for head in range(3)]  # depth is height
 
 
 def test_heads_stand_in_a_table_and_each_shows_its_own_weight(grid):
@@ -69,7 +69,7 @@ def test_heads_stand_in_a_table_and_each_shows_its_own_weight(grid):
       const { data } = canvas.getContext("2d").getImageData(0, 0, 3, 2);
       return [0, 1, 2, 3, 4, 5].filter((cell) => data[4 * cell + 3] === 255);
     })"""
-    assert grid.locator("canvas").evaluate_all(lit) == [[head] for head in range(6)]
+    assert grid.locator("canvas").evaluate_all(lit) == [[head] for head in (3, 4, 5, 0, 1, 2)]
     tops = {round(grid.get_by_test_id("head-grid-head").nth(place).bounding_box()["y"]) for place in range(6)}
     assert len(tops) == 2
 
@@ -77,7 +77,9 @@ def test_heads_stand_in_a_table_and_each_shows_its_own_weight(grid):
 def test_a_click_selects_and_is_told(grid):
     grid.get_by_role("button", name="Layer 7, head 1").click()
     assert grid.evaluate("window.events") == [[7, 1]]
-    assert grid.locator("[aria-pressed=true]").evaluate_all("(all) => all.map((one) => one.ariaLabel)") == [TABLE[4]]
+    assert grid.locator("[aria-pressed=true]").evaluate_all("(all) => all.map((one) => one.ariaLabel)") == [
+        "Layer 7, head 1"
+    ]
     grid.evaluate("window.overview.select(4, 2)")
     grid.mouse.move(0, 0)
     assert grid.locator("[aria-pressed=true]").count() == 1
@@ -131,10 +133,10 @@ def test_other_layers_are_laid_out_anew(grid):
 
 @pytest.mark.parametrize(("x", "y"), [(0, 0), (359, 0), (0, 299), (359, 299), (180, 150)])
 def test_a_tip_at_a_point_stays_in_the_window_and_leaves_the_point_free(load, x, y):
-    page = load("tip.js", width=360, height=300)
+    page = load("tooltip.js", width=360, height=300)
     page.evaluate(
         """([x, y]) => {
-          window.tip = new Tip(document.querySelector(".tip"));
+          window.tip = new Tooltip(document.querySelector(".tip"));
           window.tip.showAt(x, y, ["query 3 “a”", "weight 0.25, <b>scaled</b>", "x".repeat(60)]);
         }""",
         [x, y],
@@ -160,7 +162,8 @@ OUTLINE = """() => {
   window.instrument.begin({
     metadata: {
       config: { n_heads: 2, d_model: 4 }, labels: { text: Array(100).fill("a"), source: [] }, kind: "self",
-      modules: ["0", "1"], names: [names, names], causal: true, uniform: false, measures, queries: 100, keys: 100,
+      modules: ["0", "1"], names: [names, names], causal: true, uniform: false, measures,
+      queries: 100, keys: 100, predicted_position: 99,
       offsets: { queries: 0, keys: 0 }, next: null, title: "made-up",
     },
     tensors: {
@@ -174,7 +177,8 @@ OUTLINE = """() => {
 @pytest.fixture
 def outline(load):
     page = load("attention/instrument.js", width=1000, height=1200)
-    page.add_style_tag(content=(FOLDER / "attention" / "attention.css").read_text(encoding="utf-8"))
+    for sheet in ("type_scale.css", "attention/attention.css"):
+        page.add_style_tag(content=(FOLDER / sheet).read_text(encoding="utf-8"))
     page.evaluate(OUTLINE)
     return page
 
@@ -230,20 +234,3 @@ def test_heads_are_sorted_only_by_what_was_measured(outline):
       window.instrument.showControls();
     }""")
     assert outline.locator("[data-part=sort]").is_hidden(), "one head a layer needs no order"
-
-
-def test_for_the_mean_of_a_layer_all_its_heads_are_asked_for(load):
-    page = load("attention/fetcher.js")
-    page.evaluate("""() => {
-      window.wanted = [];
-      window.fetcher = new Fetcher((parts) => window.wanted.push(parts));
-      const has = (layer, head) => layer === 1 && head === 0;
-      fetcher.begin({ layers: 2, heads: 3, width: 2, queries: 4, keys: 4, has, hasRow: () => true });
-      fetcher.fetched = 1e9; // nothing more is fetched ahead
-      fetcher.look({ layer: 1, head: 0, row: 3, share: "head" });
-    }""")
-    page.wait_for_timeout(400)
-    assert page.evaluate("window.wanted") == []
-    page.evaluate("fetcher.look({ layer: 1, head: 0, row: 3, share: 'layer' })")
-    page.wait_for_function("window.wanted.length > 0")
-    assert page.evaluate("window.wanted") == [[["head", 1, 1], ["head", 1, 2]]]

@@ -97,12 +97,12 @@ def test_a_lesson_is_taken_with_the_keyboard_alone(page, reach, answer, wait_rea
     reach(r"Z looks at k$", key=None)
     for key in ("ArrowUp", *["ArrowRight"] * 4, "Enter"):
         page.keyboard.press(key)
-    expect(page.get_by_test_id("answering").get_by_role("status")).to_have_text("Chosen: w (13) looks at Z (4).")
+    expect(page.get_by_test_id("answer-inputs").get_by_role("status")).to_have_text("Chosen: w (13) looks at Z (4).")
     wait_ready(page, timeout=60)
     expect(page.get_by_role("button", name="Answer", exact=True)).to_be_enabled()
     answer("Correct: w (13) looks at Z (4).")
 
-    rows = page.get_by_test_id("answering").locator("li .words")
+    rows = page.get_by_test_id("answer-inputs").locator("li .words")
     right = ["q · k", "÷ √d_head", "mask", "softmax"]
     for place, words in enumerate(right):
         for _ in range(rows.all_inner_texts().index(words) - place):

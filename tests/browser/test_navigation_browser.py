@@ -1,19 +1,31 @@
 """Tests back, forward, typing and reconnecting in a browser."""
 
-import re
 import time
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from tests.browser.address_bar import address
-from tests.browser.generate_page import expect, focused, look_at, picture, tokens
+from tests.browser.generate_page import expect, focused, look_at, picture, sampling_opened, tokens
+
+HISTORY_LOG = """() => {
+  window.historyLog = [];
+  for (const name of ["pushState", "replaceState"]) {
+    const change = history[name].bind(history);
+    history[name] = (...values) => {
+      window.historyLog.push(`${Math.round(performance.now())} ${name} ${values[2]}`);
+      return change(...values);
+    };
+  }
+}"""
+"""Notes what is written into the history, for the message of a test that fails."""
 
 
 @pytest.fixture
 def visit(tiny_server, new_page, wait_ready):
     def open_page(path="", **options):
         page = new_page(**options)
+        page.add_init_script(f"({HISTORY_LOG})()")
         page.goto(f"{tiny_server.url}/{path}")
         until_on(page, path.partition("?")[0] or "Generate", wait_ready)
         return page
@@ -46,6 +58,10 @@ def entries(page):
     return page.evaluate("history.length")
 
 
+def expect_entries(page, number):
+    assert entries(page) == number, "\n".join(page.evaluate("historyLog"))
+
+
 def parameters(page):
     return {name: values[0] for name, values in parse_qs(urlsplit(address(page)).query, keep_blank_values=True).items()}
 
@@ -66,16 +82,16 @@ def test_one_step_back_leaves_a_page_to_the_one_before_as_it_was(visit, wait_rea
         until(page, lambda typed=typed: parameters(page).get("prompt") == typed)
     look_at(page, "Layer", "layer 1")
     until(page, lambda: parameters(page).get("layer") == "1")
-    assert entries(page) == before
+    expect_entries(page, before)
     turn_to(page, "Attention", wait_ready)
-    assert entries(page) == before + 1
+    expect_entries(page, before + 1)
     page.get_by_role("button", name="Layer 1, head 1").click()
     until(page, lambda: parameters(page).get("head") == "1")
     attention = parameters(page)
     assert (attention["prompt"], attention["layer"], attention["head"]) == ("KING: I am", "1", "1")
     turn_to(page, "Masks", wait_ready)
     type_prompt(page, "Hello world", wait_ready)
-    assert entries(page) == before + 2
+    expect_entries(page, before + 2)
 
     page.go_back()
     until_on(page, "Attention", wait_ready)
@@ -93,7 +109,7 @@ def test_one_step_back_leaves_a_page_to_the_one_before_as_it_was(visit, wait_rea
     page.go_forward()
     until_on(page, "Masks", wait_ready)
     expect(prompt_box(page)).to_have_value("Hello world")
-    assert entries(page) == before + 2
+    expect_entries(page, before + 2)
 
 
 def test_what_was_written_comes_back_with_its_page(visit, wait_ready):
@@ -115,45 +131,10 @@ def test_what_was_written_comes_back_with_its_page(visit, wait_ready):
     until(page, lambda: parameters(page).get("written") == written)
 
 
-def test_prompts_of_any_length_follow_one_another(visit, wait_ready):
-    page = visit("Attention")
-    page.get_by_role("button", name="How it comes about").click()
-    type_prompt(page, "Hello world", wait_ready)
-    turn_to(page, "Generate", wait_ready)
-    turn_to(page, "Attention", wait_ready)
-    for typed in ("the king", "my lord of York", "Hello world", "the king", "the king#", "the king"):
-        type_prompt(page, typed, wait_ready)
-        expect(page.get_by_label("Query (row)").locator(":checked")).to_have_text(f"{len(typed) - 1}: {typed[-1]}")
-    until(page, lambda: not {"query", "key"} & set(parameters(page)))
-
-
-def test_batches_of_any_length_follow_one_another(visit, wait_ready):
-    page = visit("Masks?batch=one")
-    box = page.get_by_role("textbox", name="Prompts, one per line")
-    for lines in ("one\ntwo\nthree\nfour", "one\ntwo", "one\ntwo\nthree"):
-        box.fill(lines)
-        box.press("Control+Enter")
-        wait_ready(page)
-    type_prompt(page, "😀", wait_ready)
-    type_prompt(page, "ROMEO:", wait_ready)
-    box.fill("four\nfive")
-    box.press("Control+Enter")
-    wait_ready(page)
-    until(page, lambda: parameters(page).get("batch") == "four\nfive")
-    found = parameters(page)
-    assert found["batch"] == "four\nfive" and not {"filler", "pad_side", "scope"} & set(found)
-
-
-def test_the_family_of_models_stays_marked_through_a_page_without_models(visit, wait_ready):
-    page = visit()
-    turn_to(page, "Train", wait_ready)
-    turn_to(page, "Generate", wait_ready)
-
-
 def test_what_is_typed_and_not_applied_outlives_a_reload(visit, wait_ready):
     page = visit("?prompt=ROMEO")
     wait_ready(page)
-    page.wait_for_function("globalThis.headsupTyped?.session")
+    page.wait_for_function("globalThis.headsupInputDrafts?.session")
     prompt_box(page).fill("KING: I")
     page.reload()
     wait_ready(page)
@@ -182,9 +163,24 @@ CLICKABLE = (
 PARAMETERS = ("seed", "model", "pace", "temperature", "top_k", "top_p", "tokens", "layer")
 
 
-@pytest.mark.parametrize("shift", [0, 3, 6])
-def test_nothing_of_a_link_becomes_something_to_click(visit, shift):
-    values = CLICKABLE[shift:] + CLICKABLE[:shift]
+def test_a_prompt_that_can_t_be_read_outlives_a_reload_until_another_takes_its_place(visit, wait_ready):
+    page = visit("?prompt=To%20be")
+    type_prompt(page, "To be 日本", wait_ready)
+    expect(page.get_by_role("alert").filter(has_text="This model has never seen")).to_be_visible()
+    assert parameters(page)["prompt"] == "To be"
+    page.reload()
+    until_on(page, "Generate", wait_ready)
+    expect(prompt_box(page)).to_have_value("To be 日本")
+    type_prompt(page, "To be, or", wait_ready)
+    until(page, lambda: parameters(page)["prompt"] == "To be, or")
+    page.reload()
+    until_on(page, "Generate", wait_ready)
+    page.wait_for_timeout(500)
+    expect(prompt_box(page)).to_have_value("To be, or")
+
+
+def test_nothing_of_a_link_becomes_something_to_click(visit):
+    values = CLICKABLE
     page = visit("?" + "&".join(f"{name}={value}" for name, value in zip(PARAMETERS, values, strict=True)))
     alert = page.get_by_test_id("stMain").get_by_test_id("stAlert")
     said = alert.inner_text().replace("\u2060", "")
@@ -195,52 +191,22 @@ def test_nothing_of_a_link_becomes_something_to_click(visit, shift):
 
 def test_a_prompt_too_long_for_a_link_is_left_out_and_the_page_can_be_opened_again(visit, wait_ready):
     page = visit("?seed=7")
-    type_prompt(page, "😀" * 2_500, wait_ready)
+    type_prompt(page, "," * 2_600, wait_ready)
     expect(page.get_by_text("Too long for the link: the prompt.")).to_be_visible()
     until(page, lambda: len(address(page)) < 8_000 and "prompt" not in parameters(page))
     turn_to(page, "Masks", wait_ready)
     page.go_back()
     until_on(page, "Generate", wait_ready)
-    expect(prompt_box(page)).to_have_value("😀" * 2_500)
+    expect(prompt_box(page)).to_have_value("," * 2_600)
     page.reload()
     until_on(page, "Generate", wait_ready)
-    expect(prompt_box(page)).to_have_value("😀" * 2_500)
+    expect(prompt_box(page)).to_have_value("," * 2_600)
     until(page, lambda: parameters(page).get("seed") == "7")
     page.goto(address(page).partition("?")[0])  # another view, to which the prompt doesn't belong
     until_on(page, "Generate", wait_ready)
-    expect(prompt_box(page)).not_to_have_value("😀" * 2_500)
+    expect(prompt_box(page)).not_to_have_value("," * 2_600)
     prompt_box(page).fill("a" * 6_000)
     assert len(prompt_box(page).input_value()) <= 5_000
-
-
-def test_what_is_looked_at_counts_in_a_tab_that_was_opened_by_a_link(visit, wait_ready):
-    """Whose run is told that link by Streamlit, whatever the bar holds since."""
-    page = visit("Attention?model=shakespeare&prompt=To be&layer=0&head=0")
-    page.get_by_role("button", name="Layer 1, head 1").click()
-    until(page, lambda: parameters(page).get("head") == "1")
-    type_prompt(page, "KING: I am", wait_ready)
-    until(page, lambda: parameters(page).get("prompt") == "KING: I am")
-    assert (parameters(page)["layer"], parameters(page)["head"]) == ("1", "1")
-    page.get_by_role("button", name="Share").click()
-    link = page.get_by_test_id("stPopoverBody").locator("code").filter(has_text="?model=")
-    expect(link).to_have_text(re.compile("prompt=KING%3A.*layer=1&head=1"))
-    expect(page.get_by_role("heading", name="Layer 1, head 1")).to_be_visible()
-
-
-def test_a_page_that_frames_the_app_is_told_its_address(tiny_server, new_page):
-    """As Community Cloud does, which keeps the address bar."""
-    page = new_page()
-    page.goto(tiny_server.url)  # from where the frame may be shown
-    app = f"{tiny_server.url}/Masks?prompt=To+be&filler=5"
-    page.set_content(f"""<iframe src="{app}" style="width: 1200px; height: 800px"></iframe>
-      <script>addEventListener("message", ({{ data }}) => {{
-        if (data.type === "SET_QUERY_PARAM") window.told = data.queryParams; }});</script>""")
-    framed = page.frame_locator("iframe")
-    framed.get_by_role("heading", level=1, name="Masks").wait_for(timeout=60_000)
-    until(page, lambda: page.evaluate("window.told") == "?model=shakespeare&prompt=To+be&filler=5&layer=0&head=0")
-    framed.get_by_role("textbox", name="Prompt", exact=True).fill("KING:")
-    framed.get_by_role("textbox", name="Prompt", exact=True).press("Control+Enter")
-    until(page, lambda: "prompt=KING%3A" in page.evaluate("window.told"))
 
 
 def test_the_keyboard_stays_on_what_starts_and_stops_the_writing(visit, wait_ready):
@@ -262,13 +228,15 @@ def test_the_keyboard_stays_on_what_starts_and_stops_the_writing(visit, wait_rea
         prompt_box(page).focus()
         wait_ready(page)
         expect(prompt_box(page)).to_be_focused()
-
-
-def test_the_keyboard_comes_back_when_the_writing_ends_by_itself(visit, wait_ready):
-    page = visit("?tokens=3&pace=unbounded")
-    page.get_by_test_id("stMain").get_by_role("button", name="Generate", exact=True).focus()
-    page.keyboard.press("Enter")
-    until(page, lambda: parameters(page).get("written", "").count(".") == 2)
+    sampling_opened(page)
+    for label, value in (("Pace", "as fast as it can"), ("Number of tokens", "3")):
+        dial = page.get_by_label(label)
+        dial.select_option(value) if label == "Pace" else dial.fill(value)
+    wait_ready(page)
+    main.get_by_role("button", name="Generate", exact=True).focus()
+    before = tokens(page).count()
+    page.keyboard.press("Enter")  # the keyboard comes back when the writing ends by itself
+    expect(tokens(page)).to_have_count(before + 3)
     until(page, lambda: focused(page) == "Generate")
     wait_ready(page)
     assert focused(page) == "Generate"

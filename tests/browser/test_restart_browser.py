@@ -1,5 +1,6 @@
 """Tests that a visitor's work survives a restart of the server."""
 
+import re
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
@@ -19,16 +20,25 @@ from tests.browser.generate_page import (
 )
 
 PROMPT = "KING: I am"
+SMALL = "?learn=task&task=sort-letters&shape=dials&n_layers=1&n_heads=2&d_model=32&steps=50"
 DISCONNECTED = "[data-testid='stApp']:not([data-test-connection-state='CONNECTED'])"
 CONNECTED = "[data-testid='stApp'][data-test-connection-state='CONNECTED']"
+
+
+def has_model_of(page, group):
+    """The list of models has one of these."""
+    page.get_by_role("combobox", name="Model").click()
+    expect(page.get_by_role("option", name=re.compile(f"^{group} · ")).first).to_be_visible()
+    page.keyboard.press("Escape")
 
 
 class Visitors:
     """Each is a generator. It yields the tab that is open while the server is away, if one is, and once more when it
     has done what it does first, the moment that the server is there again."""
 
-    def __init__(self, url, new_page, wait_ready):
-        self.url, self.new_page, self.wait_ready = url, new_page, wait_ready
+    def __init__(self, server, store, new_page, wait_ready):
+        self.server, self.store, self.url = server, store, server.url
+        self.new_page, self.wait_ready = new_page, wait_ready
 
     def visit(self, path, page=None, **options):
         page = page or self.new_page(**options)
@@ -44,6 +54,23 @@ class Visitors:
         until_written(page, before + count)
         until_at_rest(page, self.wait_ready)
         until(page, lambda: len(written(page)) == count)
+
+    def one_who_has_trained(self):
+        """Their model is in the server's folder, and a link shares it."""
+        before = set(self.store.iterdir())
+        page = self.visit(f"Train{SMALL}")
+        main_button(page, "Train").click()
+        expect(page.get_by_text("is now one of your models").first).to_be_visible(timeout=60_000)
+        yield page
+        yield
+        turn_to(page, "Masks")
+        self.wait_ready(page, timeout=60)  # a run of the page closes the list
+        has_model_of(page, "Yours")
+        (folder,) = {*self.store.iterdir()} - before
+        other = self.visit(f"Masks?model={folder.name}", apart=True)
+        has_model_of(other, "Shared with you")
+        assert other.get_by_text("was deleted a day after its last use").count() == 0
+        assert folder.name not in self.server.log()
 
     def one_who_turns_a_page(self):
         """Which is asked for without parameters."""
@@ -98,7 +125,7 @@ class Visitors:
     def one_who_types(self):
         """And hasn't applied it yet."""
         page = self.visit("?prompt=ROMEO")
-        page.wait_for_function("globalThis.headsupTyped?.session")
+        page.wait_for_function("globalThis.headsupInputDrafts?.session")
         box = page.get_by_role("textbox", name="Prompt", exact=True)
         box.fill("A horse")
         yield page
@@ -143,9 +170,12 @@ class Visitors:
 
 
 @pytest.mark.timeout(300)
-def test_what_visitors_had_is_there_when_the_server_was_away(tiny_server, new_page, wait_ready, browser_errors):
-    they = Visitors(tiny_server.url, new_page, wait_ready)
+def test_what_visitors_had_is_there_when_the_server_was_away(
+    tiny_server, tiny_store, new_page, wait_ready, browser_errors
+):
+    they = Visitors(tiny_server, tiny_store, new_page, wait_ready)
     visitors = [
+        they.one_who_has_trained(),
         they.one_who_chooses_a_head(),
         they.one_who_turns_a_page(),
         they.one_who_looks_at_attention(),

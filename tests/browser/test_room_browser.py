@@ -31,9 +31,18 @@ def test_a_phone_joins_by_its_link_and_a_projector_shows_question_and_votes(teac
     assert teacher.get_by_role("img", name="QR code of the address").bounding_box()["width"] > 200
     assert found(teacher) == []
     phone = new_page(width=420, height=860, apart=True)
+    sent = []
+    phone.on("websocket", lambda socket: socket.on("framesent", lambda frame: sent.append(frame)))
     phone.goto(f"{app_url}/Learn?room={code}")
     phone.get_by_role("button", name="Leave the room").wait_for(timeout=60_000)  # nothing was pressed
     wait_ready(phone, timeout=60)
+
+    expect(teacher.locator(".st-key-room_teacher")).to_contain_text("1 student ")
+    sent.clear()
+    phone.wait_for_timeout(4_000)
+    assert sent == [], "a page whose room is idle asks for nothing"
+    teacher.get_by_role("button", name="Start a minute").click()
+    expect(phone.locator(".st-key-room_member")).to_contain_text("0:55 left.", timeout=20_000)
 
     answer = phone.get_by_role("button", name="Answer", exact=True)
     expect(answer).to_be_disabled()

@@ -46,7 +46,7 @@ def test_a_file_can_be_explored_like_the_page(opened, browser_errors):
     expect(page.locator("[data-whole=true]")).to_be_visible()
     page.get_by_role("button", name="How it comes about").click()
     expect(page.get_by_text("recomputed, equal")).to_have_count(7)  # each step that the model computed, as in the app
-    page.get_by_test_id("head-grid-head").nth(2 * 6 + 5).click()
+    page.get_by_role("button", name="Layer 2, head 5").click()
     expect(page.get_by_role("heading", name="Layer 2, head 5")).to_be_visible()
     expect(page.locator("[data-whole=true]")).to_be_visible()
     marks = page.locator("[data-panel=weights] canvas.marks")
@@ -74,7 +74,7 @@ def test_a_whole_pass_can_be_explored_like_the_page(opened, browser_errors):
     page = opened(show(recorded_inside("sort-letters", "hello=")))
     page.get_by_role("button", name="layer 1", exact=True).first.click()
     page.get_by_role("button", name="layer 1 · feed-forward").click()
-    page.locator(".name.row", has_text="before activation").first.click()
+    page.locator(".name.row", has_text="pre-activation").first.click()
     marks = page.locator(".numbers.tensor[data-state=shown] canvas.marks").first
     marks.click()
     badge = page.locator(".by-hand .badge").first
@@ -137,7 +137,7 @@ def test_attention_of_a_whole_pass_can_be_explored_head_by_head(opened, browser_
     page.get_by_role("button", name="How it comes about").click()
     expect(page.get_by_text("recomputed, equal")).to_have_count(1)  # the weights are the model's own
     expect(page.locator("[data-fetched=true]")).to_be_visible()  # nothing is asked for again and again
-    page.get_by_test_id("head-grid-head").nth(2 * 6 + 5).click()
+    page.get_by_role("button", name="Layer 2, head 5").click()
     expect(page.get_by_role("heading", name="Layer 2, head 5")).to_be_visible()
     expect(page.get_by_text("recomputed, equal")).to_have_count(1)
     assert page.get_by_text("comparing").count() == page.get_by_text("not equal").count() == 0

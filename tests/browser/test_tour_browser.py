@@ -1,8 +1,9 @@
 """Tests the tour in a browser: it covers nothing it explains, and changes nothing."""
 
 import re
+import time
 
-import pytest
+from tests.browser.address_bar import address
 
 STATE = """() => {
   const { start } = headsupGuide;
@@ -13,7 +14,9 @@ STATE = """() => {
   const tips = [...document.querySelectorAll("[data-testid=stBidiComponentIsolated]")]
     .flatMap(({ shadowRoot }) => [...(shadowRoot?.querySelectorAll("[role=tooltip]:popover-open") ?? [])]);
   const subject = rects([start.target])[0];
+  const places = [card, subject].map((rect) => rect && [rect.left, rect.top, rect.right, rect.bottom].map(Math.round));
   return {
+    places,
     covers: rects([start.target, ...document.querySelectorAll("[data-testid=stPopoverBody]"), ...tips])
       .filter(overlaps).length,
     isOutside: card.left < -1 || card.top < -1 || card.right > innerWidth + 1 || card.bottom > innerHeight + 1,
@@ -24,139 +27,151 @@ STATE = """() => {
 """Of the tour's card: how much it covers of what it must not, and whether that can be seen."""
 CLEAR = {"covers": 0, "isOutside": False, "isSeen": True}
 CHANGED = "() => headsupGuide.start.changed.codes"
+IS_DONE = "([isDone, title]) => headsupGuide.start.isDone === isDone && headsupGuide.start.record.title === title"
 
 
-def on_tour(page):
-    page.wait_for_function("() => globalThis.headsupGuide")
-    page.get_by_role("button", name="Tour", exact=True).click()
-    card = page.get_by_test_id("start")
-    card.wait_for()
-    return card
+class Tour:
+    """The tour on a page; after each step it lies still, covers nothing of what it is about, and is in the window."""
+
+    def __init__(self, page):
+        self.page, self.card, self.title = page, page.get_by_test_id("start"), ""
+        self.card.wait_for()
+
+    def look(self, is_done=False):
+        self.title = self.card.get_by_role("heading").inner_text()
+        self.page.wait_for_function(IS_DONE, arg=[is_done, self.title], timeout=60_000)
+        deadline, before = time.monotonic() + 5, None
+        while (state := self.page.evaluate(STATE)) != before or state | CLEAR != state:
+            assert time.monotonic() < deadline, (self.title, state)
+            before = state
+            self.page.wait_for_timeout(250)  # longer than between two looks at where things are
+        assert state["veil"] < 20
+
+    def go_on(self, title, by_key=False):
+        if by_key:
+            self.page.keyboard.press("Enter")  # "Next" has had the focus since the step was done
+        else:
+            self.card.get_by_role("button", name="Next").click()
+        self.card.get_by_role("heading", name=title).wait_for()
+        self.look()
 
 
-@pytest.mark.parametrize(("width", "height"), [(1280, 720), (420, 860)])
-def test_the_tour_is_gone_through_and_covers_nothing_that_it_is_about(app_url, new_page, wait_ready, width, height):
-    page = new_page(width=width, height=height)
+def test_the_tour_is_offered_once_gone_through_and_covers_nothing_that_it_is_about(app_url, new_page, wait_ready):
+    page = new_page(width=1280, height=720)
     page.goto(app_url)
     wait_ready(page, timeout=90)
-    card = on_tour(page)
+    offer, again = (page.get_by_role("button", name=name, exact=True) for name in ("New here? Take the tour", "Tour"))
+    offer.wait_for()
+    assert page.get_by_test_id("start").is_hidden()
+    page.get_by_role("button", name="No tour").click()
+    assert offer.is_hidden() and again.evaluate("(tour) => tour.getRootNode().activeElement === tour")
+    page.goto(address(page).partition("?")[0])
+    wait_ready(page, timeout=60)
+    again.wait_for()
+    assert offer.is_hidden()
 
-    def look(is_done=False):
-        page.wait_for_function("(isDone) => headsupGuide.start.isDone === isDone", arg=is_done, timeout=60_000)
-        page.wait_for_timeout(1_500)  # longer than it is scrolled to
-        state = page.evaluate(STATE)
-        assert state.pop("veil") < 20
-        assert state == CLEAR
-
-    def go_on(title):
-        card.get_by_role("button", name="Next").click()
-        card.get_by_role("heading", name=title).wait_for()
-        look()
-
-    look()
+    again.click()
+    tour = Tour(page)
+    tour.look()
     page.get_by_role("button", name="Generate", exact=True).click()
-    look(is_done=True)
-    go_on("Attention")
+    tour.look(is_done=True)
+    tour.go_on("Attention")
     page.get_by_test_id("live-text-token").and_(page.locator(".written")).first.click()
-    look(is_done=True)
-    go_on("Ablate a head")
+    tour.look(is_done=True)
+    tour.go_on("Ablate a head")
     layer, head = (page.get_by_label(dial, exact=True).input_value().split()[-1] for dial in ("Layer", "Head"))
     page.get_by_role("button", name="Changes", exact=True).click()
     page.get_by_text(f"Layer {layer}, head {head} ablated.").wait_for()
-    look()
+    tour.look()
     page.get_by_role("button", name="Change this").click()
-    look(is_done=True)
+    tour.look(is_done=True)
     assert page.evaluate(CHANGED) == [f"scale~blocks.{layer}.attn.hook_z~{head}~~0.0"]
-    go_on("Another head")
+    tour.go_on("Another head")
     page.wait_for_function(f"() => ({CHANGED})().length === 0")
     page.get_by_role("button", name="Changes", exact=True).wait_for()
     page.get_by_label("Layer", exact=True).select_option(index=1)
-    look(is_done=True)
-    go_on("Follow a logit")
+    tour.look(is_done=True)
+    tour.go_on("Follow a logit")
     page.get_by_role("button", name="Open in Inside").click()
-    look(is_done=True)
+    tour.look(is_done=True)
     page.get_by_role("heading", level=1, name="Inside").wait_for()
-    go_on("What next?")
-    card.get_by_role("button", name="Learn").click()
+    tour.go_on("What next?")
+    tour.card.get_by_role("button", name="Learn").click()
     page.get_by_role("heading", level=1, name="Learn").wait_for(timeout=60_000)
-    assert card.is_hidden()
+    assert tour.card.is_hidden()
+
+    again.click()  # begun on another page
+    tour.card.get_by_role("heading", name="Six steps on Generate").wait_for()
+    page.get_by_role("heading", level=1, name="Learn").wait_for()
+    tour.card.get_by_role("button", name="Next").click()
+    page.get_by_role("heading", level=1, name="Generate").wait_for(timeout=60_000)
+    tour.look(is_done=True)  # the text has ended: there is nothing to press
 
 
-@pytest.mark.parametrize("way", ["Escape", "Skip", "Back"])
-def test_what_a_step_has_changed_is_undone_however_it_is_left_and_nothing_else(tiny_server, new_page, wait_ready, way):
-    page = new_page()
-    own = "scale~blocks.1.attn.hook_z~1~~0.0"
-    page.goto(f"{tiny_server.url}/?model=shakespeare&changes={own}")
-    wait_ready(page, timeout=90)
-    card = on_tour(page)
-    for title in ("Attention", "Ablate a head"):
-        card.get_by_role("button", name="Next").click()
-        card.get_by_role("heading", name=title).wait_for()
-    page.get_by_role("button", name="1 change", exact=True).click()
-    page.get_by_role("button", name="Change this").click()
-    page.wait_for_function("() => headsupGuide.start.isDone")
-    assert len(page.evaluate(CHANGED)) == 2
-    if way == "Escape":
-        page.keyboard.press("Escape")
-    else:
-        card.get_by_role("button", name=way).click()
-    page.wait_for_function(f"() => ({CHANGED})().length === 1")
-    assert page.evaluate(CHANGED) == [own]
-
-
-def test_the_tour_is_gone_through_by_keyboard(tiny_server, new_page, wait_ready):
-    page = new_page(width=420)
+def test_the_tour_is_gone_through_by_keyboard_on_a_phone(tiny_server, new_page, wait_ready):
+    page = new_page(width=420, height=860)
     page.goto(f"{tiny_server.url}/?seed=3")
     wait_ready(page, timeout=90)
-    page.wait_for_function("() => globalThis.headsupGuide")
     page.get_by_role("button", name="Tour", exact=True).press("Enter")
-    card = page.get_by_test_id("start")
-    card.wait_for()
+    tour = Tour(page)
+    card = tour.card
     assert card.evaluate("(card) => card.getRootNode().activeElement === card")
     assert card.get_attribute("role") == "dialog" and card.get_attribute("aria-modal") is None
     page.get_by_label("Number of tokens").fill("30")  # the page can be used beside the card
     card.focus()
 
-    def is_done(number):
-        page.wait_for_function(
-            "(number) => headsupGuide.start.step === number - 1 && headsupGuide.start.isDone", arg=number
-        )
-
-    def go_there():
+    def take(*keys):
         card.get_by_role("button", name="Take me there").press("Enter")
+        for key in keys:
+            page.keyboard.press(key)
 
-    def go_on(title):
-        page.keyboard.press("Enter")  # "Next" has had the focus since the step was done
-        card.get_by_role("heading", name=title).wait_for()
-
-    go_there()
-    page.keyboard.press("Enter")
-    is_done(1)
+    take("Enter")
+    tour.look(is_done=True)
     page.get_by_text(re.compile("tokens written")).wait_for(timeout=60_000)
-    go_on("Attention")
-    go_there()
-    page.keyboard.press("ArrowLeft")
-    is_done(2)
-    go_on("Ablate a head")
-    go_there()
-    page.keyboard.press("Enter")
+    tour.go_on("Attention", by_key=True)
+    take("ArrowLeft")
+    tour.look(is_done=True)
+    tour.go_on("Ablate a head", by_key=True)
+    take("Enter")
     page.wait_for_function("() => document.activeElement.closest('.st-key-change_this')")
     wait_ready(page)
     page.keyboard.press("Enter")
-    is_done(3)
-    go_on("Another head")
+    tour.look(is_done=True)
+    tour.go_on("Another head", by_key=True)
     wait_ready(page)
-    go_there()
-    page.keyboard.press("ArrowUp")
+    take("ArrowUp")
     page.wait_for_timeout(400)  # longer than between two looks at what is done; of two layers, one of the keys leads on
     page.keyboard.press("ArrowDown")
-    is_done(4)
-    go_on("Follow a logit")
-    go_there()
-    page.keyboard.press("Enter")
-    is_done(5)
+    tour.look(is_done=True)
+    tour.go_on("Follow a logit", by_key=True)
+    take("Enter")
     page.get_by_role("heading", level=1, name="Inside").wait_for()
+    tour.look(is_done=True)
     wait_ready(page, timeout=60)
-    go_on("What next?")
+    tour.go_on("What next?", by_key=True)
     page.keyboard.press("Escape")
     card.wait_for(state="hidden")
+
+
+def test_what_a_step_has_changed_is_undone_however_it_is_left_and_nothing_else(tiny_server, new_page, wait_ready):
+    page = new_page()
+    own = "scale~blocks.1.attn.hook_z~1~~0.0"
+    page.goto(f"{tiny_server.url}/?model=shakespeare&changes={own}")
+    wait_ready(page, timeout=90)
+    for way in ("Back", "Skip", "Escape"):
+        page.get_by_role("button", name="Tour", exact=True).click()
+        card = page.get_by_test_id("start")
+        for title in ("Attention", "Ablate a head"):
+            card.get_by_role("button", name="Next").click()
+            card.get_by_role("heading", name=title).wait_for()
+        page.get_by_role("button", name="1 change", exact=True).click()
+        page.get_by_role("button", name="Change this").click()
+        page.wait_for_function("() => headsupGuide.start.isDone")
+        assert len(page.evaluate(CHANGED)) == 2
+        if way == "Escape":
+            page.keyboard.press("Escape")
+        else:
+            card.get_by_role("button", name=way).click()
+        page.wait_for_function(f"() => ({CHANGED})().length === 1")
+        assert page.evaluate(CHANGED) == [own], way
+        wait_ready(page)

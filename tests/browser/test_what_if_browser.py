@@ -8,10 +8,10 @@ from playwright.sync_api import expect
 
 @pytest.fixture
 def visit(tiny_server, new_page, wait_ready):
-    """`visit(parameters, **options)`: a visitor of their own, when the page has come to rest."""
+    """`visit(parameters, page=None, **options)`: a visitor of their own, when the page has come to rest."""
 
-    def open_page(parameters="", **options):
-        page = new_page(**options)
+    def open_page(parameters="", page=None, **options):
+        page = page or new_page(**options)
         page.goto(f"{tiny_server.url}/What_if?prompt=To%20be,%20or%20not{parameters}")
         page.get_by_role("heading", level=1, name="What if").wait_for(timeout=60_000)
         wait_ready(page, timeout=60)
@@ -21,11 +21,11 @@ def visit(tiny_server, new_page, wait_ready):
 
 
 def cells(page, number=0):
-    return page.get_by_test_id("effects").locator("canvas.marks").nth(number)
+    return page.get_by_test_id("effect-heatmaps").locator("canvas.marks").nth(number)
 
 
 def sentence(page):
-    return page.get_by_test_id("effects").get_by_role("status")
+    return page.get_by_test_id("effect-heatmaps").get_by_role("status")
 
 
 def until_changed(page, words):
@@ -34,8 +34,8 @@ def until_changed(page, words):
 
 
 def middle_of(row, column):
-    """Where a cell of a map of two rows is, whose cells are 141 pixels wide and 44 high, right of its rows' names."""
-    return {"x": 52 + 141 * column + 70, "y": 7 + 44 * row + 22}
+    """In a map of two rows, row 0 at the bottom, whose cells are 141 pixels wide and 44 high, after the labels."""
+    return {"x": 52 + 141 * column + 70, "y": 7 + 44 * (1 - row) + 22}
 
 
 def test_a_part_is_ablated_by_click_and_brought_back_by_key(visit, wait_ready):
@@ -52,7 +52,7 @@ def test_a_part_is_ablated_by_click_and_brought_back_by_key(visit, wait_ready):
     expect(sentence(page)).to_have_text(re.compile(r"Without layer 1, feed-forward, .* This change is set\."))
     assert "scale~blocks.1.hook_mlp_out" in page.evaluate("decodeURIComponent(location.search)")
     cells(page).focus()
-    for key, words in (("ArrowUp", "feed-forward"), ("Home", "head 0"), ("ArrowRight", "head 1")):
+    for key, words in (("ArrowDown", "feed-forward"), ("Home", "head 0"), ("ArrowRight", "head 1")):
         page.keyboard.press(key)
         expect(sentence(page)).to_contain_text(f"Without layer 0, {words},")
     page.keyboard.press("Enter")
@@ -66,11 +66,31 @@ def test_a_part_is_ablated_by_click_and_brought_back_by_key(visit, wait_ready):
     expect(page.get_by_text("Changed: feed-forward of layer 1 ablated.")).to_be_visible()
 
 
-def test_the_picture_can_be_read_and_saved_at_any_width(visit, wait_ready, tmp_path):
-    page = visit("&model=translator&prompt=forty-two&question=needed", width=420)
-    expect(page.get_by_test_id("effects").locator("figcaption")).to_have_text(["Encoder", "Decoder", "Cross-attention"])
+def fits(page):
     assert page.get_by_test_id("stMain").evaluate("(main) => main.scrollWidth <= main.clientWidth")
-    pictures = page.get_by_test_id("effects").get_by_role("application", name="Arrow keys go from cell to cell")
+
+
+def test_at_the_width_of_a_phone_the_pictures_are_read_and_saved_and_models_compared(visit, wait_ready, tmp_path):
+    page = visit("&question=beside&beside=models&changes=scale~blocks.0.attn.hook_z~1~~0.0", width=420)
+    expect(page.locator(".js-plotly-plot")).to_have_count(2)
+    fits(page)
+    chart = page.locator(".js-plotly-plot").first
+    chart.locator(".main-svg").first.hover()
+    expect(chart.locator(".modebar").first).to_be_visible()
+    seen = """(bar) => {
+      const { x, y, width, height } = bar.getBoundingClientRect();
+      return bar.contains(document.elementFromPoint(x + width / 2, y + height / 2));
+    }"""
+    assert chart.locator(".modebar").first.evaluate(seen)
+    bar, drawn = chart.locator(".modebar").first.bounding_box(), chart.locator(".main-svg").first.bounding_box()
+    assert bar["y"] + bar["height"] <= drawn["y"]
+
+    page = visit("&model=translator&prompt=forty-two&question=needed", page)
+    expect(page.get_by_test_id("effect-heatmaps").locator("figcaption")).to_have_text(
+        ["Encoder", "Decoder", "Cross-attention"]
+    )
+    fits(page)
+    pictures = page.get_by_test_id("effect-heatmaps").get_by_role("application", name="Arrow keys go from cell to cell")
     expect(pictures).to_have_count(3)
     with page.expect_download() as download:
         page.get_by_role("button", name="Save as PNG").click()
@@ -82,7 +102,7 @@ def test_the_picture_can_be_read_and_saved_at_any_width(visit, wait_ready, tmp_p
 def test_one_press_changes_the_model_and_the_first_difference_of_the_texts_is_marked(visit, wait_ready):
     page = visit(dark=True)
     page.get_by_test_id("stMain").get_by_role("button", name=re.compile("^Ablate ")).first.click()
-    versions = page.get_by_test_id("versions")
+    versions = page.get_by_test_id("text-comparison")
     expect(versions.locator("article")).to_have_count(2)
     wait_ready(page)
     texts = versions.locator("article").evaluate_all(
@@ -96,33 +116,15 @@ def test_one_press_changes_the_model_and_the_first_difference_of_the_texts_is_ma
 
 def test_a_place_is_put_in_from_another_prompt_by_key_alone_on_a_phone(visit, wait_ready):
     page = visit("&question=traced&other_prompt=To%20be,%20or%20now", width=420)
-    expect(page.get_by_test_id("effects").locator("figcaption")).to_have_count(3)
-    assert page.get_by_test_id("stMain").evaluate("(main) => main.scrollWidth <= main.clientWidth")
+    expect(page.get_by_test_id("effect-heatmaps").locator("figcaption")).to_have_count(3)
+    fits(page)
     cells(page).focus()
-    for key in ("End", "ArrowDown"):
+    for key in ("End", "ArrowUp"):
         page.keyboard.press(key)
-    expect(sentence(page)).to_contain_text("layer 1, position 12, t (the other prompt has w) takes it 1")
+    expect(sentence(page)).to_contain_text(
+        "layer 1, position 12, t (the other prompt has w) moves the logit difference 1"
+    )
     page.keyboard.press("Enter")
     wait_ready(page)
     expect(page.get_by_text("Changed: the stream before layer 1 at position 12 as on another prompt.")).to_be_visible()
     expect(sentence(page)).to_contain_text("This change is set.")
-
-
-def test_two_models_are_put_beside_one_another_on_a_phone(visit, wait_ready):
-    page = visit("&question=beside&beside=models", width=420)
-    expect(page.locator(".js-plotly-plot")).to_have_count(5)
-    assert page.get_by_test_id("stMain").evaluate("(main) => main.scrollWidth <= main.clientWidth")
-
-
-def test_a_chart_s_toolbar_covers_none_of_it_on_a_phone(visit):
-    page = visit("&changes=scale~blocks.0.attn.hook_z~1~~0.0", width=420)
-    chart = page.locator(".js-plotly-plot").first
-    chart.locator(".main-svg").first.hover()
-    expect(chart.locator(".modebar").first).to_be_visible()
-    seen = """(bar) => {
-      const { x, y, width, height } = bar.getBoundingClientRect();
-      return bar.contains(document.elementFromPoint(x + width / 2, y + height / 2));
-    }"""
-    assert chart.locator(".modebar").first.evaluate(seen)
-    bar, drawn = chart.locator(".modebar").first.bounding_box(), chart.locator(".main-svg").first.bounding_box()
-    assert bar["y"] + bar["height"] <= drawn["y"]

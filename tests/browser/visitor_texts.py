@@ -37,7 +37,7 @@ LINKS = (
     "",
     "?model=nobody&layer=9&head=x",
     "?text=,%20my%20love&scope=all&step=3",
-    "Attention?prompt=Hello%20world&query=5&key=2&zoom=2,8,0,6&without=mask&order=itself&direction=to&share=layer",
+    "Attention?prompt=Hello%20world&query=5&key=2&zoom=2,8,0,6&without=mask&order=itself&direction=to",
     "Attention?model=translator&prompt=forty-two&attention=encoder",
     "Masks?batch=To%20be%0Aor%0Anot&batch_row=2&pad_side=left",
     "Positions?length=12&position=11&dimension=7",

@@ -30,36 +30,17 @@ def inputs(batch: int = 3, pos: int = 5) -> torch.Tensor:
     return torch.randn(batch, pos, 8, generator=torch.Generator().manual_seed(1))
 
 
-def by_hand(layer: SelfAttention, x: torch.Tensor, visible: torch.Tensor) -> torch.Tensor:
-    """Equation 1 head by head and query by query, in float64; a query that sees nothing gives zeros."""
-    layer = layer.double()
-    q, k, v = layer.qkv(x.double()).chunk(3, dim=-1)
-    z = torch.zeros_like(q)
-    for b in range(x.shape[0]):
-        for head in range(2):
-            d = slice(4 * head, 4 * head + 4)
-            for i in range(x.shape[1]):
-                keys = visible[b, i].nonzero()[:, 0]
-                if len(keys):
-                    weights = ((k[b, keys][:, d] @ q[b, i, d]) / math.sqrt(4)).softmax(0)
-                    z[b, i, d] = weights @ v[b, keys][:, d]
-    return layer.out(z)
-
-
 @pytest.mark.parametrize("explicit", [False, True])
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("padded", [False, True])
-def test_it_is_equation_1(explicit, causal, padded):
-    x = inputs()
-    padding = torch.tensor([[0, 1, 1, 1, 1], [1, 1, 1, 0, 0], [0, 0, 0, 0, 0]]).bool() if padded else None
-    visible = torch.ones(3, 5, 5, dtype=torch.bool)
-    if causal:
-        visible = visible.tril()
-    if padded:
-        visible = visible & padding[:, None, :]
-    layer = attention_layer(causal=causal, explicit=explicit)
-    out = layer(x, None if padding is None else padding[:, None, None, :])
-    torch.testing.assert_close(out.double(), by_hand(layer, x, visible), atol=1e-5, rtol=0)
+def test_the_layer_computes_the_equation_in_every_head(explicit, causal, padded):
+    layer, x = attention_layer(causal=causal, explicit=explicit), inputs()
+    padding = torch.tensor([[0, 1, 1, 1, 1], [1, 1, 1, 0, 0], [0, 0, 0, 0, 0]]).bool()[:, None, None, :]
+    mask = torch.ones(5, 5, dtype=torch.bool)
+    mask = (mask.tril() if causal else mask) & (padding | (not padded))
+    q, k, v = (part.unflatten(-1, (2, 4)).transpose(1, 2) for part in layer.qkv(x).chunk(3, dim=-1))
+    expected = layer.out(attention(q, k, v, mask).transpose(1, 2).flatten(-2))
+    torch.testing.assert_close(layer(x, padding if padded else None), expected, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("explicit", [False, True])
@@ -95,7 +76,7 @@ def test_cached_keys_and_values_give_what_one_pass_gives(kind, positions, explic
             outputs.append(layer(x[:, start : start + size], None, past, start))
             start += size
         torch.testing.assert_close(torch.cat(outputs, 1), whole, atol=1e-5, rtol=0)
-        assert past.values.shape == (3, 5, 2, 4)
+        assert past.tensors[1].shape == (3, 5, 2, 4)
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -124,33 +105,9 @@ def test_both_ways_agree_in_half_the_precision(kind):
     torch.testing.assert_close(fused.bfloat16()(x), out, atol=0.03, rtol=0)
 
 
-@given(st.integers(0, 2**32 - 1))
-def test_safe_softmax_is_softmax_wherever_something_is_seen(seed):
-    generator = torch.Generator().manual_seed(seed)
-    scores = torch.randn(2, 3, 4, 5, generator=generator) * 20
-    scores[torch.rand(scores.shape, generator=generator) < 0.6] = -math.inf
-    pattern = safe_softmax(scores)
-    blind = (scores == -math.inf).all(-1)
-    assert (pattern[blind] == 0).all()
-    torch.testing.assert_close(pattern[~blind], scores[~blind].softmax(-1))
-
-
 def test_safe_softmax_lets_real_faults_show():
-    scores = torch.tensor([[math.nan, 0.0], [-math.inf, -math.inf], [1.0, 1.0]])
-    pattern = safe_softmax(scores)
-    assert pattern[0].isnan().all()
-    assert pattern[1].tolist() == [0, 0]
-    assert pattern[2].tolist() == [0.5, 0.5]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_uniform_attention_averages_and_softmax_attention_weighs(kind):
-    layer = attention_layer(kind)
-    seen = []
-    layer.hook_pattern.register_forward_hook(lambda module, args, pattern: seen.append(pattern))
-    layer(inputs())
-    average = torch.ones(5, 5).tril() / torch.arange(1, 6)[:, None]
-    assert torch.allclose(seen[0], average.expand(3, 2, 5, 5)) == (kind == "uniform")
+    pattern = safe_softmax(torch.tensor([[math.nan, 0.0], [-math.inf, -math.inf], [1.0, 1.0]]))
+    assert pattern[0].isnan().all() and pattern[1:].tolist() == [[0, 0], [0.5, 0.5]]
 
 
 @given(
@@ -164,11 +121,3 @@ def test_the_equation_is_pytorchs_scaled_dot_product_attention(query, key, d_hea
     if mask is not None:
         expected = expected.masked_fill(~mask.any(-1, keepdim=True), 0.0)  # PyTorch leaves open what these rows hold
     torch.testing.assert_close(attention(q, k, v, mask), expected, atol=1e-5, rtol=1e-5)
-
-
-@pytest.mark.parametrize("explicit", [False, True])
-def test_the_layer_computes_the_equation_in_every_head(explicit):
-    layer, x = attention_layer(explicit=explicit), inputs()
-    q, k, v = (part.unflatten(-1, (2, 4)).transpose(1, 2) for part in layer.qkv(x).chunk(3, dim=-1))
-    z = attention(q, k, v, mask=torch.ones(5, 5, dtype=torch.bool).tril())
-    torch.testing.assert_close(layer(x), layer.out(z.transpose(1, 2).flatten(-2)), atol=1e-5, rtol=1e-5)

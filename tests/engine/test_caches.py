@@ -23,7 +23,7 @@ def test_pieces_are_put_together_and_what_was_given_out_stays(lengths):
         found = past.append(keys[-1], values[-1])
         given_out.append((found, [each.clone() for each in found]))
         assert torch.equal(found[0], torch.cat(keys, 1)) and torch.equal(found[1], torch.cat(values, 1))
-        assert found == (past.keys, past.values)
+        assert found == past.tensors
     for found, then in given_out:
         assert all(map(torch.equal, found, then))
 
@@ -32,18 +32,18 @@ def test_one_that_goes_on_from_another_writes_nothing_into_it():
     first = KeyValues()
     for seed in range(3):
         first.append(piece(1, seed), piece(1, seed))
-    other, before = KeyValues(first.keys, first.values), first.keys.clone()
+    other, before = KeyValues(first.tensors), first.tensors[0].clone()
     other.append(piece(1, 8), piece(1, 8))
     first.append(piece(1, 9), piece(1, 9))
-    assert torch.equal(first.keys, torch.cat((before, piece(1, 9)), 1))
-    assert torch.equal(other.keys, torch.cat((before, piece(1, 8)), 1))
+    assert torch.equal(first.tensors[0], torch.cat((before, piece(1, 9)), 1))
+    assert torch.equal(other.tensors[0], torch.cat((before, piece(1, 8)), 1))
 
 
 def test_keys_that_are_set_anew_are_gone_on_from():
     past = KeyValues()
     for seed in range(3):
         past.append(piece(1, seed), piece(1, seed))
-    past.keys, past.values = past.keys[:, :1], past.values[:, :1]
+    past.tensors = tuple(each[:, :1] for each in past.tensors)
     keys, _ = past.append(piece(1, 9), piece(1, 9))
     assert torch.equal(keys, torch.cat((piece(1, 0), piece(1, 9)), 1))
     past.clear()

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from safetensors.torch import load_file
 
-from tests.helpers import configs, tiny_config, tiny_model, unpadded
+from tests.helpers import any_configs, some_inputs, tiny_config, tiny_model
 from tests.saved_checkpoints import ALPHABET, CARD, FILES, checkpoint, refused
 from transformer import (
     Checkpoint,
@@ -27,41 +28,33 @@ from transformer import (
 
 
 class TestRoundTrip:
-    @given(config=configs())
-    @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
-    def test_everything_comes_back(self, config, tmp_path):
+    @given(config=any_configs(), dtype=st.sampled_from([torch.float32, torch.float16, torch.bfloat16]))
+    @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    def test_everything_comes_back(self, config, dtype, tmp_path):
         saved = Checkpoint(tiny_model(config), Tokenizer.of_characters(ALPHABET), CARD)
-        save_checkpoint(tmp_path / "model", saved)
+        save_checkpoint(tmp_path / "model", saved, dtype=dtype)
+        stored = load_file(tmp_path / "model/model.safetensors")
+        assert {tensor.dtype for tensor in stored.values()} == {dtype}
+        tables = {"embed.weight", "unembed.weight", "encoder.embed.weight", "decoder.embed.weight"} & stored.keys()
+        assert len(tables) == (1 if config.tie_embeddings else 2 if config.architecture == "decoder-only" else 3)
         loaded = load_checkpoint(tmp_path / "model")
-        assert loaded.model.config == config
-        assert loaded.card == CARD
+        assert (loaded.model.config, loaded.card, loaded.model.training) == (config, CARD, False)
         assert loaded.tokenizer.encode("abc ") == saved.tokenizer.encode("abc ")
-        assert not loaded.model.training
-        for name, tensor in saved.model.state_dict().items():
-            assert torch.equal(tensor, loaded.model.state_dict()[name])
-        assert torch.equal(saved.model(unpadded(config)), loaded.model(unpadded(config)))
+        assert not config.tie_embeddings or loaded.model.unembed.weight is loaded.model.embed.weight
+        for name, tensor in loaded.model.state_dict().items():
+            assert tensor.dtype == torch.float32
+            assert torch.equal(tensor, saved.model.state_dict()[name].to(dtype).float())
+        saved.model.load_state_dict(loaded.model.state_dict())
+        assert torch.equal(saved.model(*some_inputs(config)), loaded.model(*some_inputs(config)))
         assert sorted(child.name for child in tmp_path.iterdir()) == ["model"]
         assert sorted(child.name for child in (tmp_path / "model").iterdir()) == sorted(FILES)
 
-    def test_tied_embeddings_are_stored_once_and_tied_again(self, tmp_path):
-        save_checkpoint(tmp_path / "model", checkpoint(tie_embeddings=True))
-        assert "unembed.weight" not in load_file(tmp_path / "model/model.safetensors")
-        model = load_checkpoint(tmp_path / "model").model
-        assert model.unembed.weight is model.embed.weight
-
-    @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-    def test_weights_may_be_stored_in_half_the_bytes(self, dtype, tmp_path):
-        saved = checkpoint()
-        save_checkpoint(tmp_path / "model", saved, dtype=dtype)
-        assert {tensor.dtype for tensor in load_file(tmp_path / "model/model.safetensors").values()} == {dtype}
-        for name, tensor in load_checkpoint(tmp_path / "model").model.state_dict().items():
-            assert tensor.dtype == torch.float32
-            assert torch.equal(tensor, saved.model.state_dict()[name].to(dtype).float())
-
-    def test_the_card_of_a_later_version_is_read(self, copied):
+    def test_the_card_of_a_later_version_is_read_and_one_without_an_end(self, copied):
         card = json.loads((copied / "card.json").read_text(encoding="utf-8"))
         (copied / "card.json").write_text(json.dumps({**card, "mood": "good"}))
         assert load_checkpoint(copied).card == CARD
+        (copied / "card.json").write_text(json.dumps({**card, "end_token_id": None}))
+        assert load_checkpoint(copied).card == dataclasses.replace(CARD, end_token_id=None)
 
     def test_no_pickle_is_written_and_none_is_read(self, good, tmp_path):
         assert {path.suffix for path in good.iterdir()} == {".safetensors", ".json"}
@@ -74,6 +67,38 @@ class TestRoundTrip:
         torch.save({"embed.weight": Boom()}, folder / "model.safetensors")
         refused(folder, "model.safetensors")
         assert not (tmp_path / "exploded").exists()
+
+
+class TestTexts:
+    @pytest.mark.parametrize("side", ["left", "right"])
+    def test_a_checkpoint_reads_texts_of_any_length_together(self, side):
+        reader = checkpoint()
+        tokens, mask = reader.encode(["abc", "", "j"], padding_side=side)
+        assert tokens.shape == mask.shape == (3, 3) and mask.sum(1).tolist() == [3, 0, 1]
+        together = reader(["abc", "j"], padding_side=side)
+        place = 0 if side == "right" else -1
+        torch.testing.assert_close(together[0], reader.model(torch.tensor([reader.tokenizer.encode("abc")]))[0])
+        torch.testing.assert_close(together[1, place], reader("j")[0, 0])
+
+    def test_what_it_computes_is_recorded(self):
+        reader = checkpoint()
+        logits, cache = reader.run_with_cache("abc", names_filter="blocks.1.attn.hook_pattern")
+        torch.testing.assert_close(logits, reader("abc"))
+        assert cache["pattern", -1].shape == (1, 2, 3, 3)
+        with pytest.raises(ValueError, match="There is no text"):
+            reader("")
+        with pytest.raises(TypeError, match=r"give the text to its checkpoint: checkpoint\(text\)"):
+            reader.model("abc")
+
+    def test_a_translator_reads_sources_and_what_is_written(self):
+        reader = checkpoint(architecture="encoder-decoder")
+        together = reader(["abc", "j"], ["a", "bc"])
+        for row, texts in enumerate([("abc", "a"), ("j", "bc")]):
+            source, written = map(reader.tokenizer.encode, texts)
+            written = [CARD.start_token_id, *written]
+            alone = reader.model(torch.tensor([source]), torch.tensor([written]))[0]
+            torch.testing.assert_close(together[row, : len(written)], alone)
+        assert reader("abc").shape[1] == 1  # the start token alone
 
 
 class TestList:

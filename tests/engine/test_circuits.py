@@ -1,6 +1,6 @@
 """Tests QK and OV circuits against the model's own products."""
 
-import math
+import itertools
 
 import pytest
 import torch
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.helpers import any_configs, configs, some_inputs, tiny_config, tiny_encoder_decoder, tiny_model
 from transformer import attention_modules
 from transformer.inference.circuits import circuits_of, ov_circuit, qk_circuit
-from transformer.inference.recompute import trace_pass
+from transformer.inference.tracing import trace_pass
 
 
 @given(
@@ -64,55 +64,34 @@ def test_a_norm_s_gain_is_in_the_circuit_and_its_mean_is_not():
     torch.testing.assert_close(float(circuit.row(7)[3] / spread[0] / spread[1]), float(score), atol=1e-4, rtol=1e-4)
 
 
-@given(any_configs())
-def test_factored_is_full_for_every_head(config):
-    model = tiny_model(config)
-    for kind, modules in attention_modules(config).items():
-        for module in modules:
-            circuits = [] if kind == "encoder" else [ov_circuit(model, module, 0)]
-            if config.attention == "softmax" or kind == "cross":
-                circuits.append(qk_circuit(model, module, config.n_heads - 1))
-            for circuit in circuits:
-                assert circuit.full().shape == (config.vocab_size, config.vocab_size)
-                full = circuit.full()
-                torch.testing.assert_close(circuit.left @ circuit.right.T, full)
-                torch.testing.assert_close(circuit.row(5), full[5])
-                assert torch.linalg.matrix_rank(full) <= config.d_head
-                some = torch.tensor([5, 1]), torch.tensor([2])
-                torch.testing.assert_close(circuit.full(*some), full[some[0]][:, some[1]])
-                assert all(map(math.isfinite, full.flatten().tolist()))
+MAKE = {"qk": qk_circuit, "ov": ov_circuit}
 
 
 @given(any_configs(), st.integers(1, 20), st.sets(st.integers(0, 9), max_size=4))
-def test_the_strongest_have_the_longest_rows_and_columns(config, most, among):
-    for modules in attention_modules(config).values():
-        for module in modules:
-            for kind in circuits_of(config, module):
-                circuit = (qk_circuit if kind == "qk" else ov_circuit)(tiny_model(config), module, 0)
-                full = circuit.full()
-                for found, matrix in zip(circuit.strongest(most, among), (full, full.T), strict=True):
-                    assert found.tolist() == sorted(set(found.tolist()))
-                    assert len(found) == min(most, config.vocab_size)
-                    assert set(found.tolist()) >= set(sorted(among)[:most])
-                    lengths, rest = matrix.norm(dim=-1), set(found.tolist()) - among
-                    others = set(range(config.vocab_size)) - set(found.tolist())
-                    assert not rest or not others or lengths[list(rest)].min() >= lengths[list(others)].max() - 1e-9
-
-
-@given(any_configs())
-def test_what_circuits_there_are_is_known_without_trying(config):
-    model, make = tiny_model(config), {"qk": qk_circuit, "ov": ov_circuit}
+def test_every_circuit_that_there_is(config, most, among):
+    """Factored is full; the strongest have the longest rows and columns; which there are is known without trying."""
+    model = tiny_model(config)
     found = trace_pass(model, *reversed([row[0].tolist() for row in some_inputs(config)]))
-    for modules in attention_modules(config).values():
-        for module in modules:
-            kinds = circuits_of(config, module)
-            for kind in make:
-                if kind in kinds:
-                    of_pass, of_model = (make[kind](each, module, 0) for each in (found, model))
-                    assert torch.equal(of_pass.full(), of_model.full())
-                else:
-                    with pytest.raises(ValueError):
-                        make[kind](model, module, 0)
+    for kind, module in itertools.product(MAKE, itertools.chain(*attention_modules(config).values())):
+        if kind not in circuits_of(config, module):
+            with pytest.raises(ValueError):
+                MAKE[kind](model, module, 0)
+            continue
+        circuit = MAKE[kind](model, module, config.n_heads - 1)
+        full = circuit.full()
+        assert full.shape == (config.vocab_size, config.vocab_size) and full.isfinite().all()
+        assert torch.equal(MAKE[kind](found, module, config.n_heads - 1).full(), full)
+        torch.testing.assert_close(circuit.left @ circuit.right.T, full)
+        torch.testing.assert_close(circuit.row(5), full[5])
+        assert torch.linalg.matrix_rank(full) <= config.d_head
+        some = torch.tensor([5, 1]), torch.tensor([2])
+        torch.testing.assert_close(circuit.full(*some), full[some[0]][:, some[1]])
+        for strongest, matrix in zip(circuit.strongest(most, among), (full, full.T), strict=True):
+            names = set(strongest.tolist())
+            assert strongest.tolist() == sorted(names) and len(strongest) == min(most, config.vocab_size)
+            assert names >= set(sorted(among)[:most])
+            lengths, rest, others = matrix.norm(dim=-1), names - among, set(range(config.vocab_size)) - names
+            assert not rest or not others or lengths[list(rest)].min() >= lengths[list(others)].max() - 1e-9
 
 
 def test_what_isn_t_there_is_said():

@@ -103,15 +103,14 @@ print(json.dumps({"checkpoint": checkpoint, "run": run_state}))
 """
 
 
+def run(script: str, *arguments: object) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-c", script, *map(str, arguments)]
+    return subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, timeout=110, text=True)
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that can be forked and killed")
 def test_a_save_that_is_killed(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(tmp_path), str(TRIES)],
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        timeout=110,
-        text=True,
-    )
+    done = run(SCRIPT, tmp_path, TRIES)
     assert done.returncode == 0, done.stderr
     for what, report in json.loads(done.stdout).items():
         assert len(report["found"]) == TRIES
@@ -181,12 +180,6 @@ print(json.dumps(statuses))
 def test_saves_and_readers_at_once(tmp_path):
     """Two processes save again and again, others list and load: no save is lost, no reader sees half of one."""
     (tmp_path / "models").mkdir()
-    done = subprocess.run(
-        [sys.executable, "-c", BUSY, str(tmp_path / "models")],
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        timeout=110,
-        text=True,
-    )
+    done = run(BUSY, tmp_path / "models")
     assert (done.returncode, done.stdout, done.stderr) == (0, "[0, 0, 0, 0]\n", "")
     assert [child.name for child in (tmp_path / "models").iterdir()] == ["model"]

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
 from tests.helpers import tiny_config
-from tests.saved_checkpoints import FILES, refused
-from transformer import CheckpointError, load_checkpoint
+from tests.saved_checkpoints import FILES, checkpoint, refused
+from transformer import CheckpointError, load_checkpoint, save_checkpoint
 
 
 @contextmanager
@@ -28,6 +28,14 @@ def cheaply() -> Iterator[None]:
     yield
     assert time.process_time() - started < 10
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000  # kB
+
+
+@pytest.fixture
+def of_both_sides(tmp_path) -> Path:
+    """An encoder–decoder's checkpoint, to be damaged: three blocks in the encoder, one in the decoder."""
+    shape = {"architecture": "encoder-decoder", "n_encoder_layers": 3, "n_layers": 1, "pad_token_id": 8}
+    save_checkpoint(tmp_path / "damaged-sides", checkpoint(**shape))
+    return tmp_path / "damaged-sides"
 
 
 class TestDamage:
@@ -45,103 +53,112 @@ class TestDamage:
         (copied / name).write_bytes(content[: kept if isinstance(kept, int) else int(len(content) * kept)])
         refused(copied, name)
 
-    @pytest.mark.parametrize("name", ["config.json", "card.json", "tokenizer.json"])
-    @pytest.mark.parametrize(
-        "content",
-        ["null", "[]", "3", '"x"', "{}", "[" * 100_000, '{"a":' * 100_000, "\ufeff{}", "1" * 5000, "NaN", "{\x00}"],
-        ids=lambda content: content[:8],
-    )
-    def test_json_of_another_kind_is_refused(self, copied, name, content):
-        (copied / name).write_text(content, encoding="utf-8")
-        with cheaply():
-            refused(copied, name)
-
-    @pytest.mark.parametrize("name", ["config.json", "card.json", "tokenizer.json"])
-    def test_json_that_is_no_text_or_far_too_long_is_refused(self, copied, name):
-        (copied / name).write_bytes(b'{"title": "\xff\xfe"}')
-        refused(copied, name)
+    @pytest.mark.parametrize("name", FILES[1:])
+    def test_json_of_another_kind_is_refused(self, copied, name):
+        for content in (
+            *(b"null", b"[]", b"3", b'"x"', b"{}", b"[" * 100_000, b'{"a":' * 100_000, "\ufeff{}".encode()),
+            *(b"1" * 5000, b"NaN", b"{\x00}", b'{"title": "\xff\xfe"}'),
+        ):
+            (copied / name).write_bytes(content)
+            with cheaply():
+                refused(copied, name)
         with (copied / name).open("wb") as file:
             file.truncate(10**11)  # a sparse file: it claims 100 GB and takes none
         with cheaply():
             refused(copied, name, "larger")
 
-    @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-    def test_weights_that_are_no_numbers_are_refused(self, copied, value):
+    @pytest.mark.parametrize(
+        ("change", "word"),
+        [
+            *((lambda weight, value=value: weight.double() * value, "") for value in (math.nan, math.inf, 1e300)),
+            (lambda weight: weight * -math.inf, "infinite or not numbers"),
+            *(
+                (lambda weight, dtype=dtype: weight.to(dtype), str(dtype))
+                for dtype in (torch.int64, torch.bool, torch.complex64, torch.float8_e4m3fn)
+            ),
+        ],
+        ids=range(8),
+    )
+    def test_weights_that_are_no_numbers_of_a_model_are_refused(self, copied, change, word):
         weights = load_file(copied / "model.safetensors")
-        weights["blocks.1.mlp.up.bias"][3] = value
+        weights["blocks.1.mlp.up.bias"] = change(weights["blocks.1.mlp.up.bias"])
         save_file(weights, copied / "model.safetensors")
-        refused(copied, "model.safetensors", "infinite or not numbers")
-
-    @pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.complex64, torch.float8_e4m3fn])
-    def test_weights_of_a_kind_that_no_model_has_are_refused(self, copied, dtype):
-        weights = load_file(copied / "model.safetensors")
-        weights["embed.weight"] = weights["embed.weight"].to(dtype)
-        save_file(weights, copied / "model.safetensors")
-        refused(copied, "model.safetensors", str(dtype))
-
-    @pytest.mark.parametrize("change", ["missing", "extra", "shape"])
-    def test_weights_that_do_not_fit_the_configuration_are_refused(self, copied, change):
-        weights = load_file(copied / "model.safetensors")
-        name = {"missing": "blocks.1.ln1.bias", "extra": "blocks.2.ln1.bias", "shape": "blocks.1.ln1.bias"}[change]
-        weights[name] = torch.zeros(9)
-        if change == "missing":
-            del weights[name]
-        save_file(weights, copied / "model.safetensors")
-        refused(copied, "model.safetensors", "config.json", name)
+        refused(copied, "model.safetensors", word)
 
     @pytest.mark.parametrize(
-        ("field", "value"),
+        ("folder", "name", "shape"),
         [
-            ("title", 3),
-            ("summary", None),
-            ("corpus", []),
-            ("training", "fast"),
-            ("parameters", "many"),
-            ("train_loss", "low"),
-            ("accuracy", [1]),
-            ("examples", "ab"),
-            ("examples", [1]),
-            ("start_token_id", 0.5),
+            ("copied", "blocks.1.ln1.bias", None),
+            ("copied", "blocks.2.ln1.bias", (9,)),
+            ("copied", "blocks.1.ln1.bias", (9,)),
+            ("of_both_sides", "decoder.blocks.0.cross_attn.q.weight", (8, 9)),
+            ("of_both_sides", "decoder.blocks.0.cross_attn.kv.weight", (24, 8)),
+            ("of_both_sides", "decoder.blocks.0.cross_attn.out.bias", (1, 8)),
+            ("of_both_sides", "encoder.ln_final.weight", (1,)),
+            ("of_both_sides", "encoder.embed.weight", (12, 8)),
+            ("of_both_sides", "decoder.blocks.0.cross_attn.kv.bias", None),
+            ("of_both_sides", "decoder.embed.weight", None),
+            ("of_both_sides", "encoder.blocks.0.cross_attn.q.weight", (8, 8)),
+            ("of_both_sides", "encoder.blocks.3.ln1.bias", (8,)),
+            ("of_both_sides", "embed.weight", (11, 8)),
         ],
     )
-    def test_a_card_with_a_field_of_another_kind_is_refused(self, copied, field, value):
-        (copied / "card.json").write_text(json.dumps({"title": "t", field: value}))
-        refused(copied, "card.json", field if field != "title" else "title")
+    def test_weights_that_do_not_fit_the_configuration_are_refused(self, request, folder, name, shape):
+        """shape: None where the weight is missing; one that has no place is named too."""
+        folder = request.getfixturevalue(folder)
+        weights = load_file(folder / "model.safetensors")
+        is_there = name in weights
+        weights[name] = torch.zeros(shape or 1)
+        if shape is None:
+            del weights[name]
+        save_file(weights, folder / "model.safetensors")
+        words = [f"{name} is absent"] if shape is None else [" × ".join(map(str, shape))] if is_there else []
+        refused(folder, "model.safetensors", "config.json", name, *words)
+
+    def test_a_card_with_a_field_of_another_kind_is_refused(self, copied, of_both_sides):
+        for field, *values in (
+            *(("title", 3), ("summary", None), ("corpus", []), ("training", "fast"), ("parameters", "many")),
+            *(("train_loss", "low"), ("accuracy", [1]), ("examples", "ab", [1]), ("start_token_id", 0.5, 11, -1)),
+            *(("end_token_id", 10**9, -1), ("mask_token_id", 11, "[MASK]")),
+        ):
+            for value in values:
+                (copied / "card.json").write_text(json.dumps({"title": "t", field: value}))
+                refused(copied, "card.json", field)
+        (of_both_sides / "card.json").write_text(json.dumps({"title": "t", "start_token_id": None}))
+        refused(of_both_sides, "card.json", "start_token_id")  # a decoder can't do without
 
 
 class TestLies:
     """Files that claim more than they hold take neither memory nor minutes."""
 
     @pytest.mark.parametrize(
-        "claims",
+        ("folder", "claims"),
         [
-            {"d_model": 10**6},
-            {"n_layers": 10**9},
-            {"context_length": 10**12, "positions": "learned"},
-            {"vocab_size": 10**12},
-            {"vocab_size": 2**62},
-            {"d_ff": 10**15},
-            {"d_model": 2 * 10**30},
-            {"n_heads": 10**30},
-            {"n_layers": 10**30},
-            {"vocab_size": 10**4000},
-            {"d_model": 1},
-            {"n_layers": 1},
-            {"n_layers": 3},
-            {"n_layers": 0},
-            {"vocab_size": 10},
-            {"norm": "none"},
-            {"dropout": math.nan},
-            {"positions": {}},
-            {"architecture": "diffusion"},
-            {"surprise": 1},
+            *(("copied", {"d_model": width}) for width in (1, 10**6, 2 * 10**30)),
+            *(("copied", {"n_layers": layers}) for layers in (0, 1, 3, 10**9, 10**30)),
+            *(("copied", {"vocab_size": size}) for size in (10, 10**12, 2**62, 10**4000)),
+            ("copied", {"context_length": 10**12, "positions": "learned"}),
+            *(("copied", {"d_ff": 10**15}), ("copied", {"n_heads": 10**30}), ("copied", {"norm": "none"})),
+            *(("copied", {"dropout": math.nan}), ("copied", {"positions": {}}), ("copied", {"surprise": 1})),
+            ("copied", {"architecture": "diffusion"}),
+            *(("of_both_sides", {"n_encoder_layers": layers}) for layers in (0, 2, 4, 10**9, 10**30)),
+            *(("of_both_sides", {"n_layers": layers}) for layers in (0, 2, 10**9)),
+            ("of_both_sides", {"n_encoder_layers": 1, "n_layers": 3}),
+            *(("of_both_sides", {"d_model": width}) for width in (16, 10**6)),
+            *(("of_both_sides", {"d_ff": width}) for width in (0, 31)),
+            *(("of_both_sides", {name: True}) for name in ("tie_embeddings", "unembed_bias")),
+            *(("of_both_sides", {"attention": "uniform"}), ("of_both_sides", {"positions": "learned"})),
+            *(("of_both_sides", {"norm": "none"}), ("of_both_sides", {"attention_bias": False})),
+            *(("of_both_sides", {"vocab_size": 12}), ("of_both_sides", {"architecture": "decoder-only"})),
         ],
-        ids=lambda claims: " ".join(f"{key}={str(value)[:8]}" for key, value in claims.items()),
+        ids=lambda value: str(value)[:40],
     )
-    def test_a_configuration_that_claims_what_is_not_there(self, copied, claims):
-        (copied / "config.json").write_text(json.dumps({**tiny_config().to_dict(), **claims}))
+    def test_a_configuration_that_claims_what_is_not_there(self, request, folder, claims):
+        folder = request.getfixturevalue(folder)
+        told = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        (folder / "config.json").write_text(json.dumps({**told, **claims}))
         with cheaply():
-            refused(copied, "config.json")
+            refused(folder, "config.json")
 
     def test_a_context_without_end_costs_only_what_is_used(self, copied):
         claims = {"context_length": 10**12}
@@ -150,14 +167,15 @@ class TestLies:
             model = load_checkpoint(copied).model
             assert model(torch.zeros(1, 20, dtype=torch.long)).shape == (1, 20, 11)
 
-    def test_a_hundred_thousand_layers_of_nothing(self, copied):
-        header = {
-            f"blocks.{layer}.x": {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]} for layer in range(100_000)
-        }
-        self.write(copied, json.dumps(header).encode())
-        (copied / "config.json").write_text(json.dumps({**tiny_config().to_dict(), "n_layers": 100_000}))
-        with cheaply():
-            refused(copied, "claims 100000 layers")
+    def test_layers_that_are_not_there_are_refused_before_anything_is_built(self, copied, of_both_sides, monkeypatch):
+        monkeypatch.setattr("transformer.checkpoints.folder.with_weights", lambda *args, **kwargs: pytest.fail("built"))
+        nothing = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
+        self.write(copied, json.dumps({f"blocks.{layer}.x": nothing for layer in range(100_000)}).encode())
+        for folder, field, layers in ((copied, "n_layers", 100_000), (of_both_sides, "n_encoder_layers", 50)):
+            told = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+            (folder / "config.json").write_text(json.dumps({**told, field: layers}))
+            with cheaply():
+                refused(folder, f"claims {layers} layers")
 
     @pytest.mark.parametrize(
         "entry",

@@ -1,4 +1,4 @@
-"""The engine computes where the model is: on a device that isn't there, whose tensors don't mix with the CPU's."""
+"""Tests a model on another device: everything is computed there, and no tensor mixes with the CPU's."""
 
 import pytest
 import torch
@@ -33,7 +33,7 @@ from transformer.inference.batched_decoding import BatchedDecoding
 from transformer.inference.generation import DecodeState, write_greedily
 from transformer.inference.logits import logits_in_pieces, losses_in_pieces, stream_of
 from transformer.inference.pass_outline import lens_at, outline_of_text
-from transformer.inference.recompute import deviations_of_text
+from transformer.inference.tracing import deviations_of_text
 
 ELSEWHERE = torch.device("meta")
 TEXT, OTHER, SOURCE = [1, 2, 3, 4, 0, 5], [1, 2, 6, 4, 0, 5], [4, 5, 6, 0]

@@ -9,30 +9,18 @@ from hypothesis import strategies as st
 
 gguf = pytest.importorskip("gguf", reason="requirements.txt installs the package that dequantises")
 
-from tests.helpers import tiny_model  # noqa: E402
+from tests.helpers import MODERN, tiny_model  # noqa: E402
 from transformer import CheckpointError, load_pretrained  # noqa: E402
+from transformer.checkpoints import gguf_file, weight_numbers  # noqa: E402
 from transformer.checkpoints.gguf_tokenizer import tokenizer_of  # noqa: E402
 
 LETTERS = [*map(chr, [*range(33, 127), *range(161, 173), *range(174, 256)]), *(chr(256 + place) for place in range(68))]
 """How byte-level BPE writes each byte."""
 MERGES = ["Ġ t", "h e", "Ġt he", "c a"]
 TOKENS = [*LETTERS, "Ġt", "he", "Ġthe", "ca", "<|end|>"]
-SHAPE = {
-    "vocab_size": len(TOKENS),
-    "context_length": 16,
-    "n_heads": 4,
-    "n_kv_heads": 2,
-    "d_model": 32,
-    "d_ff": 64,
-    "norm_kind": "rms",
-    "mlp_gate": True,
-    "activation": "silu",
-    "positions": "rotary",
-    "rotary_pairs": "halves",
-    "rotary_base": 500.0,
-    "attention_bias": False,
-    "mlp_bias": False,
-    "layer_norm_eps": 1e-5,
+SHAPE = MODERN["llama"] | {
+    **{"vocab_size": len(TOKENS), "context_length": 16, "n_heads": 4, "d_model": 32, "d_ff": 64},
+    **{"rotary_base": 500.0, "layer_norm_eps": 1e-5, "tie_embeddings": False},
 }
 TYPES = {
     float: gguf.GGUFValueType.FLOAT32,
@@ -79,12 +67,8 @@ def written(path, architecture: str, model, stored: gguf.GGMLQuantizationType | 
                     q, k = turned(q, config.n_heads), turned(k, config.kv_heads)
                 tensors |= {f"{theirs}attn_{name}.{kind}": each for name, each in zip("qkv", (q, k, v), strict=True)}
         for name, other in (
-            ("ln1", "attn_norm"),
-            ("ln2", "ffn_norm"),
-            ("attn.out", "attn_output"),
-            ("mlp.gate", "ffn_gate"),
-            ("mlp.up", "ffn_up"),
-            ("mlp.down", "ffn_down"),
+            *(("ln1", "attn_norm"), ("ln2", "ffn_norm"), ("attn.out", "attn_output")),
+            *((f"mlp.{name}", f"ffn_{name}") for name in ("gate", "up", "down")),
         ):
             tensors[f"{theirs}{other}.weight"] = weights[f"{own}{name}.weight"]
     for name, tensor in tensors.items():
@@ -140,11 +124,15 @@ def test_its_tokenizer_joins_bytes_as_the_file_says(small):
     assert len(tokenizer.encode("<|end|>")) > 1  # in a text it is letters
 
 
-@pytest.mark.parametrize("stored", ["Q8_0", "F16", "BF16"])
-def test_quantised_weights_are_near_those_that_were_stored(stored, tmp_path):
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize("stored, dtype", [("Q8_0", torch.bfloat16), ("F16", torch.float16), ("BF16", torch.bfloat16)])
+def test_quantised_weights_are_near_those_that_were_stored(stored, dtype, large, tmp_path, monkeypatch):
+    monkeypatch.setattr(weight_numbers, "LARGE", 0 if large else 10**9)
+    monkeypatch.setattr(gguf_file, "NUMBERS_AT_ONCE", 100)
     model = tiny_model(**SHAPE)
     written(tmp_path / "small.gguf", "llama", model, gguf.GGMLQuantizationType[stored])
     found = load_pretrained(tmp_path / "small.gguf").model.state_dict()
+    assert {each.dtype for each in found.values()} == {dtype if large else torch.float32}
     for name, weight in model.state_dict().items():
         if ".qkv." not in name:  # whose rows have changed places
             assert (found[name] - weight).abs().max() <= weight.abs().max() / 100, name
@@ -153,17 +141,19 @@ def test_quantised_weights_are_near_those_that_were_stored(stored, tmp_path):
 @pytest.mark.parametrize(
     "architecture, told, words",
     [
-        ("mamba", {}, "GGUF files of 'mamba' can't be read; those of llama and qwen2 can"),
-        ("llama", {"tokenizer": "bert"}, r"Its tokenizer \(bert, smollm\) can't be built; SentencePiece's"),
+        ("mamba", {}, "GGUF files of 'mamba' can't be read: layers carry a state from token to token"),
+        ("parrot", {}, "GGUF files of 'parrot' can't be read; those of llama, qwen2, .*bloom can"),
+        ("llama", {"fields": {"llama.expert_count": 8}}, "It can't be read: a router picks a few"),
+        ("llama", {"tokenizer": "bert"}, "Its tokenizer, of the kind 'bert', can't be built; those of SentencePiece"),
         ("llama", {"tokenizer": "llama"}, "lacks tokens or scores"),
-        ("llama", {"fields": {"llama.rope.scaling.type": "linear"}}, "rotary positions are scaled"),
-        ("llama", {"fields": {"llama.rope.scaling.factor": 4.0}}, "rotary positions are scaled"),
-        ("llama", {"fields": {"llama.rope.scale_linear": 4.0}}, "rotary positions are scaled"),
-        ("llama", {"fields": {"llama.rope.dimension_count": 4}}, "rope.dimension_count is 4, where each head has 8"),
+        ("llama", {"fields": {"llama.rope.scaling.type": "spiral"}}, "scaled in a way that isn't known, 'spiral'"),
+        ("llama", {"fields": {"llama.rope.scaling.attn_factor": 4.0}}, "scaled in a way that isn't known"),
+        ("llama", {"fields": {"llama.rope.dimension_count": 4}}, "turns a part of each head, where all of it is known"),
+        ("llama", {"fields": {"llama.attention.head_count": 0}}, "head_count is '0', where a whole number"),
         ("llama", {"fields": {"llama.attention.value_length": 4}}, "value_length is 4, where each head has 8"),
         ("llama", {"fields": {"llama.logit_scale": 0.5}}, "says logit_scale, which isn't known, and may change"),
         ("llama", {"fields": {"split.count": 3}}, "one of 3 parts of a model; llama-gguf-split --merge"),
-        ("qwen2", {}, "weights of layers.0.self_attn.q_proj.bias are missing"),
+        ("qwen2", {}, "weights of blk.0.attn_q.bias are missing"),
     ],
 )
 def test_what_isn_t_known_is_said(architecture, told, words, tmp_path):
@@ -179,40 +169,22 @@ def test_fields_that_change_nothing_are_read_over(tmp_path):
     assert load_pretrained(tmp_path / "small.gguf").card.stop_tokens == (len(TOKENS) - 1, 3)
 
 
-def test_a_file_for_other_machines_is_told_from_a_damaged_one(small, tmp_path):
-    content = small[0].read_bytes()
-    with damaged(tmp_path / "small.gguf", content[:4] + content[4:8][::-1] + content[8:]) as caught:
-        load_pretrained(tmp_path / "small.gguf")
-    assert "big-endian" in str(caught.value)
-
-
-def damaged(path, content: bytes):
-    path.write_bytes(content)
-    return pytest.raises(CheckpointError, match=r"^small.gguf: \S.*\.$")
-
-
-def test_a_file_that_is_cut_off_anywhere_is_refused(small, tmp_path):
-    content = small[0].read_bytes()
-    for length in [*range(0, 400, 7), len(content) // 2, len(content) - 200]:
-        with damaged(tmp_path / "small.gguf", content[:length]):
-            load_pretrained(tmp_path / "small.gguf")
-
-
-@pytest.mark.parametrize("count", [2**63, 2**40, 10**6])
-@pytest.mark.parametrize("at", [8, 16], ids=["tensors", "fields"])
-def test_counts_that_lie_are_refused_before_anything_is_read(small, tmp_path, at, count):
-    content = bytearray(small[0].read_bytes())
-    content[at : at + 8] = struct.pack("<Q", count)
-    with damaged(tmp_path / "small.gguf", bytes(content)):
-        load_pretrained(tmp_path / "small.gguf")
-
-
-@pytest.mark.parametrize("of", [8, 4, 9])
-def test_a_list_that_claims_more_than_there_is_takes_no_memory(tmp_path, of):
-    name = b"tokenizer.ggml.tokens"
+def test_a_damaged_file_is_refused_in_a_sentence(small, tmp_path):
+    """Cut off anywhere, with counts or a list that claim more than there is, or for other machines."""
+    content, name = small[0].read_bytes(), b"tokenizer.ggml.tokens"
     head = b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + struct.pack("<Q", len(name)) + name
-    with damaged(tmp_path / "small.gguf", head + struct.pack("<IIQ", 9, of, 2**61)):
-        load_pretrained(tmp_path / "small.gguf")
+    big_endian = content[:4] + content[4:8][::-1] + content[8:]
+    counts = [(at, struct.pack("<Q", count)) for at in (8, 16) for count in (2**63, 2**40, 10**6)]
+    for damaged in (
+        *(content[:length] for length in (*range(0, 400, 7), len(content) // 2, len(content) - 200)),
+        *(content[:at] + count + content[at + 8 :] for at, count in counts),
+        *(head + struct.pack("<IIQ", 9, of, 2**61) for of in (8, 4, 9)),
+        big_endian,
+    ):
+        (tmp_path / "small.gguf").write_bytes(damaged)
+        with pytest.raises(CheckpointError, match=r"^small.gguf: \S.*\.$") as caught:
+            load_pretrained(tmp_path / "small.gguf")
+        assert damaged is not big_endian or "big-endian" in str(caught.value)
 
 
 @given(changes=st.dictionaries(st.integers(0, 3_000), st.integers(0, 255), min_size=1, max_size=4))

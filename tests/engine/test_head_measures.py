@@ -44,20 +44,32 @@ def test_a_head_that_does_one_thing_alone(keys, ones, zeros):
     assert [found[name] for name in zeros] == [0] * len(zeros)
 
 
-def test_the_plain_average():
+def test_the_plain_average_and_what_the_mask_hides():
     mask = causal_mask(7, 7)
     found = measured((mask / mask.sum(-1, keepdim=True))[None])
     assert found["spread"] == pytest.approx(1)
     assert found["itself"] == pytest.approx(sum(1 / n for n in range(1, 8)) / 7)
     assert found["previous"] == found["first"] == pytest.approx(sum(1 / n for n in range(2, 8)) / 6)
     assert found["same"] == found["induction"] == pytest.approx((1 / 4 + 1 / 5 + 1 / 6) / 3)
-
-
-def test_several_occurrences_are_added_up():
     mask = causal_mask(4, 4)
-    found = measured((mask / mask.sum(-1, keepdim=True))[None], torch.tensor([5, 5, 5, 5]))
-    assert found["same"] == pytest.approx((1 / 2 + 2 / 3 + 3 / 4) / 3)
-    assert found["induction"] == pytest.approx((1 / 2 + 2 / 3 + 3 / 4) / 3)
+    found = measured((mask / mask.sum(-1, keepdim=True))[None], torch.tensor([5, 5, 5, 5]))  # several are added up
+    assert found["same"] == found["induction"] == pytest.approx((1 / 2 + 2 / 3 + 3 / 4) / 3)
+    mask[1, 0] = False
+    assert measured(pattern_of([0, 1, 1, 2]), torch.tensor([1, 2, 3, 4]), mask)["previous"] == pytest.approx(2 / 3)
+    assert len(set(ALL)) == len(ALL)
+    assert all(measure.title and not measure.sentence.endswith(".") for measure in MEASURES)
+
+
+@pytest.mark.parametrize(
+    ("keys", "name"),
+    [([1, 2, 3, 4, 5, 6, 6], "next"), ([3, 4, 5, 0, 1, 2, 6], "same"), ([4, 5, 6, 1, 2, 3, 0], "induction")],
+)
+def test_where_later_tokens_are_seen_they_count_too(keys, name):
+    everything = torch.ones(7, 7, dtype=torch.bool)
+    found = measured(pattern_of(keys), mask=everything)
+    assert found.pop(name) == 1
+    assert all(found[other] < 0.5 for other in ("previous", "next", "same", "induction") if other != name)
+    assert math.isnan(measured(pattern_of([0] * 7))["next"])
 
 
 def test_what_a_text_does_not_have_is_not_a_number():
@@ -75,13 +87,6 @@ def test_two_texts_have_only_first_and_spread():
     assert (found["first"], found["spread"]) == (1, 0)
     assert all(math.isnan(found[name]) for name in ("previous", "itself", "same", "induction"))
     assert measured(torch.full((1, 3, 5), 0.2), None, everything)["spread"] == pytest.approx(1)
-
-
-def test_a_key_that_the_mask_hides_counts_for_nothing():
-    mask = causal_mask(4, 4)
-    mask[1, 0] = False
-    found = measured(pattern_of([0, 1, 1, 2]), torch.tensor([1, 2, 3, 4]), mask)
-    assert found["previous"] == 1
 
 
 @st.composite
@@ -102,11 +107,6 @@ def test_every_measure_is_from_0_to_1_or_no_number(drawn):
     assert found.shape == (len(drawn[0]), len(MEASURES))
     assert (found.isnan() | ((found >= 0) & (found <= 1))).all()
     assert (found.isnan() == found[:1].isnan()).all()  # what is missing depends on the text alone
-
-
-def test_measures_are_named_for_people():
-    assert len(set(ALL)) == len(ALL)
-    assert all(measure.title and not measure.sentence.endswith(".") for measure in MEASURES)
 
 
 def test_the_induction_head_has_the_largest_induction():

@@ -17,9 +17,10 @@ from tests.helpers import (
     tiny_config,
     tiny_encoder_decoder,
     tiny_model,
+    translated,
     unpadded,
 )
-from transformer import Sampling, attention_modules, generate, hook_points, load_checkpoint
+from transformer import Sampling, generate, hook_points, load_checkpoint
 from transformer.data.tasks import TASKS
 from transformer.inference.intervention_codes import KINDS, from_code, to_code
 from transformer.inference.interventions import (
@@ -79,15 +80,19 @@ def changes(draw, config, point_of=lambda point: True):
 def test_only_the_place_is_changed(config, data):
     model, inputs = tiny_model(config), one_text(config)
     change = data.draw(changes(config))
-    _, plain = model.run_with_cache(*inputs, names_filter=model.hook_names())
-    _, found = model.run_with_cache(*inputs, names_filter=model.hook_names(), fwd_hooks=hooks_of([change], model))
-    names = model.hook_names()
-    for before in names[: names.index(change.point)]:
+    point, names = change.point, model.hook_names()
+    _, plain = model.run_with_cache(*inputs, names_filter=names)
+    _, found = model.run_with_cache(*inputs, names_filter=names, fwd_hooks=hooks_of([change], model))
+    for before in names[: names.index(point)]:
         assert torch.equal(found[before], plain[before])
-    same = torch.ones_like(plain[change.point], dtype=torch.bool)
+    same = torch.ones_like(plain[point], dtype=torch.bool)
     of_head = same if change.head is None else same[:, :, change.head]
     of_head[:, slice(None) if change.position is None else change.position] = False
-    assert torch.equal(found[change.point][same], plain[change.point][same])
+    assert torch.equal(found[point][same], plain[point][same])
+    if isinstance(change, Scale):
+        close(found[point][~same], plain[point][~same] * change.factor)
+    if isinstance(change, MeanAblate) and "pos" in hook_points(config)[point].shape:
+        close(found[point][~same], plain[point].mean(1, keepdim=True).expand_as(plain[point])[~same])
 
 
 @given(any_configs(), st.data())
@@ -103,22 +108,6 @@ def test_patching_the_whole_stream_gives_the_other_text_s_output(config):
     other = tokens.flip(1)
     patched = logits(model, (tokens,), Patch("blocks.1.hook_resid_post", tokens=tuple(other[0].tolist())))
     close(patched, logits(model, (other,)))
-
-
-@given(any_configs())
-def test_silencing_all_heads_leaves_the_output_bias(config):
-    model, inputs = tiny_model(config), one_text(config)
-    for modules in attention_modules(config).values():
-        for module in modules:
-            heads = [Scale(f"{module}.hook_z", head) for head in range(config.n_heads)]
-            block, _, name = module.rpartition(".")
-            bias = model.get_submodule(module).out.bias
-            out = f"{block}.hook_{name}_out"
-
-            def instead(tensor, hook, bias=bias):
-                return torch.zeros_like(tensor) if bias is None else bias.detach().expand_as(tensor)
-
-            close(logits(model, inputs, *heads), model.run_with_hooks(*inputs, fwd_hooks=[(out, instead)]).detach())
 
 
 @given(any_configs(), st.data())
@@ -139,38 +128,34 @@ def _fits(intervention, config):
     return True
 
 
-def test_without_the_mask_the_first_token_sees_the_last():
-    model, (tokens,) = tiny_model(), one_text(tiny_config())
-    changed = tokens.clone()
-    changed[0, -1] = (tokens[0, -1] + 1) % 11
-    first = [logits(model, (each,), Without("mask"))[0, 0] for each in (tokens, changed)]
-    assert not torch.equal(*first)
-    assert torch.equal(logits(model, (tokens,))[0, 0], logits(model, (changed,))[0, 0])
-
-
 @pytest.mark.parametrize("attention", ["softmax", "uniform"])
-def test_padding_stays_hidden_without_the_causal_mask(attention):
+def test_without_the_mask_every_token_but_padding_is_seen(attention):
     model = tiny_model(pad_token_id=0, attention=attention)
     for tokens in (torch.tensor([[0, 1, 2, 0, 3], [1, 2, 3, 4, 0]]), torch.tensor([[1, 2, 3, 4, 5]])):
         _, cache = model.run_with_cache(tokens, fwd_hooks=hooks_of([Without("mask")], model))
         seen = (tokens != 0)[:, None, None, :].expand(-1, 1, 5, -1)
         assert torch.equal(cache["mask", 1].expand(seen.shape), seen)
+        assert ((cache["pattern", 1] > 0) == seen).all()
 
 
-@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])
-def test_without_positions_order_means_nothing(positions):
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary", "alibi", "relative"])
+@pytest.mark.parametrize("fields", [{}, {"qk_norm": "head"}, {"qk_norm": "all", "unrotated_layers": (1,)}], ids=str)
+def test_without_positions_order_means_nothing(positions, fields):
     """To the last token, all that comes before it is then a set."""
-    model, (tokens,) = tiny_model(positions=positions), one_text(tiny_config())
+    if positions != "rotary":
+        fields = {name: value for name, value in fields.items() if name != "unrotated_layers"}
+    model, (tokens,) = tiny_model(positions=positions, **fields), one_text(tiny_config())
     shuffled = torch.cat([tokens[:, :-1].flip(1), tokens[:, -1:]], 1)
     taken = Without("positions"), Without("mask")
     close(logits(model, (tokens,), *taken)[0, -1], logits(model, (shuffled,), *taken)[0, -1])
 
 
 def test_without_the_scale_scores_stay_as_they_are():
-    model, (tokens,) = tiny_model(), one_text(tiny_config())
+    model, (tokens,) = tiny_model(score_cap=0.5), one_text(tiny_config())
     name = "blocks.0.attn.hook_{}_scores"
     _, cache = model.run_with_cache(tokens, fwd_hooks=hooks_of([Without("scale", "blocks.0.")], model))
     torch.testing.assert_close(cache[name.format("scaled")], cache[name.format("raw")])
+    torch.testing.assert_close(cache[name.format("capped")], 0.5 * (cache[name.format("raw")] / 0.5).tanh())
     assert not torch.equal(cache["blocks.1.attn.hook_scaled_scores"], cache["blocks.1.attn.hook_raw_scores"])
 
 
@@ -225,6 +210,10 @@ def test_a_code_reads_back_as_the_same_intervention(config, data):
         assert from_code(code) == intervention
         assert isinstance(intervention, Intervention) and hash(intervention) == hash(from_code(code))
         assert str(intervention)
+
+
+def test_a_code_may_have_a_point_s_former_name():
+    assert from_code("scale~ln_final.hook_normalized~~~0.5") == Scale("ln_final.hook_out", factor=0.5)
 
 
 PIECES = st.text(max_size=5) | st.sampled_from([*KINDS, "", "0", "nan", "-1", "1.2"])
@@ -308,21 +297,10 @@ class TestShippedModels:
     @pytest.mark.parametrize(("where", "right"), [("encoder.", 0), ("decoder.", 15)])
     def test_the_translator_needs_positions_in_its_encoder_alone(self, where, right):
         checkpoint = load_checkpoint(ROOT / "checkpoints" / "number-words-en-es")
-        model, card, tokenizer = checkpoint.model, checkpoint.card, checkpoint.tokenizer
-        found = 0
-        for example in TASKS["number-words"].sample(15):
-            steps = generate(
-                model,
-                [card.start_token_id],
-                source=tokenizer.encode(example.source),
-                max_new_tokens=11,
-                sampling=Sampling(temperature=0),
-                stop_tokens=[card.end_token_id],
-                interventions=[Without("positions", where)],
-            )
-            written = [step.token_id for step in steps if step.token_id != card.end_token_id]
-            found += tokenizer.decode(written) == example.target
-        assert found == right
+        examples = TASKS["number-words"].sample(15)
+        written = [translated(checkpoint, example.source, Without("positions", where)) for example in examples]
+        decode = checkpoint.tokenizer.decode
+        assert sum(decode(ids) == each.target for ids, each in zip(written, examples, strict=True)) == right
 
 
 def test_an_encoder_decoder_is_steered_by_two_sources_of_its_own():

@@ -127,6 +127,27 @@ def test_what_comes_next_and_the_lens_are_the_engine_s_own(config):
     assert np.isnan(there.tensors["lens.right"][:, -1]).all() and not there.tensors["lens.rank"][:, -1].any()
 
 
+@pytest.mark.parametrize("mask", [None, 3])
+def test_an_encoder_s_lens_is_asked_about_the_token_that_stands_there_unless_it_is_masked(mask):
+    model = tiny_model(architecture="encoder-only", context_length=8)
+    tokens = [5, 1, 3, 4, 3, 7]
+    found = trace_pass(model, tokens)
+    whole, masked = outline(found, mask), torch.tensor([token == mask for token in tokens])
+    assert whole.metadata["predicted_position"] == (5 if mask is None else 2)
+    right, rank = logit_lens(found).of(tokens)
+    expected = right.masked_fill(masked, torch.nan).numpy()
+    np.testing.assert_allclose(whole.tensors["lens.right"], expected, rtol=1e-5)
+    assert (whole.tensors["lens.rank"] == rank.masked_fill(masked, 0).numpy()).all()
+    read = outline_of_text(model, tokens, mask_token_id=mask)
+    assert read.metadata["predicted_position"] == whole.metadata["predicted_position"]
+    there = [lens_at(model, tokens, (), position, mask_token_id=mask) for position in range(len(tokens))]
+    for name in ("lens", "lens.right", "lens.rank"):
+        np.testing.assert_allclose(read.tensors[name], whole.tensors[name], rtol=1e-5)
+        np.testing.assert_allclose(np.hstack([one[name] for one in there]), whole.tensors[name], rtol=1e-5)
+    meanings = tensors_of(model.config, 1)
+    assert all("next" not in meanings[name].meaning for name in ("logits", "probabilities"))
+
+
 @given(any_configs())
 def test_the_stacks_say_what_the_stream_consists_of(config):
     found = some_pass(config)
@@ -147,10 +168,11 @@ def test_the_stacks_say_what_the_stream_consists_of(config):
                 torch.testing.assert_close(stream, found.tensors[f"{stack['prefix']}blocks.{layer}.hook_resid_pre"])
     assert stacks[-1]["heights"] == [name.split(" + ") for name in logit_lens(found).points]
     assert there.metadata["ids"] == {"text": found.tokens.tolist(), "source": found.source.tolist()}
+    assert there.metadata["predicted_position"] == len(found.tokens) - 1
 
 
 OF_TEXTS = {
-    **{kind: modern_config(kind) for kind in ("llama", "all at once")},
+    **{kind: modern_config(kind) for kind in ("llama", "all at once", "sandwich")},
     "2017": tiny_config(positions="sinusoidal"),
     "both sides": tiny_config(architecture="encoder-decoder"),
     "no layers": tiny_config(n_layers=0),

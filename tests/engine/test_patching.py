@@ -5,8 +5,16 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.helpers import any_configs, some_inputs, tiny_config, tiny_encoder_decoder, tiny_model, unpadded
-from transformer import MeanAblate, Patch, Scale, Without, hook_points, patching
+from tests.helpers import (
+    any_configs,
+    encoder_configs,
+    some_inputs,
+    tiny_config,
+    tiny_encoder_decoder,
+    tiny_model,
+    unpadded,
+)
+from transformer import MeanAblate, Scale, Without, hook_points, patching
 from transformer.inference import patching as module
 from transformer.inference.interventions import hooks_of
 
@@ -16,10 +24,10 @@ def texts(config):
     return tokens, source[0] if source else ()
 
 
-def run(model, tokens, source=(), *interventions):
+def run(model, tokens, source=(), *interventions, position=-1):
     inputs = [torch.tensor([each]) for each in (source, tokens) if each]
     with torch.no_grad():
-        return model.run_with_hooks(*inputs, fwd_hooks=hooks_of(interventions, model))[0, -1].double()
+        return model.run_with_hooks(*inputs, fwd_hooks=hooks_of(interventions, model))[0, position].double()
 
 
 def with_another(tokens, place, config):
@@ -28,13 +36,14 @@ def with_another(tokens, place, config):
     return (*tokens[:place], other, *tokens[place + 1 :])
 
 
-@given(any_configs(), st.data())
+@given(any_configs() | encoder_configs(), st.data())
 def test_each_number_is_that_of_a_whole_pass_with_one_place_replaced(config, data):
     if not config.n_layers or config.n_encoder_layers == 0:
         return
     model, (clean, source) = tiny_model(config), texts(config)
     place = data.draw(st.integers(0, len(source or clean) - 1))
     stack = data.draw(st.sampled_from(["encoder", "decoder"])) if source else "self"
+    position = len(clean) - 1 if config.is_causal else data.draw(st.integers(0, len(clean) - 1))
     corrupted, other_source = (
         (clean, with_another(source, place, config)) if source else (with_another(clean, place, config), ())
     )
@@ -43,24 +52,24 @@ def test_each_number_is_that_of_a_whole_pass_with_one_place_replaced(config, dat
         *(
             change
             for change in (Without("mask"), MeanAblate("blocks.0.hook_attn_out"))
-            if isinstance(change, Without) or change.point in hook_points(config)
+            if (config.is_causal if isinstance(change, Without) else change.point in hook_points(config))
         ),
     ]
     changes = data.draw(st.lists(st.sampled_from(some), max_size=2, unique=True))
-    difference = run(model, clean, source, *changes) - run(model, corrupted, other_source, *changes)
+    pair = (clean, source), (corrupted, other_source)
+    one, other = (run(model, *text, *changes, position=position) for text in pair)
+    difference = one - other
     answer, against = int(difference.argmax()), int(difference.argmin())
     if difference.max() - difference.min() < 0.01:
         return  # what is left of it would be rounding
-    found = patching(model, clean, corrupted, answer, against, source, other_source, stack=stack, interventions=changes)
+    with pytest.MonkeyPatch.context() as monkeypatch:  # batches of any size say the same
+        monkeypatch.setattr(module, "ROWS", data.draw(st.sampled_from([1, 3, module.ROWS])))
+        where = {"stack": stack, "position": position}
+        found = patching(model, clean, corrupted, answer, against, source, other_source, **where, interventions=changes)
     site, layer = data.draw(st.integers(0, len(found.sites) - 1)), data.draw(st.integers(0, 1)) % len(found.points[0])
     at = data.draw(st.integers(0, found.restored.shape[-1] - 1))
-    patch = Patch(found.points[site][layer], position=at, tokens=clean, source=source)
-    # What is put in was computed with the same changes; by itself, `Patch` takes what a plain pass has there.
-    if not changes:
-        logits = run(model, corrupted, other_source, patch)
-        share = (float(logits[answer] - logits[against]) - found.corrupted) / (found.clean - found.corrupted)
-        assert float(found.restored[site, layer, at]) == pytest.approx(share, abs=2e-3, rel=2e-3)
-    whole = _whole(model, clean, corrupted, source, other_source, found, (site, layer, at), changes)
+
+    whole = _whole(model, clean, corrupted, source, other_source, found, (site, layer, at), changes)[position]
     share = (float(whole[answer] - whole[against]) - found.corrupted) / (found.clean - found.corrupted)
     assert float(found.restored[site, layer, at]) == pytest.approx(share, abs=2e-3, rel=2e-3)
 
@@ -81,26 +90,7 @@ def _whole(model, clean, corrupted, source, other_source, found, cell, changes):
             tensor[:, at] = cache[point][:, at]
             return tensor
 
-        return model.run_with_hooks(*bad, fwd_hooks=[*hooks, (point, put_in)])[0, -1].double()
-
-
-@pytest.mark.parametrize("rows", [1, 3, 100])
-def test_batches_of_any_size_say_the_same(rows, monkeypatch):
-    model, (tokens, _) = tiny_model(), texts(tiny_config())
-    other = with_another(tokens, 1, model.config)
-    expected = patching(model, tokens, other, 3, 5).restored
-    monkeypatch.setattr(module, "ROWS", rows)
-    torch.testing.assert_close(patching(model, tokens, other, 3, 5).restored, expected, atol=1e-4, rtol=1e-4)
-
-
-def test_the_whole_stream_carries_everything_and_nothing_carries_nothing():
-    model, (clean, _) = tiny_model(), texts(tiny_config())
-    corrupted = tuple(reversed(clean))
-    found = patching(model, clean, corrupted, 3, 5)
-    for tokens, share in ((clean, 1.0), (corrupted, 0.0)):
-        logits = run(model, corrupted, (), Patch("blocks.0.hook_resid_pre", tokens=tokens))
-        back = (float(logits[3] - logits[5]) - found.corrupted) / (found.clean - found.corrupted)
-        assert back == pytest.approx(share, abs=1e-5)
+        return model.run_with_hooks(*bad, fwd_hooks=[*hooks, (point, put_in)])[0].double()
 
 
 def test_the_last_token_carries_all_that_it_alone_differs_in():
@@ -132,3 +122,7 @@ def test_what_can_t_be_patched_is_said():
         patching(model, tokens, tokens, 3, 5)
     with pytest.raises(ValueError, match="no layers"):
         patching(tiny_model(n_layers=0), tokens, tokens[::-1], 3, 5)
+    with pytest.raises(ValueError, match="after the last token"):
+        patching(model, tokens, tokens[::-1], 3, 5, position=0)
+    with pytest.raises(ValueError, match="none at position 8"):
+        patching(tiny_model(architecture="encoder-only"), tokens, tokens[::-1], 3, 5, position=8)

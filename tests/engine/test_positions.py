@@ -13,14 +13,11 @@ from transformer import sinusoidal_encoding
 from transformer.model import positions
 
 
-def by_hand(length: int, d_model: int, base: float = 10000.0) -> np.ndarray:
+def by_hand(length: int, d_model: int, base: float = 10000.0, first: int = 0) -> np.ndarray:
     """PE(pos, 2i) = sin(pos / base^(2i/d_model)), PE(pos, 2i+1) = cos of it, in float64."""
-    table = np.zeros((length, d_model))
-    for pos in range(length):
-        for column in range(d_model):
-            angle = pos / base ** ((column - column % 2) / d_model)
-            table[pos, column] = math.cos(angle) if column % 2 else math.sin(angle)
-    return table
+    column = np.arange(d_model)
+    angle = np.arange(first, first + length)[:, None] / base ** ((column - column % 2) / d_model)
+    return np.where(column % 2, np.cos(angle), np.sin(angle))
 
 
 class TestSinusoidal:
@@ -30,18 +27,10 @@ class TestSinusoidal:
         assert table.dtype == torch.float32
         np.testing.assert_allclose(table.numpy(), by_hand(length, d_model, base), atol=1e-6)
 
-    def test_it_is_exact_far_out(self):
-        row = sinusoidal_encoding(10_001, 64)[10_000].numpy()
-        angles = 10_000 / 10_000.0 ** (np.arange(0, 64, 2, dtype=np.float64) / 64)
-        np.testing.assert_allclose(row[0::2], np.sin(angles), atol=1e-7)
-        np.testing.assert_allclose(row[1::2], np.cos(angles), atol=1e-7)
-
-    def test_a_step_is_the_same_rotation_wherever_it_starts(self):
-        table = sinusoidal_encoding(30, 8).double()
-        products = table @ table.T
-        for distance in range(10):
-            diagonal = products.diagonal(distance)
-            torch.testing.assert_close(diagonal, diagonal[:1].expand_as(diagonal), atol=1e-5, rtol=0)
+    def test_it_is_exact_far_out_and_rows_are_those_of_the_table(self):
+        row = sinusoidal_encoding(10_001, 64)[10_000:].numpy()
+        np.testing.assert_allclose(row, by_hand(1, 64, first=10_000), atol=1e-7)
+        assert torch.equal(positions.sinusoidal_rows(5, 3, 8, torch.device("cpu")), sinusoidal_encoding(8, 8)[5:8])
 
     @pytest.mark.parametrize(
         ("arguments", "message"),
@@ -51,43 +40,24 @@ class TestSinusoidal:
         with pytest.raises(ValueError, match=message):
             sinusoidal_encoding(*arguments)
 
-    def test_rows_are_those_of_the_table(self):
-        rows = positions.sinusoidal_rows(5, 3, 8, torch.device("cpu"))
-        assert torch.equal(rows, sinusoidal_encoding(8, 8)[5:8])
-
 
 class TestRotary:
-    @given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 50), st.integers(0, 2**32 - 1))
-    def test_a_product_depends_on_the_distance_alone(self, m, n, shift, seed):
-        q, k = torch.randn(2, 1, 1, 1, 8, generator=torch.Generator().manual_seed(seed))
-
-        def product(at_q: int, at_k: int) -> float:
-            return float((positions.rotate(q, at_q) * positions.rotate(k, at_k)).sum())
-
-        assert product(m, n) == pytest.approx(product(m + shift, n + shift), abs=1e-4)
-
-    def test_it_turns_each_pair_by_its_own_angle(self):
-        vectors = torch.randn(2, 5, 3, 6, generator=torch.Generator().manual_seed(0))
-        turned = positions.rotate(vectors, start=7)
+    @given(st.integers(0, 20_000), st.sampled_from([6, 8]), st.sampled_from([None, 4]), st.booleans())
+    def test_it_turns_each_pair_by_its_own_angle(self, start, width, dims, halves):
+        """Neighbours, or the halves of the part that is turned; the rest is left as it is."""
+        vectors = torch.randn(2, 5, 3, width, generator=torch.Generator().manual_seed(0))
+        options = {"base": 50.0, "halves": halves} if dims else {"halves": halves}
+        turned = positions.rotate(vectors, start=start, **({"dims": dims} if dims else {}), **options)
+        count = dims or width
         for pos in range(5):
-            for pair in range(3):
-                angle = (7 + pos) / 10000 ** (2 * pair / 6)
-                x, y = vectors[:, pos, :, 2 * pair], vectors[:, pos, :, 2 * pair + 1]
+            for pair in range(count // 2):
+                first, second = (pair, pair + count // 2) if halves else (2 * pair, 2 * pair + 1)
+                angle = (start + pos) / (50.0 if dims else 10000) ** (2 * pair / count)
+                x, y = vectors[:, pos, :, first], vectors[:, pos, :, second]
                 expected = (x * math.cos(angle) - y * math.sin(angle), x * math.sin(angle) + y * math.cos(angle))
-                torch.testing.assert_close(turned[:, pos, :, 2 * pair], expected[0])
-                torch.testing.assert_close(turned[:, pos, :, 2 * pair + 1], expected[1])
-
-    def test_position_0_is_left_alone_and_lengths_stay(self):
-        vectors = torch.randn(1, 9, 2, 8, generator=torch.Generator().manual_seed(0))
-        turned = positions.rotate(vectors)
-        assert torch.equal(turned[:, 0], vectors[:, 0])
-        torch.testing.assert_close(turned.norm(dim=-1), vectors.norm(dim=-1))
-
-    def test_it_is_exact_far_out_and_keeps_the_type(self):
-        vectors = torch.ones(1, 1, 1, 32)
-        turned = positions.rotate(vectors, start=10_000)[0, 0, 0].numpy()
-        angles = 10_000 / 10_000.0 ** (np.arange(0, 32, 2, dtype=np.float64) / 32)
-        np.testing.assert_allclose(turned[0::2], np.cos(angles) - np.sin(angles), atol=1e-6)
+                torch.testing.assert_close(turned[:, pos, :, first], expected[0], atol=1e-5, rtol=0)
+                torch.testing.assert_close(turned[:, pos, :, second], expected[1], atol=1e-5, rtol=0)
+        assert torch.equal(turned[..., count:], vectors[..., count:])
         assert positions.rotate(vectors.bfloat16()).dtype == torch.bfloat16
 
 

@@ -51,28 +51,23 @@ class TestPresets:
             assert {field for field in above if above[field] != below[field]} == added, name
 
     def test_the_parts_are_what_the_rungs_are_named_after(self):
-        bigram, positions, average, attention, feed_forward, heads, residuals, blocks = self.configs()
-        assert (bigram.n_layers, bigram.positions, bigram.norm) == (0, "none", "none")
-        assert (positions.n_layers, positions.positions) == (0, "learned")
-        assert (average.n_layers, average.attention) == (1, "uniform")
-        assert (average.residual, average.d_ff, average.norm, average.n_heads) == (False, 0, "none", 1)
-        assert attention.attention == "softmax"
-        assert (feed_forward.d_ff, feed_forward.norm) == (128, "pre")
-        assert heads.n_heads == 4
-        assert residuals.residual
-        assert blocks.n_layers == 3
-        assert {(config.d_model, config.context_length) for config in self.configs()} == {(32, 8)}
+        one = {"n_layers": 1, "residual": False, "d_ff": 0, "norm": "none", "n_heads": 1}
+        parts = (
+            *({"n_layers": 0, "positions": "none", "norm": "none"}, {"n_layers": 0, "positions": "learned"}),
+            *(one | {"attention": "uniform"}, {"attention": "softmax"}, {"d_ff": 128, "norm": "pre"}),
+            *({"n_heads": 4}, {"residual": True}, {"n_layers": 3}),
+        )
+        for config, fields in zip(self.configs(), parts, strict=True):
+            assert {name: getattr(config, name) for name in fields} == fields
+            assert (config.d_model, config.context_length) == (32, 8)
+        alike = {(preset.corpus, preset.batch, preset.training) for preset in self.LADDER}
+        assert len(alike) == 1 and next(iter(alike))[0] == "tiny-shakespeare"
 
     def test_no_rung_is_smaller_than_the_one_below(self):
         sizes = [build_model(config, seed=0).parameter_count() for config in self.configs()]
         assert sizes == sorted(sizes)
         assert sizes[0] == 2 * 65 * 32 + 65
         assert sizes[4] == sizes[5] == sizes[6]
-
-    def test_every_rung_is_trained_alike(self):
-        alike = {(preset.corpus, preset.batch, preset.training) for preset in self.LADDER}
-        assert len(alike) == 1
-        assert next(iter(alike))[0] == "tiny-shakespeare"
 
 
 class TestSince2017:

@@ -35,7 +35,7 @@ class TestParts:
         logits, cache = model.run_with_cache(TOKENS)
         assert not torch.allclose(logits, before)
         assert block.mlp is other
-        torch.testing.assert_close(cache["mlp.hook_pre", 1], other.up(cache["hook_normalized", 1, "ln2"]))
+        torch.testing.assert_close(cache["mlp.hook_pre", 1], other.up(cache["hook_out", 1, "ln2"]))
 
     def test_a_copied_part_is_looked_at_where_it_stands(self):
         model = tiny_model()
@@ -69,7 +69,7 @@ class TestWeights:
         prune.l1_unstructured(model.blocks[0].attn.qkv, "weight", amount=0.5)
         prune.random_unstructured(model.blocks[0].ln1, "weight", amount=1.0)
         _, cache = model.run_with_cache(TOKENS)
-        torch.testing.assert_close(cache["normalized", 0, "ln1"], model.blocks[0].ln1.bias.expand(1, 5, -1))
+        torch.testing.assert_close(cache["out", 0, "ln1"], model.blocks[0].ln1.bias.expand(1, 5, -1))
 
     def test_a_parametrised_weight_is_the_same_weight(self):
         model = tiny_model()

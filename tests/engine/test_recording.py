@@ -68,11 +68,7 @@ def test_bytes_bring_back_the_same_recording(tensors, metadata):
             assert read[name].dtype == array.dtype
             np.testing.assert_array_equal(read[name], array)
     assert Recording.from_bytes(data).metadata == metadata
-
-
-@given(TENSORS)
-def test_every_array_is_aligned(tensors):
-    data = Recording(tensors, {"a": "é"}).to_bytes()
+    assert Recording.from_bytes(save(tensors)).metadata == {}
     length = int.from_bytes(data[:8], "little")
     assert length % 8 == 0
     header = json.loads(data[8 : 8 + length])
@@ -142,12 +138,6 @@ def test_any_bytes_are_a_recording_or_refused(data, cut):
             assert str(error).startswith("This ")
 
 
-def test_a_file_without_metadata_is_a_recording():
-    found = Recording.from_bytes(save({"a": np.ones(2, np.float32)}))
-    assert found.metadata == {}
-    assert found.tensors["a"].tolist() == [1, 1]
-
-
 # One pass
 
 
@@ -158,6 +148,8 @@ def test_it_holds_what_the_pass_computed_without_the_batch(config):
     found = record(model, inputs, None, labels={"text": ("a", "b")})
     _, cache = model.run_with_cache(*inputs)
     assert list(found.tensors) == list(cache)
+    for array in found.tensors.values():
+        assert array.base is None and array.flags.writeable and array.flags.c_contiguous
     for name, info in hook_points(config).items():
         if name in cache:
             expected = cache[name].detach().reshape(cache[name].shape[-found.tensors[name].ndim :])
@@ -166,13 +158,6 @@ def test_it_holds_what_the_pass_computed_without_the_batch(config):
     assert found.metadata == {"config": config.to_dict(), "labels": {"text": ["a", "b"]}}
     again = Recording.from_bytes(found.to_bytes())
     assert again.metadata == found.metadata and again.tensors.keys() == found.tensors.keys()
-
-
-def test_it_shares_no_memory_and_keeps_no_graph():
-    model = tiny_model()
-    found = record(model, unpadded(model.config, batch=1), ["blocks.0.attn.hook_q", "blocks.0.attn.hook_k"])
-    for array in found.tensors.values():
-        assert array.base is None and array.flags.writeable and array.flags.c_contiguous
 
 
 def test_interventions_change_the_pass_and_what_is_recorded():
@@ -201,12 +186,8 @@ def test_a_batch_of_several_texts_is_refused(both):
     several = unpadded(model.config, batch=2)
     with pytest.raises(ValueError, match=r"of one text; this batch has 2\."):
         record(model, (several[:1], several) if both else several, None)
-
-
-def test_a_name_that_is_no_point_is_refused():
-    model = tiny_model()
     with pytest.raises(ValueError, match="no hook point"):
-        record(model, torch.zeros(1, 2, dtype=torch.long), "blocks.9.attn.hook_q")
+        record(model, (several[:1], several[:1]) if both else several[:1], "blocks.9.attn.hook_q")
 
 
 def test_equal_recordings_are_equal_bytes():

@@ -2,14 +2,15 @@
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.helpers import any_configs, close, some_inputs, tiny_config, tiny_model
+from tests.helpers import any_configs, close, configs, some_inputs, tiny_config, tiny_model
+from transformer import ActivationCache
 from transformer.inference import residual_stream
 from transformer.inference.analysis import token_statistics
-from transformer.inference.recompute import Trace, trace_pass
-from transformer.inference.residual_stream import direct_logit_attribution, logit_lens, logit_lens_summary, shares
+from transformer.inference.residual_stream import direct_logit_attribution, logit_lens, logit_lens_summary
+from transformer.inference.tracing import Trace, trace_pass
 from transformer.model.equations import LOGITS
 
 
@@ -24,23 +25,47 @@ def chosen(found: Trace) -> torch.Tensor:
 
 
 @given(any_configs())
-def test_the_last_height_of_the_lens_is_the_model_s_own_output(config):
+def test_the_last_height_of_the_lens_is_the_model_s_own_output_and_it_ranks_as_generation_does(config):
     found = some_pass(config)
     lens = logit_lens(found)
     assert len(lens.points) == config.n_layers + 1
     close(lens.logits[-1].float(), found.tensors[LOGITS])
-
-
-@given(any_configs())
-def test_the_lens_ranks_as_generation_does(config):
-    found = some_pass(config)
-    lens = logit_lens(found)
     probability, rank = lens.of(chosen(found))
     for depth, row in enumerate(lens.logits):
         for pos, token in enumerate(chosen(found).tolist()):
             expected = token_statistics(row[pos], token)[:2]
             torch.testing.assert_close(float(probability[depth, pos]), expected[0])
             assert int(rank[depth, pos]) == expected[1]
+
+
+@given(configs(norm="pre") | configs(norm="none") | configs(norm="pre", architecture="encoder-only"))
+def test_the_cache_tells_what_heads_add_as_the_attribution_does(config):
+    model, tokens = tiny_model(config), some_inputs(config)[0][:1]
+    assume(config.residual and config.n_layers)
+    _, cache = model.run_with_cache(tokens, names_filter=model.hook_names())
+    heads, labels = cache.stack_head_results(return_labels=True)
+    assert labels[-1] == f"L{config.n_layers - 1}H{config.n_heads - 1}"
+    close(heads, torch.cat([cache["result", layer].movedim(2, 0) for layer in range(config.n_layers)]))
+    assert torch.equal(cache.stack_head_results(1), heads[: config.n_heads])
+    asked = chosen(trace_pass(model, tokens[0]))
+    found = direct_logit_attribution(trace_pass(model, tokens[0]), asked.tolist())
+    expected = [row for name, row in zip(found.names, found.values, strict=True) if "hook_result[" in name]
+    close(cache.logit_attrs(heads, asked[None])[:, 0], torch.stack(expected).float())
+    assert cache.logit_attrs(heads, 1, 1).abs().max() == 0
+
+
+def test_what_a_cache_can_t_tell_is_said():
+    _, cache = tiny_model(norm="post").run_with_cache(torch.tensor([[1, 2]]))
+    with pytest.raises(ValueError, match="it must be from 1 to 2, or -1 for all"):
+        cache.stack_head_results(3)
+    with pytest.raises(ValueError, match="direct_logit_attribution follows them"):
+        cache.logit_attrs(cache.stack_head_results(), 1)
+    with pytest.raises(ValueError, match="run_with_cache recorded of a decoder-only or an encoder-only"):
+        ActivationCache(dict(cache)).stack_head_results()
+    encoder = tiny_model(architecture="encoder-only", masked_word_head=True)
+    _, cache = encoder.run_with_cache(torch.tensor([[1, 2]]))
+    with pytest.raises(ValueError, match="a layer that isn't linear"):
+        cache.logit_attrs(cache.stack_head_results(), 1)
 
 
 @given(any_configs(), st.sampled_from([1, 40, residual_stream.CELLS_AT_ONCE]))
@@ -82,27 +107,11 @@ def test_the_parts_sum_to_the_logit(config):
     scale = max(1.0, float(attribution.values.abs().max()))
     torch.testing.assert_close(attribution.values.sum(0), logits, atol=1e-4 * scale, rtol=0)
     assert len(set(attribution.names)) == len(attribution.names)
-
-
-@given(any_configs())
-def test_a_difference_of_logits_is_the_difference_of_the_parts(config):
-    found = some_pass(config)
-    tokens, others = chosen(found), chosen(found).flip(0)
+    others = tokens.flip(0)
+    both = direct_logit_attribution(found, tokens, others)
+    torch.testing.assert_close(both.values, attribution.values - direct_logit_attribution(found, others).values)
     with pytest.raises(ValueError, match=r"^1 tokens were given, and this pass has \d+ positions"):
         direct_logit_attribution(found, tokens[:1])
-    both = direct_logit_attribution(found, tokens, others)
-    apart = [direct_logit_attribution(found, each).values for each in (tokens, others)]
-    torch.testing.assert_close(both.values, apart[0] - apart[1])
-
-
-@given(any_configs())
-def test_the_shares_sum_to_what_the_unembedding_reads(config):
-    found = some_pass(config)
-    total = torch.stack([share.vectors for share in shares(found)]).sum(0)
-    logits = total @ found.tensors["unembed.weight"].double().T
-    if config.unembed_bias:
-        logits = logits + found.tensors["unembed.bias"].double()
-    close(logits.float(), found.tensors[LOGITS])
 
 
 def test_every_part_of_a_gpt_is_named():

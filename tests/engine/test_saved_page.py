@@ -12,7 +12,7 @@ from PIL import Image
 from tests.helpers import some_inputs, tiny_encoder_decoder, tiny_model
 from transformer import Recording, Scale, record, record_pass, show
 from transformer.frontend import saved_page
-from transformer.frontend.still import still
+from transformer.frontend.static_image import still
 from transformer.inference.pass_recording import pass_of, whole_view
 
 
@@ -27,29 +27,22 @@ def recorded(model, **labels):
     return record(model, inputs, None, labels=labels)
 
 
-def test_labels_are_never_read_as_markup():
-    page = show(recorded(tiny_model(), text=["</script><b>"] * 8), title="<b>&").html
-    assert "</script><b>" not in page
-    assert "<title>&lt;b&gt;&amp;</title>" in page
+@pytest.mark.parametrize("make", [record_pass, recorded])
+def test_labels_are_never_read_as_markup_and_nothing_is_loaded_from_elsewhere(make, tmp_path):
+    markup = ["</script><b>", "é"] * 4
+    if make is recorded:
+        found = recorded(tiny_model(), text=markup)
+    else:
+        found = record_pass(tiny_model(), [1, 2], labels=lambda tokens: markup[: len(tokens)])
+    shown = show(found, title="<b>&")
+    page = shown.html
+    assert "</script><b>" not in page and "<title>&lt;b&gt;&amp;</title>" in page
     assert page.count("<script") == page.count("</script>") == 3
-
-
-def test_nothing_can_be_loaded_from_elsewhere():
-    page = show(recorded(tiny_model())).html
-    assert "default-src 'none'" in page
+    assert "default-src 'none'" in page and "import(" not in page
     assert "http://" not in page.replace("http://www.w3.org/", "")
-    assert "import(" not in page
-
-
-def test_a_notebook_gets_the_page_in_a_frame():
-    shown = show(recorded(tiny_model()))
     assert shown._repr_html_().startswith('<iframe srcdoc="&lt;!doctype html&gt;')
-
-
-def test_it_is_saved_as_it_is(tmp_path):
-    shown = show(recorded(tiny_model(), text=["é"] * 8))
     shown.save(tmp_path / "view.html")
-    assert (tmp_path / "view.html").read_text(encoding="utf-8") == shown.html
+    assert (tmp_path / "view.html").read_text(encoding="utf-8") == page
 
 
 @pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
@@ -78,15 +71,6 @@ def test_a_whole_pass_is_shown_inside_and_its_attention_on_demand(model):
     if model.config.n_layers:
         kind = "self" if model.config.architecture == "decoder-only" else "cross"
         assert "showAttention();" in whole(model, kind=kind, layer=0).html
-
-
-def test_labels_of_a_whole_pass_are_never_read_as_markup():
-    model = tiny_model()
-    found = record_pass(model, [1, 2], labels=lambda tokens: ["</script><b>"] * len(tokens))
-    page = show(found, title="<b>&").html
-    assert "</script><b>" not in page and "<title>&lt;b&gt;&amp;</title>" in page
-    assert page.count("<script") == page.count("</script>") == 3
-    assert "default-src 'none'" in page and "import(" not in page
 
 
 def test_what_there_is_nothing_of_can_t_be_looked_at_first():

@@ -13,22 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.engine.test_batched_decoding import GREEDY, is_close_call
-from tests.helpers import any_configs, close, tiny_encoder_decoder, tiny_model
+from tests.engine.test_batched_decoding import GREEDY, check_steps
+from tests.helpers import any_configs, tiny_encoder_decoder, tiny_model
+from tests.training_plans import until
 from transformer import MeanAblate, Sampling, Scale, generate
 from transformer.inference import scheduler as module
 from transformer.inference.generation import DecodeState
 from transformer.inference.scheduler import Scheduler, schedulers
 
-PATIENCE = 30
 """Seconds after which something that should have happened hasn't."""
-
-
-def until(is_so):
-    deadline = time.monotonic() + PATIENCE
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
 
 
 def asked_of(model, number):
@@ -46,21 +39,12 @@ def asked_of(model, number):
     return prompt, asked
 
 
+PATIENCE = 30
+"""Seconds after which something that should have happened hasn't."""
+
+
 def check(model, prompt, asked, steps):
-    """All that came is what `generate` yields: the same tokens, logits to 1e-5, and whatever is recorded."""
-    for step, expected in zip(steps, generate(model, prompt, max_new_tokens=len(steps), **asked), strict=True):
-        assert (step.position, step.point, step.window_start) == (
-            expected.position,
-            expected.point,
-            expected.window_start,
-        )
-        close(step.logits, expected.logits)
-        if step.token_id != expected.token_id:
-            assert is_close_call(expected.logits, asked["sampling"], step.point)
-            return
-        assert list(step.cache) == list(expected.cache)
-        for name, tensor in expected.cache.items():
-            close(step.cache[name], tensor)
+    check_steps(steps, generate(model, prompt, max_new_tokens=len(steps), **asked), asked["sampling"])
 
 
 def read_all(requests):
@@ -91,7 +75,7 @@ def model():
 
 class TestEachText:
     @settings(max_examples=25)
-    @given(any_configs(context_length=8), st.integers(1, 7), st.integers(1, 20), st.integers(1, 5))
+    @given(any_configs(context_length=8), st.integers(1, 7), st.integers(0, 20), st.integers(1, 5))
     def test_is_what_is_written_alone_whatever_else_is_in_the_batch(self, config, many, tokens, buffer):
         """Of every configuration, past the context too, with changes and recording, and of readers who fall behind."""
         model = tiny_model(config)
@@ -124,9 +108,6 @@ class TestEachText:
         state = DecodeState(model, [1], sampling=Sampling(seed=3))
         written = schedulers.of(model).submit(state, stop_tokens=(tokens[4],))
         assert [step.token_id for step in written] == tokens[: tokens.index(tokens[4]) + 1]
-
-    def test_of_no_tokens_is_over_at_once(self, model):
-        assert list(schedulers.of(model).submit(DecodeState(model, [1]), max_new_tokens=0)) == []
 
     def test_of_an_encoder_decoder_can_go_on_later(self):
         """The state is the caller's again, keys and values included."""
@@ -182,14 +163,12 @@ class TestCancelling:
         request.wait()
         assert len(steps) == 1 and scheduler.texts == 0
 
-    def test_is_what_a_reader_does_who_leaves(self, model):
+    def test_is_what_a_reader_does_who_leaves_and_wakes_one_that_rests(self, model):
         scheduler = schedulers.of(model)
         for _ in scheduler.submit(DecodeState(model, [1])):
             break
         until(lambda: scheduler.texts == 0)
-
-    def test_wakes_one_that_rests(self, model):
-        request = schedulers.of(model).submit(DecodeState(model, [1]), buffer=3)
+        request = scheduler.submit(DecodeState(model, [1]), buffer=3)
         until(lambda: len(request.state.tokens) == 4)
         request.cancel()
         request.wait()
@@ -287,43 +266,40 @@ def batches_of(scheduler, monkeypatch):
 class TestFairness:
     @pytest.fixture
     def rounds(self, model, monkeypatch):
-        """Rounds that read at most one window of 8 tokens, and begin when `begin` is set."""
+        """Gives the rounds of these requests, of which each reads at most one window of 8 tokens."""
         monkeypatch.setattr(module, "PREFILL_TOKENS", 8)
-        self.begin, original = threading.Event(), Scheduler._active
+        begin, original, scheduler = threading.Event(), Scheduler._active, schedulers.of(model)
 
         def active(scheduler):
-            assert self.begin.wait(PATIENCE)
+            assert begin.wait(PATIENCE)
             return original(scheduler)
 
         monkeypatch.setattr(Scheduler, "_active", active)
-        return batches_of(schedulers.of(model), monkeypatch)
+        batches = batches_of(scheduler, monkeypatch)
+
+        def run(states, *counts):
+            requests = [
+                scheduler.submit(state, max_new_tokens=count) for state, count in zip(states, counts, strict=True)
+            ]
+            begin.set()
+            for request in requests:
+                request.wait()
+            return batches
+
+        return run
 
     def test_prompts_are_spread_and_whoever_is_written_gets_a_token_each_round(self, model, rounds):
-        scheduler, written = schedulers.of(model), DecodeState(model, [1])
-        requests = [scheduler.submit(written, max_new_tokens=5)]
-        prompts = [DecodeState(model, [2] * 7) for _ in range(4)]
-        requests += [scheduler.submit(state, max_new_tokens=1) for state in prompts]
-        self.begin.set()
-        for request in requests:
-            request.wait()
-        assert rounds[:4] == [[written, state] for state in prompts]
+        written, prompts = DecodeState(model, [1]), [DecodeState(model, [2] * 7) for _ in range(4)]
+        assert rounds([written, *prompts], 5, 1, 1, 1, 1)[:4] == [[written, state] for state in prompts]
 
     def test_short_prompts_share_a_round(self, model, rounds):
         states = [DecodeState(model, [2] * length) for length in (3, 3, 2, 4)]
-        requests = [schedulers.of(model).submit(state, max_new_tokens=1) for state in states]
-        self.begin.set()
-        for request in requests:
-            request.wait()
-        assert rounds == [states[:3], states[3:]]
+        assert rounds(states, 1, 1, 1, 1) == [states[:3], states[3:]]
 
     def test_those_that_need_a_whole_pass_each_time_take_turns(self, model, rounds):
         changed = (MeanAblate("blocks.0.attn.hook_z"),)
         states = [DecodeState(model, [number] * 7, interventions=changed) for number in range(3)]
-        requests = [schedulers.of(model).submit(state, max_new_tokens=4) for state in states]
-        self.begin.set()
-        for request in requests:
-            request.wait()
-        assert rounds == [[state] for state in states * 4]
+        assert rounds(states, 4, 4, 4) == [[state] for state in states * 4]
 
 
 class TestCoroutines:

@@ -9,6 +9,7 @@ import torch
 
 from pages.ui.models.activations import greedy_answer
 from pages.ui.models.library import OpenModel
+from tests.saved_checkpoints import FILES
 from transformer import (
     MEASURES,
     TASKS,
@@ -20,7 +21,7 @@ from transformer import (
     load_checkpoint,
     trace_pass,
 )
-from transformer.api.overviews import overview
+from transformer.api.outlines import overview
 from transformer.data.stories import NAMES, PLACES, THINGS
 from transformer.data.tasks import Example, Induction
 from transformer.training.evaluation import exact_matches, measure_induction, measure_reading
@@ -40,13 +41,11 @@ def size(entry: CheckpointEntry) -> int:
     return sum(file.stat().st_size for file in entry.path.iterdir())
 
 
-def test_there_are_some():
-    assert {"shakespeare", "martin-fierro"} <= {entry.name for entry in ENTRIES}
-
-
 @every_checkpoint
-def test_it_loads_and_reads_its_examples(entry):
-    assert entry.problem is None
+def test_it_is_small_loads_and_reads_its_examples(entry):
+    assert {"shakespeare", "martin-fierro"} <= {each.name for each in ENTRIES}
+    assert entry.problem is None and size(entry) <= LARGE.get(entry.name, 2_000_000)
+    assert sorted(file.name for file in entry.path.iterdir()) == sorted(FILES)
     checkpoint = load_checkpoint(entry.path)
     config = checkpoint.model.config
     assert checkpoint.card.examples
@@ -57,17 +56,6 @@ def test_it_loads_and_reads_its_examples(entry):
         if config.architecture == "encoder-decoder":
             text.append(torch.tensor([[checkpoint.card.start_token_id]]))
         assert checkpoint.model(*text).isfinite().all()
-
-
-@every_checkpoint
-def test_it_is_small(entry):
-    assert size(entry) <= LARGE.get(entry.name, 2_000_000)
-    assert {file.name for file in entry.path.iterdir()} == {
-        "model.safetensors",
-        "config.json",
-        "tokenizer.json",
-        "card.json",
-    }
 
 
 @pytest.mark.parametrize("which", RUNGS)
@@ -115,6 +103,18 @@ def test_it_opens_on_the_head_that_is_surest_where_to_look(entry):
         assert card.opening == {"layer": reads.layer, "head": reads.head, "attention": "self"}
         return
     tokens, source = tuple(checkpoint.tokenizer.encode(card.examples[0])), ()
+    if not entry.config.is_causal:  # the head that from the mask looks most at one word behind it
+        _, cache = checkpoint.model.run_with_cache(torch.tensor([tokens]))
+        mask = checkpoint.predicted_position(tokens)
+        behind = torch.stack(
+            [
+                cache[f"{module}.hook_pattern"][0, :, mask, mask + 1 :].amax(-1)
+                for module in attention_modules(entry.config)["self"]
+            ]
+        )
+        layer, head = divmod(int(behind.argmax()), entry.config.n_heads)
+        assert card.opening == {"layer": layer, "head": head, "attention": "self"}
+        return
     if kinds[-1] == "cross":
         tokens, source = (card.start_token_id,), tokens
         tokens += greedy_answer(checkpoint, tokens, source)
@@ -135,7 +135,12 @@ def test_a_task_reads_the_examples_and_its_tokens_are_the_models(entry):
         assert task.problem(example) is None
         assert checkpoint.tokenizer.encode(example) == task.tokenizer.encode(example)
     assert checkpoint.tokenizer.vocab_size == task.tokenizer.vocab_size == entry.config.vocab_size
-    assert entry.card.start_token_id == task.tokenizer.special_id("[start]")
+    if entry.config.is_causal:
+        assert entry.card.start_token_id == task.tokenizer.special_id("[start]")
+        assert entry.card.mask_token_id is None
+    else:
+        assert entry.card.start_token_id is None
+        assert entry.card.mask_token_id == task.tokenizer.special_id("[mask]")
     assert entry.card.end_token_id == (task.tokenizer.special_id("[end]") if task.ends else None)
     assert entry.config.pad_token_id == task.tokenizer.special_id("[pad]")
     assert entry.config.architecture == task.architecture
@@ -188,8 +193,8 @@ def test_of_two_people_the_model_that_reads_tells_who_is_meant_whoever_came_last
 def test_every_tensor_of_its_pass_is_what_the_equations_say(entry):
     checkpoint = load_checkpoint(entry.path)
     tokens = checkpoint.tokenizer.encode(checkpoint.card.examples[0])
-    is_decoder = checkpoint.model.config.architecture == "decoder-only"
-    found = trace_pass(checkpoint.model, *((tokens,) if is_decoder else ([checkpoint.card.start_token_id], tokens)))
+    translates = checkpoint.model.config.architecture == "encoder-decoder"
+    found = trace_pass(checkpoint.model, *(([checkpoint.card.start_token_id], tokens) if translates else (tokens,)))
     for each in deviations(found):
         assert each.largest <= 1e-5 * each.magnitude, each
     likeliest = found.tensors["logits"].argmax(-1)

@@ -15,14 +15,13 @@ import torch
 import torch.nn.functional as F
 
 from tests.browser.servers import ROOT
+from tests.helpers import translated
 from transformer import (
     TASKS,
-    Sampling,
     Scale,
     Without,
     direct_logit_attribution,
     evaluate_loss,
-    generate,
     load_checkpoint,
     load_corpus,
     logit_lens,
@@ -109,7 +108,7 @@ class TestShakespeare:
         for taken in ((), (Without("norm"),)):
             _, cache = shakespeare.model.run_with_cache(
                 windows[:4, :-1],
-                names_filter=lambda name: name.endswith("ln1.hook_normalized"),
+                names_filter=lambda name: name.endswith("ln1.hook_out"),
                 fwd_hooks=hooks_of(taken, shakespeare.model),
             )
             lengths.append(np.array([float(each.norm(dim=-1).mean()) for each in cache.values()]))
@@ -161,13 +160,9 @@ class TestShakespeare:
         assert float(plain[:, :, :, 64:, 0].mean((1, 3)).max()) < 0.01
 
     def test_each_layer_s_logit_lens_is_better_than_the_one_below(self, shakespeare, windows):
-        losses = []
+        losses, of_the_stream = [], lambda name: "resid" in name or "hook_embed" in name
         for window in windows[:6]:
-            lens = logit_lens(
-                trace_pass(
-                    shakespeare.model, window[:-1].tolist(), names=lambda name: "resid" in name or "hook_embed" in name
-                )
-            ).logits
+            lens = logit_lens(trace_pass(shakespeare.model, window[:-1].tolist(), names=of_the_stream)).logits
             losses.append([float(F.cross_entropy(logits, window[1:])) for logits in lens])
         assert np.mean(losses, 0) == pytest.approx([3.63, 2.79, 2.45, 2.20, 1.86, 1.47, 1.25], abs=0.08)
 
@@ -210,33 +205,20 @@ def test_three_heads_that_look_at_the_same_letter_each_push_it_up():
     assert pushes[:3].min() > 2 and pushes[3] < 1
 
 
+@torch.no_grad()
 def test_the_translator_s_staircase_is_there_and_isn_t_needed():
     checkpoint = load_checkpoint(ROOT / "checkpoints" / "number-words-en-es")
-    model, tokenizer, card = checkpoint.model, checkpoint.tokenizer, checkpoint.card
-    source = tokenizer.encode("three hundred and sixty-five thousand two hundred and forty-eight")
-    written = [
-        [
-            step.token_id
-            for step in generate(
-                model,
-                [card.start_token_id],
-                source=source,
-                max_new_tokens=11,
-                sampling=Sampling(temperature=0),
-                stop_tokens=[card.end_token_id],
-                interventions=each,
-            )
-        ]
-        for each in ((), (Scale("decoder.blocks.1.cross_attn.hook_z", 0),))
-    ]
-    assert written[0] == written[1]
-    assert tokenizer.decode(written[0][:1]) == "trescientos"
-    point = "decoder.blocks.1.cross_attn.hook_pattern"
-    with torch.no_grad():
-        _, cache = model.run_with_cache(
-            torch.tensor([source]), torch.tensor([[card.start_token_id]]), names_filter=point
-        )
-    assert float(cache[point][0, 0, 0, 0]) == pytest.approx(1.0, abs=0.005)  # where it chooses trescientos: three
+    text, point = (
+        "three hundred and sixty-five thousand two hundred and forty-eight",
+        "decoder.blocks.1.cross_attn.hook_",
+    )
+    written = translated(checkpoint, text)
+    assert written == translated(checkpoint, text, Scale(f"{point}z", 0))
+    assert checkpoint.tokenizer.decode(written[:1]) == "trescientos"
+    inputs = [torch.tensor([ids]) for ids in (checkpoint.tokenizer.encode(text), [checkpoint.card.start_token_id])]
+    _, cache = checkpoint.model.run_with_cache(*inputs, names_filter=f"{point}pattern")
+    chosen = float(cache[f"{point}pattern"][0, 0, 0, 0])
+    assert chosen == pytest.approx(1.0, abs=0.005)  # where it chooses trescientos: three
 
 
 class TestLadder:

@@ -61,6 +61,23 @@ def test_ids_are_those_of_transformers_and_pieces_make_up_the_text(folders, layo
         assert len(pieces) == len(ids) and "".join(pieces) == ours.decode(ids), name
 
 
+@pytest.mark.parametrize("layout", [name for name in LAYOUTS if not name.startswith("Marian")])
+def test_names_of_special_tokens_are_those_tokens_where_that_is_asked_for(folders, layout):
+    theirs, ours = both(folders(layout))
+    for name in theirs.all_special_tokens[:3]:
+        ids = theirs(f"a{name} b", add_special_tokens=False)["input_ids"]
+        assert theirs.convert_tokens_to_ids(name) in ids
+        found = ours.tokenizer.encode(f"a{name} b", add_special_tokens=False, split_special_tokens=False)
+        assert found == ids, name
+        assert ours.tokenizer.encode(f"a{name} b", split_special_tokens=False) == theirs(f"a{name} b")["input_ids"]
+
+
+def test_what_stands_before_a_text_is_not_put_before_its_own_name(folders):
+    theirs, ours = both(folders("Llama 2, tokenizer.json"))
+    ids = theirs("<s>a")["input_ids"]
+    assert ids[0] == ids[1] and ours.tokenizer.encode("<s>a", split_special_tokens=False) == ids[1:]
+
+
 def test_words_keep_the_spaces_before_them(folders):
     """Llama's decoder takes the space off a text's beginning, and so off each token by itself."""
     ours = read_tokenizer(folders("Llama 2, tokenizer.json")).tokenizer
@@ -196,9 +213,7 @@ def test_a_gguf_file_s_tokenizer_is_the_one_that_it_was_made_of(kind, tmp_path):
         assert tokenizer_of({**fields, "tokenizer.ggml.add_bos_token": False}).encode("x") == ours.encode("x")[1:]
 
 
-@pytest.mark.parametrize(
-    "name", [name for name, cut in CUTS.items() if cut.pattern and name in GGUF_PRE_TOKENIZER_SPLITS]
-)
+@pytest.mark.parametrize("name", sorted(CUTS.keys() & GGUF_PRE_TOKENIZER_SPLITS.keys()))
 def test_a_gguf_file_s_texts_are_cut_as_transformers_cuts_them(name, tmp_path):
     backend = llama_3(tmp_path)
     ours = tokenizer_of(fields_of(backend, model="gpt2", pre=name))
@@ -211,9 +226,33 @@ def test_a_gguf_file_s_texts_are_cut_as_transformers_cuts_them(name, tmp_path):
         assert ours.encode(text) == backend.encode(text, add_special_tokens=False).ids
 
 
-def test_digits_stand_alone_where_llama_cpp_cuts_them_so(tmp_path):
-    ours = tokenizer_of(fields_of(llama_3(tmp_path), model="gpt2", pre="smollm"))
-    assert ours.labels(ours.encode("in 2024")) == ["in", "␣", "2", "0", "2", "4"]
+@pytest.mark.parametrize(
+    ("name", "pieces"),
+    {
+        "gpt-2": ["don", "'t", " say", " 2024", "!!?", " ", " 中文és", "\n"],
+        "smollm": ["don", "'t", " say", " ", "2", "0", "2", "4", "!!?", " ", " 中文és", "\n"],
+        "falcon": ["don", "'", "t", " say", " ", "202", "4", "!!?", " ", " 中文és", "\n"],
+        "default": ["don", "'", "t", " say", " ", "202", "4", "!!?", " ", " 中文és", "\n"],
+        "deepseek-llm": ["don", "'", "t", " say", " ", "2024", "!!?", "  ", "中文", "é", "s", "\n"],
+        "deepseek-coder": ["don", "'", "t", " say", " ", "2", "0", "2", "4", "!!?", " ", " ", "中文", "és", "\n"],
+        "deepseek-v3": ["don", "'t", " say", " ", "202", "4", "!!?", "  ", "中文", "és", "\n"],
+        "viking": ["don't", " say", " ", "2", "0", "2", "4", "!!? ", " 中文és", "\n"],
+        "bailingmoe": ["don", "'t", " say", " ", "2", "0", "2", "4", "!!?", " ", " 中文és", "\n"],
+    }.items(),
+)
+def test_a_gguf_file_s_texts_are_cut_as_llama_cpp_cuts_them(name, pieces, tmp_path):
+    ours = tokenizer_of(fields_of(llama_3(tmp_path), model="gpt2", pre=name))
+    found = ours._backend.pre_tokenizer.pre_tokenize_str("don't say 2024!!?  中文és\n")
+    assert ["don't say 2024!!?  中文és\n"[first:last] for _, (first, last) in found] == pieces
+
+
+@pytest.mark.parametrize(
+    ("pre", "words"), [(None, "doesn't say how"), ("kimi-k2", "in the way 'kimi-k2', which isn't")]
+)
+def test_another_way_of_cutting_is_refused(pre, words, tmp_path):
+    fields = fields_of(llama_3(tmp_path), model="gpt2", pre=pre)
+    with pytest.raises(CheckpointError, match=words):
+        tokenizer_of(fields if pre else {name: each for name, each in fields.items() if not name.endswith(".pre")})
 
 
 @pytest.mark.parametrize(
@@ -225,6 +264,11 @@ def test_digits_stand_alone_where_llama_cpp_cuts_them_so(tmp_path):
             llama_2,
             lambda folder: write(folder, "tokenizer_config.json", {"tokenizer_class": "XLNetTokenizer"}),
             "XLNet",
+        ),
+        (
+            LAYOUTS["Marian, source.spm"],
+            lambda folder: write(folder, "tokenizer_config.json", {"separate_vocabs": True}),
+            "have vocabularies of their own; here both have one",
         ),
         (LAYOUTS["BERT, vocab.txt"], lambda folder: (folder / "vocab.txt").write_bytes(b"\xff"), "can't be read"),
         (LAYOUTS["GPT-2, vocab.json"], lambda folder: write(folder, "vocab.json", {"a": "b"}), "can't be read"),

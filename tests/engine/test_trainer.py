@@ -1,20 +1,19 @@
-"""Tests the training trainer: validation, saving, resuming, clock, model cards."""
+"""Tests the trainer: validation, saving, resuming, clock, model cards."""
 
 import dataclasses
 import json
 import math
-import threading
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
-from tests.training_plans import CORPUS, same_weights, task_plan, text_plan, trained_alone
+from tests.training_plans import CORPUS, same_weights, task_plan, text_plan
 from transformer import ModelCard, TrainingConfig, build_model, evaluate_loss, train
 from transformer.training import trainer as training_runner
-from transformer.training.cards import card_of, machine_in_words
 from transformer.training.evaluation import Measures
+from transformer.training.model_card import card_of, machine_in_words
 from transformer.training.plan import TrainingPlan
 from transformer.training.trainer import Clock, Trainer
 
@@ -40,37 +39,27 @@ class TestThorough:
         assert told[-1][1] == evaluate_loss(trainer.run.best_model, plan.objective.validation)
         assert trainer.progress.snapshots == []
 
-    def test_the_best_state_is_kept_and_measured(self, monkeypatch):
-        plan, states = thorough(), {}
-        trainer = Trainer(plan)
-        losses = iter([2.0, 1.0, 3.0])
-        monkeypatch.setattr(trainer._evaluator, "validation_loss", lambda model: next(losses))
+    @pytest.mark.parametrize(
+        ("losses", "best"),
+        [
+            ([2.0, 1.0, 3.0], 8),
+            ([math.nan, 2.0, 3.0], 8),
+            ([2.0, math.nan, 3.0], 4),
+            ([math.inf, math.nan, math.nan], 4),
+        ],
+    )
+    def test_the_best_state_is_kept_and_measured_and_no_number_is_never_better(self, monkeypatch, losses, best):
+        plan = thorough()
+        trainer, sequence = Trainer(plan), iter(losses)
+        monkeypatch.setattr(trainer._evaluator, "validation_loss", lambda model: next(sequence))
+        states = {}
         trainer.go(on_step=lambda report, _: states.update({report.step: copied(trainer.run.best_model)}))
         checkpoint = trainer.checkpoint()
-        assert same_weights(checkpoint.model, states[8])
-        assert not same_weights(checkpoint.model, states[12])
         card = checkpoint.card
-        assert card.training["best_step"] == 8
-        assert card.validation_loss == pytest.approx(evaluate_loss(states[8], plan.objective.validation), abs=1e-5)
-        assert card.train_loss == pytest.approx(evaluate_loss(states[8], plan.objective.train), abs=1e-5)
-
-    @pytest.mark.parametrize(
-        ("losses", "best"), [([math.nan, 2.0, 3.0], 8), ([2.0, math.nan, 3.0], 4), ([math.inf, math.nan, math.nan], 4)]
-    )
-    def test_a_loss_that_is_no_number_is_never_better(self, monkeypatch, losses, best):
-        trainer = Trainer(thorough())
-        sequence = iter(losses)
-        monkeypatch.setattr(trainer._evaluator, "validation_loss", lambda model: next(sequence))
-        trainer.go()
-        assert trainer.checkpoint().card.training["best_step"] == best
-
-    def test_others_keep_the_last_state(self):
-        plan = text_plan(9)
-        trainer = Trainer(plan)
-        trainer.go()
-        checkpoint = trainer.checkpoint()
-        assert same_weights(checkpoint.model, trained_alone(plan))
-        assert checkpoint.card.training["best_step"] == 9
+        assert card.training["best_step"] == best and same_weights(checkpoint.model, states[best])
+        assert not same_weights(checkpoint.model, states[12])
+        for loss, text in ((card.validation_loss, plan.objective.validation), (card.train_loss, plan.objective.train)):
+            assert loss == pytest.approx(evaluate_loss(states[best], text), abs=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -170,31 +159,6 @@ class TestResuming:
         assert same_weights(again.checkpoint().model, first.checkpoint().model)
 
 
-class TestSideBySide:
-    def test_dropout_of_two_trainings_in_one_process_is_that_of_each_alone(self):
-        """They take their steps in turns, one step of one, one step of the other."""
-        plans = [
-            dataclasses.replace(plan, config=dataclasses.replace(plan.config, dropout=0.3))
-            for plan in (text_plan(12, seed=1, snapshots=3), text_plan(12, seed=2, snapshots=3))
-        ]
-        barrier, results = threading.Barrier(2), {}
-
-        def work(number: int) -> None:
-            trainer = Trainer(plans[number])
-            trainer.go(on_step=lambda *_: barrier.wait(60))
-            results[number] = trainer.run.model
-
-        threads = [threading.Thread(target=work, args=(number,)) for number in (0, 1)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(100)
-        for number, plan in enumerate(plans):
-            assert same_weights(results[number], trained_alone(plan))
-        bare = dataclasses.replace(plans[0], config=dataclasses.replace(plans[0].config, dropout=0.0))
-        assert not same_weights(results[0], trained_alone(bare))
-
-
 class TestCards:
     MEASURES = Measures(1.23456789, 2.0, 0.5, "all of it")
 
@@ -240,15 +204,8 @@ class TestCards:
     )
     def test_its_title_counts_the_steps_that_were_taken(self, planned, taken, title):
         plan = text_plan(3000, title=planned)
-        assert self.card(plan=plan, best_step=taken).title == title
-
-    def test_a_training_that_is_stopped_is_titled_with_its_steps(self):
-        trainer = Trainer(text_plan(9, title="Mine, 9 steps"))
-        trainer.go(may_go_on=iter([True, True, False]).__next__)
-        assert trainer.checkpoint("Stopped early.").card.title == "Mine, 3 steps"
-
-    def test_no_command_trains_a_visitor_s_model_again(self):
-        assert "command" not in self.card().training
+        card = self.card(plan=plan, best_step=taken)
+        assert card.title == title and "command" not in card.training  # none trains a visitor's model again
 
     @pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf, 1e30])
     def test_it_holds_no_number_that_is_none(self, wrong):
@@ -289,7 +246,7 @@ class TestClock:
         return now
 
     def test_the_time_left_is_that_of_the_last_while(self, now):
-        """Ten steps in a second, then five in one: of the last ten seconds, pauses aside."""
+        """Ten steps in a second, then five in one: of the last five seconds, pauses and looks aside."""
         clock = Clock()
         with clock.running():
             now[0] += 3  # for a look before the first step, which says nothing of the steps
@@ -311,11 +268,14 @@ class TestClock:
                 if step == 102:  # of the last second, six tenths were fast, and four were slow
                     assert 160 < clock.tokens_per_second < 290
             assert clock.tokens_per_second == pytest.approx(150)
+            with clock.aside():
+                now[0] += 7
+            assert clock.tokens_per_second == pytest.approx(150)
             assert clock.seconds_left(1000) == pytest.approx(160)
-            assert clock.seconds == pytest.approx(33)
+            assert clock.seconds == pytest.approx(40)
             assert clock.seconds_left(200) == 0
         now[0] += 50
-        assert clock.seconds == pytest.approx(33)
+        assert clock.seconds == pytest.approx(40)
 
     def test_after_a_resumption_the_speed_is_that_of_the_new_steps(self, now):
         clock = Clock(before=500.0)
@@ -327,15 +287,12 @@ class TestClock:
         assert clock.seconds == pytest.approx(510)
         assert clock.seconds_left(1000) == pytest.approx(190)
 
-    def test_an_error_stops_it(self, now):
-        clock = Clock()
-        with pytest.raises(KeyError), clock.running():
+    def test_a_runner_tells_the_time_as_it_goes(self, now):
+        with pytest.raises(KeyError), (broken := Clock()).running():
             now[0] += 1
             raise KeyError
         now[0] += 10
-        assert clock.seconds == pytest.approx(1)
-
-    def test_a_runner_tells_the_time_as_it_goes(self, now):
+        assert broken.seconds == pytest.approx(1)
         trainer, told = Trainer(text_plan(4, snapshots=0)), []
 
         def on_step(report, _):

@@ -36,8 +36,6 @@ class TestPlan:
     def test_what_does_not_fit_is_refused(self, fields, message):
         with pytest.raises(ValueError, match=message):
             text_plan(**fields)
-
-    def test_an_encoder_decoder_has_to_read_something(self):
         with pytest.raises(ValueError, match="probe_source is empty"):
             dataclasses.replace(task_plan("next-vowel"), probe_source=())
 
@@ -55,20 +53,28 @@ class TestWhenSnapshotsAreTaken:
     def test_much_happens_early(self):
         assert snapshot_steps(text_plan(1500, snapshots=40))[:9] == (0, 1, 2, 4, 8, 16, 32, 64, 109)
 
-    def test_their_patterns_stay_within_bounds(self, monkeypatch):
-        plan = text_plan(1000, snapshots=60)
-        one = sum(found.nbytes for found in attention_patterns(build_model(plan.config, seed=0), plan).values())
+    @pytest.mark.parametrize("plan", [text_plan(1000, snapshots=60), task_plan("next-vowel", n_encoder_layers=1)])
+    def test_their_patterns_are_the_model_s_and_stay_within_bounds(self, monkeypatch, plan):
+        model = build_model(plan.config, seed=0)
+        found = attention_patterns(model, plan)
+        one = sum(patterns.nbytes for patterns in found.values())
         assert one == training_snapshots._pattern_bytes(plan)
-        monkeypatch.setattr(training_snapshots, "LARGEST_SNAPSHOTS", 10 * one)
-        assert len(snapshot_steps(plan)) == 10
-
-    def test_of_an_encoder_decoder_too(self):
-        plan = task_plan("next-vowel", n_encoder_layers=1)
-        found = attention_patterns(build_model(plan.config, seed=0), plan)
-        assert sum(patterns.nbytes for patterns in found.values()) == training_snapshots._pattern_bytes(plan)
+        if plan.snapshots == 60:
+            monkeypatch.setattr(training_snapshots, "LARGEST_SNAPSHOTS", 10 * one)
+            assert len(snapshot_steps(plan)) == 10
+            _, cache = model.run_with_cache(torch.tensor([plan.probe_tokens]))
+            for layer in range(2):
+                expected = cache["pattern", layer][0].detach().numpy()
+                np.testing.assert_allclose(found["self"][layer].astype(float), expected, atol=1e-3)
+        for without in ({"probe_tokens": ()}, {"config": dataclasses.replace(text_plan().config, n_layers=0)}):
+            bare = text_plan(**without)  # without a probe or an attention there are none
+            assert attention_patterns(build_model(bare.config, seed=0), bare) == {}
 
     def test_those_that_would_take_too_much_time_are_left_out(self, monkeypatch):
         plan = text_plan(20, snapshots=12)
+        trainer = Trainer(plan)
+        trainer.go(lambda: False, lambda: True)
+        assert [snapshot.step for snapshot in trainer.progress.snapshots] == [0]  # nobody looks when nobody wants to
         for share, expected in ((0.0, 6), (math.inf, 12)):
             monkeypatch.setattr(training_runner, "LOOKING_SHARE", share)
             trainer = Trainer(plan)
@@ -79,15 +85,6 @@ class TestWhenSnapshotsAreTaken:
             validated = [step for step, _ in trainer.progress.validation_losses]
             assert validated == sorted(set(validated))  # none is taken twice
 
-    def test_their_training_loss_is_of_few_steps_as_long_as_it_falls_fast(self):
-        trainer, losses = Trainer(text_plan(60, snapshots=60)), []
-        trainer.go(on_step=lambda report, _: losses.append(report.loss))
-        snapshots = {snapshot.step: snapshot.batch_loss for snapshot in trainer.progress.snapshots}
-        assert snapshots[0] is None
-        for step, few in ((1, 1), (9, 1), (10, 2), (60, 7)):
-            if step in snapshots:
-                assert snapshots[step] == pytest.approx(np.mean(losses[step - few : step]))
-
     def test_the_last_sample_has_time_to_be_long_others_a_share_of_what_went_by(self, monkeypatch):
         budgets = []
         monkeypatch.setattr(training_runner, "sample_text", lambda model, plan, seconds: budgets.append(seconds) or "")
@@ -96,28 +93,6 @@ class TestWhenSnapshotsAreTaken:
         assert len(budgets) == 7
         assert budgets[-1] == training_runner.LAST_WRITING_SECONDS
         assert 0 <= max(budgets[:-1]) < 0.1 * trainer.progress.seconds + 1e-3
-
-    def test_nobody_looks_when_nobody_wants_to(self):
-        trainer = Trainer(text_plan(10))
-        trainer.go(lambda: False, lambda: True)
-        assert [snapshot.step for snapshot in trainer.progress.snapshots] == [0]
-
-
-class TestPatterns:
-    def test_they_are_those_of_the_model(self):
-        plan = text_plan()
-        model = build_model(plan.config, seed=0)
-        _, cache = model.run_with_cache(torch.tensor([plan.probe_tokens]))
-        found = attention_patterns(model, plan)["self"]
-        for layer in range(2):
-            expected = cache["pattern", layer][0].detach().numpy()
-            np.testing.assert_allclose(found[layer].astype(float), expected, atol=1e-3)
-
-    def test_without_a_probe_or_an_attention_there_are_none(self):
-        plan = text_plan(probe_tokens=())
-        assert attention_patterns(build_model(plan.config, seed=0), plan) == {}
-        plan = text_plan(config=dataclasses.replace(plan.config, n_layers=0))
-        assert attention_patterns(build_model(plan.config, seed=0), plan) == {}
 
 
 class TestSamples:
@@ -148,6 +123,15 @@ class TestSamples:
         model = build_model(plan.config, seed=0)
         assert len(sample_text(model, plan, 0.0)) == training_snapshots.SHORTEST_SAMPLE
         assert len(sample_text(model, plan, 1e9)) == 100
+
+    def test_an_encoder_fills_the_masks(self):
+        plan = task_plan("masked-stories")
+        model, tokenizer = build_model(plan.config, seed=0), plan.objective.tokenizer
+        with torch.no_grad():
+            model.unembed.bias = torch.nn.Parameter(torch.zeros(plan.config.vocab_size))
+            model.unembed.bias[tokenizer.encode("ball")] = 99.0
+        assert sample_text(model, plan, 0.0) == "Mary took the ball. Who has the ball? Mary"
+        assert attention_patterns(model, plan)["self"].shape == (2, 2, 11, 11)
 
     @pytest.mark.parametrize("name", ["next-vowel", "sort-letters"])
     def test_a_task_is_answered_up_to_its_end(self, name):

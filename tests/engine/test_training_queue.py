@@ -1,5 +1,6 @@
 """Tests the queue of trainings."""
 
+import dataclasses
 import threading
 import time
 
@@ -25,18 +26,17 @@ class TestQueue:
         assert order == [0, 1, 2, 3]
         assert all(queue.position(job) is None for job in jobs)
 
-    def test_two_at_a_time(self, queues):
-        queue, objectives = queues(2), [Gated() for _ in range(4)]
-        jobs = [queue.submit(text_plan(3, objective=objective)) for objective in objectives]
-        assert [job.state for job in jobs] == ["running", "running", "waiting", "waiting"]
-        objectives[1].allow()
-        ended(jobs[1])
-        until(lambda: jobs[2].state == "running")
-        assert [queue.position(job) for job in jobs] == [None, None, None, 1]
-        objectives[0].allow()
-        objectives[2].allow()
-        objectives[3].allow()
-        assert [ended(job).state for job in jobs] == ["finished"] * 4
+    def test_a_server_that_ends_stops_all_and_keeps_what_they_have(self, queues):
+        queue, objective = queues(1), Gated()
+        first, second = queue.submit(text_plan(50, objective=objective)), queue.submit(text_plan(3))
+        objective.allow(2)
+        until(lambda: first.step == 2)
+        assert queue.counts == (1, 1)
+        queue.stop("It ends.")
+        objective.allow()
+        third = queue.submit(text_plan(3))
+        assert [ended(job).state for job in (first, second, third)] == ["stopped"] * 3
+        assert first.result is not None and first.reason == third.reason == "It ends." and queue.counts == (0, 0)
 
     @pytest.mark.parametrize("order", ["stop", "close"])
     def test_whoever_gives_up_waiting_is_gone_at_once(self, queues, order):
@@ -113,12 +113,16 @@ class TestQueue:
         assert same_weights(job.result.model, trained_alone(alone))
 
     def test_trainings_side_by_side_do_not_disturb_each_other(self, queues):
+        """Two at a time, with dropout, of which each draws its own."""
         plans = [text_plan(25, seed=seed) for seed in (1, 2)]
+        plans = [dataclasses.replace(plan, config=dataclasses.replace(plan.config, dropout=0.3)) for plan in plans]
         queue = queues(2)
         jobs = [queue.submit(plan) for plan in plans]
-        assert [job.state for job in jobs] == ["running", "running"]
+        third = queue.submit(text_plan(3))
+        assert [job.state for job in (*jobs, third)] == ["running", "running", "waiting"]
         for job, plan in zip(jobs, plans, strict=True):
             assert same_weights(ended(job).result.model, trained_alone(plan))
+        assert ended(third).state == "finished"
         assert not same_weights(*(job.result.model for job in jobs))
 
     def test_many_visitors_who_change_their_minds(self, queues):
@@ -135,16 +139,14 @@ class TestQueue:
             job.resume()
         assert {ended(job).state for job in jobs} <= {"finished", "stopped"}
 
-    @pytest.mark.parametrize(("given", "limit"), [("3", 3), (" 1 ", 1), ("64", 64)])
-    def test_the_environment_says_how_many(self, monkeypatch, given, limit):
-        monkeypatch.setenv("HEADSUP_TRAININGS", given)
-        assert TrainingQueue().limit == limit
-
-    @pytest.mark.parametrize("given", ["0", "-1", "two", "1.5", "65", "²", "9" * 5000])
-    def test_nonsense_there_is_refused(self, monkeypatch, given):
-        monkeypatch.setenv("HEADSUP_TRAININGS", given)
-        with pytest.raises(ValueError, match=r"HEADSUP_TRAININGS is .* a whole number from 1 to 64"):
-            TrainingQueue()
+    def test_the_environment_says_how_many(self, monkeypatch):
+        for given, limit in (("3", 3), (" 1 ", 1), ("64", 64)):
+            monkeypatch.setenv("HEADSUP_TRAININGS", given)
+            assert TrainingQueue().limit == limit
+        for given in ("0", "-1", "two", "1.5", "65", "²", "9" * 5000):
+            monkeypatch.setenv("HEADSUP_TRAININGS", given)
+            with pytest.raises(ValueError, match=r"HEADSUP_TRAININGS is .* a whole number from 1 to 64"):
+                TrainingQueue()
 
     def test_without_it_one_core_is_left_to_answer_visitors(self, monkeypatch):
         monkeypatch.delenv("HEADSUP_TRAININGS", raising=False)

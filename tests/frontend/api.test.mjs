@@ -1,4 +1,4 @@
-// Questions to the engine: their addresses, their answers, and what becomes of those that fail.
+// Tests requests to the engine: their addresses, their answers, and how failures are handled.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { beforeEach, mock, test } from "node:test";

@@ -1,8 +1,8 @@
-// The texts of one prompt: branches that are begun, left, found again, kept over a reload and in an address, and never lost.
+// Tests the tree of texts: branches are begun, left, found again, kept over a reload and in an address, and never lost.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { branchesIn, branchesOf, idsIn, writtenIn } from "../../transformer/frontend/writing/branch_codes.js";
-import { MOST_BRANCHES, BranchStore, Tree } from "../../transformer/frontend/writing/branch_tree.js";
+import { branchesIn, branchesOf, idsIn, writtenIn } from "../../transformer/frontend/generation/branch_codes.js";
+import { MOST_BRANCHES, BranchStore, Tree } from "../../transformer/frontend/generation/branch_tree.js";
 
 const BEGIN = 5;
 const drawn = (...ids) => ids.map((id) => ({ id, flag: "w" }));

@@ -1,4 +1,4 @@
-// The scales are those of the figures, and what is computed from them.
+// Tests that the colour scales are those of the figures, and what is computed from them.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,16 +1,17 @@
-// What Inside computes without a page: functions of a number, parts of a pass that come one by one, what is drawn of a
-// tensor, the search for a name. That the arithmetic is the engine's is held by tests/engine/test_inside_numbers.py.
+// Tests what the scripts of Inside compute without a page: scalar functions, parts of a pass that come one by one,
+// slices of a tensor, the search for a name. tests/engine/test_inside_numbers.py tests that the arithmetic is the
+// engine's.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { ACTIVATIONS, erf, positionAngle } from "../../transformer/frontend/inside/functions.js";
-import { product, strongestPairs, turned } from "../../transformer/frontend/inside/circuit.js";
+import { ACTIVATIONS, erf, positionAngle } from "../../transformer/frontend/inside/scalar_functions.js";
+import { product, strongestPairs, turned } from "../../transformer/frontend/inside/circuit_matrix.js";
 import { InsidePass } from "../../transformer/frontend/inside/pass.js";
-import { Plane, planeDims } from "../../transformer/frontend/inside/plane.js";
-import { sourcesOf } from "../../transformer/frontend/inside/sources.js";
+import { TensorSlice, sliceDims } from "../../transformer/frontend/inside/tensor_slice.js";
+import { inputsOf } from "../../transformer/frontend/inside/cell_inputs.js";
 import { matching } from "../../transformer/frontend/inside/search.js";
-import { exactNumber } from "../../transformer/frontend/numbers.js";
+import { exactNumber } from "../../transformer/frontend/number_format.js";
 
 const tensorOf = (data) => ({ shape: [data.length], data });
 
@@ -26,9 +27,9 @@ test("the error function and the activations are those of PyTorch in double prec
 });
 
 test("a circuit is the product of its factors, and its queries turn with the distance as the engine's do", () => {
-  for (const { left, right, width, fits, config } of JSON.parse(readFileSync(join(process.env.HEADSUP_FIXTURES, "circuits.json"), "utf-8"))) {
+  for (const { left, right, width, fits, rotation } of JSON.parse(readFileSync(join(process.env.HEADSUP_FIXTURES, "circuits.json"), "utf-8"))) {
     for (const [distance, expected] of Object.entries(fits)) {
-      const found = product(turned(left, width, Number(distance), config), right, width);
+      const found = product(turned(left, width, Number(distance), rotation), right, width);
       assert.equal(found.length, expected.length);
       // The engine's table of angles is in single precision.
       found.forEach((value, at) => near(value, expected[at], 1e-6));
@@ -146,36 +147,36 @@ test("statistics and strips are those of the outline", () => {
 
 test("a place is said in words", () => {
   const pass = new InsidePass(outline());
-  assert.equal(pass.inWords("blocks.0.attn.hook_pattern", [1, 1, 0]), "head 1, query “b” at position 1, key “a” at position 0");
-  assert.equal(pass.inWords("blocks.0.attn.hook_z", [1, 0, 1]), "“b” at position 1, head 0, dimension 1");
-  assert.equal(pass.inWords("blocks.0.attn.qkv.weight", [1, 0, 1, 3]), "part k, head 0, dimension 1, dimension 3");
-  assert.equal(pass.inWords("blocks.0.attn.hook_z", [null, 0, null]), "head 0");
+  assert.equal(pass.cellInWords("blocks.0.attn.hook_pattern", [1, 1, 0]), "head 1, query “b” at position 1, key “a” at position 0");
+  assert.equal(pass.cellInWords("blocks.0.attn.hook_z", [1, 0, 1]), "“b” at position 1, head 0, dimension 1");
+  assert.equal(pass.cellInWords("blocks.0.attn.qkv.weight", [1, 0, 1, 3]), "part k, head 0, dimension 1, dimension 3");
+  assert.equal(pass.cellInWords("blocks.0.attn.hook_z", [null, 0, null]), "head 0");
   assert.equal(pass.inNumbers("blocks.0.attn.hook_z", [1, 0, 1]), "position 1, head 0, dimension 1");
   pass.offset = 40; // the model reads the end of a long text
-  assert.equal(pass.inWords("blocks.0.attn.hook_z", [1, null, null]), "“b” at position 1 (position 41 of the whole text)");
+  assert.equal(pass.cellInWords("blocks.0.attn.hook_z", [1, null, null]), "“b” at position 1 (position 41 of the whole text)");
 });
 
 test("two dimensions are drawn, and the others held", () => {
-  assert.deepEqual(planeDims(["pos", "d_model"]), { held: [], drawn: ["pos", "d_model"] });
-  assert.deepEqual(planeDims(["pos", "head", "d_head"]), { held: ["head"], drawn: ["pos", "d_head"] });
-  assert.deepEqual(planeDims(["pos", "kv_head", "d_head"]), { held: ["kv_head"], drawn: ["pos", "d_head"] });
-  assert.deepEqual(planeDims(["part", "head", "d_head", "d_model"]), { held: ["part", "head"], drawn: ["d_head", "d_model"] });
-  assert.deepEqual(planeDims(["part", "head", "d_head"]), { held: ["part"], drawn: ["head", "d_head"] });
-  assert.deepEqual(planeDims(["d_model"]), { held: [], drawn: ["d_model"] });
+  assert.deepEqual(sliceDims(["pos", "d_model"]), { held: [], drawn: ["pos", "d_model"] });
+  assert.deepEqual(sliceDims(["pos", "head", "d_head"]), { held: ["head"], drawn: ["pos", "d_head"] });
+  assert.deepEqual(sliceDims(["pos", "kv_head", "d_head"]), { held: ["kv_head"], drawn: ["pos", "d_head"] });
+  assert.deepEqual(sliceDims(["part", "head", "d_head", "d_model"]), { held: ["part", "head"], drawn: ["d_head", "d_model"] });
+  assert.deepEqual(sliceDims(["part", "head", "d_head"]), { held: ["part"], drawn: ["head", "d_head"] });
+  assert.deepEqual(sliceDims(["d_model"]), { held: [], drawn: ["d_model"] });
 });
 
 test("what is drawn is the part that is held, and every cell of it has its place", () => {
   const pass = new InsidePass(outline());
   const name = "blocks.0.attn.qkv.weight";
-  assert.equal(new Plane(pass, name, { part: 2, head: 1 }).values, null);
+  assert.equal(new TensorSlice(pass, name, { part: 2, head: 1 }).values, null);
   const data = Float32Array.from({ length: 48 }, (_, at) => at);
   pass.add({ metadata: {}, tensors: { [name]: tensorOf(data) } });
-  const plane = new Plane(pass, name, { part: 2, head: 1 });
-  assert.deepEqual([...plane.values], [40, 41, 42, 43, 44, 45, 46, 47]);
-  for (const [at, value] of plane.values.entries()) {
+  const slice = new TensorSlice(pass, name, { part: 2, head: 1 });
+  assert.deepEqual([...slice.values], [40, 41, 42, 43, 44, 45, 46, 47]);
+  for (const [at, value] of slice.values.entries()) {
     const cell = { row: Math.floor(at / 4), column: at % 4 };
-    assert.equal(pass.value(name, plane.place(cell)), value);
-    assert.deepEqual(plane.cellAt(plane.place(cell)), cell);
+    assert.equal(pass.value(name, slice.indexOf(cell)), value);
+    assert.deepEqual(slice.cellAt(slice.indexOf(cell)), cell);
   }
 });
 
@@ -184,30 +185,30 @@ test("a head's scores have their own scale, as on the page Attention; other tens
   const pass = new InsidePass(outline({ entries: [scores] }));
   const data = Float32Array.from([1, -Infinity, 2, -3, 0, 1, 5, 6, 7, 8, 9, 10]);
   pass.add({ metadata: {}, tensors: { [scores.name]: tensorOf(data), "blocks.0.attn.hook_z": tensorOf(new Float32Array(8)) } });
-  assert.deepEqual([0, 1].map((head) => new Plane(pass, scores.name, { head }).limit), [3, 10]);
-  assert.deepEqual([0, 1].map((head) => new Plane(pass, "blocks.0.attn.hook_z", { head }).limit), Array(2).fill(pass.magnitude("blocks.0.attn.hook_z")));
+  assert.deepEqual([0, 1].map((head) => new TensorSlice(pass, scores.name, { head }).limit), [3, 10]);
+  assert.deepEqual([0, 1].map((head) => new TensorSlice(pass, "blocks.0.attn.hook_z", { head }).limit), Array(2).fill(pass.magnitude("blocks.0.attn.hook_z")));
 });
 
 test("a weight that the mask hides is drawn as hidden", () => {
   const pass = new InsidePass(outline());
   pass.add({ metadata: {}, tensors: { "blocks.0.attn.hook_pattern": tensorOf(WHOLE) } });
-  const plane = new Plane(pass, "blocks.0.attn.hook_pattern", { head: 1 });
-  assert.deepEqual([...plane.drawn], [6, -Infinity, -Infinity, 9, 10, -Infinity]);
-  assert.deepEqual([...plane.values], [6, 7, 8, 9, 10, 11]);
+  const slice = new TensorSlice(pass, "blocks.0.attn.hook_pattern", { head: 1 });
+  assert.deepEqual([...slice.drawn], [6, -Infinity, -Infinity, 9, 10, -Infinity]);
+  assert.deepEqual([...slice.values], [6, 7, 8, 9, 10, 11]);
 });
 
 test("statistics and bins are of what is finite", () => {
   const pass = new InsidePass(outline());
   pass.add({ metadata: {}, tensors: { "blocks.0.attn.hook_pattern": tensorOf(Float32Array.of(0, 1, -Infinity, 2, NaN, 5, 0, 0, 0, 0, 0, 0)) } });
-  const plane = new Plane(pass, "blocks.0.attn.hook_pattern", { head: 0 });
-  const found = plane.statistics;
+  const slice = new TensorSlice(pass, "blocks.0.attn.hook_pattern", { head: 0 });
+  const found = slice.statistics;
   assert.deepEqual([found.mean, found.spread, found.counted], [2, Math.sqrt((4 + 1 + 0 + 9) / 4), 4]);
   assert.deepEqual(found.largest, { value: 5, cell: { row: 1, column: 2 } });
   assert.deepEqual(found.smallest, { value: 0, cell: { row: 0, column: 0 } });
-  const { counts } = plane.histogram(found);
+  const { counts } = slice.histogram(found);
   assert.equal(counts.reduce((sum, each) => sum + each, 0), 4);
   assert.deepEqual([counts[0], counts.at(-1)], [1, 1]);
-  const flat = new Plane(pass, "blocks.0.attn.hook_pattern", { head: 1 });
+  const flat = new TensorSlice(pass, "blocks.0.attn.hook_pattern", { head: 1 });
   assert.deepEqual([...flat.histogram(flat.statistics).counts], [6]);
 });
 
@@ -234,17 +235,17 @@ test("small numbers keep their digits", () => {
 test("of what a cell reads every cell is outlined, and nothing else", () => {
   const pass = new InsidePass(outline());
   pass.add({ metadata: {}, tensors: { "blocks.0.attn.hook_pattern": tensorOf(WHOLE), "blocks.0.attn.hook_v": tensorOf(Float32Array.from({ length: 12 }, (_, at) => at)) } });
-  const found = sourcesOf(pass, "blocks.0.attn.hook_z", [1, 1, 0], (name, fixed) => new Plane(pass, name, fixed));
+  const found = inputsOf(pass, "blocks.0.attn.hook_z", [1, 1, 0], (name, fixed) => new TensorSlice(pass, name, fixed));
   assert.deepEqual(found.map(({ name }) => name), ["blocks.0.attn.hook_pattern", "blocks.0.attn.hook_v"]);
   const [weights, values] = found;
-  assert.deepEqual([weights.plane.fixed, weights.read], [{ head: 1 }, [{ rows: [1, 2], columns: [0, 3] }]]); // the query's row of the head
-  assert.deepEqual([values.plane.fixed, values.read], [{ head: 1 }, [{ rows: [0, 3], columns: [0, 1] }]]); // the dimension of every key
+  assert.deepEqual([weights.slice.fixed, weights.read], [{ head: 1 }, [{ rows: [1, 2], columns: [0, 3] }]]); // the query's row of the head
+  assert.deepEqual([values.slice.fixed, values.read], [{ head: 1 }, [{ rows: [0, 3], columns: [0, 1] }]]); // the dimension of every key
   const read = pass.operands("blocks.0.attn.hook_z").map((operand) => pass.reads("blocks.0.attn.hook_z", [1, 1, 0], operand));
-  found.forEach(({ plane, read: [{ rows, columns }] }, which) => {
+  found.forEach(({ slice, read: [{ rows, columns }] }, which) => {
     const places = new Set(Array.from({ length: read[which].length }, (_, at) => String(read[which].at(at))));
-    for (let row = 0; row < plane.rows; row++) for (let column = 0; column < plane.columns; column++) {
+    for (let row = 0; row < slice.rows; row++) for (let column = 0; column < slice.columns; column++) {
       const isOutlined = row >= rows[0] && row < rows[1] && column >= columns[0] && column < columns[1];
-      assert.equal(isOutlined, places.has(String(plane.place({ row, column }))));
+      assert.equal(isOutlined, places.has(String(slice.indexOf({ row, column }))));
     }
   });
 });

@@ -1,4 +1,4 @@
-// For tests/engine/test_inside_numbers.py: what the scripts make of cells. Arguments: outline, parts, a JSON file of [name, place].
+// Recomputes cells for tests/engine/test_inside_numbers.py. Arguments: outline, parts, a JSON file of [name, index].
 // Writes one JSON object a cell.
 import { readFileSync } from "node:fs";
 import { InsidePass } from "../../transformer/frontend/inside/pass.js";
@@ -17,7 +17,7 @@ const found = JSON.parse(readFileSync(cells, "utf-8")).map(([name, place]) => {
   const lengths = rows.map(({ values }) => values.length === along.length);
   return {
     operation, lines, tooEarly, wanted, opened, drawn: lengths.every(Boolean), cells: pass.cellsOf(name, place),
-    result: String(result), recorded: String(recorded), difference: String(difference), words: pass.inWords(name, place),
+    result: String(result), recorded: String(recorded), difference: String(difference), words: pass.cellInWords(name, place),
   };
 });
 console.log(JSON.stringify(found));

@@ -1,5 +1,5 @@
-// By hand, a softmax over a large vocabulary is drawn as its largest terms and one for all others, and still ends in the
-// number that was recorded.
+// Tests that a softmax over a large vocabulary is drawn as its largest terms and one for all others, and still ends in
+// the recorded number.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { InsidePass } from "../../transformer/frontend/inside/pass.js";

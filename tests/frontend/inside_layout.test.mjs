@@ -1,19 +1,20 @@
-// Where the picture of a pass has its tokens, blocks and tensors, whatever is open.
+// Tests where the picture of a pass has its tokens, blocks and tensors, whatever is open.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { readRecording } from "../../transformer/frontend/recording.js";
 import { poolOf, firstIn, reachOf, weightsOf } from "../../transformer/frontend/inside/arcs.js";
-import { columnAt, layOut, streamAt, thingAt, tokenAt } from "../../transformer/frontend/inside/layout.js";
-import { attentionPlace } from "../../transformer/frontend/inside/attention_link.js";
+import { columnAt, layOut, streamAt, elementAt, tokenAt } from "../../transformer/frontend/inside/layout.js";
+import { attentionCell } from "../../transformer/frontend/inside/attention_link.js";
 import { bandsAt, isAlike } from "../../transformer/frontend/inside/transition.js";
 import { InsidePass } from "../../transformer/frontend/inside/pass.js";
+import { BEGIN, settled } from "../../transformer/frontend/inside/selection.js";
 import { focusOf, shortName, structureOf, upFrom } from "../../transformer/frontend/inside/structure.js";
-import { stepsTo } from "../../transformer/frontend/inside/trail.js";
+import { stepsTo } from "../../transformer/frontend/inside/breadcrumb.js";
 import { fullName, plainName } from "../../transformer/frontend/inside/plain_names.js";
 
-const MODELS = ["shakespeare", "next-vowel", "number-words-en-es", "ladder-4-attention", "ladder-1-bigram", "deep", "parallel"];
+const MODELS = ["shakespeare", "next-vowel", "number-words-en-es", "ladder-4-attention", "ladder-1-bigram", "deep", "parallel", "sandwich", "res-post"];
 const ROOM = { width: 860, height: 700, gutter: 112, margin: 92, below: 32, above: 30 };
 const recordings = Object.fromEntries(MODELS.map((name) => {
   return [name, readRecording(readFileSync(join(process.env.HEADSUP_FIXTURES, `inside-${name}.safetensors`)))];
@@ -106,7 +107,7 @@ for (const name of MODELS) {
       for (const stack of layout.stacks) {
         for (const group of stack.groups) {
           const { middle } = columnAt(stack, stack.count - 1);
-          const found = thingAt(layout, middle, (group.top + group.bottom) / 2);
+          const found = elementAt(layout, middle, (group.top + group.bottom) / 2);
           assert.equal(found.group.id, group.id);
           assert.equal(found.token, stack.count - 1);
         }
@@ -143,12 +144,13 @@ test("an encoder and its decoder stand side by side on one ground", () => {
 
 test("norms and streams stand where the model has them", () => {
   const first = (name, open = "") => laidOut(name, open).stacks.at(-1).groups.find(({ kind }) => kind === "block").parts[0];
-  const [pre, post, none] = ["shakespeare", "next-vowel", "ladder-4-attention"].map((name) => first(name));
-  assert.equal(pre.norm.where, "pre");
+  const [pre, post, none, sandwich, after] = ["shakespeare", "next-vowel", "ladder-4-attention", "sandwich", "res-post"].map((name) => first(name));
+  assert.deepEqual([pre, post, none, sandwich, after].map(({ norm }) => norm), ["pre", "post", "none", "sandwich", "res-post"]);
   assert.ok(pre.normAt > pre.strip.bottom); // below: before attention reads
-  assert.equal(post.norm.where, "post");
   assert.ok(post.normAt < post.write); // above the sum
-  assert.equal(none.norm, null);
+  assert.deepEqual([none.normAt, none.normAfterAt, pre.normAfterAt, post.normAfterAt, after.normAt], [null, null, null, null, null]);
+  assert.ok(sandwich.normAt > sandwich.strip.bottom);
+  for (const { normAfterAt, strip, write } of [sandwich, after]) assert.ok(normAfterAt < strip.top && normAfterAt > write); // before the sum
   assert.equal(structures["ladder-4-attention"].residual, false);
   assert.equal(streamAt(laidOut("ladder-1-bigram", "").stacks[0], 0), laidOut("ladder-1-bigram", "").stacks[0].groups[0].top);
 });
@@ -185,9 +187,8 @@ test("pooled places follow the blocks that attention was pooled in", () => {
 
 test("what is looked at has its place on the page Attention where an attention is", () => {
   const at = (name, open, cell = null) => {
-    const structure = structures[name];
-    const chosen = { open, cell };
-    return attentionPlace({ pass: new InsidePass(recordings[name]), structure, focus: focusOf(structure, open), chosen, head: null, token: 2, source: 1 });
+    const [structure, pass] = [structures[name], new InsidePass(recordings[name])];
+    return attentionCell({ pass, structure, ...settled({ ...BEGIN, open, cell, token: 2, source: 1 }, structure, pass) });
   };
   const place = { module: "blocks.1.attn", head: null, query: 2, key: null, stage: "weights" };
   assert.deepEqual(at("shakespeare", "blocks.1"), place);
@@ -198,7 +199,7 @@ test("what is looked at has its place on the page Attention where an attention i
   assert.deepEqual(at("shakespeare", "blocks.1.attn.qkv.weight", [0, 5, 7, 9]), { ...place, head: 5 });
   assert.equal(at("shakespeare", "").module, "blocks.5.attn"); // whose arcs the model's own sentence tells of
   assert.equal(at("next-vowel", "").module, "decoder.blocks.0.cross_attn");
-  assert.deepEqual(at("next-vowel", "decoder.blocks.0.cross_attn.hook_v", [2, 0, 1]), { ...place, module: "decoder.blocks.0.cross_attn", head: 0, key: 2 });
+  assert.deepEqual(at("next-vowel", "decoder.blocks.0.cross_attn.hook_v", [2, 0, 1]), { ...place, module: "decoder.blocks.0.cross_attn", head: 0, query: 0, key: 2 });
   assert.equal(at("next-vowel", "encoder.blocks.0").query, 1); // a token of the source
   for (const open of ["blocks.1.mlp", "blocks.1.mlp.hook_pre", "logits", "hook_embed"]) assert.equal(at("shakespeare", open), null);
   assert.equal(at("ladder-1-bigram", ""), null);
@@ -221,20 +222,24 @@ test("on the way from one layout to another the bands cover the picture, and beg
   }
 });
 
-test("every tensor of a pass has a plain name, and no two of a sublayer the same", () => {
-  for (const [name, { stacks, places, norm }] of Object.entries(structures)) {
+test("every tensor of a pass has a plain name, and no two of a sublayer the same; what a sublayer adds is its output", () => {
+  for (const [name, { stacks, locations, config }] of Object.entries(structures)) {
     for (const part of stacks.flatMap(({ groups }) => groups.flatMap(({ parts }) => parts))) {
-      const plain = part.names.map((each) => plainName(each, norm));
+      const plain = part.names.map((each) => plainName(each, config));
       assert.equal(new Set(plain).size, plain.length, `${name}: ${plain}`);
-      for (const each of plain) assert.doesNotMatch(each, /[._]/);
+      for (const each of plain) assert.doesNotMatch(each.replace("√d_head", ""), /[._]/);
     }
-    for (const tensor of places.keys()) assert.ok(fullName(tensor, places.get(tensor), norm));
+    for (const tensor of locations.keys()) assert.ok(fullName(tensor, locations.get(tensor), config));
   }
   const structure = structures["number-words-en-es"];
-  const full = (tensor) => fullName(tensor, structure.places.get(tensor), structure.norm);
+  const full = (tensor) => fullName(tensor, structure.locations.get(tensor), structure.config);
   assert.equal(full("decoder.blocks.1.hook_cross_attn_out"), "Decoder layer 1 cross-attention: output");
   assert.equal(full("decoder.blocks.1.cross_attn.hook_q"), "Decoder layer 1 cross-attention: queries");
   assert.equal(full("decoder.blocks.1.cross_attn.kv.bias"), "Decoder layer 1 cross-attention: b_K, b_V");
   assert.equal(full("encoder.blocks.0.ln1.weight"), "Encoder layer 0 attention: norm's gain");
-  assert.equal(full("decoder.blocks.1.mlp.hook_pre"), "Decoder layer 1 feed-forward: before activation");
+  assert.equal(full("decoder.blocks.1.mlp.hook_pre"), "Decoder layer 1 feed-forward: pre-activation");
+  for (const [name, { stacks }] of Object.entries(structures)) {
+    const added = stacks.flatMap(({ groups }) => groups.flatMap(({ kind, parts }) => (kind === "block" ? parts : []))).map(({ out }) => out);
+    for (const out of added) assert.match(out, /\.hook_(attn|cross_attn|mlp)_out$/, name);
+  }
 });

@@ -1,12 +1,12 @@
-// What a pass was changed by: whose numbers are set, weights set by hand; the codes of changes.
+// Tests which numbers of a pass a change sets, and the codes of changes.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Changed } from "../../transformer/frontend/interventions.js";
+import { OverwrittenValues } from "../../transformer/frontend/interventions.js";
 import { codeOf } from "../../transformer/frontend/intervention_controls.js";
 
 const place = (point, head, position, words, rest = {}) => ({ point, head, position, words, rule: "", weighed: null, ...rest });
-const changed = new Changed([
+const changed = new OverwrittenValues([
   place("blocks.0.attn.hook_z", 1, null, "head 1"), place("blocks.0.attn.hook_z", null, 3, "place 3"),
   place("blocks.0.attn.hook_mask", null, null, "no mask", { rule: "mask" }),
   place("blocks.0.attn.hook_pattern", 0, 1, "by hand", { weighed: [0, 0.25, true] }),
@@ -25,7 +25,17 @@ test("a number is set where head and position are", () => {
 test("an attention goes without its own rules alone", () => {
   assert.deepEqual(changed.rules("blocks.0.attn"), ["mask"]);
   assert.deepEqual(changed.rules("blocks.1.attn"), []);
-  assert.deepEqual(new Changed().rules("blocks.0.attn"), []);
+  assert.deepEqual(new OverwrittenValues().rules("blocks.0.attn"), []);
+});
+
+test("a head is ablated where its output is set to zero at every position", () => {
+  const ablated = new OverwrittenValues([
+    place("blocks.0.attn.hook_z", 1, null, "", { ablated: true }), place("blocks.1.attn.hook_result", null, null, "", { ablated: true }),
+    place("blocks.2.attn.hook_z", 0, 3, "", { ablated: true }), place("blocks.2.attn.hook_q", 0, null, "", { ablated: true }),
+  ]);
+  const heads = [0, 1, 2].map((layer) => [0, 1].map((head) => ablated.isAblated(`blocks.${layer}.attn`, head)));
+  assert.deepEqual(heads, [[false, true], [true, true], [false, false]]);
+  assert.equal(changed.isAblated("blocks.0.attn", 1), false); // set, but not to zero
 });
 
 test("weights are set as the model sets them: the others share the rest, or stay", () => {
@@ -33,7 +43,7 @@ test("weights are set as the model sets them: the others share the rest, or stay
   const found = changed.weigh("blocks.0.attn", 0, weights.slice(), 3);
   assert.deepEqual([...found], [1, 0, 0, 0.25, 0.375, 0.375, 0.2, 0.3, 0.5]);
   assert.deepEqual([...changed.weigh("blocks.0.attn", 1, weights.slice(), 3)], [...weights]);
-  const alone = new Changed([place("a.hook_pattern", 0, 0, "", { weighed: [0, 0.5, true] })]);
+  const alone = new OverwrittenValues([place("a.hook_pattern", 0, 0, "", { weighed: [0, 0.5, true] })]);
   assert.deepEqual([...alone.weigh("a", 0, Float64Array.from([1, 0]), 2)], [0.5, 0]); // nothing to share it with
 });
 

@@ -1,7 +1,7 @@
-// The clock shows every token once, at the pace, and waits rather than jumps.
+// Tests that the clock shows every token once, at the pace, and waits rather than jumps.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Playback, rateOf } from "../../transformer/frontend/writing/playback.js";
+import { Playback, rateOf } from "../../transformer/frontend/generation/playback.js";
 
 /**
  * Shows `there(now)` tokens at a rate, a frame every so many milliseconds; returns when each was shown. lazy: only in frames

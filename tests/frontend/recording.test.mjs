@@ -21,11 +21,14 @@ function file(header, body = [], length = null) {
 test("numbers, shapes and metadata are those that Python wrote", () => {
   const { metadata, tensors } = readRecording(bytes);
   assert.deepEqual(metadata, { labels: ["␣", "ñ", "<b>"], depth: { layers: 2 } });
-  assert.deepEqual(Object.keys(tensors).sort(), ["blocks.0.hook_resid_pre[3]", "empty", "ids", "one", "seen", "weights"]);
+  assert.deepEqual(Object.keys(tensors).sort(), ["blocks.0.hook_resid_pre[3]", "empty", "halves", "ids", "one", "seen", "weights"]);
   const floats = tensors["blocks.0.hook_resid_pre[3]"];
   assert.ok(floats.data instanceof Float32Array);
   assert.deepEqual(floats.shape, [2, 3]);
   assert.deepEqual([...floats.data], [0, -0.5, 1.5, Math.fround(1e-7), -Infinity, NaN]);
+  assert.deepEqual([...tensors.halves.data], [0, 1, -2.5, 65504, 2 ** -24, 2 ** -14, -Infinity, NaN]);
+  const short = file({ x: { dtype: "BF16", shape: [3], data_offsets: [0, 6] } }, [0x80, 0x3f, 0x20, 0xc0, 0x80, 0x7f]);
+  assert.deepEqual([...readRecording(short).tensors.x.data], [1, -2.5, Infinity]);
   assert.deepEqual([tensors.ids.shape, [...tensors.ids.data]], [[2], [-1, 2 ** 31 - 1]]);
   assert.ok(tensors.ids.data instanceof Int32Array);
   assert.deepEqual([tensors.weights.shape, [...tensors.weights.data]], [[3, 1], [0, 254, 255]]);
@@ -66,7 +69,7 @@ const REFUSED = {
   "a header that is no table": [file("[1]"), /no table of tensors/],
   "metadata that is no table": [file({ __metadata__: "labels" }), /no table of tensors/],
   "metadata that is no JSON": [file({ __metadata__: { labels: "a, b" } }), /its metadata “labels” isn't JSON/],
-  "a type that isn't read": [floats({ dtype: "BF16" }), /tensor x is of type BF16; float64, float32, int32, uint8 and bool/],
+  "a type that isn't read": [floats({ dtype: "I64" }), /tensor x is of type I64; float64, float32, float16, bfloat16, int32, uint8 and bool/],
   "a type that objects have anyway": [floats({ dtype: "constructor" }), /is of type constructor/],
   "no tensor at all": [file({ x: null }), /is of type undefined/],
   "a negative length": [floats({ shape: [-1] }), /no shape or no place/],

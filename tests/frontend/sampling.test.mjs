@@ -1,30 +1,30 @@
-// What is drawn from logits here is what Python draws: the same token, the same probabilities.
+// Tests that sampling gives the tokens and probabilities that Python's gives.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { drawing, drawnWith, landing, sameDials, shareOf, tokenAt } from "../../transformer/frontend/writing/sampling.js";
+import { drawing, drawnWith, landing, sameSettings, shareOf, tokenAt } from "../../transformer/frontend/generation/sampling.js";
 
 const cases = JSON.parse(readFileSync(join(process.env.HEADSUP_FIXTURES, "draws.json"), "utf-8"));
 const logitsOf = ({ logits }) => Float32Array.from(logits);
 
 test("probabilities are Python's, and what is cut off has none", () => {
   for (const one of cases) {
-    const probabilities = drawnWith(logitsOf(one), one.dials);
+    const probabilities = drawnWith(logitsOf(one), one.settings);
     probabilities.forEach((share, id) => {
-      assert.ok(Math.abs(share - one.probabilities[id]) <= 1e-9, `${JSON.stringify(one.dials)}: ${share} is not ${one.probabilities[id]}`);
+      assert.ok(Math.abs(share - one.probabilities[id]) <= 1e-9, `${JSON.stringify(one.settings)}: ${share} is not ${one.probabilities[id]}`);
       assert.equal(share === 0, one.probabilities[id] === 0);
     });
   }
 });
 
 test("a random number chooses the token that it chooses in Python", () => {
-  for (const one of cases) assert.deepEqual(one.points.map((point) => tokenAt(point, logitsOf(one), one.dials)), one.tokens);
+  for (const one of cases) assert.deepEqual(one.points.map((point) => tokenAt(point, logitsOf(one), one.settings)), one.tokens);
 });
 
 test("a random number lies in the share that it falls into, and shares fill the interval in the vocabulary's order", () => {
-  for (const one of cases.filter(({ dials }) => dials.temperature > 0)) {
-    const steps = drawing(logitsOf(one), one.dials);
+  for (const one of cases.filter(({ settings }) => settings.temperature > 0)) {
+    const steps = drawing(logitsOf(one), one.settings);
     for (const point of one.points) {
       const { token, from, to } = landing(point, steps);
       assert.ok(from <= point + 1e-12 && point < to + 1e-12);
@@ -43,7 +43,7 @@ test("a random number lies in the share that it falls into, and shares fill the 
 
 test("of the ranking, top-k leaves no fewer than top-p", () => {
   for (const one of cases) {
-    const { order, ofTopK, kept, weights } = drawing(logitsOf(one), one.dials);
+    const { order, ofTopK, kept, weights } = drawing(logitsOf(one), one.settings);
     assert.ok(1 <= kept && kept <= ofTopK && ofTopK <= order.length);
     assert.equal(new Set(order).size, order.length);
     for (let rank = 1; rank < order.length; rank++) assert.ok(one.logits[order[rank - 1]] >= one.logits[order[rank]]);
@@ -51,9 +51,9 @@ test("of the ranking, top-k leaves no fewer than top-p", () => {
   }
 });
 
-test("dials are the same whether off is written as nothing or as a number", () => {
-  const dials = { temperature: 0.8, top_k: 0, top_p: 1, seed: 3 };
-  assert.ok(sameDials(dials, { ...dials, top_k: null, top_p: null }));
-  for (const other of [{ temperature: 0.81 }, { top_k: 1 }, { top_p: 0.9 }, { seed: 4 }]) assert.ok(!sameDials(dials, { ...dials, ...other }));
-  assert.ok(!sameDials(dials, null));
+test("settings are the same whether off is written as nothing or as a number", () => {
+  const settings = { temperature: 0.8, top_k: 0, top_p: 1, seed: 3 };
+  assert.ok(sameSettings(settings, { ...settings, top_k: null, top_p: null }));
+  for (const other of [{ temperature: 0.81 }, { top_k: 1 }, { top_p: 0.9 }, { seed: 4 }]) assert.ok(!sameSettings(settings, { ...settings, ...other }));
+  assert.ok(!sameSettings(settings, null));
 });

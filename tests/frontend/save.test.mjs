@@ -1,4 +1,4 @@
-// Tables as CSV; that pandas reads them as they were is held by tests/pages/test_frontend_modules.py.
+// Tests tables saved as CSV; tests/pages/test_frontend_modules.py tests that pandas reads them as they were.
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-// Where the glossary's terms stand in a text, and what a search finds.
+// Tests where the glossary's terms are found in a text, and what a search finds.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { matcherOf, searched, termsIn } from "../../pages/ui/components/guide/terms.js";

@@ -1,9 +1,10 @@
-// Where a text's window begins is what the engine says; dials are what an address says, as far as they can be turned so.
+// Tests that a text's window begins where the engine says, and that settings are read from an address within their
+// limits.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { ViewState } from "../../transformer/frontend/view_state.js";
-import { chosenFrom, lookedFrom, toLogit, windowStart } from "../../transformer/frontend/writing/view_params.js";
+import { selectionFrom, paramsFrom, toLogit, windowStart } from "../../transformer/frontend/generation/view_params.js";
 
 const ABOUT = {
   choices: { layers: 2, heads: 3, attentions: [["cross", "at the source"], ["decoder", "at its own words"]], paces: [["slow"], ["fast"]] },
@@ -16,8 +17,8 @@ test("a window begins where the engine's does", () => {
   for (const [length, context, start] of windows) assert.equal(windowStart(length, context), start, `${length} of ${context}`);
 });
 
-test("what an address says of dials is taken, as far as it can be meant", () => {
-  const chosen = (search) => chosenFrom(new ViewState(search), ABOUT);
+test("what an address says of settings is taken, as far as it can be meant", () => {
+  const chosen = (search) => selectionFrom(new ViewState(search), ABOUT);
   assert.deepEqual(chosen(""), { temperature: 0.8, top_k: 0, top_p: 1, seed: 1, tokens: 200, pace: "fast", attention: "cross", layer: 1, head: 2 });
   assert.deepEqual(chosen("temperature=0&top_k=7&top_p=0.5&seed=9&tokens=3&pace=slow&attention=decoder&layer=0&head=1"),
     { temperature: 0, top_k: 7, top_p: 0.5, seed: 9, tokens: 3, pace: "slow", attention: "decoder", layer: 0, head: 1 });
@@ -25,7 +26,7 @@ test("what an address says of dials is taken, as far as it can be meant", () => 
 });
 
 test("what is as at first is left out of the address", () => {
-  assert.deepEqual(lookedFrom({ temperature: 0.8, seed: 5, pace: "fast" }), { temperature: null, seed: 5, pace: null });
+  assert.deepEqual(paramsFrom({ temperature: 0.8, seed: 5, pace: "fast" }), { temperature: null, seed: 5, pace: null });
 });
 
 test("a logit is computed one place before its token, unless that isn't read any more", () => {

@@ -1,7 +1,7 @@
-// What is looked at in a tab: shared by its instruments, held by its address, told to a page that frames it.
+// Tests the selection of a tab: shared by its instruments, held by its address, told to a page that frames it.
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
-import { ViewState, NAMES, viewState, putIntoBar } from "../../transformer/frontend/view_state.js";
+import { ViewState, NAMES, viewState, replaceAddress } from "../../transformer/frontend/view_state.js";
 
 test("it begins with what the address says of it, and with nothing else", () => {
   const tab = new ViewState("?model=shakespeare&layer=2&cell=1,5,2&prompt=layer");
@@ -88,7 +88,7 @@ test("the tab has one, which follows Back and Forward; the bar is written over, 
   assert.deepEqual(entries, [[{ key: 5 }, "", "/Attention?model=m&layer=2#x"]]);
   assert.deepEqual(told, [[{ stCommVersion: 1, type: "SET_QUERY_PARAM", queryParams: "?model=m&layer=2" }, "*"]]);
   location.search = "?model=m&layer=2";
-  putIntoBar("model=m&layer=2");
+  replaceAddress("model=m&layer=2");
   assert.equal(entries.length, 1);
   location.search = "?model=m&layer=7&query=3";
   listeners.popstate();
@@ -104,7 +104,7 @@ test("the tab has one, which follows Back and Forward; the bar is written over, 
   globalThis.parent = /** @type {any} */ (globalThis); // which isn't framed
   globalThis.history.replaceState = (...entry) => entries.push(entry);
   location.search = "?model=m";
-  putIntoBar("");
+  replaceAddress("");
   assert.equal(entries.at(-1)[2], "/Attention#x");
   assert.equal(told.length, 1);
 });

@@ -1,9 +1,10 @@
-// A text is written on from what is here, whatever happens to the connection; a dial that is turned draws what is ahead anew.
+// Tests that a text is continued whatever happens to the connection, and that a changed setting samples what is ahead
+// anew.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ApiError } from "../../transformer/frontend/api.js";
-import { GeneratedText } from "../../transformer/frontend/writing/generated_text.js";
-import { Writer } from "../../transformer/frontend/writing/writer.js";
+import { GeneratedText } from "../../transformer/frontend/generation/generated_text.js";
+import { Writer } from "../../transformer/frontend/generation/writer.js";
 
 const PROMPT = [1, 2];
 const packed = (values) => Buffer.from(Float32Array.from(values).buffer).toString("base64");
@@ -65,16 +66,16 @@ const tokenAt = (place, seed) => (place + seed) % 5;
 const expected = (from, to, seed = 1) => Array.from({ length: to - from }, (_, at) => tokenAt(from + at, seed));
 
 async function writing(engine, ids = []) {
-  const dials = { temperature: 0.8, top_k: 0, top_p: 1, seed: 1 };
+  const settings = { temperature: 0.8, top_k: 0, top_p: 1, seed: 1 };
   const problems = [];
-  const writer = new Writer({ changed() {}, problem: (sentence) => problems.push(sentence), dials: () => ({ ...dials }), whose: () => null });
-  const story = new GeneratedText({ prompt: PROMPT, source: [], ends: [] });
-  story.tree.restore(ids);
-  await writer.begin(engine, story, {});
-  return { writer, story, dials, problems };
+  const writer = new Writer({ changed() {}, problem: (sentence) => problems.push(sentence), settings: () => ({ ...settings }), whose: () => null });
+  const generated = new GeneratedText({ prompt: PROMPT, source: [], ends: [] });
+  generated.tree.restore(ids);
+  await writer.begin(engine, generated, {});
+  return { writer, generated, settings, problems };
 }
 
-const idsOf = (story) => story.tokens.map(({ id }) => id);
+const idsOf = (generated) => generated.tokens.map(({ id }) => id);
 const rest = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
 async function until(isSo) {
@@ -84,34 +85,34 @@ async function until(isSo) {
 
 test("what is known of a text at first is asked for, with the token that comes next", async () => {
   const engine = new Engine();
-  const { story } = await writing(engine, [3, 0]);
-  assert.deepEqual([idsOf(story), story.tokens.map(({ flag }) => flag)], [[3, 0, 0], ["w", "u", "w"]]);
+  const { generated } = await writing(engine, [3, 0]);
+  assert.deepEqual([idsOf(generated), generated.tokens.map(({ flag }) => flag)], [[3, 0, 0], ["w", "u", "w"]]);
   assert.deepEqual(engine.recordings.map(([path, { tokens, first }]) => [path, tokens, first]), [["scores", "1,2,3,0", 2]]);
 });
 
 test("tokens come until so many are there, of one question", async () => {
   const engine = new Engine();
-  const { writer, story } = await writing(engine);
+  const { writer, generated } = await writing(engine);
   await writer.ensure(20);
-  assert.deepEqual([idsOf(story), engine.asked.length, engine.asked[0].max_new_tokens], [expected(2, 20), 1, 17]);
-  assert.ok(!writer.isAsking && story.tokens.every(({ dials }) => dials.seed === 1));
+  assert.deepEqual([idsOf(generated), engine.asked.length, engine.asked[0].max_new_tokens], [expected(2, 20), 1, 17]);
+  assert.ok(!writer.isAsking && generated.tokens.every(({ settings }) => settings.seed === 1));
 });
 
 test("a token that a stream is about to bring isn't drawn from the scores as well", async () => {
-  const { writer, story } = await writing(new Engine());
-  story.dropAhead(PROMPT.length);
+  const { writer, generated } = await writing(new Engine());
+  generated.dropAhead(PROMPT.length);
   const written = writer.ensure(6);
   await writer.score(PROMPT.length);
   await written;
-  assert.deepEqual(idsOf(story), expected(2, 6));
+  assert.deepEqual(idsOf(generated), expected(2, 6));
 });
 
 test("a connection that breaks is taken up again from the tokens that are here", async () => {
   const away = new ApiError("The server can't be reached.", { isFinal: false });
   const engine = new Engine([undefined, [4, new TypeError("network error")], [0, away], [2, new TypeError("again")]]); // scores, then tokens
-  const { writer, story, problems } = await writing(engine);
+  const { writer, generated, problems } = await writing(engine);
   await writer.ensure(20);
-  assert.deepEqual(idsOf(story), expected(2, 20));
+  assert.deepEqual(idsOf(generated), expected(2, 20));
   assert.deepEqual(engine.asked.map(({ tokens }) => tokens.split(",").length), [3, 7, 7, 9]);
   assert.ok(problems.some((sentence) => sentence.includes("goes on when it is back")) && problems.at(-1) === "");
 });
@@ -124,48 +125,48 @@ const FINAL = {
 for (const [name, fault] of Object.entries(FINAL)) {
   test(`an error of the ${name} that asking again won't mend ends the writing and is said`, async () => {
     const engine = new Engine([undefined, fault]);
-    const { writer, story, problems } = await writing(engine);
+    const { writer, generated, problems } = await writing(engine);
     await writer.ensure(20);
     assert.deepEqual([engine.asked.length, writer.hasFailed, writer.wanted, writer.isAsking], [1, true, null, false]);
-    assert.equal(idsOf(story).length, 1 + fault[0]);
+    assert.equal(idsOf(generated).length, 1 + fault[0]);
     assert.match(problems.at(-1), /no such model|can't be written on/);
   });
 }
 
 test("stopping ends the stream, and what has come stays", async () => {
   const engine = new Engine();
-  const { writer, story } = await writing(engine);
+  const { writer, generated } = await writing(engine);
   const ended = writer.ensure(300);
-  await until(() => story.have > 8);
+  await until(() => generated.have > 8);
   writer.halt();
-  const have = story.have;
+  const have = generated.have;
   await rest(30);
-  assert.deepEqual([story.have, engine.aborted, writer.isAsking], [have, 1, false]);
+  assert.deepEqual([generated.have, engine.aborted, writer.isAsking], [have, 1, false]);
   await ended;
   await writer.ensure(have + 3);
-  assert.deepEqual(idsOf(story), expected(2, have + 3));
+  assert.deepEqual(idsOf(generated), expected(2, have + 3));
 });
 
-test("a dial that is turned while it writes counts from the next token that is seen", async () => {
+test("a setting that is changed while it writes counts from the next token that is seen", async () => {
   const engine = new Engine();
-  const { writer, story, dials } = await writing(engine);
+  const { writer, generated, settings } = await writing(engine);
   writer.ensure(300);
-  await until(() => story.have > 12);
-  story.tree.current.seen = 5;
-  dials.seed = 3;
+  await until(() => generated.have > 12);
+  generated.tree.current.seen = 5;
+  settings.seed = 3;
   writer.redraw(2 + 5, 30);
-  assert.equal(story.have, 7);
-  await until(() => story.have === 31 && !writer.isAsking);
-  assert.deepEqual(idsOf(story), [...expected(2, 7), ...expected(7, 31, 3)]);
+  assert.equal(generated.have, 7);
+  await until(() => generated.have === 31 && !writer.isAsking);
+  assert.deepEqual(idsOf(generated), [...expected(2, 7), ...expected(7, 31, 3)]);
 });
 
-test("a dial that is turned at rest draws the next token anew; turned back at once, nothing is asked", async () => {
+test("a setting that is changed at rest draws the next token anew; changed back at once, nothing is asked", async () => {
   const engine = new Engine();
-  const { writer, story, dials } = await writing(engine);
-  dials.seed = 3;
+  const { writer, generated, settings } = await writing(engine);
+  settings.seed = 3;
   writer.redraw(2, null);
-  await until(() => story.tokens[0]?.dials.seed === 3);
-  assert.deepEqual(idsOf(story), expected(2, 3, 3));
+  await until(() => generated.tokens[0]?.settings.seed === 3);
+  assert.deepEqual(idsOf(generated), expected(2, 3, 3));
   const asked = engine.recordings.length;
   writer.redraw(2, null);
   await rest(300);
@@ -174,11 +175,11 @@ test("a dial that is turned at rest draws the next token anew; turned back at on
 
 test("what isn't known of another text on screen is asked for until it is answered", async () => {
   const engine = new Engine();
-  const { writer, story, problems } = await writing(engine);
+  const { writer, generated, problems } = await writing(engine);
   engine.faults.push([0, new ApiError("The server can't be reached just now.", { isFinal: false })]);
-  story.tree.restore([4, 4]);
+  generated.tree.restore([4, 4]);
   writer.scoreAgain(2);
   await until(() => problems.includes("The server can't be reached just now."));
-  await until(() => story.tokens[1].probability === 0.5);
+  await until(() => generated.tokens[1].probability === 0.5);
   assert.equal(problems.at(-1), "");
 });

@@ -11,9 +11,10 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from pages.ui.markdown import JOINER
-from tests.app_driver import dials, given, looked_at, open_folds, outline, overview, start, tab_of, writing
+from tests.app_driver import ROOT, dials, given, looked_at, open_folds, outline, overview, start, tab_of, writing
+from transformer import load_checkpoint
 
-INSTRUMENTS = {"Generate": "headsup_writing", "Attention": "headsup_attention", "Inside": "headsup_inside"}
+INSTRUMENTS = {"Generate": "headsup_generation", "Attention": "headsup_attention", "Inside": "headsup_inside"}
 DIALS = {"temperature": "Temperature", "top_k": "Top-k", "top_p": "Top-p", "seed": "Seed", "tokens": "Number of tokens"}
 """What the dials beside a text are called."""
 
@@ -38,9 +39,11 @@ class Seen:
 
     @property
     def model(self) -> str:
-        """The model that is picked, as the picker calls it, less its group."""
-        (picker,) = [each for each in self.at.selectbox if each.label == "Model"]
-        return picker.options[picker.index].rpartition(" · ")[2]
+        """The title of the picked model; on a page without a picker, of the one that the next will have picked."""
+        for picker in self.at.selectbox:
+            if picker.label == "Model":
+                return picker.options[picker.index].rpartition(" · ")[2]
+        return load_checkpoint(ROOT / "checkpoints" / self.at.session_state["visitor"].model).card.title
 
     @property
     def prompt(self) -> str:
@@ -50,7 +53,9 @@ class Seen:
 
     @property
     def changes(self) -> dict[str, bool]:
-        """What is changed in the model, and whether that is on."""
+        """What is changed in the model, and whether that is on; without a picker, of the model on the next page."""
+        if not any(each.label == "Model" for each in self.at.selectbox):
+            return {str(each): each.on for each in self.at.session_state["visitor"].changes}
         return {_plain(each.label): each.value for each in self.at.checkbox}
 
     @property
@@ -84,7 +89,7 @@ class Seen:
         found: dict[str, Any] = {}
         for each in _widgets(self.at.main):
             found[each.label] = [found[each.label], _value(each)] if each.label in found else _value(each)
-        if "headsup_writing" in self._drawn:
+        if "headsup_generation" in self._drawn:
             turned = dials(self.at)
             found |= {DIALS[name]: value for name, value in turned.items() if name in DIALS}
             found["Pace"] = dict(given(self.at)["choices"]["paces"])[turned["pace"]]
@@ -93,13 +98,13 @@ class Seen:
     @property
     def looked(self) -> dict[str, Any]:
         """What the instrument shows first, less what it shows anyway; nothing where there is none."""
-        at_start = {"stage": "weights", "direction": "from", "share": "head", "attention": "self", "derivation": False}
+        at_start = {"stage": "weights", "direction": "from", "attention": "self", "derivation": False}
         return {
             name: value for name, value in self._looked().items() if value not in (None, "", [], at_start.get(name))
         }
 
     def _looked(self) -> dict[str, Any]:
-        if "headsup_writing" in self._drawn:
+        if "headsup_generation" in self._drawn:
             step = tab_of(self.at).looked.get("step")
             chosen = {name: dials(self.at)[name] for name in ("attention", "layer", "head")}
             return {"step": step and int(step), **(chosen if chosen["attention"] else {})}
@@ -129,7 +134,7 @@ class Seen:
         words += [
             json.dumps(json.loads(each.proto.json), ensure_ascii=False)
             for each in main.get("bidi_component")
-            if each.proto.component_name in ("headsup_masks", "headsup_effects")
+            if each.proto.component_name in ("headsup_masks", "headsup_effect_heatmaps")
         ]
         return _plain(" ".join(words))
 

@@ -35,7 +35,7 @@ PARAMETERS = set(
         r"\w+",
         """
     model prompt reads text changes temperature top_k top_p seed tokens pace attention layer head step scope stage
-    query key zoom without order direction share inside place source_place cell heads moment folds candidate circuit
+    query key zoom without order direction inside place source_place cell heads moment folds candidate circuit
     question effect token other_prompt own_token other_token ladder beside other_model length width base position
     dimension waves shift filler masks_shown positions_shown batch batch_row pad_side learn task corpus shape rung
     n_layers n_heads d_model context positions norm steps snapshot room lesson lesson_step answers

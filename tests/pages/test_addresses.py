@@ -9,29 +9,8 @@ import pytest
 from pages.ui.frame import state
 from pages.ui.frame.url_parameters import LONGEST_QUERY
 from pages.ui.markdown import JOINER
-from tests.app_driver import (
-    checked,
-    come_back,
-    component,
-    given,
-    go,
-    ids_of,
-    link_of,
-    link_to_copy,
-    look_at,
-    looked_at,
-    open_folds,
-    overview,
-    press,
-    prompt,
-    said,
-    start,
-    tell,
-    text_of,
-    type_prompt,
-    use,
-    write,
-)
+from tests import app_driver as app
+from tests.app_driver import checked, come_back, given, link_of, look_at, looked_at, prompt, said, start, type_prompt
 from tests.tiny_models import save_pair, save_tiny, save_translator
 from transformer import Tokenizer, save_checkpoint
 
@@ -54,15 +33,10 @@ def captions(at):
 # What changes a picture is in the link
 
 
+ATTENTION = dict(layer="1", head="1", stage="raw", without="scale", zoom="60,78,0,9")
+ATTENTION |= dict(order="spread", direction="to")
 CHANGES = [
-    ("Attention", lambda at: look_at(at, layer=1, head=1), {"layer": "1", "head": "1"}),
-    ("Attention", lambda at: look_at(at, stage="raw", without="scale"), {"stage": "raw", "without": "scale"}),
-    ("Attention", lambda at: look_at(at, zoom="60,78,0,9"), {"zoom": "60,78,0,9"}),
-    (
-        "Attention",
-        lambda at: look_at(at, order="spread", direction="to", share="layer"),
-        {"order": "spread", "direction": "to", "share": "layer"},
-    ),
+    ("Attention", lambda at: look_at(at, **ATTENTION), ATTENTION),
     ("Masks", lambda at: at.slider[0].set_value(40), {"masks_shown": "40"}),
     ("Masks", lambda at: at.slider[1].set_value(70), {"positions_shown": "70"}),
     ("Positions", lambda at: at.multiselect[0].set_value([3, 9]), {"waves": "3,9"}),
@@ -71,22 +45,22 @@ CHANGES = [
 
 
 def drawn_masks(at):
-    return [c.proto.json for c in at.get("bidi_component") if c.proto.component_name == "headsup_masks"]
+    return [proto.json for proto in app.components(at, "headsup_masks")]
 
 
 @pytest.mark.parametrize(("page", "change", "added"), CHANGES)
 def test_what_changes_a_picture_is_in_the_link_and_only_then(page, change, added):
-    at = open_folds(start(page, prompt=LONG))
+    at = app.open_folds(start(page, prompt=LONG))
     before = link_of(at)
     checked(change(at).run())
     assert link_of(at) == before | added
-    other = open_folds(start(page, **link_of(at)))
+    other = app.open_folds(start(page, **link_of(at)))
     assert link_of(other) == link_of(at) and not said(other).replace(said(at), "")
     for one, same in zip(at.get("plotly_chart"), other.get("plotly_chart"), strict=True):
         assert one.proto.spec == same.proto.spec
     assert drawn_masks(at) == drawn_masks(other)
     if page == "Attention":
-        assert given(at)["asks"] == given(other)["asks"]
+        assert given(at)["request"] == given(other)["request"]
         assert looked_at(at) == looked_at(other)
 
 
@@ -95,26 +69,26 @@ def test_a_link_of_before_still_opens():
     at = start("Attention", prompt=LONG, shown=60, source_shown="x", all_layers="true", layer=1, query=70)
     assert not said(at) and looked_at(at)["query"] == 70
     assert link_of(at) == {"model": "shakespeare", "prompt": LONG, "layer": "1", "head": "0", "query": "70"}
-    assert overview(at).metadata["queries"] == len(LONG)
+    assert app.overview(at).metadata["queries"] == len(LONG)
 
 
 # Back and forward
 
 
 def test_going_back_brings_the_page_as_it_was():
-    at = write(start(tokens=5, prompt="To be"))
-    generate, text = link_of(at), text_of(at)
-    go(at, "Attention")
+    at = app.write(start(tokens=5, prompt="To be"))
+    generate, text = link_of(at), app.text_of(at)
+    app.go(at, "Attention")
     checked(look_at(at, head=1, query=3).run())
     attention = link_of(at)
-    go(at, "Generate")
+    app.go(at, "Generate")
     type_prompt(at, "KING:")
-    assert text_of(at) == ""
+    assert app.text_of(at) == ""
     come_back(at, "Attention", attention)
     assert link_of(at) == attention and (looked_at(at)["head"], looked_at(at)["query"]) == (1, 3)
     come_back(at, "Generate", generate)
-    assert prompt(at) == "To be" and text_of(at) == text
-    assert given(at)["written"] == generate["written"] and len(ids_of(at)) == 5
+    assert prompt(at) == "To be" and app.text_of(at) == text
+    assert given(at)["written"] == generate["written"] and len(app.ids_of(at)) == 5
     assert link_of(checked(at.run())) == generate  # and it isn't read again
     type_prompt(at, "Hello")  # in a moment in which the address is still that of before
     assert prompt(at) == "Hello" and link_of(at)["prompt"] == "Hello"
@@ -123,7 +97,7 @@ def test_going_back_brings_the_page_as_it_was():
 def test_going_back_within_a_page_brings_what_it_was():
     at = start("Masks", model="shakespeare", prompt="To be", filler=5)
     before = link_of(at)
-    go(at, "Positions")
+    app.go(at, "Positions")
     checked(come_back(at, "Masks", before | {"filler": "2"}))
     checked(come_back(at, "Masks", before | {"filler": "7", "prompt": "KING:"}))
     assert link_of(at)["filler"] == "7" and prompt(at) == "KING:"
@@ -133,44 +107,34 @@ def test_a_text_that_a_link_has_no_room_for_stays_when_its_visitor_goes_back():
     at = start(prompt="é" * 4000)
     short = link_of(at)
     assert "prompt" not in short
-    go(at, "Masks")
+    app.go(at, "Masks")
     come_back(at, "Generate", short)
     assert prompt(at) == "é" * 4000
     come_back(at, "Generate", {"model": "shakespeare", "prompt": "To be"})
     assert prompt(at) == "To be"
-
-
-def test_a_page_that_was_left_before_its_url_was_written_keeps_what_there_is():
-    at = start(prompt="To be")
-    come_back(at, "Masks", {})
+    come_back(at, "Masks", {})  # a page that was left before its address was written
     assert prompt(at) == "To be"
-
-
-def test_a_tab_is_asked_what_it_showed_as_its_session_begins():
-    at = start("Masks")
-    assert '"begins": true' in component(at, "headsup_tab").json
-    assert '"begins": false' in component(checked(at.run()), "headsup_tab").json
 
 
 def test_what_a_tab_showed_before_its_session_was_lost_comes_back():
     at = start("Masks")
-    tell(at, "headsup_tab", "before", {"query": "model=shakespeare&prompt=KING%3A&filler=5", "others": {}})
+    assert '"is_new_session": true' in app.component(at, "headsup_address_bar").json
+    assert '"is_new_session": false' in app.component(checked(at.run()), "headsup_address_bar").json
+    app.tell(
+        at, "headsup_address_bar", "restored", {"query": "model=shakespeare&prompt=KING%3A&filler=5", "others": {}}
+    )
     assert prompt(at) == "KING:" and link_of(at)["filler"] == "5"
-
-
-def test_what_an_address_had_no_room_for_comes_back_after_a_reload():
-    at = start("Masks", prompt="é" * 4000, seed=7)
-    kept = json.loads(component(at, "headsup_tab").json)["kept"]
+    at = start("Masks", prompt="é" * 4000, seed=7)  # for which the address has no room
+    kept = json.loads(app.component(at, "headsup_address_bar").json)["overflow"]
     assert kept == {"prompt": "é" * 4000}
     other = start("Masks", **link_of(at))
     assert prompt(other) != "é" * 4000
-    tell(other, "headsup_tab", "before", {"query": urlencode(link_of(at)), "others": kept})
+    app.tell(other, "headsup_address_bar", "restored", {"query": urlencode(link_of(at)), "others": kept})
     assert prompt(other) == "é" * 4000 and link_of(other) == link_of(at)
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
+def test_what_a_tab_can_t_have_shown_changes_nothing():
+    for value in (
         None,
         "model=x",
         {"query": 1, "others": {}},
@@ -178,12 +142,10 @@ def test_what_an_address_had_no_room_for_comes_back_after_a_reload():
         {"query": "x" * 200_000, "others": {}},
         {"query": "&".join("a" * 200), "others": {}},
         {"query": "", "others": {str(number): "" for number in range(200)}},
-    ],
-)
-def test_what_a_tab_can_t_have_shown_changes_nothing(value):
-    at = start("Masks", prompt="To be")
-    tell(at, "headsup_tab", "before", value)
-    assert prompt(at) == "To be"
+    ):
+        at = start("Masks", prompt="To be")
+        app.tell(at, "headsup_address_bar", "restored", value)
+        assert prompt(at) == "To be", value
 
 
 # A link that would be too long
@@ -192,22 +154,17 @@ def test_what_a_tab_can_t_have_shown_changes_nothing(value):
 def test_what_is_left_out_of_a_link_is_said():
     at = start()
     assert "Too long for the link" not in captions(at)
-    type_prompt(at, "é" * 4000)
+    type_prompt(at, "," * 4000)
     assert "Too long for the link: the prompt. It is lost" in captions(at)
-    assert len(link_to_copy(at)) < LONGEST_QUERY + 100
-    type_prompt(at, "short")
+    assert len(app.link_to_copy(at)) < LONGEST_QUERY + 100
+    type_prompt(at, "," * 2_480)
     assert "Too long for the link" not in captions(at)
-
-
-def test_a_text_that_outgrows_its_link_is_said_to_as_soon_as_it_does():
-    at = start(prompt="," * 2_480)
-    assert "Too long for the link" not in captions(at)
-    write(at)
-    assert "Too long for the link: what was written." in captions(at)
+    app.write(at)
+    assert "Too long for the link: what was written." in captions(at), "as soon as it outgrows it"
 
 
 def test_boxes_hold_no_more_than_a_session_can_bear():
-    at = open_folds(start("Masks"))
+    at = app.open_folds(start("Masks"))
     assert sorted(box.proto.max_chars for box in at.text_area) == [4_000, 5_000]
     assert type_prompt(at, "a" * 9_000) and len(prompt(at)) == 5_000
 
@@ -227,7 +184,7 @@ def test_a_command_in_a_card_can_be_copied(tmp_path, monkeypatch):
     checkpoint = save_tiny(tmp_path, "shakespeare")
     checkpoint.card.training["command"] = "python -m transformer train shakespeare --steps 10 `![x](http://a.b/c.png)`"
     save_checkpoint(tmp_path / "shakespeare", checkpoint)
-    use(monkeypatch, tmp_path)
+    app.use(monkeypatch, tmp_path)
     (card,) = [element.value for element in start().markdown if "Train it again" in element.value]
     assert "`` python -m transformer train shakespeare --steps 10 `![x](http://a.b/c.png)` ``" in card
 
@@ -239,7 +196,7 @@ def test_what_can_t_be_read_is_taken_out_when_that_is_asked_for(monkeypatch):
     at = type_prompt(start(), "中" * 5_000)
     assert time.perf_counter() - began < 20
     assert "This model has never seen" in said(at) and not calls
-    press(at, "Remove what is unknown")
+    app.press(at, "Remove what is unknown")
     assert calls == [1] and prompt(at) == ""
 
 
@@ -256,7 +213,7 @@ def test_what_is_looked_at_in_a_tab_that_was_opened_by_a_link_is_told_by_the_tab
     link = {"model": "shakespeare", "prompt": "To be", "layer": "0", "head": "1"}
     at = start("Attention", **link)
     at.query_params = dict(link)
-    tell(at, "headsup_tab", "held", {"layer": "1", "head": "0", "order": "spread", "zoom": "x"})
+    app.tell(at, "headsup_address_bar", "selection", {"layer": "1", "head": "0", "order": "spread", "zoom": "x"})
     seen = at.session_state["visitor"]
     assert (seen.layer, seen.head, seen.order, seen.zoom) == (1, 0, "spread", None)
     run_as_opened(at, link)
@@ -265,26 +222,20 @@ def test_what_is_looked_at_in_a_tab_that_was_opened_by_a_link_is_told_by_the_tab
     for _ in range(2):
         run_as_opened(at, link)
         assert (seen.layer, seen.head) == (0, 0)
-    assert json.loads(component(at, "headsup_tab").json)["knows"] == {"layer": "0", "head": "0", "order": "spread"}
+    assert json.loads(app.component(at, "headsup_address_bar").json)["known_selection"] == {
+        "layer": "0",
+        "head": "0",
+        "order": "spread",
+    }
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        None,
-        "layer=1",
-        {"layer": 1},
-        {"layer": "x" * 200_000},
-        {"model": "hal9000"},
-        {"prompt": "another"},
-        {"layer": "many"},
-    ],
-)
-def test_what_a_tab_can_t_look_at_changes_nothing(value):
+def test_what_a_tab_can_t_look_at_changes_nothing():
     at = start("Masks", prompt="To be")
     before = link_of(at)
-    tell(at, "headsup_tab", "held", value)
-    assert link_of(checked(at.run())) == before
+    strange = {"layer": 1}, {"layer": "x" * 200_000}, {"model": "hal9000"}, {"prompt": "another"}, {"layer": "many"}
+    for value in (None, "layer=1", *strange):
+        app.tell(at, "headsup_address_bar", "selection", value)
+        assert link_of(checked(at.run())) == before, value
 
 
 def test_a_page_knows_the_address_that_its_tab_was_opened_with_whatever_it_has_written_since():

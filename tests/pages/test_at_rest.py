@@ -6,7 +6,11 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from tests.browser import at_rest
 
-WHOLE, PART = ForwardMsg.FINISHED_SUCCESSFULLY, ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY
+ENDS = {
+    "whole": ForwardMsg.FINISHED_SUCCESSFULLY,
+    "part": ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY,
+    "early": ForwardMsg.FINISHED_EARLY_FOR_RERUN,
+}
 
 
 class Tab:
@@ -20,116 +24,64 @@ class Tab:
     def on(self, event, listener):
         self.heard[event] = listener
 
+    def send(self, event, message):
+        self.heard[event](message.SerializeToString())
+
+    def connect(self):
+        self.heard["websocket"](self)
+
     def ask(self, part=""):
         message = BackMsg()
         message.rerun_script.fragment_id = part
-        self.heard["framesent"](message.SerializeToString())
+        self.send("framesent", message)
 
     def begin(self, *parts):
         message = ForwardMsg()
         message.new_session.SetInParent()
         message.metadata.run.fragment_ids.extend(parts)
-        self.heard["framereceived"](message.SerializeToString())
+        self.send("framereceived", message)
 
-    def draw(self, part="", as_before=False):
+    def draw(self, part=""):
         message = ForwardMsg(hash=f"of {part}")
-        if as_before:
-            message = ForwardMsg(ref_hash=f"of {part}")
-        else:
-            message.delta.fragment_id = part
-        self.heard["framereceived"](message.SerializeToString())
+        message.delta.fragment_id = part
+        self.send("framereceived", message)
 
-    def end(self, how=WHOLE):
-        self.heard["framereceived"](ForwardMsg(script_finished=how).SerializeToString())
+    def draw_as_before(self, part):
+        self.send("framereceived", ForwardMsg(ref_hash=f"of {part}"))
 
-    def run(self, *drawn):
-        self.ask()
-        self.begin()
-        for part in drawn:
-            self.draw(part)
-        self.end()
+    def end(self, how="whole"):
+        self.send("framereceived", ForwardMsg(script_finished=ENDS[how]))
 
-    @property
     def rests(self):
-        return self not in at_rest._busy
+        assert self not in at_rest._busy
+
+    def works(self):
+        assert self in at_rest._busy
 
 
-@pytest.fixture
-def tab():
+RUN = "ask, begin, draw feed, draw chart, end"
+DURING_A_RUN = f"{RUN}, ask, begin, ask"
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        pytest.param("rests, ask, works, begin, works, end, rests", id="until what was asked for last has been run"),
+        pytest.param(f"{DURING_A_RUN}, draw feed, end, works, begin, end, rests", id="asked for during a run"),
+        pytest.param(f"{DURING_A_RUN} feed, draw feed, end, works, begin feed, end part, rests", id="and a part of it"),
+        pytest.param(f"{DURING_A_RUN} feed, draw_as_before feed, end, works", id="a part that is sent as a reference"),
+        # Its script stops a moment later.
+        pytest.param(f"{DURING_A_RUN} feed, draw, works, end, rests, ask feed, rests", id="a part that has gone"),
+        pytest.param(f"{DURING_A_RUN} feed, end early, works", id="a run cut short says nothing of what is there"),
+        pytest.param(f"{RUN}, ask feed, begin feed, draw feed, ask chart, end part, works", id="two parts"),
+        pytest.param(f"{RUN}, ask feed, begin feed, draw feed, end part, rests, ask chart, works", id="others stay"),
+        pytest.param("ask, begin, end, connect, ask feed, works", id="a new connection is asked for all it has"),
+    ],
+)
+def test_a_tab_works_until_all_that_was_asked_for_and_is_still_there_has_been_run(steps):
     tab = Tab()
     at_rest.follow_reruns(tab)
-    tab.heard["websocket"](tab)
-    return tab
-
-
-def test_a_tab_rests_once_what_was_asked_for_last_has_been_run(tab):
-    assert tab.rests
-    tab.ask()
-    assert not tab.rests
-    tab.begin()
-    assert not tab.rests
-    tab.end()
-    assert tab.rests
-
-
-@pytest.mark.parametrize("part", ["", "feed"])
-def test_what_is_asked_for_during_a_run_is_waited_for(tab, part):
-    tab.run("feed")
-    tab.ask()
-    tab.begin()
-    tab.ask(part)
-    tab.draw("feed")
-    tab.end()
-    assert not tab.rests
-    tab.begin(*filter(None, [part]))
-    tab.end(PART if part else WHOLE)
-    assert tab.rests
-
-
-def test_a_part_that_is_sent_as_a_reference_is_still_there(tab):
-    tab.run("feed")
-    tab.ask()
-    tab.begin()
-    tab.ask("feed")
-    tab.draw("feed", as_before=True)
-    tab.end()
-    assert not tab.rests
-
-
-def test_a_part_that_the_page_no_longer_has_is_not_waited_for(tab):
-    tab.run("feed")
-    tab.ask()
-    tab.begin()
-    tab.ask("feed")
-    tab.draw()
-    assert not tab.rests
-    tab.end()
-    assert tab.rests
-    tab.ask("feed")  # its script stops a moment later
-    assert tab.rests
-
-
-def test_a_run_that_was_cut_short_says_nothing_about_what_is_there(tab):
-    tab.run("feed")
-    tab.ask()
-    tab.begin()
-    tab.ask("feed")
-    tab.end(ForwardMsg.FINISHED_EARLY_FOR_RERUN)
-    assert not tab.rests
-
-
-def test_a_run_of_a_part_leaves_the_others_there(tab):
-    tab.run("feed", "chart")
-    tab.ask("feed")
-    tab.begin("feed")
-    tab.draw("feed")
-    tab.ask("chart")
-    tab.end(PART)
-    assert not tab.rests
-
-
-def test_a_new_connection_is_asked_for_all_it_has(tab):
-    tab.run()
-    tab.heard["websocket"](tab)
-    tab.ask("feed")
-    assert not tab.rests
+    tab.connect()
+    for step in steps.split(", "):
+        name, *part = step.split()
+        getattr(tab, name)(*part)

@@ -11,51 +11,21 @@ from hypothesis import HealthCheck, settings
 from hypothesis import given as given_any
 from hypothesis import strategies as st
 
-from pages.ui.components.instruments import asks_of
+from pages.ui.components.instruments import request_of
 from pages.ui.models import library
-from tests.app_driver import (
-    asked,
-    cache_of,
-    checked,
-    dials,
-    given,
-    go,
-    link_of,
-    look_at,
-    looked_at,
-    named,
-    open_drawers,
-    overview,
-    parts,
-    said,
-    start,
-    text_of,
-    turn,
-    type_prompt,
-    use,
-    wish,
-    write,
-)
+from tests import app_driver as app
+from tests.app_driver import asked, cache_of, checked, given, go, link_of, look_at, looked_at, overview, parts, start
 from tests.frontend_calls import Looked, frontend
-from tests.tiny_models import save_tiny
+from tests.tiny_models import save_encoder, save_tiny
 from transformer.inference.pattern_pooling import HIDDEN
+from transformer.model.masks import causal_mask, full_mask
 
 pytestmark = pytest.mark.usefixtures("folder")
 
-OPEN = {
-    "layer": 0,
-    "head": 0,
-    "query": None,
-    "key": None,
-    "stage": "weights",
-    "zoom": None,
-    "without": [],
-    "order": "",
-    "direction": "from",
-    "share": "head",
-    "derivation": False,
-}
+OPEN = dict(layer=0, head=0, query=None, key=None, stage="weights", zoom=None, without=[], order="")
+OPEN |= dict(direction="from", derivation=False)
 """What is looked at until something else is."""
+PROMPT = "To be, or not"
 
 
 def weights_of(at):
@@ -84,10 +54,11 @@ def pattern_from(found, layer, head):
 # What it shows
 
 
-@pytest.mark.parametrize("model", ["shakespeare", "martin-fierro"])
-@pytest.mark.parametrize(("layer", "head"), [(0, 0), (1, 1), (0, 1)])
+@pytest.mark.parametrize(
+    ("model", "layer", "head"), [("shakespeare", 0, 0), ("martin-fierro", 1, 1), ("martin-fierro", 0, 1)]
+)
 def test_it_shows_the_model_s_own_numbers(model, layer, head):
-    typed = "To be, or not"
+    typed = PROMPT
     at = start("Attention", model=model, prompt=typed, layer=layer, head=head)
     cache, shown = cache_of(model, typed), weights_of(at)
     assert len(shown) == len(overview(at).metadata["modules"])
@@ -99,25 +70,63 @@ def test_it_shows_the_model_s_own_numbers(model, layer, head):
     assert np.allclose(pattern_from(parts(at), layer, head), cache["pattern", layer][0, head], atol=1e-5)
 
 
-def test_it_says_what_the_tokens_are_called_and_where_they_stand():
-    about = overview(start("Attention", prompt="To be")).metadata
-    assert about["labels"] == {"text": ["T", "o", "␣", "b", "e"], "source": []}
-    assert about["offsets"] == {"queries": 0, "keys": 0} and about["next"] is None
-    assert (about["queries"], about["keys"], about["title"]) == (5, 5, "shakespeare")
-    assert (about["causal"], about["uniform"], about["kind"]) == (True, False, "self")
-
-
-def test_nothing_is_chosen_until_something_is():
-    at = start("Attention", prompt="To be, or not")
-    assert looked_at(at) == OPEN
+def test_it_says_what_the_tokens_are_called_and_what_a_row_is():
+    at = start("Attention", prompt=PROMPT)
+    assert looked_at(at) == OPEN, "nothing is chosen until something is"
     assert not {"query", "key", "zoom", "stage", "order"} & link_of(at).keys()
+    about = overview(at).metadata
+    assert about["labels"] == {"text": list("To␣be,␣or␣not"), "source": []}
+    assert about["offsets"] == {"queries": 0, "keys": 0} and about["next"] is None
+    assert (about["queries"], about["keys"], about["title"]) == (13, 13, "shakespeare")
+    assert (about["causal"], about["uniform"], about["kind"]) == (True, False, "self")
+    assert not given(at)["sends_selection"]
+    found, cache = parts(at, ["head", 1, 1], ["row", 1, 0, 5]), app.cache_of("shakespeare", PROMPT)
+    assert np.allclose(pattern_from(found, 1, 1), cache["pattern", 1][0, 1], atol=1e-5)
+    own = {
+        name: found.tensors[f"blocks.1.attn.hook_{name}[{index}]"]
+        for name, index in (("pattern", "0, 5"), ("attn_scores", "0, 5"), ("z", "5, 0"), ("result", "5, 0"))
+    }
+    for name in ("pattern", "attn_scores"):
+        assert np.allclose(own[name][:6], cache[f"blocks.1.attn.hook_{name}"][0, 0, 5, :6], atol=1e-5)
+    assert np.allclose(own["z"], cache["z", 1][0, 5, 0], atol=1e-5)
+    assert np.allclose(found.tensors["blocks.1.attn.out.weight[:, 0]"] @ own["z"], own["result"], atol=1e-5)
+    for name in ("blocks.9.attn.hook_q[:, 0]", "blocks.0.attn.hook_q[:, 9]", "x", "[", ""):
+        response = asked(at, "tensors", names=[name])
+        assert response.status_code == 400 and response.json()["error"].endswith(".")
+        assert response.json()["parameter"] == "names"
+    assert given(app.open_drawers(at))["sends_selection"], "a page is run by a look only while it says something of it"
+
+
+def test_of_an_encoder_the_mask_is_looked_at_first(tmp_path, monkeypatch):
+    checkpoint = save_encoder(tmp_path / "checkpoints", attention_windows=(3, 0))
+    app.use(monkeypatch, tmp_path / "checkpoints")
+    at = start("Attention", model="encoder", prompt="To [mask]e [mask]")
+    about, cells = overview(at).metadata, overview(at).tensors["overview"]
+    assert (about["causal"], about["predicted_position"], about["queries"]) == (False, 3, 7)
+    assert not (cells[1] == HIDDEN).any()
+    away = np.abs(np.subtract.outer(np.arange(7), np.arange(7)))
+    assert ((cells[0] == HIDDEN) == (away >= 3)).all()
+    assert "Text" not in [control.label for control in at.get("button_group")], "nothing is written"
+    monkeypatch.chdir(tmp_path)
+    (code,) = [block.value for block in app.open_drawers(at).code if "load_checkpoint" in block.value]
+    names = {}
+    exec(code, names)
+    assert "query=3)" in code and names["text"] == checkpoint.tokenizer.encode("To [mask]e [mask]")
+
+
+@pytest.mark.parametrize("window", [0, 1, 3])
+@pytest.mark.parametrize("causal", [True, False])
+def test_the_browser_hides_what_the_model_s_mask_hides(causal, window):
+    seen = (causal_mask if causal else full_mask)(5, 5, window=window).flatten().tolist()
+    found = frontend("arithmetic.js", "maskedScores", [1] * 25, 5, causal, *([window] if window else []))
+    assert [score == 1 for score in found] == seen
 
 
 def test_the_text_that_was_written_can_be_looked_at():
-    at = go(write(start(tokens=5, prompt="To be")), "Attention")
+    at = go(app.write(start(tokens=5, prompt="To be")), "Attention")
     assert weights_of(at).shape[-1] == 5
-    checked(named(at.get("button_group"), "Text").set_value("all").run())
-    pattern = cache_of("shakespeare", "To be" + text_of(at))["pattern", 0][0]
+    checked(app.named(at.get("button_group"), "Text").set_value("all").run())
+    pattern = cache_of("shakespeare", "To be" + app.text_of(at))["pattern", 0][0]
     assert np.allclose(np.nan_to_num(weights_of(at)[0]), pattern, atol=0.5 / 254 + 1e-6)
 
 
@@ -125,7 +134,7 @@ def test_the_text_that_was_written_can_be_looked_at():
 def long(tmp_path, monkeypatch):
     """A text of 100 tokens for a model that reads the last 80."""
     save_tiny(tmp_path, "shakespeare", context_length=80)
-    use(monkeypatch, tmp_path)
+    app.use(monkeypatch, tmp_path)
     return "".join(chr(97 + i % 26) for i in range(100))
 
 
@@ -142,161 +151,103 @@ def test_of_a_text_longer_than_the_context_the_end_is_read(long):
     }
     assert np.allclose(pattern_from(parts(at), 0, 0), cache_of("shakespeare", long)["pattern", 0][0, 0], atol=1e-5)
     clicked = {**looked_at(at), "query": 1, "key": 0, "zoom": dict(top=1, bottom=3, left=0, right=5)}
-    linked = frontend("attention/view_params.js", "lookedFrom", clicked, about["offsets"])
+    linked = frontend("attention/view_params.js", "paramsFrom", clicked, about["offsets"])
     assert {"query": 21, "key": 20, "zoom": "21,23,20,25"}.items() <= linked.items()
 
 
-@pytest.mark.parametrize(
-    ("link", "missing"),
-    [
+def test_what_the_text_does_not_have_is_forgotten(long):
+    for link, missing in (
         ({"query": 19, "key": 5}, ("query", "key")),
-        ({"query": 100}, ("query",)),
-        ({"zoom": "10,30,20,40"}, ("zoom",)),
-        ({"zoom": "90,100,20,101"}, ("zoom",)),
-        ({"query": 10**6, "key": 50}, ("query",)),
-    ],
-)
-def test_what_the_text_does_not_have_is_forgotten(long, link, missing):
-    at = start("Attention", prompt=long, **link)
-    assert [looked_at(at)[name] for name in missing] == [None] * len(missing)
-    assert not at.warning
+        ({"query": 100, "zoom": "10,30,20,40"}, ("query", "zoom")),
+        ({"query": 10**6, "key": 50, "zoom": "90,100,20,101"}, ("query", "zoom")),
+    ):
+        at = start("Attention", prompt=long, **link)
+        assert [looked_at(at)[name] for name in missing] == [None] * len(missing)
+        assert not at.warning
 
 
 def test_another_text_forgets_its_part_but_not_how_it_is_looked_at():
-    at = start("Attention", prompt="To be, or not", zoom="2,5,0,4", stage="raw", order="first", without="mask")
+    at = start("Attention", prompt=PROMPT, zoom="2,5,0,4", stage="raw", order="first", without="mask")
     assert looked_at(at)["zoom"] == dict(top=2, bottom=5, left=0, right=4)
-    type_prompt(at, "To be, or no")
+    app.type_prompt(at, "To be, or no")
     assert looked_at(at) == OPEN | {"stage": "raw", "order": "first", "without": ["mask"], "derivation": True}
 
 
 # What is looked at
 
 
-SAID = {
-    "layer": 1,
-    "head": 1,
-    "query": 7,
-    "key": 2,
-    "stage": "masked",
-    "zoom": dict(top=2, bottom=9, left=1, right=5),
-    "without": ["mask", "scale"],
-    "order": "previous",
-    "direction": "to",
-    "share": "layer",
-    "derivation": True,
-}
-LINKED = {
-    "layer": "1",
-    "head": "1",
-    "query": "7",
-    "key": "2",
-    "stage": "masked",
-    "zoom": "2,9,1,5",
-    "without": "mask,scale",
-    "order": "previous",
-    "direction": "to",
-    "share": "layer",
-    "derivation": "open",
-}
+LINKED = dict(layer="1", head="1", query="7", key="2", stage="masked", zoom="2,9,1,5", without="mask,scale")
+LINKED |= dict(order="previous", direction="to", derivation="open")
+SAID = LINKED | dict(layer=1, head=1, query=7, key=2, zoom=dict(top=2, bottom=9, left=1, right=5))
+SAID |= dict(without=["mask", "scale"], derivation=True)
 
 
 def test_what_is_looked_at_is_in_the_link_and_nothing_is_asked_anew_for_it():
-    at = start("Attention", prompt="To be, or not")
+    at = start("Attention", prompt=PROMPT)
     before = given(at)
     look_at(at, **LINKED)
     assert looked_at(at) == SAID
     checked(at.run())
     assert given(at) == before
     other = start("Attention", **link_of(at))
-    assert looked_at(other) == SAID and link_of(other) == link_of(at) and not said(other)
-    assert given(other)["asks"] == before["asks"]
+    assert looked_at(other) == SAID and link_of(other) == link_of(at) and not app.said(other)
+    assert given(other)["request"] == before["request"]
 
 
-@pytest.mark.parametrize(
-    ("link", "is_open"),
-    [
-        ({}, False),
+def test_a_link_to_a_score_or_a_cell_opens_how_it_comes_about_until_it_is_closed():
+    for link, is_open in (
         ({"query": 5}, False),
         ({"stage": "scaled"}, True),
         ({"without": "mask"}, True),
         ({"query": 5, "key": 2}, True),
-        ({"stage": "weights"}, False),
         ({"derivation": "open"}, True),
         ({"query": 5, "key": 2, "stage": "raw", "derivation": "closed"}, False),
-    ],
-)
-def test_a_link_to_a_score_or_a_cell_opens_how_it_comes_about_until_it_is_closed(link, is_open):
-    at = start("Attention", prompt="To be, or not", **link)
-    assert looked_at(at)["derivation"] is is_open
-    linked = frontend("attention/view_params.js", "lookedFrom", looked_at(at), overview(at).metadata["offsets"])
-    texts = {name: str(value) for name, value in linked.items() if value not in (None, "")}
-    assert looked_at(start("Attention", prompt="To be, or not", **texts)) == looked_at(at)
-
-
-def test_a_row_is_what_the_model_computed_there():
-    at = start("Attention", prompt="To be, or not")
-    found, cache = parts(at, ["head", 1, 1], ["row", 1, 0, 5]), cache_of("shakespeare", "To be, or not")
-    assert np.allclose(pattern_from(found, 1, 1), cache["pattern", 1][0, 1], atol=1e-5)
-    own = {
-        name: found.tensors[f"blocks.1.attn.hook_{name}[{index}]"]
-        for name, index in (("pattern", "0, 5"), ("attn_scores", "0, 5"), ("z", "5, 0"), ("result", "5, 0"))
-    }
-    for name in ("pattern", "attn_scores"):
-        assert np.allclose(own[name][:6], cache[f"blocks.1.attn.hook_{name}"][0, 0, 5, :6], atol=1e-5)
-    assert np.allclose(own["z"], cache["z", 1][0, 5, 0], atol=1e-5)
-    assert np.allclose(found.tensors["blocks.1.attn.out.weight[:, 0]"] @ own["z"], own["result"], atol=1e-5)
-
-
-@pytest.mark.parametrize("name", ["blocks.9.attn.hook_q[:, 0]", "blocks.0.attn.hook_q[:, 9]", "x", "[", ""])
-def test_parts_that_there_are_not_are_a_sentence(name):
-    response = asked(start("Attention", prompt="To be, or not"), "tensors", names=[name])
-    assert response.status_code == 400 and response.json()["error"].endswith(".")
-    assert response.json()["parameter"] == "names"
+    ):
+        at = start("Attention", prompt=PROMPT, **link)
+        assert looked_at(at)["derivation"] is is_open
+        linked = frontend("attention/view_params.js", "paramsFrom", looked_at(at), overview(at).metadata["offsets"])
+        texts = {name: str(value) for name, value in linked.items() if value not in (None, "")}
+        assert looked_at(start("Attention", prompt=PROMPT, **texts)) == looked_at(at)
 
 
 def test_another_version_of_the_model_is_not_asked_in_the_place_of_the_one_on_screen(tmp_path, monkeypatch):
-    versions = {given(start("Attention", model=model))["asks"]["version"] for model in ("shakespeare", "martin-fierro")}
+    versions = {
+        given(start("Attention", model=model))["request"]["version"] for model in ("shakespeare", "martin-fierro")
+    }
     at = start("Attention", prompt="To be")
-    assert len(versions) == 2 and given(at)["asks"]["version"] in versions
+    assert len(versions) == 2 and given(at)["request"]["version"] in versions
     save_tiny(tmp_path, "shakespeare", seed=9)
-    use(monkeypatch, tmp_path)
+    app.use(monkeypatch, tmp_path)
     response = asked(at, "overview")
     assert response.status_code == 409 and "load the page again" in response.json()["error"]
-    assert given(start("Attention"))["asks"]["version"] not in versions
-
-
-def test_what_another_page_has_changed_is_looked_at():
-    at = start("Attention", prompt="To be, or not")
-    go(at, "Generate")
-    turn(at, head=1)
-    go(at, "Attention")
-    assert looked_at(at)["head"] == 1 and link_of(at)["head"] == "1"
+    assert given(start("Attention"))["request"]["version"] not in versions
 
 
 def test_what_is_looked_at_stays_while_other_pages_are_open():
-    at = look_at(start("Attention", prompt="To be, or not"), head=1, query=3)
+    at = look_at(start("Attention", prompt=PROMPT), head=1, query=3)
     for page in ("Masks", "Inside", "Attention"):  # by their links; no page has been run since the click
         go(at, page)
         assert link_of(at).items() >= {"head": "1", "query": "3"}.items()
     assert looked_at(at) == OPEN | {"head": 1, "query": 3}
-
-
-def test_the_dials_of_the_page_generate_follow():
-    at = look_at(start("Attention", prompt="To be"), layer=1, head=1)
-    checked(at.run())
-    go(at, "Generate")
-    assert (dials(at)["layer"], dials(at)["head"]) == (1, 1)
+    checked(look_at(at, layer=1).run())
+    go(at, "Generate")  # whose dials follow
+    assert (app.dials(at)["layer"], app.dials(at)["head"]) == (1, 1)
+    app.turn(at, head=0)
+    go(at, "Attention")
+    assert looked_at(at)["head"] == 0 and link_of(at)["head"] == "0"
 
 
 def test_what_a_button_decides_counts_more_than_the_address_it_was_pressed_at():
     at = look_at(start(prompt="To be", tokens=4), layer=1, query=2)
-    look_at(at, **frontend("writing/view_params.js", "toLogit", 5, 1, 5, 32))  # of Generate, to what speaks for a token
-    assert wish(at, "turn", {"page": "Inside"}).title[0].value == "Inside"
+    look_at(
+        at, **frontend("generation/view_params.js", "toLogit", 5, 1, 5, 32)
+    )  # of Generate, to what speaks for a token
+    assert app.wish(at, "navigate", {"page": "Inside"}).title[0].value == "Inside"
     assert link_of(at).items() >= {"inside": "logits", "place": "4", "cell": "4,1", "layer": "1", "query": "2"}.items()
 
 
 def test_visitors_look_at_what_they_choose_and_share_what_is_computed():
-    one, other = (start("Attention", prompt="To be, or not") for _ in range(2))
+    one, other = (start("Attention", prompt=PROMPT) for _ in range(2))
     assert given(one) == given(other)
     before = link_of(other)
     look_at(one, layer=1, head=1, query=3)
@@ -306,30 +257,22 @@ def test_visitors_look_at_what_they_choose_and_share_what_is_computed():
     assert looked_at(other) == OPEN and link_of(other) == before
 
 
-def test_a_page_is_run_by_a_look_only_while_it_says_something_of_it():
-    at = start("Attention", prompt="To be")
-    assert not given(at)["follows"]
-    assert given(open_drawers(at))["follows"]
+ANYTHING = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5)
+NAMES = st.sampled_from(["page", "attention", "scope", "add", "remove", "model"])
+REPORTS = st.recursive(ANYTHING, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(NAMES, inner, max_size=6))
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given_any(
-    told=st.recursive(
-        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
-        lambda inner: (
-            st.lists(inner, max_size=4)
-            | st.dictionaries(
-                st.sampled_from(["page", "attention", "scope", "add", "remove", "model"]), inner, max_size=6
-            )
-        ),
-    )
-)
-def test_no_report_is_too_strange(told, folder):
-    at = start("Attention", prompt="To be")
-    for event in ("change", "turn", "look"):
-        wish(at, event, told)
-    checked(at.run())
-    assert not said(at) and at.title[0].value == "Attention"
+@pytest.mark.parametrize("page", ["Attention", "Inside"])
+def test_no_report_is_too_strange(page):
+    at = start(page, prompt="To be")
+
+    @settings(max_examples=10)
+    @given_any(REPORTS, st.sampled_from(["change", "navigate", "look"]))
+    def tell(told, event):
+        app.wish(at, event, told)
+        assert not app.said(at) and at.title[0].value == page
+
+    tell()
 
 
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -343,21 +286,22 @@ def test_no_address_is_too_strange(link, folder):
     """What it says that can't be looked at, both the page and the browser read as nothing."""
     at = start("Attention", **{"model": "shakespeare", "prompt": "To be", **link})
     as_written = frontend(
-        "attention/view_params.js", "chosenFrom", Looked(urlencode(link_of(at))), given(at), overview(at).metadata
+        "attention/view_params.js", "selectionFrom", Looked(urlencode(link_of(at))), given(at), overview(at).metadata
     )
     assert looked_at(at) == as_written
     assert link_of(start("Attention", **link_of(at))) == link_of(at)
     current = at.session_state["visitor"]
-    for name in ("layer", "head", "stage", "direction", "share", "order"):
+    for name in ("layer", "head", "stage", "direction", "order"):
         assert as_written[name] == getattr(current, name)
 
 
-@pytest.mark.parametrize("model", ["shakespeare", "martin-fierro"])
-@pytest.mark.parametrize("changes", ["", "scale~blocks.0.attn.hook_z~0~5~0.0!without~scale~"])
+@pytest.mark.parametrize(
+    ("model", "changes"), [("shakespeare", "scale~blocks.0.attn.hook_z~0~5~0.0!without~scale~"), ("martin-fierro", "")]
+)
 def test_the_lines_of_python_compute_what_is_shown(folder, model, changes):
     at = look_at(start("Attention", model=model, changes=changes), layer=1, head=1)
     at.run()
-    (code,) = [block.value for block in open_drawers(at).code if "load_checkpoint" in block.value]
+    (code,) = [block.value for block in app.open_drawers(at).code if "load_checkpoint" in block.value]
     names = {}
     exec(code.replace("checkpoints/", f"{folder}/"), names)
     recorded, metadata = names["recording"], looked_at(at)
@@ -374,5 +318,5 @@ def test_the_lines_of_python_compute_what_is_shown(folder, model, changes):
 
 def test_an_own_model_is_asked_by_its_token_which_is_in_no_address(tmp_path):
     own = library.OpenModel("own-1", "own-1", save_tiny(tmp_path, "own"), is_own=True)
-    asks = asks_of(own, (1, 2), (), (), 0)
-    assert asks["model"] == "own" and "own-1" not in str(asks)
+    request = request_of(own, (1, 2), (), (), 0)
+    assert request["model"] == "own" and "own-1" not in str(request)

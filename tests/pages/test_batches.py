@@ -22,66 +22,51 @@ def read(text: str, context: int = 16, tokenizer: Tokenizer = LETTERS) -> Prompt
     return batches.read_batch(text, tokenizer, context)
 
 
+EMPTY = "Line {} is empty, and a prompt has at least one token; it is left out."
+UNKNOWN = (
+    "Line 2 has `é` (character 4), `😀` (character 6), `€` (character 7) and 1 more, which this model has never seen"
+)
+LONG = "Line 1 has 17 tokens, and this model's context holds 16; it is cut there."
+HIGH = "Line 1 has 65 tokens; it is cut after 64, so that its masks can still be read."
+MANY = "There are {} lines, and a batch here has at most 8; {}."
+EIGHT = tuple(range(1, 9))
+PROBLEMS = [
+    ("two\n , -\nsix", WORDS, 16, (1, 3), EMPTY.format(2)),
+    ("To be\nRomé 😀€ §\nnot", LETTERS, 16, (1, 3), f"{UNKNOWN}; it is left out."),
+    ("a" * 17 + "\n" + "b" * 16, LETTERS, 16, (1, 2), LONG),
+    ("a" * 65 + "\n" + "b" * 64, LETTERS, 256, (1, 2), HIGH),
+    ("\n".join("abcdefghi"), LETTERS, 16, EIGHT, MANY.format(9, "the last one is left out")),
+    ("\n".join("abcdefghijklmnopqrst"), LETTERS, 16, EIGHT, MANY.format(20, "the last 12 are left out")),
+]
+
+
 class TestReading:
     def test_each_line_is_a_prompt(self):
         found = read("To be\n or \nnot")
         assert found.lines == (1, 2, 3) and not found.problems
         assert found.texts == ("To␣be", "␣or␣", "not")
         assert [LETTERS.decode(tokens) for tokens in found.prompts] == ["To be", " or ", "not"]
+        for text in ("a\nb\n", "a\r\nb", "a\r\nb\r\n"):  # a line end at the end is no line, and Windows' will do
+            assert read(text).texts == ("a", "b") and not read(text).problems
+        for text in ("", "\n", "\n\n"):
+            assert not read(text).prompts and read(text).problems[0] == EMPTY.format(1)
 
-    @pytest.mark.parametrize("text", ["a\nb\n", "a\r\nb", "a\r\nb\r\n"])
-    def test_a_line_end_at_the_end_is_no_line_and_windows_line_ends_will_do(self, text):
-        found = read(text)
-        assert found.texts == ("a", "b") and not found.problems
-
-    @pytest.mark.parametrize("text", ["", "\n", "\n\n"])
-    def test_nothing_typed_is_an_empty_line(self, text):
-        found = read(text)
-        assert not found.prompts
-        assert found.problems[0] == "Line 1 is empty, and a prompt has at least one token; it is left out."
-
-    def test_a_line_without_a_word_is_empty(self):
-        assert read("two\n , -\nsix", tokenizer=WORDS).problems == (
-            "Line 2 is empty, and a prompt has at least one token; it is left out.",
+    @pytest.mark.parametrize(("text", "tokenizer", "context", "lines", "problem"), PROBLEMS)
+    def test_what_is_wrong_with_a_line_is_said_and_the_others_stay(self, text, tokenizer, context, lines, problem):
+        found = read(text, context, tokenizer)
+        assert found.lines == lines and found.problems == (problem,)
+        assert (
+            problem.endswith("left out.") or [len(each) for each in found.prompts] == [min(context, LONGEST_LINE)] * 2
         )
 
-    def test_unknown_characters_are_listed_with_their_places_and_the_others_stay(self):
-        found = read("To be\nRomé 😀€ §\nnot")
-        assert found.lines == (1, 3)
-        assert found.problems == (
-            "Line 2 has `é` (character 4), `😀` (character 6), `€` (character 7) and 1 more, which this model has "
-            "never seen; it is left out.",
-        )
-
-    @pytest.mark.parametrize(("typed", "shown"), [("![x](http://a.b/c.png)", "`[`"), ("`]", "`]`")])
-    def test_what_was_typed_is_never_markdown(self, typed, shown):
-        (problem,) = read(typed).problems
-        assert shown in problem and "](" not in problem
-
-    def test_an_unknown_word_is_cut_short(self):
+    def test_what_was_typed_is_never_markdown_and_is_cut_short(self):
+        for typed, shown in (("![x](http://a.b/c.png)", "`[`"), ("`]", "`]`")):
+            (problem,) = read(typed).problems
+            assert shown in problem and "](" not in problem
         (problem,) = read("x" * 500, tokenizer=WORDS).problems
         assert f"`{'x' * 39}…` (character 1)" in problem
-
-    def test_a_line_longer_than_the_context_is_cut_there(self):
-        found = read("a" * 17 + "\n" + "b" * 16)
-        assert [len(tokens) for tokens in found.prompts] == [16, 16]
-        assert found.problems == ("Line 1 has 17 tokens, and this model's context holds 16; it is cut there.",)
-
-    def test_a_line_too_long_to_be_drawn_is_cut(self):
-        found = read("a" * 65 + "\n" + "b" * 64, context=256)
-        assert [len(tokens) for tokens in found.prompts] == [LONGEST_LINE, LONGEST_LINE]
-        assert found.problems == ("Line 1 has 65 tokens; it is cut after 64, so that its masks can still be read.",)
-
-    def test_a_line_of_a_book_is_left_out(self):
         found = read("a" * (LONGEST_TYPED + 1) + "\nb")
-        assert found.lines == (2,)
-        assert "Line 1 has 2,001 characters." in found.problems[0]
-
-    @pytest.mark.parametrize(("lines", "rest"), [(9, "the last one is left out"), (20, "the last 12 are left out")])
-    def test_lines_beyond_the_eighth_are_left_out(self, lines, rest):
-        found = read("\n".join("abcdefghijklmnopqrstuvwxyz"[:lines]))
-        assert found.lines == tuple(range(1, 9))
-        assert found.problems == (f"There are {lines} lines, and a batch here has at most 8; {rest}.",)
+        assert found.lines == (2,) and "Line 1 has 2,001 characters." in found.problems[0]
 
     @given(st.text(max_size=200), st.sampled_from([LETTERS, WORDS]), st.integers(1, 100))
     def test_no_text_is_too_strange(self, text, tokenizer, context):

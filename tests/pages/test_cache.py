@@ -14,8 +14,10 @@ from streamlit.testing.v1 import AppTest
 from pages.ui.models import activations, library, masked_predictions, visitor_models
 from pages.ui.models.model_cache import cached
 from tests.tiny_models import save_pair, save_tiny
-from transformer.api import cache, overviews, tensors
+from transformer import Sampling
+from transformer.api import cache, outlines, tensors
 from transformer.api.cache import Cache, bytes_of, frozen
+from transformer.api.generated_texts import scores
 from transformer.api.open_models import OpenModel
 
 TOKENS = (1, 2, 3, 4)
@@ -158,10 +160,10 @@ def folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda name: overviews.overview(library.opened(name), TOKENS),
+        lambda name: outlines.overview(library.opened(name), TOKENS),
         lambda name: tensors.whole(library.opened(name), TOKENS, (), ()),
         lambda name: activations.next_token(name, TOKENS),
-        lambda name: activations.scored(name, TOKENS),
+        lambda name: scores(library.opened(name), TOKENS, (), 1, Sampling(), ()).tensors["probability"],
         lambda name: activations.answer(name, TOKENS),
         lambda name: activations.position_table(name),
         lambda name: masked_predictions.predict_text(name, TOKENS, TOKENS[1:]),
@@ -189,7 +191,7 @@ def have(*names):
 @pytest.mark.parametrize("whole_below", [0, tensors.WHOLE_BELOW])
 def test_arrays_that_are_given_out_are_read_only(folder, monkeypatch, whole_below):
     monkeypatch.setattr(tensors, "WHOLE_BELOW", whole_below)
-    recorded = overviews.overview(library.opened("shakespeare"), TOKENS)
+    recorded = outlines.overview(library.opened("shakespeare"), TOKENS)
     logits = activations.next_token("shakespeare", TOKENS)
     table = activations.position_table("martin-fierro")
     for part in (logits, table, *recorded.tensors.values(), *have(*NAMES).values()):
@@ -211,19 +213,19 @@ def test_what_is_remembered_of_a_head_is_counted_once(folder, monkeypatch):
 
 def test_clear_forgets_everything(folder):
     model = library.opened("shakespeare")
-    first = overviews.overview(model, TOKENS)
+    first = outlines.overview(model, TOKENS)
     cache.clear()
-    assert overviews.overview(model, TOKENS) is not first
+    assert outlines.overview(model, TOKENS) is not first
 
 
 def test_what_an_own_model_computed_stays_with_it_and_goes_with_it(folder):
     cache.clear()
     made = [save_tiny(folder, "own", seed=seed) for seed in (1, 2)]
     models = [OpenModel("own", f"own-{n}", checkpoint, is_own=True) for n, checkpoint in enumerate(made)]
-    first = [overviews.overview(model, TOKENS) for model in models]
-    assert [overviews.overview(model, TOKENS) for model in models] == first
+    first = [outlines.overview(model, TOKENS) for model in models]
+    assert [outlines.overview(model, TOKENS) for model in models] == first
     assert len(cache._SHARED) == 0 and len(cache._of_own) == 2
-    overviews.overview(library.opened("shakespeare"), TOKENS)
+    outlines.overview(library.opened("shakespeare"), TOKENS)
     assert len(cache._SHARED) == 1
     assert all(each.limit == cache.OWN_BYTES for each in cache._of_own.values())
     del made, models, first

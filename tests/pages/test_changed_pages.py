@@ -10,30 +10,10 @@ from hypothesis import strategies as st
 
 from pages.ui.frame import change_form
 from pages.ui.models import activations, library
-from tests.app_driver import (
-    PAGES,
-    answered,
-    checked,
-    choose,
-    every_page,
-    go,
-    link_of,
-    named,
-    open_folds,
-    outline,
-    overview,
-    parts,
-    press,
-    said,
-    show_text,
-    start,
-    step,
-    text_of,
-    wish,
-    write,
-    writing,
-)
-from transformer import MeanAblate, Sampling, Scale, SetAttention, Steer, Without, generate, to_code, trace_pass
+from tests import app_driver as app
+from tests.app_driver import checked, choose, link_of, named, parts, press, said, start, text_of, wish, write, writing
+from transformer import MeanAblate, Sampling, Scale, SetAttention, Steer, Without, to_code, trace_pass
+from transformer.api.generated_texts import scores
 from transformer.inference import interventions
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -65,8 +45,32 @@ def engine(*interventions, text=PROMPT):
     return trace_pass(checkpoint.model, checkpoint.tokenizer.encode(text), interventions=interventions)
 
 
+MENU = {
+    HEAD: [
+        ("Factor", 2.0, "layer 0, head 0 × 2"),
+        ("Head", 1, "layer 0, head 1 ablated"),
+        ("Where", "blocks.1.attn.hook_z", "layer 1, head 0 ablated"),
+        ("Its opposite", None, "layer 0, head 0 × -1"),
+        ("Its mean over the text", None, "layer 0, head 0 replaced by its mean"),
+        ("At one position only", True, "layer 0, head 0 at position 0 ablated"),
+    ],
+    Scale("blocks.0.hook_mlp_out", None, 2): [
+        ("Position", 4, "feed-forward of layer 0 at position 4 ablated"),
+        ("At one position only", False, "feed-forward of layer 0 ablated"),
+    ],
+    MeanAblate("blocks.0.hook_mlp_out"): [("Ablate it", None, "feed-forward of layer 0 ablated")],
+    STEERED: [("Its opposite", None, "the stream before layer 1 + -2 × the difference of two prompts")],
+    WEIGHED: [
+        ("Key: its position", 1, "layer 0, head 1: query 3 gives key 1 the weight 0.25"),
+        ("Its opposite", None, "layer 0, head 1: query 3 gives key 2 the weight 0.75"),
+    ],
+    Without("scale"): [("Where", "blocks.1.", "without ÷ √d_head in layer 1")],
+}
+"""What the menu of a chip offers, the choice, and what the chip then says."""
+
+
 class TestTheList:
-    @every_page
+    @app.every_page
     def test_it_is_on_every_page_and_says_so(self, page):
         at = start(page, prompt=PROMPT, changes=f"{code_of(HEAD)}!-{code_of(Without('mask'))}")
         assert chips(at) == {CHIP: True, "without the causal mask": False}
@@ -84,45 +88,27 @@ class TestTheList:
         assert chips(at) == {} and "changes" not in link_of(at)
         press(at, "Undo")
         assert chips(at) == {CHIP: True}
-
-    def test_all_are_taken_back_at_once_and_come_back_at_once(self):
         at = start(prompt=PROMPT, changes=code_of(*ALL))
         press(at, "Take all back")
         assert chips(at) == {}
         press(at, "Undo")
         assert list(chips(at)) == [str(each) for each in ALL]
 
-    @pytest.mark.parametrize(
-        ("given", "label", "value", "words"),
-        [
-            (HEAD, "Factor", 2.0, "layer 0, head 0 × 2"),
-            (HEAD, "Head", 1, "layer 0, head 1 ablated"),
-            (HEAD, "Where", "blocks.1.attn.hook_z", "layer 1, head 0 ablated"),
-            (HEAD, "Its opposite", None, "layer 0, head 0 × -1"),
-            (HEAD, "Its mean over the text", None, "layer 0, head 0 replaced by its mean"),
-            (HEAD, "At one position only", True, "layer 0, head 0 at position 0 ablated"),
-            (Scale("blocks.0.hook_mlp_out", None, 2), "Position", 4, "feed-forward of layer 0 at position 4 ablated"),
-            (Scale("blocks.0.hook_mlp_out", None, 2), "At one position only", False, "feed-forward of layer 0 ablated"),
-            (MeanAblate("blocks.0.hook_mlp_out"), "Ablate it", None, "feed-forward of layer 0 ablated"),
-            (STEERED, "Its opposite", None, "the stream before layer 1 + -2 × the difference of two prompts"),
-            (WEIGHED, "Key: its position", 1, "layer 0, head 1: query 3 gives key 1 the weight 0.25"),
-            (WEIGHED, "Its opposite", None, "layer 0, head 1: query 3 gives key 2 the weight 0.75"),
-            (Without("scale"), "Where", "blocks.1.", "without ÷ √d_head in layer 1"),
-        ],
-    )
-    def test_a_chip_has_a_menu_of_what_fits_it(self, given, label, value, words):
-        at = start(prompt=PROMPT, changes=f"-{code_of(given)}")
-        at.session_state["change_menu_0"] = True
-        checked(at.run())
-        if value is None:
-            press(at, label)
-        else:
-            widgets = [*at.number_input, *at.selectbox, *at.checkbox]
-            (widget,) = [each for each in widgets if each.label == label]
-            checked(widget.set_value(value).run())
-        assert chips(at) == {words: False} and not said(at)  # one that is off stays off
-        press(at, "Undo")
-        assert chips(at) == {str(given): False}
+    @pytest.mark.parametrize("change", MENU, ids=str)
+    def test_a_chip_has_a_menu_of_what_fits_it(self, change):
+        at = start(prompt=PROMPT, changes=f"-{code_of(change)}")
+        for label, value, words in MENU[change]:
+            at.session_state["change_menu_0"] = True
+            checked(at.run())
+            if value is None:
+                press(at, label)
+            else:
+                widgets = [*at.number_input, *at.selectbox, *at.checkbox]
+                (widget,) = [each for each in widgets if each.label == label]
+                checked(widget.set_value(value).run())
+            assert chips(at) == {words: False} and not said(at)  # one that is off stays off
+            press(at, "Undo")
+            assert chips(at) == {str(change): False}
 
     def test_a_menu_can_t_make_two_changes_of_the_same(self):
         at = start(prompt=PROMPT, changes=code_of(HEAD, replace(HEAD, head=1)))
@@ -147,37 +133,35 @@ class TestTheList:
         at = start(prompt=PROMPT, changes=code_of(HEAD, change))
         (sentence,) = [each.value.replace("\\", "") for each in at.caption if "No effect" in each.value]
         assert sentence == f"No effect on this text: {change}. The text is too short."
-        at = step(at)
+        at = app.step(at)
         assert not [each for each in at.caption if "No effect" in each.value]
 
-    @every_page
+    @app.every_page
     def test_numbers_too_large_to_be_computed_with_are_answered(self, page):
         model = library.model("shakespeare").model
         with torch.no_grad():  # as large as can be, while nothing is changed
             model.unembed.weight.mul_(3e37 / float(engine().tensors["logits"].abs().max()))
-        at = start(page, prompt=PROMPT, changes=code_of(Scale("ln_final.hook_normalized", factor=20.0)))
+        at = start(page, prompt=PROMPT, changes=code_of(Scale("ln_final.hook_out", factor=20.0)))
         assert "numbers overflow" in said(at) and not changed_words(at)
         if page == "Generate":
             assert np.isfinite(writing(at).tensors["logits"]).all()
 
-    @pytest.mark.parametrize(
-        ("changes", "sentence"),
-        [
-            ("scale~blocks.9.attn.hook_z~0~~0.0", "this model computes no blocks.9.attn.hook_z"),
-            ("scale~blocks.0.attn.hook_z~9~~0.0", "has no head 9"),
-            ("scale~encoder.hook_embed~~3~0.0", "computes no encoder.hook_embed"),
-            ("weigh~blocks.0.attn.hook_pattern~0~-3~0~0.5~1", "has no query -3"),
-            ("from~hook_embed~~~999999~", "token 999999"),
-            ("nonsense", "there is no change called 'nonsense'"),
-            ("scale~a~b", "scale takes 4 values, and 2 are given"),
-        ],
-    )
-    def test_a_link_s_change_that_can_t_be_made_is_left_out_with_a_sentence(self, changes, sentence):
-        at = start(prompt=PROMPT, changes=f"{changes}!{code_of(HEAD)}")
-        assert sentence in said(at).replace("\\_", "_") and "left out" in said(at)
-        assert chips(at) == {CHIP: True} and link_of(at)["changes"] == code_of(HEAD)
-        press(at, "OK")
-        assert not said(at)
+    def test_a_link_s_change_that_can_t_be_made_is_left_out_with_a_sentence(self):
+        wrong = {
+            "scale~blocks.9.attn.hook_z~0~~0.0": "this model computes no blocks.9.attn.hook_z",
+            "scale~blocks.0.attn.hook_z~9~~0.0": "has no head 9",
+            "scale~encoder.hook_embed~~3~0.0": "computes no encoder.hook_embed",
+            "weigh~blocks.0.attn.hook_pattern~0~-3~0~0.5~1": "has no query -3",
+            "from~hook_embed~~~999999~": "token 999999",
+            "nonsense": "there is no change called 'nonsense'",
+            "scale~a~b": "scale takes 4 values, and 2 are given",
+        }
+        for changes, sentence in wrong.items():
+            at = start(prompt=PROMPT, changes=f"{changes}!{code_of(HEAD)}")
+            assert sentence in said(at).replace("\\_", "_") and "left out" in said(at)
+            assert chips(at) == {CHIP: True} and link_of(at)["changes"] == code_of(HEAD)
+            press(at, "OK")
+            assert not said(at)
 
 
 class TestEveryPageShowsTheChangedModel:
@@ -186,19 +170,13 @@ class TestEveryPageShowsTheChangedModel:
         logits = engine(*ALL).tensors["logits"][-1].numpy()
         np.testing.assert_allclose(writing(at).tensors["logits"][-1], logits, atol=1e-4)
         at = write(at)
-        checkpoint = library.model("shakespeare")
-        sampling = Sampling(temperature=0.8, seed=3)
-        steps = generate(
-            checkpoint.model,
-            checkpoint.tokenizer.encode(PROMPT),
-            max_new_tokens=24,
-            sampling=sampling,
-            interventions=ALL,
-        )
-        steps = list(steps)
-        assert text_of(at) == checkpoint.tokenizer.decode([each.token_id for each in steps])
+        steps = app.generated("shakespeare", app.ids(PROMPT), 24, interventions=ALL, temperature=0.8, seed=3)
+        assert text_of(at) == app.decoded("shakespeare", steps)
         probabilities = writing(at).tensors["probability"][:24]
         np.testing.assert_allclose(probabilities, [each.probability for each in steps], atol=1e-4)
+        at = app.step(start(prompt=PROMPT, changes=code_of(HEAD), temperature=0))
+        best = int(engine(HEAD).tensors["logits"][-1].argmax())
+        assert text_of(at) == library.tokenizer("shakespeare").decode([best])
 
     def test_a_text_goes_on_with_it_and_nothing_is_lost(self):
         at = write(start(prompt=PROMPT, tokens=6, temperature=0.5))
@@ -219,30 +197,30 @@ class TestEveryPageShowsTheChangedModel:
     def test_attention(self):
         at = start("Attention", prompt=PROMPT, layer=1, head=1, changes=code_of(*ALL))
         tensors = engine(*ALL).tensors
-        about = overview(at).metadata
+        about = app.overview(at).metadata
         starts = {name: array for name, array in parts(at).tensors.items() if name.endswith("[:, 1]")}
         assert len(starts) == 3
         for name, array in starts.items():
             np.testing.assert_allclose(array, tensors[name.removesuffix("[:, 1]")][:, 1], atol=1e-5)
         assert {place["words"] for place in about["changed"]} == set(map(str, ALL))
         assert [each["code"] for each in about["interventions"]] == list(map(to_code, ALL))
-        assert overview(at).tensors["overview"].ndim == 4  # without the mask there is something above the diagonal
+        assert app.overview(at).tensors["overview"].ndim == 4  # without the mask there is something above the diagonal
 
     def test_inside(self):
         at = start("Inside", prompt=PROMPT, inside="blocks.1.hook_resid_post", changes=code_of(*ALL))
         tensors = engine(*ALL).tensors
         name = "blocks.1.hook_resid_post"
-        np.testing.assert_allclose(answered(at, "tensors", names=[name]).tensors[name], tensors[name], atol=1e-5)
-        assert {place["words"] for place in outline(at).metadata["changed"]} == set(map(str, ALL))
+        np.testing.assert_allclose(app.answered(at, "tensors", names=[name]).tensors[name], tensors[name], atol=1e-5)
+        assert {place["words"] for place in app.outline(at).metadata["changed"]} == set(map(str, ALL))
 
     def test_masks(self):
-        plain, changed = (open_folds(start("Masks", prompt=PROMPT, changes=text)) for text in ("", code_of(HEAD)))
+        plain, changed = (app.open_folds(start("Masks", prompt=PROMPT, changes=text)) for text in ("", code_of(HEAD)))
         losses = [named(at.metric, "Mean loss with the mask").value for at in (plain, changed)]
         tokens = library.tokenizer("shakespeare").encode(PROMPT)
         rows = engine(HEAD).tensors["logits"][:-1]
         loss = torch.nn.functional.cross_entropy(rows, torch.tensor(tokens[1:]))
         assert losses[1] == f"{float(loss):.4f} nats" != losses[0]
-        open_ = open_folds(start("Masks", prompt=PROMPT, changes=code_of(Without("mask"))))
+        open_ = app.open_folds(start("Masks", prompt=PROMPT, changes=code_of(Without("mask"))))
         assert "changed now: without the causal mask" in " ".join(each.value for each in open_.info)
         deltas = [named(at.metric, "Mean loss without it").delta for at in (plain, open_)]
         assert deltas[0] == deltas[1] != "+0.0000 nats"
@@ -258,18 +236,20 @@ class TestEveryPageShowsTheChangedModel:
             name = next(name for name in parts(at).tensors if "hook_v" in name)
             layer = int(name.split(".")[1])
             at, name = start("Inside", prompt=text, changes=code_of(change)), f"blocks.{layer}.attn.hook_v"
-            np.testing.assert_allclose(answered(at, "tensors", names=[name]).tensors[name], tensors[name], atol=1e-5)
+            np.testing.assert_allclose(
+                app.answered(at, "tensors", names=[name]).tensors[name], tensors[name], atol=1e-5
+            )
 
 
 def test_past_the_context_another_prompt_is_still_read_once(monkeypatch):
     read, recorded = [], interventions.recorded
     monkeypatch.setattr(interventions, "recorded", lambda *args: read.append(args) or recorded(*args))
     tokens = tuple(library.tokenizer("shakespeare").encode(2 * PROMPT))  # 20, of which the model reads 16
-    found = activations.scored("shakespeare", tokens, (), (STEERED,))
+    found = scores(library.opened("shakespeare"), tokens, (), 1, Sampling(), (STEERED,)).tensors["logits"]
     assert len(read) == 2  # toward and against
     for end in (3, 16, 18, 19):
         last = activations.next_token("shakespeare", tokens[:end], (), (STEERED,))
-        np.testing.assert_allclose(found.logits[end - 1], last, atol=1e-5)
+        np.testing.assert_allclose(found[end - 1], last, atol=1e-5)
 
 
 def open_form(at):
@@ -282,11 +262,6 @@ class TestTheForm:
     @staticmethod
     def opened(**link):
         return open_form(start(**link))
-
-    def test_a_head_is_ablated_by_it(self):
-        at = self.opened(prompt=PROMPT)
-        press(at, "Change this")
-        assert chips(at) == {CHIP: True}
 
     def test_it_opens_on_the_head_that_is_looked_at_until_another_is_chosen(self):
         def wanted(at):
@@ -304,6 +279,9 @@ class TestTheForm:
 
     def test_everything_it_offers_can_be_done(self):
         at = self.opened(prompt=PROMPT)
+        press(at, "Change this")
+        assert chips(at) == {CHIP: True}
+        press(at, "Undo")
         for what in ("attention", "feed-forward", "stream", "embedding", change_form.RULE, change_form.WEIGHT):
             choose(open_form(at), "What", what)
             press(at, "Change this")
@@ -328,8 +306,8 @@ class TestTheForm:
             "layer 0, head 0 as on another prompt",
             "layer 0, head 0 + 1 × the difference of two prompts",
         ]
-        for page in PAGES:
-            go(at, page)
+        for page in app.PAGES:
+            app.go(at, page)
 
     def test_another_prompt_that_can_t_be_read_is_answered(self):
         at = self.opened(prompt=PROMPT)
@@ -357,22 +335,15 @@ class TestWhatABrowserAsksFor:
         assert chips(self.asked(at, {**wish, "model": "martin-fierro"})) == {CHIP: True}
         assert chips(self.asked(at, {**wish, "add": [], "remove": [code_of(HEAD)]})) == {}
 
-    @settings(max_examples=12)
-    @given(
-        st.recursive(
-            st.none() | st.integers() | st.text(max_size=9) | st.just(code_of(Scale("x"))),
-            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["model", "add"]), inner),
-        )
-    )
-    def test_no_wish_is_too_strange(self, wish):
+    def test_no_wish_is_too_strange(self):
         at = start("Attention", prompt=PROMPT)
-        for each in (wish, {"model": "shakespeare", "add": wish, "remove": wish}):
-            assert chips(self.asked(at, each)) == {}
+        leaves = st.none() | st.integers() | st.text(max_size=9) | st.just(code_of(Scale("x")))
+        names = st.sampled_from(["model", "add"])
 
+        @settings(max_examples=8)
+        @given(st.recursive(leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner)))
+        def tell(wish):
+            for each in (wish, {"model": "shakespeare", "add": wish, "remove": wish}):
+                assert chips(self.asked(at, each)) == {}
 
-def test_a_step_is_the_changed_model_s():
-    at = start(prompt=PROMPT, changes=code_of(HEAD), temperature=0)
-    best = int(engine(HEAD).tensors["logits"][-1].argmax())
-    at = step(at)
-    assert text_of(at) == library.tokenizer("shakespeare").decode([best])
-    show_text(at, [])
+        tell()

@@ -155,7 +155,8 @@ class TestWhatIsSet:
     def test_only_the_head_and_position_are_set(self):
         config = tiny_config()
         (place,) = overwritten_values(in_window([Scale(POINT, 1, 4)], 1), config)
-        assert (place.point, place.head, place.position) == (POINT, 1, 3)
+        assert (place.point, place.head, place.position, place.ablated) == (POINT, 1, 3, True)
+        assert not overwritten_values([Scale(POINT, 1, factor=0.5)], config)[0].ablated
         (weight,) = overwritten_values(in_window([SetAttention(PATTERN, 1, 4, 2, 0.5)], 1), config)
         assert (weight.position, weight.weighed) == (3, (1, 0.5, True))
 

@@ -1,7 +1,6 @@
 """Tests what components send to the browser, and what they accept from it."""
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,10 +11,7 @@ from safetensors.numpy import load
 from streamlit.testing.v1 import AppTest
 
 from pages.ui.components import head_grid
-from pages.ui.components.numbers import rounded
-
-DEMO = Path(__file__).parents[1] / "browser" / "component_demo.py"
-
+from pages.ui.components.rounding import rounded
 
 # The grid of heads
 
@@ -44,17 +40,12 @@ def test_pooling_keeps_the_largest_weight_of_every_head(weights, limit):
     np.testing.assert_array_equal(pooled.max((2, 3)), weights.max((2, 3)))
 
 
-def test_pooling_four_cells_into_one():
+def test_pooling_four_cells_into_one_which_is_hidden_only_if_all_of_it_is():
     weights = np.arange(16, dtype=float).reshape(1, 1, 4, 4) / 16
     pooled, _ = head_grid.pool(weights, None, 2)
     np.testing.assert_array_equal(pooled[0, 0] * 16, [[5, 7], [13, 15]])
-
-
-def test_a_pooled_cell_is_hidden_only_if_all_of_it_is():
-    weights = np.full((1, 1, 4, 4), 0.5)
-    hidden = np.triu(np.ones((4, 4), bool), 1)
-    _, pooled_hidden = head_grid.pool(weights, hidden, 2)
-    np.testing.assert_array_equal(pooled_hidden[0, 0], [[False, True], [False, False]])
+    _, hidden = head_grid.pool(weights, np.triu(np.ones((4, 4), bool), 1), 2)
+    np.testing.assert_array_equal(hidden[0, 0], [[False, True], [False, False]])
 
 
 def test_hidden_weights_and_nan_never_reach_the_browser():
@@ -64,18 +55,13 @@ def test_hidden_weights_and_nan_never_reach_the_browser():
     np.testing.assert_array_equal(cells[0, 0], [[127, 255], [255, 254]])
 
 
-def test_equal_grids_are_equal_bytes():
-    weights = np.full((2, 2, 3, 3), 0.5)
-    assert len({head_grid.build_payload(weights, None) for _ in range(20)}) == 1
-
-
-@pytest.mark.parametrize("shape", [(6, 6, 256, 256), (12, 12, 512, 512), (24, 16, 100, 30)])
+@pytest.mark.parametrize("shape", [(6, 6, 256, 256), (24, 16, 100, 30)])
 def test_payload_stays_below_a_megabyte(shape):
     weights = np.zeros(shape, np.float32)
     data = head_grid.build_payload(weights, None)
     cells = read(data)
-    assert cells.nbytes <= head_grid.MAX_BYTES
-    assert max(cells.shape[2:]) <= head_grid.LIMIT
+    assert cells.nbytes <= head_grid.MAX_BYTES and max(cells.shape[2:]) <= head_grid.LIMIT
+    assert head_grid.build_payload(weights, None) == data, "equal grids are equal bytes"
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 4), (2, 0, 4, 4), (2, 3, 0, 4)])
@@ -94,13 +80,6 @@ def test_short_numbers_are_right_to_five_digits_or_none(number):
         assert written is None or math.isfinite(written)
     else:
         assert written == pytest.approx(number, rel=6e-5)
-
-
-@pytest.mark.parametrize("page", [{}, {"layers": "2"}])
-def test_both_are_drawn_by_an_app(page):
-    app = AppTest.from_file(str(DEMO), default_timeout=30)
-    app.query_params.update(page)
-    assert not app.run().exception
 
 
 def test_a_component_that_has_gone_with_its_page_tells_nothing():

@@ -5,34 +5,9 @@ import pytest
 import torch
 
 from pages.ui.models import library
-from tests.app_driver import (
-    answered,
-    checked,
-    choose,
-    dials,
-    given,
-    go,
-    ids_of,
-    link_of,
-    look_at,
-    looked_at,
-    named,
-    overview,
-    parts,
-    prompt,
-    said,
-    show_text,
-    start,
-    step,
-    text_of,
-    turn,
-    type_prompt,
-    use,
-    write,
-    writing,
-)
+from tests import app_driver as app
+from tests.app_driver import choose, given, go, ids_of, link_of, looked_at, overview, said, start, step, text_of, write
 from tests.tiny_models import save_tiny, save_translator
-from transformer import Sampling, generate
 from transformer.data.tasks import TASKS
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -54,34 +29,27 @@ def tiny(tmp_path_factory):
 
 def greedy(count=8, source=SOURCE):
     """What the translator writes: ids, the start token not among them."""
-    checkpoint = library.model("translator")
-    steps = generate(
-        checkpoint.model,
-        [checkpoint.card.start_token_id],
-        source=checkpoint.tokenizer.encode(source),
-        max_new_tokens=count,
-        sampling=Sampling(temperature=0),
-        stop_tokens=[END],
-    )
+    begin = [library.model("translator").card.start_token_id]
+    steps = app.generated("translator", begin, count, source=app.ids(source, "translator"), temperature=0)
     return [step.token_id for step in steps]
 
 
 def strip(at):
     """The tokens on the page Generate, source first."""
-    about = writing(at).metadata
+    about = app.writing(at).metadata
     return [about["kinds"][str(token)][0] for token in [*about["source"], *about["prompt"], *ids_of(at)]]
 
 
 def test_the_prompt_is_a_source_and_the_target_is_streamed():
     at = start(model="translator", temperature=0, tokens=5)
     assert at.text_area[0].label == "Source"
-    assert prompt(at) == SOURCE
+    assert app.prompt(at) == SOURCE
     assert strip(at) == [*SOURCE.split(), "[start]"] and "→" in given(at)["arrow"]
     write(at)
     expected = greedy(5)
     assert strip(at)[5:] == TASK.tokenizer.labels(expected)
     assert text_of(at) == TASK.tokenizer.decode(expected)
-    assert checked(at.run()) and text_of(start(**link_of(at))) == text_of(at)
+    assert app.checked(at.run()) and text_of(start(**link_of(at))) == text_of(at)
 
 
 def test_the_logits_and_the_rows_are_the_model_s_own():
@@ -91,25 +59,25 @@ def test_the_logits_and_the_rows_are_the_model_s_own():
     begin = torch.tensor([[checkpoint.card.start_token_id]])
     with torch.no_grad():
         logits, cache = checkpoint.model.run_with_cache(source, begin)
-    sent = writing(at)
+    sent = app.writing(at)
     assert np.allclose(sent.tensors["logits"][0], logits[0, -1], atol=1e-4)
-    assert dials(at).items() >= {"attention": "cross", "layer": 0, "head": 1}.items()
+    assert app.dials(at).items() >= {"attention": "cross", "layer": 0, "head": 1}.items()
     (module,) = given(at)["modules"]["cross"]
-    found = answered(at, "rows", attention=module, head=1, first=1, last=1).tensors
+    found = app.answered(at, "rows", attention=module, head=1, first=1, last=1).tensors
     assert np.allclose(found["rows"], cache["decoder.blocks.0.cross_attn.hook_pattern"][0, 1, -1], atol=1e-4)
     assert (found["start"].tolist(), found["place"].tolist()) == ([0], [1])
-    turn(at, attention="decoder")
-    assert link_of(at)["attention"] == dials(at)["attention"] == "decoder"
-    found = answered(at, "rows", attention=given(at)["modules"]["decoder"][0], head=1, first=1, last=1).tensors
+    app.turn(at, attention="decoder")
+    assert link_of(at)["attention"] == app.dials(at)["attention"] == "decoder"
+    found = app.answered(at, "rows", attention=given(at)["modules"]["decoder"][0], head=1, first=1, last=1).tensors
     assert (found["rows"].tolist(), found["start"].tolist()) == ([1.0], [0])
 
 
 def test_a_token_of_the_target_can_be_looked_at_and_replaced():
     at = write(start(model="translator", temperature=0, tokens=3))
-    checked(look_at(at, step=2).run())  # start token, first word, and this one
+    app.checked(app.look_at(at, step=2).run())  # start token, first word, and this one
     assert link_of(at)["step"] == "2" and not said(at)
     ids = ids_of(at)
-    show_text(at, [ids[0], other := (ids[1] + 1) % 83])
+    app.show_text(at, [ids[0], other := (ids[1] + 1) % 83])
     assert strip(at)[-1] == TASK.tokenizer.label(other)
     again = start(**link_of(at))
     assert ids_of(again) == ids_of(at) and strip(again) == strip(at)
@@ -135,29 +103,28 @@ def test_writing_ends_with_the_end_token_which_a_link_and_a_reload_keep():
     assert ids_of(again) == ids_of(at) and strip(again)[-1] == "[end]"
 
 
-@pytest.mark.parametrize(
-    ("typed", "sentence"),
-    [
-        ("205", "two hundred and five"),
-        ("five two", "isn't one"),
-        ("two hundred five", "written like this: two hundred and five"),
-        ("two hundred and fish", "never seen “`fish`”"),
-        ("", "The prompt is empty"),
-        ("-,- ", "isn't one"),
-    ],
-)
+NO_NUMBERS = {
+    "205": "two hundred and five",
+    "five two": "isn't one",
+    "two hundred five": "written like this: two hundred and five",
+    "two hundred and fish": "never seen “`fish`”",
+    "": "The prompt is empty",
+    "-,- ": "isn't one",
+}
+
+
 @pytest.mark.parametrize("page", ["Generate", "Attention"])
-def test_what_is_no_number_is_answered_with_what_would_do(page, typed, sentence):
-    at = type_prompt(start(page, model="translator"), typed)
-    assert sentence in said(at)
-    assert prompt(at) == typed
-    assert text_of(type_prompt(at, "forty-two")) == ""
-    assert not at.error
+def test_what_is_no_number_is_answered_with_what_would_do(page):
+    at = start(page, model="translator")
+    for typed, sentence in NO_NUMBERS.items() if page == "Generate" else [("five two", "isn't one")]:
+        at = app.type_prompt(at, typed)
+        assert sentence in said(at) and app.prompt(at) == typed
+        assert text_of(app.type_prompt(at, "forty-two")) == "" and not at.error
 
 
 def test_a_source_longer_than_the_model_reads_is_refused(tmp_path, monkeypatch):
     save_translator(tmp_path, context_length=3)
-    use(monkeypatch, tmp_path)
+    app.use(monkeypatch, tmp_path)
     at = start(model="translator")
     assert "4 tokens, and this model reads at most 3. Take 1 away" in said(at)
 
@@ -195,7 +162,7 @@ def test_each_attention_is_shown_with_its_own_labels(kind):
     assert about["keys"] == len(target if kind == "decoder" else source)
     assert (about["kind"], about["modules"][0]) == (kind, module)
     assert about["offsets"] == {"queries": 0, "keys": 0}
-    sent = parts(at).tensors
+    sent = app.parts(at).tensors
     assert all(name.startswith(module) for name in sent)
     assert np.allclose(sent[f"{module}.hook_q[:, 1]"], cache[f"{module}.hook_q"][0, :, 1], atol=1e-5)
 
@@ -229,31 +196,27 @@ def test_the_attention_can_be_changed_and_its_layers_are_its_own():
 def test_another_attention_is_another_pass_with_another_cell():
     at = start("Attention", model="translator", query=1, key=2, zoom="0,2,0,3")
     assert looked_at(at)["key"] == 2 and looked_at(at)["zoom"]
+    _, _, cache = recorded(greedy(11))
+    sent, block = app.parts(at, ["row", 0, 0, 0]).tensors, "decoder.blocks.0."
+    for point in ("hook_raw_scores", "hook_scaled_scores", "hook_attn_scores", "hook_pattern"):
+        name = f"{block}cross_attn.{point}"
+        assert np.allclose(sent[f"{name}[0, 0]"], cache[name][0, 0, 0], atol=1e-5)
+    name = f"{block}hook_cross_attn_out"
+    assert np.allclose(sent[f"{name}[0]"], cache[name][0, 0], atol=1e-5)
     choose(at, "Attention", "decoder")
     assert overview(at).metadata["kind"] == "decoder"
     assert [looked_at(at)[name] for name in ("query", "key", "zoom")] == [None] * 3
     assert not {"query", "key", "zoom"} & link_of(at).keys()
 
 
-def test_a_row_of_cross_attention_is_sent_when_it_is_asked_for():
-    at = start("Attention", model="translator")
-    _, _, cache = recorded(greedy(11))
-    sent, module = parts(at, ["row", 0, 0, 0]).tensors, "decoder.blocks.0.cross_attn"
-    for point in ("hook_raw_scores", "hook_scaled_scores", "hook_attn_scores", "hook_pattern"):
-        assert np.allclose(sent[f"{module}.{point}[0, 0]"], cache[f"{module}.{point}"][0, 0, 0], atol=1e-5)
-    assert np.allclose(
-        sent["decoder.blocks.0.hook_cross_attn_out[0]"], cache["decoder.blocks.0.hook_cross_attn_out"][0, 0], atol=1e-5
-    )
-
-
-@pytest.mark.parametrize("page", ["Generate", "Attention", "Positions"])
-def test_uniform_attention_is_shown_without_scores(page):
-    at = start(page, model="average")
-    if page == "Attention":
-        assert overview(at).metadata["uniform"]
-        assert [name.partition("[")[0] for name in parts(at).tensors] == ["blocks.0.attn.hook_v"]
-        size = overview(at).metadata["queries"]
-        assert np.allclose(overview(at).tensors["overview"][0, 0, -size:] / 254, 1 / size, atol=0.5 / 254)
+def test_uniform_attention_is_shown_without_scores():
+    start("Generate", model="average")
+    start("Positions", model="average")
+    at = start("Attention", model="average")
+    assert overview(at).metadata["uniform"]
+    assert [name.partition("[")[0] for name in app.parts(at).tensors] == ["blocks.0.attn.hook_v"]
+    size = overview(at).metadata["queries"]
+    assert np.allclose(overview(at).tensors["overview"][0, 0, -size:] / 254, 1 / size, atol=0.5 / 254)
 
 
 def test_the_positions_of_an_encoder_decoder_are_its_table():
@@ -263,9 +226,9 @@ def test_the_positions_of_an_encoder_decoder_are_its_table():
 
 def test_models_are_listed_group_by_group():
     at = start()
-    assert named(at.selectbox, "Model").options == ["Shakespeare", "Translator", "Ladder · Average"]
+    assert app.named(at.selectbox, "Model").options == ["Shakespeare", "Translator", "Ladder · Average"]
     choose(at, "Model", "translator")
-    assert prompt(at) == SOURCE
+    assert app.prompt(at) == SOURCE
     assert "2 encoder layers + 1 decoder layer × 2 heads" in " ".join(c.value for c in at.caption)
     step(at)
     choose(at, "Model", "average")

@@ -15,9 +15,10 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from plotly import colors
 from safetensors.numpy import save
 
-from pages.ui.figures import palette
+from tests.engine_passes import write_passes
 from tests.helpers import tiny_config, tiny_model
 from tests.inside_answers import Inside
 from tests.sampling_cases import draw_cases
@@ -26,7 +27,8 @@ from transformer.frontend import FOLDER, bundle
 from transformer.inference.circuits import qk_circuit
 from transformer.inference.context_windows import window_start
 from transformer.inference.pass_outline import outline
-from transformer.inference.recompute import trace_pass
+from transformer.inference.tracing import trace_pass
+from transformer.model.equations import equations
 from transformer.model.layers import ACTIVATIONS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -66,18 +68,12 @@ def test_what_is_imported_comes_first_and_each_file_once(files):
     )
 
 
-def test_what_the_entry_exports_stays(files):
+def test_comments_and_indentation_are_left_out_and_words_that_only_look_like_statements_stay(files):
     text = "export const ONE = 1;\nexport default function () {}\n"
     assert bundle(files(view=text)) == text
-
-
-def test_words_that_only_look_like_statements_stay(files):
     text = "function f() {\nreturn { import: 1, export: 2 }; // import and export\n}\n"
     view = 'import { f } from "./a.js";\n'
     assert text in bundle(files(view=view, a=text.replace("function", "export function")))
-
-
-def test_comments_and_indentation_are_left_out(files):
     text = "// a note\n\n/**\n * What it does.\n */\nfunction f() {\n"
     text += '  const url = "http://x"; // kept\n}\n/** One line. */\nf();\n'
     text += "class A {\n  /** @type {number} */ b; // kept\n\n  /** It * says. **/ c() {}\n}\n"
@@ -128,26 +124,24 @@ def test_what_is_not_exported_is_the_file_s_own(files, node, tmp_path):
     assert node(linked).stdout.strip() == "1,2,3"
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        'import one from "./one.js";',
-        'import * as one from "./one.js";',
-        'import "./one.js";',
-        'import { one as two } from "./one.js";',
-        'import { } from "./one.js";',
-        'import { one } from "one";',
-        'import { one } from "https://example.org/one.js";',
-        'import { one } from "./one.js"; import { two } from "./one.js";',
-        '  import * as one from "./one.js";',
-        'const one = await import("./one.js");',
-        "export { one };",
-        'export * from "./one.js";',
-        'export { one } from "./one.js";',
-        "export let one = 1;",
-        "export const { one } = {};",
-    ],
-)
+REFUSED = """import one from "./one.js";
+import * as one from "./one.js";
+import "./one.js";
+import { one as two } from "./one.js";
+import { } from "./one.js";
+import { one } from "one";
+import { one } from "https://example.org/one.js";
+import { one } from "./one.js"; import { two } from "./one.js";
+  import * as one from "./one.js";
+const one = await import("./one.js");
+export { one };
+export * from "./one.js";
+export { one } from "./one.js";
+export let one = 1;
+export const { one } = {};"""
+
+
+@pytest.mark.parametrize("line", REFUSED.splitlines())
 def test_other_forms_of_import_and_export_are_refused_with_their_line(files, line):
     with pytest.raises(ValueError, match=r"view\.js, line 2: .* isn't supported"):
         bundle(files(view=f"// A view.\n{line}\n", one="export const one = 1;\nexport const two = 2;\n"))
@@ -181,7 +175,7 @@ def test_the_instrument_knows_nothing_of_who_shows_it():
 def test_an_installed_engine_has_the_scripts(tmp_path):
     pytest.importorskip("setuptools", minversion="77", reason="setuptools, which builds the package, isn't installed")
     shutil.copytree(ROOT / "transformer", tmp_path / "transformer", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE", "requirements.txt"):
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tmp_path)
     build = "from setuptools.build_meta import build_wheel; print(build_wheel('.'))"
     built = subprocess.run([sys.executable, "-c", build], cwd=tmp_path, capture_output=True, text=True, timeout=60)
@@ -226,6 +220,7 @@ def write_fixtures(folder: Path) -> None:
     """What the tests under tests/frontend read."""
     tensors = {
         "blocks.0.hook_resid_pre[3]": np.array([[0, -0.5, 1.5], [1e-7, -np.inf, np.nan]], np.float32),
+        "halves": np.array([0, 1, -2.5, 65504, 2**-24, 2**-14, -np.inf, np.nan], np.float16),
         "ids": np.array([-1, 2**31 - 1], np.int32),
         "weights": np.array([[0], [254], [255]], np.uint8),
         "seen": np.array([True, False, True]),
@@ -235,7 +230,12 @@ def write_fixtures(folder: Path) -> None:
     metadata = {"labels": ["␣", "ñ", "<b>"], "depth": {"layers": 2}}
     recording = save(tensors, {name: json.dumps(value) for name, value in metadata.items()})
     (folder / "recording.safetensors").write_bytes(recording)
-    colours = {"sequential": palette.SEQUENTIAL, "diverging": palette.DIVERGING}
+    viridis, balance = (evenly_spaced(scale) for scale in (colors.sequential.Viridis, colors.cmocean.balance))
+    # Plotly's 12 samples of balance leave out the middle, where zero must look neutral.
+    colours = {
+        "sequential": [(place**2, color) for place, color in viridis],
+        "diverging": sorted([*balance, (0.5, "#f1eceb")]),
+    }
     (folder / "palette.json").write_text(json.dumps(colours), encoding="utf-8")
     (folder / "draws.json").write_text(json.dumps(draw_cases()), encoding="utf-8")
     windows = [[length, context, window_start(length, context)] for context in range(1, 40) for length in range(1, 130)]
@@ -247,11 +247,20 @@ def write_fixtures(folder: Path) -> None:
     (folder / "functions.json").write_text(json.dumps(functions), encoding="utf-8")
     (folder / "circuits.json").write_text(json.dumps(circuits()), encoding="utf-8")
     write_outlines(folder)
+    write_passes(folder / "engine")
+
+
+def evenly_spaced(scale: list[str]) -> list[tuple[float, str]]:
+    """A colour scale of plotly's as places from 0 to 1 and hexadecimal colours."""
+    triples = colors.convert_colors_to_same_type(list(scale), colortype="tuple")[0]
+    codes = ("#" + "".join(f"{round(255 * channel):02x}" for channel in triple) for triple in triples)
+    return [(at / (len(triples) - 1), code) for at, code in enumerate(codes)]
 
 
 def circuits() -> list[dict[str, object]]:
     """Of rotary heads of each kind: queries and keys by token, and how well they fit at several distances."""
     kinds = [{}, {"rotary_pairs": "halves", "rotary_base": 500.0}, {"rotary_dims": 2}]
+    kinds.append({"rotary_factors": (1.0, 3.5), "rotary_scale": 1.2})
     return [a_circuit(tiny_config(positions="rotary", **kind)) for kind in kinds]
 
 
@@ -264,13 +273,13 @@ def a_circuit(config: ModelConfig) -> dict[str, object]:
         "right": near.right.flatten().tolist(),
         "width": near.left.shape[1],
         "fits": {distance: full.flatten().tolist() for distance, full in fits.items()},
-        "config": config.to_dict(),
+        "rotation": equations(config)["blocks.1.attn.hook_rot_q"].constants,
     }
 
 
 def write_outlines(folder: Path) -> None:
-    """Whole passes for the tests of the page Inside's picture: shipped models, one of thirty layers, and one
-    of parallel blocks."""
+    """Whole passes for the tests of the page Inside's picture: shipped models, one of thirty layers, and some of
+    blocks that none of them has."""
     prompts = {
         "shakespeare": "ROMEO:\nBut",
         "next-vowel": "abc",
@@ -279,7 +288,10 @@ def write_outlines(folder: Path) -> None:
         "ladder-1-bigram": "R",
     }
     found = {name: Inside(name, prompt).outline for name, prompt in prompts.items()}
-    for name, fields in (("deep", {"n_layers": 30, "n_encoder_layers": 30}), ("parallel", {"parallel_residual": True})):
+    tiny_models = {"deep": {"n_layers": 30, "n_encoder_layers": 30}, "parallel": {"parallel_residual": True}}
+    tiny_models |= {"sandwich": {"norm": "sandwich", "qk_norm": "head", "score_cap": 2.0, "logit_cap": 3.0}}
+    tiny_models |= {"res-post": {"norm": "res-post", "positions": "alibi", "embed_norm": True}}
+    for name, fields in tiny_models.items():
         config = tiny_config(**fields)
         tiny = outline(trace_pass(tiny_model(config), [1, 2, 3]))
         labels = {"labels": {"text": ["a", "b", "c"], "source": []}, "vocabulary": ["?"] * config.vocab_size}

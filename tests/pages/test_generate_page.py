@@ -5,44 +5,15 @@ import pytest
 import torch
 
 from pages.ui.models import library
-from tests.app_driver import (
-    answered,
-    checked,
-    dials,
-    given,
-    go,
-    ids_of,
-    link_of,
-    overview,
-    press,
-    prompt,
-    said,
-    show_text,
-    start,
-    step,
-    text_of,
-    turn,
-    type_prompt,
-    wish,
-    write,
-    writing,
-)
+from tests import app_driver as app
+from tests.app_driver import checked, dials, given, ids_of, link_of, start, step, text_of, turn, write, writing
 from tests.tiny_models import CONTEXT, EXAMPLES
-from transformer import Sampling, generate
 
 pytestmark = pytest.mark.usefixtures("folder")
 
 
 def written_by_the_engine(prompt, tokens, **sampling):
-    checkpoint = library.model("shakespeare")
-    steps = generate(
-        checkpoint.model,
-        checkpoint.tokenizer.encode(prompt),
-        max_new_tokens=tokens,
-        sampling=Sampling(**sampling),
-        names_filter=(),
-    )
-    return checkpoint.tokenizer.decode([step.token_id for step in steps])
+    return app.decoded("shakespeare", app.generated("shakespeare", app.ids(prompt), tokens, **sampling))
 
 
 def test_generate_writes_as_many_tokens_as_the_dial_says_and_what_the_engine_says():
@@ -73,7 +44,9 @@ def test_what_the_model_computed_for_a_place_is_told():
     assert shown.tensors["probability"][2] == pytest.approx(float(logits[0, -1].softmax(-1)[token]), rel=1e-3)
     module, head = given(at)["modules"]["self"][dials(at)["layer"]], dials(at)["head"]
     tokens = ",".join(map(str, [*given(at)["prompt"], *ids_of(at)]))
-    found = answered(at, "rows", tokens=tokens, attention=module, head=head, first=first + 2, last=first + 2).tensors
+    found = app.answered(
+        at, "rows", tokens=tokens, attention=module, head=head, first=first + 2, last=first + 2
+    ).tensors
     assert np.allclose(found["rows"], cache["pattern", 0][0, head, -1], atol=1e-5)
 
 
@@ -92,21 +65,23 @@ def test_an_old_link_has_its_characters_translated_to_tokens_once():
     text = written_by_the_engine(EXAMPLES[0], 7, seed=1, temperature=0.8)
     at = start(text=text)
     assert text_of(at) == text and "text" not in link_of(at)
-    type_prompt(at, "KING: ")
+    app.type_prompt(at, "KING: ")
     assert text_of(at) == "" and text_of(checked(at.run())) == ""
 
 
-@pytest.mark.parametrize("page", ["Attention", "Positions"])
-def test_another_page_keeps_what_was_written(page):
+def test_another_page_keeps_what_was_written():
     at = write(start(tokens=5))
     text, ids = text_of(at), ids_of(at)
-    go(at, page)
+    app.go(at, "Positions")
     assert ids_of(at) == ids
-    if page == "Attention":
-        checked(at.get("button_group")[-1].set_value("all").run())
-        assert "".join(overview(at).metadata["labels"]["text"]).endswith(text.replace(" ", "␣").replace("\n", "↵"))
-    go(at, "Generate")
+    app.go(at, "Attention")
+    assert ids_of(at) == ids
+    checked(at.get("button_group")[-1].set_value("all").run())
+    assert "".join(app.overview(at).metadata["labels"]["text"]).endswith(text.replace(" ", "␣").replace("\n", "↵"))
+    app.go(at, "Generate")
     assert text_of(at) == text and ids_of(at) == list(at.session_state["visitor"].written)
+    app.show_text(at, [])
+    assert text_of(at) == "" and app.prompt(checked(at.run())) == EXAMPLES[0] and "written" not in link_of(at)
 
 
 def test_what_a_tab_has_told_begins_nothing_anew_and_what_is_brought_does():
@@ -121,51 +96,33 @@ def test_what_a_tab_has_told_begins_nothing_anew_and_what_is_brought_does():
 def test_another_prompt_begins_without_what_was_written_after_the_former():
     at = write(start(tokens=5))
     before = given(at)["id"]
-    type_prompt(at, "KING: ")
+    app.type_prompt(at, "KING: ")
     assert text_of(at) == "" and given(at)["written"] == "" and given(at)["id"] != before
-    wish(at, "text", {"written": "1.2.3", "for": before, "at": 0})  # of the other prompt, too late
+    app.wish(at, "text", {"written": "1.2.3", "for": before, "at": 0})  # of the other prompt, too late
     assert at.session_state["visitor"].written == () and given(at)["written"] == ""
 
 
-@pytest.mark.parametrize(
-    "told",
-    [
-        None,
-        5,
-        "1.2",
-        {},
-        {"written": "1.2"},
-        {"written": [1]},
-        {"written": "1.-2"},
-        {"written": "9" * 99},
-        {"written": "x"},
-    ],
-)
-def test_what_a_tab_tells_that_is_no_text_changes_nothing(told):
+def test_what_a_tab_tells_that_is_no_text_changes_nothing():
     at = write(start(tokens=3))
     before = at.session_state["visitor"].written
-    wish(at, "text", {**told, "for": given(at)["id"]} if isinstance(told, dict) else told)
-    assert at.session_state["visitor"].written in (before, (1, 2) if told == {"written": "1.2"} else before)
+    strange = {"written": [1]}, {"written": "1.-2"}, {"written": "9" * 99}, {"written": "x"}, {}
+    for told in (None, 5, "1.2", *strange, {"written": "1.2"}):
+        app.wish(at, "text", {**told, "for": given(at)["id"]} if isinstance(told, dict) else told)
+        assert at.session_state["visitor"].written in (before, (1, 2) if told == {"written": "1.2"} else before)
 
 
 def test_tokens_of_a_link_that_the_model_does_not_have_are_left_out_with_a_sentence():
     at = start(written="1.2.99999")
-    assert "it has tokens that this model doesn't know" in said(at) and text_of(at) == ""
-    press(at, "OK")
-    assert not said(at)
+    assert "it has tokens that this model doesn't know" in app.said(at) and text_of(at) == ""
+    app.press(at, "OK")
+    assert not app.said(at)
 
 
 def test_a_step_of_a_link_where_nothing_is_written_is_said():
     at = start(step=99)
-    assert "The text has no generated token at position 99; the last one is shown." in said(
+    assert "The text has no predicted token at position 99; the last one is shown." in app.said(
         at
     ) and "step" not in link_of(at)
-
-
-def test_clear_takes_the_text_and_keeps_the_prompt():
-    at = write(start(tokens=5))
-    show_text(at, [])
-    assert text_of(at) == "" and prompt(checked(at.run())) == EXAMPLES[0] and "written" not in link_of(at)
 
 
 def test_dials_are_the_tab_s_and_in_the_link():

@@ -1,16 +1,17 @@
 """Tests the tour's offer, presentation mode, and what the browser may send."""
 
 import numpy as np
-import plotly.graph_objects as go
 import pytest
+from plotly.graph_objects import Figure, Scatter
+from streamlit.testing.v1 import AppTest
 
 from pages.ui.components import guide
-from pages.ui.figures.comparison import attention_panel
-from pages.ui.figures.ladder import loss_bars
+from pages.ui.figures.bars import loss_bars
+from pages.ui.figures.lines import Line, lens_lines
 from pages.ui.figures.presentation import enlarge_type
 from pages.ui.frame import page_guide
 from pages.ui.models.changes import Change, as_text
-from tests.app_driver import checked, start, type_prompt, visitor
+from tests.app_driver import checked, go, start, type_prompt, visitor
 from transformer import from_code, to_code
 
 
@@ -39,7 +40,7 @@ def test_the_tour_is_offered_where_a_visit_begins_and_never_over_a_link(
 ):
     monkeypatch.setenv(page_guide.VARIABLE, variable)
     data = shown(page, parameters, monkeypatch)
-    assert data["begins"] is begins and data["asked"] == 0
+    assert data["begins"] is begins and data["tour_requests"] == 0
 
 
 def test_what_the_guide_is_given_stays_the_same_from_run_to_run(monkeypatch):
@@ -49,13 +50,13 @@ def test_what_the_guide_is_given_stays_the_same_from_run_to_run(monkeypatch):
     assert len(given) > 1 and all(data == given[0] for data in given)
 
 
-@pytest.mark.parametrize("told", [True, False, "yes", None, 1])
-def test_only_yes_or_no_from_the_browser_counts(monkeypatch, told):
-    heard = []
-    monkeypatch.setattr(guide, "event_value", lambda key, event: told)
-    monkeypatch.setattr(guide, "_mount", lambda **call: call["on_presenting_change"]())
-    guide.guide(begins=False, asked=0, changed=("", []), on_present=heard.append, on_undo=heard.append)
-    assert heard == ([told] if type(told) is bool else [])
+def test_only_yes_or_no_from_the_browser_counts(monkeypatch):
+    for told in (True, False, "yes", None, 1):
+        heard = []
+        monkeypatch.setattr(guide, "event_value", lambda key, event, told=told: told)
+        monkeypatch.setattr(guide, "_mount", lambda **call: call["on_presenting_change"]())
+        guide.guide(begins=False, tour_requests=0, changed=("", []), on_present=heard.append, on_undo=heard.append)
+        assert heard == ([told] if type(told) is bool else [])
 
 
 HEAD, OTHER = "scale~blocks.0.attn.hook_z~0~~0.0", "scale~blocks.1.attn.hook_z~1~~0.0"
@@ -85,10 +86,11 @@ def test_it_takes_it_back_from_a_model_that_was_left_since(monkeypatch):
     assert page.run().session_state["visitor"].changes == ()
 
 
-@pytest.mark.parametrize("told", [None, {}, {"codes": "x"}, {"model": [], "codes": [[]]}, {"model": "no", "codes": []}])
-def test_what_else_the_browser_may_say_takes_nothing_back(monkeypatch, told):
-    page = undo(monkeypatch, start(model="induction", changes=HEAD), told)
-    assert not page.exception and len(page.session_state["visitor"].changes) == 1
+def test_what_else_the_browser_may_say_takes_nothing_back(monkeypatch):
+    page = start(model="induction", changes=HEAD)
+    for told in (None, {}, {"codes": "x"}, {"model": [], "codes": [[]]}, {"model": "no", "codes": []}):
+        undo(monkeypatch, page, told)
+        assert not page.exception and len(page.session_state["visitor"].changes) == 1, told
 
 
 def sizes(figure):
@@ -110,14 +112,12 @@ def sizes(figure):
 
 
 def test_all_type_of_a_presented_figure_is_larger_and_its_plot_as_high():
-    before, after = (attention_panel(np.eye(4), list("abcd"), list("abcd"), np.tri(4) == 0) for _ in range(2))
+    before, after = (lens_lines({"a": Line(np.eye(4)[0], list("abcd"))}) for _ in range(2))
     enlarge_type(after, 1.5)
     assert sizes(before)
     assert sizes(after) == {path: 1.5 * size for path, size in sizes(before).items()}
     assert plot_height(after) == pytest.approx(plot_height(before))
-    np.testing.assert_array_equal(after.data[-1].z, before.data[-1].z)
-    assert after.data[-1].colorbar.len == 1.5 * before.data[-1].colorbar.len
-    assert after.data[-1].colorbar.tickangle is None  # labels that don't fit side by side are turned
+    np.testing.assert_array_equal(after.data[-1].y, before.data[-1].y)
 
 
 def plot_height(figure):
@@ -131,4 +131,28 @@ def test_bars_of_a_presented_figure_are_as_much_higher_as_the_type_beside_them()
 
 
 def test_a_figure_without_sizes_stays_as_it_is():
-    assert enlarge_type(go.Figure(go.Scatter(x=[1], y=[2])), 2).to_dict()["layout"].get("height") is None
+    assert enlarge_type(Figure(Scatter(x=[1], y=[2])), 2).to_dict()["layout"].get("height") is None
+
+
+def test_until_a_lesson_was_opened_generate_leads_to_the_first():
+    at = start(model="induction", prompt="KING")
+    at.button(key="first_lesson").click().run()
+    at = checked(at)
+    visitor = at.session_state["visitor"]
+    assert at.session_state["page"] == "Learn" and visitor.lesson == "01-counting-pairs"
+    at = go(at, "Generate")
+    assert visitor.prompt == "KING" and not [button for button in at.button if button.key == "first_lesson"]
+
+
+def test_the_tour_can_be_asked_for_again_and_again(monkeypatch):
+    monkeypatch.setattr(page_guide.state, "open_page", lambda name: None)
+
+    def page():
+        from pages.ui.frame import page_guide
+
+        page_guide.offer_tour()
+
+    at = AppTest.from_function(page).run()
+    for asked in (1, 2):
+        at.button(key="offer_start").click().run()
+        assert at.session_state["tour_requests"] == asked

@@ -7,7 +7,7 @@ import pytest
 
 from pages.ui.models import library
 from tests.app_driver import checked, look_at, looked_at, open_drawers, outline, said, start, use
-from tests.tiny_models import save_tiny, save_translator
+from tests.tiny_models import save_encoder, save_tiny, save_translator
 from transformer import Scale, Without, from_code, in_window, load_checkpoint, to_code, trace_pass
 from transformer.api import exports
 from transformer.api.tensors import tensor
@@ -22,6 +22,8 @@ VIEWS = [
     ("shakespeare", {}),
     ("shakespeare", {"inside": "blocks.1.attn.qkv.weight", "cell": "2,1,3,4", "head": 1, "heads": "one"}),
     ("shakespeare", {"inside": "blocks.1", "place": 2, "changes": "scale~blocks.0.attn.hook_z~0~~0"}),
+    ("encoder", {}),
+    ("encoder", {"inside": "blocks.0.attn.hook_mask", "cell": "3,9", "place": 1}),
     ("translator", {"inside": "decoder.blocks.0.cross_attn.hook_pattern", "cell": "0,0,1", "source_place": 1}),
 ]
 
@@ -30,6 +32,7 @@ VIEWS = [
 def test_the_lines_of_python_show_the_view_again(model, link, tmp_path, monkeypatch, capsys):
     save_tiny(tmp_path / "checkpoints", "shakespeare")
     save_translator(tmp_path / "checkpoints")
+    save_encoder(tmp_path / "checkpoints")
     use(monkeypatch, tmp_path / "checkpoints")
     at = start("Inside", model=model, **link)
     assert not said(at)

@@ -4,28 +4,32 @@ import re
 
 import numpy as np
 import pytest
+import torch
 
 from pages.ui.models import activation_patching, activations, background_jobs, library
 from pages.ui.views.what_if import ablation_map
 from tests.app_driver import checked, every_page, named, outline, said, start, step, text_of, use, writing
 from tests.tiny_models import save_chatty
-from transformer import Scale
-from transformer.api import ablation_and_patching, exports, generated_texts, overviews, tensors
+from transformer import Scale, save_checkpoint
+from transformer.api import ablation_and_patching, exports, generated_texts, outlines, tensors
 from transformer.api import cache as api_cache
+from transformer.checkpoints import weight_numbers
 
 PROMPT = "the cat and the hat"
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
+@pytest.fixture(params=[torch.float32, torch.bfloat16], ids=str)
+def folder(request, tmp_path, monkeypatch):
+    """Of a model that computes with these numbers."""
     use(monkeypatch, tmp_path)
-    save_chatty(tmp_path)
-    for module in (ablation_and_patching, overviews):
+    monkeypatch.setattr(weight_numbers, "LARGE", 0)
+    save_checkpoint(tmp_path / "chatty", save_chatty(tmp_path), dtype=request.param)
+    for module in (ablation_and_patching, outlines):
         monkeypatch.setattr(module, "LARGEST_VOCABULARY", 100)
     monkeypatch.setattr(generated_texts, "SMALL_VOCABULARY", 100)
     monkeypatch.setattr(tensors, "BY_ROW", 1000)
     monkeypatch.setattr(tensors, "WHOLE_BELOW", 0)
-    monkeypatch.setattr(overviews, "READ", 20)
+    monkeypatch.setattr(outlines, "READ", 20)
     monkeypatch.setattr(library, "MANY_PARAMETERS", 0)
     return tmp_path
 
@@ -59,7 +63,8 @@ def test_a_row_is_what_the_whole_tensor_has_there(folder, monkeypatch):
         part = tensors.part_of(f"{name}[{place}]", there)
         found = tensors.tensors(model, tokens, (), [part], ())[f"{name}[{place}]"]
         whole = exports.file_of(model, tokens, (), name).tensors[name]
-        np.testing.assert_allclose(found, whole[place], atol=1e-6)
+        rounding = torch.finfo(model.checkpoint.model.unembed.weight.dtype).eps
+        np.testing.assert_allclose(found, whole[place], atol=10 * rounding)
 
 
 def test_what_takes_long_is_asked_for_and_then_there(folder):
@@ -67,7 +72,7 @@ def test_what_takes_long_is_asked_for_and_then_there(folder):
     checked(named(at.button, "Ablate each part").click().run())
     assert at.session_state["job"].wait(60) and at.session_state["job"].error is None
     checked(at.run())
-    assert [c for c in at.get("bidi_component") if c.proto.component_name == "headsup_effects"]
+    assert [c for c in at.get("bidi_component") if c.proto.component_name == "headsup_effect_heatmaps"]
 
 
 def test_what_parts_are_needed_for_is_kept_of_the_likeliest_tokens_and_measured_over_all(folder, monkeypatch):

@@ -1,22 +1,21 @@
 """Tests the check of lessons: every kind of mistake gets a sentence with its line."""
 
+import logging
 import re
-import subprocess
+import runpy
 import sys
 import tomllib
-from pathlib import Path
 
 import pytest
 
 from pages.ui.lessons import lesson_files, measure_reference
 from pages.ui.lessons.lesson import BLOCKS
-from pages.ui.lessons.measure_calls import MEASURES, MeasureCall
+from pages.ui.lessons.measure_registry import MEASURES, MeasureCall
 from pages.ui.lessons.questions import KINDS
 from pages.ui.views.learn.lesson_check import check
 from pages.ui.views.learn.teachers_page import FORMAT
 from tests.app_driver import checked, said, start
 
-ROOT = Path(__file__).parents[2]
 WRITTEN = FORMAT.read_text(encoding="utf-8")
 (SAMPLE,) = re.findall(r"^````markdown\n(.*?)^````$", WRITTEN, re.DOTALL | re.MULTILINE)
 MISTAKES = {
@@ -99,30 +98,30 @@ def test_every_measure_is_listed_with_an_example_that_can_be_read():
         assert MeasureCall.read(tomllib.loads(text)["x"], {}).what == name
 
 
-def test_the_command_line_says_what_is_wrong_and_whether_anything_is(tmp_path):
+def test_the_command_line_says_what_is_wrong_and_whether_anything_is(tmp_path, monkeypatch, capsys):
     (tmp_path / "fine.md").write_text(SAMPLE, encoding="utf-8")
     (tmp_path / "broken.md").write_text(SAMPLE.replace("model=stories", "model=storys"), encoding="utf-8")
     for name, status, words in (("fine", 0, "no problems found"), ("broken", 1, "write “stories”"), ("none", 1, "")):
-        command = [sys.executable, "-m", "pages.ui", "lesson", "check", str(tmp_path / f"{name}.md")]
-        found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, encoding="utf-8", timeout=100)
-        assert found.returncode == status and words in found.stdout, found.stderr
-        assert "Traceback" not in found.stderr and "WARNING" not in found.stderr
+        monkeypatch.setattr(sys, "argv", ["", "lesson", "check", str(tmp_path / f"{name}.md")])
+        with pytest.raises(SystemExit) as ended:
+            runpy.run_module("pages.ui", run_name="__main__")
+        logging.disable(logging.NOTSET)
+        printed = capsys.readouterr()
+        assert ended.value.code == status and words in printed.out, printed
+        assert "Traceback" not in printed.err and "WARNING" not in printed.err
 
 
-@pytest.mark.usefixtures("quick_app_test")
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        (SAMPLE.encode(), "No problems found."),
-        (SAMPLE.replace("model=stories", "model=storys").encode(), "there is no model “storys” here; write “stories”"),
-        (b"\xff\xfe\x00", "isn't a text in UTF-8"),
-    ],
-)
-def test_a_teacher_uploads_a_lesson_and_reads_the_same_findings(text, words):
-    at = start("Learn", lesson="for-teachers")
-    (box,) = at.get("file_uploader")
-    at = checked(box.upload("mine.md", text, "text/markdown").run())
-    assert words in f"{said(at)} {' '.join(each.value for each in at.success)} {' '.join(e.value for e in at.error)}"
+def test_a_teacher_uploads_a_lesson_and_reads_the_same_findings(quick_app_test):
+    found = {
+        SAMPLE.encode(): "No problems found.",
+        SAMPLE.replace("model=stories", "model=storys").encode(): "there is no model “storys” here; write “stories”",
+        b"\x89PNG\r\n\x1a\n\xff": "that begins with a line +++; found a PNG picture.",
+    }
+    for text, words in found.items():
+        at = start("Learn", lesson="for-teachers")
+        (box,) = at.get("file_uploader")
+        at = checked(box.upload("mine.md", text, "text/markdown").run())
+        assert words in f"{said(at)} {' '.join(each.value for each in [*at.success, *at.error])}"
 
 
 @pytest.mark.parametrize("name", [path.stem for path in sorted(lesson_files.FOLDER.glob("*.md"))])

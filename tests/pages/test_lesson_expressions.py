@@ -5,12 +5,13 @@ import contextlib
 import itertools
 import math
 import operator
+import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pages.ui.lessons.expressions import Expression, ExpressionError, Words, in_words, percent
+from pages.ui.lessons.expressions import Expression, ExpressionError, Words, in_words
 from pages.ui.lessons.questions import fits, read_question, verdict
 
 NAMES = {"p": 0.9, "without": 0.1, "losses": [3.0, 2.0, 1.0], "token": "q", "place": 4}
@@ -21,81 +22,37 @@ def value(text, names=NAMES):
     return Expression.read(text).value(names)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("without < 0.2 * p", True),
-        ("p - without", 0.8),
-        ("-p / 2", -0.45),
-        ("0 < without < p <= 1", True),
-        ("not (p > 1) and without != p", True),
-        ("p > 1 or token == 'q'", True),
-        ("losses[0] - losses[-1]", 2.0),
-        ("max(abs(-3), min(losses), len(losses))", 3),
-        ("[place, 3]", [4, 3]),
-    ],
-)
-def test_what_can_be_said(text, expected):
-    assert value(text) == (pytest.approx(expected) if isinstance(expected, float) else expected)
+def test_what_can_be_said():
+    found = {
+        "without < 0.2 * p": True,
+        "p - without": 0.8,
+        "-p / 2": -0.45,
+        "0 < without < p <= 1": True,
+        "not (p > 1) and without != p": True,
+        "p > 1 or token == 'q'": True,
+        "losses[0] - losses[-1]": 2.0,
+        "max(abs(-3), min(losses), len(losses))": 3,
+    }
+    assert {text: value(text) for text in found} == pytest.approx(found)
+    assert value("[place, 3]") == [4, 3]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "p +",
-        "p.real",
-        "p.__class__",
-        "__import__('os')",
-        "open('x')",
-        "(lambda: 1)()",
-        "p ** 9",
-        "p // 2",
-        "1 << 99",
-        "[x for x in losses]",
-        "losses[place]",
-        "losses[0:1]",
-        "{1: 2}",
-        "f'{p}'",
-        "p if p else 1",
-        "(p := 3)",
-        "p; p",
-        "abs",
-        "abs(*losses)",
-        "max(losses, key=abs)",
-        "True",
-        "None",
-        "b'a'",
-        "1j",
-        "~place",
-        "p in losses",
-        "abs()",
-        "…",
-        "(" * 250,
-        "-" * 250 + "1",
-        "9" * 301,
-    ],
-)
+WRONG = r"""p + | p.real | p.__class__ | p) }}{% for x in losses %}{{ (p | p }}{{ p | losses is defined | token ~ token
+| range(9) | p('x') | __import__('os') | open('x') | (lambda: 1)() | p ** 9 | p // 2 | 1 << 99 | [x for x in losses]
+| losses[place] | losses[0:1] | {1: 2} | f'{p}' | p if p else 1 | (p := 3) | p; p | abs | abs(*losses)
+| max(losses, key=abs) | True | None | b'a' | 1j | ~place | p in losses | abs() | …""".replace("\n", " ").split(" | ")
+
+
+@pytest.mark.parametrize("text", ["", "p | upper", "(" * 250, "-" * 250 + "1", "9" * 301, *WRONG])
 def test_what_cant(text):
     with pytest.raises(ExpressionError):
         Expression.read(text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "gone",
-        "p / 0",
-        "token + 1",
-        "token * 99",
-        "losses * 3",
-        "losses[9]",
-        "p < token",
-        "max(p)",
-        "1e308 * 1e308 * gone",
-        "-token",
-    ],
-)
+UNCOMPUTABLE = "gone|p / 0|token + 1|token * 99|losses * 3|losses[9]|p < token|max(p)|1e308 * 1e308 * gone|-token"
+
+
+@pytest.mark.parametrize("text", UNCOMPUTABLE.split("|"))
 def test_what_cant_be_computed_is_said_in_a_sentence(text):
     with pytest.raises(ExpressionError, match=r"\w"):
         value(text)
@@ -124,8 +81,14 @@ def test_whatever_is_written_only_names_come_from_outside(text):
         read = Expression.read(text)
     except ExpressionError:
         return
-    assert read.names <= {node.id for node in ast.walk(read.tree) if isinstance(node, ast.Name)}
-    assert not any(isinstance(node, ast.Attribute | ast.Lambda | ast.comprehension) for node in ast.walk(read.tree))
+    with contextlib.suppress(
+        ValueError, SyntaxError
+    ):  # Jinja's texts may hold escapes and line ends that Python's don't
+        tree = ast.parse(text.strip(), mode="eval")
+        # Python reads º as the o that it stands for, Jinja doesn't.
+        names = {unicodedata.normalize("NFKC", name) for name in read.names}
+        assert names <= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        assert not any(isinstance(node, ast.Attribute | ast.Lambda | ast.comprehension) for node in ast.walk(tree))
     with contextlib.suppress(ExpressionError):
         read.value(NAMES)
 
@@ -144,25 +107,10 @@ class TestWords:
         assert said == r"`{p}` $\frac{p}{q} = 0.90$ $$\sqrt{d}$$ 0.9"
         assert Words.read(r"`{p}` $\frac{p}{q}$").names == frozenset()
 
-    @pytest.mark.parametrize("text", ["{p:x}", "{p!r}", "{p.real}", "{}{p:__class__}", "{0.9:.99999f}"])
-    def test_a_placeholder_that_isnt_one_is_refused(self, text):
-        with pytest.raises(ExpressionError):
-            Words.read(text)
-
-    @pytest.mark.parametrize(
-        ("share", "said"),
-        [
-            (0, "0%"),
-            (1e-6, "less than 0.01%"),
-            (0.0637, "6.4%"),
-            (0.5, "50%"),
-            (0.99951, "99.95%"),
-            (0.999999, "more than 99.99%"),
-            (1, "100%"),
-        ],
-    )
-    def test_shares_have_as_many_digits_as_tell(self, share, said):
-        assert percent(share) == said
+    def test_a_placeholder_that_isnt_one_is_refused(self):
+        for text in ("{p:x}", "{p!r}", "{p.real}", "{}{p:__class__}", "{0.9:.99999f}"):
+            with pytest.raises(ExpressionError):
+                Words.read(text)
 
     @given(st.floats() | st.integers() | st.text(max_size=5), st.sampled_from(["", "%", ".2f", ",", "+.1%"]))
     def test_every_value_can_be_written(self, found, form):
@@ -170,6 +118,17 @@ class TestWords:
             assert isinstance(in_words(found, form, str), str)
         except ExpressionError:
             assert form
+
+
+ASKED = {
+    "choose": dict(options=["a", "b"], right=["p > 1", "p <= 1"]),
+    "number": dict(right="p", near=0.1),
+    "token": dict(right="place"),
+    "cell": dict(right="[place, 0]"),
+    "order": dict(options=["a", "b", "c"], right="losses"),
+}
+anything = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3)
+anything |= st.lists(st.integers(-1, 3) | st.none() | st.floats(), max_size=4)
 
 
 class TestQuestions:
@@ -189,12 +148,10 @@ class TestQuestions:
         assert found.correct == 0.9
         assert found.right == (abs(answer - 0.9) <= 0.1 * (1 + 1e-9))
 
-    def test_of_several_places_each_is_right(self):
+    def test_of_several_places_each_is_right_and_a_cell_is_a_query_and_a_key(self):
         question = self.ask(kind="token", right="[place, 7]")
         assert [verdict(question, NAMES, place).right for place in (4, 7, 5)] == [True, True, False]
         assert verdict(question, NAMES, 5).correct == 4
-
-    def test_a_cell_is_a_query_and_a_key(self):
         question = self.ask(kind="cell", right="[6, place]")
         assert verdict(question, NAMES, [6, 4]).right and not verdict(question, NAMES, [4, 6]).right
 
@@ -209,31 +166,16 @@ class TestQuestions:
         assert sorted(found.correct) == [0, 1, 2, 3]
 
     def test_an_order_that_is_a_fact_is_asked_for_out_of_order(self):
-        parts = ["q · k", "÷ √d", "mask", "softmax"]
+        parts = ["q · k", "÷ √d_head", "mask", "softmax"]
         question = self.ask(kind="order", right=parts)
         assert question.is_fact and [option.text for option in question.options] != parts
         found = verdict(question, {}, [0, 1, 2, 3])
         assert not found.right
         assert [question.options[number].text for number in found.correct] == parts
 
-    @given(
-        st.sampled_from(["choose", "number", "token", "cell", "order"]),
-        st.none()
-        | st.booleans()
-        | st.integers()
-        | st.floats()
-        | st.text(max_size=3)
-        | st.lists(st.integers(-1, 3) | st.none() | st.floats(), max_size=4),
-    )
+    @given(st.sampled_from([*ASKED]), anything)
     def test_whatever_a_browser_sends_is_an_answer_or_isnt(self, kind, answer):
-        asked = {
-            "choose": dict(options=["a", "b"], right=["p > 1", "p <= 1"]),
-            "number": dict(right="p", near=0.1),
-            "token": dict(right="place"),
-            "cell": dict(right="[place, 0]"),
-            "order": dict(options=["a", "b", "c"], right="losses"),
-        }[kind]
-        question = self.ask(kind=kind, **asked)
+        question = self.ask(kind=kind, **ASKED[kind])
         if fits(question, answer):
             assert not isinstance(answer, bool) and not (isinstance(answer, float) and math.isnan(answer))
             assert isinstance(verdict(question, NAMES, answer).right, bool)

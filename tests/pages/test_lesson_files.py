@@ -88,6 +88,8 @@ def test_steps_of_the_file_keep_code_that_they_only_show():
         (HEADER + "## A\n```measure\n[p]\nwhat = 'probability'\ntoken = 3\n```", 6, "token of probability is a text"),
         (HEADER + "## A\n```measure\n[p]\nwhat = 'loss'\nlayer = 3\n```", 6, "loss has no layer; it takes first"),
         (HEADER + "## A\n```measure\n[not]\nwhat = 'loss'\n```", 6, "can't be called “not”"),
+        (HEADER + "## A\n```measure\np = 3\n```", 6, "p needs a table"),
+        (asked('kind = "token"\ntext = "?"'), 20, "a question needs right"),
         (HEADER + "## A\n```reveal\nSo.\n```", 6, "needs a question"),
         (asked('kind = "guess"\ntext = "?"'), 20, "a question's kind is one of choose, number"),
         (asked(CHOICE.format("q")), 20, "nothing is measured under the name q"),

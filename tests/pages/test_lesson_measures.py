@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections import Counter
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -48,10 +49,14 @@ def test_the_entropy_of_a_table_of_pairs_is_that_of_what_it_writes():
         model_measures.entropy_rate(Setup("ladder-2-positions"))
 
 
-def test_guessing_blindly_is_a_hesitation_between_all_tokens():
+def test_guessing_blindly_is_a_hesitation_between_all_tokens(monkeypatch):
     assert math.exp(model_measures.blind_guess(INDUCTION)) == pytest.approx(72)
-    loss = library.model("induction").card.validation_loss
-    assert math.log(model_measures.perplexity(INDUCTION)) == pytest.approx(loss)
+    checkpoint = library.model("induction")
+    assert math.log(model_measures.perplexity(INDUCTION)) == pytest.approx(checkpoint.card.validation_loss)
+    unknown = replace(checkpoint, card=replace(checkpoint.card, validation_loss=None))
+    monkeypatch.setattr(library, "model", lambda name: unknown)
+    with pytest.raises(MeasureError, match="no loss is known"):
+        model_measures.perplexity(INDUCTION)
 
 
 @pytest.mark.parametrize("width", [1, 4, 64])

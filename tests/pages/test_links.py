@@ -4,23 +4,8 @@ import pytest
 from streamlit.runtime.scriptrunner import RerunData, RerunException
 
 from pages.ui.frame import page as frame_page
-from tests.app_driver import (
-    PAGES,
-    dials,
-    every_page,
-    go,
-    link_of,
-    link_to_copy,
-    looked_at,
-    named,
-    press,
-    prompt,
-    said,
-    start,
-    text_of,
-    type_prompt,
-    write,
-)
+from tests import app_driver as app
+from tests.app_driver import PAGES, dials, every_page, go, link_of, looked_at, named, press, said, start, text_of, write
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -29,66 +14,29 @@ pytestmark = pytest.mark.usefixtures("folder")
 def test_a_link_opens_the_same_state_on_every_page(page):
     at = write(start(tokens=12, seed=5, temperature=1.5, prompt="KING:\nAye"))
     text = text_of(at)
-    link = link_of(at) | {
-        "layer": "1",
-        "head": "1",
-        "step": str(len("KING:\nAye") + 3),
-        "scope": "all",
-        "stage": "raw",
-        "query": "12",
-        "key": "10",
-        "zoom": "10,15,8,11",
-        "without": "mask,scale",
-        "order": "spread",
-        "direction": "to",
-        "share": "layer",
-        "inside": "blocks.1.attn.hook_z",
-        "place": "12",
-        "cell": "3,1,0",
-        "heads": "one",
-        "moment": "1.5",
-        "folds": "lens,circuits",
-        "candidate": "5",
-        "circuit": "qk,blocks.0.attn,1,3",
-        "length": "20",
-        "position": "7",
-        "dimension": "3",
-    }
+    place = {"layer": "1", "head": "1", "step": str(len("KING:\nAye") + 3), "scope": "all"}
+    weight = {"stage": "raw", "query": "12", "key": "10", "zoom": "10,15,8,11", "without": "mask,scale"}
+    heads = {"order": "spread", "direction": "to", "heads": "one"}
+    inside = {"inside": "blocks.1.attn.hook_z", "place": "12", "cell": "3,1,0", "moment": "1.5"}
+    inside |= {"folds": "lens,circuits", "candidate": "5", "circuit": "qk,blocks.0.attn,1,3"}
+    link = link_of(at) | place | weight | heads | inside | {"length": "20", "position": "7", "dimension": "3"}
     other = start(page, **link)
     assert link_of(other) == link
     assert not said(other)
     for again in PAGES:
         go(other, again)
-        assert prompt(other) == "KING:\nAye"
+        assert app.prompt(other) == "KING:\nAye"
         if again == "Generate":
             assert text_of(other) == text and link_of(other)["step"] == str(len("KING:\nAye") + 3)
             assert dials(other).items() >= {"attention": "self", "layer": 1, "head": 1, "seed": 5}.items()
         elif again == "Attention":
-            assert looked_at(other) == dict(
-                layer=1,
-                head=1,
-                stage="raw",
-                query=4,
-                key=2,
-                zoom=dict(top=2, bottom=7, left=0, right=3),
-                without=["mask", "scale"],
-                order="spread",
-                direction="to",
-                share="layer",
-                derivation=True,
-            )  # the model reads the last 13 of 21 tokens
+            own = dict(layer=1, head=1, query=4, key=2, zoom=dict(top=2, bottom=7, left=0, right=3), derivation=True)
+            own |= dict(stage="raw", without=["mask", "scale"], order="spread", direction="to")
+            assert looked_at(other) == own  # the model reads the last 13 of 21 tokens
         elif again == "Inside":
-            assert looked_at(other) == dict(
-                open="blocks.1.attn.hook_z",
-                token=4,
-                source=None,
-                head=1,
-                cell=[3, 1, 0],
-                moment=1.5,
-                folds=["lens", "circuits"],
-                candidate=5,
-                circuit=["qk", "blocks.0.attn", 1, 3],
-            )
+            own = dict(open="blocks.1.attn.hook_z", token=4, source=None, head=1, cell=[3, 1, 0], moment=1.5)
+            own |= dict(folds=["lens", "circuits"], candidate=5, circuit=["qk", "blocks.0.attn", 1, 3])
+            assert looked_at(other) == own
         elif again == "Positions":
             assert named(other.slider, "Length: positions").value == 20
             assert named(other.number_input, "Position").value == 7
@@ -99,7 +47,7 @@ def test_a_link_opens_the_same_state_on_every_page(page):
 @every_page
 def test_the_link_to_copy_is_the_address(page):
     at = start(page, layer=1, prompt="To be?\n& not=1")
-    address = link_to_copy(at)
+    address = app.link_to_copy(at)
     assert "?model=shakespeare&prompt=To+be%3F%0A%26+not%3D1" in address
     assert address.endswith("&layer=1&head=0")
 
@@ -144,35 +92,33 @@ def test_a_link_that_asks_for_too_much_is_answered_on_every_page(page):
     press(at, "Remove what is unknown")
     press(at, "OK")
     assert said(at).startswith("The prompt is empty.")
-    type_prompt(at, "Hi")
+    app.type_prompt(at, "Hi")
     assert "The link's text was left out: it has characters that this model doesn't know." in said(at)
 
 
+ASKS_WRONGLY = [
+    ({"model": "hal9000"}, "There is no model “hal9000” here; Shakespeare is shown."),
+    ({"model": "../../../etc"}, "There is no model “../../../etc” here; Shakespeare is shown."),
+    ({"layer": 99}, "There is no layer 99 here; the last one, 1, is shown."),
+    ({"head": 7}, "There is no head 7 here; the last one, 1, is shown."),
+    ({"temperature": "abc"}, "temperature = “abc”, but the temperature must be a number from 0 to 2."),
+    ({"step": 10**9}, "step = “1000000000”, but the step must be a number from 0 to 1,000,000."),
+    ({"step": 999}, "The text has no predicted token at position 999; the last one is shown."),
+    ({"seed": "nan"}, "the seed must be a number from 0 to 2,147,483,647"),
+    ({"scope": "<b>"}, "scope = “<b>”, but it can be prompt, all."),
+    ({"text": "é"}, "The link's text was left out: it has characters that this model doesn't know."),
+]
+
+
 @pytest.mark.parametrize("page", ["Generate", "Attention"])
-@pytest.mark.parametrize(
-    ("link", "sentence"),
-    [
-        ({"model": "hal9000"}, "There is no model “hal9000” here; Shakespeare is shown."),
-        ({"model": "../../../etc"}, "There is no model “../../../etc” here; Shakespeare is shown."),
-        ({"layer": 99}, "There is no layer 99 here; the last one, 1, is shown."),
-        ({"head": 7}, "There is no head 7 here; the last one, 1, is shown."),
-        ({"temperature": "abc"}, "temperature = “abc”, but the temperature must be a number from 0 to 2."),
-        ({"step": 10**9}, "step = “1000000000”, but the step must be a number from 0 to 1,000,000."),
-        ({"step": 999}, "The text has no generated token at position 999; the last one is shown."),
-        ({"step": 2}, "The text has no generated token at position 2; the last one is shown."),
-        ({"seed": "nan"}, "the seed must be a number from 0 to 2,147,483,647"),
-        ({"scope": "<b>"}, "scope = “<b>”, but it can be prompt, all."),
-        ({"text": "é"}, "The link's text was left out: it has characters that this model doesn't know."),
-    ],
-    ids=str,
-)
-def test_a_link_that_asks_for_too_much_is_answered_with_a_sentence(page, link, sentence):
-    at = start(page, **link)
-    assert sentence in said(at)
-    assert named(at.selectbox, "Model").value == "shakespeare"
-    assert link_of(start(page, **link_of(at))) == link_of(at)
-    press(at, "OK")
-    assert not said(at)
+def test_a_link_that_asks_for_too_much_is_answered_with_a_sentence(page):
+    for link, sentence in ASKS_WRONGLY:
+        at = start(page, **link)
+        assert sentence in said(at)
+        assert named(at.selectbox, "Model").value == "shakespeare"
+        assert link_of(start(page, **link_of(at))) == link_of(at)
+        press(at, "OK")
+        assert not said(at)
 
 
 def test_a_link_can_bring_no_picture_from_elsewhere():

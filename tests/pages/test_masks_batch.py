@@ -1,29 +1,16 @@
 """Tests batches on the page Masks: the cost of padding, and its effect on a model."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
 
 from pages.ui.models import activations, library, masked_predictions
+from tests import app_driver as app
+from tests import masks_page as page
 from tests.app_driver import choose, link_of, markdown_with, named, press, said, use
-from tests.masks_page import (
-    BATCH,
-    BATCH_MASKS,
-    CELLS,
-    COSTS,
-    SUGGESTED,
-    batch_of,
-    button,
-    distributions,
-    editor,
-    masks_of,
-    side,
-    table,
-    tokens_of,
-    type_batch,
-    visible,
-    visit,
-)
+from tests.masks_page import batch_of, distributions, masks_of, side, table, tokens_of, type_batch, visible, visit
 from tests.tiny_models import save_tiny
 from transformer import causal_mask
 
@@ -37,8 +24,8 @@ def tiny(kinds):
 
 @pytest.mark.parametrize("where", ["right", "left"])
 def test_the_batch_s_masks_are_those_the_model_uses(where):
-    at = visit(model="padded", batch=BATCH, pad_side=where, batch_row=2)
-    rows = [tokens_of("padded", line) for line in BATCH.split("\n")]
+    at = visit(model="padded", batch=page.BATCH, pad_side=where, batch_row=2)
+    rows = [tokens_of("padded", line) for line in page.BATCH.split("\n")]
     fill = [[0] * (5 - len(row)) for row in rows]
     tokens = [f + r if where == "left" else r + f for f, r in zip(fill, rows, strict=True)]
     with torch.no_grad():
@@ -49,61 +36,56 @@ def test_the_batch_s_masks_are_those_the_model_uses(where):
         np.testing.assert_array_equal(visible(at, "batch_2"), used[row, 0])
         np.testing.assert_array_equal(visible(at, "batch_1"), causal_mask(5, 5).numpy())
         np.testing.assert_array_equal(visible(at, "batch_0"), [[token != 0 for token in tokens[row]]] * 5)
-        cells = table(at, BATCH_MASKS)
+        cells = table(at, page.BATCH_MASKS)
         np.testing.assert_array_equal(cells["both"].to_numpy().reshape(5, 5), used[row, 0])
     padding = np.array(batch_of(at)["padding"])
     np.testing.assert_array_equal(padding, np.array(tokens) == 0)
     assert (np.array(batch_of(at)["labels"])[padding] == "∅").all() and batch_of(at)["selected"] == 2
-    listed = table(at, CELLS)
+    listed = table(at, page.CELLS)
     assert listed["padding"].tolist() == padding.ravel().tolist()
     assert listed[~listed["padding"]].groupby("line")["token"].agg("".join).tolist() == ["KING:", "To␣be", "Hath"]
 
 
 def test_what_is_wasted_is_counted():
-    costs = table(visit(batch="abc\na\nab"), COSTS)
+    costs = table(visit(batch="abc\na\nab"), page.COSTS)
     assert costs["tokens"].tolist() == [3, 1, 2] and costs["padding"].tolist() == [0, 2, 1]
     assert costs["cells of use"].tolist() == [6, 1, 3]
     assert costs["wasted: padding"].tolist() == [0, 8, 5] and costs["wasted: future"].tolist() == [3, 0, 1]
     assert costs["wasted"].tolist() == ["33%", "89%", "67%"]
-    costs = table(visit(model="translator", batch="two\nforty two"), COSTS)
+    costs = table(visit(model="translator", batch="two\nforty two"), page.COSTS)
     assert costs["cells of use"].tolist() == [1, 4] and costs["wasted: padding"].tolist() == [3, 0]
     assert costs["wasted"].tolist() == ["75%", "0%"] and "wasted: future" not in costs
 
 
+LINES = [
+    ("To be\nRomé", "Line 2 has `é` (character 4), which this model has never seen; it is left out.", 1),
+    ("To be\n\nor", "Line 2 is empty, and a prompt has at least one token; it is left out.", 2),
+    ("\n".join("abcdefghij"), "There are 10 lines, and a batch here has at most 8; the last 2 are left out.", 8),
+    ("a" * 17 + "\nb", "Line 1 has 17 tokens, and this model's context holds 16; it is cut there.", 2),
+    ("![x](http://a.b)\n*a*", "Line 1 has `[` (character 2), `]` (character 4)", 1),
+    ("", "The batch is empty.", 0),
+    ("é\nè", "The batch is empty.", 0),
+]
+
+
 def test_an_edited_batch_is_drawn_and_linked_and_can_be_taken_back():
     at = visit()
-    assert button(at, "Restore the examples").disabled
+    assert page.button(at, "Restore the examples").disabled
     type_batch(at, "To be\nor")
-    assert np.array(batch_of(at)["labels"]).shape == (2, 5)
-    assert link_of(at)["batch"] == "To be\nor"
+    assert np.array(batch_of(at)["labels"]).shape == (2, 5) and link_of(at)["batch"] == "To be\nor"
     press(at, "Restore the examples")
-    assert editor(at).value == SUGGESTED and "batch" not in link_of(at)
-    type_batch(at, SUGGESTED)
+    assert page.editor(at).value == page.SUGGESTED and "batch" not in link_of(at)
+    type_batch(at, page.SUGGESTED)
     assert "batch" not in link_of(at)
-
-
-@pytest.mark.parametrize(
-    ("typed", "sentence", "rows"),
-    [
-        ("To be\nRomé", "Line 2 has `é` (character 4), which this model has never seen; it is left out.", 1),
-        ("To be\n\nor", "Line 2 is empty, and a prompt has at least one token; it is left out.", 2),
-        ("\n".join("abcdefghij"), "There are 10 lines, and a batch here has at most 8; the last 2 are left out.", 8),
-        ("a" * 17 + "\nb", "Line 1 has 17 tokens, and this model's context holds 16; it is cut there.", 2),
-        ("![x](http://a.b)\n*a*", "Line 1 has `[` (character 2), `]` (character 4)", 1),
-        ("", "The batch is empty.", 0),
-        ("é\nè", "The batch is empty.", 0),
-    ],
-)
-def test_bad_lines_are_named_the_others_drawn_and_nothing_typed_is_lost(typed, sentence, rows):
-    at = type_batch(visit(), typed)
-    assert sentence in said(at)
-    assert editor(at).value == typed and link_of(at).get("batch") == typed
-    tables = [c for c in at.get("bidi_component") if c.proto.component_name == "headsup_batch_table"]
-    assert len(tables) == bool(rows)
-    if rows:
-        assert len(table(at, COSTS)) == rows
-    type_batch(at, "To be")
-    assert not said(at)
+    for typed, sentence, rows in LINES:  # those that are bad are named, the others drawn, and nothing typed is lost
+        type_batch(at, typed)
+        assert sentence in said(at)
+        assert page.editor(at).value == typed == link_of(at).get("batch")
+        tables = app.components(at, "headsup_batch_table")
+        assert len(tables) == bool(rows)
+        assert not rows or len(table(at, page.COSTS)) == rows
+        type_batch(at, "To be")
+        assert not said(at)
 
 
 def test_prompts_of_one_length_need_no_padding():
@@ -119,16 +101,11 @@ def test_prompts_of_one_length_need_no_padding():
     assert "Add one of another length" in markdown_with(at, "This prompt has no padding.")
 
 
-def test_a_shorter_batch_takes_the_choice_along():
-    at = visit(batch="a\nab\nabc", batch_row=2)
-    type_batch(at, "a\nab")
+def test_padding_on_the_right_is_nothing_to_a_causal_model_and_something_to_an_encoder():
+    at = visit(batch="a\nTo be, or\nTo", batch_row=2)
+    type_batch(at, "To be, or\nTo")
     assert "The batch has no prompt 3; the last one, 2, is shown." in said(at)
     assert named(at.selectbox, "Masks of").value == 1
-
-
-def test_padding_on_the_right_is_nothing_to_a_causal_model_and_something_to_an_encoder():
-    at = visit(batch="To be, or\nTo")
-    choose(at, "Masks of", 1)
     words = markdown_with(at, "Padding on the right never matters")
     assert "the padding mask hides no cells that the causal mask leaves visible" in words
     assert "keeps padding from it**, in 14 cells here" in words
@@ -153,10 +130,9 @@ def test_what_padding_does_is_what_the_model_does(model, where):
         assert (found > 1e-4) == (not causal or where == "left")
 
 
-@pytest.mark.parametrize("causal", [True, False])
-def test_the_padding_mask_undoes_padding_where_only_distances_count(causal):
+def test_the_padding_mask_undoes_padding_where_only_distances_count():
     prompt = tuple(tokens_of("shakespeare", "To be"))
-    for where in ("right", "left"):
+    for where, causal in itertools.product(("right", "left"), (True, False)):
         assert masked_predictions.padding_effect("shakespeare", prompt, 3, where, causal=causal, padding=True) < 1e-5
 
 

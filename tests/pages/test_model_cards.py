@@ -39,10 +39,10 @@ HONEST = {
     "title": st.text(st.characters(codec="utf-8"), min_size=1, max_size=20),
     **dict.fromkeys(("summary", "group", "language", "task"), TEXTS),
     **dict.fromkeys(("corpus", "training"), DETAILS),
-    **dict.fromkeys(("parameters", "start_token_id", "end_token_id"), NUMBERS),
+    **dict.fromkeys(("parameters", "start_token_id", "end_token_id", "mask_token_id"), NUMBERS),
     **dict.fromkeys(("train_loss", "validation_loss", "accuracy"), NUMBERS | st.none()),
     "examples": st.lists(TEXTS, max_size=3) | st.just(["a"] * 20_000),
-    "more_end_token_ids": st.lists(NUMBERS, max_size=3),
+    **dict.fromkeys(("more_start_token_ids", "more_end_token_ids"), st.lists(NUMBERS, max_size=3)),
     "chat": st.none() | st.fixed_dictionaries({"before": st.text(), "after": st.text()}),
     "opening": st.none()
     | st.fixed_dictionaries(
@@ -80,7 +80,7 @@ def shown_on_every_page(card: ModelCard) -> None:
         for kind in attention_kinds.kinds_of(shape):
             layer, head = attention_kinds.first_layer_and_head(shape, card, kind)
             assert 0 <= layer < attention_kinds.layer_count(shape, kind) and 0 <= head < shape.n_heads
-    for token in (card.start_token_id, *card.stop_tokens):
+    for token in (*card.start_tokens, *card.stop_tokens):
         assert token is None or -(2**63) <= token < 2**63
 
 

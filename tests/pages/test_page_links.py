@@ -6,21 +6,8 @@ from hypothesis import given as given_any
 from hypothesis import strategies as st
 
 from pages.ui.models import library
-from tests.app_driver import (
-    answered,
-    given,
-    go,
-    ids_of,
-    link_of,
-    look_at,
-    looked_at,
-    overview,
-    start,
-    use,
-    wish,
-    write,
-    writing,
-)
+from tests import app_driver as app
+from tests.app_driver import answered, given, go, ids_of, link_of, look_at, looked_at, overview, start, use, wish, write
 from tests.frontend_calls import frontend
 from tests.helpers import any_configs
 from tests.tiny_models import save_tiny, save_translator
@@ -36,12 +23,8 @@ def weights(draw):
     config = draw(any_configs().filter(attention_modules))
     kind = draw(st.sampled_from(sorted(attention_modules(config))))
     layer = draw(st.integers(0, len(attention_modules(config)[kind]) - 1))
-    cell = {
-        "layer": layer,
-        "head": draw(st.integers(0, config.n_heads - 1)),
-        "query": draw(st.integers(0, 99)),
-        "key": draw(st.integers(0, 99)),
-    }
+    head, place = draw(st.integers(0, config.n_heads - 1)), st.integers(0, 99)
+    cell = {"layer": layer, "head": head, "query": draw(place), "key": draw(place)}
     return config, kind, cell
 
 
@@ -72,7 +55,7 @@ def test_who_goes_to_a_weight_and_comes_back_is_where_they_were(which, offset, p
 
 @given_any(st.integers(1, 400), st.integers(0, 99), st.integers(0, 300), st.integers(1, 300))
 def test_a_token_is_drawn_from_the_logits_one_place_before_it(place, token, more, context):
-    found = frontend("writing/view_params.js", "toLogit", place, token, place + more, context)
+    found = frontend("generation/view_params.js", "toLogit", place, token, place + more, context)
     offset = window_start(place + more, context)
     cell = f"{place - 1 - offset},{token}"
     there = {"inside": "logits", "moment": None, "place": place - 1, "cell": cell}
@@ -82,7 +65,7 @@ def test_a_token_is_drawn_from_the_logits_one_place_before_it(place, token, more
 def turned(at, page, looked, **shown):
     """The other page, after the instrument has led to it: the tab looks there by then, as view_params.js has it."""
     look_at(at, **looked)
-    return wish(at, "turn", {"page": page, **shown})
+    return wish(at, "navigate", {"page": page, **shown})
 
 
 def test_a_weight_of_attention_is_the_same_one_inside_and_inside_leads_back():
@@ -127,10 +110,11 @@ def test_each_attention_of_an_encoder_decoder_has_its_place(kind, cell, tmp_path
     assert overview(at).metadata["kind"] == kind and (looked_at(at)["query"], looked_at(at)["key"]) == (*cell[1:],)
 
 
-@pytest.mark.parametrize("told", [True, "x", [], {"page": "Masks"}, {"page": ["Inside"]}, {"attention": "cross"}])
-def test_a_page_that_an_instrument_does_not_lead_to_is_not_opened(told):
-    at = wish(start("Attention", prompt="To be"), "turn", told)
-    assert at.title[0].value == "Attention" and "attention" not in link_of(at)
+def test_a_page_that_an_instrument_does_not_lead_to_is_not_opened():
+    at = start("Attention", prompt="To be")
+    for told in (True, "x", [], {"page": "Masks"}, {"page": ["Inside"]}, {"attention": "cross"}):
+        at = wish(at, "navigate", told)
+        assert at.title[0].value == "Attention" and "attention" not in link_of(at), told
 
 
 def test_generates_logits_are_insides(monkeypatch, tmp_path):
@@ -138,9 +122,9 @@ def test_generates_logits_are_insides(monkeypatch, tmp_path):
     use(monkeypatch, tmp_path)
     at = write(start(tokens=6, prompt="To be"))
     place = len("To be") + len(ids_of(at))
-    own = writing(at).tensors["logits"][-1]
+    own = app.writing(at).tensors["logits"][-1]
     token = int(own.argmax())
-    at = turned(at, "Inside", frontend("writing/view_params.js", "toLogit", place, token, place, 8))
+    at = turned(at, "Inside", frontend("generation/view_params.js", "toLogit", place, token, place, 8))
     assert at.title[0].value == "Inside"
     chosen = looked_at(at)
     assert (chosen["open"], chosen["cell"]) == ("logits", [6, token])  # of the seven tokens that the model reads

@@ -1,6 +1,5 @@
 """Tests the page Positions: table and formula are the paper's, and the model's positions are shown."""
 
-import base64
 import json
 import re
 
@@ -9,20 +8,9 @@ import pytest
 import torch
 
 from pages.ui.models import library
-from tests.app_driver import (
-    checked,
-    figure,
-    link_of,
-    markdown_with,
-    named,
-    open_drawers,
-    open_folds,
-    said,
-    start,
-    tell_page,
-    use,
-)
-from tests.tiny_models import CONTEXT, save_tiny, save_translator
+from tests import app_driver as app
+from tests.app_driver import checked, figure, link_of, markdown_with, named, numbers, said, start, tell_page
+from tests.tiny_models import CONTEXT, save_encoder, save_tiny, save_translator
 from transformer import Recording, Without, sinusoidal_encoding
 from transformer.inference.interventions import hooks_of
 from transformer.model.positions import position_angles
@@ -30,18 +18,21 @@ from transformer.model.positions import position_angles
 pytestmark = pytest.mark.usefixtures("folder")
 
 
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """A folder of models of a test's own, in which the app looks for them."""
+    app.use(monkeypatch, tmp_path)
+    return tmp_path
+
+
 def visit(**link):
     """A visitor who opens the page, perhaps by a link, and all that is folded there."""
-    return open_folds(start("Positions", **link))
-
-
-def components(at, name):
-    return [c.proto for c in at.get("bidi_component") if c.proto.component_name == name]
+    return app.open_folds(start("Positions", **link))
 
 
 def drawn(at, name):
     """The numbers of a heatmap, by what it is called."""
-    found = [Recording.from_bytes(proto.bytes) for proto in components(at, "headsup_matrix")]
+    found = [Recording.from_bytes(proto.bytes) for proto in app.components(at, "headsup_matrix")]
     (values,) = [each.tensors["values"] for each in found if each.metadata["about"]["name"] == name]
     return values
 
@@ -60,26 +51,46 @@ TURNED = "Sines and cosines of rotary positions"
         ("translator", "", 2),
     ],
 )
-def test_attention_alone_predicts_the_same_whatever_the_order(model, positions, ways, tmp_path, monkeypatch):
-    save_tiny(tmp_path, model, positions=positions) if positions else save_translator(tmp_path)
-    use(monkeypatch, tmp_path)
+def test_attention_alone_predicts_the_same_whatever_the_order(model, positions, ways, own):
+    save_tiny(own, model, positions=positions) if positions else save_translator(own)
     at = start("Positions", model=model, prompt="two hundred and five" if model == "translator" else "To be, or not")
-    (proto,) = components(at, "headsup_two_orders")
+    (proto,) = app.components(at, "headsup_word_orders")
     shown = json.loads(proto.json)
     (first, text), (_, other) = shown["texts"]
     assert first == "Original" and sorted(text) == sorted(other) and text != other
     assert shown["moved"][-1] < 1e-5 and len(shown["ways"]) == ways
-    assert markdown_with(at, "Attention alone can't tell the order")
+    assert markdown_with(at, "**the same next token for both orders**")
     if positions not in ("none", ""):
         assert text[-1] == other[-1] and shown["moved"][0] > 1e-3
 
 
-def test_what_follows_both_orders_is_what_the_model_says(tmp_path, monkeypatch):
-    checkpoint = save_tiny(tmp_path, "shakespeare", positions="learned")
-    use(monkeypatch, tmp_path)
+@pytest.mark.parametrize("windows", [(), (3, 0)])
+def test_an_encoder_s_masks_stay_where_they_are_and_without_positions_and_windows_order_is_nothing(windows, own):
+    checkpoint = save_encoder(own, attention_windows=windows)
+    at = start("Positions", model="encoder", prompt="To [mask]e, or [mask]ot")
+    shown = json.loads(app.components(at, "headsup_word_orders")[0].json)
+    (_, text), (_, other) = shown["texts"]
+    assert sorted(text) == sorted(other) and text != other and text.index("[mask]") == other.index("[mask]") == 3
+    assert shown["moved"][-1] < 1e-5 < shown["moved"][0]
+    assert shown["ways"] == ["With positions", "Without positions", *["No positions, no windows"] * bool(windows)]
+    assert markdown_with(at, "**the same token for both orders**") and any(
+        "the masks stay" in each.value for each in at.caption
+    )
+    tokens = [
+        checkpoint.tokenizer.special_id("[mask]")
+        if each == "[mask]"
+        else checkpoint.tokenizer.encode(each.replace("␣", " "))[0]
+        for each in other
+    ]
+    odds = app.logits("encoder", tokens)[3].double().softmax(-1)
+    assert shown["cells"][1][0][0][1] == pytest.approx(float(odds.max()), abs=1e-6)
+
+
+def test_what_follows_both_orders_is_what_the_model_says(own):
+    checkpoint = save_tiny(own, "shakespeare", positions="learned")
     at = start("Positions", prompt="To be, or not", changes="without~positions~")  # which is compared with anyway
-    shown = json.loads(components(at, "headsup_two_orders")[0].json)
-    table = open_drawers(at).dataframe[0].value
+    shown = json.loads(app.components(at, "headsup_word_orders")[0].json)
+    table = app.open_drawers(at).dataframe[0].value
     model, tokenizer = library.model("shakespeare").model, checkpoint.tokenizer
     changes = [(), (Without("positions"),), (Without("positions"), Without("mask"))]
     for name, labels in shown["texts"]:
@@ -95,17 +106,25 @@ def test_what_follows_both_orders_is_what_the_model_says(tmp_path, monkeypatch):
 def test_a_text_without_another_order_says_so_and_an_unreadable_one_leaves_the_table():
     assert "is too short to be shuffled" in said(start("Positions", prompt="aaab"))
     at = start("Positions", prompt="é")
-    assert drawn(at, TABLE).shape == (64, 64) and not components(at, "headsup_two_orders")
+    assert drawn(at, TABLE).shape == (64, 64) and not app.components(at, "headsup_word_orders")
 
 
-def test_at_first_nothing_is_drawn_by_plotly_and_a_chosen_number_opens_its_formula():
+def test_the_formula_arrives_at_the_number_in_the_table():
     at = start("Positions")
-    assert not at.get("plotly_chart") and not at.latex
-    for cell, link in (({"row": 7, "column": 3}, {"position": "7", "dimension": "3"}), ({"row": 64, "column": 0}, {})):
-        tell_page(at, "headsup_matrix", "chosen", cell)
-        assert link.items() <= link_of(at).items() and link_of(at)["position"] == "7"
+    assert not at.get("plotly_chart") and not at.latex  # at first
+    values = drawn(at, TABLE)
+    for position, dimension in ((0, 0), (0, 1), (5, 4), (63, 63), (17, 31), (7, 3)):
+        tell_page(at, "headsup_matrix", "chosen", {"row": position, "column": dimension})
         (formula,) = [element.value for element in at.latex]
-        assert r"PE_{(7,\,3)}" in formula
+        assert rf"PE_{{({position},\,{dimension})}}" in formula
+        final = float(re.search(r"&= (-?[\d.]+)\\end", formula)[1])
+        assert final == pytest.approx(values[position, dimension], abs=1e-6)
+        angle = float(re.search(r"\\(?:sin|cos)\(([\d.e+-]+)\)", formula)[1])
+        assert (np.cos if dimension % 2 else np.sin)(angle) == pytest.approx(final, abs=1e-4)
+    tell_page(at, "headsup_matrix", "chosen", {"row": 64, "column": 0})  # which isn't there
+    assert {"position": "7", "dimension": "3"}.items() <= link_of(at).items()
+    (formula,) = [element.value for element in visit(position=5, dimension=4).latex]
+    assert r"PE_{(5,\,4)}" in formula, "a link brings the cell"
 
 
 @pytest.mark.parametrize(
@@ -138,23 +157,11 @@ def test_the_table_is_the_paper_s_and_is_told_of_as_it_is(dials, table, waves):
     assert np.allclose(values[:, 1::2], np.cos(angle), atol=1e-4)
 
 
-@pytest.mark.parametrize(("position", "dimension"), [(0, 0), (0, 1), (5, 4), (63, 63), (17, 31)])
-def test_the_formula_arrives_at_the_number_in_the_table(position, dimension):
-    at = visit(position=position, dimension=dimension)
-    (formula,) = [element.value for element in at.latex]
-    values = drawn(at, TABLE)
-    final = float(re.search(r"&= (-?[\d.]+)\\end", formula)[1])
-    assert final == pytest.approx(values[position, dimension], abs=1e-6)
-    angle = float(re.search(r"\\(?:sin|cos)\(([\d.e+-]+)\)", formula)[1])
-    wave = np.cos if dimension % 2 else np.sin
-    assert wave(angle) == pytest.approx(final, abs=1e-4)
-
-
 def test_the_wavelengths_and_the_rotation_come_from_the_engine_s_angles():
     at = visit(length=20, width=10, base=100, dimension=4, position=3, shift=2)
     angles = position_angles(20, 10, 100.0).numpy()
     (waves,) = [t["y"] for t in figure(at, "positions_spectrum")["data"] if t["name"] == "wavelength"]
-    assert np.allclose(np.frombuffer(base64.b64decode(waves["bdata"])), 2 * np.pi / angles[1])
+    assert np.allclose(numbers(waves), 2 * np.pi / angles[1])
     assert markdown_with(at, f"One position turns it by {angles[1, 2]:.6g} radians")
     assert "**1 radian** (57.3°)" in markdown_with(visit(dimension=0, shift=1), "turns it by 1 radian. ")
     (formula,) = [element.value for element in at.latex]
@@ -165,8 +172,7 @@ def test_the_waves_and_how_alike_positions_are_come_from_the_table():
     at = visit(length=12, width=8, waves="1,4")
     table = sinusoidal_encoding(12, 8).numpy()
     lines = [t["y"] for t in figure(at, "positions_waves")["data"] if t["name"].startswith("dimension")]
-    waves = [np.frombuffer(base64.b64decode(y["bdata"]), y["dtype"]) for y in lines]
-    assert np.allclose(waves, table[:, [1, 4]].T, atol=1e-6)
+    assert np.allclose(list(map(numbers, lines)), table[:, [1, 4]].T, atol=1e-6)
     alike = drawn(at, ALIKE)
     lengths = np.linalg.norm(table, axis=1)
     assert np.allclose(alike, table @ table.T / np.outer(lengths, lengths), atol=1e-5)
@@ -181,13 +187,12 @@ def test_the_waves_and_how_alike_positions_are_come_from_the_table():
         ("none", "It has no positions.", None),
     ],
 )
-def test_the_model_s_own_positions_are_shown(positions, words, name, tmp_path, monkeypatch):
-    checkpoint = save_tiny(tmp_path, "shakespeare", positions=positions)
-    use(monkeypatch, tmp_path)
+def test_the_model_s_own_positions_are_shown(positions, words, name, own):
+    checkpoint = save_tiny(own, "shakespeare", positions=positions)
     at = visit()
     assert markdown_with(at, words) and markdown_with(at, f"uses **{positions.replace('none', 'no')}** positions")
     if name is None:
-        assert len(components(at, "headsup_matrix")) == 2
+        assert len(app.components(at, "headsup_matrix")) == 2
         return
     values = drawn(at, name)
     own = {
@@ -198,18 +203,16 @@ def test_the_model_s_own_positions_are_shown(positions, words, name, tmp_path, m
     assert np.allclose(values, own, atol=1e-6)
 
 
-def test_rotary_positions_are_those_that_the_model_is_told(tmp_path, monkeypatch):
-    save_tiny(tmp_path, "shakespeare", positions="rotary", rotary_base=500.0, rotary_dims=4)
-    use(monkeypatch, tmp_path)
+def test_rotary_positions_are_those_that_the_model_is_told(own):
+    save_tiny(own, "shakespeare", positions="rotary", rotary_base=500.0, rotary_dims=4)
     at = visit()
     assert markdown_with(at, "the first 4 of 8 dimensions a head") == markdown_with(at, "p ÷ 500^(2i ÷ 4) radians")
     values = drawn(at, TURNED)
     assert np.allclose(values, sinusoidal_encoding(CONTEXT, 4, 500.0), atol=1e-6)
 
 
-def test_a_model_without_attention_has_no_use_for_positions(tmp_path, monkeypatch):
-    save_tiny(tmp_path, "shakespeare", positions="none", n_layers=0)
-    use(monkeypatch, tmp_path)
+def test_a_model_without_attention_has_no_use_for_positions(own):
+    save_tiny(own, "shakespeare", positions="none", n_layers=0)
     assert markdown_with(visit(), "needs none: without attention it reads one token alone")
 
 

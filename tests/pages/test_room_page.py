@@ -1,30 +1,34 @@
 """Tests a room on the page Learn, with a teacher and two students."""
 
-from __future__ import annotations
-
-import csv
-import io
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import parse_qsl, urlencode
 
 import pytest
-from streamlit.components.v2.bidi_component.main import _make_trigger_id
+import streamlit as st
 
-from pages.ui.lessons import lesson_files, rooms
+from pages.ui.lessons import lesson_files, room_attempts, rooms
 from pages.ui.markdown import plain
 from pages.ui.models import library
 from pages.ui.models.lesson_answers import StepId
 from pages.ui.views.learn import room_membership, room_teacher
-from tests.app_driver import checked, come_back, component, link_of, markdown_with, named, start
-from tests.pages.test_learn_page import CHOOSE, LESSON, NUMBER, SAMPLES, button, choose, click, open_step, said
+from tests import learn_page as learning
+from tests.app_driver import checked, come_back, component, components, link_of, markdown_with, named, start, tell_page
+from tests.learn_page import CHOOSE, LESSON, NUMBER, SAMPLES, answer, button, click, has, open_step, pick_token, said
+from tests.redis_server import RedisServer
 from tests.tiny_models import save_pair
+
+FIRST, CHANGED = "Your answer: “As before”. Correct: “Hardly”.", "Correct: “As before”, then “Hardly”."
 
 
 @pytest.fixture(autouse=True)
 def learn(monkeypatch, quick_app_test):
     monkeypatch.setattr(lesson_files, "FOLDER", SAMPLES)
-    room_membership.all_rooms.clear()
+    rooms.all_rooms.cache_clear()
+    room_membership.attempts.cache_clear()
+    context = SimpleNamespace(cookies={}, ip_address=None, headers=SimpleNamespace(get_all=lambda name: []), url="")
+    monkeypatch.setattr(room_membership, "st", SimpleNamespace(context=context, session_state=st.session_state))
 
 
 @pytest.fixture
@@ -34,16 +38,15 @@ def teacher():
 
 @pytest.fixture
 def code(teacher):
-    return teacher.session_state["room_membership"].code
+    return membership(teacher).code
+
+
+def membership(at):
+    return at.session_state["room_membership"]
 
 
 def student(code):
-    at = start("Learn", room=code.lower())
-    return tab_has(at, "")
-
-
-def has(at, key):
-    return any(each.key == key for each in at.button)
+    return tab_has(start("Learn", room=code.lower()), "")
 
 
 def votes(at):
@@ -56,32 +59,54 @@ def again(at):
     return checked(at.run())
 
 
+def title(at):
+    return at.main.header[0].value
+
+
+def kept(at):
+    """What the browser's tab was told to keep."""
+    return json.loads(component(at, "headsup_room_membership").json)
+
+
+def tab_has(at, text):
+    """The tab tells what it kept before it was reloaded."""
+    return tell_page(at, "headsup_room_membership", "found", text)
+
+
+def join(at, code):
+    named(at.text_input, "Join a room with its code").set_value(code)
+    return click(at, "room_join")
+
+
+def has_lost_its_models(monkeypatch, folder):
+    save_pair(folder)
+    monkeypatch.setattr(library, "FOLDER", folder)
+
+
 def test_a_class_votes_twice_and_sees_the_answer_when_the_teacher_reveals_it(teacher, code):
     one, two = student(code), student(code)
-    assert all("Choose" in at.main.header[0].value for at in (one, two))  # to the step that the teacher shows
+    assert all("Choose" in title(at) for at in (one, two))  # to the step that the teacher shows
     assert not has(one, "lesson_discuss") and button(one, "learn_next").disabled
-    one, two = (click(choose(at, option), "lesson_answer") for at, option in ((one, 0), (two, 0)))
+    assert not one.main.text_area and not one.main.selectbox  # no prompt and no model, which nobody can change now
+    one, two = answer(one, 0), answer(two, 0)
     assert any("The right one is shown when your teacher reveals it" in each.value for each in one.markdown)
     teacher = again(teacher)
     markdown_with(teacher, "**2** of 2 have answered")
     assert not has(teacher, "lesson_answer") and "headsup_votes" not in str(teacher.main)
 
     teacher = click(teacher, "room_again")
-    one, two = again(one), again(two)
-    one = click(choose(one, 1), "lesson_answer")
-    two = click(two, "lesson_keep_first")
+    one, two = answer(again(one), 1), click(again(two), "lesson_keep_first")
     teacher = click(teacher, "room_reveal")
     assert "Correct: “Hardly”." in said(teacher)
     markdown_with(teacher, "Without it, 6.4% are left.")
     assert votes(teacher) == [["As before", [2, 1], False], ["Hardly", [0, 1], True]]
     assert any("1 changed to the correct answer, 0 away from it" in c.value for c in teacher.caption)
     one, two = again(one), again(two)
-    assert "Correct: “As before”, then “Hardly”." in said(one)
-    assert "Your answer: “As before”. Correct: “Hardly”." in said(two)
+    assert CHANGED in said(one) and FIRST in said(two)
 
     teacher = click(teacher, "learn_next")
-    assert "Number" in again(one).main.header[0].value
-    teacher = click(teacher, "room_end")
+    assert "Number" in title(again(one))
+    click(teacher, "room_end")
     one = again(one)
     assert "This room has ended" in said(one)
     assert has(one, "room_open") and not button(one, "learn_next").disabled  # and the step is still there
@@ -89,7 +114,7 @@ def test_a_class_votes_twice_and_sees_the_answer_when_the_teacher_reveals_it(tea
 
 def test_who_joins_before_the_teacher_leads_reads_that_and_follows_then():
     teacher = click(start("Learn"), "room_open")
-    one = student(teacher.session_state["room_membership"].code)
+    one = student(membership(teacher).code)
     (waits,) = [each.value for each in one.caption if "teacher" in each.value]
     assert waits.startswith("Look around.") and "this page follows" in waits
     click(teacher, "learn_go_on")
@@ -98,151 +123,106 @@ def test_who_joins_before_the_teacher_leads_reads_that_and_follows_then():
 
 def test_votes_are_shown_before_the_reveal_if_asked_for_and_follow_what_comes_in(teacher, code):
     one, two = student(code), student(code)
-    click(choose(one, 1), "lesson_answer")
+    one = answer(click(answer(one, 0), "lesson_change"), 1)
+    assert any("Your answer: “Hardly”" in each.value for each in one.markdown), "a vote can be changed"
+    one = click(one, "lesson_change")  # and is still at it when the votes are shown
     teacher = click(teacher, "room_show_votes")
     markdown_with(teacher, "**1** of 2 has answered")
     assert votes(teacher) == [["As before", [0], False], ["Hardly", [1], False]]
-    click(choose(two, 0), "lesson_answer")
+    one = again(one)
+    assert not has(one, "lesson_change") and not has(one, "lesson_keep"), "until it is shown"
+    assert any("Your answer: “Hardly”" in each.value for each in one.markdown)
+    answer(again(two), 0)
     teacher = again(teacher)
     assert votes(teacher) == [["As before", [1], False], ["Hardly", [1], False]]
     teacher = click(teacher, "room_show_votes")
     assert "headsup_votes" not in str(teacher.main)
-
-
-def test_votes_are_told_without_the_signs_of_markdown(teacher, code):
-    teacher = click(click(teacher, "learn_next"), "learn_next")
-    one = student(code)
-    pills = named(one.main.get("button_group"), "Choose a token. The small number is its position.")
-    click(checked(pills.set_value(5).run()), "lesson_answer")
-    assert votes(click(teacher, "room_reveal")) == [["q at position 5", [1], True]]
-
-
-@pytest.mark.parametrize("answers", [True, False])
-def test_who_has_trained_nothing_reads_the_explanation_when_it_is_revealed(monkeypatch, answers):
-    monkeypatch.setattr(lesson_files, "FOLDER", Path(lesson_files.__file__).parent)
-    teacher = click(start("Learn", lesson="16-induction", lesson_step=1), "room_open")
-    one = student(teacher.session_state["room_membership"].code)
-    if answers:
-        one = click(choose(one, 2), "lesson_answer")
     click(teacher, "room_reveal")
-    one = again(one)
-    assert "isn't known yet: nothing has been trained yet" in said(one) and "can't be asked" not in said(one)
-    assert markdown_with(one, "Before the cliff there is a plateau") and not has(one, "lesson_change")
-    assert not any("In **your** training" in each.value for each in one.markdown)
+    assert "Correct: “Hardly”." in said(again(one))
 
 
-def test_who_has_not_answered_sees_the_answer_too(teacher, code):
-    one = student(code)
+def test_the_votes_are_a_file_in_words_without_the_signs_of_markdown(teacher, code, monkeypatch, tmp_path):
+    one = answer(student(code), 1)
+    teacher = click(teacher, "learn_next", "learn_next")
+    one = pick_token(again(one), 5)
+    rows = learning.rows_of(room_teacher.votes_csv(membership(teacher)))
+    assert [(row["vote"], row["answer"], row["count"]) for row in rows] == [
+        ("first", "Hardly", "1"),
+        ("first", "q at position 5", "1"),
+    ]
     teacher = click(teacher, "room_reveal")
-    one = again(one)
-    assert "Correct: “Hardly”." in said(one) and not has(one, "lesson_answer")
+    assert votes(teacher) == [["q at position 5", [1], True]]
+    has_lost_its_models(monkeypatch, tmp_path)  # which breaks no page
+    assert all("There is no model “induction” here" in said(again(at)) for at in (teacher, one))
 
 
 def test_a_model_that_is_taken_away_takes_the_answer_along_and_not_the_votes(teacher, code, monkeypatch, tmp_path):
-    one, two = student(code), student(code)
-    click(choose(one, 1), "lesson_answer")
-    save_pair(tmp_path)
-    monkeypatch.setattr(library, "FOLDER", tmp_path)
+    one, two = answer(student(code), 1), student(code)
+    has_lost_its_models(monkeypatch, tmp_path)
     teacher = click(teacher, "room_reveal")
     assert votes(teacher) == [["As before", [0], False], ["Hardly", [1], False]]
+    gone = "there is no model “induction”"
     one, two = again(one), again(two)
-    assert "The correct one can't be computed: probability can't be measured: there is no model “induction”" in said(
-        one
-    )
-    assert all("there is no model “induction”" in said(at) for at in (teacher, two))
+    assert f"The correct one can't be computed: probability can't be measured: {gone}" in said(one)
+    assert all(gone in said(at) for at in (teacher, two))
 
 
-def test_a_vote_for_a_token_of_a_model_that_is_taken_away_breaks_no_page(teacher, code, monkeypatch, tmp_path):
-    teacher = click(click(teacher, "learn_next"), "learn_next")
-    one = student(code)
-    pills = named(one.main.get("button_group"), "Choose a token. The small number is its position.")
-    one = click(checked(pills.set_value(5).run()), "lesson_answer")
-    save_pair(tmp_path)
-    monkeypatch.setattr(library, "FOLDER", tmp_path)
-    assert all("There is no model “induction” here" in said(at) for at in (click(teacher, "room_reveal"), again(one)))
+def test_who_has_trained_nothing_reads_the_explanation_when_it_is_revealed(monkeypatch):
+    monkeypatch.setattr(lesson_files, "FOLDER", Path(lesson_files.__file__).parent)
+    teacher = click(start("Learn", lesson="16-induction", lesson_step=1), "room_open")
+    one, two = (student(membership(teacher).code) for _ in range(2))
+    one = answer(one, 2)
+    click(teacher, "room_reveal")
+    for at in (again(one), again(two)):
+        assert "isn't known yet: nothing has been trained yet" in said(at) and "can't be asked" not in said(at)
+        assert markdown_with(at, "Before the cliff there is a plateau") and not has(at, "lesson_change")
+        assert not any("In **your** training" in each.value for each in at.markdown)
 
 
-@pytest.mark.parametrize("over", ["room_free", "room_end"])
-def test_an_answer_that_was_revealed_before_the_second_vote_stands(teacher, code, over):
-    one = click(choose(student(code), 0), "lesson_answer")
+def test_the_teacher_sees_who_still_thinks_and_gives_them_time(teacher, code):
+    one, two = answer(student(code), 1), student(code)
+    teacher = click(teacher, "room_time")
+    markdown_with(teacher, "**1** of 2 has answered, 1 still thinking.")
+    assert any("1:00** left" in each.value for each in teacher.markdown)
+    assert any("left" in each.value for each in again(one).caption)
+    click(teacher, "room_reveal")
+    two = again(two)
+    assert "Correct: “Hardly”." in said(two) and not has(two, "lesson_answer"), "who has not answered sees it too"
+
+
+def test_an_answer_that_was_revealed_before_the_second_vote_stands(teacher, code):
+    one = answer(student(code), 0)
     teacher = click(teacher, "room_again")
     assert has(again(one), "lesson_keep_first")
-    teacher = click(teacher, "room_reveal")
-    assert "Your answer: “As before”. Correct: “Hardly”." in said(again(one))
-    click(teacher, over)
-    assert "Your answer: “As before”. Correct: “Hardly”." in said(again(one)) and not has(one, "lesson_keep_first")
+    for over in ("room_reveal", "room_free", "room_end"):
+        teacher = click(teacher, over)
+        assert FIRST in said(again(one)) and not has(one, "lesson_keep_first"), over
     assert one.session_state["session_record"].answers.answered(LESSON) == 1
 
 
-def test_who_stays_with_an_answer_is_not_asked_again_after_a_reload(teacher, code):
-    one = click(choose(student(code), 0), "lesson_answer")
+def test_who_stays_with_an_answer_or_answers_after_the_discussion_is_not_asked_again(teacher, code):
+    one, two = answer(student(code), 0), student(code)
     teacher = click(teacher, "room_again")
     one = click(again(one), "lesson_keep_first")
     new = start("Learn")
     new.session_state["session_record"] = one.session_state["session_record"]  # as a reloaded tab finds them
     new = tab_has(new, kept(one)["membership"])
     assert not has(new, "lesson_keep_first") and not new.warning
-    markdown_with(again(teacher), "**1** of 1 has answered")
-
-
-def test_who_answers_first_after_the_discussion_is_asked_once(teacher, code):
-    one = student(code)
-    click(teacher, "room_again")
-    one = click(choose(again(one), 0), "lesson_answer")
-    assert not has(again(one), "lesson_keep_first")
-    markdown_with(again(teacher), "**1** of 1 has answered")
+    markdown_with(again(teacher), "**1** of 2 has answered")
+    two = answer(again(two), 0)
+    assert not has(again(two), "lesson_keep_first")
+    markdown_with(again(teacher), "**2** of 2 have answered")
 
 
 def test_an_answer_from_before_the_room_counts_in_it_and_can_be_talked_over(teacher, code):
-    alone = click(choose(open_step(CHOOSE), 0), "lesson_answer")
-    alone.text_input(key=next(box.key for box in alone.text_input if "Join a room" in box.label)).set_value(code)
-    one = click(alone, "room_join")
-    assert "counts in the room, too" in said(one)
-    assert said(again(one)).count("counts in the room") == 1
+    one = join(answer(open_step(CHOOSE), 0), code)
+    assert said(one).count("counts in the room, too") == said(again(one)).count("counts in the room") == 1
     markdown_with(again(teacher), "**1** of 1 has answered")
     teacher = click(teacher, "room_again")
-    one = click(choose(again(one), 1), "lesson_answer")
+    one = answer(again(one), 1)
     assert said(one).count("counts in the room") == 1
     teacher = click(teacher, "room_reveal")
     assert votes(teacher) == [["As before", [1, 0], False], ["Hardly", [0, 1], True]]
-
-
-def test_who_leaves_and_joins_again_is_counted_once(teacher, code):
-    one = click(choose(student(code), 0), "lesson_answer")
-    one = click(one, "room_leave")
-    named(one.text_input, "Join a room with its code").set_value(code)
-    one = click(one, "room_join")
-    markdown_with(again(teacher), "**1** of 1 has answered")
-
-
-def test_a_link_to_another_room_says_which_one_has_to_be_left(teacher, code):
-    memberships = [kept(at)["membership"] for at in (student(code), teacher)]
-    for each, what in zip(memberships, ("leave", "end"), strict=True):
-        at = tab_has(start("Learn", room="zzzzz"), each)
-        assert f"You are in room {code}. To join room ZZZZZ, {what} this one first." in said(at)
-        assert "To join room" not in said(tab_has(start("Learn", room=code.lower()), each))
-
-
-def test_who_goes_back_after_the_teacher_went_on_sees_the_step_as_it_is(teacher, code, monkeypatch):
-    teacher = click(teacher, "learn_next")
-    one = student(code)
-    before = link_of(one)
-    click(teacher, "learn_previous")
-    one = again(one)
-    one = come_back(one, "Learn", before)
-    assert "Choose" in one.main.header[0].value and "Answer first" not in said(one)
-
-
-def test_students_navigate_freely_until_the_teacher_leads_again(teacher, code):
-    one = student(code)
-    teacher = click(teacher, "room_free")
-    one = again(one)
-    assert not button(one, "learn_next").disabled and has(one, "lesson_discuss")
-    one = click(choose(one, 1), "lesson_answer")
-    assert "Correct: “Hardly”." in said(one)
-    one = click(one, "learn_next")
-    teacher = click(teacher, "room_lead")
-    assert "Choose" in again(one).main.header[0].value
 
 
 def test_a_link_joins_in_a_tab_that_is_no_member_and_a_code_by_the_button_or_enter(teacher, code):
@@ -251,114 +231,12 @@ def test_a_link_joins_in_a_tab_that_is_no_member_and_a_code_by_the_button_or_ent
     assert has(tab_has(at, ""), "room_leave")
     at = start("Learn")
     assert not button(at, "room_join").disabled
-    named(at.text_input, "Join a room with its code").set_value(f" {code.lower()} ")
-    assert has(click(at, "room_join"), "room_leave")
-    assert (
-        room_membership.all_rooms()
-        .tally(code, teacher.session_state["room_membership"].key, StepId(LESSON, CHOOSE))
-        .here
-        == 2
-    )
-
-
-def test_the_teacher_comes_back_by_the_private_link_votes_and_all(teacher, code):
-    click(choose(student(code), 1), "lesson_answer")
-    (link,) = [each.value for each in teacher.code if "room_key" in each.value]
-    query = dict(parse_qsl(link.partition("?")[2]))
-    back = start("Learn", **query)
-    assert "Choose" in back.main.header[0].value and not {"room", "room_key"} & link_of(back).keys()
-    markdown_with(back, "**1** of 1 has answered")
-    assert has(back, "room_end")
-    thief = start("Learn", room=code, room_key="0" * 32)
-    assert "Only the teacher" in said(thief) and not has(thief, "room_end")
-
-
-def test_a_vote_can_be_changed_until_it_is_shown(teacher, code):
-    one = click(choose(student(code), 0), "lesson_answer")
-    one = click(one, "lesson_change")
-    one = click(choose(one, 1), "lesson_answer")
-    assert any("Your answer: “Hardly”" in each.value for each in one.markdown)
-    one = click(one, "lesson_change")  # and is still at it when the votes are shown
-    teacher = click(teacher, "room_show_votes")
-    assert votes(teacher) == [["As before", [0], False], ["Hardly", [1], False]]
-    one = again(one)
-    assert not has(one, "lesson_change") and not has(one, "lesson_keep")
-    assert any("Your answer: “Hardly”" in each.value for each in one.markdown)
-    click(teacher, "room_reveal")
-    assert "Correct: “Hardly”." in said(again(one))
-
-
-def test_numbers_are_counted_on_a_line_and_an_untouched_slider_is_no_vote(teacher, code):
-    teacher = click(teacher, "learn_next")
-    one, two = student(code), student(code)
-    assert button(two, "lesson_answer").disabled
-    (slider,) = one.main.slider
-    click(checked(slider.set_value(3.0).run()), "lesson_answer")
-    teacher = click(teacher, "room_reveal")
-    drawn = json.loads(component(teacher, "headsup_votes").json)
-    assert drawn["points"] == [["Votes", [[3.0, "3 nats", 1]]]]
-    low, high, _, _, right = drawn["line"]
-    assert (low, high) == (0, 8) and right[0] == pytest.approx(3.06, abs=0.01) and right[1] == "3.06 nats"
-
-
-def test_the_teacher_sees_who_still_thinks_and_gives_them_time(teacher, code):
-    one, _ = student(code), student(code)
-    one = click(choose(one, 1), "lesson_answer")
-    teacher = click(teacher, "room_time")
-    markdown_with(teacher, "**1** of 2 has answered, 1 still thinking.")
-    assert any("1:00** left" in each.value for each in teacher.markdown)
-    assert any("left" in each.value for each in again(one).caption)
-
-
-def test_the_votes_are_a_file_in_words(teacher, code):
-    click(choose(student(code), 1), "lesson_answer")
-    teacher = click(click(teacher, "learn_next"), "learn_next")
-    one = student(code)
-    pills = named(one.main.get("button_group"), "Choose a token. The small number is its position.")
-    click(checked(pills.set_value(5).run()), "lesson_answer")
-    rows = list(csv.DictReader(io.StringIO(room_teacher.votes_csv(teacher.session_state["room_membership"]))))
-    assert [(row["vote"], row["answer"], row["count"]) for row in rows] == [
-        ("first", "Hardly", "1"),
-        ("first", "q at position 5", "1"),
-    ]
-    assert not any("{" in text for row in rows for text in row.values())
-
-
-@pytest.mark.parametrize("local", [True, False])
-def test_the_way_in_is_an_address_and_its_qr_code(teacher, code, monkeypatch, local):
-    host = "localhost:8501" if local else "heads.example"
-    monkeypatch.setattr(room_teacher, "address", lambda **query: f"http://{host}/Learn?{urlencode(query)}")
-    teacher = again(teacher)
-    markdown_with(teacher, f"## {plain(f'{host}/Learn')}")
-    (drawn,) = [each.proto.body for each in teacher.get("html") if "QR code" in each.proto.body]
-    assert 'src="data:image/svg+xml' in drawn  # and nothing is fetched for it
-    assert any("this computer only" in each.value for each in teacher.caption) == local
-
-
-@pytest.mark.parametrize("typed", ["zzzzz", "a", "🦉🦉🦉🦉🦉x"])
-def test_a_wrong_code_gets_a_sentence_and_a_way_back(teacher, typed):
-    at = student(typed)
-    assert "This room has ended" in said(at) and has(at, "room_join") and has(at, "room_open")
-
-
-def test_a_full_server_says_so(monkeypatch):
-    monkeypatch.setattr(rooms, "MAX_ROOMS", 0)
-    at = click(start("Learn"), "room_open")
-    assert "open rooms. Try again later" in said(at) and has(at, "room_open")
-
-
-def kept(at):
-    """What the browser's tab was told to keep."""
-    return json.loads(component(at, "headsup_membership").json)
-
-
-def tab_has(at, text):
-    """The tab tells what it kept before it was reloaded."""
-    states = at._tree.get_widget_states()
-    state = states.widgets.add()
-    state.id = _make_trigger_id(component(at, "headsup_membership").id, "events")
-    state.json_trigger_value = json.dumps([{"event": "found", "value": text}])
-    return checked(at._run(states))
+    at = join(at, f" {code.lower()} ")
+    assert has(at, "room_leave")
+    join(click(answer(at, 0), "room_leave"), code)  # and is counted once
+    own = membership(teacher)
+    assert rooms.all_rooms().tally(code, own.key, StepId(LESSON, CHOOSE)).here == 2
+    markdown_with(again(teacher), "**1** of 2 has answered")
 
 
 def test_a_reloaded_tab_finds_its_membership(teacher, code):
@@ -370,24 +248,139 @@ def test_a_reloaded_tab_finds_its_membership(teacher, code):
     new = tab_has(new, memberships[0]["membership"])
     assert has(new, "room_end") and kept(new) == memberships[0]
     another = tab_has(start("Learn"), memberships[1]["membership"])
-    assert "Choose" in another.main.header[0].value and kept(another) == memberships[1]
-    assert len(room_membership.all_rooms()) == 1
+    assert "Choose" in title(another) and kept(another) == memberships[1]
+    assert len(rooms.all_rooms()) == 1
+    for each, what in zip(memberships, ("end", "leave"), strict=True):
+        at = tab_has(start("Learn", room="zzzzz"), each["membership"])
+        assert f"You are in room {code}. To join room ZZZZZ, {what} this one first." in said(at)
+        assert "To join room" not in said(tab_has(start("Learn", room=code.lower()), each["membership"]))
 
 
-@pytest.mark.parametrize("text", ["", "x", "[]", "[1, 2, 3]", '["BCDFG", "key", true]', "x" * 1000])
-def test_what_is_no_membership_is_none(text):
-    at = tab_has(start("Learn"), text)
-    assert has(at, "room_open")
-
-
-def test_what_is_kept_can_be_read_again():
+def test_what_is_no_membership_is_none():
     own = room_membership.Membership("BCDFG", "key", is_teacher=True)
     assert room_membership.Membership.from_text(own.as_text()) == own
+    for text in ("", "x", "[]", "[1, 2, 3]", '["BCDFG", "key", true]', "x" * 1000):
+        assert has(tab_has(start("Learn"), text), "room_open"), text
+
+
+def test_a_class_goes_on_with_the_teacher_and_never_back_by_accident(teacher, code):
+    one = student(code)
+    teacher = click(teacher, "learn_next", "learn_previous")
+    assert "Choose" in title(teacher) and "Number" in title(again(one))
+    markdown_with(teacher, "The class stays at **Number**")
+    assert not has(teacher, "room_reveal")  # of a question that nobody is asked now
+    teacher = click(teacher, "learn_next")
+    assert has(teacher, "room_reveal") and not has(teacher, "room_back")
+    teacher = click(teacher, "learn_previous", "room_back")
+    assert "Number" in title(teacher)
+    teacher = click(teacher, "learn_next", "learn_list", f"lesson_{LESSON}")
+    assert "Token" in title(again(one))  # and not where the teacher looks
+    click(teacher, "room_lead")
+    assert title(again(one)) == title(teacher)
+
+
+def test_students_navigate_freely_until_the_teacher_leads_again(teacher, code):
+    teacher = click(teacher, "learn_next")
+    one = student(code)
+    before = link_of(one)
+    teacher = click(teacher, "learn_previous", "room_lead")
+    one = come_back(again(one), "Learn", before)
+    assert "Choose" in title(one) and "Answer first" not in said(one), "who goes back sees the step as it is"
+    teacher = click(teacher, "room_free")
+    one = again(one)
+    assert not button(one, "learn_next").disabled and has(one, "lesson_discuss")
+    one = answer(one, 1)
+    assert "Correct: “Hardly”." in said(one)
+    one = click(one, "learn_next")
+    click(teacher, "room_lead")
+    assert "Choose" in title(again(one))
+
+
+def test_the_teacher_comes_back_by_the_private_link_votes_and_all(teacher, code):
+    answer(student(code), 1)
+    copied = [json.loads(each.json) for each in components(teacher, "headsup_copy_button")]
+    links = {each["label"]: each["text"] for each in copied}
+    assert links["Copy link to embed"].endswith(f"?room={code}&embed=true")
+    link = links["Copy private link"]  # which nothing on screen tells
+    assert not any("room_key" in each.value for each in [*teacher.code, *teacher.markdown])
+    back = start("Learn", **dict(parse_qsl(link.partition("?")[2])))
+    assert "Choose" in title(back) and not {"room", "room_key"} & link_of(back).keys()
+    markdown_with(back, "**1** of 1 has answered")
+    assert has(back, "room_end")
+    thief = start("Learn", room=code, room_key="0" * 32)
+    assert "Only the teacher" in said(thief) and not has(thief, "room_end")
+
+
+def test_numbers_are_counted_on_a_line_and_an_untouched_slider_is_no_vote(teacher, code):
+    teacher = click(teacher, "learn_next")
+    one, two = student(code), student(code)
+    assert button(two, "lesson_answer").disabled
+    learning.slide(one, 3.0)
+    drawn = json.loads(component(click(teacher, "room_reveal"), "headsup_votes").json)
+    assert drawn["points"] == [["Votes", [[3.0, "3 nats", 1]]]]
+    low, high, _, _, right = drawn["line"]
+    assert (low, high) == (0, 8) and right[0] == pytest.approx(3.06, abs=0.01) and right[1] == "3.06 nats"
+
+
+def test_the_way_in_is_an_address_and_its_qr_code(teacher, monkeypatch):
+    for host, local in (("localhost:8501", True), ("heads.example", False)):
+        monkeypatch.setattr(
+            room_teacher, "address", lambda host=host, **query: f"http://{host}/Learn?{urlencode(query)}"
+        )
+        teacher = again(teacher)
+        markdown_with(teacher, f"## {plain(f'{host}/Learn')}")
+        (drawn,) = [each.proto.body for each in teacher.get("html") if "QR code" in each.proto.body]
+        assert 'src="data:image/svg+xml' in drawn  # and nothing is fetched for it
+        assert any("this computer only" in each.value for each in teacher.caption) == local
+
+
+def test_a_wrong_code_gets_a_sentence_and_a_way_back_and_so_does_a_full_server(monkeypatch):
+    for typed in ("zzzzz", "a", "🦉🦉🦉🦉🦉x"):
+        at = student(typed)
+        assert "This room has ended" in said(at) and has(at, "room_join") and has(at, "room_open")
+    monkeypatch.setattr(rooms.all_rooms(), "most", 0)
+    at = click(start("Learn"), "room_open")
+    assert "open rooms. Try again later" in said(at) and has(at, "room_open")
+
+
+def test_too_many_wrong_codes_are_refused_and_who_is_in_a_room_stays_there(code, monkeypatch):
+    member, one = student(code), start("Learn")
+    for _ in range(room_attempts.VISITOR[0]):
+        one = join(one, "zzzzz")
+        assert "This room has ended" in said(one)
+    for typed in ("zzzzz", code):
+        one = join(one, typed)
+        assert "Too many wrong codes were tried." in said(one) and has(one, "room_join")
+    monkeypatch.setattr(room_attempts, "ADDRESS", (1, 0.0))
+    link, private_link = tab_has(start("Learn", room=code), ""), start("Learn", room=code, room_key="0" * 32)
+    reloaded = tab_has(start("Learn"), json.dumps([code, "0" * 32, False]))
+    assert all("Too many wrong codes" in said(at) for at in (link, private_link, reloaded))
+    assert has(again(member), "room_leave")
+
+
+def test_a_class_on_two_servers_outlives_their_redis(monkeypatch, tmp_path):
+    with RedisServer(tmp_path) as redis:
+        monkeypatch.setenv("HEADSUP_REDIS", redis.address)
+        rooms.all_rooms.cache_clear()
+        teacher = click(open_step(CHOOSE), "room_open")
+        rooms.all_rooms.cache_clear()  # another server, which has the Redis alone in common
+        one = answer(student(membership(teacher).code), 1)
+        markdown_with(again(teacher), "**1** of 1 has answered")
+        redis.kill()
+        teacher, one = again(teacher), again(one)
+        assert all("Rooms can't be reached at the moment" in said(at) for at in (teacher, one))
+        assert not has(teacher, "room_end") and not has(one, "room_leave") and not has(one, "room_open")
+        new = tab_has(start("Learn"), kept(one)["membership"])
+        assert "can't be reached" in said(new)
+        redis.start()
+        assert has(again(new), "room_leave") and has(again(one), "room_leave")
+        assert votes(click(again(teacher), "room_reveal")) == [["As before", [0], False], ["Hardly", [1], True]]
+    rooms.all_rooms.cache_clear()
 
 
 def test_whose_room_moves_is_drawn_anew(teacher, code, monkeypatch):
     one = student(code)
-    found, own = room_membership.all_rooms(), teacher.session_state["room_membership"]
+    found, own = rooms.all_rooms(), membership(teacher)
     asked, state = [], found.state
 
     def moving(*args):
@@ -397,5 +390,4 @@ def test_whose_room_moves_is_drawn_anew(teacher, code, monkeypatch):
         return state(*args)
 
     monkeypatch.setattr(found, "state", moving)
-    one = again(one)
-    assert "Number" in one.main.header[0].value
+    assert "Number" in title(again(one))

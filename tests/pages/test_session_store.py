@@ -14,7 +14,7 @@ from pages.ui.models.session_store import (
     SessionRecord,
     SessionStore,
 )
-from pages.ui.serving import check_settings
+from pages.ui.server_startup import check_settings
 
 
 @pytest.fixture
@@ -35,24 +35,20 @@ def test_tokens_are_long_and_no_two_alike():
     assert all(len(token) == 32 for token in tokens)
 
 
-def test_what_was_left_is_found_and_by_its_token_alone(clock):
+def test_what_was_left_is_found_for_a_while_and_by_its_token_alone(clock):
     store, mine = SessionStore(), some()
     store.put(mine)
     clock[0] += KEPT_FOR - 1
     store.put(some())
+    assert store.claim("") is store.claim(mine.token[:-1]) is None
     assert store.claim(mine.token) is mine
-    assert store.claim("") is None
-    assert store.claim(mine.token[:-1]) is None
-
-
-def test_what_was_left_long_ago_has_gone(clock):
-    store, mine = SessionStore(), some()
     store.put(mine)
     clock[0] += KEPT_FOR + 1
     assert store.claim(mine.token) is None
     store.put(some())
     clock[0] -= 2
     assert store.claim(mine.token) is None  # for good
+    assert SessionRecord().is_empty and not mine.is_empty
 
 
 def test_what_a_tab_that_is_open_has_made_stays_however_long_it_rests(clock):
@@ -95,11 +91,6 @@ def test_how_long_a_visitor_has_been_away(clock):
 def test_a_stopped_training_is_found_for_a_while_and_a_hidden_page_is_open():
     assert KEPT_FOR > 2 * GONE_AFTER
     assert AWAY_AFTER > 60 + HEARTBEAT / 2  # a browser lets a page that is hidden run once a minute
-
-
-def test_nothing_is_kept_of_a_visitor_who_made_nothing():
-    assert SessionRecord().is_empty
-    assert not some().is_empty
 
 
 def test_a_server_whose_store_can_be_no_folder_does_not_start(monkeypatch, tmp_path):

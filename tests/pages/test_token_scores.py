@@ -9,8 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
 from pages.ui.models import activations, library
+from tests import app_driver as app
 from tests.tiny_models import CONTEXT
-from transformer import MeanAblate, Sampling, Scale, SetAttention, Without, generate
+from transformer import MeanAblate, Sampling, Scale, SetAttention, Without
+from transformer.api import generated_texts
 
 CHANGES = (
     (),
@@ -36,24 +38,20 @@ def models(folder):
 def test_each_token_is_scored_as_it_was_predicted(name, length, seed, changes):
     """In one go, and alone."""
     prompt = (5,)
-    steps = list(
-        generate(
-            library.model(name).model,
-            prompt,
-            max_new_tokens=length,
-            sampling=Sampling(seed=seed),
-            interventions=changes,
-        )
-    )
+    steps = app.generated(name, prompt, length, interventions=changes, seed=seed)
     tokens = prompt + tuple(step.token_id for step in steps)
     opened = library.opened(name)
-    found = activations.scored(opened, tokens, (), changes)
-    assert len(steps) == len(found.logits)
-    for step, row, rank in zip(steps, found.logits, found.rank, strict=True):
+    found = scored(opened, tokens, changes)
+    assert len(steps) == len(found["logits"]) - 1
+    for step, row, rank in zip(steps, found["logits"], found["rank"], strict=False):
         np.testing.assert_allclose(row, step.logits, atol=1e-4)
         assert rank == step.rank
     logits = activations.next_token(opened, tokens[:-1], (), changes)
     np.testing.assert_allclose(logits, steps[-1].logits, atol=1e-4)
+
+
+def scored(opened, tokens, changes=()):
+    return generated_texts.scores(opened, tokens, (), 1, Sampling(), changes).tensors
 
 
 def passes_of(name, work):
@@ -68,10 +66,10 @@ def passes_of(name, work):
 
 
 def test_one_pass_serves_a_window():
-    tokens, moves = tuple(i % 60 for i in range(41)), math.ceil((40 - CONTEXT) / (CONTEXT / 4))
+    tokens, moves = tuple(i % 60 for i in range(41)), math.ceil((41 - CONTEXT) / (CONTEXT / 4))
     opened = library.opened("shakespeare")
-    assert passes_of("shakespeare", lambda: activations.scored(opened, tokens)) == 1 + moves
-    whole = activations.scored(opened, tokens).logits
+    assert passes_of("shakespeare", lambda: scored(opened, tokens)) == 1 + moves
+    whole = scored(opened, tokens)["logits"]
     with torch.no_grad():
         first = library.model("shakespeare").model(torch.tensor([tokens[:CONTEXT]]))[0]
     np.testing.assert_allclose(whole[:CONTEXT], first, atol=1e-5)
@@ -80,4 +78,4 @@ def test_one_pass_serves_a_window():
 def test_changes_that_look_ahead_need_a_pass_for_each_place():
     tokens = tuple(i % 60 for i in range(30))
     opened = library.opened("shakespeare")
-    assert passes_of("shakespeare", lambda: activations.scored(opened, tokens, (), (Without("mask"),))) == 29
+    assert passes_of("shakespeare", lambda: scored(opened, tokens, (Without("mask"),))) == 30

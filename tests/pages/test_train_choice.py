@@ -7,7 +7,7 @@ import pooch
 import pytest
 
 from pages.ui.views import train_plan
-from pages.ui.views.train_choice import in_words
+from pages.ui.views.train_choice import in_words, range_in_words
 from tests.app_driver import checked, go, link_of, named, press, said, start
 from tests.train_page import SMALL, captions, labels, reloaded, upload_text
 from transformer import load_corpus
@@ -34,18 +34,18 @@ def test_the_default_is_one_click_away_and_needs_no_network():
     assert kind(at) == "text" and "will be downloaded" not in captions(at) and "Train" in labels(at)
     found = metrics(at)
     assert int(found["Parameters"].replace(",", "")) > 10_000 and found["Memory"].endswith(" MB")
-    assert re.fullmatch(r"\d+ (seconds|minutes?)", found["Time, estimated"])
+    assert re.fullmatch(r"(\d+|up|\d+ seconds) to \d+ (seconds|minutes?)", found["Time, estimated"])
     assert "Training takes longer while the machine is busy" in named(at.metric, "Time, estimated").help
 
 
-def test_what_is_suggested_is_said_before_it_starts():
+def test_the_manual_that_ships_with_python_is_there_offline():
     at = start("Train", learn="text", corpus="python-manual")
     assert "2 layers × 4 heads, 64 wide, rotary positions, context 32, 500 steps of 32 windows" in captions(at)
-
-
-def test_the_manual_that_ships_with_python_is_there_offline():
+    text = load_corpus("python-manual").text
+    shown = [code.value for code in at.code]
+    assert any(each.endswith(" …") and each[:-2] in text for each in shown), "an excerpt"
     at = start("Train", learn="text", corpus="python-manual", shape="rung", rung="ladder-1-bigram")
-    assert f"{len(load_corpus('python-manual').text):,} characters" in captions(at)
+    assert f"{len(text):,} characters" in captions(at)
     assert int(metrics(at)["Parameters"].replace(",", "")) < 20_000
 
 
@@ -54,27 +54,18 @@ def test_an_excerpt_ends_with_a_word():
     assert train_plan.excerpt("one two three", 12) == train_plan.excerpt("one two three", 8) == "one two …"
     assert train_plan.excerpt("one two\nthree", 7) == "one two …"
     assert train_plan.excerpt("a" * 20, 5) == "aaaaa …"
-    shown = [code.value for code in start("Train", learn="text", corpus="python-manual").code]
-    assert any(text.endswith(" …") and text[:-2] in load_corpus("python-manual").text for text in shown)
 
 
-@pytest.mark.parametrize(
-    ("typed", "sentence"),
-    [
-        ("too short", "1,000"),
-        ("é" * 250 + "a" * 499, "999 bytes"),  # a sign may have several
-        ("é" * 250 + "a" * 500, None),
-        ("a" * 2000, "repeats one character"),
-        ("ab" * 520, None),
-    ],
-)
-def test_an_own_text_is_checked(typed, sentence):
+def test_an_own_text_is_checked():
     at = start("Train", learn="own", shape="rung", rung="ladder-2-positions")
     assert "at least 1,000 bytes" in said(at)
-    checked(own_text(at).set_value(typed).run())
-    assert sentence in said(at) if sentence else not said(at)
-    assert ("Train" in labels(at)) == (sentence is None)
-    assert own_text(at).value == typed
+    found = {"too short": "1,000", "é" * 250 + "a" * 499: "999 bytes"}  # a sign may have several
+    found |= {"é" * 250 + "a" * 500: None, "a" * 2000: "repeats one character", "ab" * 520: None}
+    for typed, sentence in found.items():
+        checked(own_text(at).set_value(typed).run())
+        assert sentence in said(at) if sentence else not said(at)
+        assert ("Train" in labels(at)) == (sentence is None)
+        assert own_text(at).value == typed
 
 
 def test_a_text_too_short_for_the_context_says_so():
@@ -97,14 +88,12 @@ class TestAnUploadedText:
         assert in_use == ("Train" in labels(at))
         return in_use
 
-    def test_is_forgotten_when_its_file_is_removed(self):
+    def test_is_forgotten_when_its_file_is_removed_and_takes_its_error_along(self):
         at = self.upload()
         assert self.is_used(at)
         checked(self.box(at).set_value(None).run())
         assert not self.is_used(at) and "Upload a file or paste a text" in said(at)
-
-    def test_takes_its_error_along(self):
-        at = self.upload(b"too short")
+        at = upload_text(at, b"too short")
         assert at.error
         checked(self.box(at).set_value(None).run())
         assert not at.error
@@ -122,11 +111,11 @@ class TestAnUploadedText:
         assert self.is_used(at) and "Remove it" in labels(at)
 
 
-@pytest.mark.parametrize(("context", "longest"), [(8, 8), (16, 16), (32, 24)])
-def test_a_text_s_examples_are_no_longer_than_the_context(context, longest):
-    choice = SimpleNamespace(is_task=False, config=SimpleNamespace(context_length=context))
-    examples = train_plan.examples(choice, text_corpus(SCENE * 10, "Scene"))
-    assert len(examples) == 3 and {len(example) for example in examples} == {longest}
+def test_a_text_s_examples_are_no_longer_than_the_context():
+    for context, longest in ((8, 8), (16, 16), (32, 24)):
+        choice = SimpleNamespace(is_task=False, config=SimpleNamespace(context_length=context))
+        examples = train_plan.examples(choice, text_corpus(SCENE * 10, "Scene"))
+        assert len(examples) == 3 and {len(example) for example in examples} == {longest}
 
 
 def test_what_would_take_too_long_can_t_be_started():
@@ -151,20 +140,17 @@ class TestTheTextThatIsSuggested:
 
         return only
 
-    @pytest.mark.parametrize(
-        ("there", "suggested"),
-        [
-            ((), "python-manual"),
-            (("martin-fierro",), "martin-fierro"),
-            (("tiny-shakespeare", "martin-fierro"), "tiny-shakespeare"),
-        ],
-    )
-    def test_is_one_that_is_here(self, at_hand, there, suggested):
-        at_hand(*there)
-        at = start("Train", learn="text")
-        assert named(at.selectbox, "Text").value == suggested
-        assert "will be downloaded" not in captions(at) and "Train" in labels(at)
-        assert link_of(at)["corpus"] == suggested  # so that the link opens the same text elsewhere
+    def test_is_one_that_is_here(self, at_hand):
+        for suggested in (
+            "python-manual",
+            "martin-fierro",
+            "tiny-shakespeare",
+        ):  # the more there is, the better it reads
+            at_hand(*{suggested} - {"python-manual"})
+            at = start("Train", learn="text")
+            assert named(at.selectbox, "Text").value == suggested
+            assert "will be downloaded" not in captions(at) and "Train" in labels(at)
+            assert link_of(at)["corpus"] == suggested  # so that the link opens the same text elsewhere
 
     def test_a_link_or_a_choice_stays(self, at_hand):
         at_hand("tiny-shakespeare")
@@ -173,9 +159,6 @@ class TestTheTextThatIsSuggested:
         checked(named(at.selectbox, "Text").select("python-manual").run())
         at = go(go(at, "Positions"), "Train")
         assert named(at.selectbox, "Text").value == "python-manual"
-
-    def test_who_learns_a_task_has_no_text_in_the_link(self):
-        assert "corpus" not in link_of(start("Train", learn="task"))
 
     def test_is_downloaded_and_a_failure_is_a_sentence(self, at_hand, monkeypatch):
         def fail(**options):
@@ -190,18 +173,18 @@ class TestTheTextThatIsSuggested:
         assert "Train" in labels(at)
 
 
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [(0.2, "5 seconds"), (12, "10 seconds"), (57, "55 seconds"), (58, "1 minute"), (89, "1 minute"), (95, "2 minutes")],
-)
-def test_a_time_that_is_estimated_is_rounded(seconds, words):
-    assert in_words(seconds) == words
+def test_a_time_that_is_estimated_is_rounded():
+    told = {0.2: "5 seconds", 12: "10 seconds", 57: "55 seconds", 58: "1 minute", 89: "1 minute", 95: "2 minutes"}
+    assert {seconds: in_words(seconds) for seconds in told} == told
+    ranges = {(1, 5): "up to 5 seconds", (5, 31): "5 to 30 seconds", (29, 130): "30 seconds to 2 minutes"}
+    assert {each: range_in_words(*each) for each in (*ranges, (70, 400))} == ranges | {(70, 400): "1 to 7 minutes"}
 
 
 def test_a_link_brings_the_choice():
     at = start("Train", **SMALL)
     assert (named(at.slider, "Layers").value, named(at.slider, "Steps").value) == (1, 50)
     link = link_of(at)
+    assert "corpus" not in link, "who learns a task has no text"
     assert all(link[key] == str(SMALL[key]) for key in ("task", "shape", "n_layers", "d_model", "steps"))
     wrong = start("Train", steps=10**9, n_heads=3, learn="magic")
     assert all(word in said(wrong) for word in ("steps", "heads", "learn"))

@@ -13,36 +13,12 @@ from pages.ui.models import visitor_models
 from pages.ui.models import visitor_training as training
 from pages.ui.models.session_store import SessionRecord, session_store
 from pages.ui.views import train_progress
-from tests.app_driver import (
-    PAGES,
-    checked,
-    go,
-    link_of,
-    markdown_with,
-    named,
-    open_drawers,
-    press,
-    said,
-    start,
-    tell_page,
-)
-from tests.train_page import (
-    LONG,
-    SMALL,
-    captions,
-    groups,
-    kept_by_tab,
-    labels,
-    record,
-    reloaded,
-    train_to_the_end,
-    trained,
-    upload_model,
-    upload_text,
-    wait_for,
-)
+from tests import app_driver as app
+from tests import train_page as page
+from tests.app_driver import PAGES, checked, go, link_of, markdown_with, named, press, said, start, tell_page
+from tests.train_page import SMALL, captions, groups, labels, record, reloaded, trained, upload_model, wait_for
 from tests.training_plans import task_plan, until
-from transformer import load_checkpoint
+from transformer import Recording, load_checkpoint
 from transformer.api.model_store import model_store
 from transformer.checkpoints.archive import pack_checkpoint, unpack_checkpoint
 from transformer.training.training_job import ENDED
@@ -51,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("training_page")
 
 
 def begun(**link):
-    return press(start("Train", **(link or LONG)), "Train")
+    return press(start("Train", **(link or page.LONG)), "Train")
 
 
 class TestRunning:
@@ -66,57 +42,58 @@ class TestRunning:
         press(wait_for(at, "Train another"), "Train another")
         assert "Train" in labels(at)
 
-    def test_what_is_trained_stays_in_sight(self):
-        at = begun()
+    def test_what_is_trained_stays_in_sight_and_the_time_left_is_told_by_its_speed(self):
+        at, text, deadline = begun(), "", time.monotonic() + 60
         said_of_it = markdown_with(at, "3,000 steps of")
         assert "Next vowel" in said_of_it and "× 1 head, 16 wide" in said_of_it
-
-    def test_the_time_left_is_told_by_its_speed(self):
-        at, text, deadline = begun(), "", time.monotonic() + 60
-        while not re.search(r"about \d+ (seconds|minutes?) left, .*\d s so far", text):
+        while not re.search(r"\d+ (seconds|minutes?) left at this speed, .*\d s so far", text):
             assert time.monotonic() < deadline, text
             time.sleep(0.3)
             (text,) = [bar.proto.text for bar in checked(at.run()).get("progress")]
 
-    @pytest.mark.parametrize(
-        ("state", "step", "seconds", "left", "words"),
-        [
+    def test_its_times(self):
+        for state, step, seconds, left, words in (
             ("waiting", 0, 0.0, None, ""),
             ("running", 3, 4.2, None, " · 4 s so far"),
-            ("running", 3, 14.2, 31.0, " · about 30 seconds left, 14 s so far"),
-            ("running", 9, 75.0, 100.0, " · about 2 minutes left, 1 min 15 s so far"),
+            ("running", 3, 14.2, 31.0, " · 30 seconds left at this speed, 14 s so far"),
+            ("running", 9, 75.0, 100.0, " · 2 minutes left at this speed, 1 min 15 s so far"),
             ("paused", 9, 75.0, 100.0, " · 1 min 15 s so far"),
             ("finished", 10, 80.0, 0.0, " · 1 min 20 s"),
-        ],
-    )
-    def test_its_times(self, state, step, seconds, left, words):
-        job = SimpleNamespace(state=state, step=step, seconds=seconds, seconds_left=left)
-        assert train_progress._times(job) == words
+        ):
+            job = SimpleNamespace(state=state, step=step, seconds=seconds, seconds_left=left)
+            assert train_progress._times(job) == words
 
 
-class TestWaiting:
-    """A training that has no place yet."""
-
-    @pytest.fixture
-    def at(self):
-        training.queue().limit = 0
-        return begun(**SMALL)
-
-    def test_is_told_on_other_pages(self, at):
-        assert "Your training is waiting for the server." in captions(go(at, "Positions"))
-
-    def test_is_told_to_be_paused(self, at):
-        record(at).training.job.pause()
-        assert "Your training is paused at step 0 of 50." in captions(go(at, "Positions"))
-
-    def test_leaves_no_model_when_it_is_stopped(self, at):
-        checked(press(at, "Stop and keep").run())
-        assert "stopped before its first step, so there is no model" in said(at)
-        assert "A sample comes" not in captions(at) and all("losses" not in drawer.label for drawer in at.expander)
+def test_a_training_that_has_no_place_yet_is_told_of_and_leaves_no_model_when_it_is_stopped():
+    training.queue().limit = 0
+    at = go(begun(**SMALL), "Positions")
+    assert "Your training is waiting for the server." in captions(at)
+    record(at).training.job.pause()
+    assert "Your training is paused at step 0 of 50." in captions(checked(at.run()))
+    at = go(at, "Train")
+    checked(press(at, "Stop and keep").run())
+    assert "stopped before its first step, so there is no model" in said(at)
+    assert "A sample comes" not in captions(at) and all("losses" not in drawer.label for drawer in at.expander)
 
 
 class TestItsModel:
     """What came out, on every page and as a file."""
+
+    def test_an_encoder_fills_the_masks_of_its_probe_and_opens_on_the_pages(self):
+        at = page.train_to_the_end(start("Train", **SMALL | {"task": "masked-stories"}))
+        told = captions(at)
+        assert "nats per masked token" in told and "always in `Mary␣took␣the␣ball.␣She␣went␣to␣the␣[mask]." in told
+        assert re.search(r"After \*\*50 steps\*\*: validation loss [\d.]+, [\d.]+% of held-out masks filled", told)
+        (sample,) = [code.value for code in at.code if code.value.startswith("Mary took the ball.")]
+        assert "[mask]" not in sample and sample.endswith("Where is the ball? garden")
+        assert "It fills the masks of" in markdown_with(at, "is now one of your models")
+        drawn = Recording.from_bytes(app.component(at, "headsup_head_grid").bytes).tensors["overview"]
+        assert (drawn[0, 0] < 255).all()
+        content = pack_checkpoint(record(at).training.job.result)
+        press(at, "Look at its attention")
+        assert not said(at) and "[mask]" in app.prompt(at)
+        at = upload_model(start("Train"), "encoder.zip", content)
+        assert not said(at) and len(record(at).models) == 1
 
     def test_belongs_to_the_visitor(self):
         at = trained()
@@ -124,56 +101,56 @@ class TestItsModel:
         assert name.startswith("own-") and model_store().get(name).card.training["steps"] == 50
         assert markdown_with(at, "is now one of your models") and "Generate with it" in labels(at)
         assert groups(at) == {"Yours"}
-        press(at, "Look at its attention")
-        assert link_of(at)["model"] == name and named(at.selectbox, "Attention")
-        assert not groups(start("Attention"))
-        stranger = start("Attention", model="own-" + "0" * 32)
-        assert "was deleted a day after its last use" in said(stranger) and link_of(stranger)["model"] == "shakespeare"
-
-    def test_is_given_away_by_a_link_which_says_so(self):
+        stranger = start("Train")
+        assert record(stranger).training.job is None and not record(stranger).models and not groups(stranger)
+        assert page.kept_by_tab(at)["value"] and page.kept_by_tab(stranger)["value"] == ""
         gives = "The link also gives access to your model."
         assert gives not in captions(start("Generate"))
-        at = trained()
-        (name,) = record(at).models
-        assert gives in captions(press(at, "Look at its attention"))
-        other = start("Attention", model=name)
+        press(at, "Look at its attention")
+        assert link_of(at)["model"] == name and named(at.selectbox, "Attention") and gives in captions(at)
+        stranger = start("Attention", model="own-" + "0" * 32)
+        assert "was deleted a day after its last use" in said(stranger) and link_of(stranger)["model"] == "shakespeare"
+        assert not groups(stranger)
+
+        other = start("Attention", model=name)  # given away by a link
         assert link_of(other)["model"] == name and not other.warning
         assert groups(other) == {"Shared with you"} and not record(other).models
         assert not any(label.startswith("Remove") for label in labels(go(other, "Train")))
+        session_store.clear()  # the server forgets its visitors
+        again = tell_page(start("Masks"), "headsup_session_token", "found", page.kept_by_tab(at)["value"])
+        assert list(record(again).models) == [name] and groups(again) == {"Yours"}
         (remove,) = [label for label in labels(go(at, "Train")) if label.startswith("Remove")]
         press(at, remove)
         assert link_of(at)["model"] == "shakespeare" and not record(at).models
         assert "was deleted a day after its last use" in said(checked(other.run()))
 
-    def test_has_its_losses_and_its_attention_as_tables(self):
+    def test_has_its_losses_and_its_attention_as_tables_and_is_kept_as_one_file(self):
         at = trained()
-        losses, weights = (table.value for table in open_drawers(at).dataframe)
-        batch_losses = losses["batch loss (nats)"].dropna()
+        (checkpoint,) = map(model_store().get, record(at).models)
+        losses, weights = (table.value for table in app.open_drawers(at).dataframe)
+        batch_losses = losses["training loss (nats)"].dropna()
         assert losses["step"].iloc[-1] == SMALL["steps"] and batch_losses.iloc[-1] < batch_losses.iloc[0]
         assert set(weights["attention"]) == {"encoder", "decoder", "cross"}
         sums = weights.groupby(["attention", "layer", "head", "query"])["weight"].sum()
         assert sums.to_numpy() == pytest.approx(1.0, abs=5e-3)
         checked(named(at.select_slider, "Step").set_value(1).run())
-        assert "After **1 step**: batch loss" in captions(at) and "After 1 step, always continuing" in captions(at)
+        assert "After **1 step**: validation loss" in captions(at) and "After 1 step, always continuing" in captions(at)
 
-    def test_is_kept_as_one_file_and_comes_back(self):
-        (checkpoint,) = map(model_store().get, record(trained()).models)
         packed = pack_checkpoint(checkpoint)
         other = upload_model(start("Train"), "model.headsup.zip", packed)
         (name,) = record(other).models
         assert link_of(other)["model"] == name and model_store().get(name).card.title == checkpoint.card.title
         ours, theirs = checkpoint.model.state_dict(), unpack_checkpoint(packed).model.state_dict()
         assert all(ours[key].equal(theirs[key]) for key in ours)
+        other = upload_model(other, "holiday.zip", b"PK\x03\x04 nothing")
+        assert "holiday.zip can't be opened" in said(other) and len(record(other).models) == 1
 
     def test_can_be_downloaded_whatever_its_text_s_file_is_called(self):
-        at = upload_text(start("Train", **SMALL | {"learn": "own"}), b"All the world is a stage. " * 100, "long " * 100)
-        (checkpoint,) = map(model_store().get, record(train_to_the_end(at)).models)
+        at = page.upload_text(
+            start("Train", **SMALL | {"learn": "own"}), b"All the world is a stage. " * 100, "long " * 100
+        )
+        (checkpoint,) = map(model_store().get, record(page.train_to_the_end(at)).models)
         assert unpack_checkpoint(pack_checkpoint(checkpoint)).card.title == checkpoint.card.title
-
-
-def test_a_file_that_is_no_model_is_refused_with_a_sentence():
-    at = upload_model(start("Train"), "holiday.zip", b"PK\x03\x04 nothing")
-    assert "holiday.zip can't be opened" in said(at) and not record(at).models
 
 
 def test_what_the_card_of_a_file_says_is_text(tiny):
@@ -184,8 +161,8 @@ def test_what_the_card_of_a_file_says_is_text(tiny):
     texts = {"title": picture, "summary": picture, "language": picture}
     card = replace(ours.card, **texts, training=how, corpus={"title": picture, "licence": picture})
     at = upload_model(start("Train"), f"{picture}.zip", pack_checkpoint(replace(ours, card=card)))
-    for page in (*PAGES, "Train"):
-        at = go(at, page)
+    for each in (*PAGES, "Train"):
+        at = go(at, each)
         shown = [element.value for element in (*at.markdown, *at.caption, *at.header, *at.success)]
         assert any("example" in text for text in shown)
         assert not any(picture in re.sub("`.*`", "", text) for text in shown)
@@ -241,23 +218,10 @@ class TestComingBack:
         assert job.join(30)
         assert len(record(checked(again.run())).models) == 1
 
-    def test_the_models_are_found_even_when_the_server_has_forgotten_its_visitors(self):
-        at = trained()
-        (name,) = record(at).models
-        session_store.clear()
-        again = tell_page(start("Masks"), "headsup_session_token", "found", kept_by_tab(at)["value"])
-        assert list(record(again).models) == [name] and groups(again) == {"Yours"}
-
-    @pytest.mark.parametrize("kept", ["", " ", "a" * 32, "../ own-1", "own-" + "0" * 32, "x" * 3000, 3, None, ["a"]])
-    def test_what_a_browser_makes_up_is_nothing(self, kept):
-        at = tell_page(start("Train"), "headsup_session_token", "found", kept)
-        assert record(at).is_empty and not at.warning
-
-    def test_two_visitors_never_see_each_other_s(self):
-        one, other = trained(), start("Train")
-        assert record(other).training.job is None and not record(other).models
-        assert kept_by_tab(one)["value"] and kept_by_tab(other)["value"] == ""
-        assert not groups(other)
+    def test_what_a_browser_makes_up_is_nothing(self):
+        for kept in ("", " ", "a" * 32, "../ own-1", "own-" + "0" * 32, "x" * 3000, 3, None, ["a"]):
+            at = tell_page(start("Train"), "headsup_session_token", "found", kept)
+            assert record(at).is_empty and not at.warning, kept
 
 
 class TestLeaving:

@@ -1,34 +1,20 @@
 """Tests the views Comparison and Ladder: each side is what its model computes alone."""
 
-import base64
-
 import numpy as np
 import pytest
 import torch
 
-from pages.ui.figures.comparison import Line, attention_panel, lens_lines
-from pages.ui.figures.ladder import loss_bars
+from pages.ui.components import matrix
+from pages.ui.figures.bars import loss_bars
+from pages.ui.figures.lines import Line, lens_lines
 from pages.ui.markdown import nats
 from pages.ui.models import library
 from pages.ui.models.comparison import unique_labels
-from tests.app_driver import (
-    checked,
-    choose,
-    drawn,
-    figure,
-    link_of,
-    markdown_with,
-    named,
-    open_drawers,
-    press,
-    prompt,
-    said,
-    start,
-)
-from tests.tiny_models import save_tiny, save_translator
-from transformer import Sampling, Scale, generate, logit_lens, trace_pass
+from tests import app_driver as app
+from tests.app_driver import checked, choose, figure, ids, link_of, markdown_with, named, numbers, prompt, said, start
+from tests.tiny_models import save_encoder, save_tiny, save_translator
+from transformer import Recording, Sampling, Scale, generate, logit_lens, trace_pass
 from transformer.inference.context_windows import window_start
-from transformer.inference.interventions import hooks_of
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -49,6 +35,7 @@ def tiny(tmp_path_factory):
     save_tiny(folder, "since-1", title="1. Paper", group="Since 2017", n_layers=1, norm="post", seed=6)
     save_tiny(folder, "since-2", title="2. + RMSNorm", group="Since 2017", n_layers=1, norm_kind="rms", seed=7)
     save_translator(folder)
+    save_encoder(folder, attention_windows=(3, 0))
     return folder
 
 
@@ -56,24 +43,17 @@ def ask(own=OWN, beside="prompts", **link):
     return start("What if", question="beside", beside=beside, prompt=own, **link)
 
 
-def ids(text, name="shakespeare"):
-    return tuple(library.tokenizer(name).encode(text))
-
-
 def odds(name, text, *interventions):
-    model = library.model(name).model
-    with torch.no_grad():
-        found = model.run_with_hooks(torch.tensor([ids(text, name)]), fwd_hooks=hooks_of(interventions, model))
-    return found[0, -1].double().softmax(-1).numpy()
+    return app.logits(name, ids(text, name), *interventions)[-1].double().softmax(-1).numpy()
 
 
 def table(at, index):
-    return open_drawers(at).dataframe[index].value
+    return app.open_drawers(at).dataframe[index].value
 
 
-def values(packed):
-    """An array in a figure, whether Plotly packed it or not."""
-    return packed if isinstance(packed, list) else np.frombuffer(base64.b64decode(packed["bdata"]), packed["dtype"])
+def heads(at):
+    """The matrices of attention, as the browser gets them."""
+    return [Recording.from_bytes(proto.bytes).tensors["values"] for proto in app.components(at, "headsup_matrix")]
 
 
 def assert_distributions(at, first, second):
@@ -97,23 +77,38 @@ def test_two_prompts_are_each_read_by_the_model():
         _, cache = library.model("shakespeare").model.run_with_cache(torch.tensor([ids(text)]))
         pattern = cache["pattern", 1][0, 1].detach().numpy()
         visible = np.tril(np.ones_like(pattern, bool))
-        shown = drawn(at, f"what_if_beside_head_{number}", "weight")
+        shown = heads(at)[number]
         np.testing.assert_allclose(shown[visible], pattern[visible], atol=1e-6)
-        assert np.isnan(shown[~visible]).all()
+        assert np.isneginf(shown[~visible]).all()
         patterns.append(pattern)
-    shown = drawn(at, "what_if_beside_head_2", "difference")
-    np.testing.assert_allclose(shown[visible], (patterns[1] - patterns[0])[visible], atol=1e-6)
-
-
-def test_each_height_says_what_the_logit_lens_says():
-    at = ask(other_prompt=OTHER)
     lines = figure(at, "what_if_beside_lens")["data"]
     best = [int(odds("shakespeare", text).argmax()) for text in (OWN, OTHER)]
     assert len(lines) == (2 if best[0] == best[1] else 4)
     for line, text, token in zip(lines, (OWN, OTHER), best, strict=False):
         lens = logit_lens(trace_pass(library.model("shakespeare").model, ids(text))).logits[:, -1].softmax(-1)
-        np.testing.assert_allclose(values(line["y"]), lens[:, token].numpy(), atol=1e-6)
+        np.testing.assert_allclose(numbers(line["y"]), lens[:, token].numpy(), atol=1e-6)
         assert line["name"].endswith(library.tokenizer("shakespeare").label(token))
+    shown = heads(at)[2]
+    np.testing.assert_allclose(shown[visible], (patterns[1] - patterns[0])[visible], atol=1e-6)
+
+
+def test_an_encoder_is_compared_at_its_masks_and_with_other_encoders_alone():
+    own, other = "To [mask]e, or", "T[mask] be, or"
+    at = ask(own, other_prompt=other, model="encoder")
+    first, second = (
+        app.logits("encoder", ids(text, "encoder"))[place].double().softmax(-1).numpy()
+        for text, place in ((own, 3), (other, 1))
+    )
+    assert_distributions(at, first, second)
+    assert "at `[mask]` it predicts" in markdown_with(at, "**Your prompt:**")
+    hidden = np.isneginf(heads(at)[0])
+    assert (hidden == (np.abs(np.subtract.outer(np.arange(9), np.arange(9))) >= 3)).all()
+    assert "There is no other encoder here." in said(ask(own, beside="models", model="encoder"))
+    assert "Encoder" not in named(ask(beside="models").selectbox, "Other model").options
+    at = start("What if", question="ladder", model="encoder", prompt=own)
+    assert "fills what is masked" in said(at)
+    app.press(at, "Go on to 3\\. \\$x\\$ \\<b\\>, and its own prompt")
+    assert link_of(at)["model"] == "ladder-3" and at.get("plotly_chart")
 
 
 def test_with_and_without_the_changes():
@@ -121,7 +116,7 @@ def test_with_and_without_the_changes():
     assert_distributions(at, odds("shakespeare", OWN), odds("shakespeare", OWN, SILENCED))
     at = ask(beside="changes")
     assert "This model has no changes." in said(at)
-    press(at, "Go to Ablation")
+    app.press(at, "Go to Ablation")
     assert "question" not in link_of(at) and named(at.get("button_group"), "Question").value == "ablation"
 
 
@@ -156,57 +151,46 @@ def test_two_models_that_share_their_tokens_and_two_that_do_not():
 )
 def test_the_lines_of_python_say_the_same(link, folder, capsys):
     at = ask(**link)
-    (code,) = [block.value for block in open_drawers(at).code if "load_checkpoint" in block.value]
-    exec(code.replace("checkpoints/", f"{folder}/"), {})
-    printed = [line for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
+    app.run_lines(at, folder)
+    printed = [line for line in capsys.readouterr().out.splitlines() if line.startswith("[(")]
     found = table(at, 0)
     for line, column in zip(printed, [name for name in found if name.startswith("probability")], strict=True):
         assert f"{found[column].max():.5f}"[:-1] in line
 
 
-@pytest.mark.parametrize(
-    ("link", "sentence"),
-    [
-        ({"beside": "models", "other_model": "hal"}, "There is no model “hal” to compare with; another is shown."),
-        ({"beside": "models", "other_model": "accents", "own": "KING"}, "To Accents, your prompt: This model"),
-        ({"beside": "models", "other_model": "translator"}, "To Translator, your prompt: This model has never seen"),
-        ({"beside": "prompts", "other_prompt": "é"}, "The other prompt: This model has never seen “`é`”"),
-        ({"beside": "models", "model": "ladder-1", "other_model": "shakespeare"}, "1. Bigram: this model has no"),
-        ({"beside": "walls"}, "beside = “walls”, but it can be prompts, models, changes."),
-    ],
-)
-def test_what_can_t_be_put_beside_is_said(link, sentence):
-    assert sentence in said(ask(**link))
+BESIDE = [
+    ({"beside": "models", "other_model": "hal"}, "There is no model “hal” to compare with; another is shown."),
+    ({"beside": "models", "other_model": "accents", "own": "KING"}, "To Accents, your prompt: This model"),
+    ({"beside": "models", "other_model": "translator"}, "To Translator, your prompt: This model has never seen"),
+    ({"beside": "prompts", "other_prompt": "é"}, "The other prompt: This model has never seen “`é`”"),
+    ({"beside": "models", "model": "ladder-1", "other_model": "shakespeare"}, "1. Bigram: this model has no"),
+    ({"beside": "walls"}, "beside = “walls”, but it can be prompts, models, changes."),
+]
+
+
+def test_what_can_t_be_put_beside_is_said():
+    for link, sentence in BESIDE:
+        assert sentence in said(ask(**link))
 
 
 def test_prompts_may_have_any_length_and_models_any_depth():
     at = ask(other_prompt="To be, or not to be, that is")  # longer than the context
-    assert not said(at) and len(at.get("plotly_chart")) == 4
+    assert not said(at) and len(heads(at)) == 2
     at = ask(beside="models", other_model="accents", layer=1)
-    assert len(at.get("plotly_chart")) == 5
-    lengths = [
-        len(line["x"] if isinstance(line["x"], list) else values(line["x"]))
-        for line in figure(at, "what_if_beside_lens")["data"]
-    ]
-    assert lengths == [3, 4]
+    assert len(heads(at)) == 3
+    assert [len(numbers(line["x"])) for line in figure(at, "what_if_beside_lens")["data"]] == [3, 4]
 
 
 def test_translations_are_compared_where_they_part():
     at = start("What if", question="beside", model="translator", prompt="forty-two", other_prompt="forty-three")
-    assert not said(at) and len(at.get("plotly_chart")) >= 4
+    assert not said(at) and len(heads(at)) >= 2
     assert "after `[start]` comes" in markdown_with(at, "**Your prompt:**") or "after" in markdown_with(at, "comes")
     for kind in ("encoder", "decoder"):
         choose(at, "Attention", kind)
         assert not said(at)
-    changed = start(
-        "What if",
-        question="beside",
-        beside="changes",
-        model="translator",
-        prompt="forty-two",
-        changes="scale~decoder.blocks.0.hook_mlp_out~~~0.0",
-    )
-    assert not said(changed) and len(changed.get("plotly_chart")) == 5
+    without = "scale~decoder.blocks.0.hook_mlp_out~~~0.0"
+    changed = ask("forty-two", "changes", model="translator", changes=without)
+    assert not said(changed) and len(heads(changed)) == 3
 
 
 # The ladder
@@ -219,18 +203,17 @@ def test_each_rung_reads_the_prompt_by_itself_and_writes_with_one_seed():
     for (_, row), name in zip(found.iterrows(), RUNGS, strict=True):
         model, tokens = library.model(name).model, ids(OWN)
         context = model.config.context_length
-        losses = []
-        for end in range(1, len(tokens)):
-            with torch.no_grad():
-                logits = model(torch.tensor([tokens[window_start(end, context) : end]]))[0, -1]
-            losses.append(-float(logits.log_softmax(-1)[tokens[end]]))
+        losses = [
+            -float(app.logits(name, tokens[window_start(end, context) : end])[-1].log_softmax(-1)[tokens[end]])
+            for end in range(1, len(tokens))
+        ]
         assert row["loss (nats)"] == pytest.approx(np.mean(losses), abs=1e-4)
         steps = list(generate(model, tokens, max_new_tokens=60, sampling=Sampling(temperature=0.8, seed=9)))
         assert row["writes"] == library.tokenizer(name).decode([step.token_id for step in steps])
         assert row["probability"] == pytest.approx(float(steps[0].logits.softmax(-1).max()), abs=1e-5)
         assert row["next token"] == library.tokenizer(name).label(int(steps[0].logits.argmax()))
     bars = figure(at, "what_if_ladder")["data"][0]
-    np.testing.assert_allclose(values(bars["x"]), found["loss (nats)"], atol=1e-6)
+    np.testing.assert_allclose(numbers(bars["x"]), found["loss (nats)"], atol=1e-6)
     change = found["loss (nats)"][1] - found["loss (nats)"][0]
     told = f"{abs(change):.3f} {'more' if change > 0 else 'less'} than the rung before it"  # which is drawn above it
     assert any(told in line.value for line in at.markdown)
@@ -242,7 +225,7 @@ def test_a_rung_is_chosen_from_there_and_keeps_the_prompt():
     assert len(choices) == 2
     checked(choices[0].click().run())
     assert link_of(at)["model"] == "ladder-2" and prompt(at) == OWN and link_of(at)["question"] == "ladder"
-    press(at, "Go on to 3\\. \\$x\\$ \\<b\\>")
+    app.press(at, "Go on to 3\\. \\$x\\$ \\<b\\>")
     assert link_of(at)["model"] == "ladder-3" and prompt(at) == OWN
     assert not [button for button in at.main.button if button.label.startswith("Go on")]
 
@@ -256,9 +239,11 @@ def test_the_other_ladder_reads_the_same_prompt_and_is_in_the_link():
     assert found["rung"].tolist() == ["1. Paper", "2. + RMSNorm"] and len(first) == 3
     tokens = ids(OWN)
     for name, loss in zip(("since-1", "since-2"), found["loss (nats)"], strict=True):
-        with torch.no_grad():
-            logits = library.model(name).model(torch.tensor([tokens[:-1]]))[0]
-        expected = -logits.log_softmax(-1)[torch.arange(len(tokens) - 1), torch.tensor(tokens[1:])].mean()
+        expected = (
+            -app.logits(name, tokens[:-1])
+            .log_softmax(-1)[torch.arange(len(tokens) - 1), torch.tensor(tokens[1:])]
+            .mean()
+        )
         assert loss == pytest.approx(float(expected), abs=1e-4)
     again = start("What if", **link_of(at))
     assert table(again, 0)["rung"].tolist() == found["rung"].tolist()
@@ -282,10 +267,10 @@ def test_a_prompt_of_one_token_has_no_loss_but_a_next_token():
 
 
 def test_figures_refuse_what_does_not_fit():
-    with pytest.raises(ValueError, match="2 titles were given for 1 and 2"):
+    with pytest.raises(ValueError, match="2 labels were given for 1 and 2 numbers"):
         loss_bars(["a", "b"], np.ones(1), np.ones(2), None)
-    with pytest.raises(ValueError, match="1 and 2 labels were given for weights of"):
-        attention_panel(np.ones((2, 2)), ["a"], ["a", "b"], np.zeros((2, 2), bool))
+    with pytest.raises(ValueError, match="1 and 2 labels were given for values of"):
+        matrix.build_payload(np.ones((2, 2)), {"labels": (["a"], ["a", "b"])})
 
 
 def test_what_models_are_called_is_no_markup_in_a_figure():
@@ -293,4 +278,4 @@ def test_what_models_are_called_is_no_markup_in_a_figure():
     made = loss_bars([title], np.ones(1), np.full(1, np.nan), 0)
     assert made.layout.yaxis.ticktext == ("&#37;{x} &lt;b&gt;&#36;y&#36;",)
     made = lens_lines({title: Line(np.array([0.5, 1.0]), ["a", "b"])})
-    assert made.data[0].name == "&#37;{x} &lt;b&gt;&#36;y&#36;" and made.layout.xaxis.ticktext[-1] == "layer 0"
+    assert made.data[0].name == "&#37;{x} &lt;b&gt;&#36;y&#36;" and made.layout.xaxis.ticktext[-1] == "0"

@@ -1,38 +1,20 @@
 """Tests the page What if: its numbers are the changed model's, and parts are ablated and restored."""
 
-import base64
 import json
+import re
 
 import numpy as np
 import pytest
 import torch
 
-from pages.ui.figures.what_if import percent
 from pages.ui.markdown import nats
 from pages.ui.models import activations, library
-from tests.app_driver import (
-    ROOT,
-    checked,
-    choose,
-    component,
-    figure,
-    go,
-    link_of,
-    markdown_with,
-    named,
-    open_drawers,
-    press,
-    prompt,
-    said,
-    start,
-    step,
-    tell,
-    text_of,
-    use,
-)
-from tests.tiny_models import save_tiny, save_translator
-from transformer import Sampling, Scale, Without, generate
-from transformer.inference.interventions import hooks_of
+from pages.ui.number_format import percent
+from tests import app_driver as app
+from tests.app_driver import checked, component, figure, ids, link_of, markdown_with, named, numbers, said, start, step
+from tests.app_driver import logits as run
+from tests.tiny_models import save_encoder, save_tiny, save_translator
+from transformer import Scale, Without, fill_masks
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -48,37 +30,21 @@ def tiny(tmp_path_factory):
     save_tiny(folder, "bigram", title="Bigram", group="The ladder", n_layers=0)
     save_tiny(folder, "rung", title="Rung", group="The ladder", d_ff=0)
     save_translator(folder)
+    save_encoder(folder)
     return folder
-
-
-def run(name, text, *interventions, source=()):
-    """(pos, vocab): the logits of a changed model, not by way of the app."""
-    model = library.model(name).model
-    inputs = [torch.tensor([list(each)]) for each in (source, text) if len(each)]
-    with torch.no_grad():
-        return model.run_with_hooks(*inputs, fwd_hooks=hooks_of(interventions, model))[0]
 
 
 def loss(logits, text):
     return float(torch.nn.functional.cross_entropy(logits[:-1], torch.tensor(text[1:])))
 
 
-def ids(text, name="shakespeare"):
-    return library.tokenizer(name).encode(text)
-
-
 def shown(at):
     """What the picture of effects is sent."""
-    return json.loads(component(at, "headsup_effects").json)
+    return json.loads(component(at, "headsup_effect_heatmaps").json)
 
 
 def click(at, matrix, row, column):
-    return tell(at, "headsup_effects", "chosen", {"matrix": matrix, "row": row, "column": column})
-
-
-def values(packed):
-    """An array in a figure, whether Plotly packed it or not."""
-    return packed if isinstance(packed, list) else np.frombuffer(base64.b64decode(packed["bdata"]), packed["dtype"])
+    return app.tell(at, "headsup_effect_heatmaps", "chosen", {"matrix": matrix, "row": row, "column": column})
 
 
 def likeliest_shown(at):
@@ -87,7 +53,7 @@ def likeliest_shown(at):
 
 
 def texts(at):
-    return json.loads(component(at, "headsup_versions").json)["versions"]
+    return json.loads(component(at, "headsup_text_comparison").json)["versions"]
 
 
 # What it says and writes, unchanged and changed
@@ -106,10 +72,10 @@ def test_with_nothing_changed_what_moves_the_next_token_most_is_offered_and_one_
     parts = activations.ablation("shakespeare", tuple(ids(PROMPT))).parts
     order = sorted(parts, key=moved, reverse=True)
     assert offered == [f"Ablate {str(part).removesuffix(' ablated')}" for part in order[:3]]
-    press(at, offered[0])
+    app.press(at, offered[0])
     assert at.session_state["visitor"].changes[0].intervention == order[0]
     assert str(order[0]) in markdown_with(at, "Changed").replace("\\", "")
-    assert component(at, "headsup_versions") and not said(at)
+    assert component(at, "headsup_text_comparison") and not said(at)
 
 
 def test_both_distributions_are_the_models_own():
@@ -121,14 +87,14 @@ def test_both_distributions_are_the_models_own():
     spec = figure(at, "what_if_next")
     labels = spec["layout"]["yaxis"]["ticktext"]
     for trace, odds in zip(spec["data"], (before, after), strict=True):
-        np.testing.assert_allclose(np.sort(values(trace["x"]))[-5:], np.sort(odds)[-5:], rtol=1e-4)
-        assert trace["text"] == [percent(value) for value in values(trace["x"])]
+        np.testing.assert_allclose(np.sort(numbers(trace["x"]))[-5:], np.sort(odds)[-5:], rtol=1e-4)
+        assert trace["text"] == [percent(value) for value in numbers(trace["x"])]
     assert len(labels) == len(spec["data"][0]["text"]) >= 5
     lost = float((before * np.log(before / after)).sum())
     assert lost > 0 and any(f"**KL divergence** {nats(lost)}:" in caption.value for caption in at.caption)
     most = tokenizer.label(int((after - before).argmax()))
     assert f"`{most}`" in markdown_with(at, "What changed most").split("Likelier")[1]
-    open_drawers(at)
+    app.open_drawers(at)
     table = at.dataframe[0].value.sort_values("token id")
     np.testing.assert_allclose(table["probability unchanged"], before, atol=1e-7)
     np.testing.assert_allclose(table["probability changed"], after, atol=1e-7)
@@ -136,20 +102,9 @@ def test_both_distributions_are_the_models_own():
 
 def test_both_texts_are_written_with_one_seed_and_their_first_difference_is_marked():
     at = start("What if", prompt=PROMPT, changes=CODE, seed=7, temperature=1.2)
-    model, tokenizer = library.model("shakespeare").model, library.tokenizer("shakespeare")
+    how = {"temperature": 1.2, "seed": 7}
     written = [
-        tokenizer.decode(
-            [
-                step.token_id
-                for step in generate(
-                    model,
-                    ids(PROMPT),
-                    max_new_tokens=60,
-                    interventions=each,
-                    sampling=Sampling(temperature=1.2, seed=7),
-                )
-            ]
-        )
+        app.decoded("shakespeare", app.generated("shakespeare", ids(PROMPT), 60, interventions=each, **how))
         for each in ((), (SILENCED,))
     ]
     both = texts(at)
@@ -167,20 +122,10 @@ def test_a_link_of_any_age_opens_the_map_with_what_the_changed_model_says_beside
     assert len(figure(at, "what_if_next")["data"]) == 1  # beside the map, at once
 
 
-@pytest.mark.parametrize(
-    ("value", "told"),
-    [
-        (7.497e-8, "0 nats, below 0.000001"),
-        (-3e-9, "0 nats, below 0.000001"),
-        (0.0, "0 nats, below 0.000001"),
-        (1.2345e-5, "0.00001234 nats"),
-        (0.32514, "0.3251 nats"),
-        (2.3456, "2.346 nats"),
-        (12345.6, "12346 nats"),
-    ],
-)
-def test_a_divergence_is_written_without_powers_of_ten(value, told):
-    assert nats(value) == told
+def test_a_divergence_is_written_without_powers_of_ten():
+    told = {7.497e-8: "0 nats, below 0.000001", -3e-9: "0 nats, below 0.000001", 0.0: "0 nats, below 0.000001"}
+    told |= {1.2345e-5: "0.00001234 nats", 0.32514: "0.3251 nats", 2.3456: "2.346 nats", 12345.6: "12346 nats"}
+    assert {value: nats(value) for value in told} == told
 
 
 def test_a_change_that_changes_nothing_says_so():
@@ -190,33 +135,16 @@ def test_a_change_that_changes_nothing_says_so():
     assert all(each["differs"] == "" for each in texts(at))
 
 
-def test_of_an_encoder_decoder_the_translations_are_compared():
-    at = start("What if", model="translator", prompt="forty-two", changes="scale~decoder.blocks.0.hook_mlp_out~~~0.0")
-    source = tuple(ids("forty-two", "translator"))
-    checkpoint = library.model("translator")
-    first = run("translator", (checkpoint.card.start_token_id,), source=source)[-1].softmax(-1)
-    likeliest = library.tokenizer("translator").label(int(first.argmax()))
-    assert likeliest_shown(at) == likeliest
-    assert [each["before"] for each in texts(at)] == ["", ""] and not said(at)
-
-
 def test_any_token_of_an_answer_can_be_looked_at():
     link = {"model": "translator", "prompt": "forty-two", "changes": "scale~decoder.blocks.0.hook_mlp_out~~~0.0"}
     at = start("What if", **link)
     checkpoint, source = library.model("translator"), tuple(ids("forty-two", "translator"))
     begin = (checkpoint.card.start_token_id,)
-    answer = tuple(
-        step.token_id
-        for step in generate(
-            checkpoint.model,
-            begin,
-            source=source,
-            max_new_tokens=11,
-            sampling=Sampling(temperature=0),
-            stop_tokens=(checkpoint.card.end_token_id,),
-        )
-    )
-    text = (begin + answer)[:4]
+    answer = app.generated("translator", begin, 11, source=source, temperature=0)
+    text = (*begin, *(step.token_id for step in answer))[:4]
+    first = run("translator", begin, source=source)[-1]
+    assert likeliest_shown(at) == checkpoint.tokenizer.label(int(first.argmax()))
+    assert [each["before"] for each in texts(at)] == ["", ""] and not said(at)
     checked(named(at.select_slider, "What comes after").set_value(3).run())
     assert link_of(at)["place"] == "3"
     likeliest = int(run("translator", text, source=source)[-1].argmax())
@@ -252,7 +180,7 @@ def test_each_number_is_what_it_is_without_that_part_less_what_it_is_with_it(lin
             part = Scale(f"blocks.{row}.hook_mlp_out") if column == 2 else Scale(f"blocks.{row}.attn.hook_z", column)
             rise = measure(run("shakespeare", ids(PROMPT), part)) - base
             assert matrix["values"][row][column] == pytest.approx(rise, abs=2e-5)
-    open_drawers(at)
+    app.open_drawers(at)
     table = at.dataframe[1].value
     if link:
         np.testing.assert_allclose(table["rise of the loss (nats)"].max(), np.max(matrix["values"]), atol=1e-5)
@@ -265,9 +193,9 @@ def test_the_logit_is_that_of_the_likeliest_token_or_of_the_one_that_is_chosen()
     for token in (int(plain.argmax()), ids("K")[0]):
         (matrix,) = shown(at)["matrices"]
         assert matrix["values"][0][1] == pytest.approx(float(without[token] - plain[token]), abs=2e-5)
-        at = choose(at, "Token", ids("K")[0])
+        at = app.choose(at, "Token", ids("K")[0])
     assert link_of(at)["token"] == str(ids("K")[0])
-    choose(at, "Model", "shakespeare")
+    app.choose(at, "Model", "shakespeare")
     assert "token" in link_of(start("What if", **link_of(at)))
 
 
@@ -284,12 +212,8 @@ def test_a_click_ablates_a_part_and_another_brings_it_back():
     assert matrix["values"][1][2] == pytest.approx(other - base, abs=2e-5)  # the others, beside what is changed
     click(at, 0, 0, 1)
     assert "changes" not in link_of(at) and shown(at)["matrices"][0]["marked"] == []
-
-
-@pytest.mark.parametrize("cell", [(1, 0, 0), (0, 2, 0), (0, 0, 3), (0, -1, 0), (0, "0", 0), (0, True, 0)], ids=str)
-def test_a_cell_that_is_not_there_changes_nothing(cell):
-    at = start("What if", prompt=PROMPT, question="needed")
-    assert "changes" not in link_of(click(at, *cell))
+    for cell in ((1, 0, 0), (0, 2, 0), (0, 0, 3), (0, -1, 0), (0, "0", 0), (0, True, 0)):
+        assert "changes" not in link_of(click(at, *cell)), "a cell that is not there changes nothing"
 
 
 def test_an_encoder_decoder_has_a_picture_for_each_of_its_attentions():
@@ -301,6 +225,28 @@ def test_an_encoder_decoder_has_a_picture_for_each_of_its_attentions():
     assert link_of(at)["changes"] == "scale~decoder.blocks.0.cross_attn.hook_z~1~~0.0"
 
 
+def test_an_encoder_is_asked_about_its_first_mask_and_fills_all_of_them():
+    typed, silenced = "To [mask]e, or [mask]", Scale("blocks.1.hook_mlp_out")
+    link = {"model": "encoder", "prompt": typed, "changes": "scale~blocks.1.hook_mlp_out~~~0.0"}
+    at = start("What if", **link, effect="loss")  # which it has none of
+    assert named(at.get("button_group"), "Effect on").options == ["Probability", "Logit"] and not said(at)
+    assert any(caption.value.startswith("At `[mask]`, position 3.") for caption in at.caption)
+    tokenizer, mask = library.tokenizer("encoder"), library.model("encoder").card.mask_token_id
+    tokens = ids(typed, "encoder")
+    odds = [100 * run("encoder", tokens, silenced, *more)[3].softmax(-1) for more in ((), (SILENCED,))]
+    answer = int(run("encoder", tokens)[3].argmax())
+    rise = float((odds[1] - odds[0])[answer])
+    assert shown(at)["matrices"][0]["values"][0][1] == pytest.approx(rise, abs=2e-4)
+    assert likeliest_shown(at) == tokenizer.label(answer)
+    for each, changes in zip(texts(at), ((), (silenced,)), strict=True):
+        model = library.model("encoder").model
+        filled = {step.position: step.token_id for step in fill_masks(model, tokens, mask, interventions=changes)}
+        whole = tokenizer.decode([filled.get(place, token) for place, token in enumerate(tokens)])
+        assert each["before"] + each["same"] + each["differs"] + each["rest"] == whole
+    at = start("What if", **link | {"prompt": "To be"})
+    assert any("writes no text" in caption.value for caption in at.caption)
+
+
 def test_a_single_token_has_no_loss_but_a_logit():
     at = start("What if", prompt="T", effect="loss")
     assert "A single token has no loss" in said(at)
@@ -310,8 +256,8 @@ def test_a_single_token_has_no_loss_but_a_logit():
 
 def test_the_text_that_was_written_can_be_asked_about():
     at = step(start(prompt="To"))
-    whole = "To" + text_of(at)
-    go(at, "What if")
+    whole = "To" + app.text_of(at)
+    app.go(at, "What if")
     at.session_state["visitor"].effect = "loss"
     checked(at.run())
     checked(named(at.get("button_group"), "Text").set_value("all").run())
@@ -342,24 +288,27 @@ def test_of_a_long_text_the_last_tokens_are_read_and_places_of_changes_count_fro
             "changes": "scale~decoder.blocks.0.hook_mlp_out~~~0.0",
             "place": 1,
         },
+        {"model": "encoder", "prompt": "To [mask]e", "changes": "scale~blocks.0.hook_mlp_out~~~0.0"},
     ],
-    ids=["decoder-only", "encoder–decoder"],
+    ids=["decoder-only", "encoder–decoder", "encoder-only"],
 )
 def test_the_lines_of_before_and_after_write_what_is_shown(link, folder, capsys):
     at = start("What if", **link)
-    run_lines(at, folder, "generate(")
+    is_encoder = link.get("model") == "encoder"
+    app.run_lines(at, folder, "fill_masks(" if is_encoder else "generate(")
     printed = capsys.readouterr().out
     for each in texts(at):
-        assert (each["same"] + each["differs"] + each["rest"]).strip() in printed
+        written = (each["same"] + each["differs"] + each["rest"]).strip()
+        assert (repr(written[0]) if is_encoder else written) in printed
     for trace in figure(at, "what_if_next")["data"]:
-        assert str(max(values(trace["x"])))[:6] in printed
+        assert str(max(numbers(trace["x"])))[:6] in printed
 
 
 @pytest.mark.parametrize("effect", ["probability", "loss", "logit"])
 @pytest.mark.parametrize("changes", ["", "scale~blocks.0.hook_mlp_out~~20~0.0!scale~blocks.1.hook_mlp_out~~~0.0"])
 def test_the_lines_of_the_map_print_what_is_shown(effect, changes, folder, capsys):
     at = start("What if", prompt="To be, or not to be, that is", question="needed", effect=effect, changes=changes)
-    run_lines(at, folder, "ablation(")
+    app.run_lines(at, folder, "ablation(")
     printed = {
         line.partition(" ablated ")[0]: float(line.rpartition(" ")[2]) for line in capsys.readouterr().out.splitlines()
     }
@@ -369,38 +318,26 @@ def test_the_lines_of_the_map_print_what_is_shown(effect, changes, folder, capsy
     assert printed["feed-forward of layer 1"] == pytest.approx(0 if changes else matrix["values"][1][2], rel=1e-4)
 
 
-def run_lines(at, folder, which):
-    (code,) = [block.value for block in open_drawers(at).code if which in block.value]
-    exec(code.replace("checkpoints/", f"{folder}/"), {})
-
-
 # Whatever the model, the link, the change
 
 
-@pytest.mark.parametrize("question", ["before", "needed"])
-def test_a_model_without_attention_leads_on_to_one_that_has_it(question):
-    at = start("What if", model="bigram", question=question)
+def test_a_model_without_attention_leads_on_to_one_that_has_it():
+    at = start("What if", model="bigram")
     assert "This model has no layers" in said(at)
-    press(at, "Go on to Rung")
-    assert link_of(at)["model"] == "rung" and not said(at) and prompt(at)
+    app.press(at, "Go on to Rung")
+    assert link_of(at)["model"] == "rung" and not said(at) and app.prompt(at)
 
 
-@pytest.mark.parametrize("question", ["before", "needed"])
-@pytest.mark.parametrize(
-    "change",
-    [
-        "without~norm~",
-        "without~mask~",
-        "without~positions~",
-        "mean~blocks.0.hook_attn_out~~",
-        "scale~blocks.1.hook_mlp_out~~~-20",
-    ],
+WITHOUT = (
+    "without~norm~ without~mask~ without~positions~ mean~blocks.0.hook_attn_out~~ scale~blocks.1.hook_mlp_out~~~-20"
 )
-def test_no_change_shows_what_is_no_number(question, change):
-    at = start("What if", prompt=PROMPT, question=question, changes=change)
-    shown_words = " ".join([*(e.value for e in at.markdown), *(e.value for e in at.metric)])
-    assert "nan" not in shown_words.lower().split() and "inf" not in shown_words.lower().split()
-    assert not said(at)
+
+
+@pytest.mark.parametrize("change", re.findall(r"\S+", WITHOUT))
+def test_no_change_shows_what_is_no_number(change):
+    at = start("What if", prompt=PROMPT, changes=change)
+    words = " ".join([*(e.value for e in at.markdown), *(e.value for e in at.metric)]).lower().split()
+    assert "nan" not in words and "inf" not in words and not said(at)
 
 
 def test_numbers_that_are_too_large_are_a_sentence(monkeypatch):
@@ -409,9 +346,8 @@ def test_numbers_that_are_too_large_are_a_sentence(monkeypatch):
 
     monkeypatch.setattr(Scale, "_values", overflow)
     later = {"model": "translator", "prompt": "forty-two", "changes": "scale~decoder.blocks.0.hook_mlp_out~~1~0.0"}
-    for question in ("before", "needed"):
-        assert "overflow" in said(start("What if", prompt=PROMPT, question=question, changes=CODE))
-        assert "overflow" in said(start("What if", question=question, place=1, **later))
+    assert "overflow" in said(start("What if", prompt=PROMPT, changes=CODE))
+    assert "overflow" in said(start("What if", place=1, **later))
 
 
 def test_what_a_link_asks_is_in_the_link_again_and_what_there_is_not_is_said():
@@ -425,12 +361,12 @@ def test_what_a_link_asks_is_in_the_link_again_and_what_there_is_not_is_said():
 
 def test_the_shipped_induction_needs_two_heads_together(monkeypatch):
     """What looking alone doesn't show: with the one gone or the other, what repeats isn't continued."""
-    use(monkeypatch, ROOT / "checkpoints")
+    app.use(monkeypatch, app.ROOT / "checkpoints")
     at = start("What if", model="induction", prompt="kR7wZq3xB kR7wZ")
     offered = [button.label for button in at.main.button if button.label.startswith("Ablate ")]
     assert offered[:2] == ["Ablate layer 0, head 0", "Ablate layer 1, head 1"]
-    press(at, offered[0])
-    assert "`q` 99.95% → 6.37%" in markdown_with(at, "What changed most")
+    app.press(at, offered[0])
+    assert "`q` 99.95% → 6.4%" in markdown_with(at, "What changed most")
 
 
 def test_without_is_accepted_beside_parts():

@@ -5,26 +5,11 @@ import json
 import numpy as np
 import pytest
 import torch
-from streamlit.components.v2.bidi_component.main import _make_trigger_id
 
 from pages.ui.models import activation_patching, library
-from tests.app_driver import (
-    ROOT,
-    checked,
-    choose,
-    go,
-    link_of,
-    markdown_with,
-    named,
-    open_drawers,
-    press,
-    prompt,
-    said,
-    start,
-    type_prompt,
-    use,
-)
-from tests.tiny_models import save_tiny, save_translator
+from tests import app_driver as app
+from tests.app_driver import checked, choose, go, ids, link_of, markdown_with, named, press, prompt, said, start, use
+from tests.tiny_models import save_encoder, save_tiny, save_translator
 from transformer import Patch, Scale, list_checkpoints
 from transformer.inference.interventions import hooks_of
 
@@ -40,7 +25,12 @@ def tiny(tmp_path_factory):
     save_tiny(folder, "bigram", title="Bigram", group="Texts", n_layers=0)
     save_tiny(folder, "unconnected", group="Texts", residual=False, norm="none")
     save_translator(folder)
+    save_encoder(folder)
     return folder
+
+
+def logits(name, tokens, *changes):
+    return app.logits(name, tokens, *changes)[-1].double().numpy()
 
 
 def ask(own=OWN, other=OTHER, **link):
@@ -49,7 +39,7 @@ def ask(own=OWN, other=OTHER, **link):
 
 
 def pictures(at):
-    return [c.proto for c in at.get("bidi_component") if c.proto.component_name == "headsup_effects"]
+    return app.components(at, "headsup_effect_heatmaps")
 
 
 def matrices(at, picture=0):
@@ -57,24 +47,8 @@ def matrices(at, picture=0):
 
 
 def click(at, matrix, row, column, picture=0):
-    states = at._tree.get_widget_states()
-    state = states.widgets.add()
-    state.id = _make_trigger_id(pictures(at)[picture].id, "events")
-    event = {"event": "chosen", "value": {"matrix": matrix, "row": row, "column": column}}
-    state.json_trigger_value = json.dumps([event])
-    at._run(states)
-    return checked(at)
-
-
-def ids(text, name="shakespeare"):
-    return tuple(library.tokenizer(name).encode(text))
-
-
-def logits(name, tokens, *interventions, source=()):
-    model = library.model(name).model
-    inputs = [torch.tensor([list(each)]) for each in (source, tokens) if each]
-    with torch.no_grad():
-        return model.run_with_hooks(*inputs, fwd_hooks=hooks_of(interventions, model))[0, -1].double().numpy()
+    where = {"matrix": matrix, "row": row, "column": column}
+    return app.tell_page(at, "headsup_effect_heatmaps", "chosen", where, which=picture)
 
 
 @pytest.mark.parametrize("changes", [(), (Scale("blocks.0.attn.hook_z", 1),)], ids=["unchanged", "changed"])
@@ -126,12 +100,19 @@ def test_a_click_puts_a_place_in_on_every_page_and_another_takes_it_out():
     assert "changes" not in link_of(at) and matrices(at)[0]["marked"] == []
 
 
+def test_the_shares_can_be_saved():
+    table = app.open_drawers(ask()).dataframe[0].value
+    assert len(table) == 3 * 2 * len(OWN) and set(table["token"]) >= {"T", "r"}
+    assert "x" in table["other token"].tolist()
+    assert table[table["hook point"] == "blocks.0.hook_resid_pre"]["share"].max() == pytest.approx(1, abs=1e-3)
+
+
 def test_the_other_prompt_is_suggested_follows_the_prompt_and_is_kept_when_typed():
     at = ask(other=None)
     suggested = named(at.main.text_area, "Another prompt").value
     assert len(suggested) == len(OWN) and suggested != OWN and pictures(at)
     assert "other_prompt" not in link_of(at)
-    type_prompt(at, "KING:\nTo")
+    app.type_prompt(at, "KING:\nTo")
     assert named(at.main.text_area, "Another prompt").value != suggested and pictures(at)
     checked(named(at.main.text_area, "Another prompt").set_value("KING:\nTx").run())
     assert link_of(at)["other_prompt"] == "KING:\nTx"
@@ -144,27 +125,24 @@ def test_the_other_prompt_is_suggested_follows_the_prompt_and_is_kept_when_typed
     assert "other_prompt" not in link_of(at)
 
 
-@pytest.mark.parametrize(
-    ("own", "other", "sentence"),
-    [
-        (
-            OWN,
-            "To be",
-            "Your prompt has 13 tokens, the other one 5. Patching needs equal lengths. Add 8 to the other prompt",
-        ),
-        ("To", "To be", "Take 3 away from the other prompt"),
-        (OWN, OWN, "Both prompts are the same."),
-        (OWN, "é" + OWN[1:], "The other prompt: This model has never seen “é”"),
-        (OWN, " ", "Add 12 to the other prompt"),
-        ("To be, or not to be", OTHER, "this model's context holds 16. Shorten them until they fit."),
-    ],
-)
-def test_prompts_that_can_t_be_traced_get_a_sentence_that_says_what_to_do(own, other, sentence):
-    at = ask(own, other)
-    assert sentence in said(at).replace("`", "") and not pictures(at)
+UNTRACEABLE = [
+    (
+        OWN,
+        "To be",
+        "Your prompt has 13 tokens, the other one 5. Patching needs equal lengths. Add 8 to the other prompt",
+    ),
+    ("To", "To be", "Take 3 away from the other prompt"),
+    (OWN, OWN, "Both prompts are the same."),
+    (OWN, "é" + OWN[1:], "The other prompt: This model has never seen “é”"),
+    (OWN, " ", "Add 12 to the other prompt"),
+    ("To be, or not to be", OTHER, "this model's context holds 16. Shorten them until they fit."),
+]
 
 
-def test_an_empty_prompt_beside_gets_a_sentence():
+def test_prompts_that_can_t_be_traced_get_a_sentence_that_says_what_to_do():
+    for own, other, sentence in UNTRACEABLE:
+        at = ask(own, other)
+        assert sentence in said(at).replace("`", "") and not pictures(at)
     at = ask()
     checked(named(at.main.text_area, "Another prompt").set_value("").run())
     assert "The other prompt is empty." in said(at) and not pictures(at)
@@ -173,13 +151,13 @@ def test_an_empty_prompt_beside_gets_a_sentence():
 def test_the_two_tokens_can_be_chosen_and_are_in_the_link():
     at = ask()
     one, two = ids("K")[0], ids("z")[0]
-    choose(at, "Its own answer", one)
-    choose(at, "The other's answer", two)
+    choose(at, "Answer to your prompt", one)
+    choose(at, "Answer to the other", two)
     assert link_of(at).items() >= {"own_token": str(one), "other_token": str(two)}.items()
     own, other = (logits("shakespeare", ids(text)) for text in (OWN, OTHER))
     (words,) = [caption.value for caption in at.caption if "Logit difference" in caption.value]
     assert f"{own[two] - own[one]:+.2f} after your prompt, {other[two] - other[one]:+.2f} after the other" in words
-    choose(at, "The other's answer", one)
+    choose(at, "Answer to the other", one)
     assert "no difference to trace" in said(at)
     at = ask(own_token=10**6)
     assert "This model has no token 1000000" in said(at) and pictures(at)
@@ -191,6 +169,7 @@ def test_a_translator_is_traced_in_its_encoder_and_its_decoder():
     assert [np.shape(each["values"]) for each in encoder] == [(2, 4)] * 3
     assert np.shape(decoder[0]["values"])[0] == 1 and len(decoder) == 4
     assert np.allclose(encoder[0]["values"][0], [0, 0, 0, 1], atol=1e-4)
+    assert abs(encoder[0]["values"][1][0]) > 1e-4, "the first word has seen the last one that differs"
     click(at, 0, 1, 3)
     start_token = library.model("translator").card.start_token_id
     (change,) = at.session_state["visitor"].changes
@@ -200,6 +179,28 @@ def test_a_translator_is_traced_in_its_encoder_and_its_decoder():
     assert "written like this: five hundred and two." in said(at) and not pictures(at)
 
 
+def test_an_encoder_is_traced_at_the_mask_that_both_prompts_have_at_one_position():
+    texts = "To [mask]e, or", "To [mask]e, ox"
+    at = ask(*texts, model="encoder")
+    own, other = (app.logits("encoder", ids(text, "encoder"))[3].double().numpy() for text in texts)
+    one, two = activation_patching.prompt_pair("encoder", *(ids(text, "encoder") for text in texts)).answers
+    stream = matrices(at)[0]
+    assert np.shape(stream["values"]) == (2, 9) and stream["columnLabels"][-1] == "r|x", "all of it, from its start"
+    assert np.allclose(stream["values"][0], [0] * 8 + [1], atol=1e-4)
+    assert abs(stream["values"][1][3]) > 1e-3, "and the mask has read it by then"
+    patch = Patch("blocks.1.hook_resid_pre", position=3, tokens=ids(texts[1], "encoder"))
+    found = app.logits("encoder", ids(texts[0], "encoder"), patch)[3].double().numpy()
+    share = (found[two] - found[one] - own[two] + own[one]) / (other[two] - other[one] - own[two] + own[one])
+    assert stream["values"][1][3] == pytest.approx(share, abs=2e-3)
+    (words,) = [caption.value for caption in at.caption if "Logit difference" in caption.value]
+    assert f"{own[two] - own[one]:+.2f} in your prompt".replace("-", "−") in words
+    suggested = activation_patching.suggested_prompt("encoder", texts[0])
+    assert suggested.count("[mask]") == 1 and suggested.index("[mask]") == 3
+    assert "first masks of the prompts are at different positions" in said(
+        ask(texts[0], "T[mask] be, or", model="encoder")
+    )
+
+
 def test_models_without_a_stream_or_without_layers():
     at = ask(model="unconnected")
     assert [matrix["title"] for matrix in matrices(at)] == ["What attention adds", "What the feed-forward layer adds"]
@@ -207,28 +208,19 @@ def test_models_without_a_stream_or_without_layers():
     assert "This model has no layers" in said(at) and not pictures(at)
 
 
-def test_the_shares_can_be_saved():
-    table = open_drawers(ask()).dataframe[0].value
-    assert len(table) == 3 * 2 * len(OWN) and set(table["token"]) >= {"T", "r"}
-    assert "x" in table["other token"].tolist()
-    of_stream = table[table["hook point"] == "blocks.0.hook_resid_pre"]["share"]
-    assert of_stream.max() == pytest.approx(1, abs=1e-3)
-
-
 @pytest.mark.parametrize(
     "link",
     [
         {"changes": "scale~blocks.0.attn.hook_z~1~~0.0"},
         {"model": "translator", "own": "two hundred and five", "other": "two hundred and six"},
+        {"model": "encoder", "own": "To [mask]e, or", "other": "To [mask]e, ox"},
     ],
-    ids=["decoder-only", "encoder–decoder"],
+    ids=["decoder-only", "encoder–decoder", "encoder-only"],
 )
 def test_the_lines_of_python_compute_the_same(link, folder, capsys):
     at = ask(**link)
-    (code,) = [block.value for block in open_drawers(at).code if "load_checkpoint" in block.value]
-    names = {}
-    exec(code.replace("checkpoints/", f"{folder}/"), names)
-    for matrix, shares in zip(matrices(at), names["found"].restored.numpy(), strict=True):
+    found = app.run_lines(at, folder)["patched"]
+    for matrix, shares in zip(matrices(at), found.restored.numpy(), strict=True):
         columns = len(matrix["columns"])
         np.testing.assert_allclose(matrix["values"], shares[:, -columns:], atol=1e-3)
     assert "stream tensor" in capsys.readouterr().out
@@ -239,13 +231,13 @@ def test_what_comes_late_enough_is_traced_and_no_more(monkeypatch):
     assert "From the first token that differs to the end there are 6 tokens" in said(ask(OWN, "To be, xr not"))
     at = ask(OWN, "To be, orxnot")
     assert pictures(at)
-    assert [each for each in at.caption if each.value.startswith("The picture begins at position 1: before")]
+    assert [each for each in at.caption if "differ from position 9 on, and the map begins at 7" in each.value]
 
 
 def test_every_shipped_model_with_attention_has_prompts_that_tell_something(monkeypatch):
     """Each pair is of one length, and what is likeliest after the one isn't after the other, or moves far at least."""
-    use(monkeypatch, ROOT / "checkpoints")
-    for entry in list_checkpoints(ROOT / "checkpoints"):
+    use(monkeypatch, app.ROOT / "checkpoints")
+    for entry in list_checkpoints(app.ROOT / "checkpoints"):
         pairs = activation_patching.suggested_pairs(entry.name)
         assert len(pairs) >= 2
         if not entry.config.n_layers:
@@ -263,11 +255,11 @@ def test_every_shipped_model_with_attention_has_prompts_that_tell_something(monk
 
 def test_in_the_shipped_shakespeare_a_word_is_carried_to_the_end_by_one_layer_s_attention(monkeypatch):
     """`thou ar` goes on with t, `they ar` with e: known from the word, until layer 4 brings it to the last letter."""
-    use(monkeypatch, ROOT / "checkpoints")
+    use(monkeypatch, app.ROOT / "checkpoints")
     one, other = (ids(text) for text in activation_patching.PAIRS["shakespeare"][0])
     pair = activation_patching.prompt_pair("shakespeare", one, other)
     found = activation_patching.patching_effects("shakespeare", pair.tokens, pair.sources, pair.answers, "self")
     assert library.tokenizer("shakespeare").labels(pair.answers) == ["t", "e"]
-    stream, attention = found.shares[0], found.shares[1]
+    stream, attention = found.restored.numpy()[:2]
     assert (stream[:5, :-1].max(1) > 0.6).all() and (stream[:5, -1] < 0.2).all() and stream[5, -1] > 0.9
     assert attention[:, -1].argmax() == 4 and attention[4, -1] > 0.8

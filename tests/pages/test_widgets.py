@@ -6,45 +6,13 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.app_driver import (
-    checked,
-    go,
-    link_of,
-    look_at,
-    looked_at,
-    named,
-    open_folds,
-    overview,
-    said,
-    start,
-    type_prompt,
-)
+from tests import app_driver as app
+from tests.app_driver import checked, go, link_of, look_at, looked_at, named, open_folds, overview, start, type_prompt
 
 ROOT = Path(__file__).parents[2]
-TYPED = {
-    "selectbox",
-    "multiselect",
-    "slider",
-    "select_slider",
-    "segmented_control",
-    "pills",
-    "radio",
-    "toggle",
-    "checkbox",
-    "text_area",
-    "text_input",
-    "number_input",
-    "color_picker",
-    "date_input",
-    "time_input",
-    "datetime_input",
-    "chat_input",
-    "data_editor",
-    "feedback",
-    "camera_input",
-    "audio_input",
-    "pagination",
-}
+TYPED = """selectbox multiselect slider select_slider segmented_control pills radio toggle checkbox text_area text_input
+number_input color_picker date_input time_input datetime_input chat_input data_editor feedback camera_input audio_input
+pagination""".split()  # noqa: SIM905
 """Streamlit's widgets whose value counts; buttons, menus and uploads have none that could be wrong."""
 
 
@@ -79,17 +47,15 @@ def test_no_widget_is_called_around_the_mechanism():
     assert not guilty
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "st.selectbox('x', [1])",
-        "left.slider('x', 0, 1)",
-        "st.sidebar.text_area('x')",
-        "st.plotly_chart(f, on_select=g)",
-        "from streamlit import toggle",
-        "st.container().pills('x', [])",
-    ],
-)
+AROUND = """st.selectbox('x', [1])
+left.slider('x', 0, 1)
+st.sidebar.text_area('x')
+st.plotly_chart(f, on_select=g)
+from streamlit import toggle
+st.container().pills('x', [])"""
+
+
+@pytest.mark.parametrize("source", AROUND.splitlines())
 def test_a_call_around_the_mechanism_is_found(source):
     assert around_the_mechanism(source)
 
@@ -139,21 +105,13 @@ def report_late(at, element, value):
 CALLS = {
     "selectbox": 'selectbox("W", options, "pace")',
     "segmented": 'segmented_control("W", options, "pace")',
-    "pills": 'pills("W", options, "pace")',
     "select_slider": 'select_slider("W", options, "pace")',
 }
 
 
 def control(at):
-    (found,) = [
-        *at.selectbox,
-        *at.get("button_group"),
-        *at.select_slider,
-        *at.slider,
-        *at.number_input,
-        *at.text_area,
-        *at.multiselect,
-    ]
+    kinds = (at.selectbox, at.get("button_group"), at.select_slider, at.slider, at.number_input, at.text_area)
+    (found,) = [each for kind in (*kinds, at.multiselect) for each in kind]
     return found
 
 
@@ -253,17 +211,9 @@ def test_a_default_that_is_chosen_is_no_choice():
 # The pages
 
 
-@pytest.mark.parametrize(
-    "prompts",
-    [
-        ("Hello world", "the king", "my lord of York"),
-        ("Hello world", "the king", "the king!", "the king"),
-        ("To be", "T", "To be, or not"),
-    ],
-)
-def test_prompts_of_any_length_follow_one_another_on_every_page(prompts):
+def test_prompts_of_any_length_follow_one_another_on_every_page():
     at = start("Attention")
-    for typed in prompts:
+    for typed in ("Hello world", "the king", "the king!", "the king", "my lord of York", "T", "To be, or not"):
         type_prompt(at, typed)
         about, chosen = overview(at).metadata, looked_at(at)
         assert about["queries"] == about["keys"] == len(typed)
@@ -271,7 +221,7 @@ def test_prompts_of_any_length_follow_one_another_on_every_page(prompts):
         checked(look_at(at, query=len(typed) - 1, key=0).run())
         go(at, "Generate")
         go(at, "Attention")
-        assert looked_at(at)["query"] == len(typed) - 1 and not said(at)
+        assert looked_at(at)["query"] == len(typed) - 1 and not app.said(at)
 
 
 def test_a_shorter_batch_after_a_longer_one():

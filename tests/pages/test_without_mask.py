@@ -5,23 +5,12 @@ import pytest
 
 from pages.ui.models import activations, library
 from pages.ui.models.masked_predictions import TextPredictions
+from pages.ui.number_format import percent
 from pages.ui.views.without_mask import last_token_in_words, verdict_in_words
+from tests import masks_page as page
 from tests.app_driver import checked, markdown_with, named, said
 from tests.helpers import tiny_config
-from tests.masks_page import (
-    CANDIDATES,
-    KINDS,
-    PREDICTIONS,
-    distributions,
-    labels_of,
-    line_of,
-    masks_of,
-    metric,
-    table,
-    tokens_of,
-    visible,
-    visit,
-)
+from tests.masks_page import KINDS, PREDICTIONS, distributions, line_of, masks_of, metric, table, tokens_of, visit
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -36,7 +25,7 @@ def test_the_predictions_are_the_model_s_own_with_and_without_its_mask(model):
     typed = "To be, or not"
     at = visit(model=model, prompt=typed)
     tokens = tokens_of(model, typed)
-    found, candidates = table(at, PREDICTIONS), table(at, CANDIDATES)
+    found, candidates = table(at, PREDICTIONS), table(at, page.CANDIDATES)
     assert "".join(found["token"]) == "To␣be,␣or␣not" and "".join(found["next token"]) == "o␣be,␣or␣not?"
     for name, words, causal in (("with the mask", "with the mask", True), ("without it", "without it", False)):
         odds = distributions(model, tokens, causal=causal)
@@ -56,15 +45,17 @@ def test_the_predictions_are_the_model_s_own_with_and_without_its_mask(model):
     place = int((free - masked).abs().argmax())
     labels = library.tokenizer(model).labels(tokens)
     assert markdown_with(at, "The loss is −ln").endswith(
-        f"The largest change is after `{labels[place]}` at position {place}: from {masked[place]:.1%} to "
-        f"{free[place]:.1%} for `{labels[place + 1]}`."
+        f"The largest change is after `{labels[place]}` at position {place}: from {percent(masked[place])} to "
+        f"{percent(free[place])} for `{labels[place + 1]}`."
     )
     one_layer = library.config(model).n_layers == 1
     drawn = masks_of(at, "causal")["predictions"]
     assert drawn["words"].endswith("no probability changes here.") == one_layer
     is_seen = abs(free[place] - masked[place]) >= 0.01
     assert drawn["row"] == (place if is_seen else (len(tokens) - 1) // 2)
-    assert drawn["sees"][2] == "3 of 13 keys visible."
+    assert drawn["sees"][2].startswith("3 of 13 keys visible.")
+    assert ["shown first" in sees for sees in drawn["sees"]] == [at == drawn["row"] for at in range(len(tokens))]
+    assert ("(✓) loses most probability" in drawn["sees"][drawn["row"]]) == is_seen
     assert [[list(each) for each in row] for row in drawn["rows"][-1]] == [
         candidates[(candidates["mask"] == name) & (candidates["position"] == len(tokens) - 1)][
             ["next token", "probability"]
@@ -121,14 +112,19 @@ def test_a_text_longer_than_the_context_is_read_from_its_window_on():
     assert "".join(found["token"]) == typed[12:] and found["position"].tolist() == list(range(12, 26))
     odds = distributions("shakespeare", tokens_of("shakespeare", typed[12:]), causal=False)
     assert np.allclose(found["entropy without it (nats)"], -(odds * np.log(odds)).sum(-1), atol=1e-5)
-    assert labels_of(at, "causal") == list(typed[12:])
+    assert page.labels_of(at, "causal") == list(typed[12:])
+    told = masks_of(at, "causal")["predictions"]
+    for following, lists, places in zip([*typed[13:], None], told["rows"], told["right"], strict=True):
+        for likeliest, place in zip(lists, places, strict=True):
+            labels = [label for label, _ in likeliest]
+            assert place == (labels.index(following) if following in labels else None)
 
 
 @pytest.mark.parametrize("model", [*KINDS, "translator"])
 def test_one_token_is_enough(model):
     token = "six" if model == "translator" else "a"
     at = visit(model=model, prompt=token, batch=token)
-    assert visible(at, "prompt_1").shape == (1, 1)
+    assert page.visible(at, "prompt_1").shape == (1, 1)
     if model not in ("bigram", "translator"):
         assert "A single token has no future" in said(at)
         words = masks_of(at, "causal")["predictions"]["words"]
@@ -145,16 +141,16 @@ def predicted(probabilities, last):
     )
 
 
-@pytest.mark.parametrize(
-    ("masked", "free", "words"),
-    [
-        ((0.9, 0.9), (0.1, 0.95), "**worse than with it**. … less probability at 1 position and more at 1 position."),
-        ((0.1, 0.1), (0.9, 0.8), "**better than with it**. … less probability nowhere and more at 2 positions."),
-        ((0.5, 0.5), (0.5, 0.501), "**about as well as with it**. … less probability nowhere and more at 1 position."),
-    ],
-)
-def test_the_verdict_follows_the_numbers(masked, free, words):
-    assert words.replace("…", "The right token got") in verdict_in_words(prediction(*masked), prediction(*free))
+VERDICTS = [
+    ((0.9, 0.9), (0.1, 0.95), "**worse than with it**. … less probability at 1 position and more at 1 position."),
+    ((0.1, 0.1), (0.9, 0.8), "**better than with it**. … less probability nowhere and more at 2 positions."),
+    ((0.5, 0.5), (0.5, 0.501), "**about as well as with it**. … less probability nowhere and more at 1 position."),
+]
+
+
+def test_the_verdict_follows_the_numbers():
+    for masked, free, words in VERDICTS:
+        assert words.replace("…", "The right token got") in verdict_in_words(prediction(*masked), prediction(*free))
 
 
 def test_the_last_token_s_change_is_said_in_numbers():

@@ -18,10 +18,11 @@ from ..inference.context_windows import in_window, looks_ahead
 from ..inference.interventions import Intervention, Scale, hooks_of
 from ..inference.logits import losses_in_pieces, stream_of
 from ..inference.patching import Patching
-from ..model.models import DecoderOnly, EncoderDecoder
+from ..model.layers import widened
+from ..model.models import Model
 from ..model.registry import attention_modules
 from .errors import ApiError
-from .overviews import LARGEST_VOCABULARY
+from .outlines import LARGEST_VOCABULARY
 
 MOST_WORK = 1_000_000_000_000
 """Multiplications of one answer, about: a minute of one core."""
@@ -38,11 +39,12 @@ class Ablation:
     parts: tuple[Scale, ...]
     """Every head and every feed-forward layer, in the order of the pass."""
     loss: np.ndarray | None
-    """(part,): how much the text's mean loss rises without it, in nats; None if nothing of the text is predicted."""
+    """(part,): how much the text's mean loss rises without it, in nats; None if nothing of the text is predicted, as
+    by an encoder."""
     tokens: np.ndarray
     """(token,): the tokens whose logits are here: all, or of a large vocabulary the likeliest."""
     logits: np.ndarray
-    """(part, token): what comes next, at the position that was asked for, without it."""
+    """(part, token): what is predicted at the position that was asked for, without it."""
     kept: np.ndarray
     """(part, token): the same with it."""
     totals: np.ndarray
@@ -58,7 +60,7 @@ class Ablation:
 
 @torch.no_grad()
 def ablation(
-    model: DecoderOnly | EncoderDecoder,
+    model: Model,
     tokens: Sequence[int],
     source: Sequence[int] = (),
     position: int = -1,
@@ -68,7 +70,7 @@ def ablation(
 ) -> Ablation:
     """Ablate one part at a time, with all other changes in force, and compare the text without it to the text with it.
 
-    tokens: no more than the context holds. position: after which logits are compared. begin: the first token's
+    tokens: no more than the context holds. position: whose logits are compared. begin: the first token's
     position in the whole text, from whose start the interventions count. on_progress: as in `patching`.
     Raises: ValueError for a model without layers.
     """
@@ -81,9 +83,9 @@ def ablation(
         """The logits after the position, (row, vocab), and the mean loss, (row,), of streams (row, pos, d_model)."""
         before = streams[:, :-1].flatten(0, 1)
         losses = losses_in_pieces(model, before, right.repeat(len(streams)))
-        return model.unembed(streams[:, position]), losses.view(len(streams), -1).mean(1)
+        return widened(model.unembed(streams[:, position])), losses.view(len(streams), -1).mean(1)
 
-    found: list[tuple[Tensor, ...]] = []
+    batches: list[tuple[Tensor, ...]] = []
     plain, loss = outputs(stream_of(model, tokens, source, hooks_of(force, model))[None])
     shown = _shown(plain[0])
     parts: list[Scale] = []
@@ -91,14 +93,20 @@ def ablation(
         (without, after), (with_it, before) = (outputs(streams), (plain.repeat(len(batch), 1), loss.repeat(len(batch))))
         for row, part in enumerate(batch):
             if part in interventions:  # it is ablated already: compared with the model that has it back
-                others = in_window(tuple(each for each in interventions if each != part), begin)
+                others = in_window(tuple(other for other in interventions if other != part), begin)
                 with_it[row], before[row] = outputs(stream_of(model, tokens, source, hooks_of(others, model))[None])
         parts += batch
-        found.append((after - before, with_it[:, shown], without[:, shown], *_compared(with_it, without)))
+        batches.append((after - before, with_it[:, shown], without[:, shown], *_compared(with_it, without)))
         on_progress(len(parts) / len(parts_of(model)))
-    rises, kept, logits, one, other, moved = (torch.cat(each).numpy() for each in zip(*found, strict=True))
+    rises, kept, logits, one, other, moved = (torch.cat(column).numpy() for column in zip(*batches, strict=True))
     return Ablation(
-        tuple(parts), None if len(tokens) < 2 else rises, shown.numpy(), logits, kept, np.stack([one, other]), moved
+        tuple(parts),
+        rises if len(tokens) > 1 and model.config.is_causal else None,
+        shown.numpy(),
+        logits,
+        kept,
+        np.stack([one, other]),
+        moved,
     )
 
 
@@ -111,13 +119,13 @@ def _shown(logits: Tensor) -> Tensor:
 
 def _compared(with_it: Tensor, without: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Of logits (part, vocab): the logarithm of either's sum of exponentials, and their divergence in nats, (part,)."""
-    found = []
+    batches = []
     for pair in zip(with_it.split(ROWS), without.split(ROWS), strict=True):
         both = torch.stack(pair).double()
         totals = both.logsumexp(-1)
         logs = both - totals[..., None]
-        found.append((*totals, (logs[0].exp() * (logs[0] - logs[1])).sum(-1)))
-    one, other, moved = (torch.cat(each) for each in zip(*found, strict=True))
+        batches.append((*totals, (logs[0].exp() * (logs[0] - logs[1])).sum(-1)))
+    one, other, moved = (torch.cat(column) for column in zip(*batches, strict=True))
     return one, other, moved
 
 
@@ -132,17 +140,13 @@ def check_work(work: float, parameter: str) -> None:
         )
 
 
-def work_of_ablation(model: DecoderOnly | EncoderDecoder, tokens: int, source: int) -> float:
+def work_of_ablation(model: Model, tokens: int, source: int) -> float:
     """Multiplications, about: every part takes a pass, which begins at its layer."""
     return len(parts_of(model)) * (tokens + source) * model.parameter_count() / 2
 
 
 def work_of_patching(
-    model: DecoderOnly | EncoderDecoder,
-    clean: Sequence[int],
-    corrupted: Sequence[int],
-    source: int,
-    interventions: Sequence[Intervention],
+    model: Model, clean: Sequence[int], corrupted: Sequence[int], source: int, interventions: Sequence[Intervention]
 ) -> float:
     """The same of patching: every site of every layer takes a pass a position, which begins there."""
     config = model.config
@@ -157,22 +161,22 @@ def work_of_patching(
     return 4 * layers * read * model.parameter_count() / 2
 
 
-def ablation_json(found: Ablation, token: int | None) -> dict[str, Any]:
+def ablation_json(ablation: Ablation, token: int | None) -> dict[str, Any]:
     """What `/ablation` answers. token: whose logit is asked about; else the likeliest.
 
     Raises: ValueError for a token of which nothing is known.
     """
-    where = np.flatnonzero(found.tokens == token) if token is not None else [int(found.kept[0].argmax())]
+    where = np.flatnonzero(ablation.tokens == token) if token is not None else [int(ablation.kept[0].argmax())]
     if not len(where):
         raise ValueError("Of so large a vocabulary only the likeliest tokens are compared; take one of those.")
     column = int(where[0])
-    rises = found.logits[:, column].astype(np.float64) - found.kept[:, column]
+    rises = ablation.logits[:, column].astype(np.float64) - ablation.kept[:, column]
     return {
-        "parts": [{"point": part.point, "head": part.head} for part in found.parts],
-        "loss": None if found.loss is None else _finite(found.loss),
-        "token": int(found.tokens[column]),
+        "parts": [{"point": part.point, "head": part.head} for part in ablation.parts],
+        "loss": None if ablation.loss is None else _finite(ablation.loss),
+        "token": int(ablation.tokens[column]),
         "logit": _finite(rises),
-        "divergence": _finite(found.moved),
+        "divergence": _finite(ablation.moved),
     }
 
 
@@ -181,12 +185,12 @@ def _finite(values: np.ndarray) -> list[float | None]:
     return [value if np.isfinite(value) else None for value in values.tolist()]
 
 
-def patching_json(found: Patching) -> dict[str, Any]:
+def patching_json(patching: Patching) -> dict[str, Any]:
     """What `/patching` answers."""
     return {
-        "sites": found.sites,
-        "points": found.points,
-        "restored": found.restored.tolist(),
-        "clean": found.clean,
-        "corrupted": found.corrupted,
+        "sites": patching.sites,
+        "points": patching.points,
+        "restored": patching.restored.tolist(),
+        "clean": patching.clean,
+        "corrupted": patching.corrupted,
     }

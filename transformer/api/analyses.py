@@ -6,7 +6,7 @@ Asked for and cached as in `tensors`. Dimensions: depth, part, pos, vocab.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,13 +15,13 @@ import torch
 from ..checkpoints.folder import Checkpoint
 from ..inference.pass_outline import TensorInfo, array_of, lens_at
 from ..inference.pass_recording import circuit_parts
-from ..inference.recompute import Trace, deviations_of_text, trace_pass
 from ..inference.recording import Recording
 from ..inference.residual_stream import direct_logit_attribution
+from ..inference.tracing import Trace, deviations_of_text, trace_pass
 from . import tensors
 from .cache import cached
 from .open_models import OpenModel
-from .overviews import LABELLED_VOCABULARY
+from .outlines import LABELLED_VOCABULARY
 from .tensors import Interventions, Tokens, infos_of
 
 NAMED = 64
@@ -47,16 +47,25 @@ def labels_of(model: OpenModel, ids: Iterable[int]) -> dict[str, str]:
     return dict(zip(map(str, named), model.checkpoint.tokenizer.labels(named), strict=True))
 
 
-def likeliest(row: np.ndarray) -> np.ndarray:
-    """The tokens that are named with a row of logits or probabilities, (vocab,)."""
-    return np.argsort(-row, kind="stable")[:NAMED]
+def named_tensors(
+    model: OpenModel, tokens: Tokens, source: Tokens, parts: Sequence[tensors.Part], interventions: Interventions
+) -> Recording:
+    """Parts of a pass by their text; metadata `vocabulary`, where one is a row over a large vocabulary, its labels."""
+    taken = tensors.tensors(model, tokens, source, parts, interventions)
+    rows = [
+        taken[part.text]
+        for part in parts
+        if tensors.is_by_row(part.info) and taken[part.text].ndim == 1 and part.info.dims[-1] == "vocab"
+    ]
+    named = {token for row in rows for token in np.argsort(-row, kind="stable")[:NAMED]}
+    return Recording(taken, {"vocabulary": labels_of(model, named)} if named else {})
 
 
 @cached
 def _lens(
     checkpoint: Checkpoint, tokens: Tokens, source: Tokens, position: int, interventions: Interventions
 ) -> Mapping[str, np.ndarray]:
-    return lens_at(checkpoint.model, tokens, source, position, interventions)
+    return lens_at(checkpoint.model, tokens, source, position, interventions, checkpoint.card.mask_token_id)
 
 
 def lens(
@@ -64,20 +73,20 @@ def lens(
 ) -> Recording:
     """What each depth would have said at one position: `lens`, `lens.probability`, `lens.right`, `lens.rank`,
     (depth, 1) each, as an outline has them; metadata `vocabulary`, the tokens' labels."""
-    found = _lens(model, tokens, source, position, interventions)
-    return Recording(found, {"vocabulary": labels_of(model, found["lens"].flat)})
+    lens_tensors = _lens(model, tokens, source, position, interventions)
+    return Recording(lens_tensors, {"vocabulary": labels_of(model, lens_tensors["lens"].flat)})
 
 
 def attribution(
     model: OpenModel, tokens: Tokens, source: Tokens, position: int, token: int, interventions: Interventions = ()
 ) -> Recording:
-    """Each part's share in the logit of a token after the token at `position`: `shares` (part,); metadata `names`.
+    """Each part's share in the logit of a token at `position`: `shares` (part,); metadata `names`.
 
     A logit is a sum of what is at its position, so the pass is cut to that.
     """
     checkpoint = model.checkpoint
-    found = _position(model, tokens, source, position, interventions)
-    known = {**checkpoint.model.state_dict(), **{name: torch.tensor(array) for name, array in found.items()}}
+    tensors_here = _position(model, tokens, source, position, interventions)
+    known = {**checkpoint.model.state_dict(), **{name: torch.tensor(array) for name, array in tensors_here.items()}}
     here = Trace(checkpoint.model.config, torch.tensor(tokens[position : position + 1]), torch.tensor(source), known)
     shares = direct_logit_attribution(here, [token])
     return Recording({"shares": shares.values[:, 0].float().numpy()}, {"names": shares.names})
@@ -90,7 +99,7 @@ def _position(
     """The points of one position, (1, …) each."""
     shapes = infos_of(checkpoint.model.config, len(tokens), len(source))
     names = _local(shapes)
-    found = trace_pass(
+    trace = trace_pass(
         checkpoint.model,
         tokens,
         source,
@@ -98,7 +107,7 @@ def _position(
         interventions=interventions,
         outputs=False,
     )
-    return {name: array_of(found, shapes[name])[position : position + 1] for name in names}
+    return {name: array_of(trace, shapes[name])[position : position + 1] for name in names}
 
 
 def _local(shapes: Mapping[str, TensorInfo]) -> list[str]:
@@ -119,10 +128,15 @@ def checks(
 ) -> tuple[Check, ...]:
     """Every tensor of a pass against its equation, in the order of the pass."""
     with tensors.one_at_a_time:
-        found = deviations_of_text(checkpoint.model, tokens, source, interventions)
+        worst = deviations_of_text(checkpoint.model, tokens, source, interventions)
     return tuple(
-        Check(each.name, each.largest if np.isfinite(each.largest) else None, each.magnitude, each.set_by)
-        for each in found
+        Check(
+            deviation.name,
+            deviation.largest if np.isfinite(deviation.largest) else None,
+            deviation.magnitude,
+            deviation.set_by,
+        )
+        for deviation in worst
     )
 
 
@@ -133,9 +147,9 @@ def circuit(checkpoint: Checkpoint, kind: str, attention: str, head: int, read: 
     It is the weights' alone, whatever is changed in the pass. Metadata `vocabulary` has the labels of its tokens where
     not all are named in an outline.
     """
-    found = circuit_parts(checkpoint.model, kind, attention, head, read)
+    parts = circuit_parts(checkpoint.model, kind, attention, head, read)
     named: list[int] = []
     if checkpoint.tokenizer.vocab_size > LABELLED_VOCABULARY:
-        named = sorted({int(each) for ids in found.values() if ids.dtype == np.int32 for each in ids})
+        named = sorted({int(token) for ids in parts.values() if ids.dtype == np.int32 for token in ids})
     labels: dict[str, Any] = dict(zip(map(str, named), checkpoint.tokenizer.labels(named), strict=True))
-    return Recording(found, {"vocabulary": labels})
+    return Recording(parts, {"vocabulary": labels})

@@ -6,9 +6,9 @@ app = create_app()          # uvicorn some_module:app, or Mount("/api", app)
 
 import time
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Body, FastAPI, Query, Request
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.exceptions import HTTPException
@@ -18,21 +18,19 @@ from ..checkpoints.folder import Checkpoint
 from ..frontend import FOLDER
 from ..inference.circuits import circuits_of
 from ..inference.patching import patching
-from ..inference.recording import Recording
 from ..model.registry import attention_modules
-from . import ablation_and_patching, analyses, exports, generate, overviews, tensors
+from . import ablation_and_patching, analyses, exports, generation_routes, masked_words, outlines
 from .docs import page_of
 from .errors import ApiError, on_api_error, on_exception, on_http_error, on_invalid, wrong
 from .frontend_modules import FrontendModules
 from .library import Library
 from .limits import Limits, proxies
-from .queries import (
+from .request_parameters import (
     AblationQuery,
     AttributionQuery,
     CircuitQuery,
     ExportQuery,
     LensQuery,
-    ModelQuery,
     OverviewQuery,
     PassInputs,
     PassQuery,
@@ -43,43 +41,35 @@ from .queries import (
     check_token,
     clean_inputs_of,
     ids_of,
-    inputs_of,
     kind_of,
     part_named,
 )
-from .server_sent_events import MEDIA_TYPE as STREAM
-from .service import OWN, RECORDING, Service, as_json
+from .responses import OWN, Responder, as_json
+from .routing import FILE, JSON, STREAM, Routes
+from .server_metrics import Gauges, Histogram, Latency, gauge_lines, resident_bytes
 
 DESCRIPTION = """Every number of a forward pass, over HTTP. An address holds all that its answer depends on; what is
 longer than 8,192 bytes is sent as the JSON body of a POST to the same address, with the same fields. Tensors come as
 safetensors files, whose metadata says what belongs to them; errors as JSON, `error` (one sentence) and `parameter`."""
-ERRORS = {
-    400: "A parameter can't be what it is; the sentence says which, and what would do.",
-    404: "There is no such model.",
-    409: "The model has been replaced by another version.",
-    413: "More is asked for than one answer holds.",
-    429: "Too many questions; Retry-After says when to ask again.",
-    503: "There is no room just now; Retry-After says when to ask again.",
-}
-JSON, FILE = "application/json", "application/octet-stream"
-ANSWERS = {RECORDING: "A recording.", JSON: "JSON.", STREAM: "Server-sent events.", FILE: "A file."}
 
 
 def create_app(
     library: Callable[[], Library] | None = None,
     own: Callable[[str], Checkpoint | None] = lambda token: None,
     limits: Callable[..., Any] = Limits,
+    gauges: Gauges = dict,
 ) -> FastAPI:
     """The application. library: gives the models that ship, those of the default folder unless it is told.
 
-    own: gives the model of a token, if there is one. limits: the middleware that holds the limits.
+    own: gives the model of a token, if there is one. limits: the middleware that holds the limits. gauges: what else
+    /metrics tells.
     Raises: ValueError, saying what would do, for an environment variable that says what it can't.
     """
     proxies()
     if library is None:
         default = Library()
         library = lambda: default  # noqa: E731
-    service = Service(library, own)
+    responder = Responder(library, own)
     app = FastAPI(
         title="HeadsUp",
         description=DESCRIPTION,
@@ -88,35 +78,38 @@ def create_app(
         redoc_url=None,
         openapi_url="/openapi.json",
     )
-    app.state.service = service
+    app.state.responder = responder
     app.state.modules = FrontendModules({"frontend": FOLDER})
+    latency = Histogram()
     app.add_middleware(limits)
+    app.add_middleware(Latency, histogram=latency)
     app.exception_handler(ApiError)(on_api_error)
     app.exception_handler(RequestValidationError)(on_invalid)
     app.exception_handler(HTTPException)(on_http_error)
     app.exception_handler(Exception)(on_exception)
-    app.include_router(_about(service))
-    app.include_router(_passes(service))
-    app.include_router(generate.routes(service, both))
+    app.include_router(_about(responder, latency, gauges))
+    app.include_router(_passes(responder))
+    app.include_router(generation_routes.routes(responder))
     app.router.routes.append(Mount("/modules", app.state.modules))
     return app
 
 
-def _about(service: Service) -> APIRouter:
+def _about(responder: Responder, latency: Histogram, gauges: Gauges) -> APIRouter:
     """What there is, and how it fares."""
     router, started = APIRouter(tags=["server"]), time.time()
 
-    @router.get("/health", summary="Whether the server answers")
+    @router.get("/health", summary="Whether the engine answers: 503 if it doesn't")
     async def health() -> Response:
-        entries = await service.read(lambda: service.library.entries())
-        return as_json({"status": "ok", "models": sum(not entry.problem for entry in entries)})
+        return as_json({"status": "ok", "models": await responder.readable_models()})
 
     @router.get("/metrics", summary="Counts for Prometheus")
     async def metrics() -> PlainTextResponse:
         lines = [f"headsup_uptime_seconds {time.time() - started:.0f}"]
-        for name, count in sorted(service.counts.items()):
+        for name, count in sorted(responder.counts.items()):
             address, _, how = name.partition(":")
             lines.append(f'headsup_answers_total{{address="{address}",how="{how}"}} {count}')
+        lines += [*gauge_lines({**responder.gauges(), **resident_bytes(), **gauges()})]
+        lines += latency.lines("headsup_latency_seconds")
         return PlainTextResponse("\n".join(lines) + "\n", headers={"Cache-Control": "no-store"})
 
     @router.get("/docs", summary="This documentation", include_in_schema=False)
@@ -125,111 +118,67 @@ def _about(service: Service) -> APIRouter:
 
     @router.get("/models", summary="The models that can be asked")
     async def models() -> Response:
-        return as_json({"models": await service.read(lambda: _listed(service.library))})
+        return as_json({"models": await responder.read(lambda: _listed(responder.library))})
 
     return router
 
 
-def _passes(service: Service) -> APIRouter:
+def _passes(responder: Responder) -> APIRouter:
     """What is asked of a forward pass."""
-    router = APIRouter(responses={status: {"description": words} for status, words in ERRORS.items()})
+    routes = Routes(responder)
 
-    async def pass_inputs(request: Request, query: PassQuery) -> PassInputs:
-        return inputs_of(query, await service.model(query, request))
-
-    @both(router, "/overview", OverviewQuery, "All heads of an attention at a glance")
-    async def overview(request: Request, query: OverviewQuery) -> Response:
+    @routes.of_pass("/overview", OverviewQuery, "All heads of an attention at a glance", compresses=True)
+    def overview(query: OverviewQuery, inputs: PassInputs) -> Callable:
         """Tensors `overview` (layer, head, query, key), a byte a cell, and `measures` (layer, head, measure)."""
-        found = await pass_inputs(request, query)
-        kind = kind_of(query, found.model)
-        return await service.recording(
-            request,
-            query,
-            found.model,
-            lambda: overviews.overview(found.model, found.tokens, found.source, kind, found.interventions),
-            compresses=True,
-        )
+        kind = kind_of(query, inputs.model)
+        return lambda: outlines.overview(*inputs.passed, kind, inputs.interventions)
 
-    @both(router, "/outline", PassQuery, "The picture of the whole pass")
-    async def outline(request: Request, query: PassQuery) -> Response:
+    @routes.of_pass("/outline", PassQuery, "The picture of the whole pass", compresses=True)
+    def outline(query: PassQuery, inputs: PassInputs) -> Callable:
         """Statistics of every tensor, a strip of each point as wide as the stream, arcs, the logit lens."""
-        found = await pass_inputs(request, query)
-        return await service.recording(
-            request,
-            query,
-            found.model,
-            lambda: overviews.outline(found.model, found.tokens, found.source, found.interventions),
-            compresses=True,
-        )
+        return lambda: outlines.outline(*inputs.passed, inputs.interventions)
 
-    @both(router, "/tensors", TensorsQuery, "Any tensors of a pass, whole or in part")
-    async def some_tensors(request: Request, query: TensorsQuery) -> Response:
+    @routes.of_pass("/tensors", TensorsQuery, "Any tensors of a pass, whole or in part")
+    def some_tensors(query: TensorsQuery, inputs: PassInputs) -> Callable:
         """Each under the name that it was asked by: float32, truth values as bytes."""
-        found = await pass_inputs(request, query)
-        parts = [part_named(name, "names", found) for name in dict.fromkeys(query.names)]
+        parts = [part_named(name, "names", inputs) for name in dict.fromkeys(query.names)]
         check_size(parts, "names")
+        return lambda: analyses.named_tensors(*inputs.passed, parts, inputs.interventions)
 
-        def compute() -> Recording:
-            taken = tensors.tensors(found.model, found.tokens, found.source, parts, found.interventions)
-            rows = [
-                taken[part.text]
-                for part in parts
-                if tensors.is_by_row(part.info) and taken[part.text].ndim == 1 and part.info.dims[-1] == "vocab"
-            ]
-            named = {token for row in rows for token in analyses.likeliest(row)}
-            return Recording(taken, {"vocabulary": analyses.labels_of(found.model, named)} if named else {})
-
-        return await service.recording(request, query, found.model, compute)
-
-    @both(router, "/lens", LensQuery, "The logit lens at one position")
-    async def lens(request: Request, query: LensQuery) -> Response:
+    @routes.of_pass("/lens", LensQuery, "The logit lens at one position")
+    def lens(query: LensQuery, inputs: PassInputs) -> Callable:
         """The logit lens: tensors `lens`, `lens.probability`, `lens.right`, `lens.rank`."""
-        found = await pass_inputs(request, query)
-        check_position(query.position, found)
-        return await service.recording(
-            request,
-            query,
-            found.model,
-            lambda: analyses.lens(found.model, found.tokens, found.source, query.position, found.interventions),
-        )
+        check_position(query.position, inputs)
+        return lambda: analyses.lens(*inputs.passed, query.position, inputs.interventions)
 
-    @both(router, "/attribution", AttributionQuery, "Each part's share in a logit")
-    async def attribution(request: Request, query: AttributionQuery) -> Response:
+    @routes.of_pass("/attribution", AttributionQuery, "Each part's share in a logit")
+    def attribution(query: AttributionQuery, inputs: PassInputs) -> Callable:
         """Direct logit attribution: tensor `shares` (part,), metadata `names`."""
-        found = await pass_inputs(request, query)
-        check_position(query.position, found)
-        check_token("token", query.token, found.model)
-        return await service.recording(
-            request,
-            query,
-            found.model,
-            lambda: analyses.attribution(
-                found.model, found.tokens, found.source, query.position, query.token, found.interventions
-            ),
-        )
+        check_position(query.position, inputs)
+        check_token("token", query.token, inputs.model)
+        return lambda: analyses.attribution(*inputs.passed, query.position, query.token, inputs.interventions)
 
-    @both(router, "/checks", PassQuery, "Every tensor of a pass against its equation", answers=JSON)
-    async def checks(request: Request, query: PassQuery) -> Response:
+    @routes.of_pass("/masked", PassQuery, "What an encoder expects at each mask of a text", responder.json, JSON)
+    def masked(query: PassQuery, inputs: PassInputs) -> Callable:
+        """`masks`, each {position, candidates}, with the likeliest tokens as {id, probability}; `kinds`, tokens' names
+        and what they add to a text."""
+        if inputs.model.checkpoint.model.config.is_causal:
+            raise wrong("model", "it sees nothing after a token, so it fills no masks; ask /generate")
+        return lambda: masked_words.masked_words(inputs.model, inputs.tokens, inputs.interventions)
+
+    @routes.of_pass("/checks", PassQuery, "Every tensor of a pass against its equation", responder.json, JSON)
+    def checks(query: PassQuery, inputs: PassInputs) -> Callable:
         """`checks`, by tensor: the largest difference, its magnitude, and what was changed in it."""
-        found = await pass_inputs(request, query)
-        return await service.json(
-            request,
-            query,
-            found.model,
-            lambda: {
-                "checks": [
-                    dict(vars(each))
-                    for each in analyses.checks(found.model, found.tokens, found.source, found.interventions)
-                ]
-            },
-        )
+        return lambda: {
+            "checks": [dict(vars(check)) for check in analyses.checks(*inputs.passed, inputs.interventions)]
+        }
 
-    @both(router, "/circuit", CircuitQuery, "A circuit of a head")
+    @routes.both("/circuit", CircuitQuery, "A circuit of a head")
     async def circuit(request: Request, query: CircuitQuery) -> Response:
         """The two factors of a head's QK or OV circuit, over all tokens or the strongest of very many."""
-        model = await service.model(query, request)
+        model = await responder.model(query, request)
         config = model.checkpoint.model.config
-        modules = [module for found in attention_modules(config).values() for module in found]
+        modules = [module for of_kind in attention_modules(config).values() for module in of_kind]
         if query.attention not in modules or query.kind not in circuits_of(config, query.attention):
             raise wrong("attention", f"this model has no {query.kind} circuit in {query.attention[:60]!r}")
         if query.head >= config.n_heads:
@@ -237,117 +186,76 @@ def _passes(service: Service) -> APIRouter:
         read = frozenset(ids_of(query.tokens))
         if read and max(read) >= config.vocab_size:
             raise wrong("tokens", f"{max(read)} is not in this model's vocabulary of {config.vocab_size}")
-        return await service.recording(
+        return await responder.recording(
             request, query, model, lambda: analyses.circuit(model, query.kind, query.attention, query.head, read)
         )
 
-    @both(router, "/ablation", AblationQuery, "What each head and feed-forward layer does for a text", answers=STREAM)
-    async def ablation(request: Request, query: AblationQuery) -> Response:
+    @routes.of_pass(
+        "/ablation", AblationQuery, "What each head and feed-forward layer does for a text", responder.stream, STREAM
+    )
+    def ablation(query: AblationQuery, inputs: PassInputs) -> Callable:
         """Events `progress` {share}, then `result`: `parts`, each {point, head}, and what happens without it: how much
         the mean `loss` rises, in nats, and the `logit` of `token`; the `divergence` of the next token. Or `error`."""
-        found = await pass_inputs(request, query)
-        position = len(found.tokens) - 1 if query.position is None else query.position
-        check_position(position, found)
+        predicted = inputs.model.checkpoint.predicted_position(inputs.tokens)
+        position = predicted if query.position is None else query.position
+        check_position(position, inputs)
         if query.token is not None:
-            check_token("token", query.token, found.model)
-        engine = found.model.checkpoint.model
-        work = ablation_and_patching.work_of_ablation(engine, len(found.tokens), len(found.source))
+            check_token("token", query.token, inputs.model)
+        engine = inputs.model.checkpoint.model
+        work = ablation_and_patching.work_of_ablation(engine, len(inputs.tokens), len(inputs.source))
         ablation_and_patching.check_work(work, "text")
-        return await service.stream(
-            request,
-            query,
-            found.model,
-            lambda progress: ablation_and_patching.ablation_json(
-                ablation_and_patching.ablation(
-                    engine, found.tokens, found.source, position, query.begin, found.changes, progress
-                ),
-                query.token,
-            ),
+        arguments = engine, inputs.tokens, inputs.source, position, query.begin, inputs.changes
+        return lambda progress: ablation_and_patching.ablation_json(
+            ablation_and_patching.ablation(*arguments, progress), query.token
         )
 
-    @both(router, "/patching", PatchingQuery, "Activation patching: what each position carries", answers=STREAM)
-    async def patched(request: Request, query: PatchingQuery) -> Response:
+    @routes.of_pass(
+        "/patching", PatchingQuery, "Activation patching: what each position carries", responder.stream, STREAM
+    )
+    def patched(query: PatchingQuery, inputs: PassInputs) -> Callable:
         """Events `progress` {share}, then `result`: `restored` (site, layer, pos), how much of the logit difference of
         `answer` and `against` comes back; `sites` and their hook `points`; the difference of the `clean` and of the
         `corrupted` text. Or `error`."""
-        found = await pass_inputs(request, query)
-        tokens, source = clean_inputs_of(query, found)
-        check_token("answer", query.answer, found.model)
-        check_token("against", query.against, found.model)
-        engine = found.model.checkpoint.model
+        tokens, source = clean_inputs_of(query, inputs)
+        check_token("answer", query.answer, inputs.model)
+        check_token("against", query.against, inputs.model)
+        engine = inputs.model.checkpoint.model
         if query.stack is not None and query.stack not in (kinds := attention_modules(engine.config)):
             raise wrong("stack", f"this model has {', '.join(kinds) or 'no attention'}")
         work = ablation_and_patching.work_of_patching(
-            engine, tokens, found.tokens, len(found.source), found.interventions
+            engine, tokens, inputs.tokens, len(inputs.source), inputs.interventions
         )
         ablation_and_patching.check_work(work, "text")
-        return await service.stream(
-            request,
-            query,
-            found.model,
-            lambda progress: ablation_and_patching.patching_json(
-                patching(
-                    engine,
-                    tokens,
-                    found.tokens,
-                    query.answer,
-                    query.against,
-                    source,
-                    found.source,
-                    stack=query.stack or "",
-                    interventions=found.interventions,
-                    on_progress=progress,
-                )
-            ),
-        )
+        arguments = engine, tokens, inputs.tokens, query.answer, query.against, source, inputs.source
+        position = inputs.model.checkpoint.predicted_position(tokens)
+        more = {"stack": query.stack or "", "position": position, "interventions": inputs.interventions}
+        return lambda progress: ablation_and_patching.patching_json(patching(*arguments, **more, on_progress=progress))
 
-    @both(router, "/export", ExportQuery, "A pass as a file: safetensors, CSV or an HTML page", answers=FILE)
-    async def export(request: Request, query: ExportQuery) -> Response:
+    @routes.of_pass(
+        "/export",
+        ExportQuery,
+        "A pass as a file: safetensors, CSV or an HTML page",
+        responder.answer,
+        FILE,
+        takes_long=True,
+        keeps=False,
+    )
+    def export(query: ExportQuery, inputs: PassInputs) -> Callable:
         """Of safetensors the whole pass, or what `name` names; of CSV the tensor that it names, or a part of one; of
         HTML a page that needs no server."""
-        found = await pass_inputs(request, query)
-        made = exports.export(query, found)
-        return await service.answer(request, query, found.model, made, takes_long=True, keeps=False)
+        return exports.export(query, inputs)
 
-    return router
-
-
-def both(
-    router: APIRouter, path: str, query_type: type[ModelQuery], summary: str, *, answers: str = RECORDING
-) -> Callable:
-    """Registers a handler for GET, with its fields in the address, and for POST, with the same fields as the body."""
-
-    def register(handler: Callable) -> Callable:
-        async def by_get(request: Request, query: Annotated[query_type, Query()]) -> Response:  # pyright: ignore[reportInvalidTypeForm]
-            return await handler(request, query)
-
-        async def by_post(request: Request, query: Annotated[query_type, Body()]) -> Response:  # pyright: ignore[reportInvalidTypeForm]
-            return await handler(request, query)
-
-        for method, answer in (("GET", by_get), ("POST", by_post)):
-            router.add_api_route(
-                path,
-                answer,
-                methods=[method],
-                summary=summary,
-                description=handler.__doc__,
-                response_model=None,
-                responses={200: {"content": {answers: {}}, "description": ANSWERS[answers]}},
-                operation_id=f"{method.lower()}_{path.strip('/')}",
-            )
-        return handler
-
-    return register
+    return routes.router
 
 
 def _listed(library: Library) -> list[dict[str, Any]]:
     """Every model that can be asked, with what a question needs to know of it."""
-    found = []
+    summaries = []
     for entry in library.entries():
-        card, config = entry.card, entry.config
-        if card is None or config is None:
+        if entry.problem is not None:
             continue
-        found.append(
+        card, config = entry.card, entry.config
+        summaries.append(
             {
                 "name": entry.name,
                 "version": library.version(entry.name),
@@ -366,7 +274,7 @@ def _listed(library: Library) -> list[dict[str, Any]]:
                 "validation_loss": card.validation_loss,
             }
         )
-    return found
+    return summaries
 
 
 __all__ = ["OWN", "create_app"]

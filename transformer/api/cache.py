@@ -11,13 +11,13 @@ import functools
 import sys
 import threading
 import weakref
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from types import MappingProxyType
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 
 import numpy as np
 import torch
+from cachetools import LRUCache
 
 from ..checkpoints.folder import Checkpoint
 from .open_models import OpenModel
@@ -44,21 +44,18 @@ class Cache:
 
     def __init__(self, limit: int, largest: int | None = None) -> None:
         self.limit, self.largest = limit, min(largest or limit, limit)
-        self.size = 0
-        """Bytes of all values and keys."""
-        self._kept: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+        self._kept: LRUCache[Hashable, tuple[Any, int]] = LRUCache(limit, lambda kept: kept[1])
         self._once: SingleFlight[Any] = SingleFlight()
 
     def get(self, key: Hashable, compute: Callable[[], T]) -> T:
         """The value of a key: cached, or computed now, and then unchangeable, as `frozen` makes it."""
 
-        def find() -> T | None:
-            if key not in self._kept:
-                return None
-            self._kept.move_to_end(key)
-            return self._kept[key][0]
+        def keep(value: T) -> None:
+            size = bytes_of(key) + bytes_of(value)
+            if value is not None and size <= self.largest:
+                self._kept[key] = value, size
 
-        return self._once.get(key, find, lambda: frozen(compute()), lambda value: self._keep(key, value))
+        return self._once.get(key, lambda: self._kept.get(key, (None,))[0], lambda: frozen(compute()), keep)
 
     def known(self, key: Hashable) -> Any:
         """The value of a key if it is cached, else None."""
@@ -69,19 +66,14 @@ class Cache:
         """Forget everything; what is being computed will still be cached."""
         with self._once.lock:
             self._kept.clear()
-            self.size = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes of all values and keys."""
+        return int(self._kept.currsize)
 
     def __len__(self) -> int:
         return len(self._kept)
-
-    def _keep(self, key: Hashable, value: Any) -> None:
-        size = bytes_of(key) + bytes_of(value)
-        if value is None or size > self.largest:
-            return
-        self._kept[key] = value, size
-        self.size += size
-        while self.size > self.limit:
-            self.size -= self._kept.popitem(last=False)[1][1]
 
 
 class Cached(Generic[P, T]):

@@ -69,10 +69,10 @@ class Client:
                 elif field == "data":
                     data += value
                 elif not field and data:
-                    found = json.loads(data)
+                    content = json.loads(data)
                     if name == "error":
-                        raise ResponseError(found["error"], parameter=found["parameter"])
-                    yield name, found
+                        raise ResponseError(content["error"], parameter=content["parameter"])
+                    yield name, content
                     name, data = "", ""
 
     def models(self) -> list[dict[str, Any]]:

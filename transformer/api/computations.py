@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ class Computation:
         self.future: Future[Any]
         self.share = 0.0
         """How much of it is done, 0 to 1, if it says so."""
+        self.begun_at: float | None = None
         self.readers = 0
         self.is_wanted = True
         """Whether its result is, if there are readers."""
@@ -61,7 +63,7 @@ class Computations:
                 computation = self._computations[key] = Computation()
             computation.readers += 1
             if computation.readers == 1:  # before it begins, so that it finds itself waited for
-                computation.future = self._threads.submit(compute, computation.progress)
+                computation.future = self._threads.submit(self._run, computation, compute)
         try:
             yield computation
         finally:
@@ -70,6 +72,24 @@ class Computations:
                 if not computation.readers:
                     del self._computations[key]
                     computation.future.cancel()  # if it hasn't begun
+
+    def __len__(self) -> int:
+        """How many are under way."""
+        return len(self._computations)
+
+    @property
+    def seconds_running(self) -> float:
+        """Of the one that has been computed for longest; 0 if none is."""
+        with self._lock:
+            begun = [each.begun_at for each in self._computations.values() if each.begun_at is not None]
+        return time.monotonic() - min(begun) if begun else 0.0
+
+    def _run(self, computation: Computation, compute: Callable[[Progress], Any]) -> Any:
+        computation.begun_at = time.monotonic()
+        try:
+            return compute(computation.progress)
+        finally:
+            computation.begun_at = None
 
     def close(self) -> None:
         """Begin nothing any more, and end what says how far it is."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
+from typing import TypeVar
 
 import numpy as np
 
 from .tensors import Part
 
+T = TypeVar("T")
 FORMULA = re.compile(r"[=+\-@\t\r].", re.DOTALL)
 """What a spreadsheet takes for a formula begins like this."""
 MARK = "\ufeff"
@@ -27,8 +29,8 @@ def csv_file(
     info = part.info
     index = [*part.index, *[slice(None)] * (len(info.sizes) - len(part.index))]
     indices = [
-        list(range(*each.indices(size))) if isinstance(each, slice) else [each]
-        for each, size in zip(index, info.sizes, strict=True)
+        list(range(*chosen.indices(size))) if isinstance(chosen, slice) else [chosen]
+        for chosen, size in zip(index, info.sizes, strict=True)
     ]
     labels: dict[int, list[str]] = {}
     for at, dim in enumerate(info.dims):
@@ -37,9 +39,9 @@ def csv_file(
         elif dim in ("pos", "query", "key") and info.kind != "parameter":
             is_source = info.name.startswith("encoder.") or (dim == "key" and ".cross_attn." in info.name)
             labels[at] = [_field(texts["source" if is_source else "text"][index]) for index in indices[at]]
-    written = [list(map(str, each)) for each in indices]
+    written = [list(map(str, axis)) for axis in indices]
     lines = [",".join([*info.dims, *(f"{info.dims[at]} token" for at in labels), "value"])]
-    for cell, value in zip(product(*(range(len(each)) for each in indices)), values.reshape(-1), strict=True):
+    for cell, value in zip(product(*(range(len(axis)) for axis in indices)), values.reshape(-1), strict=True):
         lines.append(
             ",".join(
                 [
@@ -52,7 +54,7 @@ def csv_file(
     return (MARK + "".join(f"{line}\r\n" for line in lines)).encode()
 
 
-def as_text(value: object) -> object:
+def as_text(value: T) -> T | str:
     """A text that a spreadsheet would take for a formula, with an apostrophe in front; anything else as it is."""
     return f"'{value}" if isinstance(value, str) and FORMULA.match(value) and not _is_number(value) else value
 

@@ -9,7 +9,7 @@ from typing import Any
 from .csv_file import MOST_ROWS
 from .exports import MOST_BYTES
 from .limits import AT_ONCE, BURST, CLASSES, LARGEST_BODY, LONGEST_QUERY, PER_SECOND, STRANGERS
-from .queries import MOST_CELLS, MOST_NAMES, MOST_NEW_TOKENS
+from .request_parameters import MOST_CELLS, MOST_NAMES, MOST_NEW_TOKENS
 
 STYLE = """:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif }
 body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem } h2 { margin-top: 2.5rem } td code { font-size: .9em }
@@ -41,7 +41,7 @@ def page_of(schema: Mapping[str, Any]) -> str:
         f"<title>{escape(schema['info']['title'])} API</title><style>{STYLE}</style>",
         f"<h1>{escape(schema['info']['title'])} API</h1><p>{escape(schema['info']['description'])}</p>",
         "<p>The same for machines: <a href='openapi.json'>openapi.json</a>.</p><h2>Limits</h2><ul>",
-        *(f"<li>{escape(each)}</li>" for each in LIMITS),
+        *(f"<li>{escape(limit)}</li>" for limit in LIMITS),
         "</ul>",
     ]
     for path, methods in schema["paths"].items():
@@ -70,7 +70,7 @@ def _address(path: str, methods: Mapping[str, Any]) -> Iterator[str]:
 
 def _allowed(schema: Mapping[str, Any]) -> str:
     """What a value may be, in words."""
-    options = [each for each in schema.get("anyOf", [schema]) if each.get("type") != "null"]
+    options = [option for option in schema.get("anyOf", [schema]) if option.get("type") != "null"]
     schema = {**schema, **(options[0] if options else {})}
     if "enum" in schema:
         return ", ".join(map(str, schema["enum"]))

@@ -11,6 +11,15 @@ LONGEST_SHOWN = 60
 """Characters of a wrong value that are said back."""
 BODY = "The body must be a JSON object with the same fields as the address."
 BROKEN = "Something is wrong in the server; it has been noted in its log."
+ERRORS = {
+    400: "A parameter can't be what it is; the sentence says which, and what would do.",
+    404: "There is no such model.",
+    409: "The model has been replaced by another version.",
+    413: "More is asked for than one answer holds.",
+    429: "Too many questions; Retry-After says when to ask again.",
+    503: "There is no room just now; Retry-After says when to ask again.",
+}
+"""What each status says."""
 
 
 class ApiError(HTTPException):
@@ -19,7 +28,7 @@ class ApiError(HTTPException):
     def __init__(self, status: int, sentence: str, parameter: str = "", retry_after: int | None = None) -> None:
         super().__init__(status, sentence)
         # What is said back of a question may be no text that can be sent, such as half of a surrogate pair.
-        self.sentence, self.parameter = (_sendable(each) for each in (sentence, parameter))
+        self.sentence, self.parameter = (_sendable(text) for text in (sentence, parameter))
         self.retry_after = retry_after
 
     def content(self) -> dict[str, str]:

@@ -17,8 +17,8 @@ from ..inference.attention_outline import names_around
 from ..inference.pass_outline import TensorInfo, tensors_of
 from ..inference.pass_recording import record_pass
 from ..inference.pattern_pooling import LIMIT
-from ..inference.recompute import trace_pass
-from ..inference.recording import Recording, record
+from ..inference.recording import Recording, plain_array, record
+from ..inference.tracing import trace_pass
 from ..model.equations import LOGITS, PROBABILITIES
 from ..model.registry import attention_modules
 from . import tensors
@@ -26,9 +26,9 @@ from .csv_file import MOST_ROWS, csv_file
 from .errors import ApiError, wrong
 from .file_names import attachment, slug
 from .open_models import OpenModel
-from .overviews import whole_overview
-from .queries import ExportQuery, PassInputs, check_size, kind_of, part_named
-from .service import RECORDING, Answer
+from .outlines import whole_overview
+from .request_parameters import ExportQuery, PassInputs, check_size, kind_of, part_named
+from .responses import RECORDING, Answer
 from .tensors import Interventions, Tokens, bytes_of_pass, infos_of, of_parameters, one_at_a_time
 
 MOST_BYTES = 64_000_000
@@ -44,15 +44,17 @@ def too_much(model: OpenModel, tokens: Tokens, source: Tokens, scope: str | None
     if size <= MOST_BYTES:
         return None
     infos = infos_of(model.checkpoint.model.config, len(tokens), len(source))
-    said = f"All numbers of this view take {size / 1e6:,.0f} MB, and a file holds at most {MOST_BYTES / 1e6:,.0f} MB."
+    problem = (
+        f"All numbers of this view take {size / 1e6:,.0f} MB, and a file holds at most {MOST_BYTES / 1e6:,.0f} MB."
+    )
     if scope is not None and scope in infos and infos[scope].kind == "parameter":
-        return f"{said} They are weights, and all in the model's own file, `model.safetensors`."
+        return f"{problem} They are weights, and all in the model's own file, `model.safetensors`."
     ways = []
     if longest := _longest(model, len(tokens), len(source), scope):
         ways.append("take a text of one token" if longest == 1 else f"take a text of at most {longest} tokens")
     if scope not in infos:
         ways.append("choose a part of the model, such as a sublayer or a tensor")
-    return f"{said} {' or '.join(ways).capitalize()}." if ways else said
+    return f"{problem} {' or '.join(ways).capitalize()}." if ways else problem
 
 
 def _longest(model: OpenModel, tokens: int, source: int, scope: str | None) -> int:
@@ -92,7 +94,7 @@ def file_of(
     known = of_parameters(model.checkpoint).tensors
     points = [name for name in chosen if name not in known]
     with one_at_a_time:
-        found = trace_pass(
+        trace = trace_pass(
             model.checkpoint.model,
             tokens,
             source,
@@ -102,9 +104,9 @@ def file_of(
         )
     labels = model.checkpoint.tokenizer.labels
     return Recording(
-        {name: found.tensors[name].detach().numpy() for name in chosen},
+        {name: plain_array(trace.tensors[name]) for name in chosen},
         {
-            "config": found.config.to_dict(),
+            "config": trace.config.to_dict(),
             "labels": {"text": labels(tokens), "source": labels(source)},
             "ids": {"text": tokens, "source": source},
         },
@@ -120,10 +122,15 @@ def page_of(
     """
     checkpoint = model.checkpoint
     with one_at_a_time:
-        found = record_pass(
-            checkpoint.model, tokens, source, labels=checkpoint.tokenizer.labels, interventions=interventions
+        recording = record_pass(
+            checkpoint.model,
+            tokens,
+            source,
+            labels=checkpoint.tokenizer.labels,
+            interventions=interventions,
+            mask_token_id=checkpoint.card.mask_token_id,
         )
-        return inside_page(found, **options).html
+        return inside_page(recording, **options).html
 
 
 def _is_in_view(name: str, info: TensorInfo, scope: str | None) -> bool:
@@ -165,16 +172,17 @@ def whole_attention(
     shape = checkpoint.model.config
     modules = attention_modules(shape)[kind]
     around = [names_around(shape, kind, layer) for layer in range(len(modules))]
-    names = [name for each in around for name in each.values() if name]
+    names = [name for names_around in around for name in names_around.values() if name]
     is_short = max(_lengths(tokens, source, kind)) <= LIMIT
     points = ("hook_z", "hook_result", "hook_pattern") if is_short else ("hook_z",)
     names += [f"{module}.{point}" for module in modules for point in points]
+    parameters = [f"{module}.{each}" for module in modules for each in ("out.weight", "relative_bias.weight")]
     return record(
         checkpoint.model,
         _inputs(tokens, source),
         names,
         interventions=interventions,
-        parameters=[f"{module}.out.weight" for module in modules],
+        parameters=[name for name in parameters if name in infos_of(shape, 1, 1)],
     )
 
 
@@ -187,39 +195,43 @@ def _inputs(tokens: Tokens, source: Tokens) -> list[Tensor]:
     return [torch.tensor([part]) for part in (source, tokens) if part]
 
 
-def export(query: ExportQuery, found: PassInputs) -> Callable[[], Answer]:
+def export(query: ExportQuery, inputs: PassInputs) -> Callable[[], Answer]:
     """What makes the file that `/export` answers. Raises: ApiError for what there isn't, or is too much for one."""
-    model, passed = found.model, (found.model, found.tokens, found.source)
+    model, passed = inputs.model, (inputs.model, inputs.tokens, inputs.source)
     title = slug(model.checkpoint.card.title)
     if query.format == "csv":
-        return _table(query, found, title)
+        return _table(query, inputs, title)
     if query.format == "html":
-        return _page(query, found, f"{title}-{query.view}")
+        return _page(query, inputs, f"{title}-{query.view}")
     config, name = model.checkpoint.model.config, query.name
-    infos = infos_of(config, len(found.tokens), len(found.source))
-    if name is not None and not any(each == name or each.startswith(f"{name}.") for each in infos):
+    infos = infos_of(config, len(inputs.tokens), len(inputs.source))
+    if name is not None and not any(other == name or other.startswith(f"{name}.") for other in infos):
         raise wrong("name", f"this model has no {name[:60]!r}; it has {', '.join(list(infos)[:3])} and so on")
     if problem := too_much(*passed, name):
         raise ApiError(413, problem, "name")
 
     def numbers() -> Answer:
         if name is not None:
-            saved = file_of(*passed, name, found.interventions)
+            saved = file_of(*passed, name, inputs.interventions)
         else:
             checkpoint = model.checkpoint
             with one_at_a_time:
                 saved = record_pass(
-                    checkpoint.model, *passed[1:], labels=checkpoint.tokenizer.labels, interventions=found.interventions
+                    checkpoint.model,
+                    *passed[1:],
+                    labels=checkpoint.tokenizer.labels,
+                    interventions=inputs.interventions,
+                    mask_token_id=checkpoint.card.mask_token_id,
                 )
         return Answer(RECORDING, saved.to_bytes(), headers=attachment(f"{title}-{slug(name or 'pass')}.safetensors"))
 
     return numbers
 
 
-def _table(query: ExportQuery, found: PassInputs, title: str) -> Callable[[], Answer]:
+def _table(query: ExportQuery, inputs: PassInputs, title: str) -> Callable[[], Answer]:
     if query.name is None:
         raise ApiError(400, "A table is of one tensor, or of a part of one; give its name.", "name")
-    part = part_named(query.name, "name", found)
+    part = part_named(query.name, "name", inputs)
     if part.cells > MOST_ROWS:
         raise ApiError(
             413,
@@ -228,21 +240,21 @@ def _table(query: ExportQuery, found: PassInputs, title: str) -> Callable[[], An
             "name",
         )
     check_size([part], "name")
-    tokenizer = found.model.checkpoint.tokenizer
-    texts = {"text": tokenizer.labels(found.tokens), "source": tokenizer.labels(found.source)}
+    tokenizer = inputs.model.checkpoint.tokenizer
+    texts = {"text": tokenizer.labels(inputs.tokens), "source": tokenizer.labels(inputs.source)}
 
     def table() -> Answer:
-        values = tensors.tensors(found.model, found.tokens, found.source, [part], found.interventions)[part.text]
+        values = tensors.tensors(inputs.model, inputs.tokens, inputs.source, [part], inputs.interventions)[part.text]
         body = csv_file(part, values, texts, tokenizer.labels)
         return Answer("text/csv; charset=utf-8", body, headers=attachment(f"{title}-{slug(part.text)}.csv"))
 
     return table
 
 
-def _page(query: ExportQuery, found: PassInputs, title: str) -> Callable[[], Answer]:
-    config, lengths = found.model.checkpoint.model.config, (len(found.tokens), len(found.source))
-    passed = found.model, found.tokens, found.source
-    kind = None if query.view == "inside" else kind_of(query, found.model)
+def _page(query: ExportQuery, inputs: PassInputs, title: str) -> Callable[[], Answer]:
+    config, lengths = inputs.model.checkpoint.model.config, (len(inputs.tokens), len(inputs.source))
+    passed = inputs.model, inputs.tokens, inputs.source
+    kind = None if query.view == "inside" else kind_of(query, inputs.model)
     if kind is None:
         fits = bytes_of_pass(config, *lengths) <= tensors.MOST_RECORDED and page_fit(config, *lengths) is not None
     else:
@@ -254,9 +266,9 @@ def _page(query: ExportQuery, found: PassInputs, title: str) -> Callable[[], Ans
 
     def make() -> Answer:
         if kind is None:
-            page = page_of(*passed, found.interventions, options={"title": title, "offset": query.begin})
+            page = page_of(*passed, inputs.interventions, options={"title": title, "offset": query.begin})
         else:
-            page = attention_page(*passed, kind, found.interventions, query.begin, title=title)
+            page = attention_page(*passed, kind, inputs.interventions, query.begin, title=title)
         return Answer("text/html; charset=utf-8", page.encode(), headers=attachment(f"{title}.html"))
 
     return make

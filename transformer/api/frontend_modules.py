@@ -47,12 +47,17 @@ class FrontendModules:
     @functools.cache  # noqa: B019  it lives as long as the process
     def needs(self, path: str) -> tuple[str, ...]:
         """A module and all that it imports, directly or not, the nearest first. Raises: KeyError if one isn't there."""
-        found = [path]
-        for module in found:  # which grows
+        modules = [path]
+        for module in modules:  # which grows
             for imported in _IMPORT.findall(self._texts[module]):
-                if (name := normpath(join(dirname(module), imported.decode()))) not in found:
-                    found.append(name)
-        return tuple(found)
+                if (name := normpath(join(dirname(module), imported.decode()))) not in modules:
+                    modules.append(name)
+        return tuple(modules)
+
+    def compress(self) -> None:
+        """Compress everything now, rather than each file when a browser first asks for it."""
+        for path in self._texts:
+            self._compressed(path)
 
     @functools.cache  # noqa: B019  it lives as long as the process
     def _compressed(self, path: str) -> bytes:

@@ -19,7 +19,7 @@ from ..inference.context_windows import by_window, in_window
 from ..inference.generation import GenerationStep
 from ..inference.interventions import hooks_of
 from ..inference.logits import logits_in_pieces, stream_of
-from ..inference.recording import Recording
+from ..inference.recording import Recording, plain_array
 from ..inference.sampling import Sampling, random_points, token_at
 from .cache import cached
 from .open_models import OpenModel
@@ -37,12 +37,12 @@ MOST_WINDOWS = 8
 
 def kinds_of(tokenizer: Tokenizer, ids: Iterable[int]) -> dict[str, list[str]]:
     """What tokens are called and what they add to a text; third, if it differs, what they add as the first of one."""
-    found = {}
+    kinds = {}
     for token in sorted(set(map(int, ids))):
         label = tokenizer.label(token)
         shown, first = (_shown_as(tokenizer.piece(token, first=first), label) for first in (False, True))
-        found[str(token)] = [label, shown] if first == shown else [label, shown, first]
-    return found
+        kinds[str(token)] = [label, shown] if first == shown else [label, shown, first]
+    return kinds
 
 
 def _shown_as(text: str, label: str) -> str:
@@ -72,7 +72,7 @@ def step_json(step: GenerationStep, tokenizer: Tokenizer, module: str | None, he
     Arrays are float32, little-endian, in base64.
     """
     logits = step.logits.numpy()
-    found: dict[str, Any] = {
+    payload: dict[str, Any] = {
         "position": step.position,
         "id": step.token_id,
         "label": tokenizer.label(step.token_id),
@@ -83,15 +83,15 @@ def step_json(step: GenerationStep, tokenizer: Tokenizer, module: str | None, he
         "window_start": step.window_start,
     }
     if len(logits) <= SMALL_VOCABULARY:
-        found["logits"] = _packed(logits)
+        payload["logits"] = _packed(logits)
     else:
         ids, values, normaliser = top_of(logits)
-        found["top"] = {"ids": ids.tolist(), "logits": _packed(values), "normaliser": normaliser}
-        found["kinds"] = kinds_of(tokenizer, [step.token_id, *ids[:NAMED]])
+        payload["top"] = {"ids": ids.tolist(), "logits": _packed(values), "normaliser": normaliser}
+        payload["kinds"] = kinds_of(tokenizer, [step.token_id, *ids[:NAMED]])
     if module is not None:
-        found["row"] = _packed(step.cache[f"{module}.hook_pattern"][0, head, -1].numpy())
-        found["row_start"] = 0 if module.endswith("cross_attn") else step.window_start
-    return found
+        payload["row"] = _packed(plain_array(step.cache[f"{module}.hook_pattern"][0, head, -1]))
+        payload["row_start"] = 0 if module.endswith("cross_attn") else step.window_start
+    return payload
 
 
 def _packed(array: np.ndarray) -> str:
@@ -105,17 +105,17 @@ def scores(
 
     sampling: how each position's token would be drawn. interventions: at positions of the whole text.
     Tensors, by position from `first` to the one after the text: `drawn`, the token that sampling draws there, and
-    `points` (float64), the random number that decides it; `probability`, `rank` and `entropy` of the token that is
-    there, or after the text of the one that is drawn; `window_start`; `logits` (position, vocab), or of a large
-    vocabulary `top_ids` and `top_logits` (position, likeliest) and `normaliser`.
+    `points` (float64), the random number that decides it; `probability` (float64), `rank` and `entropy` of the
+    token that is there, or after the text of the one that is drawn; `window_start`; `logits` (position, vocab), or of
+    a large vocabulary `top_ids` and `top_logits` (position, likeliest) and `normaliser`.
     Metadata: `kinds`, the names of the text's tokens and of the likeliest, or of all of a small vocabulary.
     """
-    found = _scores(model, tokens, source, first, sampling, interventions)
+    scored = _scores(model, tokens, source, first, sampling, interventions)
     tokenizer = model.checkpoint.tokenizer
     named = set(range(tokenizer.vocab_size))
     if tokenizer.vocab_size > SMALL_VOCABULARY:
-        named = {*tokens, *source, *map(int, found["drawn"]), *map(int, found["top_ids"][:, :NAMED].flat)}
-    return Recording(found, {"first": first, "kinds": kinds_of(tokenizer, named)})
+        named = {*tokens, *source, *map(int, scored["drawn"]), *map(int, scored["top_ids"][:, :NAMED].flat)}
+    return Recording(scored, {"first": first, "kinds": kinds_of(tokenizer, named)})
 
 
 @cached
@@ -125,30 +125,30 @@ def _scores(
     positions = range(first, len(tokens) + 1)
     is_small = checkpoint.model.config.vocab_size <= SMALL_VOCABULARY
     points = random_points(sampling, first, ahead=min(len(positions), 64))
-    told: list[tuple] = []
+    statistics_by_position: list[tuple] = []
     expected: list[Any] = []
     for start, position, logits in _expected(checkpoint, tokens, source, positions, interventions):
         point = next(points)
         drawn = token_at(point, logits, sampling)
         statistics = token_statistics(logits, tokens[position] if position < len(tokens) else drawn)
-        told.append((drawn, point, *statistics, start))
+        statistics_by_position.append((drawn, point, *statistics, start))
         expected.append(logits.numpy().copy() if is_small else top_of(logits.numpy()))
     types = {
         "drawn": np.int32,
         "points": np.float64,
-        "probability": np.float32,
+        "probability": np.float64,
         "rank": np.int32,
         "entropy": np.float32,
         "window_start": np.int32,
     }
-    found = {
+    columns = {
         name: np.array(column, kind)
-        for (name, kind), column in zip(types.items(), zip(*told, strict=True), strict=True)
+        for (name, kind), column in zip(types.items(), zip(*statistics_by_position, strict=True), strict=True)
     }
     if is_small:
-        return found | {"logits": np.stack(expected)}
+        return columns | {"logits": np.stack(expected)}
     ids, values, normalisers = zip(*expected, strict=True)
-    return found | {
+    return columns | {
         "top_ids": np.stack(ids).astype(np.int32),
         "top_logits": np.stack(values),
         "normaliser": np.array(normalisers, np.float32),
@@ -159,9 +159,9 @@ def _expected(
     checkpoint: Checkpoint, tokens: Tokens, source: Tokens, positions: range, interventions: Interventions
 ) -> Iterator[tuple[int, int, torch.Tensor]]:
     """For each position: where its window begins, the position, and the logits (vocab,) its token is drawn from."""
-    model = checkpoint.model
+    model, start = checkpoint.model, 0
+    hooks = hooks_of(interventions, model, lambda: start)  # for all passes: another text is recorded once
     for start, lengths in by_window(positions, checkpoint.model.config.context_length, interventions):
-        hooks = hooks_of(in_window(interventions, start), model)
         stream = stream_of(model, tokens[start : lengths[-1]], source, hooks)[lengths[0] - 1 - start :]
         for rows, logits in logits_in_pieces(model, stream):
             for row, position in zip(logits, lengths[rows.start : rows.stop], strict=True):
@@ -183,19 +183,21 @@ def rows(
     Tensors: `rows`, one after another; `place`, `start`, `length`: whose each is, where it begins, how long it is.
     """
     checkpoint = model.checkpoint
-    found: dict[int, tuple[int, np.ndarray]] = {}
+    rows_by_position: dict[int, tuple[int, np.ndarray]] = {}
     for start, lengths in by_window(positions, checkpoint.model.config.context_length, interventions)[-MOST_WINDOWS:]:
         pattern = _pattern(model, tokens[start : lengths[-1]], source, module, in_window(interventions, start))
         for position in lengths:
             at = position - 1 - start
             row = pattern[head, at] if module.endswith("cross_attn") else pattern[head, at, : at + 1]
-            found[position] = 0 if module.endswith("cross_attn") else start, row
-    lengths = [len(row) for _, row in found.values()]
+            rows_by_position[position] = 0 if module.endswith("cross_attn") else start, row
+    lengths = [len(row) for _, row in rows_by_position.values()]
     return Recording(
         {
-            "rows": np.concatenate([row for _, row in found.values()]) if found else np.empty(0, np.float32),
-            "place": np.array([*found], np.int32),
-            "start": np.array([start for start, _ in found.values()], np.int32),
+            "rows": np.concatenate([row for _, row in rows_by_position.values()])
+            if rows_by_position
+            else np.empty(0, np.float32),
+            "place": np.array([*rows_by_position], np.int32),
+            "start": np.array([start for start, _ in rows_by_position.values()], np.int32),
             "length": np.array(lengths, np.int32),
         },
         {"module": module, "head": head},
@@ -208,7 +210,7 @@ def _pattern(
 ) -> np.ndarray:
     """(head, query, key)."""
     point, model = f"{module}.hook_pattern", checkpoint.model
-    inputs = [torch.tensor([list(each)]) for each in (source, tokens) if each]
+    inputs = [torch.tensor([list(ids)]) for ids in (source, tokens) if ids]
     with torch.no_grad():
         cache = model.run_until_recorded(*inputs, names_filter=point, fwd_hooks=hooks_of(interventions, model))
-    return cache[point][0].numpy()
+    return plain_array(cache[point][0])

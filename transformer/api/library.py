@@ -14,13 +14,13 @@ from ..checkpoints.atomic_folders import current
 from ..checkpoints.folder import (
     FILES,
     CheckpointEntry,
+    UnreadableCheckpoint,
     checkpoint_stamp,
-    inspect_checkpoint,
     list_checkpoints,
     load_checkpoint,
-    number_of_weights,
+    weight_bytes,
 )
-from .memory_limit import memory_limit
+from ..checkpoints.memory_limit import memory_limit
 from .open_models import OpenModel, OpenModels
 
 FOLDER = Path(os.environ.get("HEADSUP_CHECKPOINTS") or Path(__file__).parents[2] / "checkpoints")
@@ -38,12 +38,12 @@ class Library:
         self.folder = folder
         self._open = OpenModels(memory_limit())
         self._lock = threading.Lock()
-        self._listed: tuple[CheckpointEntry, ...] = ()
+        self._listed: tuple[CheckpointEntry | UnreadableCheckpoint, ...] = ()
         self._listed_at = -LISTED_FOR
         self._versions: dict[str, tuple[tuple[int, ...], str]] = {}
         """By name, with the stamp of the folder that it was computed of."""
 
-    def entries(self) -> tuple[CheckpointEntry, ...]:
+    def entries(self) -> tuple[CheckpointEntry | UnreadableCheckpoint, ...]:
         """Every checkpoint folder, the damaged ones with what is wrong; the same objects for everybody."""
         with self._lock:
             if time.monotonic() - self._listed_at >= LISTED_FOR:
@@ -60,15 +60,11 @@ class Library:
         path = self.folder / name
         stamp = checkpoint_stamp(path)
 
-        def size() -> int:
-            found = inspect_checkpoint(path).config
-            return 0 if found is None else 4 * number_of_weights(found)
-
         def load() -> OpenModel:
             with waiting():
                 return OpenModel(name, self.version(name), load_checkpoint(path))
 
-        return self._open.get((name, stamp), size, load)
+        return self._open.get((name, stamp), lambda: weight_bytes(path), load)
 
     def version(self, name: str) -> str:
         """The version of a checkpoint as its folder has it now."""

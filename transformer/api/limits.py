@@ -6,12 +6,14 @@ visitors, and all of an address together have a cap so generous that a class of 
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 import os
 import secrets
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from itsdangerous import BadSignature, Signer
@@ -83,12 +85,13 @@ class Counts:
 
 
 class Limits:
-    """ASGI middleware that holds the limits."""
+    """ASGI middleware that holds the limits. lasting: whether answers last, as streams do that somebody follows for
+    hours; then only how often they are asked for is limited."""
 
-    def __init__(self, app: ASGIApp, counts: Counts | None = None) -> None:
+    def __init__(self, app: ASGIApp, counts: Counts | None = None, *, lasting: bool = False) -> None:
         self._app, self._counts = app, counts or Counts()
         self._signer = Signer(os.environ.get(SECRET_VARIABLE) or secrets.token_bytes(32), salt=COOKIE)
-        self._proxies = proxies()
+        self._lasting = lasting
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -96,7 +99,8 @@ class Limits:
             return
         request = Request(scope)
         begun: list[str] = []
-        visitor, address = self._visitor(request), self._address(request)
+        visitor = self._visitor(request)
+        address = address_of(request.client.host if request.client else "", request.headers.getlist("x-forwarded-for"))
         try:
             if len(scope["query_string"]) > LONGEST_QUERY:
                 raise ApiError(
@@ -108,7 +112,10 @@ class Limits:
             own = (f"visitor {visitor}", 1) if visitor else (f"strangers {address}", STRANGERS)
             for who, many in (own, (f"address {address}", CLASSES)):
                 self._counts.begin(who, many)
-                begun.append(who)
+                if self._lasting:
+                    self._counts.end(who)
+                else:
+                    begun.append(who)
             await self._app(scope, _bounded(receive), send if visitor else self._with_cookie(send))
         except ApiError as error:
             await error.response()(scope, receive, send)
@@ -136,34 +143,40 @@ class Limits:
 
         return with_cookie
 
-    def _address(self, request: Request) -> str:
-        """Where a question comes from: a forwarded address counts only from a configured proxy. Of IPv6 the network of
-        a household, which has as many addresses as it likes."""
-        address = request.client.host if request.client else ""
-        for forwarded in reversed(",".join(request.headers.getlist("x-forwarded-for")).split(",")):
-            if not forwarded.strip() or not _is_within(address, self._proxies):
-                break
-            address = forwarded.strip()
-        try:
-            found = ipaddress.ip_address(address)
-        except ValueError:
-            return address[:LONGEST_ADDRESS]
-        return str(ipaddress.ip_network((found, 64), strict=False)) if found.version == 6 else address
-
 
 Networks = list[ipaddress.IPv4Network | ipaddress.IPv6Network]
 
 
 def proxies() -> Networks:
     """The proxies that the environment names. Raises: ValueError, saying what would do, for what is none."""
-    told = os.environ.get(PROXIES_VARIABLE, "")
+    setting = os.environ.get(PROXIES_VARIABLE, "")
     try:
-        return [ipaddress.ip_network(each.strip(), strict=False) for each in told.split(",") if each.strip()]
+        return _networks(setting)
     except ValueError:
         raise ValueError(
-            f"{PROXIES_VARIABLE} is {told[:60]!r}; it must name addresses or networks, such as "
+            f"{PROXIES_VARIABLE} is {setting[:60]!r}; it must name addresses or networks, such as "
             "'10.0.0.5, 172.16.0.0/12'."
         ) from None
+
+
+def address_of(address: str, forwarded: Sequence[str]) -> str:
+    """Where a question comes from. address: of the connection. forwarded: the headers X-Forwarded-For, which count only
+    from a configured proxy. Of IPv6 the network of a household, which has as many addresses as it likes."""
+    known = proxies()
+    for before in reversed(",".join(forwarded).split(",")):
+        if not before.strip() or not _is_within(address, known):
+            break
+        address = before.strip()
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return address[:LONGEST_ADDRESS]
+    return str(ipaddress.ip_network((parsed, 64), strict=False)) if parsed.version == 6 else address
+
+
+@functools.lru_cache(maxsize=8)
+def _networks(setting: str) -> Networks:
+    return [ipaddress.ip_network(name.strip(), strict=False) for name in setting.split(",") if name.strip()]
 
 
 def _is_within(address: str, networks: Networks) -> bool:

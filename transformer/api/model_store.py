@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import functools
 import logging
+import math
 import os
 import re
 import secrets
 import shutil
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from cachetools import TLRUCache
 
 from ..checkpoints.folder import CARD, Checkpoint, CheckpointError, load_checkpoint, save_checkpoint
 
@@ -48,13 +49,6 @@ def checkpoint_bytes(checkpoint: Checkpoint) -> int:
     return sum(weight.nbytes for weight in checkpoint.model.parameters())
 
 
-@dataclass
-class _Kept:
-    checkpoint: Checkpoint
-    size: int
-    used: float
-
-
 class ModelStore:
     """Checkpoints by token. Any thread may use it at any time, and any process that has the same folder.
 
@@ -72,12 +66,12 @@ class ModelStore:
     ) -> None:
         self.folder = None if folder is None else Path(folder)
         self.limit = limit or (LIMIT_IN_MEMORY if folder is None else LIMIT_IN_FOLDER)
-        self._memory_limit = min(self.limit, LIMIT_IN_MEMORY)
-        self._lifetime, self._now = lifetime, now
+        self._lifetime, self._now, self._swept = lifetime, now, now()
         self._lock = threading.RLock()
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
-        """In memory, least recently used first. Of a folder's models, those that were asked for last."""
-        self._swept = now()
+        self._kept: TLRUCache[str, Checkpoint] = TLRUCache(
+            min(self.limit, LIMIT_IN_MEMORY), lambda token, kept, used: used + lifetime, now, checkpoint_bytes
+        )
+        """In memory. Of a folder's models, those that were asked for last."""
         if self.folder is not None:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
@@ -87,9 +81,9 @@ class ModelStore:
         Raises: CheckpointError for a model that is larger than the store, or that can't be written.
         """
         token, size = PREFIX + secrets.token_hex(16), checkpoint_bytes(checkpoint)
-        if size > self._memory_limit:
+        if size > self._kept.maxsize:
             raise CheckpointError(
-                f"The model has {size / 1e6:,.0f} MB, and at most {self._memory_limit / 1e6:,.0f} MB "
+                f"The model has {size / 1e6:,.0f} MB, and at most {self._kept.maxsize / 1e6:,.0f} MB "
                 "can be kept. Train a smaller one."
             )
         if self.folder is not None:
@@ -100,8 +94,7 @@ class ModelStore:
                 cause = error.__cause__
                 why = f": {cause.strerror}" if isinstance(cause, OSError) and cause.strerror else ""
                 raise CheckpointError(f"The model can't be kept{why}. Download it, and try again later.") from None
-            self._touch(token)
-        self._remember(token, checkpoint, size)
+        self._use(token, checkpoint)
         self._sweep()
         return token
 
@@ -111,29 +104,30 @@ class ModelStore:
             return None
         if self._now() - self._swept > SWEEP_EVERY:
             self._sweep()
-        if not self._is_there(token):
-            with self._lock:
-                self._kept.pop(token, None)
-            return None
-        self._touch(token)
         with self._lock:
-            if found := self._kept.get(token):
-                found.used = self._now()
-                self._kept.move_to_end(token)
-                return found.checkpoint
-        if self.folder is None:
-            return None
+            if token not in self:
+                self._kept.pop(token, None)
+                return None
+            if checkpoint := self._kept.get(token):
+                self._use(token, checkpoint)
+        if checkpoint is not None or self.folder is None:
+            return checkpoint
         try:
             checkpoint = load_checkpoint(self.folder / token)
         except CheckpointError:  # it went meanwhile, or it is damaged
             _log.warning("An own model can't be read.")
             return None
-        self._remember(token, checkpoint, checkpoint_bytes(checkpoint))
+        self._use(token, checkpoint)
         return checkpoint
 
     def __contains__(self, token: object) -> bool:
         """Whether there is a model of this token, without using it."""
-        return is_token(token) and self._is_there(str(token))
+        if not is_token(token):
+            return False
+        if self.folder is None:
+            with self._lock:
+                return token in self._kept
+        return self._now() - self._last_use(str(token)) <= self._lifetime
 
     def forget(self, token: str) -> None:
         """Remove a model; one that isn't there changes nothing."""
@@ -144,37 +138,27 @@ class ModelStore:
         if self.folder is not None:
             _remove(self.folder / token)
 
-    def _is_there(self, token: str) -> bool:
-        used = self._last_use(token)
-        return used is not None and self._now() - used <= self._lifetime
-
-    def _last_use(self, token: str) -> float | None:
-        if self.folder is None:
-            with self._lock:
-                found = self._kept.get(token)
-            return found.used if found else None
+    def _last_use(self, token: str) -> float:
+        """When a model in the folder was used, in seconds since 1970."""
         try:
-            return (self.folder / token / CARD).stat().st_mtime
+            return (self.folder / token / CARD).stat().st_mtime if self.folder else 0.0
         except OSError:
-            return None
+            return -math.inf
 
-    def _touch(self, token: str) -> None:
-        """Note in the folder that a model is used now."""
+    def _use(self, token: str, checkpoint: Checkpoint) -> None:
+        """Note that a model is used now."""
+        with self._lock, suppress(ValueError):  # one of another replica may be too large for this one's memory
+            self._kept[token] = checkpoint
         if self.folder is not None:
             with suppress(OSError):  # another process has just removed it
                 os.utime(self.folder / token / CARD, (self._now(), self._now()))
-
-    def _remember(self, token: str, checkpoint: Checkpoint, size: int) -> None:
-        with self._lock:
-            self._kept[token] = _Kept(checkpoint, size, self._now())
-            while sum(kept.size for kept in self._kept.values()) > self._memory_limit:
-                self._kept.popitem(last=False)
 
     def _sweep(self) -> None:
         """Remove what hasn't been used for too long, and what there is no room for."""
         self._swept = self._now()
         with self._lock:
-            for token in [token for token in self._kept if not self._is_there(token)]:
+            self._kept.expire()
+            for token in [token for token in self._kept if token not in self]:
                 del self._kept[token]
         if self.folder is None:
             return
@@ -185,9 +169,9 @@ class ModelStore:
                         shutil.rmtree(path, ignore_errors=True)
         tokens = [path.name for path in self.folder.iterdir() if is_token(path.name)]
         total = 0
-        for token in sorted(tokens, key=lambda token: self._last_use(token) or 0.0, reverse=True):
+        for token in sorted(tokens, key=self._last_use, reverse=True):
             total += _bytes_in(self.folder / token)
-            if total > self.limit or not self._is_there(token):
+            if total > self.limit or token not in self:
                 self.forget(token)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 from ..checkpoints.folder import Checkpoint
+from .model_store import checkpoint_bytes
 from .single_flight import SingleFlight
 
 
@@ -62,7 +63,7 @@ class OpenModels:
     def size(self) -> int:
         """Bytes of all models that are open, those included that are only held."""
         with self._once.lock:
-            return sum(map(size_of, list(self._alive.values())))
+            return sum(checkpoint_bytes(model.checkpoint) for model in list(self._alive.values()))
 
     def _evict(self, size: int) -> None:
         """Unload the models used least recently, until one more of this size fits."""
@@ -74,8 +75,3 @@ class OpenModels:
                 del self._kept[oldest]
             if oldest in self._alive:  # held by somebody, or by nothing but a cycle
                 gc.collect()  # which lets all visitors wait
-
-
-def size_of(model: OpenModel) -> int:
-    """Bytes of a model's weights; a tied table counts once."""
-    return sum(weight.nbytes for weight in model.checkpoint.model.parameters())

@@ -6,12 +6,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import torch
+import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import RedirectResponse
 from starlette.routing import Mount, Route
 
+from ..inference.scheduler import schedulers
 from .app import create_app
+from .graceful_shutdown import ending_in_order
 from .library import Library
 from .model_store import model_store
 
@@ -26,8 +29,10 @@ def application(library: Library) -> Starlette:
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         torch.set_num_threads(1)  # several answers are computed at once, and tiny tensors gain nothing from more
-        yield
-        api.state.service.close()
+        responder = api.state.responder
+        with ending_in_order(responder.stop, lambda: not schedulers.texts, responder.close):
+            yield
+        responder.close()
 
     async def lead(request: Request) -> RedirectResponse:
         return RedirectResponse("/api/docs")
@@ -37,7 +42,6 @@ def application(library: Library) -> Starlette:
 
 def serve(library: Library, host: str, port: int) -> None:
     """Serve until interrupted. Raises: as `application`."""
-    import uvicorn
-
-    # Whose forwarded addresses count is HEADSUP_PROXIES' to say, not uvicorn's.
-    uvicorn.run(application(library), host=host, port=port, proxy_headers=False, server_header=False)
+    # Whose forwarded addresses count is HEADSUP_PROXIES' to say, not uvicorn's. Its log of who asked what has addresses
+    # and texts, which are nobody's business.
+    uvicorn.run(application(library), host=host, port=port, proxy_headers=False, server_header=False, access_log=False)

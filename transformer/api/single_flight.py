@@ -25,9 +25,9 @@ class SingleFlight(Generic[T]):
         """
         while True:
             with self.lock:
-                found = find()
-                if found is not None:
-                    return found
+                value = find()
+                if value is not None:
+                    return value
                 awaited = self._awaited.get(key)
                 if awaited is None:
                     mine = self._awaited[key] = Future()

@@ -18,15 +18,18 @@ from types import MappingProxyType
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 
+from ..activation_cache import current_name
 from ..checkpoints.folder import Checkpoint
 from ..config import ModelConfig
 from ..inference.attention_outline import names_around
 from ..inference.interventions import Intervention, hooks_of
 from ..inference.logits import probabilities_of, stream_of
 from ..inference.pass_outline import TensorInfo, array_of, tensors_of
-from ..inference.recompute import Trace, every_point, trace_pass
-from ..model.equations import LOGITS, PROBABILITIES
+from ..inference.recording import plain_array
+from ..inference.tracing import Trace, every_point, trace_pass
+from ..model.equations import LOGITS, PROBABILITIES, UNCAPPED_LOGITS
 from ..model.registry import attention_modules
 from .cache import SHARED_BYTES, cached
 from .open_models import OpenModel
@@ -65,8 +68,8 @@ class Part:
         """How many numbers it has."""
         sizes = list(self.info.sizes)
         taken = [
-            len(range(*each.indices(size))) if isinstance(each, slice) else 1
-            for each, size in zip(self.index, sizes, strict=False)
+            len(range(*at.indices(size))) if isinstance(at, slice) else 1
+            for at, size in zip(self.index, sizes, strict=False)
         ]
         return math.prod([*taken, *sizes[len(taken) :]])
 
@@ -88,10 +91,10 @@ def _infos(config: ModelConfig, tokens: int, source: int) -> Mapping[str, Tensor
 
 def part_of(text: str, infos: Mapping[str, TensorInfo]) -> Part:
     """What a name means. Raises: ValueError, saying what is wrong, for one that a pass doesn't have."""
-    found = _NAME.fullmatch(text)
-    if found is None:
+    match = _NAME.fullmatch(text)
+    if match is None:
         raise ValueError(f"{text[:80]!r} is no name of a tensor; blocks.0.attn.hook_q[:, 3] is one")
-    name, written = found.groups()
+    name, written = current_name(match[1]), match[2]
     if name not in infos:
         raise ValueError(f"this model has no {name[:80]}; it has {', '.join(list(infos)[:3])} and so on")
     info = infos[name]
@@ -106,7 +109,7 @@ def part_of(text: str, infos: Mapping[str, TensorInfo]) -> Part:
 
 
 def _parsed_index(written: str) -> int | slice:
-    bounds = [int(each) if each.strip() else None for each in written.strip().split(":")]
+    bounds = [int(bound) if bound.strip() else None for bound in written.strip().split(":")]
     if len(bounds) > 2 or bounds == [None]:
         raise ValueError(f"{written.strip()!r} is no index; 3, : and 2:5 are")
     first = bounds[0]
@@ -125,29 +128,30 @@ def tensors(
     model: OpenModel, tokens: Tokens, source: Tokens, parts: Iterable[Part], interventions: Interventions = ()
 ) -> dict[str, np.ndarray]:
     """Parts of a pass by their text: float32, truth values as bytes. One pass serves all of a block."""
-    found: dict[str, np.ndarray] = {}
+    arrays: dict[str, np.ndarray] = {}
     whole: list[Part] = []
     small: list[Part] = []
     for part in parts:
         if part.info.kind == "parameter":
-            found[part.text] = _unchangeable(array_of(of_parameters(model.checkpoint), part.info)[part.index])
+            weight = model.checkpoint.model.get_parameter(part.info.name).reshape(part.info.sizes)
+            arrays[part.text] = _unchangeable(plain_array(weight[part.index]))
         elif is_by_row(part.info):
-            found[part.text] = _rows(model, tokens, source, part, interventions)
+            arrays[part.text] = _rows(model, tokens, source, part, interventions)
         else:
             is_alone = part.is_small or _is_too_large(model.checkpoint.model.config, tokens, source, part.info.name)
             (small if is_alone and part.info.kind == "point" else whole).append(part)
     if (small or whole) and (everything := _everything(model, tokens, source, interventions)) is not None:
-        return found | {part.text: everything[part.info.name][part.index] for part in (*small, *whole)}
+        return arrays | {part.text: everything[part.info.name][part.index] for part in (*small, *whole)}
     there: Mapping[str, np.ndarray] = {}  # of the block before: no more than one is held, if none can be cached
     for part in whole:
         if part.info.name not in there:
             there = _cached_by_block(model, tokens, source, part.info.name, interventions)
-        found[part.text] = there[part.info.name][part.index]
+        arrays[part.text] = there[part.info.name][part.index]
     if small:
         wanted = tuple((part.info.name, _plain(part.index)) for part in small)
         recorded = _recorded_parts(model, tokens, source, wanted, interventions)
-        found |= {part.text: array for part, array in zip(small, recorded, strict=True)}
-    return found
+        arrays |= {part.text: array for part, array in zip(small, recorded, strict=True)}
+    return arrays
 
 
 def bytes_recorded(parts: Iterable[Part]) -> int:
@@ -173,11 +177,11 @@ def of_parameters(checkpoint: Checkpoint) -> Trace:
     return Trace(checkpoint.model.config, nothing, nothing, checkpoint.model.state_dict())
 
 
-def of_whole_pass(found: Trace) -> dict[str, np.ndarray]:
+def of_whole_pass(trace: Trace) -> dict[str, np.ndarray]:
     """All points and outputs of a pass that is kept whole."""
-    shapes = infos_of(found.config, len(found.tokens), len(found.source))
+    shapes = infos_of(trace.config, len(trace.tokens), len(trace.source))
     return {
-        name: array_of(found, info) for name, info in shapes.items() if info.kind != "parameter" and not is_by_row(info)
+        name: array_of(trace, info) for name, info in shapes.items() if info.kind != "parameter" and not is_by_row(info)
     }
 
 
@@ -207,7 +211,9 @@ def _cached_by_block(
     if name in projections:
         read = len(tokens) + len(source)
         is_small = 4 * read * config.n_heads * config.d_head * len(projections) < PROJECTIONS_BELOW
-        names = projections if is_small else tuple(each for each in projections if _block_of(each) == _block_of(name))
+        names = (
+            projections if is_small else tuple(other for other in projections if _block_of(other) == _block_of(name))
+        )
         return _points(model, tokens, source, names, interventions)
     return _block(model, tokens, source, _block_of(name), interventions)
 
@@ -236,7 +242,7 @@ def _projections_of(config: ModelConfig) -> tuple[str, ...]:
         for kind, modules in attention_modules(config).items()
         for layer in range(len(modules))
     ]
-    return tuple(name for each in around for which in ("q", "k", "v") if (name := each[which]))
+    return tuple(name for of_attention in around for which in ("q", "k", "v") if (name := of_attention[which]))
 
 
 @cached
@@ -259,8 +265,8 @@ def _block(
     }
     if chosen.isdisjoint((LOGITS, PROBABILITIES)):
         return _recorded(checkpoint, tokens, source, chosen, interventions)
-    found = trace_pass(checkpoint.model, tokens, source, names=chosen.__contains__, interventions=interventions)
-    return {name: array_of(found, shapes[name]) for name in chosen}
+    trace = trace_pass(checkpoint.model, tokens, source, names=chosen.__contains__, interventions=interventions)
+    return {name: array_of(trace, shapes[name]) for name in chosen}
 
 
 @cached
@@ -271,8 +277,8 @@ def _recorded_parts(
     wanted: tuple[tuple[str, tuple], ...],
     interventions: Interventions,
 ) -> tuple[np.ndarray, ...]:
-    found = _recorded(checkpoint, tokens, source, {name for name, _ in wanted}, interventions)
-    return tuple(found[name][_index(plain)].copy() for name, plain in wanted)
+    recorded = _recorded(checkpoint, tokens, source, {name for name, _ in wanted}, interventions)
+    return tuple(recorded[name][_index(plain)].copy() for name, plain in wanted)
 
 
 def _recorded(
@@ -280,7 +286,7 @@ def _recorded(
 ) -> dict[str, np.ndarray]:
     """A forward pass as far as it takes to see these points, as the interventions left them."""
     model, shapes = checkpoint.model, infos_of(checkpoint.model.config, len(tokens), len(source))
-    inputs = [torch.tensor([list(each)]) for each in (source, tokens) if each]
+    inputs = [torch.tensor([list(ids)]) for ids in (source, tokens) if ids]
     with torch.no_grad():
         cache = model.run_until_recorded(
             *inputs,
@@ -297,29 +303,34 @@ def _rows(model: OpenModel, tokens: Tokens, source: Tokens, part: Part, interven
     first, *others = part.index or (slice(None),)
     with torch.no_grad():
         stream = torch.tensor(_stream(model, tokens, source, interventions)[first])
-        logits = model.checkpoint.model.unembed(torch.atleast_2d(stream))
-        rows = (logits if part.info.name == LOGITS else probabilities_of(logits)).numpy()
+        unembed = model.checkpoint.model.unembed
+        inputs = torch.atleast_2d(stream).type_as(unembed.weight)
+        if part.info.name == UNCAPPED_LOGITS:
+            rows = plain_array(F.linear(inputs, unembed.weight, unembed.bias))
+        else:
+            logits = unembed(inputs)
+            rows = plain_array(logits if part.info.name == LOGITS else probabilities_of(logits))
     return (rows[0] if isinstance(first, int) else rows)[(..., *others) if others else ...]
 
 
 @cached
 def _stream(checkpoint: Checkpoint, tokens: Tokens, source: Tokens, interventions: Interventions) -> np.ndarray:
     """What the unembedding reads, (pos, d_model)."""
-    return stream_of(checkpoint.model, tokens, source, hooks_of(interventions, checkpoint.model)).numpy()
+    return plain_array(stream_of(checkpoint.model, tokens, source, hooks_of(interventions, checkpoint.model)))
 
 
 def _block_of(name: str) -> str:
-    found = _BLOCK.match(name)
-    return found[0] if found else ""
+    match = _BLOCK.match(name)
+    return match[0] if match else ""
 
 
 def _plain(index: Index) -> tuple:
     """An index that can be hashed."""
-    return tuple((each.start, each.stop) if isinstance(each, slice) else each for each in index)
+    return tuple((at.start, at.stop) if isinstance(at, slice) else at for at in index)
 
 
 def _index(plain: tuple) -> Index:
-    return tuple(slice(*each) if isinstance(each, tuple) else each for each in plain)
+    return tuple(slice(*at) if isinstance(at, tuple) else at for at in plain)
 
 
 def _unchangeable(array: np.ndarray) -> np.ndarray:

@@ -21,6 +21,7 @@ from typing import Any
 import torch
 
 from ..config import ModelConfig
+from ..data.file_kinds import file_kind
 from ..data.tokenizers import Tokenizer
 from .folder import (
     CARD,
@@ -44,6 +45,8 @@ LARGEST_HEADER = 1_000_000
 """Bytes of the header of the weights."""
 MOST_LAYERS, MOST_HEADS, LONGEST_CONTEXT = 64, 64, 1024
 """More layers or heads would be more pictures than a page can draw."""
+MOST_CAPITALS = 100
+"""Words with a capital letter in a tokenizer of sentences, each of which is looked for in every text."""
 LARGEST_IN_USE = 256_000_000
 """Bytes that a model may take at its full context, whatever is asked of it, as `largest_use` counts them.
 
@@ -58,7 +61,7 @@ _END = struct.Struct("<4s4H2LH")
 _LARGEST_DIRECTORY = 4 * 1024
 _ZIP64_LOCATOR, _LOCATOR_SIZE = b"PK\x06\x07", 20
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
-_LISTED = f"{', '.join(list(LARGEST)[:-1])} and {list(LARGEST)[-1]}"
+_EXPECTED = f"Expected a model saved by HeadsUp, a zip file of {', '.join(list(LARGEST)[:-1])} and {list(LARGEST)[-1]}"
 
 
 def pack_checkpoint(checkpoint: Checkpoint) -> bytes:
@@ -102,9 +105,11 @@ def _check_end(content: bytes) -> None:
     signature, *_, entries, size, _, comment = _END.unpack(last.rjust(_END.size, b"\0"))
     before = content[-_END.size - _LOCATOR_SIZE : -_END.size]
     if signature != b"PK\5\6" or comment or before.startswith(_ZIP64_LOCATOR):
-        raise CheckpointError("The file is no model's archive, or its end is missing.")
+        kind = file_kind(content)
+        what = "one that is cut off or packed by another program" if kind == "a zip file" else kind
+        raise CheckpointError(f"{_EXPECTED}; found {what}.")
     if entries != len(LARGEST) or size > _LARGEST_DIRECTORY:
-        raise CheckpointError(f"The archive says that it holds {entries} files; a model's holds just {_LISTED}.")
+        raise CheckpointError(f"{_EXPECTED}; found an archive of {entries} file{'' if entries == 1 else 's'}.")
 
 
 def _unpack(content: bytes, folder: Path) -> None:
@@ -122,7 +127,7 @@ def _unpack(content: bytes, folder: Path) -> None:
 
 def _check_directory(members: list[zipfile.ZipInfo]) -> None:
     if sorted(member.filename for member in members) != sorted(LARGEST):  # so none twice, and none in a folder
-        raise CheckpointError(f"The archive holds other files than a model's, which are {_LISTED}.")
+        raise CheckpointError(f"{_EXPECTED}; found an archive of other files.")
     for member in members:
         name, size = member.filename, member.file_size
         if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or member.flag_bits & 1:
@@ -143,11 +148,11 @@ def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
 
 
 def _check_tokenizer(folder: Path) -> None:
-    """Compare how a tokenizer cuts and joins texts with the two ways that are ours."""
+    """Compare how a tokenizer cuts and joins texts with the ways that are ours."""
     found = _parsed(folder, TOKENIZER)
     try:
         by_table = found["model"]["type"] == "WordLevel" and all(token["special"] for token in found["added_tokens"])
-        ours = by_table and _ways(found) in _our_ways()
+        ours = by_table and (_ways(found) in _our_ways() or _ways(found) == _ways_of_sentences(found))
     except (TypeError, AttributeError, KeyError):
         ours = False
     if not ours:
@@ -187,7 +192,7 @@ def _check_that_it_computes(checkpoint: Checkpoint) -> None:
     """Read one short text: weights can be finite, and yet so large that nothing made of them is."""
     config = checkpoint.model.config
     tokens = torch.arange(min(config.context_length, TRIED))[None] % config.vocab_size
-    inputs = (tokens,) if config.architecture == "decoder-only" else (tokens, tokens)
+    inputs = (tokens, tokens) if config.architecture == "encoder-decoder" else (tokens,)
     if not checkpoint.model(*inputs).isfinite().all():
         raise CheckpointError(f"In the archive, {WEIGHTS} holds weights too large for the model to compute with them.")
 
@@ -206,9 +211,20 @@ def _ways(tokenizer: dict[str, Any]) -> dict[str, Any]:
 
 @cache
 def _our_ways() -> list[dict[str, Any]]:
+    return [_ways(_saved(tokenizer)) for tokenizer in (Tokenizer.of_characters("a"), Tokenizer.of_words(["a"]))]
+
+
+def _ways_of_sentences(tokenizer: dict[str, Any]) -> dict[str, Any] | None:
+    """The ways of a tokenizer of sentences, which depend on its capital letters; None for words that it can't have."""
+    special = {token["content"] for token in tokenizer["added_tokens"]}
+    words = [word for word in tokenizer["model"]["vocab"] if word not in special]
+    capitals = [word for word in words if word != word.lower()]  # each becomes part of a pattern
+    if len(capitals) > MOST_CAPITALS or not all(map(str.isalpha, capitals)):
+        return None
+    return _ways(_saved(Tokenizer.of_sentences(capitals)))
+
+
+def _saved(tokenizer: Tokenizer) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
-        ways = []
-        for tokenizer in (Tokenizer.of_characters("a"), Tokenizer.of_words(["a"])):
-            tokenizer.save(Path(folder, TOKENIZER))
-            ways.append(_ways(_parsed(Path(folder), TOKENIZER)))
-    return ways
+        tokenizer.save(Path(folder, TOKENIZER))
+        return _parsed(Path(folder), TOKENIZER)

@@ -10,21 +10,25 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
 from ..config import ModelConfig
-from ..model.models import DecoderOnly, EncoderDecoder, shapes_alone
+from ..model.models import Model, shapes_alone
 from ..model.positions import sinusoidal_encoding
 from .atomic_folders import replacing
 from .families import FAMILIES
-from .families.family import Family, Fields, write_weight
+from .families.family import Family, Fields, UnsupportedError, write_weight
 from .folder import Checkpoint, CheckpointError, reason
+from .weight_numbers import name_of
 
 State = dict[str, Tensor]
 _TOKENIZER = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
+_STARTS = ("decoder_start_token_id", "forced_bos_token_id")
+_PADS = ("[PAD]", "<pad>", "[pad]")
 
 
 def export_pretrained(path: str | Path, checkpoint: Checkpoint) -> Family:
@@ -33,24 +37,23 @@ def export_pretrained(path: str | Path, checkpoint: Checkpoint) -> Family:
     Raises: CheckpointError for a model that no family can express, or a folder that can't be written.
     """
     path = Path(path)
-    family, config, state = _expressed(checkpoint.model)
-    written = {}
-    for weight in family.weights(config):
-        tensors = write_weight(weight, config, state[weight.ours].detach())
-        written |= {_prefixed(family, name): tensor for name, tensor in tensors.items()}
+    family, fields, written = _expressed(checkpoint)
     about = {
         "model_type": family.model_type,
         "architectures": [family.architecture],
-        "dtype": "float32",
-        **family.write_config(config),
+        "dtype": name_of(checkpoint.model.unembed.weight.dtype),
+        **fields,
     }
     if ends := checkpoint.card.stop_tokens:
         about["eos_token_id"] = ends[0] if len(ends) == 1 else list(ends)
+    if family.shape == "encoder-decoder":
+        about |= dict(zip(_STARTS, checkpoint.card.start_tokens, strict=False))
+        about["pad_token_id"] = _padding(checkpoint)
     try:
         with replacing(path) as folder:
             save_file(written, folder / "model.safetensors", {"format": "pt"})
             checkpoint.tokenizer.save(folder / "tokenizer.json")
-            for name, value in (("config.json", about), ("tokenizer_config.json", _TOKENIZER)):
+            for name, value in (("config.json", about), ("tokenizer_config.json", _about_tokenizer(checkpoint))):
                 (folder / name).write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
             for file in folder.iterdir():
                 file.chmod(0o644)  # a temporary folder and the weights in it start out private
@@ -60,39 +63,92 @@ def export_pretrained(path: str | Path, checkpoint: Checkpoint) -> Family:
     return family
 
 
+def _padding(checkpoint: Checkpoint) -> int | None:
+    """The token that fills up rows of texts, if there is one."""
+    pads = (checkpoint.model.config.pad_token_id, *map(checkpoint.tokenizer.special.get, _PADS))
+    return next((each for each in pads if each is not None), None)
+
+
+def _about_tokenizer(checkpoint: Checkpoint) -> dict[str, Any]:
+    """What tokenizer_config.json says: of a model with an encoder, what its special tokens are for."""
+    config, tokenizer = checkpoint.model.config, checkpoint.tokenizer
+    if config.architecture == "decoder-only":
+        return _TOKENIZER
+    names = {token_id: name for name, token_id in tokenizer.special.items()}
+    before, after = tokenizer.around
+    first, last = ("cls", "sep") if config.architecture == "encoder-only" else ("bos", "eos")
+    ids = {"mask": checkpoint.card.mask_token_id, "pad": _padding(checkpoint)}
+    ids |= {first: before[0] if before else None, last: after[-1] if after else None}
+    inputs = ["input_ids", *(["token_type_ids"] if config.n_segments > 1 else []), "attention_mask"]
+    named = {f"{kind}_token": names[token_id] for kind, token_id in ids.items() if token_id in names}
+    return {**_TOKENIZER, **named, "model_input_names": inputs}
+
+
 def _prefixed(family: Family, name: str) -> str:
-    return name if name in ("lm_head.weight", "embed_out.weight") else family.prefix + name
+    return name if name.startswith(family.head) else family.prefix + name
 
 
-def _expressed(model: DecoderOnly | EncoderDecoder) -> tuple[Family, ModelConfig, State]:
-    """The first family that has models of this shape, and the model as that family would say it."""
-    for config, state in _ways_to_say(model):
-        for family in FAMILIES.values():
+def _expressed(checkpoint: Checkpoint) -> tuple[Family, dict[str, Any], State]:
+    """The first family that has such models, the one it came from before any other: its configuration and weights."""
+    own = (checkpoint.card.training or {}).get("family")
+    ways = list(_ways_to_say(checkpoint.model))
+    known = [family for family in FAMILIES.values() if family.shape == checkpoint.model.config.architecture]
+    first = [family for family in known if family.name == own]
+    reasons: dict[str, str] = {}
+    for (config, state), families in [(way, first) for way in ways] + [(way, known) for way in ways[1:]]:
+        for family in families:
             try:
-                again = family.read_config(Fields(family.write_config(config)))
+                fields = family.write_config(config)
+                if _resolved(family.read_config(Fields(fields))) == _resolved(config):
+                    return family, fields, _written(family, config, fields, state)
+                reasons.pop(family.name, None)
+            except UnsupportedError as error:
+                reasons[family.name] = f" ({error})"
             except ValueError:
                 continue
-            if _resolved(again) == _resolved(config):
-                return family, config, state
-    known = ", ".join(family.name for family in FAMILIES.values())
-    raise CheckpointError(f"No family that is known has models of this shape; known are {known}.")
+    names = ", ".join(family.name + reasons.get(family.name, "") for family in known or FAMILIES.values())
+    raise CheckpointError(f"No family that is known has models of this shape; known are {names}.")
 
 
-def _ways_to_say(model: DecoderOnly | EncoderDecoder) -> Iterator[tuple[ModelConfig, State]]:
+def _written(family: Family, config: ModelConfig, fields: dict[str, Any], state: State) -> State:
+    """The weights as a family's files have them. Raises: UnsupportedError for what it has no place for."""
+    written: State = {}
+    places: set[int] = set()
+    for weight in family.weights(config, Fields(fields)):
+        for name, tensor in write_weight(weight, config, state[weight.ours].detach()).items():
+            before = written.get(name)
+            if weight.layout == "second half" and before is not None:
+                tensor = torch.cat((before, tensor))
+            elif before is not None and not torch.equal(before, tensor):
+                raise UnsupportedError(f"one {name} can't be two")
+            if tensor.data_ptr() in places:  # in a file, no tensor has two names
+                tensor = tensor.clone()
+            written[name] = tensor
+            places.add(tensor.data_ptr())
+    return {_prefixed(family, name): tensor for name, tensor in written.items()}
+
+
+def _ways_to_say(model: Model) -> Iterator[tuple[ModelConfig, State]]:
     """Configurations and weights with the same logits, the model's own first."""
     config, state = model.config, dict(model.state_dict())
-    if config.architecture != "decoder-only":
-        return
+    stacks = ("encoder.", "decoder.") if config.architecture == "encoder-decoder" else ("",)
+    yield config, state  # for the family that it came from alone
     if config.positions == "rotary" and config.rotary_pairs == "neighbours":
         config, state = _in_halves(config, state)
     if config.positions == "sinusoidal":
         table = sinusoidal_encoding(config.context_length, config.d_model)
-        config, state = replace(config, positions="learned"), {**state, "pos_embed.weight": table}
-    if config.scale_embeddings:
+        config, state = replace(config, positions="learned"), dict(state)
+        state |= {f"{stack}pos_embed.weight": table for stack in stacks}
+    if config.scale_embeddings and config.architecture != "encoder-decoder":  # whose families can say it
         table = state["embed.weight"] * config.d_model**0.5
         config, state = replace(config, scale_embeddings=False, tie_embeddings=False), {**state, "embed.weight": table}
     yield config, state
-    for biases in ({"mlp_bias": True}, {"mlp_bias": True, "attention_bias": True, "attention_out_bias": True}):
+    all_biases: dict[str, Any] = {"mlp_bias": True, "attention_bias": True, "attention_out_bias": True}
+    if config.architecture != "decoder-only":
+        all_biases["unembed_bias"] = True
+    if not config.is_causal:
+        all_biases["n_segments"] = max(config.n_segments, 1)
+    for biases in ({"mlp_bias": True}, all_biases):
         with_biases = replace(config, **biases)
         needed = shapes_alone(with_biases).state_dict()
         zeros = {name: torch.zeros(tensor.shape) for name, tensor in needed.items() if name not in state}
@@ -123,8 +179,10 @@ def _resolved(config: ModelConfig) -> ModelConfig:
         attention_windows=near if any(near) else (),
         rotary_dims=config.rotated_dims if is_rotary else None,
         rotary_base=config.rotary_base if is_rotary else 10000.0,
+        separator_token_id=None,
         dropout=0.0,
-        n_encoder_layers=0,
+        n_encoder_layers=config.n_encoder_layers if config.architecture == "encoder-decoder" else 0,
+        share_embeddings=False,  # which is for the files to say
         pad_token_id=None,
         rotary_pairs=config.rotary_pairs if is_rotary else "neighbours",
     )

@@ -23,12 +23,17 @@ from torch import Tensor
 
 from ..config import ModelConfig
 from ..data.tokenizers import Tokenizer
-from ..model.models import DecoderOnly, EncoderDecoder, shapes_alone
+from ..model.models import Model, shapes_alone
 from .atomic_folders import NoFolderError, current, folder_names, replacing, steadily
+from .checkpoint import Checkpoint, CheckpointError
+from .memory_limit import check_fits
 from .model_card import ModelCard
+from .weight_numbers import STORED_AS, Header, header_of, is_finite, name_of, weight_dtype
 
 WEIGHTS, CONFIG, TOKENIZER, CARD = FILES = "model.safetensors", "config.json", "tokenizer.json", "card.json"
-STORED_AS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
+MAPPED_FROM = 64_000_000
+"""Bytes of a file of weights."""
+_TOKENS = ("start_token_id", "end_token_id", "mask_token_id")
 LARGEST_JSON = 32_000_000
 """Bytes; a tokenizer of 150,000 tokens stays below it."""
 LONGEST_REASON = 400
@@ -36,28 +41,24 @@ LONGEST_REASON = 400
 T = TypeVar("T")
 
 
-class CheckpointError(Exception):
-    """A checkpoint can't be read or written; the message says which file, and what is wrong with it."""
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """A model in evaluation mode, its tokenizer and its card."""
-
-    model: DecoderOnly | EncoderDecoder
-    tokenizer: Tokenizer
-    card: ModelCard
-
-
 @dataclass(frozen=True)
 class CheckpointEntry:
-    """A folder found by `list_checkpoints`: its card and configuration, or what is wrong with it."""
+    """A folder found by `list_checkpoints`, with its card and configuration."""
 
     name: str
     path: Path
-    card: ModelCard | None = None
-    config: ModelConfig | None = None
-    problem: str | None = None
+    card: ModelCard
+    config: ModelConfig
+    problem: None = None
+
+
+@dataclass(frozen=True)
+class UnreadableCheckpoint:
+    """A folder found by `list_checkpoints` that can't be used, and what is wrong with it."""
+
+    name: str
+    path: Path
+    problem: str
 
 
 def save_checkpoint(path: str | Path, checkpoint: Checkpoint, dtype: torch.dtype | None = None) -> None:
@@ -76,14 +77,15 @@ def save_checkpoint(path: str | Path, checkpoint: Checkpoint, dtype: torch.dtype
 
 
 def load_checkpoint(path: str | Path) -> Checkpoint:
-    """Read a checkpoint folder; the weights become float32, the model is in evaluation mode.
+    """Read a checkpoint folder; the weights become what `weight_dtype` says, the model is in evaluation mode.
 
-    Raises: CheckpointError for a folder that is missing, incomplete, damaged, or claims more than it holds.
+    Raises: CheckpointError for a folder that is missing, incomplete, damaged, or claims more than it holds, and for
+        weights that take more memory than models may (`memory_limit`).
     """
     return _read(Path(path), _load)
 
 
-def list_checkpoints(folder: str | Path) -> list[CheckpointEntry]:
+def list_checkpoints(folder: str | Path) -> list[CheckpointEntry | UnreadableCheckpoint]:
     """Every checkpoint folder inside `folder`, by name; a damaged one is listed with what is wrong.
 
     Reads cards and headers only, no weights, and changes nothing. A folder that doesn't exist holds none.
@@ -100,13 +102,13 @@ def list_checkpoints(folder: str | Path) -> list[CheckpointEntry]:
     return entries
 
 
-def inspect_checkpoint(path: str | Path) -> CheckpointEntry:
+def inspect_checkpoint(path: str | Path) -> CheckpointEntry | UnreadableCheckpoint:
     """A checkpoint's card and configuration, checked against the header of its weights, without reading them."""
     path = Path(path)
     try:
         return _entry(path)
     except NoFolderError:
-        return CheckpointEntry(path.name, path, problem=_no_folder(path))
+        return UnreadableCheckpoint(path.name, path, _no_folder(path))
 
 
 def checkpoint_stamp(path: str | Path) -> tuple[int, ...]:
@@ -123,25 +125,42 @@ def number_of_weights(config: ModelConfig) -> int:
     return sum(map(math.prod, _needed_shapes(config, at_most=10**6).values()))
 
 
+def weight_bytes(path: str | Path) -> int:
+    """Bytes that the weights of a checkpoint folder take once it is open. Raises: as `load_checkpoint`."""
+    return _read(Path(path), lambda folder: _bytes(folder, _inspect(folder)[1]))
+
+
 def weight_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
     """The shape of each weight that a checkpoint folder holds, from the header of the file.
 
     Raises: CheckpointError for a file that is damaged.
     """
+    return {name: shape for name, (shape, _) in _stored(folder).items()}
+
+
+def _stored(folder: Path) -> dict[str, Header]:
+    """The shape and type of each weight, from the header of the file."""
     try:
         with safe_open(folder / WEIGHTS, framework="pt") as file:
-            return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+            return {name: header_of(file, name) for name in file.keys()}  # noqa: SIM118
     except Exception as error:
         raise CheckpointError(f"{WEIGHTS} is damaged ({reason(error)}).") from None
 
 
-def _entry(path: Path) -> CheckpointEntry:
+def _bytes(folder: Path, config: ModelConfig) -> int:
+    """Bytes that the weights will take. Raises: CheckpointError if that is more than models may take."""
+    size = weight_dtype(_stored(folder).values()).itemsize * number_of_weights(config)
+    check_fits(size)
+    return size
+
+
+def _entry(path: Path) -> CheckpointEntry | UnreadableCheckpoint:
     try:
         card, config = _read(path, _inspect)
     except CheckpointError as error:
         if isinstance(error.__cause__, NoFolderError):
             raise error.__cause__ from None
-        return CheckpointEntry(path.name, path, problem=str(error))
+        return UnreadableCheckpoint(path.name, path, str(error))
     return CheckpointEntry(path.name, path, card, config)
 
 
@@ -178,6 +197,7 @@ def _inspect(folder: Path) -> tuple[ModelCard, ModelConfig]:
 
 def _load(folder: Path) -> Checkpoint:
     card, config = _inspect(folder)
+    _bytes(folder, config)
     _check_size(folder, TOKENIZER)
     try:
         tokenizer = Tokenizer.from_file(folder / TOKENIZER)
@@ -188,8 +208,8 @@ def _load(folder: Path) -> Checkpoint:
     return Checkpoint(with_weights(config, _weights(folder)).eval(), tokenizer, card)
 
 
-def with_weights(config: ModelConfig, weights: Mapping[str, Tensor]) -> DecoderOnly | EncoderDecoder:
-    """A model of these weights, float32, by their names: the tensors themselves, no copies.
+def with_weights(config: ModelConfig, weights: Mapping[str, Tensor]) -> Model:
+    """A model of these weights by their names: the tensors themselves, no copies.
 
     weights: every parameter's, but not `unembed.weight` where embeddings are tied.
     """
@@ -202,20 +222,27 @@ def with_weights(config: ModelConfig, weights: Mapping[str, Tensor]) -> DecoderO
 
 
 def _weights(folder: Path) -> dict[str, Tensor]:
-    """Every weight of a checkpoint folder, as float32; one stored so is left in its file until it is needed."""
-    found = {}
+    """Every weight of a checkpoint folder, in the type that `weight_dtype` says.
+
+    A large file's that are stored so are left in it until they are needed. A small one's are copied: a process that
+    reads on where somebody has cut its file short is killed.
+    """
+    found, dtype = {}, weight_dtype(_stored(folder).values())
     try:
+        is_small = (folder / WEIGHTS).stat().st_size < MAPPED_FROM
         file = safe_open(folder / WEIGHTS, framework="pt")
     except Exception as error:
         raise CheckpointError(f"{WEIGHTS} can't be read ({reason(error)}).") from None
     with file:
         for name in file.keys():  # noqa: SIM118
             stored = file.get_tensor(name)
-            if stored.dtype not in STORED_AS:
+            if stored.dtype not in STORED_AS.values():
                 raise CheckpointError(f"{WEIGHTS} holds {stored.dtype}, which no weights are stored as.")
-            found[name] = stored.to(torch.float32)
-            if not found[name].isfinite().all():
-                raise CheckpointError(f"{WEIGHTS} holds numbers that are infinite or not numbers at all, as float32.")
+            found[name] = stored.to(dtype, copy=is_small)
+            if not is_finite(found[name]):
+                raise CheckpointError(
+                    f"{WEIGHTS} holds numbers that are infinite or not numbers at all, as {name_of(dtype)}."
+                )
     return found
 
 
@@ -254,12 +281,15 @@ def _parse(folder: Path, name: str, build: Callable[[Any], T]) -> T:
 
 
 def _check_special_tokens(card: ModelCard, config: ModelConfig) -> None:
-    told = [("more_end_token_ids", token) for token in card.more_end_token_ids]
-    for name, token in (("start_token_id", card.start_token_id), ("end_token_id", card.end_token_id), *told):
+    told: list[tuple[str, int | None]] = [(name, getattr(card, name)) for name in _TOKENS]
+    told += [(name, token) for name in ("more_start_token_ids", "more_end_token_ids") for token in getattr(card, name)]
+    for name, token in told:
         if token is not None and not 0 <= token < config.vocab_size:
             raise CheckpointError(f"{CARD} has {name} {token}; there are {config.vocab_size} tokens.")
     if config.architecture == "encoder-decoder" and card.start_token_id is None:
         raise CheckpointError(f"{CARD} lacks start_token_id, which an encoder–decoder begins with.")
+    if config.architecture == "encoder-only" and card.mask_token_id is None:
+        raise CheckpointError(f"{CARD} lacks mask_token_id, which stands for what an encoder fills in.")
 
 
 def _check_size(folder: Path, name: str) -> None:
@@ -279,7 +309,7 @@ def _check_shapes(found: dict[str, tuple[int, ...]], config: ModelConfig) -> Non
 
 
 def _needed_shapes(config: ModelConfig, at_most: int) -> dict[str, tuple[int, ...]]:
-    """The shape of every weight that a model of this configuration has, from one block that stands for all.
+    """The shape of every weight that a model of this configuration has, the second block standing for all that follow.
 
     Raises: CheckpointError for sizes beyond counting, or if the blocks alone have more than `at_most` weights.
     """
@@ -287,7 +317,7 @@ def _needed_shapes(config: ModelConfig, at_most: int) -> dict[str, tuple[int, ..
     if config.architecture == "encoder-decoder":
         depths = {"encoder.blocks": config.n_encoder_layers, "decoder.blocks": config.n_layers}
     shallow = dataclasses.replace(
-        config, n_layers=min(config.n_layers, 1), n_encoder_layers=min(config.n_encoder_layers, 1)
+        config, n_layers=min(config.n_layers, 2), n_encoder_layers=min(config.n_encoder_layers, 2)
     )
     try:
         shapes = dict(_shapes(shallow))
@@ -296,11 +326,11 @@ def _needed_shapes(config: ModelConfig, at_most: int) -> dict[str, tuple[int, ..
     if config.tie_embeddings:
         del shapes["unembed.weight"]
     for blocks, depth in depths.items():
-        first = f"{blocks}.0."
-        of_block = {name.removeprefix(first): shapes.pop(name) for name in list(shapes) if name.startswith(first)}
-        if depth * len(of_block) > at_most:
+        second = f"{blocks}.1."
+        of_block = {name.removeprefix(second): shape for name, shape in shapes.items() if name.startswith(second)}
+        if (depth - 1) * len(of_block) > at_most:
             raise CheckpointError(f"{CONFIG} claims {depth} layers; {WEIGHTS} has fewer.")
-        for layer in range(depth):
+        for layer in range(2, depth):
             shapes |= {f"{blocks}.{layer}.{name}": shape for name, shape in of_block.items()}
     return shapes
 

@@ -6,6 +6,7 @@ Format: magic, version, counts, fields (name, type, value), tensors (name, sizes
 
 from __future__ import annotations
 
+import math
 import mmap
 import struct
 from collections.abc import Mapping
@@ -21,58 +22,27 @@ from gguf import GGML_QUANT_SIZES, GGMLQuantizationType
 from gguf.quants import dequantize
 from torch import Tensor
 
-from .families import FAMILIES
+from ..config import ModelConfig
+from .families.family import Fields
+from .families.unreadable import EXPERTS, REASONS
 from .file_checks import refuse_pointer
 from .folder import CheckpointError, reason
+from .gguf_families import KINDS, Kind, family_of
 from .gguf_tokenizer import named_tokens, tokenizer_of
-from .pretrained import Pretrained, check_vocabulary, config_of, token_ids
+from .pretrained_model import Pretrained, check_vocabulary, config_of, token_ids
 from .tokenizer_files import TheirTokenizer
+from .weight_numbers import STORED_AS, Header
 
 MAGIC, VERSIONS = b"GGUF", (2, 3)
 MOST_FIELDS, MOST_TENSORS, MOST_SIDES = 10_000, 100_000, 4
 _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _TEXT, _LIST = 8, 9
-_NAMES = {
-    "token_embd": "embed_tokens",
-    "output_norm": "norm",
-    "output": "lm_head",
-    "attn_norm": "input_layernorm",
-    "ffn_norm": "post_attention_layernorm",
-    "attn_q": "self_attn.q_proj",
-    "attn_k": "self_attn.k_proj",
-    "attn_v": "self_attn.v_proj",
-    "attn_output": "self_attn.o_proj",
-    "ffn_gate": "mlp.gate_proj",
-    "ffn_up": "mlp.up_proj",
-    "ffn_down": "mlp.down_proj",
-}
-"""What a module is called in a folder in Hugging Face layout."""
-_FIELDS = {
-    "hidden_size": "embedding_length",
-    "num_hidden_layers": "block_count",
-    "num_attention_heads": "attention.head_count",
-    "num_key_value_heads": "attention.head_count_kv",
-    "head_dim": "attention.key_length",
-    "intermediate_size": "feed_forward_length",
-    "max_position_embeddings": "context_length",
-    "rms_norm_eps": "attention.layer_norm_rms_epsilon",
-    "rope_theta": "rope.freq_base",
-}
-"""What a field of config.json is called here, after the architecture's name."""
-_TURNS_NEIGHBOURS = ("llama",)
-"""Architectures whose rows of W_Q and W_K stand so that neighbouring dimensions are turned together."""
-_WITHOUT_EFFECT = (
-    "vocab_size",
-    "rope.dimension_count",
-    "rope.scaling.type",
-    "rope.scaling.original_context_length",
-    "rope.scaling.finetuned",
-    "attention.value_length",
-    "tensor_data_layout",
-)
+NUMBERS_AT_ONCE = 4_000_000
+"""Numbers that are dequantised at once."""
+_WITHOUT_EFFECT = ("vocab_size", "rope.scaling.finetuned", "attention.value_length", "tensor_data_layout")
 """Fields that are checked below, or change nothing."""
-_FACTORS = ("rope.scaling.factor", "rope.scale_linear")
-"""Fields that change nothing if they are 1, or 0."""
+_FACTORS, _SHORT, _LONG = "rope_freqs.weight", "rope_factors_short.weight", "rope_factors_long.weight"
+"""How many times slower each pair turns; the others are of texts as long as in training, and of longer ones."""
 _ENDS = tuple(f"tokenizer.ggml.{name}_token_id" for name in ("eos", "eot", "eom"))
 
 
@@ -87,13 +57,13 @@ class _StoredTensor:
 
 
 class GgufFile:
-    """The fields of a file, and its tensors under the names that a folder in Hugging Face layout has.
+    """The fields of a file, and its tensors.
 
     Raises: CheckpointError for another kind of file, one that is cut off, or a header that claims more than there is.
     """
 
     def __init__(self, path: Path) -> None:
-        self._bytes = np.memmap(path, dtype=np.uint8, mode="r") if path.stat().st_size else np.empty(0, np.uint8)
+        self._path = path
         with refuse_pointer(path).open("rb") as file:
             if file.read(4) != MAGIC:
                 raise CheckpointError("This is no GGUF file: it doesn't begin with that word.")
@@ -102,18 +72,28 @@ class GgufFile:
                 self.fields, self._stored = header.fields, header.tensors()
 
     @cached_property
+    def headers(self) -> Mapping[str, Header]:
+        """The shape and type of each tensor; quantised ones count as bfloat16, which rounds by less than they were."""
+        kinds = {name: STORED_AS.get(each.kind.name, torch.bfloat16) for name, each in self._stored.items()}
+        return {name: (each.shape, kinds[name]) for name, each in self._stored.items()}
+
+    @cached_property
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
         """The shape of each tensor."""
         return {name: stored.shape for name, stored in self._stored.items()}
 
-    def read(self, name: str) -> Tensor:
-        """One tensor, dequantised, float32."""
+    def read(self, name: str, dtype: torch.dtype) -> Tensor:
+        """One tensor, dequantised, some rows at a time, since float32 may take much more memory than that type."""
         stored = self._stored[name]
-        data = self._bytes[stored.start : stored.start + stored.size]
-        if stored.shape:
-            data = data.reshape(*stored.shape[:-1], -1)
+        rows = prod(stored.shape[:-1])
+        data = np.memmap(self._path, np.uint8, "r", stored.start, (rows, stored.size // rows))
+        found = torch.empty(rows, stored.shape[-1] if stored.shape else 1, dtype=dtype)
+        at_once = max(1, NUMBERS_AT_ONCE // found.shape[1])
         try:
-            return torch.from_numpy(np.array(dequantize(data, stored.kind), dtype=np.float32)).reshape(stored.shape)
+            for start in range(0, rows, at_once):
+                some = slice(start, start + at_once)
+                found[some] = torch.from_numpy(np.array(dequantize(data[some], stored.kind), dtype=np.float32))
+            return found.reshape(stored.shape)
         except (NotImplementedError, ValueError) as error:
             kind = stored.kind.name
             raise CheckpointError(f"{name} is stored as {kind}, which can't be read ({reason(error)}).") from None
@@ -150,7 +130,7 @@ class _Header:
         if not isinstance(alignment, int) or alignment < 1:
             raise CheckpointError(f"Its alignment is {alignment!r}, where a whole number should be.")
         start = -(-self._at // alignment) * alignment
-        return {_their_name(name): self._stored_tensor(name, start, *what) for name, what in found.items()}
+        return {name: self._stored_tensor(name, start, *what) for name, what in found.items()}
 
     def _stored_tensor(self, name: str, start: int, shape: tuple[int, ...], kind: int, offset: int) -> _StoredTensor:
         try:
@@ -204,48 +184,106 @@ def open_gguf(path: Path) -> Pretrained:
     """
     file = GgufFile(path)
     architecture = file.fields.get("general.architecture")
-    if architecture not in ("llama", "qwen2"):
-        raise CheckpointError(f"GGUF files of {str(architecture)[:60]!r} can't be read; those of llama and qwen2 can.")
+    if not isinstance(architecture, str) or architecture not in KINDS:
+        raise CheckpointError(f"GGUF files of {str(architecture)[:60]!r} can't be read{_why(architecture)}.")
     if (parts := file.fields.get("split.count", 1)) != 1:
         raise CheckpointError(
             f"It is one of {parts} parts of a model; llama-gguf-split --merge makes one file of them."
         )
     theirs = TheirTokenizer(tokenizer_of(file.fields), named_tokens(file.fields))
-    config = config_of(FAMILIES[architecture], _as_config(file, architecture, theirs.tokenizer.vocab_size))
-    if architecture in _TURNS_NEIGHBOURS:
+    kind, family = KINDS[architecture], family_of(architecture)
+    fields = _as_config(file, architecture, kind, theirs.tokenizer.vocab_size)
+    config = config_of(family, fields)
+    if kind.turns_neighbours:
         config = replace(config, rotary_pairs="neighbours")
+    if _FACTORS in file.shapes:
+        config = _with_factors(config, file.read(_FACTORS, torch.float32).flatten().tolist())
     check_vocabulary(theirs.tokenizer, config)
     ends = token_ids([file.fields.get(name) for name in _ENDS], config)
     template = file.fields.get("tokenizer.chat_template")
-    return Pretrained(path.stem, FAMILIES[architecture], config, file, theirs, ends, template)
+    return Pretrained(path.stem, family, config, Fields(fields), file, theirs, ends, template)
 
 
-def _as_config(file: GgufFile, architecture: str, tokens: int) -> dict[str, Any]:
+def _why(architecture: object) -> str:
+    reasons = {model_type.replace("_", ""): reason for model_type, reason in REASONS.items()}
+    reason = reasons.get(str(architecture).replace("-", ""))
+    return f": {reason}" if reason else f"; those of {', '.join(KINDS)} can"
+
+
+def _with_factors(config: ModelConfig, factors: list[float]) -> ModelConfig:
+    before = config.rotary_factors or (1.0,) * len(factors)
+    try:
+        return replace(config, rotary_factors=tuple(a * b for a, b in zip(before, factors, strict=True)))
+    except ValueError as error:
+        raise CheckpointError(f"Its {_FACTORS} can't be used: {reason(error).rstrip('.')}.") from None
+
+
+def _whole(told: Mapping[str, Any], name: str) -> int:
+    value = told.get(name)
+    if not isinstance(value, int) or value < 1:
+        raise CheckpointError(f"Its {name} is {str(value)[:60]!r}, where a whole number of 1 or more should be.")
+    return value
+
+
+def _as_config(file: GgufFile, architecture: str, kind: Kind, tokens: int) -> dict[str, Any]:
     """What config.json would say. Raises: CheckpointError for what it couldn't say, and the engine can't do."""
     prefix = f"{architecture}."
     told = {name.removeprefix(prefix): value for name, value in file.fields.items() if name.startswith(prefix)}
-    found = {field: told.pop(name, None) for field, name in _FIELDS.items()}
-    scaled = any(told.pop(name, 1) not in (0, 1) for name in _FACTORS)
-    if scaled or told.get("rope.scaling.type", "none") != "none" or "rope_freqs.weight" in file.shapes:
-        raise CheckpointError("Its rotary positions are scaled; only plain ones are known.")
-    width, heads = found["hidden_size"], found["num_attention_heads"]
-    of_head = found["head_dim"] or (
-        width // heads if isinstance(width, int) and isinstance(heads, int) and heads else 0
-    )
-    for name in ("rope.dimension_count", "attention.value_length"):
-        if told.get(name, of_head) != of_head:
-            raise CheckpointError(f"Its {name} is {told[name]}, where each head has {of_head}; that isn't known.")
+    if told.get("expert_count"):
+        raise CheckpointError(f"It can't be read: {EXPERTS}.")
+    width, heads = _whole(told, "embedding_length"), _whole(told, "attention.head_count")
+    of_head = told.get("attention.key_length") or max(width // heads, 1)
+    if (values := told.get("attention.value_length", of_head)) != of_head:
+        raise CheckpointError(
+            f"Its attention.value_length is {values}, where each head has {of_head}; they must agree."
+        )
+    found = kind.more(told, file.shapes)
+    if kind.is_rotary:
+        found |= _rotation(file, told, of_head, has_layer_kinds=architecture == "gemma3")
+    for field, name in kind.fields.items():
+        found[field] = told.pop(name, None)
     if left := sorted(name for name, value in told.items() if name not in _WITHOUT_EFFECT and value):
         raise CheckpointError(f"It says {left[0][:60]}, which isn't known, and may change what the model computes.")
-    for field in ("rms_norm_eps", "rope_theta"):
-        if isinstance(found[field], float):
-            found[field] = float(f"{found[field]:.7g}")  # 1e-5, stored in half the digits
-    vocabulary = file.shapes.get("embed_tokens.weight", (tokens,))[0]
-    return {**found, "vocab_size": vocabulary, "tie_word_embeddings": "lm_head.weight" not in file.shapes}
+    vocabulary = file.shapes.get("token_embd.weight", (tokens,))[0]
+    found |= {"vocab_size": vocabulary, "tie_word_embeddings": "output.weight" not in file.shapes}
+    return {name: _rounded(value) for name, value in found.items() if value is not None}
 
 
-def _their_name(name: str) -> str:
-    """`blk.3.attn_q.weight` as `layers.3.self_attn.q_proj.weight`; what isn't known stays as it is."""
-    *block, module, kind = name.split(".") if name.count(".") else ("", name, "")
-    layer = f"layers.{block[1]}." if block[:1] == ["blk"] and len(block) == 2 else ""
-    return f"{layer}{_NAMES[module]}.{kind}" if module in _NAMES and (layer or not block) else name
+def _rotation(file: GgufFile, told: dict[str, Any], of_head: int, *, has_layer_kinds: bool) -> dict[str, Any]:
+    """What config.json would say of rotary positions; what is read is taken out of `told`."""
+
+    def take(name: str, default: Any = None) -> Any:
+        return told.pop(f"rope.{name}", default)
+
+    base, near, dims = take("freq_base", 10_000.0), take("freq_base_swa", 10_000.0), take("dimension_count", of_head)
+    kind, former, factor = take("scaling.type"), take("scale_linear"), take("scaling.factor")
+    factor, original = factor or former or 1.0, take("scaling.original_context_length")
+    scale = take("scaling.attn_factor", 1.0)
+    said = {"rope_type": "default", "rope_theta": _rounded(base)}
+    if _SHORT in file.shapes and _LONG in file.shapes:
+        short, long = (file.read(name, torch.float32).flatten().tolist() for name in (_SHORT, _LONG))
+        said |= {"rope_type": "longrope", "short_factor": short, "long_factor": long, "attention_factor": scale}
+    elif kind == "yarn":
+        said |= {"rope_type": "yarn", "factor": factor, "attention_factor": scale * (1 + 0.1 * math.log(factor))}
+        said |= {
+            f"beta_{name}": take(f"scaling.yarn_beta_{name}", beta) for name, beta in (("fast", 32.0), ("slow", 1.0))
+        }
+    elif kind not in (None, "none", "linear") or scale != 1:
+        raise CheckpointError(f"Its rotary positions are scaled in a way that isn't known, {str(kind)[:60]!r}.")
+    elif factor != 1 and kind != "none":
+        said |= {"rope_type": "linear", "factor": factor}
+    if said["rope_type"] in ("longrope", "yarn"):
+        original = told.get("context_length") if original is None else original
+        said["original_max_position_embeddings"] = original
+    if dims != of_head:
+        said["partial_rotary_factor"] = (dims + 0.5) / of_head  # of which the whole part of the product is taken
+    if has_layer_kinds:
+        local = {"rope_type": "default", "rope_theta": _rounded(near)}
+        return {"rope_parameters": {"full_attention": said, "sliding_attention": local}}
+    outer = {"original_max_position_embeddings": original} if said["rope_type"] == "longrope" else {}
+    return {"rope_parameters": said, **outer}
+
+
+def _rounded(value: Any) -> Any:
+    """1e-5, stored in half the digits, as it was."""
+    return float(f"{value:.7g}") if isinstance(value, float) else value

@@ -17,9 +17,24 @@ from .folder import CheckpointError, reason
 from .tokenizer_files import CONTROL, USER_DEFINED, merges_of, put_around
 from .tokenizer_kinds import CUT_QWEN2
 
-_CUT_LLAMA3 = CUT_QWEN2.replace(r"|\p{N}|", r"|\p{N}{1,3}|")
+_GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+_LLAMA3 = CUT_QWEN2.replace(r"|\p{N}|", r"|\p{N}{1,3}|")
+_QWEN35 = CUT_QWEN2.replace(r"?\p{L}+", r"?[\p{L}\p{M}]+").replace(r"[^\s\p{L}\p{N}]", r"[^\s\p{L}\p{M}\p{N}]")
 _CAPITALS, _SMALL = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
 _ENDING = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+_ASIAN = r"[\x{0800}-\x{9FA5}\x{AC00}-\x{D7FF}]+"
+_CASED = (  # the letters that are capital or small, but for those younger than the tokenizer
+    r"[\p{Lu}\p{Ll}\p{Lt}&&[^\x{0560}-\x{0588}\x{10C7}-\x{10FF}\x{1C80}-\x{1C8A}\x{2D00}-\x{2D2D}\x{A790}-\x{A7FF}"
+    r"\x{AB30}-\x{AB68}\x{10570}-\x{105BC}\x{10D50}-\x{10D85}\x{16E40}-\x{16E7F}\x{1D400}-\x{1DF2A}]]"
+)
+_SIGNS = r"[!-/:-~\x{FF01}-\x{FF0F}\x{FF1A}-\x{FF5E}\x{2018}-\x{201F}\x{3000}-\x{3002}]+"
+_DEEPSEEK_3 = (
+    r"[!-/:-@\[-`{-~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+_BAILING = (
+    r"'(?:[sdmt]|ll|ve|re)|'(?:[SDMT]|LL|VE|RE)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
+    r"|\s*[\r\n]|\s+(?!\S)|\s+"
+)
 
 
 def _cut_by_capitals(ending: str, digits: str) -> str:
@@ -34,9 +49,8 @@ def _cut_by_capitals(ending: str, digits: str) -> str:
 class _Cut:
     """How a text is cut, and what goes with it."""
 
-    pattern: str | None = None
-    """None for GPT-2's own."""
-    digits_alone: bool = False
+    patterns: tuple[str, ...] = (_GPT2,)
+    """Each cuts what those before it have left: what it finds is a piece, and so is what lies between."""
     ignores_merges: bool = False
     """Whether a word that is in the vocabulary is one token, whatever its merges would make of it."""
     composed: bool = False
@@ -45,20 +59,31 @@ class _Cut:
     """Whether texts begin with a token of the model's own unless the file says otherwise."""
 
 
-_LLAMA3 = _Cut(_CUT_LLAMA3, ignores_merges=True, begins=True)
 CUTS = {
-    **dict.fromkeys(("gpt-2", "phi-2", "mpt", "olmo", "jais", "trillion", "exaone4", "gigachat", "mellum"), _Cut()),
-    **dict.fromkeys(
-        ("smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b"), _Cut(digits_alone=True)
-    ),
-    **dict.fromkeys(
-        ("llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2"), _LLAMA3
-    ),
-    **dict.fromkeys(("smaug-bpe", "dbrx"), _Cut(_CUT_LLAMA3)),
-    **dict.fromkeys(("qwen2", "deepseek-r1-qwen"), _Cut(CUT_QWEN2, composed=True)),
-    **dict.fromkeys(("kormo", "megrez", "stablelm2", "hunyuan", "solar-open", "grok-2"), _Cut(CUT_QWEN2)),
-    "tekken": _Cut(_cut_by_capitals("", r"\p{N}"), ignores_merges=True, begins=True),
-    **dict.fromkeys(("gpt-4o", "llama4"), _Cut(_cut_by_capitals(_ENDING, r"\p{N}{1,3}"))),
+    name: cut
+    for names, cut in {
+        "gpt-2 phi-2 mpt olmo jais trillion exaone4 gigachat mellum a.x-4.0 granite-docling": _Cut(),
+        "smollm starcoder refact command-r codeshell exaone minerva-7b mellum2": _Cut((r"\p{N}", _GPT2)),
+        "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2": _Cut((_LLAMA3,), True, begins=True),
+        "smaug-bpe dbrx glm4 chatglm-bpe": _Cut((_LLAMA3,)),
+        "qwen2 deepseek-r1-qwen f2llmv2": _Cut((CUT_QWEN2,), composed=True),
+        "qwen35": _Cut((_QWEN35,), composed=True),
+        "kormo megrez stablelm2 hunyuan solar-open grok-2": _Cut((CUT_QWEN2,)),
+        "seed-coder": _Cut((CUT_QWEN2.replace(r"[^\s\p{L}\p{N}]+[\r\n]*", r"[^\s\p{L}\p{N}]+"),)),
+        "bailingmoe bailingmoe2 llada-moe": _Cut((_BAILING,)),
+        "tekken": _Cut((_cut_by_capitals("", r"\p{N}"),), True, begins=True),
+        "gpt-4o llama4 kanana2 talkie minimax-m2": _Cut((_cut_by_capitals(_ENDING, r"\p{N}{1,3}"),)),
+        "deepseek-llm": _Cut((r"[\r\n]", rf"\s?{_CASED}+", rf"\s?{_SIGNS}", r"\s+$", _ASIAN, r"\p{N}+")),
+        "deepseek-coder": _Cut((r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", _ASIAN, r"\p{N}")),
+        "deepseek-v3 hunyuan-dense joyai-llm": _Cut(
+            (r"\p{N}{1,3}", r"[\x{4E00}-\x{9FA5}\x{3040}-\x{30FF}]+", _DEEPSEEK_3)
+        ),
+        "falcon": _Cut((r"[\p{P}$+<=>^~|`]+", _GPT2, r"[0-9][0-9][0-9]")),
+        "default": _Cut((r"[\p{P}$+<=>^~|]+", _GPT2, r"\p{N}+", r"[0-9][0-9][0-9]")),
+        "poro-chat bloom gpt3-finnish": _Cut((r" ?[^(\s|.,!?…。，、।۔،)]+",)),
+        "viking": _Cut((r" ?[^(\s|.,!?…。，、।۔،)]+", r"\p{N}")),
+    }.items()
+    for name in names.split()
 }
 """By what the file calls it."""
 
@@ -66,11 +91,21 @@ CUTS = {
 def tokenizer_of(fields: Mapping[str, Any]) -> Tokenizer:
     """A file's tokenizer. Raises: CheckpointError for another kind of one, or one that doesn't hold together."""
     told = _told(fields)
-    kind, cut = told.get("model"), told.get("pre", "gpt-2")
-    if kind != "llama" and (kind != "gpt2" or cut not in CUTS):
+    kind, cut = told.get("model"), told.get("pre", "")
+    if kind not in ("llama", "gpt2"):
         raise CheckpointError(
-            f"Its tokenizer ({str(kind)[:40]}, {str(cut)[:40]}) can't be built; SentencePiece's (llama) can, and "
-            f"byte-level BPE (gpt2) of the kinds {', '.join(CUTS)}."
+            f"Its tokenizer, of the kind {str(kind)[:40]!r}, can't be built; those of SentencePiece (llama) and of "
+            "byte-level BPE (gpt2) can."
+        )
+    if kind == "gpt2" and not cut:
+        raise CheckpointError(
+            "It doesn't say how its tokenizer cuts texts (tokenizer.ggml.pre); a file that is made anew with "
+            "llama.cpp's converter does."
+        )
+    if kind == "gpt2" and cut not in CUTS:
+        raise CheckpointError(
+            f"Its tokenizer cuts texts in the way {str(cut)[:40]!r}, which isn't known; known are {', '.join(CUTS)}. "
+            "Import the model that the file was made of instead."
         )
     tokens = told.get("tokens")
     needed = told.get("scores" if kind == "llama" else "merges")
@@ -117,12 +152,8 @@ def _byte_level(told: Mapping[str, Any], cut: _Cut) -> tokenizers.Tokenizer:
     vocabulary = {token: token_id for token_id, token in enumerate(told["tokens"])}
     merges = [tuple(merge.split(" ", 1)) for merge in told["merges"]]
     backend = tokenizers.Tokenizer(models.BPE(vocabulary, merges, ignore_merges=cut.ignores_merges))
-    steps: list[pre_tokenizers.PreTokenizer] = []
-    if cut.digits_alone:
-        steps.append(pre_tokenizers.Digits(individual_digits=True))
-    if cut.pattern:
-        steps.append(pre_tokenizers.Split(Regex(cut.pattern), "isolated"))
-    words = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=cut.pattern is None)
+    steps = [pre_tokenizers.Split(Regex(pattern), "isolated") for pattern in cut.patterns]
+    words = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     backend.pre_tokenizer = pre_tokenizers.Sequence([*steps, words])
     backend.decoder = decoders.ByteLevel()
     if cut.composed:

@@ -22,6 +22,7 @@ WANTED = (
     "merges.txt",
     "vocab.txt",
     "*.model",
+    "*.spm",
     "chat_template.jinja",
 )
 """What is fetched of a model on the hub: no code, no pickles."""
@@ -30,7 +31,7 @@ WANTED = (
 def import_pretrained(source: str, checkpoints: Path, name: str | None = None) -> tuple[str, Checkpoint]:
     """Write a checkpoint of a folder in Hugging Face layout, a `.gguf` file, or a model on the hub.
 
-    name: what it is called among the checkpoints; None for the source's own name. Weights are stored as float32.
+    name: what it is called among the checkpoints; None for the source's own name. Weights are kept as they were opened.
     Returns: that name, and the checkpoint.
     Raises: CheckpointError if the source can't be read or fetched, or there is a checkpoint of this name already.
     """

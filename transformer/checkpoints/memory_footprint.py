@@ -49,6 +49,7 @@ def recorded_numbers(config: ModelConfig) -> int:
         "d_head": config.d_head,
         "d_model": config.d_model,
         "d_ff": config.d_ff,
+        "vocab": config.vocab_size,
     }
     deep = replace(config, n_layers=max(config.n_layers, 1), n_encoder_layers=max(config.n_encoder_layers, 1))
     return sum(math.prod(sizes[dimension] for dimension in point.shape) for point in hook_points(deep).values())

@@ -15,7 +15,8 @@ LONGEST = {"title": 300, "summary": 1_000, "group": 60, "language": 60, "task": 
 MOST_EXAMPLES, LONGEST_EXAMPLE = 24, 2_000
 LONGEST_CHAT = 20_000
 """Characters before and after a person's words."""
-MOST_ENDS = 24
+MOST_MORE = 24
+"""Tokens besides the first with which a text begins, or ends."""
 MOST_DETAILS, LONGEST_DETAIL, DEEPEST_DETAIL = 100, 2_000, 3
 """Values in `corpus` or `training`, at any level; characters of a text or name among them; levels."""
 ATTENTIONS = ("self", "encoder", "decoder", "cross")
@@ -50,10 +51,19 @@ class ModelCard:
     """The head worth seeing first, as {"layer": int, "head": int, "attention": one of `ATTENTIONS`}."""
     start_token_id: int | None = None
     end_token_id: int | None = None
+    mask_token_id: int | None = None
+    """What stands for a word to be filled in, of a model that reads in both directions."""
+    more_start_token_ids: list[int] = field(default_factory=list)
+    """What an encoder–decoder always writes first, after its start token."""
     more_end_token_ids: list[int] = field(default_factory=list)
     """Other tokens after which a text ends, too."""
     chat: dict[str, Any] | None = None
     """What stands before and after a person's words, of a model that was tuned to answer: the fields of `Chat`."""
+
+    @property
+    def start_tokens(self) -> tuple[int, ...]:
+        """What the text of an encoder–decoder's decoder begins with; empty for other models."""
+        return () if self.start_token_id is None else (self.start_token_id, *self.more_start_token_ids)
 
     @property
     def stop_tokens(self) -> tuple[int, ...]:
@@ -69,14 +79,16 @@ class ModelCard:
         card = cls(**{name: value for name, value in fields.items() if name in known})
         for name, longest in LONGEST.items():
             _check_text(f"its {name}", getattr(card, name), longest)
-        for name in ("parameters", "start_token_id", "end_token_id"):
+        for name in ("parameters", "start_token_id", "end_token_id", "mask_token_id"):
             value = getattr(card, name)
             if value is not None or name == "parameters":
                 _check_number(f"its {name}", value, whole=True)
-        if not isinstance(card.more_end_token_ids, list) or len(card.more_end_token_ids) > MOST_ENDS:
-            raise ValueError(f"its more_end_token_ids must be a list of at most {MOST_ENDS} numbers")
-        for value in card.more_end_token_ids:
-            _check_number("one of its more_end_token_ids", value, whole=True)
+        for name in ("more_start_token_ids", "more_end_token_ids"):
+            more = getattr(card, name)
+            if not isinstance(more, list) or len(more) > MOST_MORE:
+                raise ValueError(f"its {name} must be a list of at most {MOST_MORE} numbers")
+            for value in more:
+                _check_number(f"one of its {name}", value, whole=True)
         for name, largest in (("train_loss", LARGEST_NUMBER), ("validation_loss", LARGEST_NUMBER), ("accuracy", 1)):
             if (value := getattr(card, name)) is not None:
                 _check_number(f"its {name}", value, largest)

@@ -1,135 +1,27 @@
 """Loads pretrained weights, from a folder in Hugging Face layout or a .gguf file, as a checkpoint.
 
-Files are untrusted. Sizes are compared with the headers before anything is read, and no pickle and no code is.
+Files are untrusted: no pickle and no code in them is read.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
-
-import torch
-from torch import Tensor
+from typing import Any
 
 from ..config import ModelConfig
-from ..data.chat import Chat, ChatTemplateError, chat_of
-from ..data.tokenizers import Tokenizer
-from ..model.models import shapes_alone
+from .checkpoint import Checkpoint
 from .families import FAMILIES
-from .families.family import Family, Fields, Weight, read_weight, their_shapes
+from .families.family import Family, Fields
+from .families.unreadable import REASONS
 from .file_checks import checked, read_json
-from .folder import Checkpoint, CheckpointError, reason, with_weights
-from .model_card import ModelCard
+from .folder import CheckpointError, reason
+from .pretrained_model import Pretrained, check_vocabulary, config_of, token_ids
 from .safetensors_folder import SafetensorsFolder
-from .tokenizer_files import TheirTokenizer, read_tokenizer
+from .tokenizer_files import read_tokenizer
 
-EXAMPLES = ("The capital of France is", "Once upon a time")
-"""Prompts to begin with: a model's files bring none."""
-CHAT_EXAMPLES = ("What is the capital of France?", "Why is the sky blue? Answer in one sentence.")
-"""And of a model that was tuned to answer."""
-
-
-class Tensors(Protocol):
-    """Named tensors in files, of which the shapes are known before any is read."""
-
-    @property
-    def shapes(self) -> Mapping[str, tuple[int, ...]]: ...
-
-    def read(self, name: str) -> Tensor:
-        """One tensor. Raises: CheckpointError for one that can't be read."""
-        ...
-
-
-@dataclass(frozen=True)
-class Pretrained:
-    """What has been found in other people's files, checked, and none of its weights read."""
-
-    name: str
-    family: Family
-    config: ModelConfig
-    tensors: Tensors
-    theirs: TheirTokenizer
-    end_token_ids: tuple[int, ...] = ()
-    """After each of them a text ends."""
-    chat_template: object = None
-    """The program that the files bring."""
-
-    def checkpoint(self) -> Checkpoint:
-        """Read the weights, one after another, as float32; the model is in evaluation mode.
-
-        Raises: CheckpointError for weights that are missing, too many, of another shape, or no finite numbers.
-        """
-        config = self._with_own_unembedding()
-        state = {}
-        for weight, names in self._found(config):
-            tensors = [self.tensors.read(name) for name in names]
-            state[weight.ours] = read_weight(weight, config, tensors)
-            if not state[weight.ours].isfinite().all():
-                raise CheckpointError(f"{names[0][:100]} holds numbers that are infinite or not numbers at all.")
-        model = with_weights(config, state).eval()
-        chat, unusable = self._chat()
-        card = ModelCard(
-            title=self.name,
-            summary=f"A {self.family.name} model, imported.{unusable}",
-            group="Imported",
-            parameters=model.parameter_count(),
-            examples=[*(CHAT_EXAMPLES if chat else ()), *EXAMPLES],
-            end_token_id=self.end_token_ids[0] if self.end_token_ids else None,
-            more_end_token_ids=list(self.end_token_ids[1:]),
-            training={"family": self.family.name},
-            chat=None if chat is None else dataclasses.asdict(chat),
-        )
-        return Checkpoint(model, self.theirs.tokenizer, card)
-
-    def _chat(self) -> tuple[Chat | None, str]:
-        """What stands around a person's words, and a sentence on a template that can't be used."""
-        if not self.chat_template:
-            return None, ""
-        try:
-            return chat_of(self.chat_template, self.theirs.tokenizer, self.theirs.named), ""
-        except ChatTemplateError as error:
-            return None, f" Its chat template can't be used ({reason(error)}), so it reads plain text."
-
-    def _with_own_unembedding(self) -> ModelConfig:
-        """The configuration, untied where the files have another W_U than the embeddings, whatever they say."""
-        names, tied = self._real_names(), self.config.tie_embeddings
-        embedding, unembedding = (self.family.weights(self._untied)[index].theirs[0] for index in (0, -1))
-        if not tied or unembedding not in names or embedding not in names:
-            return self.config
-        both = (self.tensors.read(names[name]) for name in (embedding, unembedding))
-        return self.config if torch.equal(*both) else self._untied
-
-    @property
-    def _untied(self) -> ModelConfig:
-        return replace(self.config, tie_embeddings=False)
-
-    def _real_names(self) -> dict[str, str]:
-        """The names that the files have, by those without the family's prefix."""
-        return {name.removeprefix(self.family.prefix): name for name in self.tensors.shapes}
-
-    def _found(self, config: ModelConfig) -> list[tuple[Weight, list[str]]]:
-        """Where each weight stands, under the names that the files have, once all shapes are right."""
-        shapes, real = self.tensors.shapes, self._real_names()
-        ours = {name: tuple(tensor.shape) for name, tensor in shapes_alone(config).state_dict().items()}
-        weights = self.family.weights(config)
-        for weight in weights:
-            for name, shape in zip(weight.theirs, their_shapes(weight, config, ours[weight.ours]), strict=True):
-                if name not in real:
-                    raise CheckpointError(f"The weights of {name} are missing.")
-                if shapes[real[name]] != shape:
-                    raise CheckpointError(
-                        f"{name} is {_by(shapes[real[name]])} in the file; the configuration needs {_by(shape)}."
-                    )
-        used = {name for weight in [*weights, *self.family.weights(self._untied)[-1:]] for name in weight.theirs}
-        if left := sorted(name for name in real if name not in used and not re.fullmatch(self.family.ignored, name)):
-            raise CheckpointError(
-                f"There are weights that no {self.family.name} model has, {left[0][:100]} the first of {len(left)}."
-            )
-        return [(weight, [real[name] for name in weight.theirs]) for weight in weights]
+RULES = ("num_beams", "no_repeat_ngram_size", "encoder_no_repeat_ngram_size", "repetition_penalty", "min_length")
+"""Settings for generation by which the likeliest token isn't always the next."""
 
 
 def load_pretrained(path: str | Path) -> Checkpoint:
@@ -140,8 +32,9 @@ def load_pretrained(path: str | Path) -> Checkpoint:
     path = Path(path)
     try:
         return open_pretrained(path).checkpoint()
-    except CheckpointError as error:
-        raise CheckpointError(f"{path.name}: {error}") from None
+    except CheckpointError as error:  # what it quotes of a file may be anything
+        said = "".join(each if each.isprintable() else "�" for each in str(error))
+        raise CheckpointError(f"{path.name}: {said}") from None
     except Exception as error:  # a file that vanished or changed, and whatever the libraries that read it raise
         raise CheckpointError(f"{path.name}: it can't be read ({reason(error)}).") from None
 
@@ -149,7 +42,7 @@ def load_pretrained(path: str | Path) -> Checkpoint:
 def open_pretrained(path: Path) -> Pretrained:
     """What is in other people's files, without their weights."""
     if is_gguf(path):
-        from .gguf_file import open_gguf  # the package is needed for nothing else
+        from .gguf_file import open_gguf  # here, for the package that it reads with is needed for nothing else
 
         return open_gguf(path)
     if not path.is_dir():
@@ -177,15 +70,48 @@ def _folder(path: Path) -> Pretrained:
     theirs = read_tokenizer(path)
     check_vocabulary(theirs.tokenizer, config)
     settings = path / "generation_config.json"
-    ends = (read_json(settings) if settings.is_file() else {}).get("eos_token_id") or fields.get("eos_token_id")
+    of_writing = read_json(settings) if settings.is_file() else {}
+    said = {**fields, **{name: value for name, value in of_writing.items() if value is not None}}
+    ends = said.get("eos_token_id") or fields.get("eos_token_id")
     ends = token_ids(ends if isinstance(ends, list) else [ends], config)
-    return Pretrained(path.name, family, config, SafetensorsFolder(path), theirs, ends, _template(path))
+    return Pretrained(
+        path.name,
+        family,
+        config,
+        Fields(fields),
+        SafetensorsFolder(path, family.architecture),
+        theirs,
+        ends,
+        _template(path),
+        **(_about_writing(said, config) if config.architecture == "encoder-decoder" else {}),
+    )
+
+
+def _about_writing(said: Mapping[str, Any], config: ModelConfig) -> dict[str, Any]:
+    """What a decoder beside an encoder begins with, what it is never to write, and a sentence on what isn't followed.
+
+    Raises: CheckpointError if the files don't say what it begins with.
+    """
+    start = token_ids([said.get("decoder_start_token_id"), said.get("bos_token_id")], config)[:1]
+    if not start:
+        raise CheckpointError("config.json lacks decoder_start_token_id, which its decoder begins with.")
+    forced = said.get("forced_bos_token_id")
+    if forced is None and said.get("force_bos_token_to_be_generated"):
+        forced = said.get("bos_token_id")
+    banned = said.get("bad_words_ids") or []
+    never = [each[0] for each in banned if isinstance(each, list) and len(each) == 1]
+    rules = [f"{name} {said[name]}" for name in RULES if isinstance(said.get(name), int | float) and said[name] > 1]
+    return {
+        "start_token_ids": (*start, *token_ids([forced], config)),
+        "never_token_ids": token_ids(never, config) if config.unembed_bias else (),
+        "notes": (f"Its settings for generation are ignored here: {', '.join(rules)}.",) if rules else (),
+    }
 
 
 def _check_use(family: Family, fields: Mapping[str, Any]) -> None:
     """Raise CheckpointError for a model that isn't for language modelling, or whose weights are packed."""
     for name in fields.get("architectures") or ():
-        if "For" in str(name) and name != family.architecture:
+        if "For" in str(name) and name not in (family.architecture, *family.also):
             raise CheckpointError(f"It is a {str(name)[:60]}; of this family, a {family.architecture} can be read.")
     if packed := fields.get("quantization_config"):
         how = packed.get("quant_method") if isinstance(packed, Mapping) else None
@@ -207,42 +133,10 @@ def _template(path: Path) -> object:
 
 
 def family_of(model_type: object) -> Family:
-    """The family that a file names. Raises: CheckpointError, with those that are known."""
+    """The family that a file names. Raises: CheckpointError, with the reason or with those that are known."""
+    if isinstance(model_type, str) and model_type not in FAMILIES and model_type in REASONS:
+        raise CheckpointError(f"Models of the type {model_type!r} can't be read: {REASONS[model_type]}.")
     if not isinstance(model_type, str) or model_type not in FAMILIES:
         known = ", ".join(f"{family.name} ({name})" for name, family in FAMILIES.items())
         raise CheckpointError(f"Models of the type {str(model_type)[:60]!r} can't be read; known are {known}.")
     return FAMILIES[model_type]
-
-
-def config_of(family: Family, fields: Mapping[str, Any]) -> ModelConfig:
-    """Our configuration from a family's. Raises: CheckpointError for one that the engine has no model for."""
-    try:
-        asked = Fields(fields)
-        config = family.read_config(asked)
-        if asked.get("is_causal", True) is not True:
-            raise ValueError("it sets is_causal to something else than true: its tokens see what follows them")
-        asked.refuse_unread()
-        shapes_alone(replace(config, n_layers=1))
-    except (RuntimeError, TypeError, OverflowError):
-        raise CheckpointError("The configuration claims sizes that no model can have.") from None
-    except ValueError as error:
-        raise CheckpointError(f"The configuration can't be used: {reason(error).rstrip('.')}.") from None
-    return config
-
-
-def check_vocabulary(tokenizer: Tokenizer, config: ModelConfig) -> None:
-    """Raise CheckpointError if there are tokens that the model has no row for."""
-    if tokenizer.vocab_size > config.vocab_size:
-        raise CheckpointError(
-            f"The tokenizer has {tokenizer.vocab_size:,} tokens, but the model only {config.vocab_size:,}."
-        )
-
-
-def token_ids(found: Iterable[object], config: ModelConfig) -> tuple[int, ...]:
-    """Those of them that are ids of tokens, each once."""
-    ids = (each for each in found if isinstance(each, int) and not isinstance(each, bool))
-    return tuple(dict.fromkeys(each for each in ids if 0 <= each < config.vocab_size))
-
-
-def _by(shape: tuple[int, ...]) -> str:
-    return " × ".join(map(str, shape)) or "a single number"

@@ -7,11 +7,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import safe_open
 from torch import Tensor
 
 from .file_checks import read_json, refuse_pointer
-from .folder import STORED_AS, CheckpointError, reason
+from .folder import CheckpointError, reason
+from .weight_numbers import STORED_AS, Header, header_of
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 
@@ -19,30 +21,31 @@ WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 class SafetensorsFolder:
     """The weights of a folder. Raises: CheckpointError if there are none, or a file of them is missing or damaged."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, architecture: str = "AutoModel") -> None:
+        """architecture: the class that opens it in transformers."""
+        self.folder, self.architecture = folder, architecture
         self._file_of = self._files()
 
     @cached_property
-    def shapes(self) -> Mapping[str, tuple[int, ...]]:
-        """The shape of each tensor, from the files' headers."""
+    def headers(self) -> Mapping[str, Header]:
+        """The shape and type of each tensor."""
         found = {}
         for name in sorted(set(self._file_of.values())):
             with self._open(name) as file:
                 names = [each for each in file.keys() if self._file_of.get(each, name) == name]  # noqa: SIM118
-                found |= {each: tuple(file.get_slice(each).get_shape()) for each in names}
+                found |= {each: header_of(file, each) for each in names}
         if missing := sorted(set(self._file_of) - set(found) - {""}):
             raise CheckpointError(f"{INDEX} names {missing[0][:100]}, which is in no file.")
         return found
 
-    def read(self, name: str) -> Tensor:
-        """One tensor, of numbers that weights are stored as."""
+    def read(self, name: str, dtype: torch.dtype) -> Tensor:
+        """One tensor; what is stored in that type is left in its file until it is needed."""
         file_name = self._file_of.get(name) or self._file_of[""]
         with self._open(file_name) as file:
             tensor = file.get_tensor(name)
-        if tensor.dtype not in STORED_AS:
+        if tensor.dtype not in STORED_AS.values():
             raise CheckpointError(f"{file_name} holds {tensor.dtype}, which no weights are stored as.")
-        return tensor
+        return tensor.to(dtype)
 
     def _files(self) -> dict[str, str]:
         """The file of each tensor; under "" the one file that has all of them."""
@@ -65,7 +68,7 @@ class SafetensorsFolder:
         if any(self.folder.glob("*.bin")):
             return (
                 "weights in .bin files are pickles, which are never opened: where you trust them, "
-                "AutoModelForCausalLM.from_pretrained(FOLDER).save_pretrained(OTHER) of transformers writes safetensors"
+                f"{self.architecture}.from_pretrained(FOLDER).save_pretrained(OTHER) of transformers writes safetensors"
             )
         return "weights are read from safetensors files alone"
 

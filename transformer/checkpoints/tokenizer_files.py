@@ -66,10 +66,12 @@ def _read(folder: Path, told: Settings, name: str) -> TheirTokenizer:
 
 
 def put_around(backend: tokenizers.Tokenizer, before: str | None, after: str | None) -> None:
-    """Let texts begin and end with these tokens, as far as there are such."""
+    """Let texts begin and end with these tokens, as far as there are such; of two texts, each ends with its own."""
     first, last = ([token] if token and backend.token_to_id(token) is not None else [] for token in (before, after))
     special = [(token, backend.token_to_id(token)) for token in {*first, *last}]
-    backend.post_processor = processors.TemplateProcessing(single=[*first, "$A", *last], special_tokens=special)
+    single = [*first, "$A", *last]
+    pair = [*single, *([] if last else first), "$B:1", *(f"{token}:1" for token in last)]
+    backend.post_processor = processors.TemplateProcessing(single=single, pair=pair, special_tokens=special)
 
 
 def merges_of(tokens: Sequence[str], scores: Sequence[float] | None = None) -> list[tuple[str, str]]:
@@ -175,7 +177,7 @@ def _from_spm(folder: Path, path: Path, told: Settings, name: str) -> tuple[toke
     """From SentencePiece's file; what its class leaves open is as in the file."""
     from sentencepiece import sentencepiece_model_pb2 as spm  # nothing else needs it
 
-    proto = spm.ModelProto()
+    proto = spm.ModelProto()  # pyright: ignore[reportAttributeAccessIssue]  # made as it is imported
     try:
         proto.ParseFromString(path.read_bytes())
     except Exception:
@@ -191,6 +193,8 @@ def _from_spm(folder: Path, path: Path, told: Settings, name: str) -> tuple[toke
     else:
         unknown = trained.unk_id
         if name == "MarianTokenizer":
+            if told.get("separate_vocabs"):
+                raise CheckpointError("Its source and its target have vocabularies of their own; here both have one.")
             read = {piece.piece: piece.score for piece in proto.pieces if piece.type == NORMAL}
             tokens, scores, unknown = _numbered(_json(folder, "vocab.json"), read)
         entries = [*zip(tokens, scores, strict=True), *((token, 0.0) for token in kind.more)]

@@ -120,12 +120,12 @@ def _bert(told: Settings, _: bytes | None) -> Kind:
 
 
 def _t5(told: Settings, charsmap: bytes | None) -> Kind:
-    space = {"replacement": "▁", "prepend_scheme": "always", "split": True}
+    space = ("▁", "always", True)
     return Kind(
         model=models.Unigram,
         normalizer=normalizers.Precompiled(charsmap) if charsmap else None,
-        pre_tokenizer=pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(**space)]),
-        decoder=decoders.Metaspace(**space),
+        pre_tokenizer=pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(*space)]),
+        decoder=decoders.Metaspace(*space),
         named={"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"},
         around=(None, "eos_token"),
         more=tuple(f"<extra_id_{number}>" for number in reversed(range(min(told.get("extra_ids", 100), MOST_EXTRA)))),
@@ -133,13 +133,13 @@ def _t5(told: Settings, charsmap: bytes | None) -> Kind:
 
 
 def _marian(told: Settings, charsmap: bytes | None) -> Kind:
-    space = {"replacement": "▁", "prepend_scheme": "always"}
+    space = ("▁", "always")
     spaces = [normalizers.Replace(Regex(" {2,}"), " "), normalizers.Strip()]
     return Kind(
         model=models.Unigram,
         normalizer=normalizers.Sequence([*([normalizers.Precompiled(charsmap)] if charsmap else []), *spaces]),
-        pre_tokenizer=pre_tokenizers.Metaspace(**space, split=False),
-        decoder=decoders.Sequence([decoders.Replace(UNREADABLE, ""), decoders.Metaspace(**space)]),
+        pre_tokenizer=pre_tokenizers.Metaspace(*space, split=False),
+        decoder=decoders.Sequence([decoders.Replace(UNREADABLE, ""), decoders.Metaspace(*space)]),
         named={"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"},
         around=(None, "eos_token"),
     )
@@ -163,8 +163,9 @@ KINDS: dict[str, Callable[[Settings, bytes | None], Kind]] = {
     "Qwen2Tokenizer": _byte_level(
         {name: "<|endoftext|>" for name in ("unk_token", "eos_token", "pad_token")}, normalizers.NFC(), CUT_QWEN2
     ),
-    "RobertaTokenizer": _byte_level(_OF_ROBERTA, around=("cls_token", "sep_token")),
+    **dict.fromkeys(("RobertaTokenizer", "BartTokenizer"), _byte_level(_OF_ROBERTA, around=("cls_token", "sep_token"))),
     "BertTokenizer": _bert,
+    "DistilBertTokenizer": _bert,
     "T5Tokenizer": _t5,
     "MarianTokenizer": _marian,
 }
@@ -176,11 +177,14 @@ OF_MODELS = {
     "qwen2": "Qwen2Tokenizer",
     "gemma": "GemmaTokenizer",
     "bert": "BertTokenizer",
+    "distilbert": "BertTokenizer",
     "roberta": "RobertaTokenizer",
+    "bart": "BartTokenizer",
     "t5": "T5Tokenizer",
+    "mt5": "T5Tokenizer",
     "marian": "MarianTokenizer",
 }
 """The class where no file names one, by the type of the model."""
 GENERIC = ("PreTrainedTokenizer", "TokenizersBackend", "")
-DECIDED = {"qwen2": "Qwen2Tokenizer", "phi3": ""}
+DECIDED = {"qwen2": "Qwen2Tokenizer", "phi3": "", "modernbert": ""}
 """Types of models whose files often name a wrong class; "" for none."""

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .tasks import END, PAD, START, Example, Task
+from .tasks import END, MASK, PAD, START, Example, Task
 from .tokenizers import Tokenizer
 
 IGNORED = -100
@@ -75,7 +75,8 @@ def task_batch(task: Task, examples: Sequence[Example]) -> Batch:
 
     For an encoder–decoder, `abc` → `e` is the source `a b c`, the target `[start] e`, and `e [end]` to predict.
     A decoder-only model reads `c a = a c`, and is asked for `a c [end]` from the `=` on; if the example is told, for
-    `a = a c [end]` from the start. What comes further follows in the same row, without an `[end]` to read.
+    `a = a c [end]` from the start. What comes further follows in the same row, without an `[end]` to read. An encoder
+    reads a text with masks, and is asked for what they hide.
     """
     pad = task.tokenizer.special_id(PAD)
     if task.architecture == "encoder-decoder":
@@ -83,21 +84,30 @@ def task_batch(task: Task, examples: Sequence[Example]) -> Batch:
         read = [encode(example.source) for example in examples]
         targets = [encode(example.target) + [special(END)] * task.ends for example in examples]
         inputs = (read, [[special(START), *ids[:-1]] for ids in targets])
+    elif task.architecture == "encoder-only":
+        mask, encode = task.tokenizer.special_id(MASK), task.tokenizer.encode
+        read = [encode(example.source) for example in examples]
+        hidden = [encode(example.target) for example in examples]
+        targets = [
+            [right if token == mask else IGNORED for token, right in zip(*row, strict=True)]
+            for row in zip(read, hidden, strict=True)
+        ]
+        inputs = (read,)
     else:
         rows = [_continued(task, example) for example in examples]
-        inputs, targets = ([read for read, _ in rows],), [asked for _, asked in rows]
+        inputs, targets = ([read for read, _ in rows],), [wanted for _, wanted in rows]
     return Batch(tuple(padded(rows, pad) for rows in inputs), padded(targets, IGNORED))
 
 
 def _continued(task: Task, example: Example) -> tuple[list[int], list[int]]:
     """What a decoder-only model reads of an example, and what it is asked for at each position."""
     encode, end = task.tokenizer.encode, [task.tokenizer.special_id(END)] * task.ends
-    read, asked = [], []
+    read, targets = [], []
     for part in (example, *example.further):
         source, target = encode(part.source), encode(part.target) + end
         read += source + target[:-1]
-        asked += (source[1:] if part.is_told else [IGNORED] * (len(source) - 1)) + target
-    return read, asked
+        targets += (source[1:] if part.predicts_source else [IGNORED] * (len(source) - 1)) + target
+    return read, targets
 
 
 def padded(rows: Sequence[Sequence[int]], fill: int) -> Tensor:

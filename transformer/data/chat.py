@@ -94,14 +94,14 @@ def rendered(template: str, words: Sequence[str], named: Mapping[str, str]) -> l
     It runs in a process with limits of time, memory and output (of time alone on Windows), without this one's
     environment. Raises: ChatTemplateError if it fails.
     """
-    asked = json.dumps({"template": template, "words": list(words), "named": dict(named), "seconds": SECONDS // 2})
+    request = json.dumps({"template": template, "words": list(words), "named": dict(named), "seconds": SECONDS // 2})
     environment = {name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ}
     environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as out:
         try:
-            found = subprocess.run(
+            process = subprocess.run(
                 [sys.executable, "-P", str(_PROGRAM)],
-                input=asked.encode(),
+                input=request.encode(),
                 stdout=out,
                 stderr=subprocess.DEVNULL,
                 cwd=folder,
@@ -111,11 +111,11 @@ def rendered(template: str, words: Sequence[str], named: Mapping[str, str]) -> l
         except subprocess.TimeoutExpired:
             raise ChatTemplateError(f"it takes longer than {SECONDS} seconds") from None
         out.seek(0)
-        told = out.read()
+        output = out.read()
     try:
-        answer = json.loads(told)
+        answer = json.loads(output)
     except ValueError:
-        how = "takes too much time, memory or room" if found.returncode else "gives no text"
+        how = "takes too much time, memory or room" if process.returncode else "gives no text"
         raise ChatTemplateError(f"it {how}") from None
     if "error" in answer:
         raise ChatTemplateError(answer["error"])

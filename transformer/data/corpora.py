@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from .file_kinds import file_kind
+
 FOLDER_VARIABLE = "HEADSUP_CORPORA"
 SHORTEST_TEXT, LONGEST_TEXT = 1_000, 5_000_000
 """Bytes of a user's own text, as UTF-8."""
@@ -90,7 +92,7 @@ SOURCES = {
 
 
 def load_corpus(
-    name: str, folder: str | Path | None = None, progress: Callable[[int, int], None] | None = None
+    name: str, folder: str | Path | None = None, progress: Callable[[int, int], object] | None = None
 ) -> Corpus:
     """A corpus by name.
 
@@ -120,13 +122,14 @@ def text_corpus(content: bytes | str, title: str) -> Corpus:
     """
     if isinstance(content, str):
         content = content.encode("utf-8", "replace")  # half a surrogate pair becomes a question mark
+    decoded = _decoded(content)
     if len(content) > LONGEST_TEXT:
-        raise CorpusError(f"The text has {len(content):,} bytes; a part of it, of at most {LONGEST_TEXT:,}, would do.")
-    text = _decoded(content).removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+        raise CorpusError(f"Expected at most {LONGEST_TEXT:,} bytes of text; found {len(content):,} bytes.")
+    text = decoded.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     if (size := len(text.encode())) < SHORTEST_TEXT:
         raise CorpusError(
-            f"The text has {size:,} byte{'' if size == 1 else 's'}; a model learns from at least {SHORTEST_TEXT:,}, "
-            "about half a page."
+            f"Expected at least {SHORTEST_TEXT:,} bytes of text, about half a page; "
+            f"found {size:,} byte{'' if size == 1 else 's'}."
         )
     different = len(set(text))
     if different < 2:
@@ -145,22 +148,21 @@ def is_at_hand(name: str, folder: str | Path | None = None) -> bool:
     import pooch
 
     source = SOURCES[name]
-    folders = [each for each in (folder, os.environ.get(FOLDER_VARIABLE), pooch.os_cache("headsup")) if each]
-    return not source.url or any((Path(each) / source.file_name).is_file() for each in folders)
+    folders = [
+        candidate for candidate in (folder, os.environ.get(FOLDER_VARIABLE), pooch.os_cache("headsup")) if candidate
+    ]
+    return not source.url or any((Path(candidate) / source.file_name).is_file() for candidate in folders)
 
 
 def _decoded(content: bytes) -> str:
-    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise CorpusError("The text is stored as UTF-16; saved as UTF-8, it would do.")
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise CorpusError(
-            f"Byte {error.start + 1:,} is no UTF-8, so this is no text, or one in an older encoding; "
-            f"a plain text file saved as UTF-8 would do."
+            f"Expected a plain text in UTF-8; found {file_kind(content)}: byte {error.start + 1:,} isn't UTF-8."
         ) from None
     if "\0" in text:
-        raise CorpusError("The file holds zero bytes, as programs and pictures do; a plain text file would do.")
+        raise CorpusError(f"Expected a plain text in UTF-8; found {file_kind(content)}.")
     return text
 
 
@@ -174,7 +176,7 @@ def _read_checked(path: Path, source: CorpusSource) -> str:
     return content.decode("utf-8")
 
 
-def _download(source: CorpusSource, progress: Callable[[int, int], None] | None) -> str:
+def _download(source: CorpusSource, progress: Callable[[int, int], object] | None) -> str:
     import pooch
 
     try:

@@ -36,8 +36,8 @@ def number_from_english(text: str) -> int | None:
         else:
             return None
     number = thousands + below
-    said = [word for word in words_of(english(number)) if word != "and"]
-    return number if words and words == said else None
+    english_words = [word for word in words_of(english(number)) if word != "and"]
+    return number if words and words == english_words else None
 
 
 def _num2words(number: int, language: str) -> str:

@@ -17,10 +17,10 @@ LONGEST = 20_000
 
 def main() -> None:
     """Answer one question."""
-    asked = json.load(sys.stdin)
-    _limit(asked["seconds"])
+    request = json.load(sys.stdin)
+    _limit(request["seconds"])
     try:
-        answer = {"texts": _texts(asked["template"], asked["words"], asked["named"])}
+        answer = {"texts": _texts(request["template"], request["words"], request["named"])}
     except Exception as error:  # whatever the program does wrong
         answer = {"error": f"{type(error).__name__}: {error}"[:300]}
     json.dump(answer, sys.stdout)
@@ -49,18 +49,18 @@ def _texts(source: str, words: list[str], named: dict[str, str]) -> list[str]:
     environment.filters["tojson"] = _as_json
     environment.globals |= {"raise_exception": _fail, "strftime_now": lambda form: datetime.now().strftime(form)}
     template = environment.from_string(source)
-    return [_text(template, each, named) for each in words]
+    return [_text(template, message, named) for message in words]
 
 
 def _text(template, words: str, named: dict[str, str]) -> str:
     messages = [{"role": "user", "content": words}]
-    found, length = [], 0
+    parts, length = [], 0
     for part in template.generate(messages=messages, tools=None, documents=None, add_generation_prompt=True, **named):
-        found.append(part)
+        parts.append(part)
         length += len(part)
         if length > LONGEST:
             raise ValueError(f"it writes more than {LONGEST:,} characters")
-    return "".join(found)
+    return "".join(parts)
 
 
 def _generation() -> type:

@@ -40,8 +40,8 @@ EASY = 0.1
 """Of all questions, how many may have an answer that is the only word of its kind."""
 TELLING = 0.6
 """How often, where there is such a kind, a question is asked of a kind whose questions have different answers in this
-story: only these must be read to the end. Of those, no answer can be told by its place: neither the last word of its
-kind nor an earlier one is the likelier.
+story: only these must be read to the end. Of those, no answer can be guessed from its position: neither the last word
+of its kind nor an earlier one is the likelier.
 """
 ROLLS = 200
 """Random numbers for one story: more than the longest takes."""
@@ -54,7 +54,7 @@ class Question(NamedTuple):
 
     words: tuple[str, ...]
     answer: str
-    place: int
+    position: int
 
     @property
     def text(self) -> str:
@@ -107,11 +107,11 @@ class Story:
 
     def fact(self, question: Question) -> int:
         """The sentence that answers a question, counted from 0."""
-        return self.words[: question.place].count(".")
+        return self.words[: question.position].count(".")
 
     def pronoun_means(self, person: str) -> bool:
         """Whether *she* or *he* would now mean this person and nobody else."""
-        alike = {each for each in self.mentioned if PRONOUNS[each] == PRONOUNS[person]}
+        alike = {other for other in self.mentioned if PRONOUNS[other] == PRONOUNS[person]}
         return alike == {person}
 
     def questions(self, *, with_choice: bool = False) -> list[list[Question]]:
@@ -149,7 +149,7 @@ class Story:
         ]
         if with_choice:
             named = Counter(ALIKE[word] for word in {*self.words} & ALIKE.keys())
-            kinds = [[each for each in kind if named[ALIKE[each.answer]] > 1] for kind in kinds]
+            kinds = [[question for question in kind if named[ALIKE[question.answer]] > 1] for kind in kinds]
         return [kind for kind in kinds if kind]
 
     def _tell(self, person: str, pronoun: bool, *rest: str) -> int:
@@ -189,15 +189,15 @@ def lengths_told(batch: int) -> tuple[int, ...]:
     return next((lengths for end, lengths in AT_FIRST.items() if batch < end), TOLD_LENGTHS)
 
 
-class Asked(NamedTuple):
+class StoryQuestion(NamedTuple):
     """A question in the course of a story."""
 
-    told: int
+    words_before: int
     """How many words and signs of the story stand before it, all in all."""
     question: Question
 
 
-def tell(random: np.random.Generator, facts: int, asking_from: int | None = None) -> tuple[Story, list[Asked]]:
+def tell(random: np.random.Generator, facts: int, asking_from: int | None = None) -> tuple[Story, list[StoryQuestion]]:
     """A story of so many sentences, 1 to `MOST_FACTS`, and questions that it answers.
 
     There is one, at the end, and each kind of question is as likely; or else there are several: one after each sentence
@@ -206,20 +206,20 @@ def tell(random: np.random.Generator, facts: int, asking_from: int | None = None
     """
     while True:
         dice = Dice(random, ROLLS)
-        story, asked = Story(), []
+        story, questions = Story(), []
         people = dice.some(NAMES, dice.one(HOW_MANY))
         things = dice.some(THINGS, dice.number(2, 4))
         places = dice.some(PLACES, dice.number(3, 5))
         for number in range(1, facts + 1):
             _go_on(story, dice, people, things, places)
             is_asked = asking_from and asking_from <= number < facts and story.questions(with_choice=True)
-            if is_asked and _ask(story, dice, asked):
+            if is_asked and _ask(story, dice, questions):
                 story.mentioned = ()  # a pronoun would mean somebody of the question
         if story.questions(with_choice=True) or facts == 1:
             break
-    while _ask(story, dice, asked) and asking_from:
+    while _ask(story, dice, questions) and asking_from:
         pass
-    return story, asked
+    return story, questions
 
 
 def written(words: Sequence[str]) -> str:
@@ -227,23 +227,23 @@ def written(words: Sequence[str]) -> str:
     return " ".join(words).replace(" .", ".").replace(" ?", "?")
 
 
-def _ask(story: Story, dice: Dice, asked: list[Asked]) -> bool:
+def _ask(story: Story, dice: Dice, questions: list[StoryQuestion]) -> bool:
     """Ask for a sentence that hasn't been asked for yet; False if there is none."""
-    known = {story.fact(each.question) for each in asked}
+    known = {story.fact(question.question) for question in questions}
     kinds = None if dice.below(EASY) else story.questions(with_choice=True)
     kinds = kinds or story.questions()
     if dice.below(TELLING):
         kinds = [kind for kind in kinds if _is_telling(kind)] or kinds
-    left = [[each for each in kind if story.fact(each) not in known] for kind in kinds]
+    left = [[question for question in kind if story.fact(question) not in known] for kind in kinds]
     left = [kind for kind in left if kind]
     if left:
-        asked.append(Asked(len(story.words), dice.one(dice.one(left))))
+        questions.append(StoryQuestion(len(story.words), dice.one(dice.one(left))))
     return bool(left)
 
 
 def _is_telling(kind: list[Question]) -> bool:
     """Whether the kind of question doesn't give the answer yet."""
-    return len({each.answer for each in kind}) > 1
+    return len({question.answer for question in kind}) > 1
 
 
 def _go_on(story: Story, dice: Dice, people: Sequence[str], things: Sequence[str], places: Sequence[str]) -> None:
@@ -251,7 +251,7 @@ def _go_on(story: Story, dice: Dice, people: Sequence[str], things: Sequence[str
     if story.holders and len(people) > 1 and dice.below(0.35):
         thing = dice.one([*story.holders])
         person = story.holders[thing]
-        receiver = dice.one([each for each in people if each != person])
+        receiver = dice.one([other for other in people if other != person])
         story.give(person, dice.one(GAVE), thing, receiver, pronoun=_with_pronoun(story, dice, person))
         return
     person = dice.one(people)

@@ -10,7 +10,7 @@ import itertools
 import string
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -18,10 +18,24 @@ import numpy as np
 
 from ..config import Architecture
 from .number_words import english, number_from_english, spanish, words_of
-from .stories import LONGEST_FACT, LONGEST_QUESTION, MOST_FACTS, MOST_QUESTIONS, WORDS, lengths_told, tell, written
+from .stories import (
+    LONGEST_FACT,
+    LONGEST_QUESTION,
+    MOST_FACTS,
+    MOST_QUESTIONS,
+    WORDS,
+    Story,
+    StoryQuestion,
+    lengths_told,
+    tell,
+    written,
+)
 from .tokenizers import Tokenizer
 
-PAD, START, END = "[pad]", "[start]", "[end]"
+PAD, START, END, MASK = "[pad]", "[start]", "[end]", "[mask]"
+SIGNS = (".", "?")
+MASKED_ANSWERS, MASKED_SOURCES = 0.85, 0.1
+"""Of how many questions the answer is masked, and of how many the word of the story that gives it, which is easier."""
 
 
 @dataclass(frozen=True)
@@ -32,21 +46,22 @@ class Example:
     target: str
     further: tuple[Example, ...] = ()
     """What is read and written after that, where a model learns several answers from one example."""
-    is_told: bool = False
+    predicts_source: bool = False
     """Whether a decoder-only model learns to write the source as well, from any beginning of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Question(Example):
-    """An example whose answer is a word of the source; `place` is that word's, counted from 0 in tokens."""
+    """An example whose answer is a word of the source; `position` is that word's, counted from 0 in tokens."""
 
-    place: int
+    position: int
 
 
 class Task(ABC):
     """A source of examples, without end or enumerable, and what its model can read.
 
-    An encoder–decoder reads `source` and writes `target`; a decoder-only model continues `source` with `target`.
+    An encoder–decoder reads `source` and writes `target`; a decoder-only model continues `source` with `target`; an
+    encoder reads `source`, in which words are masked, and `target` is the same text without masks.
     """
 
     name: str
@@ -123,8 +138,8 @@ class NextVowel(Task):
         return part[random.integers(len(part))]
 
     def problem(self, text: str) -> str | None:
-        places = [self.alphabet.find(character) for character in text]
-        if len(text) == 3 and -1 not in places and places == sorted(set(places)):
+        letters = [self.alphabet.find(character) for character in text]
+        if len(text) == 3 and -1 not in letters and letters == sorted(set(letters)):
             return None
         return (
             "This model reads three different characters in the order of the alphabet, such as abc or mno; "
@@ -273,27 +288,33 @@ class Stories(Task):
 
     def draw(self, random: np.random.Generator, *, held_out: bool = False) -> Question:
         while True:
-            story, ((_, asked),) = tell(random, int(random.integers(1, MOST_FACTS + 1)))
+            story, ((_, question),) = tell(random, int(random.integers(1, MOST_FACTS + 1)))
             if self.is_held_out(story.words) == held_out:
-                return Question(f"{story.text} {asked.text}", asked.answer, place=asked.place)
+                return Question(f"{story.text} {question.text}", question.answer, position=question.position)
 
     def draw_batch(self, random: np.random.Generator, count: int, batch: int) -> list[Example]:
         """Stories of equally many sentences, so that little of the batch is padding, with questions all along."""
         facts = int(random.choice(lengths_told(batch)))
-        return [self._with_questions(random, facts, is_told=number == 0) for number in range(count)]
+        return [self._with_questions(random, facts, predicts_source=number == 0) for number in range(count)]
 
-    def _with_questions(self, random: np.random.Generator, facts: int, *, is_told: bool) -> Example:
+    def _with_questions(self, random: np.random.Generator, facts: int, *, predicts_source: bool) -> Example:
+        story, questions = self._interrupted(random, facts)
+        parts, begin = [], 0
+        for words_before, question in questions:
+            parts.append((f"{written(story.words[begin:words_before])} {question.text}".strip(), question.answer))
+            begin = words_before
+        first, *more = (Example(*part, predicts_source=predicts_source) for part in parts)
+        return replace(first, further=tuple(more))
+
+    def _interrupted(self, random: np.random.Generator, facts: int) -> tuple[Story, list[StoryQuestion]]:
         """A story of so many sentences that is interrupted by questions, from some sentence on or all at its end."""
         while True:
-            story, asked = tell(random, facts, asking_from=int(random.integers(1, facts + 1)))
-            if not any(self.is_held_out(story.words[:told]) for told in {each.told for each in asked}):
-                break
-        parts, begin = [], 0
-        for told, question in asked:
-            parts.append((f"{written(story.words[begin:told])} {question.text}".strip(), question.answer))
-            begin = told
-        first, *more = (Example(*part, is_told=is_told) for part in parts)
-        return replace(first, further=tuple(more))
+            story, questions = tell(random, facts, asking_from=int(random.integers(1, facts + 1)))
+            if not any(
+                self.is_held_out(story.words[:words_before])
+                for words_before in {question.words_before for question in questions}
+            ):
+                return story, questions
 
     def is_held_out(self, story: Sequence[str]) -> bool:
         """True for the stories that training never asks anything about."""
@@ -303,8 +324,61 @@ class Stories(Task):
         return None  # any text of its words; those it doesn't know are listed one by one
 
 
+class MaskedStories(Stories):
+    """The same stories, questions and answers, in which words are masked: what stands after them tells them too.
+
+    Of a held-out story one word is masked: as often the answer, told by the story before it, as the same word in the
+    story, which the answer after it tells, unless the story has a pronoun there. In training these two kinds are masked
+    of each question, and in one story of a batch any words, most of which are a matter of dice.
+    """
+
+    name = "masked-stories"
+    title = "Stories, both ways"
+    summary = "Reads a short story, question and answer in both directions, and fills the words that are masked."
+    architecture = "encoder-only"
+    ends = False
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        return Tokenizer.of_sentences(WORDS, (PAD, START, END, MASK)).with_names()
+
+    def draw(self, random: np.random.Generator, *, held_out: bool = False) -> Question:
+        question = super().draw(random, held_out=held_out)
+        words = f"{question.source} {question.target}".replace(".", " .").replace("?", " ?").split()
+        is_told = words[question.position] == question.target
+        at = question.position if is_told and random.random() < 0.5 else len(words) - 1
+        return Question(_masked(words, {at}), written(words), position=at)
+
+    def draw_batch(self, random: np.random.Generator, count: int, batch: int) -> list[Example]:
+        facts = int(random.choice(lengths_told(batch)))
+        return [self._with_masks(random, facts, any_words=number == 0) for number in range(count)]
+
+    def _with_masks(self, random: np.random.Generator, facts: int, *, any_words: bool) -> Example:
+        story, questions = self._interrupted(random, facts)
+        words: list[str] = []
+        places: list[int] = []  # of each word of the story
+        hidden: set[int] = set()
+        for words_before, question in questions:
+            new = story.words[len(places) : words_before]
+            places += range(len(words), len(words) + len(new))
+            words += [*new, *question.words, "?", question.answer]
+            dice, source = random.random(), places[question.position]
+            if dice < MASKED_ANSWERS:
+                hidden.add(len(words) - 1)
+            elif dice < MASKED_ANSWERS + MASKED_SOURCES and words[source] == question.answer:
+                hidden.add(source)
+        if any_words:
+            free = [place for place, word in enumerate(words) if word not in SIGNS]
+            hidden = set(random.choice(free, int(random.integers(1, 1 + len(free) // 3)), replace=False).tolist())
+        return Example(_masked(words, hidden or {len(words) - 1}), written(words))
+
+
+def _masked(words: Sequence[str], places: Container[int]) -> str:
+    return written([MASK if place in places else word for place, word in enumerate(words)])
+
+
 TASKS: dict[str, Task] = {
-    task.name: task for task in (NextVowel(), NumberWords(), SortLetters(), Induction(), Stories())
+    task.name: task for task in (NextVowel(), NumberWords(), SortLetters(), Induction(), Stories(), MaskedStories())
 }
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -64,7 +64,9 @@ class UnknownTokenError(ValueError):
 class Tokenizer:
     """Encodes, decodes and labels; `encode` never drops anything."""
 
-    def __init__(self, backend: tokenizers.Tokenizer) -> None:
+    def __init__(self, backend: tokenizers.Tokenizer, *, reads_names: bool = False) -> None:
+        """reads_names: whether the name of a special token in a text, such as [mask], is that token."""
+        self.reads_names = reads_names
         backend.no_truncation()
         backend.no_padding()
         backend.encode_special_tokens = True  # in a text they are letters like any others
@@ -72,7 +74,9 @@ class Tokenizer:
         added = {token.content: (id, token) for id, token in backend.get_added_tokens_decoder().items()}
         self._special = {name: id for name, (id, token) in added.items() if token.special}
         self._names = _names([token for _, token in added.values() if token.special])
-        self._eats_space = {id: (token.lstrip, token.rstrip) for id, token in added.values()}
+        self._eats_space: dict[str | int, tuple[bool, bool]] = {
+            id: (token.lstrip, token.rstrip) for id, token in added.values()
+        }
         decoder = _state(backend.decoder)
         self._is_of_bytes = '"ByteLevel"' in decoder
         self._marks_spaces = any(sign in decoder for sign in ("▁", '"ByteFallback"'))
@@ -125,6 +129,10 @@ class Tokenizer:
         except BaseException as error:  # the library panics, below Exception, on some damaged files
             raise ValueError(f"{Path(path).name} is not a tokenizer file: {error}") from None
 
+    def with_names(self) -> Tokenizer:
+        """The same tokenizer, to which the name of a special token in a text is that token."""
+        return Tokenizer(self._backend, reads_names=True)
+
     def save(self, path: str | Path) -> None:
         """Write a `tokenizer.json`."""
         self._backend.save(str(path))
@@ -134,17 +142,29 @@ class Tokenizer:
         """Number of token ids, special ones included: one more than the largest id."""
         return max(self._backend.get_vocab().values(), default=-1) + 1
 
+    @property
+    def special(self) -> dict[str, int]:
+        """The id of each special token."""
+        return dict(self._special)
+
     def special_id(self, token: str) -> int:
         """The id of a special token, such as `[pad]`, which no text can contain. KeyError if there is none."""
         return self._special[token]
 
-    def encode(self, text: str, *, add_special_tokens: bool = True) -> list[int]:
-        """Token ids of a text, in which names of special tokens are letters like any others.
+    def encode(
+        self, text: str, *, add_special_tokens: bool = True, split_special_tokens: bool | None = None
+    ) -> list[int]:
+        """Token ids of a text, in which names of special tokens are letters like any others, unless `reads_names`.
 
         add_special_tokens: put before and after it what the model was trained to find there, such as <s>.
+        split_special_tokens: True for names that are letters, False for names that are special tokens, as in
+            transformers; what stands before a text isn't put before its own name again.
         Raises: UnknownTokenError for pieces that the vocabulary lacks, if it has no token for those.
         """
-        if unknown := self.unknown_pieces(text):
+        splits = not self.reads_names if split_special_tokens is None else split_special_tokens
+        if not splits and len(parts := self.parted(text)) > 1:
+            return self._around(self.encode_parts(parts)) if add_special_tokens else self.encode_parts(parts)
+        if unknown := self._unknown_in(text):
             raise UnknownTokenError(unknown)
         return self._backend.encode(text, add_special_tokens=add_special_tokens).ids
 
@@ -156,18 +176,35 @@ class Tokenizer:
 
     def encode_parts(self, parts: Sequence[str | int]) -> list[int]:
         """Token ids of texts and special tokens by turns, as `parted` gives them, with nothing before or after."""
-        found = []
+        ids = []
         for at, part in enumerate(parts):
             if isinstance(part, int):
-                found.append(part)
+                ids.append(part)
                 continue
             if at > 0 and self._eats_space[parts[at - 1]][1]:
                 part = part.lstrip()
             if at + 1 < len(parts) and self._eats_space[parts[at + 1]][0]:
                 part = part.rstrip()
             begins = at == 0 or not self._first_alone
-            found += self.encode(part, add_special_tokens=False) if begins else self.encode_continuation(part)
-        return found
+            ids += self.encode(part, add_special_tokens=False) if begins else self.encode_continuation(part)
+        return ids
+
+    def _around(self, ids: list[int]) -> list[int]:
+        """With the special tokens that stand before and after a text, but for those that it has there itself."""
+        first, last = self.around
+        first = [] if ids[: len(first)] == first else first
+        last = [] if last and ids[-len(last) :] == last else last
+        return [*first, *ids, *last]
+
+    @cached_property
+    def around(self) -> tuple[list[int], list[int]]:
+        """What `encode` puts before a text and after it, such as [CLS] and [SEP]."""
+        known = next((letter for letter in ["a", "b", "c", "the", "0"] if not self.unknown_pieces(letter)), "")
+        bare = self._backend.encode(known, add_special_tokens=False).ids
+        ids = self._backend.encode(known).ids
+        count = len(ids) - len(bare)
+        begins = next(at for at in range(count + 1) if ids[at : at + len(bare)] == bare)
+        return ids[:begins], ids[begins + len(bare) :]
 
     def parted(self, text: str) -> list[str | int]:
         """A text in which special tokens stand by their names, as texts and ids by turns, a text first and last."""
@@ -177,11 +214,11 @@ class Tokenizer:
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """What each token adds to the text that all of them write; joined, they are that text. A character whose bytes
         come one by one comes with the last of them."""
-        found = []
+        pieces = []
         for start in range(0, len(ids), CHUNK):
             before = min(start, CONTEXT)
-            found += self._pieces_of(ids[start - before : start + CHUNK + CONTEXT])[before:][:CHUNK]
-        return found if "".join(found) == self.decode(ids) else self._pieces_of(ids)
+            pieces += self._pieces_of(ids[start - before : start + CHUNK + CONTEXT])[before:][:CHUNK]
+        return pieces if "".join(pieces) == self.decode(ids) else self._pieces_of(ids)
 
     def _pieces_of(self, ids: Sequence[int]) -> list[str]:
         """`pieces` in a time that grows with the square of their number: a token ends where the text still begins as
@@ -191,8 +228,8 @@ class Tokenizer:
         return [text[start:end] for start, end in pairwise(accumulate([*ends, len(text)], max))]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text that these ids write."""
-        return self._backend.decode(list(ids))
+        """The text that these ids write; special tokens are left out, unless `reads_names`."""
+        return self._backend.decode(list(ids), skip_special_tokens=not self.reads_names)
 
     def piece(self, token_id: int, *, first: bool) -> str:
         """What a token adds to a text: a word comes with the space before it, unless it is the first."""
@@ -219,8 +256,17 @@ class Tokenizer:
 
     def unknown_pieces(self, text: str) -> list[UnknownPiece]:
         """Every piece of the text that the vocabulary lacks, in order."""
+        unknown, start = [], 0
+        for number, part in enumerate(self._names.split(text) if self.reads_names else [text]):
+            if number % 2 == 0:  # between two names
+                unknown += [replace(piece, position=start + piece.position) for piece in self._unknown_in(part)]
+            start += len(part)
+        return unknown
+
+    def _unknown_in(self, text: str) -> list[UnknownPiece]:
+        """The same of a text in which names of special tokens are letters."""
         if broken := list(LONE_SURROGATE.finditer(text)):  # no file has them, and the library can't take them
-            return [UnknownPiece(found[0], found.start()) for found in broken]
+            return [UnknownPiece(match[0], match.start()) for match in broken]
         if self._reads_everything:
             return []
         by_character = isinstance(self._backend.model, models.BPE)  # merges start from single characters
@@ -269,20 +315,20 @@ class Tokenizer:
     @cached_property
     def _continuing(self) -> tokenizers.Tokenizer:
         """The same tokenizer, without the space that it puts before a text."""
-        told = json.loads(self._backend.to_str())
-        normalizer, cut = told["normalizer"] or {}, told["pre_tokenizer"] or {}
+        settings = json.loads(self._backend.to_str())
+        normalizer, cut = settings["normalizer"] or {}, settings["pre_tokenizer"] or {}
         steps = normalizer.get("normalizers", [normalizer])
         puts_space = any(step.get("type") == "Prepend" for step in steps)
         if not puts_space and cut.get("type") != "Metaspace" and not cut.get("add_prefix_space"):
             return self._backend
         if puts_space:
             rest = [step for step in steps if step.get("type") != "Prepend"]
-            told["normalizer"] = {"type": "Sequence", "normalizers": rest}
+            settings["normalizer"] = {"type": "Sequence", "normalizers": rest}
         cut |= {"prepend_scheme": "never"} if cut.get("type") == "Metaspace" else {"add_prefix_space": False}
-        told["pre_tokenizer"] = cut if told["pre_tokenizer"] else None
-        found = tokenizers.Tokenizer.from_str(json.dumps(told))
-        found.encode_special_tokens = True
-        return found
+        settings["pre_tokenizer"] = cut if settings["pre_tokenizer"] else None
+        tokenizer = tokenizers.Tokenizer.from_str(json.dumps(settings))
+        tokenizer.encode_special_tokens = True
+        return tokenizer
 
 
 def printable(text: str) -> str:
@@ -290,9 +336,9 @@ def printable(text: str) -> str:
     return "".join(VISIBLE.get(c, c if c.isprintable() else f"U+{ord(c):04X}") for c in text)
 
 
-def _of_bytes(found: bytes) -> str:
+def _of_bytes(piece: bytes) -> str:
     """Bytes as text, those that are no whole character as ⟨E2⟩."""
-    letters = found.decode("utf-8", "surrogateescape")
+    letters = piece.decode("utf-8", "surrogateescape")
     return "".join(f"⟨{ord(c) - 0xDC00:02X}⟩" if LONE_SURROGATE.match(c) else printable(c) for c in letters)
 
 
@@ -303,7 +349,7 @@ def _common(one: str, other: str) -> int:
     return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(one))
 
 
-def _state(part: object) -> str:
+def _state(part: decoders.Decoder | pre_tokenizers.PreTokenizer | None) -> str:
     """A part of a tokenizer as JSON; empty for one that isn't there."""
     return "" if part is None else part.__getstate__().decode()
 
@@ -325,10 +371,12 @@ def _reads_everything(model: models.Model, *, of_bytes: bool) -> bool:
     """Whether nothing of a text is lost: there is a token for what the vocabulary lacks, or one for each byte."""
     if isinstance(model, models.Unigram):
         return _has_tokens(model, UNSEEN)
-    if model.token_to_id(model.unk_token or "") is not None:
+    if model.token_to_id(getattr(model, "unk_token", None) or "") is not None:
         return True
     letters = [f"<0x{byte:02X}>" for byte in range(256)] if getattr(model, "byte_fallback", False) else BYTE_LETTERS
-    return (of_bytes or letters is not BYTE_LETTERS) and all(model.token_to_id(each) is not None for each in letters)
+    return (of_bytes or letters is not BYTE_LETTERS) and all(
+        model.token_to_id(letter) is not None for letter in letters
+    )
 
 
 def _word_level(pieces: Sequence[str], special: Sequence[str]) -> tokenizers.Tokenizer:

@@ -5,7 +5,7 @@ Node, a notebook and a server's pages load every module as it is; `inline.bundle
 
 from pathlib import Path
 
-from .inline import bundle
+from .module_bundle import bundle
 
 __all__ = ["FOLDER", "bundle"]
 

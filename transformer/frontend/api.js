@@ -23,11 +23,11 @@ export class ApiError extends Error {
 
 /** Parameters as an address has them: values that are null or undefined are left out, a list is several of one name. */
 export function parametersOf(values) {
-  const found = new URLSearchParams();
+  const query = new URLSearchParams();
   for (const [name, value] of Object.entries(given(values))) {
-    for (const each of Array.isArray(value) ? value.filter(isGiven) : [value]) found.append(name, String(each));
+    for (const item of Array.isArray(value) ? value.filter(isGiven) : [value]) query.append(name, String(item));
   }
-  return found.toString().replaceAll("%2C", ","); // which every server takes as it is
+  return query.toString().replaceAll("%2C", ","); // which every server takes as it is
 }
 
 const isGiven = (value) => value !== null && value !== undefined;

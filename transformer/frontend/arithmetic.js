@@ -17,15 +17,28 @@ export function rawScores(q, k, d) {
   return scores;
 }
 
-/** Scores whose keys after the query, or further before it than a window reaches, are −∞, if the attention is causal. */
+/** Whether a query may see a key: one that isn't after it, if the attention is causal, nor as far away as the window is wide. */
+export function isVisible(query, key, causal, window = Infinity) {
+  return causal ? key <= query && query - key < window : Math.abs(query - key) < window;
+}
+
+/** Scores whose keys can't be seen are −∞. */
 export function maskedScores(scores, keys, causal, window = Infinity) {
-  const masked = scores.slice();
-  if (!causal) return masked;
-  for (let query = 0; query * keys < scores.length; query++) {
-    masked.fill(-Infinity, query * keys + query + 1, (query + 1) * keys);
-    if (query >= window) masked.fill(-Infinity, query * keys, query * keys + query - window + 1);
-  }
-  return masked;
+  return scores.map((score, at) => (isVisible(Math.floor(at / keys), at % keys, causal, window) ? score : -Infinity));
+}
+
+/** A number that never leaves ± cap. */
+export const capped = (value, cap) => cap * Math.tanh(value / cap);
+
+/** The kind of distance of a key so many positions before its query (Raffel et al. 2020, T5, §2.1); as relative_buckets in positions.py. */
+export function bucketOf(before, { buckets, distance, causal }) {
+  const kinds = causal ? buckets : buckets / 2;
+  const first = !causal && before < 0 ? kinds : 0;
+  const away = causal ? Math.max(before, 0) : Math.abs(before);
+  const exact = Math.floor(kinds / 2);
+  if (away < exact) return first + away;
+  const share = Math.fround(Math.fround(Math.log(away / exact)) / Math.fround(Math.log(distance / exact))); // as float32 has it
+  return first + Math.min(kinds - 1, exact + Math.floor(share * (kinds - exact)));
 }
 
 /** The parts of one row's softmax: its largest score, the exponentials above it, and their sum. */
@@ -63,18 +76,26 @@ export function uniformWeights(queries, keys, causal) {
 }
 
 /**
- * The four steps of one head: raw, scaled, masked scores and weights, (query, key) each.
- * without: what is left out, of "scale" and "mask"; a model that has both didn't compute the result. divisor: what the model
- * divides by; window: how many keys a query sees at most, its own the last of them.
+ * The steps of one head: raw, scaled, capped, biased and masked scores, and weights, (query, key) each; capped and biased where the
+ * model has a cap or a bias.
+ * without: what is left out, of "scale", "mask" and "positions"; a model that has them didn't compute the result. divisor: what the
+ * model divides by; window: how far away a key is hidden; bias(query, key): what is added for where they are.
  */
-export function fourSteps({ q, k, d, causal, without = [], divisor: own = Math.sqrt(d), window = Infinity }) {
+export function attentionSteps({ q, k, d, causal, without = [], divisor: own = Math.sqrt(d), window = Infinity, cap = null, bias = null }) {
   const keys = k.length / d;
   const raw = rawScores(q, k, d);
   const divisor = without.includes("scale") ? 1 : own;
   const scaled = new Float64Array(raw.length);
   for (let at = 0; at < raw.length; at++) scaled[at] = raw[at] / divisor;
-  const masked = maskedScores(scaled, keys, causal && !without.includes("mask"), window);
-  return { raw, scaled, masked, weights: softmax(masked, keys) };
+  const found = { raw, scaled };
+  let scores = scaled;
+  if (cap) scores = found.capped = scores.map((score) => capped(score, cap));
+  if (bias) {
+    const isLeftOut = without.includes("positions");
+    scores = found.biased = scores.map((score, at) => (isLeftOut ? score : score + bias(Math.floor(at / keys), at % keys)));
+  }
+  const masked = without.includes("mask") ? scores.slice() : maskedScores(scores, keys, causal, window);
+  return { ...found, masked, weights: softmax(masked, keys) };
 }
 
 /** weight × v for every key, (key, d), and their sum z, (d). */
@@ -104,10 +125,10 @@ export function project(z, out) {
 }
 
 /** The largest difference between two arrays; equal infinities don't differ. */
-export function largestDifference(found, expected) {
+export function largestDifference(computed, expected) {
   let largest = 0;
-  for (let at = 0; at < found.length; at++) {
-    if (found[at] !== expected[at]) largest = Math.max(largest, Math.abs(found[at] - expected[at]));
+  for (let at = 0; at < computed.length; at++) {
+    if (computed[at] !== expected[at]) largest = Math.max(largest, Math.abs(computed[at] - expected[at]));
   }
   return largest;
 }

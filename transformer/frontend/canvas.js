@@ -1,11 +1,11 @@
 // Sets up a canvas: its width, its colours, and a cleared drawing context.
 
-import { readType } from "./labels.js";
+import { readType, typeSize } from "./axis_labels.js";
 
-/** @typedef {{ width: number, font: string, ink: string, paper: string, hidden: string, hatch: string, muted: string }} Page what drawing asks of it */
+/** @typedef {{ width: number, type: string, font: string, ink: string, paper: string, hidden: string, hatch: string, muted: string, isDark: boolean }} Page what drawing asks of it */
 
 /**
- * How wide an element is, and the colours of its page. Read once and kept by whoever draws: to read them, the browser has
+ * How wide an element is, and the type and colours of its page. Read once and kept by whoever draws: to read them, the browser has
  * to lay the page out, and between two changes of the page that would take longer than the drawing.
  *
  * @param {Element} element
@@ -16,7 +16,13 @@ export function pageOf(element) {
   const style = getComputedStyle(element);
   const colour = (name) => style.getPropertyValue(name) || style.color;
   const [paper, hidden, hatch, muted] = ["--paper", "--hidden", "--hatch", "--muted"].map(colour);
-  return { width: element.clientWidth, font: style.fontFamily, ink: style.color, paper, hidden, hatch, muted };
+  return { width: element.clientWidth, type: typeSize(), font: style.fontFamily, ink: style.color, paper, hidden, hatch, muted, isDark: lightnessOf(style.color) > 0.5 };
+}
+
+/** How light a computed colour is, from 0 to 1. */
+function lightnessOf(colour) {
+  const channels = colour.match(/[\d.]+/g)?.slice(0, 3).map(Number) ?? [0];
+  return (Math.max(...channels) + Math.min(...channels)) / (colour.startsWith("color(") ? 2 : 510);
 }
 
 /** Give a canvas a size in CSS pixels, as sharp as the screen allows: its pixels for each of them. A new size empties it. */

@@ -1,7 +1,7 @@
-// Colour scales for numbers, shared with the Python figures; they suit light and dark themes and colour-blind readers.
+// Colour scales for numbers; they suit light and dark themes and colour-blind readers.
 // Sources: viridis (Smith and van der Walt 2015), cmocean's balance (Thyng et al. 2016).
 
-/** Weights and probabilities, 0 (dark violet) to 1 (yellow), as [place, colour]: viridis of the
+/** Weights and probabilities, 0 (dark violet) to 1 (yellow), as [fraction, colour]: viridis of the
  * square root, so that 0.02 differs from 0. */
 export const SEQUENTIAL = [
   [0, "#440154"], [0.012345679012345678, "#482878"], [0.04938271604938271, "#3e4989"], [0.1111111111111111, "#31688e"],
@@ -17,20 +17,29 @@ export const DIVERGING = [
   [0.9090909090909091, "#780e28"], [1, "#3c0911"],
 ];
 
-/** Cells that are there, without a number. */
-export const PLAIN = [[0, "#0072b2"], [1, "#0072b2"]];
+/** A scale of the same hues whose light colours are dark and whose dark ones are light. */
+export function inverted(stops) {
+  return stops.map(([stop, colour]) => {
+    const channels = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+    const shift = 255 - Math.max(...channels) - Math.min(...channels);
+    return [stop, `#${channels.map((channel) => (channel + shift).toString(16).padStart(2, "0")).join("")}`];
+  });
+}
+
+/** Cells that are there, without a number: in some layers, in all. */
+export const PLAIN = [[0, "#a6d0ea"], [1, "#0072b2"]];
 
 /** What is selected: Okabe and Ito's vermilion. */
 export const SELECTED = "#d55e00";
 
-/** The byte of a cell that is hidden; 0 to 254 stand for the places 0 to 1 of a colour scale. */
+/** The byte of a cell that is hidden; 0 to 254 stand for 0 to 1 of a colour scale. */
 export const HIDDEN = 255;
 
-/** [red, green, blue], 0 to 255, at a place from 0 to 1 of a colour scale. */
-export function colourAt(stops, place) {
-  const next = Math.max(stops.findIndex(([at]) => at >= place), 1);
+/** [red, green, blue], 0 to 255, at a fraction from 0 to 1 of a colour scale. */
+export function colourAt(stops, fraction) {
+  const next = Math.max(stops.findIndex(([at]) => at >= fraction), 1);
   const [[low, from], [high, to]] = [stops[next - 1], stops[next]];
-  const share = (place - low) / (high - low);
+  const share = (fraction - low) / (high - low);
   return [1, 3, 5].map((at) => {
     const [a, b] = [from, to].map((hex) => parseInt(hex.slice(at, at + 2), 16));
     return Math.round(a + share * (b - a));
@@ -46,5 +55,5 @@ export function lookupTable(stops) {
 
 /** A colour scale as a CSS gradient from left to right. */
 export function gradient(stops) {
-  return `linear-gradient(to right, ${stops.map(([place, colour]) => `${colour} ${100 * place}%`).join(", ")})`;
+  return `linear-gradient(to right, ${stops.map(([stop, colour]) => `${colour} ${100 * stop}%`).join(", ")})`;
 }

@@ -1,14 +1,14 @@
-// A heatmap of tokens × tokens (or tokens × dimensions) with hover, selection and zoom.
-// The picture is one canvas; what is selected or pointed at lies on a second one above it, so that pointing redraws
-// only a few lines. A heatmap holds no state of the page: whoever owns it says what is selected, and hears of events.
+// Draws a heatmap of tokens × tokens (or tokens × dimensions) with hover, selection and zoom. The picture is one
+// canvas; what is selected or pointed at lies on a second one above it, so that pointing redraws only a few lines. A
+// heatmap holds no state of the page: its owner gives it the selection, and is told of events.
 
 import { SELECTED, gradient } from "./colours.js";
 import { hatchBox, pageOf, prepared } from "./canvas.js";
 import { node, attribute, put } from "./dom.js";
 import { SCALES, drawCells } from "./heatmap_cells.js";
 import { Gestures } from "./heatmap_gestures.js";
-import { LINE, LONGEST, cut, fitColumns, fitRows, labelFont, scaled } from "./labels.js";
-import { plainNumber } from "./numbers.js";
+import { LINE, LONGEST, cut, fitColumns, fitRows, labelFont, scaled } from "./axis_labels.js";
+import { plainNumber } from "./number_format.js";
 
 /**
  * @typedef {{ row: number, column: number }} Cell
@@ -124,11 +124,11 @@ export class Heatmap {
     if (!this.page.width || !this.data) return;
     this.layOut(this.page.width);
     const context = prepared(this.picture, this.page.width, this.height);
-    const { left, top, wide, high } = this.box;
+    const { left, top, wide, high } = this.plotArea;
     context.fillStyle = this.page.hidden;
     context.fillRect(left, top, wide, high);
     if (this.data.values) {
-      hatchBox(context, this.box, this.page.hatch);
+      hatchBox(context, this.plotArea, this.page.hatch);
       context.imageSmoothingEnabled = false;
       const ratio = devicePixelRatio || 1;
       this.pooled = drawCells(this.buffer, this.data, this.window, { wide: wide * ratio, high: high * ratio });
@@ -158,9 +158,9 @@ export class Heatmap {
     const wide = Math.min(width - left - 2, this.data.gutter ? Infinity : scaled(this.data.widest ?? LARGEST_CELL) * columns);
     const pitch = this.data.pitch ?? wide / columns;
     const high = Math.max(Math.min(pitch * rows, this.data.tallest ?? 1.35 * wide), this.data.pitch ? 0 : Math.min(SMALLEST_SIDE, wide));
-    this.box = { left, top: scaled(HALF_LINE), wide, high, cellWide: wide / (window.right - window.left), cellHigh: high / (window.bottom - window.top) };
-    this.rowFit = fitRows(rowWidths, this.box.cellHigh);
-    this.columnFit = fitColumns(columnWidths.slice(window.left, window.right), this.box.cellWide);
+    this.plotArea = { left, top: scaled(HALF_LINE), wide, high, cellWidth: wide / (window.right - window.left), cellHeight: high / (window.bottom - window.top) };
+    this.rowFit = fitRows(rowWidths, this.plotArea.cellHeight);
+    this.columnFit = fitColumns(columnWidths.slice(window.left, window.right), this.plotArea.cellWidth);
     const below = this.data.columnLabels ? fitColumns(columnWidths, wide / columns) : { height: 2, turned: false };
     // Room for upright labels is kept while a zoom makes it unnecessary, for the same reason.
     this.height = high + Math.max(below.height, this.data.columnLabels ? this.columnFit.height : 0) + under + scaled(HALF_LINE) + 2;
@@ -168,19 +168,19 @@ export class Heatmap {
 
   drawLabels(context) {
     const { rowLabels, columnLabels } = this.data;
-    const { box, window, rowFit, columnFit } = this;
+    const { plotArea, window, rowFit, columnFit } = this;
     context.font = labelFont();
     context.fillStyle = this.page.ink;
     context.textBaseline = "middle";
     context.textAlign = "right";
     for (let row = window.top; rowLabels && row < window.bottom; row += rowFit.step) {
-      const y = box.top + (row - window.top + 0.5) * box.cellHigh;
-      context.fillText(cut(rowLabels[row], LONGEST.rows), box.left - 4, y, box.left - 4 - this.titled.beside);
+      const y = plotArea.top + (row - window.top + 0.5) * plotArea.cellHeight;
+      context.fillText(cut(rowLabels[row], LONGEST.rows), plotArea.left - 4, y, plotArea.left - 4 - this.titled.beside);
     }
     for (let column = window.left; columnLabels && column < window.right; column += columnFit.step) {
-      const x = box.left + (column - window.left + 0.5) * box.cellWide;
+      const x = plotArea.left + (column - window.left + 0.5) * plotArea.cellWidth;
       context.save();
-      context.translate(x, box.top + box.high + (columnFit.turned ? 4 : scaled(9)));
+      context.translate(x, plotArea.top + plotArea.high + (columnFit.turned ? 4 : scaled(9)));
       if (columnFit.turned) context.rotate(-Math.PI / 2);
       context.textAlign = columnFit.turned ? "right" : "center";
       context.fillText(cut(columnLabels[column], LONGEST.columns), 0, 0);
@@ -189,36 +189,36 @@ export class Heatmap {
   }
 
   drawTitles(context) {
-    const { box, height, data: { rowTitle, columnTitle } } = this;
+    const { plotArea, height, data: { rowTitle, columnTitle } } = this;
     context.font = labelFont();
     context.fillStyle = this.page.muted;
     context.textAlign = "center";
     const fitting = (title, room) => (context.measureText(title).width <= room ? title : title.split(":")[0]);
-    if (columnTitle) context.fillText(fitting(columnTitle, box.wide), box.left + box.wide / 2, height - scaled(TITLE) / 2);
+    if (columnTitle) context.fillText(fitting(columnTitle, plotArea.wide), plotArea.left + plotArea.wide / 2, height - scaled(TITLE) / 2);
     if (!rowTitle) return;
     context.save();
-    context.translate(scaled(TITLE) / 2, box.top + box.high / 2);
+    context.translate(scaled(TITLE) / 2, plotArea.top + plotArea.high / 2);
     context.rotate(-Math.PI / 2);
-    context.fillText(fitting(rowTitle, box.high), 0, 0);
+    context.fillText(fitting(rowTitle, plotArea.high), 0, 0);
     context.restore();
   }
 
   drawMarks() {
-    if (!this.box || !this.page) return;
+    if (!this.plotArea || !this.page) return;
     const context = prepared(this.marks, this.page.width, this.height);
-    const { box, window } = this;
+    const { plotArea, window } = this;
     this.drawSelectedLabels(context);
     context.save();
     context.beginPath();
-    context.rect(box.left - 2, box.top - 2, box.wide + 4, box.high + 4);
+    context.rect(plotArea.left - 2, plotArea.top - 2, plotArea.wide + 4, plotArea.high + 4);
     context.clip();
     const outline = (row, column, rows, columns, colour, thickness) => {
-      const x = box.left + (column - window.left) * box.cellWide;
-      const y = box.top + (row - window.top) * box.cellHigh;
+      const x = plotArea.left + (column - window.left) * plotArea.cellWidth;
+      const y = plotArea.top + (row - window.top) * plotArea.cellHeight;
       for (const [style, width] of [[this.page.paper, thickness + 2], [colour, thickness]]) {
         context.strokeStyle = style;
         context.lineWidth = width;
-        context.strokeRect(x, y, columns * box.cellWide, rows * box.cellHigh);
+        context.strokeRect(x, y, columns * plotArea.cellWidth, rows * plotArea.cellHeight);
       }
     };
     if (this.selected) {
@@ -242,26 +242,26 @@ export class Heatmap {
 
   // The labels of what is selected are always there: neighbours that they would touch are covered.
   drawSelectedLabels(context) {
-    const { box, window, rowFit, columnFit, data: { rowLabels, columnLabels } } = this;
+    const { plotArea, window, rowFit, columnFit, data: { rowLabels, columnLabels } } = this;
     const { row, column } = this.selected ?? {};
     const [line, half] = [scaled(LINE), scaled(LINE) / 2];
     const { beside, under } = this.titled;
     context.font = `bold ${labelFont()}`;
     context.textBaseline = "middle";
     if (rowLabels && row >= window.top && row < window.bottom) {
-      const y = box.top + (row - window.top + 0.5) * box.cellHigh;
-      this.cover(context, nearest(row, window.top, rowFit.step, box.cellHigh, line), (at) => [beside, box.top + (at - window.top + 0.5) * box.cellHigh - half, box.left - 2 - beside, line]);
+      const y = plotArea.top + (row - window.top + 0.5) * plotArea.cellHeight;
+      this.cover(context, nearest(row, window.top, rowFit.step, plotArea.cellHeight, line), (at) => [beside, plotArea.top + (at - window.top + 0.5) * plotArea.cellHeight - half, plotArea.left - 2 - beside, line]);
       context.textAlign = "right";
-      context.fillText(cut(rowLabels[row], LONGEST.rows), box.left - 4, y, box.left - 4 - this.titled.beside);
+      context.fillText(cut(rowLabels[row], LONGEST.rows), plotArea.left - 4, y, plotArea.left - 4 - this.titled.beside);
     }
     if (columnLabels && column !== null && column >= window.left && column < window.right) {
-      const x = box.left + (column - window.left + 0.5) * box.cellWide;
+      const x = plotArea.left + (column - window.left + 0.5) * plotArea.cellWidth;
       const label = cut(columnLabels[column], LONGEST.columns);
-      const width = columnFit.turned ? line : Math.max(context.measureText(label).width, columnFit.step * box.cellWide - 1);
-      this.cover(context, nearest(column, window.left, columnFit.step, box.cellWide, width), (at) =>
-        [box.left + (at - window.left + 0.5) * box.cellWide - width / 2, box.top + box.high + 3, width, this.height - box.top - box.high - 3 - under]);
+      const width = columnFit.turned ? line : Math.max(context.measureText(label).width, columnFit.step * plotArea.cellWidth - 1);
+      this.cover(context, nearest(column, window.left, columnFit.step, plotArea.cellWidth, width), (at) =>
+        [plotArea.left + (at - window.left + 0.5) * plotArea.cellWidth - width / 2, plotArea.top + plotArea.high + 3, width, this.height - plotArea.top - plotArea.high - 3 - under]);
       context.save();
-      context.translate(x, box.top + box.high + (columnFit.turned ? 4 : scaled(9)));
+      context.translate(x, plotArea.top + plotArea.high + (columnFit.turned ? 4 : scaled(9)));
       if (columnFit.turned) context.rotate(-Math.PI / 2);
       context.textAlign = columnFit.turned ? "right" : "center";
       context.fillText(label, 0, 0);
@@ -269,17 +269,17 @@ export class Heatmap {
     }
   }
 
-  cover(context, places, boxOf) {
+  cover(context, cells, boxOf) {
     context.fillStyle = this.page.paper;
-    for (const at of places) context.fillRect(...boxOf(at));
+    for (const at of cells) context.fillRect(...boxOf(at));
     context.fillStyle = this.page.ink;
   }
 
   // Where what is carried comes from, and where it would be put.
   drawCarried(context, { carried, target }) {
-    const { box, window } = this;
-    const [x, y] = [box.left + (target.column - window.left) * box.cellWide, box.top + (target.row - window.top) * box.cellHigh];
-    const [start, end, middle] = [box.left + (carried.column - window.left + 0.5) * box.cellWide, x + box.cellWide / 2, y + box.cellHigh / 2];
+    const { plotArea, window } = this;
+    const [x, y] = [plotArea.left + (target.column - window.left) * plotArea.cellWidth, plotArea.top + (target.row - window.top) * plotArea.cellHeight];
+    const [start, end, middle] = [plotArea.left + (carried.column - window.left + 0.5) * plotArea.cellWidth, x + plotArea.cellWidth / 2, y + plotArea.cellHeight / 2];
     context.strokeStyle = context.fillStyle = SELECTED;
     context.lineWidth = 2.5;
     context.beginPath();
@@ -287,7 +287,7 @@ export class Heatmap {
     context.lineTo(end, middle);
     context.stroke();
     context.globalAlpha = 0.6;
-    context.fillRect(x, y, box.cellWide, box.cellHigh);
+    context.fillRect(x, y, plotArea.cellWidth, plotArea.cellHeight);
     context.globalAlpha = 1;
   }
 
@@ -297,13 +297,13 @@ export class Heatmap {
     return drag?.carried && drag.moved ? { from: drag.carried, to: drag.target } : null;
   }
 
-  /** The cell nearest to a place. @returns {Cell} */
+  /** The cell nearest to a point. @returns {Cell} */
   cellAt({ x, y }) {
-    const { box, window } = this;
+    const { plotArea, window } = this;
     const clamp = (value, low, high) => Math.min(Math.max(value, low), high - 1);
     return {
-      row: clamp(window.top + Math.floor((y - box.top) / box.cellHigh), window.top, window.bottom),
-      column: clamp(window.left + Math.floor((x - box.left) / box.cellWide), window.left, window.right),
+      row: clamp(window.top + Math.floor((y - plotArea.top) / plotArea.cellHeight), window.top, window.bottom),
+      column: clamp(window.left + Math.floor((x - plotArea.left) / plotArea.cellWidth), window.left, window.right),
     };
   }
 }
@@ -321,8 +321,8 @@ function widthsOf(labels, longest, context) {
   return measured[longest].get(labels).widths;
 }
 
-/** The places whose labels, every so many-th from the first on, that of one would touch; and that one. */
+/** The indices whose labels, every so many-th from the first on, that of one would touch; and that one. */
 function nearest(at, first, step, pitch, size) {
   const before = first + Math.floor((at - first) / step) * step;
-  return [at, before, before + step].filter((each) => Math.abs(each - at) * pitch < size);
+  return [at, before, before + step].filter((edge) => Math.abs(edge - at) * pitch < size);
 }

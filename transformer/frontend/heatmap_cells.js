@@ -43,18 +43,18 @@ export function drawCells(buffer, { values, columns, kind, limit }, window, { wi
   return isPooled;
 }
 
-/** Where each of `count` pixels begins among the cells from one place to another, and where the last ends. */
+/** Where each of `count` pixels begins among the cells from one to another, and where the last ends. */
 function edges(from, to, count) {
   return Int32Array.from({ length: count + 1 }, (_, at) => from + Math.floor((at * (to - from)) / count));
 }
 
 function mostOutstanding(values, columns, top, bottom, left, right) {
-  let found = -Infinity;
+  let strongest = -Infinity;
   for (let row = top; row < bottom; row++) {
     for (let column = left; column < right; column++) {
       const value = values[row * columns + column];
-      if (found === -Infinity || Math.abs(value) > Math.abs(found) || Number.isNaN(value)) found = value;
+      if (strongest === -Infinity || Math.abs(value) > Math.abs(strongest) || Number.isNaN(value)) strongest = value;
     }
   }
-  return found;
+  return strongest;
 }

@@ -1,14 +1,17 @@
-// What a hand does on a heatmap: point, pick, drag to zoom or to carry a cell along its row, and go from cell to cell by keys.
+// Handles mouse, touch and keyboard on a heatmap: point, pick, drag to zoom or to carry a cell along its row, and go
+// from cell to cell.
 
-import { nextCell } from "./grid_keys.js";
+import { nextCell } from "./grid_navigation.js";
 /** @import { Cell, Heatmap } from "./heatmap.js" */
 
 const DRAG = 6; // pixels that a pointer moves before it drags
 
-/** @typedef {{ x: number, y: number }} Place in pixels of the picture */
+/** @typedef {{ x: number, y: number }} Point in pixels of the picture */
 
 export class Gestures {
-  /** @type {{ from: Place, to: Place, moved: boolean, carried: Cell | null, target: Cell | null } | null} */ drag = null;
+  /** @type {{ from: Point, to: Point, moved: boolean, carried: Cell | null, target: Cell | null } | null} */ drag = null;
+
+  isTap = false;
 
   /** @param {Heatmap} heatmap */
   constructor(heatmap) {
@@ -17,7 +20,7 @@ export class Gestures {
     marks.addEventListener("pointermove", (event) => {
       if (this.drag?.carried) this.carryTo(event);
       else if (this.drag && event.pointerType === "mouse") {
-        this.drag.to = this.placeOf(event);
+        this.drag.to = this.pointOf(event);
         const { from, to } = this.drag;
         this.drag.moved ||= Math.hypot(to.x - from.x, to.y - from.y) > DRAG;
         if (this.drag.moved) this.heatmap.drawMarks();
@@ -26,10 +29,11 @@ export class Gestures {
     });
     marks.addEventListener("pointerleave", () => events.point?.(null));
     marks.addEventListener("pointerdown", (event) => {
+      this.isTap = false;
       if (event.button !== 0) return;
       const cell = this.cellOf(event);
       const carried = cell && events.carry?.canTake(cell) ? cell : null;
-      this.drag = { from: this.placeOf(event), to: this.placeOf(event), moved: false, carried, target: carried };
+      this.drag = { from: this.pointOf(event), to: this.pointOf(event), moved: false, carried, target: carried };
       if (carried || (event.pointerType === "mouse" && events.zoom)) marks.setPointerCapture(event.pointerId);
     });
     marks.addEventListener("pointercancel", () => this.endDrag());
@@ -49,16 +53,23 @@ export class Gestures {
         });
         return;
       }
-      const cell = this.cellOf(event);
-      if (cell) events.select?.(cell);
+      this.isTap = event.pointerType === "touch";
+      if (!this.isTap) this.select(event);
     });
+    // A finger clicks once it has left: had its cell been chosen before, and the page scrolled, it would click what is there now.
+    marks.addEventListener("click", (event) => this.isTap && this.select(event));
     marks.addEventListener("dblclick", () => events.zoom?.(null));
     marks.addEventListener("keydown", (event) => this.onKey(event));
   }
 
+  select(event) {
+    const cell = this.cellOf(event);
+    if (cell) this.heatmap.events.select?.(cell);
+  }
+
   carryTo(event) {
     const { drag } = this;
-    const target = { row: drag.carried.row, column: this.heatmap.cellAt(this.placeOf(event)).column };
+    const target = { row: drag.carried.row, column: this.heatmap.cellAt(this.pointOf(event)).column };
     if (target.column === drag.target.column || !this.heatmap.events.carry.canPut(target)) return;
     if (!drag.moved) this.heatmap.events.carry.take(drag.carried); // not before: a finger may only scroll the page
     Object.assign(drag, { target, moved: true });
@@ -87,16 +98,16 @@ export class Gestures {
     return drag;
   }
 
-  placeOf(event) {
+  pointOf(event) {
     const bounds = this.heatmap.marks.getBoundingClientRect();
     return { x: event.clientX - bounds.left, y: event.clientY - bounds.top };
   }
 
   /** The cell that an event is on, or null. */
   cellOf(event) {
-    const place = this.placeOf(event);
-    const { left, top, wide, high } = this.heatmap.box ?? {};
-    const inside = place.x >= left && place.x < left + wide && place.y >= top && place.y < top + high;
-    return inside ? this.heatmap.cellAt(place) : null;
+    const point = this.pointOf(event);
+    const { left, top, wide, high } = this.heatmap.plotArea ?? {};
+    const inside = point.x >= left && point.x < left + wide && point.y >= top && point.y < top + high;
+    return inside ? this.heatmap.cellAt(point) : null;
   }
 }

@@ -1,11 +1,11 @@
-// A drawer in which what is looked at can be changed: a part ablated (zero or mean) or scaled; a rule taken away; one weight
-// set by hand. It only says what is wanted; the host changes the model, and shows it anew.
+// Draws the drawer in which a visitor changes what is selected: ablates (zero or mean) or scales a part, removes a
+// rule, or sets one weight by hand. It only says what is wanted; the host changes the model, and shows it anew.
 //
 // A change is told by its code, as `to_code` in intervention_codes.py writes it, at positions of the whole text.
 
 import { attribute, node, put } from "./dom.js";
-import { plainNumber } from "./numbers.js";
-import { WeightsRow } from "./weights_row.js";
+import { plainNumber } from "./number_format.js";
+import { WeightBars } from "./weight_bars.js";
 
 /**
  * @typedef {{ add: string[], remove: string[] }} Change codes
@@ -21,7 +21,7 @@ export const codeOf = (kind, ...values) => [kind, ...values.map((value) => (valu
 
 const scaled = ({ point, head }, position, factor) => codeOf("scale", point, head, position, Number.isInteger(factor) ? `${factor}.0` : factor);
 
-export class Changing {
+export class InterventionControls {
   /** @type {() => void} */ onToggle;
 
   /**
@@ -43,19 +43,19 @@ export class Changing {
     });
     this.lines = node("div", "lines", parent);
     this.part = this.select("What");
-    this.place = this.select("Where");
+    this.where = this.select("Where");
     const acts = node("div", "acts", parent);
     this.act(acts, "Zero ablation", () => this.add((part, position) => scaled(part, position, 0)));
     this.act(acts, "Mean ablation", () => this.add((part, position) => codeOf("mean", part.point, part.head, position)));
-    const dial = node("label", "dial", acts);
-    dial.append("Scale ");
-    this.factor = Object.assign(node("input", "", dial), { type: "range", ...FACTORS, value: "1" });
-    this.factorShown = node("output", "", dial);
+    const slider = node("label", "setting", acts);
+    slider.append("Scale ");
+    this.factor = Object.assign(node("input", "", slider), { type: "range", ...FACTORS, value: "1" });
+    this.factorShown = node("output", "", slider);
     this.factor.addEventListener("input", () => this.showDials());
     this.factor.addEventListener("change", () => this.add((part, position) => scaled(part, position, Number(this.factor.value))));
-    this.row = new WeightsRow(node("div", "weighing", parent), (from, to) => this.moveWeight(from, to));
+    this.row = new WeightBars(node("div", "weighing", parent), (from, to) => this.moveWeight(from, to));
     this.weighing = node("div", "acts weighing", parent);
-    const weigh = node("label", "dial", this.weighing);
+    const weigh = node("label", "setting", this.weighing);
     this.weighLabel = node("span", "", weigh);
     this.weight = Object.assign(node("input", "", weigh), { type: "range", min: "0", max: "1", step: "0.01" });
     this.weightShown = node("output", "", weigh);
@@ -91,22 +91,22 @@ export class Changing {
   }
 
   /**
-   * parts: what can be changed, [{ title, point, head }]; places: [{ title, position }], or none; rules: [{ title, code }];
-   * cell: a weight, { title, point, head, query, key, weight, row }, or null, row: of its query, as `WeightsRow.show` takes it,
-   * and `begin`, the place of the first key; done: all changes that are on, [{ code, words }].
+   * parts: what can be changed, [{ title, point, head }]; positions: [{ title, position }], or none; rules: [{ title, code }];
+   * cell: a weight, { title, point, head, query, key, weight, row }, or null, row: of its query, as `WeightBars.show` takes it,
+   * and `begin`, the position of the first key; done: all changes that are on, [{ code, words }].
    */
-  show({ parts, places = [], rules = [], cell = null, done = [] }) {
-    this.offered = { parts, places, rules, cell, done };
+  show({ parts, positions = [], rules = [], cell = null, done = [] }) {
+    this.offered = { parts, positions, rules, cell, done };
     this.button.hidden = !this.change || !(parts.length || rules.length);
     if (this.button.hidden) this.toggle(false);
     offer(this.part, parts.map(({ title }, at) => [String(at), title]));
-    offer(this.place, [[EVERYWHERE, "At every position"], ...places.map(({ title, position }) => [String(position), title])]);
+    offer(this.where, [[EVERYWHERE, "At every position"], ...positions.map(({ title, position }) => [String(position), title])]);
     this.part.parentElement.hidden = !parts.length;
-    this.place.parentElement.hidden = !places.length;
+    this.where.parentElement.hidden = !positions.length;
     for (const [selector, isThere] of Object.entries({ ".acts:not(.rules, .weighing)": parts.length > 0, ".weighing": Boolean(cell) })) {
       /** @type {NodeListOf<HTMLElement>} */
-      const found = this.root.querySelectorAll(selector);
-      for (const each of found) each.hidden = !isThere;
+      const elements = this.root.querySelectorAll(selector);
+      for (const element of elements) element.hidden = !isThere;
     }
     if (cell) {
       put(this.weighLabel, `${cell.title} `);
@@ -115,9 +115,9 @@ export class Changing {
     const codes = new Set(done.map(({ code }) => code));
     this.rules.replaceChildren(...rules.map(({ title, code }) => {
       const label = node("label", "");
-      const box = Object.assign(node("input", "", label), { type: "checkbox", checked: codes.has(code) });
+      const input = Object.assign(node("input", "", label), { type: "checkbox", checked: codes.has(code) });
       label.append(` ${title}`);
-      box.addEventListener("change", () => this.change(box.checked ? { add: [code], remove: [] } : { add: [], remove: [code] }));
+      input.addEventListener("change", () => this.change(input.checked ? { add: [code], remove: [] } : { add: [], remove: [code] }));
       return label;
     }));
     this.rules.hidden = !rules.length;
@@ -129,10 +129,10 @@ export class Changing {
   showDone() {
     const { parts, done } = this.offered;
     const isOf = ({ code }, { point, head }) => {
-      const [, place, which] = code.split("~");
-      return place === point || (place === point?.replace("hook_z", "hook_pattern") && which === String(head));
+      const [, at, which] = code.split("~");
+      return at === point || (at === point?.replace("hook_z", "hook_pattern") && which === String(head));
     };
-    const own = done.filter((each) => parts.some((part) => isOf(each, part) && (part.head === null || each.code.split("~")[2] === String(part.head))));
+    const own = done.filter((change) => parts.some((part) => isOf(change, part) && (part.head === null || change.code.split("~")[2] === String(part.head))));
     this.inForce.replaceChildren(...own.map(({ code, words }) => {
       const item = node("li", "");
       item.append(words);
@@ -146,7 +146,7 @@ export class Changing {
     this.inForce.hidden = !own.length;
   }
 
-  // The dials, as far as nobody's hand is on them.
+  // Update the controls, except the one in use.
   settle() {
     const { parts, cell, done } = this.offered;
     const part = parts[Number(this.part.value)];
@@ -164,7 +164,7 @@ export class Changing {
   }
 
   get position() {
-    return this.place.value === EVERYWHERE ? null : Number(this.place.value);
+    return this.where.value === EVERYWHERE ? null : Number(this.where.value);
   }
 
   add(codeFor) {
@@ -177,7 +177,7 @@ export class Changing {
     if (cell) this.change({ add: [this.weightCode(cell.key, this.weight.value)], remove: [] });
   }
 
-  /** All of a key's weight is put on another key: that has both then. from, to: places in the row that is shown. */
+  /** All of a key's weight is put on another key: that has both then. from, to: indices in the row that is shown. */
   moveWeight(from, to) {
     const { weights, begin } = this.offered.cell.row;
     const both = Number(Math.min(1, weights[from] + weights[to]).toPrecision(4));
@@ -211,6 +211,6 @@ function offer(select, entries) {
   if (select.dataset.offered === JSON.stringify(entries)) return;
   select.dataset.offered = JSON.stringify(entries);
   const { value } = select;
-  select.replaceChildren(...entries.map(([each, title]) => Object.assign(document.createElement("option"), { value: each, textContent: title })));
-  if (entries.some(([each]) => each === value)) select.value = value;
+  select.replaceChildren(...entries.map(([value, title]) => Object.assign(document.createElement("option"), { value, textContent: title })));
+  if (entries.some(([key]) => key === value)) select.value = value;
 }

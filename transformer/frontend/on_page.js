@@ -1,5 +1,5 @@
-// An instrument on a page of the app: what it draws it asks the engine for, what is looked at it shares with the other
-// instruments of the tab, and only what changes the model, or leads to another page, is told to the page.
+// Runs an instrument on a page of the app: requests what it draws from the engine, shares the selection with the tab's
+// other instruments, and tells the page only of changes to the model and of links to other pages.
 import { Api, ApiError } from "./api.js";
 import { node, put } from "./dom.js";
 import { viewState } from "./view_state.js";
@@ -10,7 +10,7 @@ import { viewState } from "./view_state.js";
  * page says something of what is looked at, and so is to be run when that is something else; the rest is what the view is told about.
  *
  * @typedef {object} Component
- * @property {{ asks: Parameters, token: string | null, follows?: boolean, [about: string]: any }} data
+ * @property {{ request: Parameters, token: string | null, sends_selection?: boolean, [about: string]: any }} data
  * @property {HTMLElement} parentElement
  * @property {(name: string, value: unknown) => void} setTriggerValue
  */
@@ -20,7 +20,7 @@ import { viewState } from "./view_state.js";
  *
  * @typedef {object} View
  * @property {(api: Api, about: Record<string, any>) => Promise<void>} begin resolved once it shows something
- * @property {() => void} turnTo somebody else looks at something else
+ * @property {() => void} setSelection somebody else looks at something else
  * @property {() => void} draw the page has another theme
  */
 
@@ -47,7 +47,7 @@ export function onPage(component, make) {
 }
 
 class OnPage {
-  /** @type {(name: string, value: unknown) => void} */ tell;
+  /** @type {(name: string, value: unknown) => void} */ send;
   /** @type {string} */ now; // the data that are shown
   /** @type {Api} */ api;
 
@@ -57,24 +57,24 @@ class OnPage {
     this.problem.setAttribute("role", "alert");
     this.problem.hidden = true;
     this.view = make(node("div", "", root), this);
-    this.listener = () => (this.root.isConnected ? this.view.turnTo() : unfollow());
+    this.listener = () => (this.root.isConnected ? this.view.setSelection() : unfollow());
     const unfollow = viewState().follow(this.listener);
   }
 
-  update({ follows, ...given }, tell) {
-    this.tell = tell;
-    this.follows = follows;
+  update({ sends_selection: sendsSelection, ...given }, send) {
+    this.send = send;
+    this.sendsSelection = sendsSelection;
     const now = JSON.stringify(given);
     if (now === this.now) this.view.draw(); // another theme
     else this.begin(given, now);
   }
 
   async begin(given, now) {
-    const { asks, token, ...about } = given;
+    const { request, token, ...about } = given;
     this.now = now;
     clearTimeout(this.later);
     this.api?.end();
-    const api = (this.api = new Api(asks, { token }));
+    const api = (this.api = new Api(request, { token }));
     this.root.dataset.state = "asking";
     try {
       await this.view.begin(api, about);
@@ -92,11 +92,11 @@ class OnPage {
   async fetch(ask, use) {
     const { api } = this;
     try {
-      const found = await ask();
+      const answer = await ask();
       if (api !== this.api) return;
       this.say("");
       this.root.dataset.state = "shown";
-      use(found);
+      use(answer);
     } catch (error) {
       if (api === this.api) this.fail(error);
     }
@@ -114,25 +114,25 @@ class OnPage {
   }
 
   /** The visitor looks at something else here. */
-  look(change) {
-    if (!viewState().set(change, this.listener) || !this.follows) return;
+  select(change) {
+    if (!viewState().set(change, this.listener) || !this.sendsSelection) return;
     clearTimeout(this.resting);
     this.resting = setTimeout(() => {
       viewState().flush();
-      this.tell("look", viewState().all());
+      this.send("select", viewState().all());
     }, REST_MS);
   }
 
   /** Have the page change the model. */
   change(change) {
     viewState().flush();
-    this.tell("change", change);
+    this.send("change", change);
   }
 
   /** Leave for another page, which is to look at something else, and to show what Python knows of: { attention, scope }. */
-  turn(page, change, shown = {}) {
+  navigate(page, change, shown = {}) {
     viewState().set(change, this.listener);
     viewState().flush();
-    this.tell("turn", { page, ...shown });
+    this.send("navigate", { page, ...shown });
   }
 }

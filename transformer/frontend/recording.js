@@ -1,5 +1,5 @@
-// Reads a recording: named tensors and what is known of them, in the bytes of a safetensors file (an eight-byte length, a
-// JSON header, aligned arrays; https://github.com/huggingface/safetensors#format).
+// Reads a recording: named tensors and metadata, in the bytes of a safetensors file (an eight-byte length, a JSON
+// header, aligned arrays; https://github.com/huggingface/safetensors#format).
 
 /**
  * @typedef {Float64Array | Float32Array | Int32Array | Uint8Array} Numbers
@@ -8,8 +8,8 @@
  * @typedef {{ metadata: Record<string, any>, tensors: Tensors }} Recording what its metadata hold is up to what was asked
  */
 
-const ARRAYS = { F64: Float64Array, F32: Float32Array, I32: Int32Array, U8: Uint8Array, BOOL: Uint8Array };
-const KINDS = "float64, float32, int32, uint8 and bool";
+const ARRAYS = { F64: Float64Array, F32: Float32Array, I32: Int32Array, U8: Uint8Array, BOOL: Uint8Array, F16: Uint16Array, BF16: Uint16Array };
+const KINDS = "float64, float32, float16, bfloat16, int32, uint8 and bool";
 
 /**
  * What is in bytes. Metadata values are parsed as JSON; booleans are bytes 0 and 1. A tensor shares the memory of `bytes`
@@ -19,12 +19,22 @@ const KINDS = "float64, float32, int32, uint8 and bool";
  * @returns {Recording}
  */
 export function readRecording(bytes) {
-  const file = bytes instanceof ArrayBuffer ? new Uint8Array(bytes) : bytes;
-  const { header, body } = split(file);
-  const { __metadata__: texts = {}, ...described } = header;
+  const { texts, tensors } = readSafetensors(bytes);
   const metadata = Object.entries(texts).map(([key, text]) => [key, parsed(text, `its metadata “${key}”`)]);
+  return { metadata: Object.fromEntries(metadata), tensors };
+}
+
+/**
+ * The same of any safetensors file, its metadata as the texts that they are. Numbers of 16 bits become float32.
+ *
+ * @param {Uint8Array | ArrayBuffer} bytes
+ * @returns {{ texts: Record<string, string>, tensors: Tensors }}
+ */
+export function readSafetensors(bytes) {
+  const { header, body } = split(bytes instanceof ArrayBuffer ? new Uint8Array(bytes) : bytes);
+  const { __metadata__: texts = {}, ...described } = header;
   const tensors = Object.entries(described).map(([name, tensor]) => [name, read(name, tensor, body)]);
-  return { metadata: Object.fromEntries(metadata), tensors: Object.fromEntries(tensors) };
+  return { texts, tensors: Object.fromEntries(tensors) };
 }
 
 /** @param {Uint8Array} file */
@@ -67,8 +77,28 @@ function read(name, tensor, body) {
   }
   if (end > body.byteLength) throw new Error(`The tensor ${name} ends at byte ${end}; the recording has ${body.byteLength}.`);
   const at = body.byteOffset + start;
-  if (at % Kind.BYTES_PER_ELEMENT === 0) return { shape, data: new Kind(body.buffer, at, count) };
-  return { shape, data: new Kind(body.slice(start, end).buffer) }; // typed arrays begin at multiples of their size
+  const isAligned = at % Kind.BYTES_PER_ELEMENT === 0; // typed arrays begin at multiples of their size
+  const data = isAligned ? new Kind(body.buffer, at, count) : new Kind(body.slice(start, end).buffer);
+  return { shape, data: data instanceof Uint16Array ? widened(data, dtype) : data };
+}
+
+/** Numbers of 16 bits as float32, which has all of them: bfloat16 is its upper half. */
+function widened(bits, dtype) {
+  if (dtype === "BF16") return new Float32Array(Uint32Array.from(bits, (half) => half << 16).buffer);
+  halves ??= Float32Array.from({ length: 2 ** 16 }, (_, half) => fromFloat16(half));
+  const numbers = new Float32Array(bits.length);
+  for (let at = 0; at < bits.length; at++) numbers[at] = halves[bits[at]];
+  return numbers;
+}
+
+/** @type {Float32Array} */
+let halves; // every number of float16, by its bits
+
+/** IEEE 754: a sign, 5 bits of exponent, 10 of the fraction. */
+function fromFloat16(half) {
+  const [sign, exponent, fraction] = [half >> 15 ? -1 : 1, (half >> 10) & 31, half & 1023];
+  if (exponent === 31) return fraction ? NaN : sign * Infinity;
+  return sign * (exponent ? (1024 + fraction) * 2 ** (exponent - 25) : fraction * 2 ** -24);
 }
 
 /**

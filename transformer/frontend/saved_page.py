@@ -23,6 +23,7 @@ import torch
 
 from ..config import ModelConfig
 from ..inference.attention_outline import names_around, outline, outline_of_layer
+from ..inference.inputs import predicted_position
 from ..inference.pass_outline import tensors_of
 from ..inference.pass_recording import Fit, circuit_bytes, fitted, is_whole, pass_of, view_bytes, whole_view
 from ..inference.pattern_pooling import pool, quantise
@@ -30,12 +31,20 @@ from ..inference.recording import Recording
 from ..model.equations import PROBABILITIES
 from ..model.registry import attention_modules
 from . import FOLDER
-from .inline import bundle
-from .still import still
+from .module_bundle import bundle
+from .static_image import still
 
 MOST_BYTES = 48_000_000
 """Of the numbers in a page, which then is a third larger; of larger passes a part is left out."""
-COMPARED = ("hook_raw_scores", "hook_scaled_scores", "hook_attn_scores", "hook_pattern", "hook_z", "hook_result")
+COMPARED = (
+    "hook_raw_scores",
+    "hook_scaled_scores",
+    "hook_capped_scores",
+    "hook_attn_scores",
+    "hook_pattern",
+    "hook_z",
+    "hook_result",
+)
 """What a page derives of an attention, and compares with the model's own where that is there."""
 
 PAGE = """<!doctype html>
@@ -57,10 +66,10 @@ style-src 'unsafe-inline'; img-src blob: data:">
 </html>
 """
 STYLES = {
-    "attention": ("overview.css", "attention/attention.css"),
+    "attention": ("head_overview.css", "attention/attention.css"),
     "inside": ("inside/inside.css", "inside/tensors.css", "inside/circuits.css"),
 }
-CHOICES = ("layer", "head", "query", "key", "stage", "zoom", "without", "order", "direction", "share", "derivation")
+CHOICES = ("layer", "head", "query", "key", "stage", "zoom", "without", "order", "direction", "derivation")
 """What an instrument of attention can be told to look at first."""
 STARTS = {"attention": "showAttention", "inside": "showInside"}
 """What an instrument's script, `standalone.js` in its folder, exports."""
@@ -73,7 +82,7 @@ image-rendering: pixelated">
 page in a browser that runs scripts.</figcaption>
 </figure>"""
 HEADS = "The attention of every head, a row for each layer: in each square rows are queries, columns are keys."
-PREDICTIONS = "The probability of each next token: a row for each of the text, a column for each of the vocabulary."
+PREDICTIONS = "The probability of each token: a row for each of the text, a column for each of the vocabulary."
 WIDTH = 480
 """Pixels of a still picture, about."""
 
@@ -131,8 +140,8 @@ def show(recording: Recording, kind: str | None = None, *, title: str | None = N
     kinds = attention_modules(config)
     kind = kind or next(iter(kinds), None)
     if kind not in kinds:
-        asked = f"attention {kind}" if kind else "attention"
-        raise ValueError(f"This model has no {asked}; it has {', '.join(kinds) or 'none'}.")
+        pass_name = f"attention {kind}" if kind else "attention"
+        raise ValueError(f"This model has no {pass_name}; it has {', '.join(kinds) or 'none'}.")
     beginning = _outline(recording, config, kind)
     _check_chosen(chosen, beginning)
     if is_whole(recording):
@@ -151,7 +160,7 @@ def page(
 ) -> SavedPage:
     """A page from an outline, as `inference.attention_outline` makes it, and the recording its parts are cut from.
 
-    offsets: the places of the first of `queries` and `keys` in the text; None where it begins with them. next: the
+    offsets: the positions of the first of `queries` and `keys` in the text; None where it begins with them. next: the
     token that each query chose. title, chosen: as in `show`.
     Raises: ValueError for more numbers than a page holds.
     """
@@ -186,18 +195,23 @@ def attention_points(sizes: Mapping[str, int], about: Mapping[str, Any]) -> list
 
     sizes: bytes by name. about: metadata of an outline.
     """
-    found = []
+    points = []
     for module, around in zip(about["modules"], about["names"], strict=True):
-        found += [around[name] for name in "qkv" if around[name]]
+        points += [around[name] for name in "qkv" if around[name]]
+        points += [name for name in (f"{module}.relative_bias.weight",) if name in sizes]
         own = [name for name in (f"{module}.hook_pattern", f"{module}.hook_z") if name in sizes]
-        is_set = any(place["point"].startswith(f"{module}.") for place in about.get("changed", ()))
-        found += own if is_set else sorted(own, key=sizes.__getitem__)[:1]
-    return found
+        is_set = any(change["point"].startswith(f"{module}.") for change in about.get("changed", ()))
+        points += own if is_set else sorted(own, key=sizes.__getitem__)[:1]
+    return points
 
 
 def _read_points(sizes: Mapping[str, int], about: Mapping[str, Any]) -> list[str]:
     """All that a page can make use of, of the tensors that there are."""
-    names = [f"{module}.{point}" for module in about["modules"] for point in (*COMPARED, "out.weight")]
+    names = [
+        f"{module}.{point}"
+        for module in about["modules"]
+        for point in (*COMPARED, "out.weight", "relative_bias.weight")
+    ]
     names += [name for around in about["names"] for name in around.values()]
     return [name for name in dict.fromkeys(names) if name in sizes]
 
@@ -227,24 +241,24 @@ def inside_page(
 ) -> SavedPage:
     """A whole pass as the page Inside shows it, from what `record_pass` recorded. title: as in `show`.
 
-    offset: the place of the first token in the text. open: a tensor, a sublayer or a block, empty for all of the model;
-    token, source, head: those that are looked at, None for the newest, none, and all; cell: a place in the tensor that
-    is open; moment: where Play stands; folds: what is unfolded below, of "lens", "who", "checks" and "circuits";
-    candidate: the token whose logit is asked about, None for the likeliest; circuit: ("qk", "blocks.1.attn", 2, 0) is
-    that of head 2 at distance 0, with two more numbers for a cell of it.
+    offset: the position of the first token in the text. open: a tensor, a sublayer or a block, empty for the whole;
+    token, source, head: those that are looked at, None for the predicted position, none, and all; cell: an index of the
+    tensor that is open; moment: where Play stands; folds: what is unfolded below, of "lens", "who", "checks" and
+    "circuits"; candidate: the token whose logit is asked about, None for the likeliest; circuit: ("qk",
+    "blocks.1.attn", 2, 0) is that of head 2 at distance 0, with two more numbers for a cell of it.
     Of a large pass a part is left out, as `page_fit` says.
     Raises: ValueError for a recording of less than the whole pass, a module or tensor that the model doesn't have, a
         cell that the tensor doesn't have, or a pass that is too large.
     """
-    found = pass_of(recording)
-    infos = tensors_of(found.config, len(found.tokens), len(found.source))
+    trace = pass_of(recording)
+    infos = tensors_of(trace.config, len(trace.tokens), len(trace.source))
     if open and not any(name == open or name.startswith(f"{open}.") for name in infos):
         raise ValueError(f"This model has no {open}; it has {', '.join(list(infos)[:3])} and so on.")
-    _check_place("token", token, len(found.tokens))
-    _check_place("source", source, len(found.source))
-    _check_place("head", head, found.config.n_heads)
+    _check_index("token", token, len(trace.tokens))
+    _check_index("source", source, len(trace.source))
+    _check_index("head", head, trace.config.n_heads)
     sizes = infos[open].sizes if open in infos else ()
-    if cell is not None and not _is_place(cell, sizes):
+    if cell is not None and not _is_cell(cell, sizes):
         raise ValueError(f"There is no cell {tuple(cell)} in {open or 'the model'}: its shape is {sizes}.")
     chosen = {
         "open": open,
@@ -257,14 +271,14 @@ def inside_page(
         "candidate": candidate,
         "circuit": circuit,
     }
-    fit = page_fit(found.config, len(found.tokens), len(found.source))
+    fit = page_fit(trace.config, len(trace.tokens), len(trace.source))
     if fit is None:
         raise ValueError("This pass is too large for a page of its own; take a shorter text.")
     labels, changed = recording.metadata["vocabulary"], recording.metadata.get("changed", [])
-    beginning, whole = whole_view(found, labels, fit.names, changed)
+    beginning, whole = whole_view(trace, labels, fit.names, changed, recording.metadata.get("mask_token_id"))
     about = {"id": title, "title": title, "offset": offset, "complete": True, "chosen": chosen}
-    picture = _picture_of_pass(beginning, found.tensors[PROBABILITIES].detach().float().numpy())
-    what = f"a whole pass over {len(found.tokens)} tokens, {len(infos)} tensors"
+    picture = _picture_of_pass(beginning, trace.tensors[PROBABILITIES].detach().float().numpy())
+    what = f"a whole pass over {len(trace.tokens)} tokens, {len(infos)} tensors"
     outlined = Recording(beginning.tensors, {**beginning.metadata, **about})
     return _page("inside", title, outlined, whole, what, picture)
 
@@ -294,16 +308,16 @@ def _check_chosen(chosen: Mapping[str, Any], beginning: Recording) -> None:
     layers, heads = beginning.tensors["overview"].shape[:2]
     sizes = {"layer": layers, "head": heads, "query": beginning.metadata["queries"], "key": beginning.metadata["keys"]}
     for name, size in sizes.items():
-        _check_place(name, chosen.get(name), size)
+        _check_index(name, chosen.get(name), size)
 
 
-def _check_place(name: str, place: int | None, size: int) -> None:
-    if place is not None and place not in range(size):
+def _check_index(name: str, index: int | None, size: int) -> None:
+    if index is not None and index not in range(size):
         there = f"from 0 to {size - 1}" if size else "none"
-        raise ValueError(f"There is no {name} {place}; of those, this pass has {there}.")
+        raise ValueError(f"There is no {name} {index}; of those, this pass has {there}.")
 
 
-def _is_place(cell: Sequence[int], sizes: Sequence[int]) -> bool:
+def _is_cell(cell: Sequence[int], sizes: Sequence[int]) -> bool:
     return len(cell) == len(sizes) > 0 and all(at in range(size) for at, size in zip(cell, sizes, strict=True))
 
 
@@ -311,7 +325,7 @@ def _page(kind: str, title: str, beginning: Recording, whole: Recording, what: s
     """kind: a folder of scripts. beginning, whole: what its script finds in the page as `outline` and `whole`. what,
     picture: as in `SavedPage`; the script puts the instrument in the picture's place."""
     script = bundle(FOLDER / kind / "standalone.js")
-    styles = ("standalone.css", "tokens.css", "tip.css", "save.css", "changing.css", *STYLES[kind])
+    styles = ("standalone.css", "type_scale.css", "tooltip.css", "save.css", "intervention_controls.css", *STYLES[kind])
     before, after = PAGE.split("{recordings}")
     pieces = [before.format(title=html.escape(title), style="\n".join(map(_sheet, styles)), picture=picture)]
     for name, part in {"outline": beginning, "whole": whole}.items():
@@ -352,7 +366,9 @@ def _outline(recording: Recording, config: ModelConfig, kind: str) -> Recording:
         pattern, mask = (torch.tensor(_needed(recording, f"{module}.hook_{name}")) for name in ("pattern", "mask"))
         layers.append(outline_of_layer(pattern, mask, ids))
     cells, measures = zip(*layers, strict=True)
-    beginning = outline(config, kind, labels, cells, measures)
+    read, mask = recording.metadata.get("ids"), recording.metadata.get("mask_token_id")
+    looks_first = predicted_position(config, read["text"], mask) if read and kind != "encoder" else None
+    beginning = outline(config, kind, labels, cells, measures, predicted_position=looks_first)
     beginning = Recording(beginning.tensors, {**beginning.metadata, "changed": recording.metadata.get("changed", [])})
     for names in beginning.metadata["names"]:
         for name in (names["q"], names["k"], names["v"]):
@@ -362,13 +378,13 @@ def _outline(recording: Recording, config: ModelConfig, kind: str) -> Recording:
 
 
 def _labels(recording: Recording, config: ModelConfig) -> Mapping[str, list[str]]:
-    """The printable tokens; where the recording has none, their places."""
+    """The printable tokens; where the recording has none, their positions."""
     labels = {"text": [], "source": [], **recording.metadata.get("labels", {})}
-    prefixes = {"text": ""} if config.architecture == "decoder-only" else {"text": "decoder.", "source": "encoder."}
+    prefixes = {"text": ""} if config.architecture != "encoder-decoder" else {"text": "decoder.", "source": "encoder."}
     for text, prefix in prefixes.items():
         length = len(_needed(recording, f"{prefix}hook_embed"))
         if len(labels[text]) != length:
-            labels[text] = [str(place) for place in range(length)]
+            labels[text] = [str(position) for position in range(length)]
     return labels
 
 

@@ -1,7 +1,7 @@
-// What is looked at in this tab: layer, head, token, what is open. All instruments share it, whichever page they stand on, and
-// the address bar holds it, as a link does. Python needn't know; it reads the bar when it draws something of it.
+// Holds this tab's selection: layer, head, token, open views. All instruments on all pages share it, and the address
+// bar holds it, as a link does. Python needn't know; it reads the bar when it draws something of it.
 //
-// Values are texts, as a link has them; what is as at first isn't there. Places count the tokens of the whole text.
+// Values are texts, as a link has them; what is as at first isn't there. Positions count the tokens of the whole text.
 
 const EVERY_MS = 400; // the bar follows so often: browsers allow a hundred changes in half a minute
 const LONGEST = 7_500; // characters of an address: many servers refuse a line over 8,000
@@ -9,7 +9,7 @@ const MESSAGE = "SET_QUERY_PARAM"; // tells a page that frames the app what its 
 
 /** The parameters of a link that are looked at, and not computed from. */
 export const NAMES = new Set([
-  "layer", "head", "query", "key", "stage", "zoom", "without", "order", "direction", "share", "derivation", "inside", "place", "source_place",
+  "layer", "head", "query", "key", "stage", "zoom", "without", "order", "direction", "derivation", "inside", "place", "source_place",
   "cell", "heads", "moment", "folds", "candidate", "circuit", "step", "written", "branches", "temperature", "top_k", "top_p", "seed",
   "tokens", "pace", "attention",
 ]);
@@ -34,14 +34,14 @@ export class ViewState {
 
   /** A whole number, or null. */
   number(name) {
-    const found = this.get(name);
-    return found !== null && /^\d+$/.test(found) ? Number(found) : null;
+    const text = this.get(name);
+    return text !== null && /^\d+$/.test(text) ? Number(text) : null;
   }
 
   /** Several whole numbers with commas between them, or null. */
   numbers(name) {
-    const found = this.get(name);
-    return found !== null && /^\d+(,\d+)*$/.test(found) ? found.split(",").map(Number) : null;
+    const text = this.get(name);
+    return text !== null && /^\d+(,\d+)*$/.test(text) ? text.split(",").map(Number) : null;
   }
 
   /**
@@ -65,8 +65,8 @@ export class ViewState {
 
   /** Look at what an address says, and at nothing else. */
   become(search) {
-    const found = new URLSearchParams(search);
-    this.set(Object.fromEntries([...NAMES].map((name) => [name, found.get(name)])));
+    const parameters = new URLSearchParams(search);
+    this.set(Object.fromEntries([...NAMES].map((name) => [name, parameters.get(name)])));
   }
 
   /** Call `listener` whenever somebody else looks at something else. Returns what ends that. */
@@ -97,7 +97,7 @@ let shared;
 /** What is looked at in this tab. */
 export function viewState() {
   if (!shared) {
-    shared = new ViewState(location.search, () => putIntoBar(shared.merged(location.search)));
+    shared = new ViewState(location.search, () => replaceAddress(shared.merged(location.search)));
     const flush = () => shared.flush();
     // What is pressed may run the page, which reads the bar.
     for (const kind of ["pointerdown", "keydown", "pagehide"]) addEventListener(kind, flush, { capture: true });
@@ -108,7 +108,7 @@ export function viewState() {
 }
 
 /** Have the bar hold these parameters, without an entry in the history; a page that frames the app is told. */
-export function putIntoBar(search) {
+export function replaceAddress(search) {
   const query = search ? `?${search}` : "";
   if (location.search === query) return;
   try {

@@ -16,7 +16,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..hooks import ForwardHook
-from ..model.models import DecoderOnly, EncoderDecoder
+from ..model.layers import widened
+from ..model.models import EncoderDecoder, EncoderOnly, Model
 from ..model.registry import hook_points
 from .inputs import inputs_of
 from .interventions import Intervention, Scale, hooks_of
@@ -35,13 +36,18 @@ class AblationEffects:
     """(pos, vocab): the logits with every part in its place."""
     logits: Tensor
     """(part, pos, vocab): those without that part."""
+    predicts_next: bool = True
+    """Whether they are of the token after each position; False: of the one there."""
 
     def loss(self, tokens: Sequence[int]) -> Tensor:
         """How much the mean cross-entropy of the text, in nats, rises without each part: (part,).
 
         tokens: the text that was read; each but the first is predicted by those before it.
-        Raises: ValueError for a text of fewer than two tokens, of which nothing is predicted.
+        Raises: ValueError for a text of fewer than two tokens, of which nothing is predicted, or of an encoder, which
+            predicts none of the tokens that it reads.
         """
+        if not self.predicts_next:
+            raise ValueError("This model predicts what is masked, so a text has no loss; ask for a logit at a mask.")
         if len(tokens) < 2:
             raise ValueError("A text of one token has no loss: nothing comes before it to predict it from.")
         right = torch.as_tensor(tokens, device=self.plain.device)[1:]
@@ -57,28 +63,24 @@ class AblationEffects:
 
 @torch.no_grad()
 def ablation(
-    model: DecoderOnly | EncoderDecoder,
-    tokens: Sequence[int],
-    source: Sequence[int] = (),
-    interventions: Sequence[Intervention] = (),
+    model: Model, tokens: Sequence[int], source: Sequence[int] = (), interventions: Sequence[Intervention] = ()
 ) -> AblationEffects:
     """Ablate each head and each feed-forward layer, one at a time. Put the model into evaluation mode first.
 
     All logits are kept, which for a large vocabulary don't fit into memory: `ablated_in_batches` leaves them out.
     interventions: what is changed in every pass, the one that the others are compared with included.
     """
-    plain = model.run_with_hooks(*inputs_of(model, tokens, source), fwd_hooks=hooks_of(interventions, model))[0]
-    found = [plain[None][:0]]
+    plain = widened(
+        model.run_with_hooks(*inputs_of(model, tokens, source), fwd_hooks=hooks_of(interventions, model))[0]
+    )
+    logits = [plain[None][:0]]
     for _, streams in ablated_in_batches(model, tokens, source, interventions):
-        found.append(model.unembed(streams))
-    return AblationEffects(tuple(parts_of(model)), plain, torch.cat(found))
+        logits.append(widened(model.unembed(streams)))
+    return AblationEffects(tuple(parts_of(model)), plain, torch.cat(logits), model.config.is_causal)
 
 
 def ablated_in_batches(
-    model: DecoderOnly | EncoderDecoder,
-    tokens: Sequence[int],
-    source: Sequence[int] = (),
-    interventions: Sequence[Intervention] = (),
+    model: Model, tokens: Sequence[int], source: Sequence[int] = (), interventions: Sequence[Intervention] = ()
 ) -> Iterator[tuple[list[Scale], Tensor]]:
     """What the unembedding reads without each part, (part, pos, d_model): some of `parts_of` at a time, in its order.
 
@@ -91,7 +93,7 @@ def ablated_in_batches(
         yield batch, run.ablated(batch)
 
 
-def parts_of(model: DecoderOnly | EncoderDecoder) -> list[Scale]:
+def parts_of(model: Model) -> list[Scale]:
     """Every head of every attention, and every feed-forward layer, ablated, in the order of the pass."""
     points = hook_points(model.config)
     parts = [Scale(name, head) for name in points if name.endswith("hook_z") for head in range(model.config.n_heads)]
@@ -104,17 +106,13 @@ class _Passes:
     """Passes over one text in which parts are ablated; of a stack of blocks each begins where the first of them is."""
 
     def __init__(
-        self,
-        model: DecoderOnly | EncoderDecoder,
-        tokens: Sequence[int],
-        source: Sequence[int],
-        interventions: Sequence[Intervention],
+        self, model: Model, tokens: Sequence[int], source: Sequence[int], interventions: Sequence[Intervention]
     ) -> None:
         self.model, self.inputs = model, inputs_of(model, tokens, source)
         self.changed = hooks_of(interventions, model)
         self.entering: list[Tensor] = []
-        """What enters each block of a decoder-only model, (1, pos, d_model)."""
-        if isinstance(model, DecoderOnly):
+        """What enters each block of a model of one stack, (1, pos, d_model)."""
+        if not isinstance(model, EncoderDecoder):
             self.padding = model.padding(self.inputs[0])
             with torch.no_grad(), model.hooked(self.changed):
                 x = model.embed_tokens(self.inputs[0])
@@ -127,13 +125,14 @@ class _Passes:
         """(part, pos, d_model)."""
         zeroing: list[ForwardHook] = [(part.point, _zero_row(row, part.head)) for row, part in enumerate(parts)]
         with self.model.hooked([*self.changed, *zeroing]):
-            if not isinstance(self.model, DecoderOnly):
-                return self.model.stream(*(each.expand(len(parts), -1) for each in self.inputs))
+            if isinstance(self.model, EncoderDecoder):
+                return self.model.stream(*(ids.expand(len(parts), -1) for ids in self.inputs))
             first = _block_of(parts[0])
             x = self.entering[first].expand(len(parts), -1, -1)
             for block in self.model.blocks[first:]:
                 x = block(x, self.padding)
-            return self.model.ln_final(x)
+            x = self.model.ln_final(x)
+            return self.model.head(x) if isinstance(self.model, EncoderOnly) else x
 
 
 def _block_of(part: Scale) -> int:
@@ -145,8 +144,8 @@ def _batches(parts: list[Scale], size: int) -> list[list[Scale]]:
     """Parts of one block each, at most `size` of them."""
     size = max(size, 1)
     blocks = [
-        list(found)
-        for _, found in groupby(parts, lambda part: part.point.partition("blocks.")[0] + str(_block_of(part)))
+        list(block_parts)
+        for _, block_parts in groupby(parts, lambda part: part.point.partition("blocks.")[0] + str(_block_of(part)))
     ]
     return [block[start : start + size] for block in blocks for start in range(0, len(block), size)]
 

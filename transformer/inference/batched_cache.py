@@ -5,6 +5,8 @@ Shapes: text (a batch's rows), column, pos, kv_head, d_head, source, d_model.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
@@ -74,11 +76,12 @@ class BatchedCache:
 
     def join(self, past: KeyValueCache) -> None:
         """Take over what a text has cached, of at least one token, as the last of the batch's rows."""
-        row, length = len(self.texts), past.length
+        row, length, tokens = len(self.texts), past.length, past.tokens
+        assert tokens is not None
         if not self.texts or row == len(self._tokens) or length > self.end:
             self._reserve(row + 1, max([length, *self._lengths]), past)
         self._tokens[row, : self.end - length] = NO_TOKEN
-        self._tokens[row, self.end - length : self.end] = past.tokens
+        self._tokens[row, self.end - length : self.end] = tokens
         for columns, own in zip(self.blocks, past.blocks, strict=True):
             columns.put(row, self.end - length, own)
             own.clear()
@@ -92,19 +95,18 @@ class BatchedCache:
         first = self.end - self._lengths[row]
         past.tokens = self._tokens[row, first : self.end].clone()[None]
         for columns, own in zip(self.blocks, past.blocks, strict=True):
-            own.keys, own.values = columns.take(row, first)
+            own.tensors = columns.take(row, first)
             columns.move(last, row)
         self._tokens[row] = self._tokens[last]
-        for rows in (self.texts, self._lengths):
-            rows[row] = rows[last]
-            rows.pop()
+        self.texts[row], self._lengths[row] = self.texts[last], self._lengths[last]
+        del self.texts[last], self._lengths[last]
         if self.texts:
             self._read_sources()
         else:  # hold on to nothing
             self.end, self._tokens = 0, self._tokens[:0, :0].clone()
             self.memory = self.memory_padding = None
-            for each in (*self.blocks, *self.cross):
-                each.clear()
+            for cache in (*self.blocks, *self.cross):
+                cache.clear()
 
     def _reserve(self, rows: int, longest: int, like: KeyValueCache | None = None) -> None:
         """Reserve memory for more texts than these, and more columns than the longest has, which begins at the first.
@@ -113,26 +115,28 @@ class BatchedCache:
         """
         rows, columns = rows + rows // 8 + 1, longest + max(SPARE, longest // 8)
         kept = slice(self.end - min(longest, self.end), self.end)
-        tokens = torch.full((rows, columns), NO_TOKEN, device=like.tokens.device if like else self._tokens.device)
+        device = self._tokens.device if like is None or like.tokens is None else like.tokens.device
+        tokens = torch.full((rows, columns), NO_TOKEN, device=device)
         if many := len(self.texts):
             tokens[:many, longest - (kept.stop - kept.start) : longest] = self._tokens[:many, kept]
         for number, stored in enumerate(self.blocks):
-            stored.reserve(rows, columns, longest, kept, like.blocks[number] if like else None)
+            stored.reserve(rows, columns, longest, kept, like.blocks[number].tensors if like else ())
         self._tokens, self.end = tokens, longest
 
     def _read_sources(self) -> None:
         """Put together what the encoder made of all texts' sources."""
-        if self.texts[0].memory is None:
+        memories = [past.memory for past in self.texts if past.memory is not None]
+        if not memories:
             return  # there is no encoder
-        self.memory = _padded([past.memory for past in self.texts])
+        self.memory = _padded(memories)
         seen = torch.zeros(self.memory.shape[:2], dtype=torch.bool, device=self.memory.device)
-        for row, past in enumerate(self.texts):
+        for row, (past, memory) in enumerate(zip(self.texts, memories, strict=True)):
             own = past.memory_padding
-            seen[row, : past.memory.shape[1]] = True if own is None else own[0, 0, 0]
+            seen[row, : memory.shape[1]] = True if own is None else own[0, 0, 0]
         self.memory_padding = None if seen.all() else seen[:, None, None, :]
         for layer, shared in enumerate(self.cross):
-            shared.keys = _padded([past.cross[layer].keys for past in self.texts])
-            shared.values = _padded([past.cross[layer].values for past in self.texts])
+            of_texts = [past.cross[layer].tensors for past in self.texts]
+            shared.tensors = tuple(_padded(tensors) for tensors in zip(*of_texts, strict=True))
 
 
 class _Columns:
@@ -159,7 +163,7 @@ class _Columns:
 
     def put(self, row: int, first: int, own: KeyValues) -> None:
         """Copy one text's keys and values to the columns from `first` to the end."""
-        for stored, tensor in zip(self._stored, (own.keys, own.values), strict=True):
+        for stored, tensor in zip(self._stored, own.tensors, strict=True):
             stored[row, :, first : self._shared.end] = tensor[0].transpose(0, 1)
 
     def take(self, row: int, first: int) -> tuple[Tensor, ...]:
@@ -173,16 +177,16 @@ class _Columns:
             for stored in self._stored:
                 stored[to, :, columns] = stored[row, :, columns]
 
-    def reserve(self, rows: int, columns: int, end: int, kept: slice, like: KeyValues | None) -> None:
+    def reserve(self, rows: int, columns: int, end: int, kept: slice, like: Sequence[Tensor]) -> None:
         """Go over to tensors of so many rows and columns, in which the kept columns end before column `end`."""
-        shape_is_of = self._stored or (like.keys.transpose(1, 2), like.values.transpose(1, 2))
-        storage = tuple(each.new_zeros(rows, each.shape[1], columns, each.shape[3]) for each in shape_is_of)
+        shape_is_of = self._stored or [tensor.transpose(1, 2) for tensor in like]
+        storage = tuple(tensor.new_zeros(rows, tensor.shape[1], columns, tensor.shape[3]) for tensor in shape_is_of)
         many, first = len(self._shared.texts), end - (kept.stop - kept.start)
         for new, old in zip(storage, self._stored, strict=False):
             new[:many, :, first:end] = old[:many, :, kept]
         self._stored = storage
 
 
-def _padded(each: list[Tensor]) -> Tensor:
+def _padded(tensors: Sequence[Tensor]) -> Tensor:
     """Tensors (1, source, …) of unequal length as one, (text, source, …), zeros behind the shorter ones."""
-    return pad_sequence([tensor[0] for tensor in each], batch_first=True)
+    return pad_sequence([tensor[0] for tensor in tensors], batch_first=True)

@@ -13,14 +13,14 @@ from __future__ import annotations
 import contextlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 
 import torch
 from torch import Tensor
 
 from ..hooks import ActivationCache
 from ..model.caches import KeyValueCache
-from ..model.models import DecoderOnly, EncoderDecoder
+from ..model.models import Model
 from ..model.registry import HookInfo, hook_points
 from .batched_cache import BatchedCache
 from .generation import DecodeState, GenerationStep
@@ -46,7 +46,7 @@ class BatchedDecoding:
     logit, either can come: as they can on another machine. What is reported is always what the token was drawn from.
     """
 
-    def __init__(self, model: DecoderOnly | EncoderDecoder) -> None:
+    def __init__(self, model: Model) -> None:
         self.model = model
         self._caches: dict[tuple[Intervention, ...], BatchedCache] = {}  # by what is changed in the passes
 
@@ -59,18 +59,18 @@ class BatchedDecoding:
         for compute, batch in self._batches(states):
             with contextlib.suppress(Exception):  # whose it is will show, as each then has a pass of its own
                 passed |= compute(batch)
-        found: dict[DecodeState, GenerationStep | Exception] = {}
+        results: dict[DecodeState, GenerationStep | Exception] = {}
         for state in states:
             try:
                 if state in passed:
-                    found[state] = state.advance(*passed[state])
+                    results[state] = state.advance(*passed[state])
                 else:
                     self.release(state)
-                    found[state] = state.step()
+                    results[state] = state.step()
             except Exception as error:
                 self.release(state)
-                found[state] = error
-        return found
+                results[state] = error
+        return results
 
     def release(self, state: DecodeState) -> None:
         """Give a text what is cached of it back, so that it can go on alone, and keep nothing."""
@@ -90,9 +90,9 @@ class BatchedDecoding:
                     decoding[key].append(state)
                 elif not state.cached and not state.source:
                     prompts[key, state.pending].append(state)
-        for batch in decoding.values():
+        for key, batch in decoding.items():
             if len(batch) > 1:
-                yield self._decode, batch
+                yield partial(self._decode, key), batch
         for (_, length), alike in prompts.items():
             at_once = max(1, PREFILL_TOKENS // length)
             for first in range(0, len(alike), at_once):
@@ -105,19 +105,20 @@ class BatchedDecoding:
         logits, recorded = self._run(states, [state.tokens[state.window_start :] for state in states], cache)
         for row, state in enumerate(states):
             self.release(state)
+            assert state.past is not None and cache.tokens is not None
             state.past.tokens = cache.tokens[row : row + 1]
             for own, every in zip(state.past.blocks, cache.blocks, strict=True):
-                own.keys, own.values = every.keys[row : row + 1], every.values[row : row + 1]
-        found: Passed = {}
+                own.tensors = tuple(tensor[row : row + 1] for tensor in every.tensors)
+        passed: Passed = {}
         for row, state in enumerate(states):
             own = {name: tensor[row : row + 1].clone() for name, tensor in recorded.items() if name in state.names}
-            found[state] = logits[row, -1].float().clone(), ActivationCache(own)
-        return found
+            passed[state] = logits[row, -1].float().clone(), ActivationCache(own)
+        return passed
 
-    def _decode(self, states: list[DecodeState]) -> Passed:
+    def _decode(self, key: tuple[Intervention, ...], states: list[DecodeState]) -> Passed:
         """Read the newest token of texts of which all others are cached."""
-        by_past = {state.past: state for state in states}
-        cache = self._caches.setdefault(states[0].batch_key, BatchedCache(self.model.config))
+        by_past = {state.past: state for state in states if state.past is not None}
+        cache = self._caches.setdefault(key, BatchedCache(self.model.config))
         for past in [past for past in cache.texts if past not in by_past]:
             cache.leave(past)
         for past in by_past:

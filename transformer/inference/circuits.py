@@ -18,14 +18,14 @@ from torch import Tensor
 
 from ..config import ModelConfig
 from ..model.equations import Equation, equations
-from ..model.models import DecoderOnly, EncoderDecoder
-from ..model.positions import rotate, rotation
+from ..model.models import Model
+from ..model.positions import rotate
 from .inputs import parameters_of
-from .recompute import Trace
+from .tracing import Trace
 
 ROWS_AT_ONCE = 4096
 """Rows of a table that are held in float64 at once."""
-Weights = DecoderOnly | EncoderDecoder | Trace
+Weights = Model | Trace
 """Where weights are: in a model, or in a pass of one."""
 
 
@@ -72,18 +72,21 @@ class Circuit:
         most: how many of each, if there are as many. among: tokens that are there in any case, as far as they fit.
         """
         first = sorted(set(among))[:most]
-        found = []
+        kept = []
         for vectors, others in ((self.left, self.right), (self.right, self.left)):
             # |row i|² = Σ_j (l_i · r_j)² = l_i · (RᵀR) · l_i, without the row itself.
             lengths = ((vectors @ (others.T @ others)) * vectors).sum(-1)
             lengths[first] = torch.inf
-            found.append(lengths.topk(min(most, len(lengths))).indices.sort().values)
-        return found[0], found[1]
+            kept.append(lengths.topk(min(most, len(lengths))).indices.sort().values)
+        return kept[0], kept[1]
 
 
 def circuits_of(config: ModelConfig, attention: str) -> tuple[str, ...]:
     """Which circuits the heads of an attention have: "qk" where they compare, "ov" where they write to the logits."""
-    kinds = {"qk": f"{attention}.hook_q" in equations(config), "ov": not attention.startswith("encoder.")}
+    if config.qkv_clip is not None:
+        return ()
+    has_products = f"{attention}.hook_q" in equations(config) and not _normalises_queries(config, attention)
+    kinds = {"qk": has_products, "ov": not attention.startswith("encoder.") and not config.masked_word_head}
     return tuple(kind for kind, is_there in kinds.items() if is_there)
 
 
@@ -93,13 +96,19 @@ def qk_circuit(model: Weights, attention: str, head: int, distance: int = 0) -> 
 
     attention: as in `attention_modules`, such as "blocks.0.attn". distance: positions that the key stands before the
     query, which matters to rotary positions alone. Divided by √d_head, as scores are.
-    Raises: ValueError for an attention that the model doesn't have, one without queries, or a head it doesn't have.
+    Raises: ValueError for an attention that the model doesn't have, one without queries or with norms on them, a model
+        that clips them, or a head it doesn't have.
     """
+    _refuse_clipped(model.config)
     table = equations(model.config)
+    if _normalises_queries(model.config, attention):
+        raise ValueError("This model normalises queries and keys: how well two fit is no product of two tables.")
     q, k = (_equation(model.config, table, f"{attention}.hook_{name}", head) for name in "qk")
     (first, query), (last, key) = (_read(model, table, equation, head) for equation in (q, k))
     if f"{attention}.hook_rot_q" in table:  # a rotation of each column is one of what it makes of any vector
-        query = rotate(query.T[:, None, None], start=distance, **rotation(model.config))[:, 0, 0].T
+        turns = table[f"{attention}.hook_rot_q"].constants
+        scale = turns.get("scale", 1.0)  # of keys, too
+        query = rotate(query.T[:, None, None], start=distance, **turns)[:, 0, 0].T * scale
     divisor = model.config.d_head**0.5 if model.config.attention_scale else 1.0
     return Circuit(first, query.T / divisor, key, last)
 
@@ -108,19 +117,35 @@ def qk_circuit(model: Weights, attention: str, head: int, distance: int = 0) -> 
 def ov_circuit(model: Weights, attention: str, head: int) -> Circuit:
     """What a head that looks at one token says for each next token: a row is the token looked at, a column a logit.
 
-    Raises: ValueError for an attention that the model doesn't have, an encoder's, which writes no logits, or a head
-        that it doesn't have.
+    Raises: ValueError for an attention that the model doesn't have, an encoder's, which writes no logits, a model that
+        clips values, or a head that it doesn't have.
     """
+    _refuse_clipped(model.config)
     if attention.startswith("encoder."):
         raise ValueError("An encoder's heads write to the memory, not to the logits; take a decoder's.")
+    if model.config.masked_word_head:
+        raise ValueError("Between this model's heads and its logits stands a layer that isn't linear.")
     table = equations(model.config)
     first, value = _read(model, table, _equation(model.config, table, f"{attention}.hook_v", head), head)
     parameters = _parameters(model)
     out = parameters[f"{attention}.out.weight"].double().unflatten(-1, (model.config.n_heads, -1))[:, head]
-    if model.config.norm == "pre":
-        prefix = "decoder." if model.config.architecture == "encoder-decoder" else ""
-        out = _centred(model, out.T).T * parameters[f"{prefix}ln_final.weight"].double()[:, None]
+    norms = []
+    if model.config.norms_what_is_added:
+        norms.append(f"{attention.rpartition('.')[0]}.ln1_post.weight")
+    if model.config.has_final_norm:
+        norms.append(f"{'decoder.' if model.config.architecture == 'encoder-decoder' else ''}ln_final.weight")
+    for norm in norms:
+        out = _centred(model, out.T).T * parameters[norm].double()[:, None]
     return Circuit(first, value.T, out.T, parameters["unembed.weight"])
+
+
+def _refuse_clipped(config: ModelConfig) -> None:
+    if config.qkv_clip is not None:
+        raise ValueError("This model clips queries, keys and values: what a head does is no product of two tables.")
+
+
+def _normalises_queries(config: ModelConfig, attention: str) -> bool:
+    return f"{attention}.q_norm.hook_out" in equations(config)
 
 
 def _equation(config: ModelConfig, table: Mapping[str, Equation], name: str, head: int) -> Equation:
@@ -145,13 +170,15 @@ def _read(model: Weights, table: Mapping[str, Equation], equation: Equation, hea
     operand = equation.operands["weight"][0]
     heads = parameters[operand.name].double().reshape(-1, config.d_head, config.d_model)
     is_shared = "kv_head" in operand.cells
-    first = operand.shift
-    if operand.dims[0] == "part":
-        first = operand.cells[0] * (config.kv_heads if is_shared else config.n_heads)
+    first, which = operand.shift, operand.cells[0]
+    if isinstance(which, int):
+        first = which * (config.kv_heads if is_shared else config.n_heads)
     own = head * config.kv_heads // config.n_heads if is_shared else head
     matrix = heads[first + own]
-    if config.norm == "pre":
-        matrix = _centred(model, matrix * parameters[table[reads].operands["gain"][0].name].double())
+    norms = [operand.name for operand in table[reads].operands.get("gain", ())[:1]] if config.norms_before else []
+    norms += [f"{prefix}ln_embed.weight"] if config.embed_norm else []
+    for norm in norms:
+        matrix = _centred(model, matrix * parameters[norm].double())
     return embeddings, matrix * (config.d_model**0.5 if config.scale_embeddings else 1.0)
 
 

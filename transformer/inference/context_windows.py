@@ -37,8 +37,10 @@ def by_window(
     [(0, [7, 8]), (2, [9, 10]), (4, [11])]
     """
     if any(map(looks_ahead, interventions)):
-        return [(window_start(each, context_length), [each]) for each in lengths]
-    return [(start, list(group)) for start, group in groupby(lengths, lambda each: window_start(each, context_length))]
+        return [(window_start(length, context_length), [length]) for length in lengths]
+    return [
+        (start, list(group)) for start, group in groupby(lengths, lambda length: window_start(length, context_length))
+    ]
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ def in_window(interventions: Sequence[Intervention], begin: int) -> tuple[Interv
 
     begin: below 0 where the text is padded on its left.
     """
-    return tuple(WindowedIntervention(each, begin) if begin else each for each in interventions)
+    return tuple(WindowedIntervention(intervention, begin) if begin else intervention for intervention in interventions)
 
 
 def looks_ahead(intervention: Intervention) -> bool:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ..hooks import ActivationCache, ForwardHook, NamesFilter
 from ..model.caches import KeyValueCache
-from ..model.models import DecoderOnly, EncoderDecoder
+from ..model.models import Model
 from .analysis import token_statistics
 from .context_windows import looks_ahead, window_start
 from .inputs import ids_of, source_of
@@ -70,7 +70,7 @@ class DecodeState:
 
     def __init__(
         self,
-        model: DecoderOnly | EncoderDecoder,
+        model: Model,
         tokens: Sequence[int] | Tensor,
         *,
         sampling: Sampling = Sampling(),
@@ -80,6 +80,8 @@ class DecodeState:
         interventions: Sequence[Intervention] = (),
     ) -> None:
         """As in `generate`, with the errors raised there."""
+        if not model.config.is_causal:
+            raise ValueError("This model reads in both directions and writes nothing on; it fills gaps: fill_masks.")
         self.model = model
         self.tokens = ids_of(tokens)
         if not self.tokens:
@@ -93,7 +95,7 @@ class DecodeState:
         self.hooks = [*fwd_hooks, *hooks_of(interventions, model, lambda: self._pass_start)]
         """What is changed in each of its passes."""
         keeps = not fwd_hooks and not model.is_hooked and not any(map(looks_ahead, interventions))
-        self._shares = keeps and all(getattr(each, "same_everywhere", False) for each in interventions)
+        self._shares = keeps and all(getattr(intervention, "same_everywhere", False) for intervention in interventions)
         self._interventions = tuple(interventions)
         self.past = KeyValueCache.for_model(model.config) if keeps else None
         """What is cached of its tokens and its source; None if nothing is."""
@@ -123,7 +125,7 @@ class DecodeState:
 
         Recorded masks are those of a whole pass, and what is changed at a position has another one in each text.
         """
-        is_alone = not self._shares or self.model.is_hooked or any(map(_is_mask, self.names))
+        is_alone = self.past is None or not self._shares or self.model.is_hooked or any(map(_is_mask, self.names))
         return None if is_alone else self._interventions
 
     def draw(self, sampling: Sampling) -> None:
@@ -162,7 +164,7 @@ class DecodeState:
 
 
 def generate(
-    model: DecoderOnly | EncoderDecoder,
+    model: Model,
     tokens: Sequence[int] | Tensor,
     *,
     max_new_tokens: int,
@@ -208,11 +210,7 @@ def _steps(state: DecodeState, max_new_tokens: int, stop_tokens: set[int]) -> It
 
 @torch.no_grad()
 def write_greedily(
-    model: DecoderOnly | EncoderDecoder,
-    tokens: Tensor,
-    max_new_tokens: int,
-    source: Tensor | None = None,
-    end_token: int | None = None,
+    model: Model, tokens: Tensor, max_new_tokens: int, source: Tensor | None = None, end_token: int | None = None
 ) -> Tensor:
     """The likeliest token, again and again, for many texts at once, until each of them has written the end token.
 

@@ -23,24 +23,26 @@ class HeadMeasure:
 
 MEASURES = (
     HeadMeasure("previous", "Previous token", "looks at the token before it"),
+    HeadMeasure("next", "Next token", "looks at the token after it"),
     HeadMeasure("first", "First token", "looks at the first token"),
-    HeadMeasure("itself", "Itself", "looks at the very token it stands at"),
-    HeadMeasure("same", "Same token", "looks at earlier occurrences of the same token"),
-    HeadMeasure("induction", "Induction", "looks at what came after earlier occurrences of the same token"),
+    HeadMeasure("itself", "Itself", "looks at its own position"),
+    HeadMeasure("same", "Same token", "looks at other occurrences of the same token"),
+    HeadMeasure("induction", "Induction", "looks at what comes after other occurrences of the same token"),
     HeadMeasure("spread", "Spread", "spreads its weight evenly over all it may see"),
 )
 """Heads that look at a neighbour are the positional heads of Voita et al. 2019, "Analyzing multi-head self-attention".
 A head that looks at the previous token and, a layer above, one that looks at what came after an earlier occurrence,
-together continue whatever repeats: Olsson et al. 2022, "In-context learning and induction heads"."""
+together continue whatever repeats: Olsson et al. 2022, "In-context learning and induction heads". Where a mask hides
+what comes later, `next` has no meaning, and other occurrences are earlier ones."""
 
 
 def head_measures(pattern: Tensor, mask: Tensor, tokens: Tensor | None = None) -> Tensor:
     """How much each head does each of the `MEASURES`.
 
-    All but the last are the mean, over the queries that have such a key in sight, of the weight on it, or on all such
-    keys together. `first` leaves out the first query of a text that looks at itself. `spread` is the entropy of a
-    query's weights ÷ the logarithm of how many keys it sees, the mean over the queries that see several: 1 for
-    the plain average, 0 for a head that looks at one key alone.
+    All but the last are the mean, over the queries that have such a key in the text, of the weight on it, or on all
+    such keys together; a key that the mask hides has weight 0. `first` leaves out the first query of a text that looks
+    at itself. `spread` is the entropy of a query's weights ÷ the logarithm of how many keys it sees, the mean over
+    the queries that see several: 1 for the plain average, 0 for a head that looks at one key alone.
 
     pattern: (head, query, key), each row's weights; mask: (query, key), True where visible.
     tokens: (pos,), the ids of the text that looks at itself; None where queries and keys are of different texts, as
@@ -49,35 +51,40 @@ def head_measures(pattern: Tensor, mask: Tensor, tokens: Tensor | None = None) -
     """
     _, query, key = pattern.shape
     pattern = pattern.float()
-    targets = {"first": _first(query, key, pattern.device)} if tokens is None else _targets(tokens)
-    found = {name: _mean_weight(pattern, target & mask) for name, target in targets.items()}
-    found["spread"] = _spread(pattern, mask)
+    looks_ahead = bool(mask.triu(1).any())
+    targets = {"first": _first(query, key, pattern.device)} if tokens is None else _targets(tokens, looks_ahead)
+    measured = {name: _mean_weight(pattern, target & mask, target.any(-1).sum()) for name, target in targets.items()}
+    measured["spread"] = _spread(pattern, mask)
     missing = pattern.new_full((len(pattern),), torch.nan)
-    return torch.stack([found.get(measure.name, missing) for measure in MEASURES], -1)
+    return torch.stack([measured.get(measure.name, missing) for measure in MEASURES], -1)
 
 
-def _targets(tokens: Tensor) -> dict[str, Tensor]:
-    """Which keys each query would look at, by measure: (query, key), boolean."""
+def _targets(tokens: Tensor, looks_ahead: bool) -> dict[str, Tensor]:
+    """Which keys each query would look at, by measure: (query, key), boolean.
+
+    looks_ahead: whether some query sees a later key.
+    """
     pos = len(tokens)
     first = _first(pos, pos, tokens.device)
     first[:1] = False
-    same = (tokens[:, None] == tokens).tril(-1)
-    after = torch.zeros_like(same)
-    after[:, 1:] = same[:, :-1]
     own = torch.eye(pos, dtype=torch.bool, device=tokens.device)
-    before = torch.zeros_like(own)
-    before[1:] = own[:-1]
-    return {"previous": before, "first": first, "itself": own, "same": same, "induction": after}
+    same = (tokens[:, None] == tokens) & ~own
+    if not looks_ahead:
+        same = same.tril()
+    before, after = torch.zeros_like(own), torch.zeros_like(same)
+    before[1:], after[:, 1:] = own[:-1], same[:, :-1]
+    found = {"previous": before, "first": first, "itself": own, "same": same, "induction": after}
+    return {**found, "next": before.T} if looks_ahead else found
 
 
 def _first(query: int, key: int, device: torch.device) -> Tensor:
     return (torch.arange(key, device=device) == 0).repeat(query, 1)
 
 
-def _mean_weight(pattern: Tensor, target: Tensor) -> Tensor:
-    """(head,): the summed weight on a query's targets, its mean over the queries that have any; NaN if none has."""
+def _mean_weight(pattern: Tensor, target: Tensor, queries: Tensor) -> Tensor:
+    """(head,): the summed weight on all visible targets ÷ how many queries have any in the text; NaN if none has."""
     on_target = pattern.flatten(1) @ target.flatten().float()  # a third of einsum's time, or less
-    return (on_target / target.any(-1).sum()).clamp(0, 1)
+    return (on_target / queries).clamp(0, 1)
 
 
 def _spread(pattern: Tensor, mask: Tensor) -> Tensor:

@@ -46,7 +46,7 @@ def open_url(request: Request | str, timeout: float = 60.0, opener: OpenerDirect
 
 def _error_of(error: HTTPError) -> ResponseError:
     try:
-        found = json.loads(error.read())
-        return ResponseError(str(found["error"]), error.code, str(found["parameter"]))
+        content = json.loads(error.read())
+        return ResponseError(str(content["error"]), error.code, str(content["parameter"]))
     except (ValueError, KeyError, TypeError):
         return ResponseError(f"The server answered with {error.code} {error.reason}.", error.code)

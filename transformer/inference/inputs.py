@@ -8,21 +8,22 @@ import torch
 from torch import Tensor
 
 from ..config import ModelConfig
-from ..model.models import DecoderOnly, EncoderDecoder
+from ..model.models import Model
 
 Ids = Sequence[int] | Tensor
 """Token ids; as a tensor (pos,) or (1, pos)."""
 
 
-def inputs_of(model: DecoderOnly | EncoderDecoder, tokens: Ids, source: Ids = ()) -> list[Tensor]:
-    """What a model is called with, on its device: the source, if it reads one, and the tokens, (1, pos) each.
+def inputs_of(model: Model, tokens: Ids, source: Ids = (), segments: Ids = ()) -> list[Tensor]:
+    """What a model is called with, on its device: the source, if it reads one, the tokens, and their segments if they
+    are given, (1, pos) each.
 
     Raises: ValueError for no tokens, or a source that is missing, too long, or given to a model that reads none.
     """
     written, read = ids_of(tokens), source_of(model.config, source)
     if not written:
         raise ValueError("There are no tokens; a model reads at least one.")
-    return [torch.tensor([ids], device=model.device) for ids in (read, written) if ids]
+    return [torch.tensor([ids], device=model.device) for ids in (read, written, ids_of(segments)) if ids]
 
 
 def ids_of(tokens: Ids) -> list[int]:
@@ -39,9 +40,9 @@ def ids_of(tokens: Ids) -> list[int]:
 def source_of(config: ModelConfig, source: Ids | None) -> list[int]:
     """The source's ids; empty for a model that reads none. Raises: as `inputs_of`."""
     read = [] if source is None else ids_of(source)
-    if config.architecture == "decoder-only":
+    if config.architecture != "encoder-decoder":
         if read:
-            raise ValueError("This model has no encoder, so it reads no source; put all of it into the prompt.")
+            raise ValueError("This model reads no source; put all of it into the prompt.")
         return []
     if not read:
         raise ValueError("An encoder–decoder needs a source of at least one token.")
@@ -50,6 +51,13 @@ def source_of(config: ModelConfig, source: Ids | None) -> list[int]:
     return read
 
 
-def parameters_of(model: DecoderOnly | EncoderDecoder) -> dict[str, Tensor]:
+def predicted_position(config: ModelConfig, tokens: Sequence[int], mask_token_id: int | None = None) -> int:
+    """The position whose logits a text is given for: of an encoder that of its first mask, or of the last token where
+    there is none; of any other model that of the last token, after which it writes on."""
+    is_filled = not config.is_causal and mask_token_id in tokens
+    return tokens.index(mask_token_id) if is_filled else len(tokens) - 1
+
+
+def parameters_of(model: Model) -> dict[str, Tensor]:
     """A model's parameters by name, on the CPU: the very same tensors where it is there."""
     return {name: tensor.cpu() for name, tensor in model.state_dict().items()}

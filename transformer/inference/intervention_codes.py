@@ -13,7 +13,7 @@ KINDS = {"scale": Scale, "mean": MeanAblate, "from": Patch, "steer": Steer, "wit
 
 def to_code(intervention: Intervention) -> str:
     """The short form for a link, of letters that need no escape: `scale~blocks.0.attn.hook_z~0~~0`."""
-    (kind,) = [word for word, each in KINDS.items() if type(intervention) is each]
+    (kind,) = [word for word, class_of_kind in KINDS.items() if type(intervention) is class_of_kind]
     fields = dataclasses.fields(intervention)
     return "~".join([kind, *(_written(getattr(intervention, field.name)) for field in fields)])
 
@@ -39,14 +39,14 @@ def _written(value: object) -> str:
     return ".".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def _read(name: str, text: str, kind: object) -> object:
+def _read(name: str, text: str, kind: type) -> object:
     choices = get_args(kind)
     try:
         if get_origin(kind) is tuple:
-            found = tuple(map(int, text.split("."))) if text else ()
-            if any(token < 0 for token in found):
+            tokens = tuple(map(int, text.split("."))) if text else ()
+            if any(token < 0 for token in tokens):
                 raise ValueError
-            return found
+            return tokens
         if type(None) in choices:
             return None if text == "" else int(text)
         if kind is bool:

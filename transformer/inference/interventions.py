@@ -13,23 +13,25 @@ import functools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from dataclasses import Field, dataclass
+from typing import ClassVar, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
+from ..activation_cache import current_name
 from ..config import ModelConfig
 from ..hooks import ForwardHook, HookPoint
 from ..model.models import Model
 from ..model.registry import hook_points
-from .descriptions import describe_module, describe_part
 from .inputs import inputs_of
+from .plain_names import describe_module, describe_part
 
 RULES = {"mask": "the causal mask", "scale": "÷ √d_head", "positions": "positions", "norm": "the norm's division"}
 """What a pass can do without."""
 ENDINGS = {"mask": "hook_mask", "scale": "hook_scaled_scores", "positions": "hook_pos_embed", "norm": "hook_scale"}
-
+_OF_POSITIONS = {"rotary": "hook_rot_q", "alibi": "hook_position_bias", "relative": "hook_position_bias"}
+"""Where positions are in a model that adds none to embeddings."""
 
 Start = Callable[[], int]
 """Tells, in each pass, the position in the text of its first token: hooks may serve a whole generation."""
@@ -44,8 +46,10 @@ def from_the_start() -> int:
 class Intervention(Hashable, Protocol):
     """A frozen value that says what is changed in a pass; equal values change the same.
 
-    Several together are a tuple, applied in its order, and part of the key under which a result is remembered.
+    Several together are a tuple, applied in its order, and part of the key under which a result is cached.
     """
+
+    __dataclass_fields__: ClassVar[dict[str, Field]]
 
     def check(self, config: ModelConfig) -> None:
         """Raise ValueError, saying what is wrong, unless a model of this configuration has it."""
@@ -66,6 +70,9 @@ class HookPointIntervention(ABC):
 
     looks_ahead = False
     """Whether what it does at a position depends on later tokens, so that nothing can be kept from pass to pass."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "point", current_name(self.point))  # of an old link, it may be
 
     @property
     def same_everywhere(self) -> bool:
@@ -219,6 +226,8 @@ class Without:
         """Raise ValueError unless a model of this configuration has the rule there."""
         if self.rule not in RULES:
             raise ValueError(f"there is no rule {self.rule!r}; it can be {', '.join(RULES)}")
+        if self.rule == "mask" and not config.is_causal:
+            raise ValueError("this model reads in both directions: it has no causal mask")
         if not self._points(config):
             where = f"in {self.where}" if self.where else "anywhere"
             if self.rule == "scale" and not config.attention_scale:
@@ -231,7 +240,7 @@ class Without:
         self.check(config)
         points = self._points(config)
         if self.rule == "positions" and config.positions == "rotary":
-            return _unrotated(points)
+            return _unrotated(points, config)
         changes: dict[str, Callable[[Tensor], Tensor]] = {
             "mask": lambda mask: mask.any(-2, keepdim=True).expand_as(mask),  # what no query sees is padding
             "scale": lambda scores: scores * math.sqrt(config.d_head),
@@ -242,19 +251,22 @@ class Without:
 
     def sets(self, config: ModelConfig) -> list[str]:
         """The points whose numbers it sets in a model of this configuration."""
-        found = self._points(config)
+        points = self._points(config)
         if self.rule == "positions" and config.positions == "rotary":
-            return [point for query in found for point in (query, f"{query[:-1]}k")]
-        return found
+            return [point for query in points for point in (query, f"{query[:-1]}k")]
+        return points
 
     def _points(self, config: ModelConfig) -> list[str]:
-        ending = "hook_rot_q" if self.rule == "positions" and config.positions == "rotary" else ENDINGS[self.rule]
-        found = [name for name in hook_points(config) if name.endswith(ending) and name.startswith(self.where)]
+        endings = {**ENDINGS, "positions": _OF_POSITIONS.get(config.positions, ENDINGS["positions"])}
+        ending = endings[self.rule]
+        points = [name for name in hook_points(config) if name.endswith(ending) and name.startswith(self.where)]
         if self.rule == "scale" and not config.attention_scale:
             return []
         if self.rule != "mask":
-            return found
-        return [name for name in found if ".cross_attn." not in name and not name.startswith("encoder.")]
+            return points
+        if not config.is_causal:
+            return []
+        return [name for name in points if ".cross_attn." not in name and not name.startswith("encoder.")]
 
     def __str__(self) -> str:
         return f"without {RULES[self.rule]}{f' in {describe_module(self.where)}' if self.where else ''}"
@@ -340,13 +352,14 @@ def recorded(model: Model, point: str, tokens: Sequence[int], source: Sequence[i
     return model.run_until_recorded(*inputs_of(model, tokens, source), names_filter=point)[point]
 
 
-def _unrotated(points: Sequence[str]) -> list[ForwardHook]:
+def _unrotated(points: Sequence[str], config: ModelConfig) -> list[ForwardHook]:
     """Rotary positions taken away: queries and keys go on as they were before they were turned."""
     hooks: list[ForwardHook] = []
-    for point in points:
-        attention = point.removesuffix("hook_rot_q")
+    for query in points:
+        attention = query.removesuffix("hook_rot_q")
         for name in "qk":
             before: list[Tensor] = []
-            hooks.append((f"{attention}hook_{name}", lambda tensor, hook, before=before: before.append(tensor)))
+            point = f"hook_{name}" if config.qk_norm == "none" else f"{name}_norm.hook_out"
+            hooks.append((f"{attention}{point}", lambda tensor, hook, before=before: before.append(tensor)))
             hooks.append((f"{attention}hook_rot_{name}", lambda tensor, hook, before=before: before.pop()))
     return hooks

@@ -11,22 +11,22 @@ import torch
 from torch import Tensor
 
 from ..hooks import ForwardHook
-from ..model.models import DecoderOnly, EncoderDecoder
+from ..model.layers import widened
+from ..model.models import Model
 from .inputs import inputs_of
 
 AT_ONCE = 2_000_000
 """Logits that are held at once: 8 MB."""
 
 
-def logits_in_pieces(
-    model: DecoderOnly | EncoderDecoder, stream: Tensor, at_once: int = AT_ONCE
-) -> Iterator[tuple[slice, Tensor]]:
-    """What the unembedding makes of the stream, (row, d_model): which rows, and their logits (row, vocab), in order."""
+def logits_in_pieces(model: Model, stream: Tensor, at_once: int = AT_ONCE) -> Iterator[tuple[slice, Tensor]]:
+    """What the unembedding makes of the stream, (row, d_model): which rows, and their logits (row, vocab), in order, in
+    float32 at least."""
     size = max(1, at_once // model.config.vocab_size)
     for start in range(0, len(stream), size):
         rows = slice(start, min(start + size, len(stream)))
         with torch.no_grad():  # and not while the caller holds the iterator
-            logits = model.unembed(stream[rows])
+            logits = widened(model.unembed(stream[rows]))
         yield rows, logits
 
 
@@ -36,27 +36,24 @@ def probabilities_of(logits: Tensor) -> Tensor:
     Worked out in double precision, some rows at a time: in single precision a sum over 50,000 tokens is off by more
     than 1e-5.
     """
-    found = torch.empty_like(logits)
+    probabilities = torch.empty_like(logits, dtype=widened(logits[:0]).dtype)
     size = max(1, AT_ONCE // logits.shape[-1])
-    for part, rows in zip(found.split(size), logits.split(size), strict=True):
+    for part, rows in zip(probabilities.split(size), logits.split(size), strict=True):
         part.copy_(rows.cpu().double().softmax(-1))
-    return found
+    return probabilities
 
 
 def stream_of(
-    model: DecoderOnly | EncoderDecoder,
-    tokens: Sequence[int],
-    source: Sequence[int] = (),
-    hooks: Sequence[ForwardHook] = (),
+    model: Model, tokens: Sequence[int], source: Sequence[int] = (), hooks: Sequence[ForwardHook] = ()
 ) -> Tensor:
     """What the unembedding reads at each position of one text, (pos, d_model). hooks: as in `run_with_hooks`."""
     with torch.no_grad(), model.hooked(hooks):
         return model.stream(*inputs_of(model, tokens, source))[0]
 
 
-def losses_in_pieces(model: DecoderOnly | EncoderDecoder, stream: Tensor, right: Tensor) -> Tensor:
+def losses_in_pieces(model: Model, stream: Tensor, right: Tensor) -> Tensor:
     """The cross-entropy of each row's right token, in nats, (row,). stream: (row, d_model); right: (row,), ids."""
-    found = torch.empty(len(stream))
+    losses = torch.empty(len(stream))
     for rows, logits in logits_in_pieces(model, stream):
-        found[rows] = torch.nn.functional.cross_entropy(logits, right[rows].to(logits.device), reduction="none")
-    return found
+        losses[rows] = torch.nn.functional.cross_entropy(logits, right[rows].to(logits.device), reduction="none")
+    return losses

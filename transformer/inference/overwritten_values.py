@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..config import ModelConfig
 from .context_windows import WindowedIntervention
-from .interventions import HookPointIntervention, Intervention, SetAttention, Without
+from .interventions import HookPointIntervention, Intervention, Scale, SetAttention, Without
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,8 @@ class OverwrittenValues:
     """The one that the pass does without, if that is it: one of `RULES`."""
     weighed: tuple[int, float, bool] | None = None
     """Of a weight set by hand: its key, the weight, and whether the rest of the row was renormalised."""
+    ablated: bool = False
+    """Whether they were set to zero."""
 
 
 def overwritten_values(interventions: Sequence[Intervention], config: ModelConfig) -> list[OverwrittenValues]:
@@ -32,14 +34,14 @@ def overwritten_values(interventions: Sequence[Intervention], config: ModelConfi
 
     Of an intervention that is none of this package's nothing is known.
     """
-    found = []
+    values = []
     for intervention in interventions:
         begin = 0
         while isinstance(intervention, WindowedIntervention):
             begin, intervention = begin + intervention.begin, intervention.intervention
         words = str(intervention)
         if isinstance(intervention, Without):
-            found += [
+            values += [
                 OverwrittenValues(point, None, None, words, intervention.rule) for point in intervention.sets(config)
             ]
             continue
@@ -51,12 +53,13 @@ def overwritten_values(interventions: Sequence[Intervention], config: ModelConfi
             key = intervention.key if of_source or ".cross_attn." in intervention.point else intervention.key - begin
             weighed = key, intervention.weight, intervention.renormalised
             position = intervention.query - start
-            found.append(OverwrittenValues(intervention.point, intervention.head, position, words, weighed=weighed))
+            values.append(OverwrittenValues(intervention.point, intervention.head, position, words, weighed=weighed))
         else:
             position = None if intervention.position is None else intervention.position - start
-            found.append(OverwrittenValues(intervention.point, intervention.head, position, words))
+            ablated = isinstance(intervention, Scale) and intervention.factor == 0
+            values.append(OverwrittenValues(intervention.point, intervention.head, position, words, ablated=ablated))
             module, _, last = intervention.point.rpartition(".")
             if last == "hook_result":  # its heads' sum is what attention gives, not what z · W_O would
                 block, _, name = module.rpartition(".")
-                found.append(OverwrittenValues(f"{block}.hook_{name}_out", None, position, words))
-    return found
+                values.append(OverwrittenValues(f"{block}.hook_{name}_out", None, position, words))
+    return values

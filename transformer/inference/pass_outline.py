@@ -17,19 +17,20 @@ from torch import Tensor
 
 from ..config import ModelConfig
 from ..hooks import HookPoint
-from ..model.equations import LOGITS, PROBABILITIES, Equation, Operand, equations
-from ..model.models import DecoderOnly, EncoderDecoder
+from ..model.equations import LOGITS, PROBABILITIES, UNCAPPED_LOGITS, equations, equations_json
+from ..model.models import Model
 from ..model.parameters import parameter_meaning
 from ..model.registry import attention_modules, hook_points
-from .inputs import inputs_of, parameters_of
+from .circuits import circuits_of
+from .inputs import inputs_of, parameters_of, predicted_position
 from .interventions import Intervention, hooks_of
 from .logits import logits_in_pieces, probabilities_of
 from .overwritten_values import overwritten_values
 from .pattern_pooling import pool, quantise
-from .recompute import Trace
-from .recording import Recording
+from .recording import Recording, rounding_of
 from .residual_stream import LogitLensSummary, logit_lens_summary, stream_points
 from .tensor_statistics import Statistics, Summary, statistics, strip
+from .tracing import Trace
 
 LIKELIEST = 3
 """Tokens that are named of each position's prediction."""
@@ -54,25 +55,26 @@ def tensors_of(config: ModelConfig, tokens: int, source: int = 0) -> dict[str, T
     table, points = equations(config), hook_points(config)
     unembedding = "x · W_U + b_U" if config.unembed_bias else "x · W_U"
     about = {name: ("point", point.meaning, point.formula) for name, point in points.items()}
-    about[LOGITS] = ("output", "The score of each token as the next, before the softmax.", unembedding)
-    about[PROBABILITIES] = ("output", "The probability of each token as the next.", "exp(logit_t) / Σ_t exp(logit_t)")
+    where = "as the next" if config.is_causal else "at this position"
+    about[LOGITS] = ("output", f"The score of each token {where}, before the softmax.", unembedding)
+    about[PROBABILITIES] = ("output", f"The probability of each token {where}.", "exp(logit_t) / Σ_t exp(logit_t)")
     dims = {name: points[name].shape if name in points else table[name].dims for name in table}
     for equation in table.values():
         for operand in equation.sources:
             if operand.name not in table and operand.name not in about:
                 about[operand.name] = ("parameter", parameter_meaning(operand.name), "")
                 dims[operand.name] = operand.dims
-    found = {}
+    infos = {}
     for name, (kind, meaning, formula) in about.items():
         named = tuple(dim for dim in dims[name] if dim != "batch")
         sizes = _sizes(config, name, kind, tokens, source)
-        found[name] = TensorInfo(name, kind, meaning, formula, named, tuple(sizes[dim] for dim in named))
-    return found
+        infos[name] = TensorInfo(name, kind, meaning, formula, named, tuple(sizes[dim] for dim in named))
+    return infos
 
 
-def array_of(found: Trace, info: TensorInfo) -> np.ndarray:
+def array_of(trace: Trace, info: TensorInfo) -> np.ndarray:
     """A tensor of a pass in its dimensions, float32; truth values as bytes. The array shares the tensor's memory."""
-    return _as_array(found.tensors[info.name].detach(), info)
+    return _as_array(trace.tensors[info.name].detach(), info)
 
 
 def _as_array(tensor: Tensor, info: TensorInfo) -> np.ndarray:
@@ -80,35 +82,38 @@ def _as_array(tensor: Tensor, info: TensorInfo) -> np.ndarray:
     return (tensor.to(torch.uint8) if tensor.dtype == torch.bool else tensor.float()).numpy()
 
 
-def outline(found: Trace) -> Recording:
-    """What the picture of a whole pass is drawn from.
+def outline(trace: Trace, mask_token_id: int | None = None) -> Recording:
+    """What the picture of a whole pass is drawn from. mask_token_id: what stands for a token that an encoder fills in.
 
     Tensors: `statistics` (tensor, 4), mean, spread, smallest and largest finite value, in the order of the metadata's
     `tensors`; `strip.NAME` (pos, cell) of each point that is as wide as the stream, as `strip` makes them;
     `arcs.MODULE` (head, query, key) of each attention, as `pool` and `quantise` make them; `next` (pos, 3), the
     likeliest tokens, and `next.probability`; `lens` (depth, pos), what each depth would have said, and
-    `lens.probability`; `lens.right`, the probability of the token that follows in the text, NaN where none does, and
-    `lens.rank`, its rank, 0 where none does.
-    Metadata: `config`; `tensors`, the fields of `TensorInfo`; `equations`; `stacks`, the sides of the model;
-    `strip_limits` by name; `ids` of text and source; `changed`, the fields of what `overwritten_values` has.
+    `lens.probability`; `lens.right`, the probability of the token that follows in the text, or for an encoder stands at
+    the position itself, NaN where the text has none, and `lens.rank`, its rank, 0 where it has none.
+    Metadata: `config`; `rounding`, what `rounding_of` gives for the model's type of numbers; `tensors`, the fields
+    of `TensorInfo`; `equations`; `stacks`, the sides of the model; `strip_limits` by name; `ids` of text and
+    source; `predicted_position`, as the function has it; `circuits`, the kinds that the heads of each attention
+    have; `changed`, the fields of what `overwritten_values` has.
     """
-    sketch = _Sketch(found.config, found.tokens, found.source)
+    sketch = _Sketch(trace.config, trace.tokens, trace.source, trace.tensors["unembed.weight"].dtype, mask_token_id)
     for name in sketch.infos:
-        sketch.see(name, found.tensors[name].detach())
-    probabilities = found.tensors[PROBABILITIES]
+        sketch.see(name, trace.tensors[name].detach())
+    probabilities = trace.tensors[PROBABILITIES]
     order = _likeliest(probabilities)
-    lens = logit_lens_summary(found, _following(found.tokens))
-    return sketch.recording(found.interventions, order, probabilities.gather(-1, order), lens)
+    lens = logit_lens_summary(trace, _right_tokens(trace.config, trace.tokens))
+    return sketch.recording(trace.interventions, order, probabilities.gather(-1, order), lens)
 
 
 def outline_of_text(
-    model: DecoderOnly | EncoderDecoder,
+    model: Model,
     tokens: Sequence[int],
     source: Sequence[int] = (),
     interventions: Sequence[Intervention] = (),
     *,
     of_parameters: Mapping[str, Statistics] | None = None,
     read: int | None = None,
+    mask_token_id: int | None = None,
 ) -> Recording:
     """The same as `outline` makes of a pass, while the model reads the text: no tensor is kept but the stream.
 
@@ -116,7 +121,7 @@ def outline_of_text(
     the last positions are read by the logit lens; at others `lens` is −1, `lens.rank` 0, and its probabilities are NaN.
     """
     text, origin = torch.tensor(list(tokens)), torch.tensor(list(source))
-    sketch = _Sketch(model.config, text, origin)
+    sketch = _Sketch(model.config, text, origin, model.unembed.weight.dtype, mask_token_id)
     sketch.statistics |= statistics_of(model) if of_parameters is None else of_parameters
     prefix = "decoder." if len(origin) else ""
     of_stream = {name for depth in stream_points(model.config, prefix) for name in depth}
@@ -130,12 +135,12 @@ def outline_of_text(
     with torch.no_grad(), model.hooked([*hooks_of(interventions, model), (lambda name: True, see)]):
         stream = model.stream(*inputs_of(model, tokens, source))[0]
     likeliest, probability = _next_of(model, stream, sketch)
-    found = Trace(model.config, text, origin, {**parameters_of(model), **kept})
-    lens = logit_lens_summary(found, _following(text), read)
+    trace = Trace(model.config, text, origin, {**parameters_of(model), **kept})
+    lens = logit_lens_summary(trace, _right_tokens(model.config, text), read)
     return sketch.recording(interventions, likeliest, probability, lens)
 
 
-def statistics_of(model: DecoderOnly | EncoderDecoder) -> dict[str, Statistics]:
+def statistics_of(model: Model) -> dict[str, Statistics]:
     """What `statistics` gives of each parameter that equations read, by name."""
     parameters = parameters_of(model)
     names = [name for name, info in tensors_of(model.config, 1, 1).items() if info.kind == "parameter"]
@@ -143,11 +148,12 @@ def statistics_of(model: DecoderOnly | EncoderDecoder) -> dict[str, Statistics]:
 
 
 def lens_at(
-    model: DecoderOnly | EncoderDecoder,
+    model: Model,
     tokens: Sequence[int],
     source: Sequence[int],
     position: int,
     interventions: Sequence[Intervention] = (),
+    mask_token_id: int | None = None,
 ) -> dict[str, np.ndarray]:
     """What each depth would have said at one position, as in `outline`: `lens`, `lens.probability`, `lens.right` and
     `lens.rank`, (depth, 1) each."""
@@ -157,10 +163,10 @@ def lens_at(
     with torch.no_grad():
         kept = model.run_until_recorded(*inputs, names_filter=wanted.__contains__, fwd_hooks=hooks)
     here = {name: tensor[0, position : position + 1].cpu() for name, tensor in kept.items()}
-    text = torch.tensor(list(tokens))
-    found = Trace(config, text[position : position + 1], torch.tensor(list(source)), {**parameters_of(model), **here})
-    lens = logit_lens_summary(found, _following(text)[position : position + 1])
-    return _lens_arrays(lens, is_newest=position == len(tokens) - 1)
+    text, at = torch.tensor(list(tokens)), slice(position, position + 1)
+    trace = Trace(config, text[at], torch.tensor(list(source)), {**parameters_of(model), **here})
+    lens = logit_lens_summary(trace, _right_tokens(config, text)[at])
+    return _lens_arrays(lens, _has_right(config, text, mask_token_id)[at])
 
 
 @dataclass
@@ -170,6 +176,8 @@ class _Sketch:
     config: ModelConfig
     tokens: Tensor
     source: Tensor
+    dtype: torch.dtype
+    mask_token_id: int | None
     statistics: dict[str, Statistics] = field(default_factory=dict)
     strips: dict[str, tuple[np.ndarray, float]] = field(default_factory=dict)
     arcs: dict[str, np.ndarray] = field(default_factory=dict)
@@ -196,7 +204,7 @@ class _Sketch:
     ) -> Recording:
         """The outline. likeliest: (pos, LIKELIEST), tokens; probability: theirs."""
         config, infos = self.config, self.infos
-        modules = [module for found in attention_modules(config).values() for module in found]
+        modules = [module for of_kind in attention_modules(config).values() for module in of_kind]
         return Recording(
             {
                 "statistics": np.array([self.statistics[name] for name in infos], dtype=np.float32),
@@ -204,16 +212,19 @@ class _Sketch:
                 **{f"arcs.{module}": self.arcs[module] for module in modules},
                 "next": likeliest.int().numpy(),
                 "next.probability": probability.float().numpy(),
-                **_lens_arrays(lens, is_newest=True),
+                **_lens_arrays(lens, _has_right(config, self.tokens, self.mask_token_id)),
             },
             {
                 "config": config.to_dict(),
+                "rounding": rounding_of(self.dtype),
                 "tensors": [dict(vars(info)) for info in infos.values()],
-                "equations": [_as_table(equation) for equation in equations(config).values()],
+                "equations": equations_json(config),
                 "stacks": _stacks(config),
                 "strip_limits": {name: self.strips[name][1] for name in infos if name in self.strips},
                 "ids": {"text": self.tokens.tolist(), "source": self.source.tolist()},
-                "changed": [dataclasses.asdict(each) for each in overwritten_values(interventions, config)],
+                "predicted_position": predicted_position(config, self.tokens.tolist(), self.mask_token_id),
+                "circuits": {module: circuits_of(config, module) for module in modules},
+                "changed": [dataclasses.asdict(values) for values in overwritten_values(interventions, config)],
             },
         )
 
@@ -233,40 +244,49 @@ def _sizes(config: ModelConfig, name: str, kind: str, tokens: int, source: int) 
         "d_model": config.d_model,
         "d_ff": config.d_ff,
         "vocab": config.vocab_size,
+        "bucket": config.relative_buckets,
+        "segment": config.n_segments,
         "part": parts.get(name.split(".")[-2] if "." in name else "", 1),
         "1": 1,
     }
 
 
-def _following(tokens: Tensor) -> Tensor:
-    """The token after each, (pos,); the last has none, and gets the first, which is left out of what is told."""
-    return torch.cat([tokens[1:], tokens[:1]])
+def _right_tokens(config: ModelConfig, tokens: Tensor) -> Tensor:
+    """What each position should predict, (pos,): the token after it, or for an encoder its own."""
+    return tokens.roll(-1) if config.is_causal else tokens
 
 
-def _lens_arrays(lens: LogitLensSummary, *, is_newest: bool) -> dict[str, np.ndarray]:
-    """A reading as an outline has it. is_newest: whether nothing follows the last position."""
-    right, rank = lens.probability.clone(), lens.rank.clone()
-    if is_newest:
-        right[:, -1], rank[:, -1] = torch.nan, 0
+def _has_right(config: ModelConfig, tokens: Tensor, mask_token_id: int | None) -> Tensor:
+    """Whether the text has what each position should predict, (pos,): nothing follows the last, and a mask hides it."""
+    if not config.is_causal:
+        return tokens != (-1 if mask_token_id is None else mask_token_id)
+    return torch.arange(len(tokens)) < len(tokens) - 1
+
+
+def _lens_arrays(lens: LogitLensSummary, has_right: Tensor) -> dict[str, np.ndarray]:
+    """A reading as an outline has it. has_right: (pos,), where it was asked about the right token."""
     return {
         "lens": lens.likeliest.int().numpy(),
-        "lens.probability": lens.likeliest_probability.float().numpy(),
-        "lens.right": right.float().numpy(),
-        "lens.rank": rank.int().numpy(),
+        "lens.probability": lens.likeliest_probability.numpy(),
+        "lens.right": lens.probability.where(has_right, torch.nan).numpy(),
+        "lens.rank": lens.rank.where(has_right, 0).int().numpy(),
     }
 
 
-def _next_of(model: DecoderOnly | EncoderDecoder, stream: Tensor, sketch: _Sketch) -> tuple[Tensor, Tensor]:
+def _next_of(model: Model, stream: Tensor, sketch: _Sketch) -> tuple[Tensor, Tensor]:
     """The likeliest tokens at each position, and their probabilities; logits and probabilities are summed up."""
     likeliest, probability, known = [], [], {LOGITS: Summary(), PROBABILITIES: Summary()}
-    for _, logits in logits_in_pieces(model, stream):
-        logits = logits.cpu()
-        shares = probabilities_of(logits)
-        likeliest.append(_likeliest(shares))
-        probability.append(shares.gather(-1, likeliest[-1]))
-        for name, numbers in ((LOGITS, logits), (PROBABILITIES, shares)):
-            known[name].add(numbers.numpy())
-    sketch.statistics |= {name: summary.found for name, summary in known.items()}
+    if model.config.logit_cap:
+        known[UNCAPPED_LOGITS] = Summary()
+    with model.hooked([(lambda name: name in known, lambda tensor, hook: known[hook.name].add(tensor.cpu().numpy()))]):
+        for _, logits in logits_in_pieces(model, stream):
+            logits = logits.cpu()
+            shares = probabilities_of(logits)
+            likeliest.append(_likeliest(shares))
+            probability.append(shares.gather(-1, likeliest[-1]))
+            for name, numbers in ((LOGITS, logits), (PROBABILITIES, shares)):
+                known[name].add(numbers.numpy())
+    sketch.statistics |= {name: summary.statistics for name, summary in known.items()}
     return torch.cat(likeliest), torch.cat(probability)
 
 
@@ -276,11 +296,11 @@ def _likeliest(probabilities: Tensor) -> Tensor:
     Nothing is sorted that may be as long as the vocabulary, unless all of it is equally probable.
     """
     count = min(LIKELIEST, probabilities.shape[-1])
-    found = torch.empty(len(probabilities), count, dtype=torch.long)
-    for row, own in zip(found, probabilities, strict=True):
+    likeliest = torch.empty(len(probabilities), count, dtype=torch.long)
+    for row, own in zip(likeliest, probabilities, strict=True):
         among = (own >= own.topk(count).values[-1]).nonzero()[:, 0]
         row[:] = among[own[among].argsort(descending=True, stable=True)[:count]]
-    return found
+    return likeliest
 
 
 def _stacks(config: ModelConfig) -> list[dict[str, object]]:
@@ -288,18 +308,8 @@ def _stacks(config: ModelConfig) -> list[dict[str, object]]:
     sides = [("", "text")]
     if config.architecture == "encoder-decoder":
         sides = [("encoder.", "source"), ("decoder.", "text")]
-    found = []
+    stacks = []
     for prefix, tokens in sides:
         points = stream_points(config, prefix)
-        found.append({"prefix": prefix, "tokens": tokens, "layers": len(points) - 1, "heights": points})
-    return found
-
-
-def _as_table(equation: Equation) -> dict[str, object]:
-    operands = {role: [_as_row(operand) for operand in operands] for role, operands in equation.operands.items()}
-    return {"name": equation.name, "operation": equation.operation, "dims": equation.dims, "operands": operands}
-
-
-def _as_row(operand: Operand) -> dict[str, object]:
-    row = dict(vars(operand))
-    return row if operand.shift else {name: value for name, value in row.items() if name != "shift"}
+        stacks.append({"prefix": prefix, "tokens": tokens, "layers": len(points) - 1, "heights": points})
+    return stacks

@@ -16,16 +16,16 @@ import torch
 
 from ..config import ModelConfig
 from ..model.equations import LOGITS
-from ..model.models import DecoderOnly, EncoderDecoder
+from ..model.models import Model
 from ..model.registry import attention_modules
 from .circuits import Weights, circuits_of, ov_circuit, qk_circuit
 from .inputs import Ids, ids_of
 from .interventions import Intervention
 from .overwritten_values import overwritten_values
 from .pass_outline import LIKELIEST, TensorInfo, array_of, outline, tensors_of
-from .recompute import Deviation, Trace, deviations, trace_pass
-from .recording import Recording
+from .recording import Recording, plain_array
 from .residual_stream import direct_logit_attribution
+from .tracing import Deviation, Trace, deviations, trace_pass
 
 MOST_TOKENS = 256
 """Tokens whose pairs a circuit is shown for, on either side; of a larger vocabulary they are a part."""
@@ -33,7 +33,15 @@ CIRCUIT_BYTES = 4_000_000
 """Of all circuits together: more are left out of a page of its own."""
 ENTRY, CHECK = 70, 120
 """Bytes of a tensor's entry in a file's header, and of what is said of one in the metadata, without its name; about."""
-LARGE = ("weights", "hook_result", "hook_raw_scores", "hook_scaled_scores", "hook_attn_scores")
+LARGE = (
+    "weights",
+    "hook_result",
+    "hook_raw_scores",
+    "hook_scaled_scores",
+    "hook_capped_scores",
+    "hook_position_bias",
+    "hook_attn_scores",
+)
 """What can best be done without where all is too much: matrices of weights, and points by the end of their name."""
 
 Labels = Callable[[Sequence[int]], Sequence[str]]
@@ -52,32 +60,35 @@ class Fit:
 
 
 def record_pass(
-    model: DecoderOnly | EncoderDecoder,
+    model: Model,
     tokens: Ids,
     source: Ids = (),
     *,
     labels: Labels | None = None,
     interventions: Sequence[Intervention] = (),
+    mask_token_id: int | None = None,
 ) -> Recording:
     """Run a model over one text and record everything, parameters included. Put it into evaluation mode first.
 
     tokens: what a decoder reads; source: what an encoder reads. labels: for example `tokenizer.labels`; without it
-    tokens are called by their number. interventions: what is changed in this pass.
+    tokens are called by their number. interventions: what is changed in this pass. mask_token_id: what stands for a
+    token that an encoder fills in.
     Returns: tensors as in `Trace`, metadata `config`, `ids` and `labels` of text and source, `vocabulary`, the labels
-        of all tokens, and `changed`, the records of what `overwritten_values` finds.
+        of all tokens, `changed`, the records of what `overwritten_values` finds, and `mask_token_id`.
     Raises: ValueError for a text that the model can't read.
     """
-    found = trace_pass(model, tokens, source, interventions=interventions)
-    name = labels or (lambda ids: [str(each) for each in ids])
+    trace = trace_pass(model, tokens, source, interventions=interventions)
+    name = labels or (lambda ids: [str(token) for token in ids])
     ids = {"text": ids_of(tokens), "source": ids_of(source)}
     return Recording(
-        {name: _as_numpy(tensor.detach()) for name, tensor in found.tensors.items()},
+        {name: plain_array(tensor) for name, tensor in trace.tensors.items()},
         {
-            "config": found.config.to_dict(),
+            "config": trace.config.to_dict(),
             "ids": ids,
-            "labels": {text: list(name(each)) for text, each in ids.items()},
-            "vocabulary": list(name(range(found.config.vocab_size))),
-            "changed": [dataclasses.asdict(each) for each in overwritten_values(interventions, found.config)],
+            "labels": {text: list(name(ids_of_text)) for text, ids_of_text in ids.items()},
+            "vocabulary": list(name(range(trace.config.vocab_size))),
+            "changed": [dataclasses.asdict(values) for values in overwritten_values(interventions, trace.config)],
+            "mask_token_id": mask_token_id,
         },
     )
 
@@ -103,22 +114,26 @@ def pass_of(recording: Recording) -> Trace:
 
 
 def whole_view(
-    found: Trace, vocabulary: Sequence[str], without: Collection[str] = (), changed: Sequence[Mapping[str, Any]] = ()
+    trace: Trace,
+    vocabulary: Sequence[str],
+    without: Collection[str] = (),
+    changed: Sequence[Mapping[str, Any]] = (),
+    mask_token_id: int | None = None,
 ) -> tuple[Recording, Recording]:
     """All that a view of a pass shows, without anybody to ask: the outline of the pass, and everything else.
 
     vocabulary: the labels of all tokens. without: names of tensors that are left out. changed: what was changed in the
-    pass, as `record_pass` has it.
+    pass, and mask_token_id, as `record_pass` has them.
     Returns: what `outline` gives, labelled; and a recording of all tensors, in the dimensions of `tensors_of`, of the
         shares in each logit that is among the likeliest, of the circuits, and in its metadata of the `checks`.
     """
-    sketched = outline(found)
-    infos = tensors_of(found.config, len(found.tokens), len(found.source))
-    tensors = {name: array_of(found, info) for name, info in infos.items() if name not in without}
-    names, shares = _all_shares(found, sketched.tensors["next"])
-    about = {"attribution": {"names": names}, "checks": _as_checks(deviations(found), changed)}
-    whole = Recording({**tensors, **shares, **_circuits(found)}, about)
-    labels = {text: [vocabulary[each] for each in ids] for text, ids in sketched.metadata["ids"].items()}
+    sketched = outline(trace, mask_token_id)
+    infos = tensors_of(trace.config, len(trace.tokens), len(trace.source))
+    tensors = {name: array_of(trace, info) for name, info in infos.items() if name not in without}
+    names, shares = _all_shares(trace, sketched.tensors["next"])
+    about = {"attribution": {"names": names}, "checks": _as_checks(deviations(trace), changed)}
+    whole = Recording({**tensors, **shares, **_circuits(trace)}, about)
+    labels = {text: [vocabulary[token] for token in ids] for text, ids in sketched.metadata["ids"].items()}
     details = {"labels": labels, "vocabulary": list(vocabulary), "changed": list(changed)}
     return Recording(sketched.tensors, {**sketched.metadata, **details}), whole
 
@@ -180,16 +195,11 @@ def circuit_parts(model: Weights, kind: str, attention: str, head: int, tokens: 
     }
 
 
-def _as_numpy(tensor: torch.Tensor) -> np.ndarray:
-    """Of numbers that NumPy lacks, the float32 that they are."""
-    return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
-
-
-def _all_shares(found: Trace, likeliest: np.ndarray) -> tuple[list[str], dict[str, np.ndarray]]:
+def _all_shares(trace: Trace, likeliest: np.ndarray) -> tuple[list[str], dict[str, np.ndarray]]:
     """The parts' names, and each part's share in the logits of the likeliest tokens (pos, several)."""
     shares, names = {}, []
     for column in likeliest.T:
-        given = direct_logit_attribution(found, column)
+        given = direct_logit_attribution(trace, column)
         names = list(given.names)
         for pos, token in enumerate(column):
             shares[f"attribution[{pos}, {token}]"] = given.values[:, pos].float().numpy()
@@ -198,7 +208,7 @@ def _all_shares(found: Trace, likeliest: np.ndarray) -> tuple[list[str], dict[st
 
 def _heads(config: ModelConfig) -> list[tuple[str, str, int]]:
     """Kind, attention and head of every circuit that a model has."""
-    modules = [module for found in attention_modules(config).values() for module in found]
+    modules = [module for of_kind in attention_modules(config).values() for module in of_kind]
     return [
         (kind, module, head)
         for module in modules
@@ -207,10 +217,10 @@ def _heads(config: ModelConfig) -> list[tuple[str, str, int]]:
     ]
 
 
-def _circuits(found: Trace) -> dict[str, np.ndarray]:
-    heads = _heads(found.config) if circuit_bytes(found.config) else []
-    read = [*found.tokens.tolist(), *found.source.tolist()]
-    parts = [circuit_parts(found, kind, module, head, read) for kind, module, head in heads]
+def _circuits(trace: Trace) -> dict[str, np.ndarray]:
+    heads = _heads(trace.config) if circuit_bytes(trace.config) else []
+    read = [*trace.tokens.tolist(), *trace.source.tolist()]
+    parts = [circuit_parts(trace, kind, module, head, read) for kind, module, head in heads]
     return {name: array for part in parts for name, array in part.items()}
 
 
@@ -220,13 +230,13 @@ def _is_of(kind: str, info: TensorInfo) -> bool:
     return info.name.endswith(kind)
 
 
-def _as_checks(found: Iterable[Deviation], changed: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _as_checks(deviations: Iterable[Deviation], changed: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Deviations as JSON can hold them, one that is infinite as None, and what was changed in a tensor, in words."""
     return [
         {
-            **dataclasses.asdict(each),
-            "largest": each.largest if math.isfinite(each.largest) else None,
-            "set_by": [change["words"] for change in changed if change["point"] == each.name],
+            **dataclasses.asdict(deviation),
+            "largest": deviation.largest if math.isfinite(deviation.largest) else None,
+            "set_by": [change["words"] for change in changed if change["point"] == deviation.name],
         }
-        for each in found
+        for deviation in deviations
     ]

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from ..hooks import ForwardHook
 from ..model.caches import KeyValues
-from ..model.models import DecoderOnly, EncoderDecoder
+from ..model.models import EncoderDecoder, EncoderOnly, Model
 from ..model.registry import attention_modules, hook_points
 from .context_windows import looks_ahead
 from .inputs import inputs_of
@@ -52,7 +53,7 @@ class Patching:
 
 @torch.no_grad()
 def patching(
-    model: DecoderOnly | EncoderDecoder,
+    model: Model,
     clean: Sequence[int],
     corrupted: Sequence[int],
     answer: int,
@@ -61,6 +62,7 @@ def patching(
     corrupted_source: Sequence[int] = (),
     *,
     stack: str = "",
+    position: int = -1,
     interventions: Sequence[Intervention] = (),
     on_progress: Callable[[float], None] = lambda share: None,
 ) -> Patching:
@@ -68,37 +70,45 @@ def patching(
 
     answer, against: two tokens, whose difference of logits after the last token is what comes back: the right one on
     the clean text, and the one on the corrupted. source, corrupted_source: what an encoder reads of each.
-    stack: which stack is patched, one of `STACKS`; if empty, in the encoder of a model that has one.
+    stack: which stack is patched, one of `STACKS`; if empty, in the encoder of an encoder–decoder.
+    position: in an encoder-only model, where the logits are compared: of the mask that both texts have there.
     interventions: what is changed in every pass, the clean one too. Put the model into evaluation mode first.
     on_progress: called with the share of the passes that are done, 0 to 1; what it raises ends them.
     Raises: ValueError, saying what would do, for texts of unequal length or without a difference to explain.
     Source: Vig et al. 2020; Meng et al. 2022, §2, *causal tracing*.
     """
+    if isinstance(model, EncoderOnly):
+        if not -len(clean) <= position < len(clean):
+            raise ValueError(f"The text has {len(clean)} tokens, and none at position {position}.")
+    elif position not in (-1, len(clean) - 1):
+        raise ValueError("What comes next is compared after the last token; leave the position out.")
     for name, one, other in (("texts", clean, corrupted), ("sources", source, corrupted_source)):
         if len(one) != len(other):
             raise ValueError(
                 f"The {name} have {len(one)} and {len(other)} tokens; patching replaces one position by another, so "
                 "they must be of one length. Change one of them until they are."
             )
-    kind = stack or ("self" if model.config.architecture == "decoder-only" else "encoder")
+    kind = stack or ("encoder" if isinstance(model, EncoderDecoder) else "self")
     sites = _sites(model, kind)
     names = [name for layers in sites.values() for name in layers]
     hooks = hooks_of(interventions, model)
     inputs = [inputs_of(model, *text) for text in ((clean, source), (corrupted, corrupted_source))]
-    logits, cache = model.run_with_cache(*inputs[0], names_filter=names, fwd_hooks=hooks, newest=True)
+    newest: dict[str, Any] = {} if isinstance(model, EncoderOnly) else {"newest": True}
+    logits, cache = model.run_with_cache(*inputs[0], names_filter=names, fwd_hooks=hooks, **newest)
     with model.hooked(hooks):
-        base = model(*inputs[1], newest=True)
+        base = model(*inputs[1], **newest)
 
-    def difference(found: Tensor) -> Tensor:
-        return (found[..., -1, answer] - found[..., -1, against]).cpu().double()
+    def difference(logits: Tensor) -> Tensor:
+        return (logits[:, answer] - logits[:, against]).cpu().double()
 
-    top, bottom = float(difference(logits)[0]), float(difference(base)[0])
+    top, bottom = (float(difference(read[:, position if not newest else -1])) for read in (logits, base))
     if abs(top - bottom) < 1e-6:
         raise ValueError("Both texts say the same of these two tokens, so there is no difference to trace.")
-    reads_back = kind == "self" and not model.is_hooked and not any(map(looks_ahead, interventions))
+    is_causal = model.config.is_causal and not any(map(looks_ahead, interventions))
+    reads_back = kind == "self" and is_causal and not model.is_hooked
     length = len(source) if kind == "encoder" else len(clean)
     first = _first_difference(clean, corrupted) if reads_back else 0
-    run = _Corrupted(model, kind, inputs[1], hooks)
+    run = _Corrupted(model, kind, position, inputs[1], hooks)
     restored = torch.zeros(len(sites), len(names) // len(sites), length)  # before the first difference nothing changes
     for start in range(first, length, ROWS):
         rows, begin = range(start, min(start + ROWS, length)), start if reads_back else 0
@@ -118,10 +128,13 @@ class _Corrupted:
     """The corrupted text as a stack reads it: what enters each of its blocks, and the way from there to the logits."""
 
     def __init__(
-        self, model: DecoderOnly | EncoderDecoder, kind: str, inputs: Sequence[Tensor], hooks: Sequence[ForwardHook]
+        self, model: Model, kind: str, position: int, inputs: Sequence[Tensor], hooks: Sequence[ForwardHook]
     ) -> None:
-        self.model, self.kind = model, kind
-        self.stack = model.get_submodule(STACKS[kind].rstrip("."))
+        self.model, self.kind, self.position = model, kind, position
+        if isinstance(model, EncoderDecoder):
+            self.stack = model.encoder if kind == "encoder" else model.decoder
+        else:
+            self.stack = model
         *source, target = inputs
         self.source, self.target = (source[0] if source else target), target
         tokens = self.source if kind == "encoder" else target
@@ -129,51 +142,54 @@ class _Corrupted:
         self.past = [KeyValues() for _ in self.stack.blocks]
         self.entering: list[Tensor] = []
         """What enters each block, (1, pos, d_model)."""
+        self.memory = self.memory_padding = None
         with model.hooked(hooks):
-            self.memory = model.encode(self.source) if kind == "decoder" else None
+            if kind == "decoder" and isinstance(model, EncoderDecoder):
+                self.memory, self.memory_padding = model.encode(self.source), model.encoder.padding(self.source)
             x = self.stack.embed_tokens(tokens)
             for layer, past in enumerate(self.past):
                 self.entering.append(x)
                 x = self._block(layer, x, past, 0)
 
     def rerun(self, layer: int, rows: int, begin: int, hooks: Sequence[ForwardHook]) -> Tensor:
-        """The last logits, (row, 1, vocab), of passes that begin at a block and a position, with hooks in force."""
+        """The logits that are compared, (row, vocab), of passes that begin at a block and a position, with hooks in
+        force."""
         x = self.entering[layer][:, begin:].expand(rows, -1, -1)
         with self.model.hooked(hooks):
             for index in range(layer, len(self.entering)):
-                past = KeyValues(*(each[:, :begin].expand(rows, -1, -1, -1) for each in self._kept(index)))
+                past = KeyValues(
+                    tuple(tensor[:, :begin].expand(rows, -1, -1, -1) for tensor in self.past[index].tensors)
+                )
                 x = self._block(index, x, past if begin else None, begin)
             x = self.stack.ln_final(x)
-            if self.kind != "encoder":
-                return self.model.unembed(x[:, -1:])
-            return self.model.decode(self.target.expand(rows, -1), x, self.padding)[:, -1:]
-
-    def _kept(self, layer: int) -> tuple[Tensor, ...]:
-        past = self.past[layer]
-        return () if past.keys is None or past.values is None else (past.keys, past.values)
+            if isinstance(self.model, EncoderOnly):
+                return self.model.unembed(self.model.head(x[:, self.position]))
+            if self.kind == "encoder" and isinstance(self.model, EncoderDecoder):
+                return self.model.decode(self.target.expand(rows, -1), x, self.padding)[:, -1]
+            return self.model.unembed(x[:, -1])
 
     def _block(self, layer: int, x: Tensor, past: KeyValues | None, begin: int) -> Tensor:
         block = self.stack.blocks[layer]
         if self.memory is None:
             return block(x, self.padding, past, begin)
         memory = self.memory.expand(len(x), -1, -1)
-        return block(x, memory, self.padding, self.model.encoder.padding(self.source), past, None, begin)
+        return block(x, memory, self.padding, self.memory_padding, past, None, begin)
 
 
 def _first_difference(one: Sequence[int], other: Sequence[int]) -> int:
     return next(position for position, (here, there) in enumerate(zip(one, other, strict=True)) if here != there)
 
 
-def _sites(model: DecoderOnly | EncoderDecoder, kind: str) -> dict[str, list[str]]:
+def _sites(model: Model, kind: str) -> dict[str, list[str]]:
     """The points of each of `SITES` that a stack of the model has, by layer."""
     points = hook_points(model.config)
     depth = len(attention_modules(model.config).get(kind, ()))
     blocks = [f"{STACKS[kind]}blocks.{layer}" for layer in range(depth)]
     named = {site: [f"{block}.{ending}" for block in blocks] for site, ending in SITES.items()}
-    found = {site: names for site, names in named.items() if names and names[0] in points}
-    if not found:
+    sites = {site: names for site, names in named.items() if names and names[0] in points}
+    if not sites:
         raise ValueError("This model has no layers, so there is nothing to patch.")
-    return found
+    return sites
 
 
 def _put_in(clean: Tensor, rows: Sequence[int], begin: int) -> Callable[[Tensor, object], None]:

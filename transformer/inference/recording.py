@@ -19,7 +19,8 @@ from safetensors.numpy import load, save
 from torch import Tensor
 
 from ..hooks import NamesFilter
-from ..model.models import DecoderOnly, EncoderDecoder
+from ..model.layers import widened
+from ..model.models import Model
 from ..model.registry import hook_points
 from .http_client import open_url
 from .interventions import Intervention, hooks_of
@@ -80,7 +81,7 @@ class Recording:
 
 @torch.no_grad()
 def record(
-    model: DecoderOnly | EncoderDecoder,
+    model: Model,
     inputs: Tensor | Sequence[Tensor],
     names: NamesFilter,
     *,
@@ -109,9 +110,9 @@ def record(
     known = dict(model.named_parameters())
     if unknown := [name for name in parameters if name not in known]:
         raise ValueError(f"{unknown[0]!r} is no parameter of this model.")
-    tensors |= {name: known[name].detach().numpy(force=True).copy() for name in parameters}
-    words = {text: list(found) for text, found in (labels or {}).items()}
-    changed = [dataclasses.asdict(each) for each in overwritten_values(interventions, model.config)]
+    tensors |= {name: plain_array(known[name]).copy() for name in parameters}
+    words = {text: list(labels_of_text) for text, labels_of_text in (labels or {}).items()}
+    changed = [dataclasses.asdict(values) for values in overwritten_values(interventions, model.config)]
     about = {"config": model.config.to_dict(), "labels": words, **({"changed": changed} if changed else {})}
     return Recording(tensors, about)
 
@@ -123,7 +124,17 @@ def as_array(tensor: Tensor, shape: Sequence[str]) -> np.ndarray:
     padding makes it differ; these go as well.
     """
     one = tensor[0] if shape[0] == "batch" else tensor.reshape(tensor.shape[-len(shape) :])
-    return (one.float() if one.dtype == torch.bfloat16 else one).numpy(force=True).copy()
+    return plain_array(one).copy()
+
+
+def rounding_of(dtype: torch.dtype) -> float:
+    """By how much two neighbouring numbers of a type differ, relative to them: what a recomputed one may be off by."""
+    return torch.finfo(dtype).eps
+
+
+def plain_array(tensor: Tensor) -> np.ndarray:
+    """A tensor as NumPy has it; numbers of 16 bits as float32. It may share the tensor's memory."""
+    return widened(tensor).numpy(force=True)
 
 
 def _in_order(file: bytes) -> bytes:

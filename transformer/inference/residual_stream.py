@@ -13,15 +13,16 @@ import torch
 from torch import Tensor
 
 from ..config import ModelConfig
-from ..model.equations import LOGITS, Equation, equations
+from ..model.equations import Equation, equations, unembedding_equation
+from ..model.layers import ACTIVATIONS, widened
 from .inputs import Ids
-from .recompute import Trace, recompute
+from .tracing import Trace, recompute
 
 CELLS_AT_ONCE = 250_000
 """Logits that are held at once while all depths are read: 2 MB, which also is the fastest."""
 LARGE_UNEMBEDDING = 8_000_000
-"""Weights of an unembedding from which on it is read in float32, as the model reads it: in float64 its products would
-take minutes, and its copies hundreds of megabytes."""
+"""Weights of an unembedding from which on it is read as the model reads it, in the model's own type of numbers: in
+float64 its products would take minutes, and its copies hundreds of megabytes."""
 CELLS_OF_LARGE = 4_000_000
 """Logits held at once then: all its weights are read again for each piece."""
 
@@ -87,43 +88,43 @@ class Attribution:
     """(part, pos), float64; over all parts they sum to the logit."""
 
 
-def logit_lens(found: Trace) -> LogitLens:
+def logit_lens(trace: Trace) -> LogitLens:
     """Read every depth of the stream as if the unembedding followed at once (nostalgebraist 2020).
 
     The last norm, where the model has one, is applied with the statistics of that depth. Between the blocks of a
     post-norm model what is read is normalised already.
     """
-    names, read = _read_out(found)
-    logits = torch.cat(list(_logits(found, read.flatten(0, 1))))
+    names, read = _read_out(trace)
+    logits = torch.cat(list(_logits(trace, read.flatten(0, 1))))
     return LogitLens(names, logits.unflatten(0, read.shape[:2]))
 
 
-def logit_lens_summary(found: Trace, tokens: Ids, last: int | None = None) -> LogitLensSummary:
+def logit_lens_summary(trace: Trace, tokens: Ids, last: int | None = None) -> LogitLensSummary:
     """What `logit_lens` gives of a pass, some logits at a time: those of a large vocabulary would fill the memory.
 
     tokens: (pos,), the one that is asked about at each position. last: how many of the last positions are read, if not
     all; elsewhere the likeliest token is −1, the rank 0, and probabilities are NaN.
     """
-    names, read = _read_out(found)
+    names, read = _read_out(trace)
     positions = read.shape[1]
     unread = max(positions - last, 0) if last is not None else 0
     read = read[:, unread:]
-    asked = torch.as_tensor(tokens)[unread:].expand(read.shape[:2])
-    likeliest, rank = torch.empty(asked.numel(), dtype=torch.long), torch.empty(asked.numel(), dtype=torch.long)
-    of_likeliest, probability = (torch.empty(asked.numel(), dtype=torch.float64) for _ in range(2))
+    wanted = torch.as_tensor(tokens)[unread:].expand(read.shape[:2])
+    likeliest, rank = torch.empty(wanted.numel(), dtype=torch.long), torch.empty(wanted.numel(), dtype=torch.long)
+    of_likeliest, probability = (torch.empty(wanted.numel(), dtype=torch.float64) for _ in range(2))
     # Filled in, not put together at the end: small tensors that stay keep the memory of large ones from being reused.
     done = 0
-    for logits in _logits(found, read.flatten(0, 1)):
+    for logits in _logits(trace, read.flatten(0, 1)):
         rows = slice(done, done + len(logits))
         largest, likeliest[rows] = logits.max(-1)
         total = logits.logsumexp(-1)
         of_likeliest[rows] = (largest - total).exp()
-        probability[rows], rank[rows] = _standing(logits, asked.flatten()[rows], total)
+        probability[rows], rank[rows] = _standing(logits, wanted.flatten()[rows], total)
         done += len(logits)
     columns = ((likeliest, -1), (of_likeliest, torch.nan), (probability, torch.nan), (rank, 0))
     pad = torch.nn.functional.pad
     return LogitLensSummary(
-        names, *(pad(each.reshape(asked.shape), (unread, 0), value=blank) for each, blank in columns)
+        names, *(pad(column.reshape(wanted.shape), (unread, 0), value=blank) for column, blank in columns)
     )
 
 
@@ -133,75 +134,76 @@ def stream_points(config: ModelConfig, prefix: str = "") -> list[tuple[str, ...]
     prefix: the stack, "encoder." or "decoder.", and empty for a model that has only one.
     """
     table = equations(config)
-    found = [tuple(name for name in (f"{prefix}hook_embed", f"{prefix}hook_pos_embed") if name in table)]
+    first = ("ln_embed.hook_out",) if config.embed_norm else ("hook_embed", "hook_pos_embed", "hook_segment_embed")
+    points = [tuple(name for name in (f"{prefix}{each}" for each in first) if name in table)]
     for layer in range(config.n_encoder_layers if prefix == "encoder." else config.n_layers):
         of_block = [name for name in table if name.startswith(f"{prefix}blocks.{layer}.")]
-        found.append((of_block[-1],))
-    return found
+        points.append((of_block[-1],))
+    return points
 
 
-def direct_logit_attribution(found: Trace, tokens: Sequence[int], against: Sequence[int] | None = None) -> Attribution:
+def direct_logit_attribution(trace: Trace, tokens: Sequence[int], against: Sequence[int] | None = None) -> Attribution:
     """How much each part says for a token: embeddings, each head, each feed-forward layer, every bias and shift.
 
-    Norms divide by what they divided by in this pass: then what follows is linear, and the parts sum to the logit.
+    Norms divide by what they divided by in this pass: then what follows is linear, and the parts sum to the logit, as
+    it is before it is capped where it is. What an encoder's head, which isn't linear, makes of the stream is one part.
     Under post-norm a part goes through every norm that comes after it.
 
     tokens: (pos,), the token whose logit is looked at, at each position. against: another, whose logit is taken off.
     Raises: ValueError for more tokens than positions, or fewer.
     Source: Elhage et al. 2021, "A mathematical framework for transformer circuits".
     """
-    table = equations(found.config)
     for given in (tokens, tokens if against is None else against):
-        if len(given) != len(found.tokens):
+        if len(given) != len(trace.tokens):
             raise ValueError(
-                f"{len(given)} tokens were given, and this pass has {len(found.tokens)} positions; each needs its own."
+                f"{len(given)} tokens were given, and this pass has {len(trace.tokens)} positions; each needs its own."
             )
-    unembedding = found.tensors["unembed.weight"]
+    unembedding = trace.tensors["unembed.weight"]
     direction = unembedding[torch.as_tensor(tokens)].double()  # (pos, d_model)
     if against is not None:
         direction = direction - unembedding[torch.as_tensor(against)].double()
-    parts = [(share.name, (share.vectors * direction).sum(-1)) for share in shares(found)]
-    if bias := table[LOGITS].operands.get("bias"):
-        values = found.tensors[bias[0].name].double()
+    parts = [(share.name, (share.vectors * direction).sum(-1)) for share in shares(trace)]
+    if bias := unembedding_equation(trace.config).operands.get("bias"):
+        values = trace.tensors[bias[0].name].double()
         own = values[torch.as_tensor(tokens)]
         parts.append((bias[0].name, own if against is None else own - values[torch.as_tensor(against)]))
     names, columns = zip(*parts, strict=True)
     return Attribution(names, torch.stack(columns))
 
 
-def shares(found: Trace) -> list[Share]:
+def shares(trace: Trace) -> list[Share]:
     """What reaches the unembedding, part by part; their sum is what it reads. In the order of the pass."""
-    table = equations(found.config)
-    return _shares(found, table, tuple(operand.name for operand in table[LOGITS].operands["x"]))
+    table = equations(trace.config)
+    return _shares(trace, table, tuple(operand.name for operand in unembedding_equation(trace.config).operands["x"]))
 
 
-def _shares(found: Trace, table: Mapping[str, Equation], names: tuple[str, ...]) -> list[Share]:
-    return [share for name in names for share in _shares_of(found, table, table[name])]
+def _shares(trace: Trace, table: Mapping[str, Equation], names: tuple[str, ...]) -> list[Share]:
+    return [share for name in names for share in _shares_of(trace, table, table[name])]
 
 
-def _shares_of(found: Trace, table: Mapping[str, Equation], equation: Equation) -> list[Share]:
+def _shares_of(trace: Trace, table: Mapping[str, Equation], equation: Equation) -> list[Share]:
     """The parts of one point. What is a sum, or a norm of one, is taken apart; anything else is a part by itself."""
     terms = tuple(operand.name for operand in equation.operands.get("x", ()))
     if equation.operation == "add" and all(term in table for term in terms):
-        return _shares(found, table, terms)
+        return _shares(trace, table, terms)
     if equation.operation == "normalise":
         names = {role: equation.operands[role][0].name for role in ("spread", "gain", "shift")}
-        spread, gain, shift = (found.tensors[name].double() for name in names.values())
-        parts = _shares(found, table, terms)
+        spread, gain, shift = (trace.tensors[name].double() for name in names.values())
+        parts = _shares(trace, table, terms)
         scaled = [replace(part, vectors=_centred(part.vectors) / spread * gain) for part in parts]
         return [*scaled, Share(names["shift"], shift.expand(len(spread), -1))]
     if equation.operation == "shorten":
-        spread, gain = (found.tensors[equation.operands[role][0].name].double() for role in ("spread", "gain"))
-        parts = _shares(found, table, terms)
+        spread, gain = (trace.tensors[equation.operands[role][0].name].double() for role in ("spread", "gain"))
+        parts = _shares(trace, table, terms)
         return [replace(part, vectors=part.vectors / spread * gain) for part in parts]
     if equation.operation != "multiply":
-        return [Share(equation.name, found.tensors[equation.name].double())]
-    out = recompute(found, equation)
+        return [Share(equation.name, trace.tensors[equation.name].double())]
+    out = recompute(trace, equation)
     bias = equation.operands.get("bias")
-    extra = [Share(bias[0].name, found.tensors[bias[0].name].double().expand_as(out))] if bias else []
-    if equation.name.endswith("attn_out"):
+    extra = [Share(bias[0].name, trace.tensors[bias[0].name].double().expand_as(out))] if bias else []
+    if equation.name.endswith(("attn_out", "attn.hook_out")):
         result = terms[0].replace("hook_z", "hook_result")
-        heads = recompute(found, table[result]).unbind(1)  # (pos, d_model) each
+        heads = recompute(trace, table[result]).unbind(1)  # (pos, d_model) each
         return [*(Share(f"{result}[{head}]", vectors) for head, vectors in enumerate(heads)), *extra]
     return [Share(equation.name, out - extra[0].vectors if extra else out), *extra]
 
@@ -210,43 +212,51 @@ def _centred(vectors: Tensor) -> Tensor:
     return vectors - vectors.mean(-1, keepdim=True)
 
 
-def _read_out(found: Trace) -> tuple[tuple[str, ...], Tensor]:
+def _read_out(trace: Trace) -> tuple[tuple[str, ...], Tensor]:
     """The name of each depth, and what the unembedding reads there, (depth, pos, d_model), float64.
 
     That is the stream, through the last norm where there is one, with that depth's own statistics.
     """
-    prefix = "decoder." if found.config.architecture == "encoder-decoder" else ""
-    points, table = stream_points(found.config, prefix), equations(found.config)
-    x = torch.stack([torch.stack([found.tensors[name].double() for name in depth]).sum(0) for depth in points])
-    if found.config.norm == "pre":
-        (final,) = table[LOGITS].operands["x"]
-        operands = table[final.name].operands
-        if found.config.norm_kind == "rms":
-            length = (x.square().mean(-1, keepdim=True) + found.config.layer_norm_eps).sqrt()
-            x = x / length * found.tensors[operands["gain"][0].name].double()
-            return tuple(" + ".join(depth) for depth in points), x
-        gain, shift = (found.tensors[operands[role][0].name].double() for role in ("gain", "shift"))
-        spread = (x.var(-1, keepdim=True, correction=0) + found.config.layer_norm_eps).sqrt()
-        x = _centred(x) / spread * gain + shift
+    prefix = "decoder." if trace.config.architecture == "encoder-decoder" else ""
+    points = stream_points(trace.config, prefix)
+    x = torch.stack([torch.stack([trace.tensors[name].double() for name in depth]).sum(0) for depth in points])
+    if trace.config.has_final_norm:
+        x = _normed(trace, f"{prefix}ln_final", x)
+    if trace.config.masked_word_head:
+        weight, bias = (trace.tensors[f"head.dense.{each}"].double() for each in ("weight", "bias"))
+        x = _normed(trace, "head.ln", ACTIVATIONS[trace.config.activation](x @ weight.T + bias))
     return tuple(" + ".join(depth) for depth in points), x
 
 
-def _logits(found: Trace, read: Tensor) -> Iterator[Tensor]:
+def _normed(trace: Trace, norm: str, x: Tensor) -> Tensor:
+    """What a norm, by its dotted name, makes of vectors with their own statistics."""
+    is_rms, eps = trace.config.norm_kind == "rms", trace.config.layer_norm_eps
+    x = x if is_rms else _centred(x)
+    x = x / (x.square().mean(-1, keepdim=True) + eps).sqrt() * trace.tensors[f"{norm}.weight"].double()
+    return x if is_rms else x + trace.tensors[f"{norm}.bias"].double()
+
+
+def _logits(trace: Trace, read: Tensor) -> Iterator[Tensor]:
     """The logits (row, vocab) of what the unembedding reads (row, d_model), as many rows as there may be at once.
 
     In float64, unless the unembedding is too large for that.
     """
-    unembedding, bias = found.tensors["unembed.weight"], equations(found.config)[LOGITS].operands.get("bias")
+    unembedding, bias = trace.tensors["unembed.weight"], unembedding_equation(trace.config).operands.get("bias")
     vocab, d_model = unembedding.shape
     if unembedding.numel() >= LARGE_UNEMBEDDING:
-        shift = None if bias is None else found.tensors[bias[0].name]
-        for rows in read.float().split(max(1, CELLS_OF_LARGE // vocab)):
-            yield torch.nn.functional.linear(rows, unembedding, shift)
+        shift = None if bias is None else trace.tensors[bias[0].name]
+        for rows in read.type_as(unembedding).split(max(1, CELLS_OF_LARGE // vocab)):
+            yield _capped(trace, widened(torch.nn.functional.linear(rows, unembedding, shift)))
         return
     pieces = unembedding.split(max(1, CELLS_AT_ONCE // d_model))  # nor is all of it held in float64
     for rows in read.split(max(1, CELLS_AT_ONCE // vocab)):
         logits = torch.cat([rows @ piece.double().T for piece in pieces], dim=-1)
-        yield logits if bias is None else logits + found.tensors[bias[0].name].double()
+        yield _capped(trace, logits if bias is None else logits + trace.tensors[bias[0].name].double())
+
+
+def _capped(trace: Trace, logits: Tensor) -> Tensor:
+    cap = trace.config.logit_cap
+    return logits if cap is None else cap * (logits / cap).tanh()
 
 
 def _standing(logits: Tensor, tokens: Tensor, total: Tensor | None = None) -> tuple[Tensor, Tensor]:

@@ -12,11 +12,12 @@ import asyncio
 import atexit
 import contextlib
 import threading
+import time
 import weakref
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
-from ..model.models import DecoderOnly, EncoderDecoder
+from ..model.models import Model
 from .batched_decoding import PREFILL_TOKENS, BatchedDecoding
 from .generation import DecodeState, GenerationStep
 
@@ -140,12 +141,20 @@ class Scheduler:
     PREFILL_TOKENS tokens, or one prompt: nobody waits for more of them between two tokens.
     """
 
-    def __init__(self, model: DecoderOnly | EncoderDecoder) -> None:
+    def __init__(self, model: Model) -> None:
         self._model = weakref.ref(model)  # while nothing is written, whoever lets the model go frees it
         self._changed = threading.Condition()
         self._requests: list[Request] = []  # whoever has waited longest for a pass over a prompt is the first
         self._thread: threading.Thread | None = None
         self._is_closing = False
+        self._stepped_at: float | None = None
+        """When the step began that is being computed."""
+
+    @property
+    def seconds_in_step(self) -> float:
+        """For how long the present step has been computed; 0 between two."""
+        begun = self._stepped_at
+        return 0.0 if begun is None else time.monotonic() - begun
 
     @property
     def texts(self) -> int:
@@ -221,7 +230,11 @@ class Scheduler:
         """Write until every request is over."""
         while active := self._active():
             requests = self._next_batch(active)
-            steps = decoding.step([request.state for request in requests])
+            self._stepped_at = time.monotonic()
+            try:
+                steps = decoding.step([request.state for request in requests])
+            finally:
+                self._stepped_at = None
             for request in requests:
                 step = steps[request.state]
                 try:
@@ -240,27 +253,27 @@ class Scheduler:
     def _active(self) -> list[Request]:
         """Wait until a request can go on, or is cancelled; none if there are none left."""
 
-        def found() -> list[Request]:
+        def ready() -> list[Request]:
             return [request for request in self._requests if request._is_cancelled or not request._is_resting]
 
         with self._changed:
-            self._changed.wait_for(lambda: found() or not self._requests)
-            return found()
+            self._changed.wait_for(lambda: ready() or not self._requests)
+            return ready()
 
     def _next_batch(self, active: list[Request]) -> list[Request]:
         """Those whose token is computed now: all but some prompts, for which others are read first."""
-        found, read = [], 0
+        batch, read = [], 0
         for request in active:
             pending = request.state.pending
             if request._is_cancelled or (read and pending > 1 and read + pending > PREFILL_TOKENS):
                 continue
-            found.append(request)
+            batch.append(request)
             if pending > 1:
                 read += pending
                 with self._changed:  # wherever it needs such a pass next, others come first
                     self._requests.remove(request)
                     self._requests.append(request)
-        return found
+        return batch
 
     def _finish(self, request: Request, decoding: BatchedDecoding, error: Exception | None = None) -> None:
         decoding.release(request.state)
@@ -274,10 +287,10 @@ class Schedulers:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._known: weakref.WeakKeyDictionary[DecoderOnly | EncoderDecoder, Scheduler] = weakref.WeakKeyDictionary()
+        self._known: weakref.WeakKeyDictionary[Model, Scheduler] = weakref.WeakKeyDictionary()
         atexit.register(self.close)  # a thread that the interpreter's end meets inside of PyTorch would abort it
 
-    def of(self, model: DecoderOnly | EncoderDecoder) -> Scheduler:
+    def of(self, model: Model) -> Scheduler:
         """The one of this model."""
         with self._lock:
             return self._known.setdefault(model, Scheduler(model))
@@ -286,14 +299,20 @@ class Schedulers:
     def texts(self) -> int:
         """How many texts are being written, of all models."""
         with self._lock:
-            return sum(each.texts for each in self._known.values())
+            return sum(decoding.texts for decoding in self._known.values())
+
+    @property
+    def seconds_in_step(self) -> float:
+        """The longest that any model's present step has been computed."""
+        with self._lock:
+            return max((decoding.seconds_in_step for decoding in self._known.values()), default=0.0)
 
     def close(self) -> None:
         """Close all of them."""
         with self._lock:
             known = list(self._known.values())
-        for each in known:
-            each.close()
+        for decoding in known:
+            decoding.close()
 
 
 schedulers = Schedulers()

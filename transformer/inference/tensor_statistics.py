@@ -43,7 +43,7 @@ class Summary:
         self._count = count
 
     @property
-    def found(self) -> Statistics:
+    def statistics(self) -> Statistics:
         """The statistics of all that was taken in."""
         if not self._count:
             return np.nan, np.nan, np.nan, np.nan
@@ -54,7 +54,7 @@ def statistics(values: np.ndarray) -> Statistics:
     """The statistics of an array."""
     summary = Summary()
     summary.add(values)
-    return summary.found
+    return summary.statistics
 
 
 def strip(values: np.ndarray, most: int = MOST_CELLS) -> tuple[np.ndarray, float]:

@@ -16,8 +16,9 @@ from ..config import ModelConfig
 from ..hooks import HookPoint
 from .caches import KeyValues
 from .dropout import Dropout
-from .masks import causal_mask
-from .positions import Start, rotate, rotation
+from .layers import HeadNorm, make_output_point, widened
+from .masks import causal_mask, full_mask
+from .positions import Start, alibi, relative_buckets, rotate
 
 
 def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -67,6 +68,7 @@ class Attention(nn.Module):
         self.dropout = Dropout(config.dropout)
         self.hook_v, self.hook_mask, self.hook_pattern = HookPoint(), HookPoint(), HookPoint()
         self.hook_z, self.hook_result = HookPoint(), HookPoint()
+        self.hook_out = make_output_point(config)
 
     def split_heads(self, x: Tensor) -> Tensor:
         """(batch, pos, head · d_head) → (batch, pos, head, d_head)."""
@@ -74,28 +76,29 @@ class Attention(nn.Module):
 
     def visible(self, query: int, key: int, padding: Tensor | None, device: torch.device) -> Tensor:
         """The mask of this place: (query, key), or (batch, 1, query, key) where padding makes it differ."""
-        if self.causal:
-            mask = causal_mask(query, key, device, self.window)
-        else:
-            mask = torch.ones(query, key, dtype=torch.bool, device=device)
+        mask = (causal_mask if self.causal else full_mask)(query, key, device, self.window)
         return self.hook_mask(mask if padding is None else mask & padding)
 
     def project(self, z: Tensor) -> Tensor:
         """Concat(head_1, …, head_h) W_O: (batch, pos, head, d_head) → (batch, pos, d_model)."""
         if not self.hook_result.is_watched:
-            return self.dropout(self.out(z.flatten(-2)))  # dropout before the residual sum (§5.4)
+            return self.dropout(self.hook_out(self.out(z.flatten(-2))))  # dropout before the residual sum (§5.4)
         per_head = self.out.weight.unflatten(-1, (self.n_heads, -1))  # (d_model, head, d_head)
-        result = self.hook_result(torch.einsum("bphd,ohd->bpho", z, per_head))
+        result = self.hook_result(torch.einsum("bphd,ohd->bpho", widened(z), widened(per_head)))
         summed = result.sum(2)
-        return self.dropout(summed if self.out.bias is None else summed + self.out.bias)
+        return self.dropout(self.hook_out((summed if self.out.bias is None else summed + self.out.bias).type_as(z)))
 
 
 class SoftmaxAttention(Attention):
-    """`attention` in every head: in one fused call, or in four steps as soon as one of them is looked at.
+    """`attention` in every head: in one fused call, or step by step as soon as one of the steps is looked at.
 
-    Where every key is seen and only the pattern is looked at, as while a text is written, the steps need no mask.
+    Where every key is seen, as by the newest token of a text, the steps need no mask unless that is looked at. Scores
+    that are capped always go step by step: the fused call has nothing for them.
     With fewer heads of keys and values than of queries, neighbouring heads share one (Ainslie et al. 2023, §2.2).
     """
+
+    hook_position_bias: HookPoint
+    """Where there is a bias for how far each key is."""
 
     def __init__(self, config: ModelConfig, *, causal: bool, window: int = 0) -> None:
         super().__init__(config, causal=causal, window=window)
@@ -104,34 +107,36 @@ class SoftmaxAttention(Attention):
         self.hook_q, self.hook_k = HookPoint(), HookPoint()
         self.hook_raw_scores, self.hook_scaled_scores = HookPoint(), HookPoint()
         self.hook_attn_scores = HookPoint()
+        self.cap = config.score_cap
+        if self.cap:
+            self.hook_capped_scores = HookPoint()
 
-    def attend(self, q: Tensor, k: Tensor, v: Tensor, padding: Tensor | None) -> Tensor:
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, padding: Tensor | None, bias: Tensor | None = None) -> Tensor:
         """Each query's average of the values, weighted by how well it fits their keys.
 
         q: (batch, query, head, d_head); k, v: (batch, key, kv_head, d_head); padding: (batch, 1, 1, key) or None.
+        bias: what is added to the scores for how far each key is, (batch, head, query, key), or None.
         Returns: z, (batch, query, head, d_head).
         """
         q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)  # (batch, head or kv_head, pos, d_head)
-        if self._scores_are_looked_at():
-            z = self._four_steps(q, k, v, padding)
-        elif self.hook_pattern.is_watched:
-            sees_all = padding is None and self._sees_all(q.shape[-2], k.shape[-2])
-            z = self._unmasked_steps(q, k, v) if sees_all else self._four_steps(q, k, v, padding)
-        else:
-            z = self._fused(q, k, v, padding)
+        z = (self._steps if self.cap or self._scores_are_looked_at() else self._fused)(q, k, v, padding, bias)
         return self.hook_z(z.transpose(1, 2))
 
-    def _four_steps(self, q: Tensor, k: Tensor, v: Tensor, padding: Tensor | None) -> Tensor:
-        raw = self.hook_raw_scores(self._product(q, k.transpose(-2, -1)))  # (batch, head, query, key)
-        scaled = self.hook_scaled_scores(raw / self.divisor)
-        mask = self.visible(q.shape[-2], k.shape[-2], padding, q.device)
-        scores = self.hook_attn_scores(torch.where(mask, scaled, -math.inf))
-        pattern = self.hook_pattern(safe_softmax(scores))
-        return self._product(pattern, v)
-
-    def _unmasked_steps(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        pattern = self.hook_pattern((self._product(q, k.transpose(-2, -1)) / self.divisor).softmax(-1))
-        return self._product(pattern, v)
+    def _steps(self, q: Tensor, k: Tensor, v: Tensor, padding: Tensor | None, bias: Tensor | None) -> Tensor:
+        query, key = q.shape[-2], k.shape[-2]
+        scores = self.hook_raw_scores(self._product(q, k.transpose(-2, -1)))  # (batch, head, query, key)
+        scores = self.hook_scaled_scores(scores / self.divisor)
+        if self.cap:
+            scores = self.hook_capped_scores(self.cap * (scores / self.cap).tanh())
+        if bias is not None:
+            scores = scores + self.hook_position_bias(bias)
+        hides_nothing = padding is None and self._sees_all(query, key)
+        if hides_nothing and not (self.hook_mask.is_watched or self.hook_attn_scores.is_watched):
+            pattern = scores.softmax(-1)
+        else:
+            mask = self.visible(query, key, padding, q.device)
+            pattern = safe_softmax(self.hook_attn_scores(torch.where(mask, scores, -math.inf)))
+        return self._product(self.hook_pattern(pattern), v)
 
     def _product(self, x: Tensor, y: Tensor) -> Tensor:
         """x @ y, each head's with what its group shares. x: (batch, head, query, m); y: (batch, kv_head, m, n)."""
@@ -145,21 +150,23 @@ class SoftmaxAttention(Attention):
         """And back: (batch, kv_head, group · query, n) → (batch, head, query, n)."""
         return x if self.group == 1 else x.unflatten(2, (self.group, -1)).flatten(1, 2)
 
-    def _fused(self, q: Tensor, k: Tensor, v: Tensor, padding: Tensor | None) -> Tensor:
+    def _fused(self, q: Tensor, k: Tensor, v: Tensor, padding: Tensor | None, bias: Tensor | None) -> Tensor:
         query, key, scale = q.shape[-2], k.shape[-2], 1 / self.divisor
-        if padding is None and self._sees_all(query, key):
+        needs_mask = padding is not None or bias is not None
+        if not needs_mask and self._sees_all(query, key):
             return self._as_heads(F.scaled_dot_product_attention(self._as_queries(q), k, v, scale=scale))
         if self.group > 1:  # each head gets its group's
             k, v = k.repeat_interleave(self.group, 1), v.repeat_interleave(self.group, 1)
-        if padding is None and query == key and not self._is_cut(key):
+        if not needs_mask and self.causal and query == key and not self._is_cut(key):
             return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale)
         mask = self.visible(query, key, padding, q.device)
-        z = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale)
+        added = mask if bias is None else self.hook_position_bias(bias).masked_fill(~mask, -math.inf)
+        z = F.scaled_dot_product_attention(q, k, v, attn_mask=added, scale=scale)
         return z.masked_fill(~mask.any(-1, keepdim=True), 0.0)  # as in safe_softmax
 
     def _sees_all(self, query: int, key: int) -> bool:
         """Whether every query sees every key, padding apart: the newest token sees everything that is near enough."""
-        return not self.causal or (query == 1 and not self._is_cut(key))
+        return (query == 1 or not self.causal) and not self._is_cut(key)
 
     def _is_cut(self, key: int) -> bool:
         """Whether some of so many keys are too far from the last query to be seen."""
@@ -167,7 +174,8 @@ class SoftmaxAttention(Attention):
 
     def _scores_are_looked_at(self) -> bool:
         return (
-            self.hook_attn_scores.is_watched
+            self.hook_pattern.is_watched
+            or self.hook_attn_scores.is_watched
             or self.hook_mask.is_watched
             or self.hook_scaled_scores.is_watched
             or self.hook_raw_scores.is_watched
@@ -177,27 +185,50 @@ class SoftmaxAttention(Attention):
 class SelfAttention(SoftmaxAttention):
     """Queries, keys and values from one sequence."""
 
-    def __init__(self, config: ModelConfig, *, causal: bool, window: int = 0) -> None:
-        super().__init__(config, causal=causal, window=window)
+    def __init__(self, config: ModelConfig, *, causal: bool, layer: int = 0) -> None:
+        super().__init__(config, causal=causal, window=config.window(layer))
         self.heads = (config.n_heads, config.kv_heads, config.kv_heads)  # of queries, keys and values
         self.qkv = nn.Linear(config.d_model, sum(self.heads) * config.d_head, bias=config.attention_bias)
-        self.rotary = config.positions == "rotary"
+        self.has_position_bias = config.positions in ("alibi", "relative")
+        if self.has_position_bias:
+            self.config, self.hook_position_bias = config, HookPoint()
+            if config.positions == "relative":
+                self.relative_bias = nn.Embedding(config.relative_buckets, config.n_heads)
+        self.clip = config.qkv_clip
+        self.has_norms = config.qk_norm != "none"
+        if self.has_norms:
+            self.q_norm, self.k_norm = HeadNorm(config, config.n_heads), HeadNorm(config, config.kv_heads)
+        self.rotary = config.is_rotated(layer)
         if self.rotary:
-            self.rotation = rotation(config)
+            self.rotation = config.rotation(layer)
             self.hook_rot_q, self.hook_rot_k = HookPoint(), HookPoint()
 
     def forward(
         self, x: Tensor, padding: Tensor | None = None, past: KeyValues | None = None, start: Start = 0
     ) -> Tensor:
         """x: (batch, pos, d_model), its first row at position `start`, after what `past` holds."""
-        q, k, v = self.split_heads(self.qkv(x)).split_with_sizes(self.heads, 2)  # (batch, pos, head or kv_head, d_head)
+        qkv = self.qkv(x) if self.clip is None else self.qkv(x).clamp(-self.clip, self.clip)
+        q, k, v = self.split_heads(qkv).split_with_sizes(self.heads, 2)  # (batch, pos, head or kv_head, d_head)
         q, k, v = self.hook_q(q), self.hook_k(k), self.hook_v(v)
+        if self.has_norms:
+            q, k = self.q_norm(q), self.k_norm(k)
         if self.rotary:
             q = self.hook_rot_q(rotate(q, start, **self.rotation))
             k = self.hook_rot_k(rotate(k, start, **self.rotation))
         if past is not None:
             k, v = past.append(k, v)
-        return self.project(self.attend(q, k, v, padding))
+        bias = self.position_bias(q, k.shape[1]) if self.has_position_bias else None
+        return self.project(self.attend(q, k, v, padding, bias))
+
+    def position_bias(self, q: Tensor, key: int) -> Tensor:
+        """What is added to the scores of these queries, (batch, head, query, key), for so many keys."""
+        query = q.shape[1]
+        if self.config.positions == "alibi":
+            bias = alibi(self.config, query, key, q.device).type_as(q)
+        else:
+            buckets = relative_buckets(self.config, query, key, self.causal, q.device)
+            bias = self.relative_bias(buckets).permute(2, 0, 1)  # (head, query, key)
+        return bias.expand(len(q), -1, -1, -1)
 
 
 class CrossAttention(SoftmaxAttention):
@@ -216,12 +247,12 @@ class CrossAttention(SoftmaxAttention):
         past: keeps the memory's keys and values from the first call on, since they don't change.
         """
         q = self.hook_q(self.split_heads(self.q(x)))
-        if past is None or past.keys is None:
+        if past is None or not past.tensors:
             k, v = map(self.split_heads, self.kv(memory).chunk(2, dim=-1))
             if past is not None:
                 past.append(k, v)
         else:
-            k, v = past.keys, past.values
+            k, v = past.tensors
         return self.project(self.attend(q, self.hook_k(k), self.hook_v(v), padding))
 
 
@@ -249,4 +280,4 @@ def make_self_attention(config: ModelConfig, *, causal: bool, layer: int = 0) ->
     """The kind of attention that the configuration names for a layer."""
     if config.attention == "uniform":
         return UniformAttention(config, causal=causal)
-    return SelfAttention(config, causal=causal, window=config.window(layer))
+    return SelfAttention(config, causal=causal, layer=layer)

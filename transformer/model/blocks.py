@@ -18,40 +18,48 @@ from .layers import make_mlp, make_norm
 from .positions import Start
 
 
-class Block(nn.Module):
-    """Pre-norm: attention and feed-forward layer each read a normalised copy of the stream, and add to the stream.
-
-        x ──┬──────────────► + ──┬──────────────► + ──►        x = x + attn(ln1(x))
-            └─ ln1 ─► attn ──┘   └─ ln2 ─► mlp ──┘             x = x + mlp(ln2(x))
-
-    Without norms, ln1 and ln2 are identities; with d_ff = 0 the second line is left out.
-    Sources: Vaswani et al. 2017, §3.1, with the norms where GPT-2 has them (Radford et al. 2019, §2.3).
-    """
+class Sublayers(nn.Module):
+    """What every block is made of: attention, perhaps a feed-forward layer, their norms, and the points around them."""
 
     def __init__(self, config: ModelConfig, *, causal: bool, layer: int = 0) -> None:
         super().__init__()
         self.has_mlp = config.d_ff > 0
         self.hook_resid_pre = make_stream_point(config)
-        self.ln1 = make_norm(config)
+        self.ln1 = make_norm(config, config.norm != "res-post" and (layer > 0 or config.norm_first_input))
         self.attn = make_self_attention(config, causal=causal, layer=layer)
+        self.ln1_post = make_norm(config, config.norms_what_is_added)
         self.hook_attn_out = HookPoint()
         if self.has_mlp:
             if not config.parallel_residual:
                 self.hook_resid_mid = make_stream_point(config)
-            self.ln2 = make_norm(config)
+            self.ln2 = make_norm(config, config.norm != "res-post")
             self.mlp = make_mlp(config)
+            self.ln2_post = make_norm(config, config.norms_what_is_added)
             self.hook_mlp_out = HookPoint()
         self.hook_resid_post = make_stream_point(config)
+
+
+class Block(Sublayers):
+    """Pre-norm: attention and feed-forward layer each read a normalised copy of the stream, and add to the stream.
+
+        x ──┬──────────────► + ──┬──────────────► + ──►        x = x + attn(ln1(x))
+            └─ ln1 ─► attn ──┘   └─ ln2 ─► mlp ──┘             x = x + mlp(ln2(x))
+
+    Without norms, ln1 and ln2 are identities; with d_ff = 0 the second line is left out. Where what is added is
+    normalised too, or alone, x = x + ln1_post(attn(ln1(x))), and so the second line.
+    Sources: Vaswani et al. 2017, §3.1, with the norms where GPT-2 has them (Radford et al. 2019, §2.3); before and
+    after, Ding et al. 2021 (CogView), §2.3; after alone, Liu et al. 2022 (Swin v2), §3.2.
+    """
 
     def forward(
         self, x: Tensor, padding: Tensor | None = None, past: KeyValues | None = None, start: Start = 0
     ) -> Tensor:
         """x: (batch, pos, d_model), its first row at position `start`; returns the same shape."""
         x = self.hook_resid_pre(x)
-        x = x + self.hook_attn_out(self.attn(self.ln1(x), padding, past, start))
+        x = x + self.hook_attn_out(self.ln1_post(self.attn(self.ln1(x), padding, past, start)))
         if self.has_mlp:
             x = self.hook_resid_mid(x)
-            x = x + self.hook_mlp_out(self.mlp(self.ln2(x)))
+            x = x + self.hook_mlp_out(self.ln2_post(self.mlp(self.ln2(x))))
         return self.hook_resid_post(x)
 
 
@@ -118,7 +126,7 @@ class UnconnectedBlock(Block):
         return self.hook_mlp_out(self.mlp(self.ln2(x))) if self.has_mlp else x
 
 
-class DecoderBlock(Block):
+class DecoderBlock(Sublayers):
     """A block of an encoder–decoder's decoder: in its middle it also attends to what the encoder made of the source.
 
                                     memory ─────┐

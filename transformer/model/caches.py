@@ -21,8 +21,7 @@ class _Room:
     """Where a tensor grows along its second dimension without being copied each time."""
 
     def __init__(self) -> None:
-        self._store: Tensor | None = None
-        self._grown: Tensor | None = None
+        self._store = self._grown = torch.empty(0, 0)
 
     def joined(self, before: Tensor, new: Tensor) -> Tensor:
         """`torch.cat((before, new), 1)`. What was returned before stays as it is."""
@@ -32,30 +31,30 @@ class _Room:
         if before is not self._grown or end > self._store.shape[1]:
             self._store = new.new_empty(new.shape[0], end + SPARE, *new.shape[2:])
             self._store[:, :begin] = before
-        self._store[:, begin:end] = new
-        self._grown = self._store[:, :end]
+        self._store.narrow(1, begin, end - begin).copy_(new)
+        self._grown = self._store.narrow(1, 0, end)
         return self._grown
 
 
 @dataclass(eq=False)
 class KeyValues:
-    """The keys and values one attention has computed so far, (batch, key, head, d_head) each."""
+    """The keys and values one attention has computed so far."""
 
-    keys: Tensor | None = None
-    values: Tensor | None = None
+    tensors: tuple[Tensor, ...] = ()
+    """Keys, then values, (batch, key, head, d_head) each; empty before the first."""
     _rooms: tuple[_Room, _Room] = field(default_factory=lambda: (_Room(), _Room()), repr=False)
 
     def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Add the newest positions; returns all keys and all values."""
-        if self.keys is not None:
-            of_keys, of_values = self._rooms
-            keys, values = of_keys.joined(self.keys, keys), of_values.joined(self.values, values)
-        self.keys, self.values = keys, values
+        if self.tensors:
+            (of_keys, of_values), (old_keys, old_values) = self._rooms, self.tensors
+            keys, values = of_keys.joined(old_keys, keys), of_values.joined(old_values, values)
+        self.tensors = keys, values
         return keys, values
 
     def clear(self) -> None:
         """Let go of everything."""
-        self.keys = self.values = None
+        self.tensors = ()
         self._rooms = (_Room(), _Room())
 
 

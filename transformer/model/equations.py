@@ -15,14 +15,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
+from typing import Any
 
 from ..config import ModelConfig
 
 ALL = ":"
 """In `Operand.cells`: every place along this dimension."""
+SEGMENT = "segment"
+"""In `Operand.cells`: the segment that the token at the result's position is in."""
 TOKEN = "token"
 """In `Operand.cells`: the place that the token at the result's position has in the vocabulary."""
 LOGITS, PROBABILITIES = "logits", "probabilities"
+UNCAPPED_LOGITS = "unembed.hook_uncapped"
 
 OPERATIONS = {
     "look up": "a table's row times a factor",
@@ -33,8 +37,12 @@ OPERATIONS = {
     "length": "√(mean of the squares + ε)",
     "shorten": "x / length · gain",
     "multiply": "the sum of products, plus a bias",
+    "clip": "the sum of products, plus a bias, kept within ± a limit",
     "rotate": "a pair of numbers turned by its position's angle",
     "divide": "÷ √d_head, where the model does so",
+    "cap": "cap · tanh(x / cap)",
+    "distance": "−slope · how far the key is from the query",
+    "bucket": "the table's number for how far the key is before the query",
     "see": "True where a query may see a key",
     "hide": "−∞ where the mask is False",
     "softmax": "exp of each, divided by their sum",
@@ -57,12 +65,14 @@ class Operand:
     shift: int = 0
     """How much further its first dimension is read than that says."""
 
-    def at(self, place: Mapping[str, int], token: int | None = None) -> tuple[int | slice, ...]:
+    def at(
+        self, place: Mapping[str, int], token: int | None = None, segment: int | None = None
+    ) -> tuple[int | slice, ...]:
         """The cells that one cell of the result is made of, as an index into the tensor in these dimensions.
 
-        place: where the result's cell is, by dimension; token: the one at its position.
+        place: where the result's cell is, by dimension; token, segment: those at its position.
         """
-        read = {ALL: slice(None), TOKEN: token, **place}
+        read = {ALL: slice(None), TOKEN: token, SEGMENT: segment, **place}
         first, *rest = (cell if isinstance(cell, int) else read[cell] for cell in self.cells)
         return (first + self.shift if self.shift else first, *rest)
 
@@ -77,6 +87,8 @@ class Equation:
     dims: tuple[str, ...]
     operands: Mapping[str, tuple[Operand, ...]] = field(default_factory=dict)
     """By role; several in one role are added together first."""
+    constants: Mapping[str, Any] = field(default_factory=dict)
+    """What the operation takes besides: `limit`, `cap`, `slopes` of heads, or what `rotate` is given."""
 
     @property
     def sources(self) -> tuple[Operand, ...]:
@@ -90,13 +102,35 @@ def equations(config: ModelConfig) -> Mapping[str, Equation]:
 
     Worked out once, and not to be changed.
     """
-    if config.architecture == "decoder-only":
-        found = list(_Walk(config).stack(config.n_layers))
+    if config.architecture != "encoder-decoder":
+        found = list(_Walk(config, causal=config.is_causal).stack(config.n_layers))
     else:
         encoder = _Walk(config, "encoder.", causal=False)
         found = list(encoder.stack(config.n_encoder_layers))
         found += _Walk(config, "decoder.", memory=encoder.stream).stack(config.n_layers)
     return MappingProxyType({equation.name: equation for equation in found})
+
+
+def equations_json(config: ModelConfig) -> list[dict[str, Any]]:
+    """The table for those who don't read Python, JSON-ready: the fields of each equation, in the order of the pass.
+
+    Beside `config.to_dict()`, it is all that there is to know of an architecture. An operand's `shift` is left out
+    where there is none.
+    """
+    return [
+        {**vars(equation), "operands": {role: [_row(each) for each in of] for role, of in equation.operands.items()}}
+        for equation in equations(config).values()
+    ]
+
+
+def _row(operand: Operand) -> dict[str, Any]:
+    return {name: value for name, value in vars(operand).items() if name != "shift" or value}
+
+
+def unembedding_equation(config: ModelConfig) -> Equation:
+    """What the unembedding computes: the logits, before they are capped where they are."""
+    table = equations(config)
+    return table.get(UNCAPPED_LOGITS, table[LOGITS])
 
 
 class _Walk:
@@ -119,16 +153,31 @@ class _Walk:
         yield from self.embeddings()
         for layer in range(n_layers):
             yield from self.block(f"{self.prefix}blocks.{layer}.")
-        if self.config.norm == "pre":
+        if self.config.has_final_norm:
             yield from self.norm(f"{self.prefix}ln_final.")
         if self.prefix != "encoder.":
-            yield self.linear(LOGITS, ("pos", "vocab"), "unembed", ("vocab", "d_model"), self.config.unembed_bias)
-            logits = Operand(LOGITS, ("pos", "vocab"), ("pos", ALL))
-            yield Equation(PROBABILITIES, "softmax", ("pos", "vocab"), {"x": (logits,)})
+            yield from self.logits()
+
+    def logits(self) -> Iterator[Equation]:
+        if self.config.masked_word_head:
+            yield from self.head()
+        dims, cap = ("pos", "vocab"), self.config.logit_cap
+        name = UNCAPPED_LOGITS if cap else LOGITS
+        yield self.linear(name, dims, "unembed", ("vocab", "d_model"), self.config.unembed_bias)
+        if cap:
+            yield Equation(LOGITS, "cap", dims, {"x": (Operand(UNCAPPED_LOGITS, dims, dims),)}, {"cap": cap})
+        yield Equation(PROBABILITIES, "softmax", dims, {"x": (Operand(LOGITS, dims, ("pos", ALL)),)})
+
+    def head(self) -> Iterator[Equation]:
+        dims = ("pos", "d_model")
+        yield self.linear("head.hook_pre", dims, "head.dense", ("d_model", "d_model"), True)
+        yield Equation("head.hook_post", "activate", dims, {"x": (Operand("head.hook_pre", dims, dims),)})
+        self.stream = ("head.hook_post",)
+        yield from self.norm("head.ln.")
 
     def embeddings(self) -> Iterator[Equation]:
         dims = ("pos", "d_model")
-        table = f"{'' if self.config.tie_embeddings else self.prefix}embed.weight"
+        table = f"{'' if self.config.has_one_table else self.prefix}embed.weight"
         embed, position = f"{self.prefix}hook_embed", f"{self.prefix}hook_pos_embed"
         yield Equation(embed, "look up", dims, {"table": (Operand(table, ("vocab", "d_model"), (TOKEN, "d_model")),)})
         self.stream = (embed,)
@@ -139,6 +188,12 @@ class _Walk:
             yield Equation(position, "position", dims)
         if self.config.positions in ("learned", "sinusoidal"):
             self.stream = (embed, position)
+        if self.config.n_segments:
+            rows = Operand("segment_embed.weight", ("segment", "d_model"), (SEGMENT, "d_model"))
+            yield Equation("hook_segment_embed", "look up", dims, {"table": (rows,)}, {"factor": 1.0})
+            self.stream = (*self.stream, "hook_segment_embed")
+        if self.config.embed_norm:
+            yield from self.norm(f"{self.prefix}ln_embed.")
 
     def block(self, block: str) -> Iterator[Equation]:
         sublayers = ["attn"]
@@ -156,9 +211,14 @@ class _Walk:
         norm = block + {"attn": "ln1.", "cross_attn": "ln_cross.", "mlp": "ln2."}[sublayer]
         out = block + {"attn": "hook_attn_out", "cross_attn": "hook_cross_attn_out", "mlp": "hook_mlp_out"}[sublayer]
         entering = self.stream
-        if self.config.norm == "pre":
+        if self.config.norms_before and (self.config.norm_first_input or norm != "blocks.0.ln1."):
             yield from self.norm(norm)
-        yield from self.mlp(block, out) if sublayer == "mlp" else self.attention(f"{block}{sublayer}.", out)
+        given = f"{block}{sublayer}.hook_out" if self.config.norms_what_is_added else out
+        yield from self.mlp(block, given) if sublayer == "mlp" else self.attention(f"{block}{sublayer}.", given)
+        if self.config.norms_what_is_added:
+            self.stream = (given,)
+            yield from self.norm(norm.replace(".ln1.", ".ln1_post.").replace(".ln2.", ".ln2_post."))
+            yield self.sum(out)
         if self.config.parallel_residual:
             self.beside.append(out)
             self.stream = (*entering, *self.beside) if is_last else entering
@@ -176,7 +236,7 @@ class _Walk:
     def norm(self, name: str) -> Iterator[Equation]:
         dims = ("pos", "d_model")
         x = tuple(Operand(part, dims, ("pos", ALL)) for part in self.stream)
-        scale, out = f"{name}hook_scale", f"{name}hook_normalized"
+        scale, out = f"{name}hook_scale", f"{name}hook_out"
         if self.config.norm_kind == "rms":
             spread = Operand(scale, ("pos", "1"), ("pos", 0))
             gain = Operand(f"{name}weight", ("d_model",), ("d_model",))
@@ -213,45 +273,85 @@ class _Walk:
                 yield make(f"{attn}hook_{name}", of_keys if part else heads, f"{attn}qkv", part)
         else:
             yield self.part(f"{attn}hook_v", heads, f"{attn}v", None)
-        kind = "hook_"
-        if is_softmax and not crosses and self.config.positions == "rotary":
-            kind = "hook_rot_"
-            yield self.rotation(f"{attn}hook_rot_q", f"{attn}hook_q", "head")
-            yield self.rotation(f"{attn}hook_rot_k", f"{attn}hook_k", kv_head)
-        yield from self.weighing(attn, kind, is_softmax)
+        names = {"q": f"{attn}hook_q", "k": f"{attn}hook_k"}
+        if is_softmax and not crosses and self.config.qk_norm != "none":
+            for each, head in (("q", "head"), ("k", kv_head)):
+                yield from self.head_norm(f"{attn}{each}_norm.", names[each], head)
+                names[each] = f"{attn}{each}_norm.hook_out"
+        layer = int(attn.partition("blocks.")[2].partition(".")[0])
+        if is_softmax and not crosses and self.config.is_rotated(layer):
+            for each, head in (("q", "head"), ("k", kv_head)):
+                yield self.rotation(f"{attn}hook_rot_{each}", names[each], head, layer)
+                names[each] = f"{attn}hook_rot_{each}"
+        yield from self.weighing(attn, names, is_softmax)
         yield from self.mixing(attn, out)
 
-    def rotation(self, name: str, of: str, head: str) -> Equation:
+    def head_norm(self, name: str, of: str, head: str) -> Iterator[Equation]:
+        """The norm of queries or keys, over each head's dimensions or over all heads' together."""
+        dims, whole = ("pos", head, "d_head"), self.config.qk_norm == "all"
+        x = (Operand(of, dims, ("pos", ALL, ALL) if whole else ("pos", head, ALL)),)
+        of_scale = ("pos", "1", "1") if whole else ("pos", head, "1")
+        roles = {"spread": (Operand(f"{name}hook_scale", of_scale, ("pos", 0 if whole else head, 0)),)}
+        roles["gain"] = (Operand(f"{name}weight", dims[1:], dims[1:]),)
+        is_rms = self.config.norm_kind == "rms"
+        if not is_rms:
+            roles["shift"] = (Operand(f"{name}bias", dims[1:], dims[1:]),)
+        yield Equation(f"{name}hook_scale", "length" if is_rms else "spread", of_scale, {"x": x})
+        yield Equation(f"{name}hook_out", "shorten" if is_rms else "normalise", dims, {"x": x, **roles})
+
+    def rotation(self, name: str, of: str, head: str, layer: int) -> Equation:
         """Queries or keys turned: pair by pair, or the whole vector at once where not all of it is turned."""
+        constants = self.config.rotation(layer)
         if self.config.rotated_dims < self.config.d_head:
             dims = ("pos", head, "d_head")
-            return Equation(name, "rotate", dims, {"x": (Operand(of, dims, ("pos", head, ALL)),)})
+            return Equation(name, "rotate", dims, {"x": (Operand(of, dims, ("pos", head, ALL)),)}, constants)
         is_halves = self.config.rotary_pairs == "halves"
         pairs = ("pos", head, *(("side", "pair") if is_halves else ("pair", "side")))
         cells = tuple(ALL if dim == "side" else dim for dim in pairs)
-        return Equation(name, "rotate", pairs, {"x": (Operand(of, pairs, cells),)})
+        return Equation(name, "rotate", pairs, {"x": (Operand(of, pairs, cells),)}, constants)
 
-    def weighing(self, attn: str, kind: str, is_softmax: bool) -> Iterator[Equation]:
-        """From queries and keys to the pattern."""
+    def weighing(self, attn: str, names: Mapping[str, str], is_softmax: bool) -> Iterator[Equation]:
+        """From queries and keys, as they enter the product, to the pattern."""
         scores = ("head", "query", "key")
         mask = Operand(f"{attn}hook_mask", ("query", "key"), ("query", "key"))
         if is_softmax:
             head, kv_head = (("kv_head", "member"), "kv_head") if self.is_grouped else (("head",), "head")
-            q = Operand(f"{attn}{kind}q", ("query", *head, "d_head"), ("query", *head, ALL))
-            k = Operand(f"{attn}{kind}k", ("key", kv_head, "d_head"), ("key", kv_head, ALL))
+            q = Operand(names["q"], ("query", *head, "d_head"), ("query", *head, ALL))
+            k = Operand(names["k"], ("key", kv_head, "d_head"), ("key", kv_head, ALL))
             of_pairs = (*head, "query", "key")
             yield Equation(f"{attn}hook_raw_scores", "multiply", of_pairs, {"x": (q,), "weight": (k,)})
             raw = Operand(f"{attn}hook_raw_scores", scores, scores)
             yield Equation(f"{attn}hook_scaled_scores", "divide", scores, {"x": (raw,)})
+        terms, of_self = [f"{attn}hook_scaled_scores"], not attn.endswith("cross_attn.")
+        if of_self and (cap := self.config.score_cap):
+            x = (Operand(terms[0], scores, scores),)
+            terms = [f"{attn}hook_capped_scores"]
+            yield Equation(terms[0], "cap", scores, {"x": x}, {"cap": cap})
+        if of_self and self.config.positions == "relative":
+            terms.append(f"{attn}hook_position_bias")
+            yield self.relative_bias(attn)
+        if of_self and self.config.positions == "alibi":
+            terms.append(f"{attn}hook_position_bias")
+            yield Equation(terms[-1], "distance", scores, constants={"slopes": self.config.slopes})
         yield Equation(f"{attn}hook_mask", "see", ("query", "key"))
         if is_softmax:
-            scaled = Operand(f"{attn}hook_scaled_scores", scores, scores)
-            yield Equation(f"{attn}hook_attn_scores", "hide", scores, {"x": (scaled,), "mask": (mask,)})
+            x = tuple(Operand(term, scores, scores) for term in terms)
+            yield Equation(f"{attn}hook_attn_scores", "hide", scores, {"x": x, "mask": (mask,)})
             row = Operand(f"{attn}hook_attn_scores", scores, ("head", "query", ALL))
             yield Equation(f"{attn}hook_pattern", "softmax", scores, {"x": (row,)})
         else:
             row = Operand(f"{attn}hook_mask", ("query", "key"), ("query", ALL))
             yield Equation(f"{attn}hook_pattern", "average", scores, {"x": (row,)})
+
+    def relative_bias(self, attn: str) -> Equation:
+        table = Operand(f"{attn}relative_bias.weight", ("bucket", "head"), (ALL, "head"))
+        is_causal = self.config.is_causal and self.prefix != "encoder."
+        constants = {
+            "buckets": self.config.relative_buckets,
+            "distance": self.config.relative_distance,
+            "causal": is_causal,
+        }
+        return Equation(f"{attn}hook_position_bias", "bucket", ("head", "query", "key"), {"table": (table,)}, constants)
 
     def mixing(self, attn: str, out: str) -> Iterator[Equation]:
         """From the pattern to what attention adds."""
@@ -309,7 +409,7 @@ class _Walk:
         }
         if self.config.attention_bias:
             operands["bias"] = (Operand(f"{module}.bias", (*cut, *heads), (*chosen, *heads)),)
-        return Equation(name, "multiply", dims, operands)
+        return self.clipped(name, dims, operands)
 
     def shared_part(self, name: str, dims: tuple[str, ...], module: str, part: int) -> Equation:
         """The same of a matrix that holds fewer heads of keys and values than of queries, one after another."""
@@ -321,7 +421,12 @@ class _Walk:
         }
         if self.config.attention_bias:
             operands["bias"] = (Operand(f"{module}.bias", ("qkv_head", width), (head, width), first),)
-        return Equation(name, "multiply", dims, operands)
+        return self.clipped(name, dims, operands)
+
+    def clipped(self, name: str, dims: tuple[str, ...], operands: Mapping[str, tuple[Operand, ...]]) -> Equation:
+        """A matrix's products, kept within the limit where queries, keys and values have one."""
+        limit = self.config.qkv_clip
+        return Equation(name, "clip" if limit else "multiply", dims, operands, {"limit": limit} if limit else {})
 
     def sum(self, name: str) -> Equation:
         """The stream as one tensor."""

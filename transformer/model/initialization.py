@@ -13,14 +13,13 @@ from torch.overrides import TorchFunctionMode
 from ..config import ModelConfig
 
 
-def initialise(model: nn.Module, generator: torch.Generator) -> None:
-    """Draw every weight of a model that has a `config`; biases start at zero, gains of norms stay at one.
+def initialise(model: nn.Module, config: ModelConfig, generator: torch.Generator) -> None:
+    """Draw every weight of a model; biases start at zero, gains of norms stay at one.
 
     Weights have the spread of "small init", √(2 / 5 d_model), which suits narrow models as well as wide ones (Nguyen &
     Salazar 2019, §2.2). What writes to the residual stream starts quieter, by one over the root of the number of such
     writers, so that the stream doesn't grow with depth (GPT-2, §2.3).
     """
-    config = model.config
     spread = math.sqrt(2 / (5 * config.d_model))
     embedding_spread = config.d_model**-0.5 if config.scale_embeddings else spread
     in_order = sorted(model.named_parameters(), key=lambda named: "blocks." in named[0])  # tables before blocks

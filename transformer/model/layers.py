@@ -18,6 +18,11 @@ from .dropout import Dropout
 ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu, "gelu_tanh": partial(F.gelu, approximate="tanh"), "silu": F.silu}
 
 
+def widened(x: Tensor) -> Tensor:
+    """Numbers of 16 bits as float32, in which norms are computed and heads summed; others as they are."""
+    return x.float() if x.dtype.itemsize == 2 else x
+
+
 class LayerNorm(nn.Module):
     """(x − mean) / √(variance + ε) · gain + shift, over the last dimension (Ba et al. 2016, eq. 4)."""
 
@@ -26,20 +31,21 @@ class LayerNorm(nn.Module):
         self.shape, self.eps = (config.d_model,), config.layer_norm_eps
         self.weight = nn.Parameter(torch.ones(config.d_model))
         self.bias = nn.Parameter(torch.zeros(config.d_model))
-        self.hook_scale, self.hook_normalized = HookPoint(), HookPoint()
+        self.hook_scale, self.hook_out = HookPoint(), HookPoint()
 
     def forward(self, x: Tensor) -> Tensor:
         """x: (batch, pos, d_model); returns the same shape."""
         if not self.hook_scale.is_watched:  # all of it in one kernel
-            return self.hook_normalized(torch.layer_norm(x, self.shape, self.weight, self.bias, self.eps))
+            return self.hook_out(torch.layer_norm(x, self.shape, self.weight, self.bias, self.eps))
+        wide, weight, bias = widened(x), widened(self.weight), widened(self.bias)
         if self.hook_scale.is_edited:
-            centred = x - x.mean(-1, keepdim=True)
+            centred = wide - wide.mean(-1, keepdim=True)
             scale = self.hook_scale((centred.square().mean(-1, keepdim=True) + self.eps).sqrt())
-            return self.hook_normalized(centred / scale * self.weight + self.bias)
+            return self.hook_out((centred / scale * weight + bias).type_as(x))
         # In one kernel too, which can also say what it divided by.
-        out, _, inverse = torch.native_layer_norm(x, self.shape, self.weight, self.bias, self.eps)
+        out, _, inverse = torch.native_layer_norm(wide, self.shape, weight, bias, self.eps)
         self.hook_scale(1 / inverse)
-        return self.hook_normalized(out)
+        return self.hook_out(out.type_as(x))
 
 
 class RMSNorm(nn.Module):
@@ -52,14 +58,38 @@ class RMSNorm(nn.Module):
         super().__init__()
         self.shape, self.eps = (config.d_model,), config.layer_norm_eps
         self.weight = nn.Parameter(torch.ones(config.d_model))
-        self.hook_scale, self.hook_normalized = HookPoint(), HookPoint()
+        self.hook_scale, self.hook_out = HookPoint(), HookPoint()
 
     def forward(self, x: Tensor) -> Tensor:
         """x: (batch, pos, d_model); returns the same shape."""
         if not self.hook_scale.is_watched:
-            return self.hook_normalized(F.rms_norm(x, self.shape, self.weight, self.eps))
-        scale = self.hook_scale((x.square().mean(-1, keepdim=True) + self.eps).sqrt())
-        return self.hook_normalized(x / scale * self.weight)
+            return self.hook_out(F.rms_norm(x, self.shape, self.weight, self.eps))
+        wide = widened(x)
+        scale = self.hook_scale((wide.square().mean(-1, keepdim=True) + self.eps).sqrt())
+        return self.hook_out((wide / scale * self.weight).type_as(x))
+
+
+class HeadNorm(nn.Module):
+    """The same norms on queries or keys, with a gain for each head's dimensions.
+
+    Over a head's own dimensions (Henry et al. 2020), or over those of all heads together (Dehghani et al. 2023, §2.1).
+    """
+
+    def __init__(self, config: ModelConfig, heads: int) -> None:
+        super().__init__()
+        self.heads, self.eps = (heads, config.d_head), config.layer_norm_eps
+        self.over = (-1,) if config.qk_norm == "head" else (-2, -1)
+        self.weight = nn.Parameter(torch.ones(heads * config.d_head))
+        self.bias = nn.Parameter(torch.zeros(heads * config.d_head)) if config.norm_kind == "layer" else None
+        self.hook_scale, self.hook_out = HookPoint(), HookPoint()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x: (batch, pos, head, d_head); returns the same shape. hook_scale: (batch, pos, head or 1, 1)."""
+        if self.bias is not None:
+            x = x - x.mean(self.over, keepdim=True)
+        scale = self.hook_scale((x.square().mean(self.over, keepdim=True) + self.eps).sqrt())
+        x = x / scale * self.weight.view(self.heads)
+        return self.hook_out(x if self.bias is None else x + self.bias.view(self.heads))
 
 
 class MLP(nn.Module):
@@ -72,11 +102,12 @@ class MLP(nn.Module):
         self.activation = ACTIVATIONS[config.activation]
         self.dropout = Dropout(config.dropout)
         self.hook_pre, self.hook_post = HookPoint(), HookPoint()
+        self.hook_out = make_output_point(config)
 
     def forward(self, x: Tensor) -> Tensor:
         """x: (batch, pos, d_model); returns the same shape."""
         hidden = self.hook_post(self.activation(self.hook_pre(self.up(x))))  # (batch, pos, d_ff)
-        return self.dropout(self.down(hidden))  # dropout before the residual sum (§5.4)
+        return self.dropout(self.hook_out(self.down(hidden)))  # dropout before the residual sum (§5.4)
 
 
 class GatedMLP(MLP):
@@ -94,14 +125,34 @@ class GatedMLP(MLP):
     def forward(self, x: Tensor) -> Tensor:
         """As in `MLP`."""
         gate = self.activation(self.hook_pre(self.gate(x)))  # (batch, pos, d_ff)
-        return self.dropout(self.down(self.hook_post(gate * self.hook_pre_linear(self.up(x)))))
+        return self.dropout(self.hook_out(self.down(self.hook_post(gate * self.hook_pre_linear(self.up(x))))))
 
 
-def make_norm(config: ModelConfig) -> nn.Module:
+class MaskedWordHead(nn.Module):
+    """norm(activation(x · W + b)): what the unembedding of a masked word reads (Devlin et al. 2019, BERT, §3.1)."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.dense = nn.Linear(config.d_model, config.d_model)
+        self.activation = ACTIVATIONS[config.activation]
+        self.ln = make_norm(config)
+        self.hook_pre, self.hook_post = HookPoint(), HookPoint()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x: (batch, pos, d_model); returns the same shape."""
+        return self.ln(self.hook_post(self.activation(self.hook_pre(self.dense(x)))))
+
+
+def make_norm(config: ModelConfig, has_one: bool = True) -> nn.Module:
     """The kind of norm that the configuration names, or an identity where it has none."""
-    if config.norm == "none":
+    if config.norm == "none" or not has_one:
         return nn.Identity()
     return RMSNorm(config) if config.norm_kind == "rms" else LayerNorm(config)
+
+
+def make_output_point(config: ModelConfig) -> nn.Module:
+    """A hook point on what a sublayer computes, where a norm comes before it is added to the stream."""
+    return HookPoint() if config.norms_what_is_added else nn.Identity()
 
 
 def make_mlp(config: ModelConfig) -> MLP:

@@ -32,6 +32,16 @@ def causal_mask(query: int, key: int, device: torch.device | str | None = None, 
     return mask.triu_(key - query - window + 1) if window else mask
 
 
+def full_mask(query: int, key: int, device: torch.device | str | None = None, window: int = 0) -> Tensor:
+    """Hide nothing; with a window, what is that far away or further, before the query or after it.
+
+    Returns: (query, key), boolean, True where the key may be seen.
+    Source: the window, Beltagy et al. 2020, Longformer, §3.1.
+    """
+    mask = torch.ones(query, key, dtype=torch.bool, device=device)
+    return mask.tril_(window - 1).triu_(1 - window) if window else mask
+
+
 def padding_mask(tokens: Tensor, pad_token_id: int) -> Tensor:
     """Hide padding: no query sees a key that only fills up a batch of unequal lengths.
 
@@ -41,6 +51,12 @@ def padding_mask(tokens: Tensor, pad_token_id: int) -> Tensor:
     if tokens.dim() != 2:
         raise ValueError(f"padding_mask takes tokens of shape (batch, pos), not {tuple(tokens.shape)}.")
     return (tokens != pad_token_id)[:, None, None, :]
+
+
+def with_attention_mask(padding: Tensor | None, attention_mask: Tensor) -> Tensor:
+    """A padding mask, if there is one, and what an attention mask, (batch, key), hides besides."""
+    seen = attention_mask.bool()[:, None, None, :]
+    return seen if padding is None else padding & seen
 
 
 def padding_or_none(tokens: Tensor, pad_token_id: int | None) -> Tensor | None:

@@ -1,4 +1,4 @@
-"""Complete models: GPT's decoder, and the encoder–decoder of the paper.
+"""Complete models: GPT's decoder, BERT's encoder, and the encoder–decoder of the paper.
 
 Shapes: batch, pos (or source, target), d_model, vocab.
 """
@@ -9,18 +9,35 @@ import torch
 from torch import Tensor, nn
 
 from ..config import ModelConfig
-from ..hooks import HookedModule
+from ..hooks import HookedModule, HookPoint
 from .blocks import make_block
 from .caches import KeyValueCache
 from .initialization import initialise, skip_init
+from .layers import MaskedWordHead
+from .positions import first_positions
 from .registry import HookInfo, hook_points
 from .stacks import Decoder, Encoder, Stack
+from .weights import bias_or_zeros
+
+
+class CappedUnembedding(nn.Linear):
+    """cap · tanh(logit / cap): no logit leaves ± cap (Gemma 2, 2024, §2)."""
+
+    def __init__(self, config: ModelConfig, cap: float) -> None:
+        super().__init__(config.d_model, config.vocab_size, bias=config.unembed_bias)
+        self.cap = cap
+        self.hook_uncapped = HookPoint()
+
+    def forward(self, input: Tensor) -> Tensor:
+        """(…, d_model) → (…, vocab)."""
+        return self.cap * (self.hook_uncapped(super().forward(input)) / self.cap).tanh()
 
 
 class Transformer(HookedModule):
     """What all architectures share: a configuration, hook points, and the registry that describes them."""
 
     config: ModelConfig
+    unembed: nn.Linear
 
     @property
     def device(self) -> torch.device:
@@ -35,6 +52,16 @@ class Transformer(HookedModule):
         """The names of all hook points, in the order of the forward pass."""
         return list(self.hook_points())
 
+    @property
+    def W_U(self) -> Tensor:
+        """The unembedding as formulas have it, (d_model, vocab); other weights are in `FormulaWeights`."""
+        return self.unembed.weight.T
+
+    @property
+    def b_U(self) -> Tensor:
+        """(vocab,), zeros where there is no bias."""
+        return bias_or_zeros(self.unembed)
+
     def parameter_count(self) -> int:
         """How many numbers training adjusts; a tied table counts once."""
         return sum(parameter.numel() for parameter in self.parameters())
@@ -48,28 +75,89 @@ class DecoderOnly(Transformer, Stack):
         self.unembed = make_unembedding(config, self.embed)
         self.name_hook_points()
 
-    def forward(self, tokens: Tensor, past: KeyValueCache | None = None, *, newest: bool = False) -> Tensor:
+    def forward(
+        self,
+        tokens: Tensor,
+        past: KeyValueCache | None = None,
+        *,
+        newest: bool = False,
+        attention_mask: Tensor | None = None,
+    ) -> Tensor:
         """Logits for the token after each position.
 
         tokens: (batch, pos), integer, ids below vocab_size.
         past: what came before these tokens, and is extended by them; None for nothing.
         newest: the logits after the last position alone, (batch, 1, vocab): a large vocabulary's take long.
+        attention_mask: (batch, key), 0 for padding, whatever its id, before the texts or after them; with a past, of
+            all tokens so far.
         Returns: (batch, pos, vocab).
         Raises: ValueError for tokens of another shape, too many of them, or unknown ids.
         """
-        x = self.stream(tokens, past)
+        x = self.stream(tokens, past=past, attention_mask=attention_mask)
         return self.unembed(x[:, -1:] if newest else x)
 
-    def stream(self, tokens: Tensor, past: KeyValueCache | None = None) -> Tensor:
+    def stream(
+        self, tokens: Tensor, *, past: KeyValueCache | None = None, attention_mask: Tensor | None = None
+    ) -> Tensor:
         """What the unembedding reads: (batch, pos) → (batch, pos, d_model). Otherwise as `forward`."""
-        start = past.length if past else 0
+        start = first_positions(past.length if past else 0, attention_mask)
         x = self.embed_tokens(tokens, start)
-        padding = self.padding(tokens, past)
+        padding = self.padding(tokens, past, attention_mask)
         for layer, block in enumerate(self.blocks):
             x = block(x, padding, past.blocks[layer] if past else None, start)
         if past:
             past.extend(tokens)
         return self.ln_final(x)
+
+
+class EncoderOnly(Transformer, Stack):
+    """A stack of blocks without a causal mask, which says what each token is: BERT's shape (Devlin et al. 2019).
+
+    It is trained to fill gaps: at a token that is masked it has only what stands before it and after it to go by.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config, (make_block(config, causal=False, layer=layer) for layer in range(config.n_layers)))
+        self.head: nn.Module = MaskedWordHead(config) if config.masked_word_head else nn.Identity()
+        self.unembed = make_unembedding(config, self.embed)
+        self.name_hook_points()
+
+    def forward(
+        self, tokens: Tensor, segments: Tensor | None = None, *, attention_mask: Tensor | None = None
+    ) -> Tensor:
+        """Logits for the token at each position.
+
+        tokens: (batch, pos), integer, ids below vocab_size.
+        segments: (batch, pos), to which segment each belongs; None for those that separators make, as `segments_of`
+            has it.
+        attention_mask: (batch, pos), 0 for padding, whatever its id.
+        Returns: (batch, pos, vocab).
+        Raises: ValueError for tokens or segments of another shape, too many of them, or unknown ids.
+        """
+        return self.unembed(self.stream(tokens, segments, attention_mask=attention_mask))
+
+    def stream(self, tokens: Tensor, segments: Tensor | None = None, *, attention_mask: Tensor | None = None) -> Tensor:
+        """What the unembedding reads: (batch, pos) → (batch, pos, d_model). Otherwise as `forward`."""
+        self.check_segments(tokens, segments)
+        start = first_positions(0, attention_mask)
+        x, padding = self.embed_tokens(tokens, start, segments), self.padding(tokens, None, attention_mask)
+        for block in self.blocks:
+            x = block(x, padding, None, start)
+        return self.head(self.ln_final(x))
+
+    def check_segments(self, tokens: Tensor, segments: Tensor | None) -> None:
+        """Raise ValueError, with what would do, for segments that the tokens or the model don't have."""
+        if segments is None:
+            return
+        if not self.config.n_segments:
+            raise ValueError("This model knows no segments; give it the tokens alone.")
+        if segments.shape != tokens.shape or not (
+            int(segments.min()) >= 0 and int(segments.max()) < self.config.n_segments
+        ):
+            raise ValueError(
+                f"Segments must have the tokens' shape, {tuple(tokens.shape)}, and lie between 0 and "
+                f"{self.config.n_segments - 1}."
+            )
 
 
 class EncoderDecoder(Transformer):
@@ -81,27 +169,36 @@ class EncoderDecoder(Transformer):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config
-        self.embed = nn.Embedding(config.vocab_size, config.d_model) if config.tie_embeddings else None
+        self.embed = nn.Embedding(config.vocab_size, config.d_model) if config.has_one_table else None
         self.encoder = Encoder(config, self.embed)
         self.decoder = Decoder(config, self.embed)
         self.unembed = make_unembedding(config, self.embed)
         self.name_hook_points()
 
     def forward(
-        self, source: Tensor, target: Tensor, past: KeyValueCache | None = None, *, newest: bool = False
+        self,
+        source: Tensor,
+        target: Tensor,
+        past: KeyValueCache | None = None,
+        *,
+        newest: bool = False,
+        attention_mask: Tensor | None = None,
     ) -> Tensor:
         """Logits for the token after each position of the target.
 
         source: (batch, source), target: (batch, target), integer, ids below vocab_size.
         past: what came before these target tokens, and is extended by them; it also keeps the memory.
         newest: the logits after the last position alone, (batch, 1, vocab).
+        attention_mask: (batch, source), 0 for what is padding in the source, whatever its id.
         Returns: (batch, target, vocab).
         Raises: ValueError for tokens of another shape, too many of them, or unknown ids.
         """
-        x = self.stream(source, target, past)
+        x = self.stream(source, target, past=past, attention_mask=attention_mask)
         return self.unembed(x[:, -1:] if newest else x)
 
-    def stream(self, source: Tensor, target: Tensor, past: KeyValueCache | None = None) -> Tensor:
+    def stream(
+        self, source: Tensor, target: Tensor, *, past: KeyValueCache | None = None, attention_mask: Tensor | None = None
+    ) -> Tensor:
         """What the unembedding reads, (batch, target, d_model). Otherwise as `forward`."""
         self.encoder.check_tokens(source)
         self.decoder.check_tokens(target)
@@ -109,14 +206,15 @@ class EncoderDecoder(Transformer):
             raise ValueError(f"{len(source)} sources were given with {len(target)} targets; each needs its own.")
         memory, padding = (past.memory, past.memory_padding) if past else (None, None)
         if memory is None:
-            memory, padding = self.encode(source), self.encoder.padding(source)
+            memory = self.encode(source, attention_mask)
+            padding = self.encoder.padding(source, None, attention_mask)
             if past:
                 past.memory, past.memory_padding = memory, padding
         return self.decoder(target, memory, padding, past)
 
-    def encode(self, source: Tensor) -> Tensor:
+    def encode(self, source: Tensor, attention_mask: Tensor | None = None) -> Tensor:
         """The source as the decoder will see it: (batch, source) → memory, (batch, source, d_model)."""
-        return self.encoder(source)
+        return self.encoder(source, attention_mask)
 
     def decode(
         self, target: Tensor, memory: Tensor, memory_padding: Tensor | None = None, past: KeyValueCache | None = None
@@ -128,13 +226,16 @@ class EncoderDecoder(Transformer):
         return self.unembed(self.decoder(target, memory, memory_padding, past))
 
 
-Model = DecoderOnly | EncoderDecoder
-"""A whole model of either architecture."""
+Model = DecoderOnly | EncoderOnly | EncoderDecoder
+"""A whole model of any architecture."""
 
 
 def make_unembedding(config: ModelConfig, table: nn.Embedding | None) -> nn.Linear:
     """The way back to the vocabulary; with tied embeddings its weight is the token table itself."""
-    unembed = nn.Linear(config.d_model, config.vocab_size, bias=config.unembed_bias)
+    if config.logit_cap:
+        unembed = CappedUnembedding(config, config.logit_cap)
+    else:
+        unembed = nn.Linear(config.d_model, config.vocab_size, bias=config.unembed_bias)
     if config.tie_embeddings and table is not None:
         unembed.weight = table.weight
     return unembed
@@ -142,7 +243,8 @@ def make_unembedding(config: ModelConfig, table: nn.Embedding | None) -> nn.Line
 
 def make_model(config: ModelConfig) -> Model:
     """A model of the configuration's architecture, its weights as PyTorch leaves them."""
-    return DecoderOnly(config) if config.architecture == "decoder-only" else EncoderDecoder(config)
+    kinds = {"decoder-only": DecoderOnly, "encoder-only": EncoderOnly, "encoder-decoder": EncoderDecoder}
+    return kinds[config.architecture](config)
 
 
 def shapes_alone(config: ModelConfig) -> Model:
@@ -160,5 +262,5 @@ def build_model(config: ModelConfig, seed: int | None = None) -> Model:
         model = make_model(config)
     generator = torch.Generator()
     generator.seed() if seed is None else generator.manual_seed(seed)
-    initialise(model, generator)
+    initialise(model, config, generator)
     return model

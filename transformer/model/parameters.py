@@ -4,6 +4,10 @@ from __future__ import annotations
 
 _MEANINGS = {
     "pos_embed.weight": "The table of learned positions: a row for each place.",
+    "segment_embed.weight": "The table of segments: a row for each.",
+    "dense.weight": "W of the head: the directions that its hidden layer responds to.",
+    "dense.bias": "b of the head: added to each number of its hidden layer.",
+    "relative_bias.weight": "For each kind of distance, what each head adds to a score.",
     "embed.weight": "The embedding table: a row for each token.",
     "unembed.weight": "W_U, the unembedding: for each token the direction that raises its logit.",
     "unembed.bias": "b_U: added to each token's logit, whatever the text.",
@@ -35,7 +39,7 @@ def parameter_meaning(name: str) -> str:
     """What the parameter of this dotted name is for. Raises: ValueError for a name that no model has."""
     module, _, kind = name.rpartition(".")
     last = module.rpartition(".")[2]
-    if last.startswith("ln") and kind in _OF_NORMS:
+    if (last.startswith("ln") or last in ("q_norm", "k_norm")) and kind in _OF_NORMS:
         return _OF_NORMS[kind]
     try:
         return _MEANINGS[f"{last}.{kind}"]

@@ -7,8 +7,8 @@ Shapes: batch, pos, head, d_head, d_model.
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -23,7 +23,15 @@ def positions_from(start: Start, pos: int) -> slice | Tensor:
     """Positions start … start+pos−1, to index a table with: a slice, or (batch, pos) where the texts' differ."""
     if isinstance(start, int):
         return slice(start, start + pos)
-    return start[:, None] + torch.arange(pos, device=start.device)
+    return (start[:, None] + torch.arange(pos, device=start.device)).clamp(min=0)  # padding before a text has none
+
+
+def first_positions(start: int, attention_mask: Tensor | None) -> Start:
+    """Where a pass begins in each text: at `start`, less the padding before the text, (batch,), if a mask tells it.
+
+    attention_mask: (batch, key), 0 for what is padding.
+    """
+    return start if attention_mask is None else start - attention_mask.int().argmax(-1)
 
 
 def end_of(start: Start, pos: int) -> int:
@@ -31,11 +39,11 @@ def end_of(start: Start, pos: int) -> int:
     return pos + (start if isinstance(start, int) else int(start.max()))
 
 
-def sinusoidal_encoding(length: int, d_model: int, base: float = 10000.0) -> Tensor:
+def sinusoidal_encoding(length: int, d_model: int, base: float = 10000.0, factors: tuple[float, ...] = ()) -> Tensor:
     """The fixed table of Vaswani et al. 2017, §3.5.
 
     PE(pos, 2i) = sin(pos / base^(2i / d_model)) and PE(pos, 2i+1) = cos of the same angle, so that a step of
-    k positions is the same rotation wherever it starts.
+    k positions is the same rotation wherever it starts. factors: as `position_angles` has them.
 
     Returns: (length, d_model), float32; even columns sines, odd columns cosines.
     Raises: ValueError if d_model is odd, or length or base makes no table.
@@ -50,22 +58,65 @@ def sinusoidal_encoding(length: int, d_model: int, base: float = 10000.0) -> Ten
         raise ValueError(f"length is {length}; a table has 0 rows or more.")
     if not base > 0:
         raise ValueError(f"base is {base}; it must be above 0 (the paper has 10000).")
-    angles = position_angles(length, d_model, base)  # (length, d_model / 2)
+    angles = position_angles(length, d_model, base, factors)  # (length, d_model / 2)
     return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(-2).float()
 
 
-def position_angles(length: int, width: int, base: float = 10000.0) -> Tensor:
+def position_angles(length: int, width: int, base: float = 10000.0, factors: tuple[float, ...] = ()) -> Tensor:
     """Angle in radians of each position and pair of dimensions: pos / base^(2i / width).
 
+    factors: how many times smaller each pair's is; empty for 1.
     Returns: (length, width / 2), float64: at large positions float32 would lose the fast waves.
     """
     positions = torch.arange(length, dtype=torch.float64)
     exponents = torch.arange(0, width, 2, dtype=torch.float64) / width
-    return positions[:, None] / base**exponents
+    angles = positions[:, None] / base**exponents
+    return angles / torch.tensor(factors, dtype=torch.float64) if factors else angles
+
+
+def alibi(config: ModelConfig, query: int, key: int, device: torch.device | str | None = None) -> Tensor:
+    """What is added to scores: −slope · distance of each head, query and key, the last query at the last key.
+
+    Returns: (head, query, key).
+    """
+    slopes = torch.tensor(config.slopes, device=device)
+    queries = torch.arange(key - query, key, device=device)
+    distance = (queries[:, None] - torch.arange(key, device=device)).abs()
+    return -slopes[:, None, None] * distance
+
+
+def relative_buckets(
+    config: ModelConfig, query: int, key: int, causal: bool, device: torch.device | str | None = None
+) -> Tensor:
+    """The kind of distance between each query and key, the last query at the last key: small ones have a kind each,
+    larger ones share, the more the further. Without a causal mask, half of the kinds are for keys after the query.
+
+    Returns: (query, key), from 0 to relative_buckets − 1.
+    Source: Raffel et al. 2020, T5, §2.1, and the code that belongs to it.
+    """
+    queries = torch.arange(key - query, key, device=device)
+    before = queries[:, None] - torch.arange(key, device=device)  # how far the key is before the query
+    buckets, first = config.relative_buckets, torch.zeros_like(before)
+    if causal:
+        distance = before.clamp(min=0)
+    else:
+        buckets //= 2
+        first, distance = (before < 0) * buckets, before.abs()
+    exact = buckets // 2
+    share = (distance.clamp(min=1).float() / exact).log() / math.log(config.relative_distance / exact)
+    shared = exact + (share * (buckets - exact)).long()
+    return first + torch.where(distance < exact, distance, shared.clamp(max=buckets - 1))
 
 
 def rotate(
-    vectors: Tensor, start: Start = 0, base: float = 10000.0, *, dims: int | None = None, halves: bool = False
+    vectors: Tensor,
+    start: Start = 0,
+    base: float = 10000.0,
+    *,
+    dims: int | None = None,
+    halves: bool = False,
+    factors: tuple[float, ...] = (),
+    scale: float = 1.0,
 ) -> Tensor:
     """Turn pairs of a query's or key's dimensions by their position's angle (rotary positions).
 
@@ -75,25 +126,22 @@ def rotate(
     vectors: (batch, pos, head, d_head), the first of them, or of each text, at position `start`.
     dims: how many dimensions are turned, from the first on; the others stay as they are. None for all.
     halves: whether the pairs are (i, i + dims / 2), as GPT-NeoX and Llama have them, and not (2i, 2i + 1).
+    factors: how many times slower each pair turns; empty for as the formula has it. scale: what the turned dimensions
+    are multiplied by.
     Returns: the same shape.
     Source: Su et al. 2021, RoFormer, §3.2.2 and eq. 34.
     """
     if dims is not None and dims < vectors.shape[-1]:
-        turned = rotate(vectors[..., :dims], start, base, halves=halves)
+        turned = rotate(vectors[..., :dims], start, base, halves=halves, factors=factors, scale=scale)
         return torch.cat((turned, vectors[..., dims:]), -1)
     pos, d_head = vectors.shape[1], vectors.shape[-1]
-    table = _rotation_table(_rounded_up(end_of(start, pos)), d_head, base, vectors.device)
+    table = _rotation_table(_rounded_up(end_of(start, pos)), d_head, base, factors, scale, vectors.device)
     turns = table[positions_from(start, pos)]  # (pos, 1, d_head / 2), or one for each text
     wide = vectors if vectors.dtype == torch.float64 else vectors.float()
     pairs = wide.unflatten(-1, (2, -1)).transpose(-1, -2) if halves else wide.unflatten(-1, (-1, 2))
     pairs = torch.view_as_complex(pairs.contiguous())  # (batch, pos, head, d_head / 2)
     found = torch.view_as_real(pairs * turns)
     return (found.transpose(-1, -2) if halves else found).flatten(-2).type_as(vectors)
-
-
-def rotation(config: ModelConfig) -> dict[str, Any]:
-    """What `rotate` is given for a model of this configuration."""
-    return {"base": config.rotary_base, "dims": config.rotated_dims, "halves": config.rotary_pairs == "halves"}
 
 
 def sinusoidal_rows(start: Start, pos: int, d_model: int, device: torch.device) -> Tensor:
@@ -110,10 +158,12 @@ def _sinusoidal_table(length: int, d_model: int, device: torch.device) -> Tensor
 
 @lru_cache(maxsize=16)
 @torch.inference_mode(False)
-def _rotation_table(length: int, d_head: int, base: float, device: torch.device) -> Tensor:
-    """e^(√−1 · angle), (length, 1, d_head / 2), which broadcasts over heads."""
-    angles = position_angles(length, d_head, base)[:, None, :]
-    return torch.polar(torch.ones_like(angles), angles).to(torch.complex64).to(device)
+def _rotation_table(
+    length: int, d_head: int, base: float, factors: tuple[float, ...], scale: float, device: torch.device
+) -> Tensor:
+    """scale · e^(√−1 · angle), (length, 1, d_head / 2), which broadcasts over heads."""
+    angles = position_angles(length, d_head, base, factors)[:, None, :]
+    return torch.polar(torch.full_like(angles, scale), angles).to(torch.complex64).to(device)
 
 
 def _rounded_up(length: int) -> int:

@@ -17,12 +17,20 @@ from .blocks import make_block, make_decoder_block
 from .caches import KeyValueCache
 from .dropout import Dropout
 from .layers import make_norm
-from .masks import padding_or_none
-from .positions import Start, end_of, positions_from, sinusoidal_rows
+from .masks import padding_or_none, with_attention_mask
+from .positions import Start, end_of, first_positions, positions_from, sinusoidal_rows
+from .weights import FormulaWeights
 
 
-class Stack(nn.Module):
-    """Embeddings plus positions, blocks one after another, and under pre-norm a last layer norm.
+def segments_of(tokens: Tensor, config: ModelConfig) -> Tensor:
+    """The segment of each token, (…, pos): the second after the first separator, the last after all (BERT, §3)."""
+    separators = tokens == (-1 if config.separator_token_id is None else config.separator_token_id)
+    before = separators.cumsum(-1) - separators.long()
+    return before.clamp(max=config.n_segments - 1)
+
+
+class Stack(FormulaWeights, nn.Module):
+    """Embeddings plus positions, blocks one after another, and a last norm where blocks leave the stream as it is.
 
         tokens ─► embed ─► + ─► block 0 ─► block 1 ─► … ─► ln_final ─►
                            ▲
@@ -43,14 +51,18 @@ class Stack(nn.Module):
             self.pos_embed = nn.Embedding(config.context_length, config.d_model)
         if config.positions in ("learned", "sinusoidal"):
             self.hook_pos_embed = HookPoint()
+        if config.n_segments:
+            self.segment_embed = nn.Embedding(config.n_segments, config.d_model)
+            self.hook_segment_embed = HookPoint()
+        self.ln_embed = make_norm(config, config.embed_norm)
         self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(blocks)
-        self.ln_final = make_norm(config) if config.norm == "pre" else nn.Identity()
+        self.ln_final = make_norm(config, config.has_final_norm)
 
-    def embed_tokens(self, tokens: Tensor, start: Start = 0) -> Tensor:
+    def embed_tokens(self, tokens: Tensor, start: Start = 0, segments: Tensor | None = None) -> Tensor:
         """Embeddings plus positions (§3.4, §3.5): (batch, pos) → (batch, pos, d_model).
 
-        start: the position of the first token, or of each text's.
+        start: the position of the first token, or of each text's. segments: (batch, pos), None for `segments_of`.
         """
         self.check_tokens(tokens, start)
         try:
@@ -63,7 +75,10 @@ class Stack(nn.Module):
         if self.config.positions in ("learned", "sinusoidal"):
             rows = self.position_rows(start, tokens.shape[1], x.device).to(x.dtype)
             x = x + self.hook_pos_embed(rows.expand_as(x))
-        return self.dropout(x)
+        if self.config.n_segments:
+            rows = self.segment_embed(segments_of(tokens, self.config) if segments is None else segments)
+            x = x + self.hook_segment_embed(rows)
+        return self.dropout(self.ln_embed(x))
 
     def position_rows(self, start: Start, pos: int, device: torch.device | str = "cpu") -> Tensor:
         """The rows added at positions start … start+pos−1, of a learned or sinusoidal table: a copy.
@@ -74,17 +89,23 @@ class Stack(nn.Module):
             return self.pos_embed.weight[positions_from(start, pos)].clone()
         return sinusoidal_rows(start, pos, self.config.d_model, torch.device(device)).clone()
 
-    def padding(self, tokens: Tensor, past: KeyValueCache | None = None) -> Tensor | None:
-        """The padding mask of all tokens so far, (batch, 1, 1, key), or None where nothing is padded."""
+    def padding(
+        self, tokens: Tensor, past: KeyValueCache | None = None, attention_mask: Tensor | None = None
+    ) -> Tensor | None:
+        """The padding mask of all tokens so far, (batch, 1, 1, key), or None where nothing is padded.
+
+        attention_mask: (batch, key), 0 for what is padding, whatever its id.
+        """
         pad = self.config.pad_token_id
-        return past.padding(tokens, pad) if past else padding_or_none(tokens, pad)
+        padding = past.padding(tokens, pad) if past else padding_or_none(tokens, pad)
+        return padding if attention_mask is None else with_attention_mask(padding, attention_mask)
 
     def check_tokens(self, tokens: Tensor, start: Start = 0) -> None:
         """Raise ValueError, with what would do, for tokens of another shape, or too many of them."""
         if not isinstance(tokens, Tensor):
             raise TypeError(
                 f"A model reads token ids, a tensor (batch, pos), and not a {type(tokens).__name__}; of a text give it "
-                "torch.tensor([tokenizer.encode(text)])."
+                "torch.tensor([tokenizer.encode(text)]), or give the text to its checkpoint: checkpoint(text)."
             )
         if tokens.dim() != 2 or tokens.dtype not in (torch.int64, torch.int32):
             raise ValueError(
@@ -105,12 +126,12 @@ class Encoder(Stack):
         layers = range(config.n_encoder_layers)
         super().__init__(config, (make_block(config, causal=False, layer=layer) for layer in layers), embed)
 
-    def forward(self, tokens: Tensor) -> Tensor:
-        """tokens: (batch, source) → memory: (batch, source, d_model)."""
-        padding = self.padding(tokens)
-        x = self.embed_tokens(tokens)
+    def forward(self, tokens: Tensor, attention_mask: Tensor | None = None) -> Tensor:
+        """tokens: (batch, source) → memory: (batch, source, d_model). attention_mask: as in `padding`."""
+        padding, start = self.padding(tokens, None, attention_mask), first_positions(0, attention_mask)
+        x = self.embed_tokens(tokens, start)
         for block in self.blocks:
-            x = block(x, padding)
+            x = block(x, padding, None, start)
         return self.ln_final(x)
 
 

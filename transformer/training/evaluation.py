@@ -78,10 +78,19 @@ def evaluate_loss(model: Model, tokens: Sequence[int] | Tensor, batch: int | Non
 
 
 def exact_matches(model: Model, task: Task, examples: Iterable[Example]) -> float:
-    """The share of examples whose target the model writes exactly, greedily, and then ends."""
+    """The share of examples whose target the model writes exactly, greedily, and then ends; or whose masks it fills."""
     examples = list(examples)
+    if task.architecture == "encoder-only":
+        return _filled(model, task_batch(task, examples).to(_device(model)))
     written = list(zip(examples, translations(model, task, examples), strict=True))
     return sum(example.target == text for example, text in written) / len(written)
+
+
+def _filled(model: Model, batch: Batch) -> float:
+    """The share of texts in which every masked token's likeliest is the right one."""
+    with evaluating(model):
+        right = (model(*batch.inputs).argmax(-1) == batch.targets) | (batch.targets == IGNORED)
+    return right.all(-1).double().mean().item()
 
 
 def translations(model: Model, task: Task, examples: Iterable[Example]) -> list[str | None]:
@@ -91,7 +100,7 @@ def translations(model: Model, task: Task, examples: Iterable[Example]) -> list[
     start, end = tokenizer.special_id(START), tokenizer.special_id(END)
     lengths = [len(tokenizer.encode(example.source)) for example in examples]
     order = sorted(range(len(examples)), key=lengths.__getitem__)
-    found: list[str | None] = [None] * len(examples)
+    texts: list[str | None] = [None] * len(examples)
     for length, indices in groupby(order, key=lengths.__getitem__):
         indices = list(indices)
         read = torch.tensor([tokenizer.encode(examples[index].source) for index in indices], device=device)
@@ -103,8 +112,8 @@ def translations(model: Model, task: Task, examples: Iterable[Example]) -> list[
             written = write_greedily(model, begun, most, source=source, end_token=end).tolist()
         for index, ids in zip(indices, written, strict=True):
             if end in ids:
-                found[index] = tokenizer.decode(ids[: ids.index(end)])
-    return found
+                texts[index] = tokenizer.decode(ids[: ids.index(end)])
+    return texts
 
 
 @dataclass(frozen=True)
@@ -149,17 +158,17 @@ class ReadingMeasure:
 
 def measure_reading(model: Model, task: Stories, questions: int = 1000) -> ReadingMeasure:
     """Held-out questions: the share answered correctly, and the head that looks most at the word that answers them."""
-    examples = [each for each in task.sample(questions) if isinstance(each, Question)]
+    examples = [example for example in task.sample(questions) if isinstance(example, Question)]
     right, weights = 0, []
     for at in range(0, len(examples), ANSWERED_AT_ONCE):
         lot = examples[at : at + ANSWERED_AT_ONCE]
         batch = task_batch(task, lot).to(_device(model))
-        rows, asked = torch.arange(len(lot)), (batch.targets != IGNORED).int().argmax(1)  # the question mark
-        answers = torch.tensor([example.place for example in lot])
+        rows, question_marks = torch.arange(len(lot)), (batch.targets != IGNORED).int().argmax(1)
+        answers = torch.tensor([example.position for example in lot])
         with evaluating(model):
             logits, cache = model.run_with_cache(*batch.inputs, names_filter=lambda name: name.endswith("hook_pattern"))
-        right += int((logits.argmax(-1) == batch.targets)[rows, asked].sum())
-        weights.append(torch.stack([pattern[rows, :, asked, answers] for pattern in cache.values()], dim=1))
+        right += int((logits.argmax(-1) == batch.targets)[rows, question_marks].sum())
+        weights.append(torch.stack([pattern[rows, :, question_marks, answers] for pattern in cache.values()], dim=1))
     mean = torch.cat(weights).mean(0)  # (layer, head)
     layer, head = divmod(int(mean.argmax()), mean.shape[1])
     return ReadingMeasure(len(examples), right / len(examples), mean.max().item(), layer, head)
@@ -182,6 +191,10 @@ class Evaluator(ABC):
     @abstractmethod
     def glance(self, model: Model) -> float:
         """The loss on a fixed part of what is held out."""
+
+    def glance_accuracy(self, model: Model) -> float | None:
+        """The share of right answers there, if one pass tells it: the masks that an encoder fills."""
+        return None
 
     @abstractmethod
     def validation_loss(self, model: Model) -> float:
@@ -262,6 +275,10 @@ class TaskEvaluator(Evaluator):
     def glance(self, model: Model) -> float:
         return _loss(model, self._glance)
 
+    def glance_accuracy(self, model: Model) -> float | None:
+        is_encoder = self._task.architecture == "encoder-only"
+        return _filled(model, self._glance.to(_device(model))) if is_encoder else None
+
     def validation_loss(self, model: Model) -> float:
         return _loss(model, self._whole)
 
@@ -272,9 +289,9 @@ class TaskEvaluator(Evaluator):
         train_loss = _loss(model, task_batch(self._task, [self._task.draw(random) for _ in range(EXAMPLES)]))
         check()
         words, accuracy = f"{len(self._held_out)} examples held out", None
-        if self._task.ends:
+        if self._task.ends or self._task.architecture == "encoder-only":
             accuracy, answered = self._answer(model, SIDE_SHARE * seconds, check)
-            words += f", and {answered:,} written out"
+            words += f", and {answered:,} {'written out' if self._task.ends else 'filled in'}"
         return Measures(train_loss, validation_loss, accuracy, words)
 
     def _answer(self, model: Model, seconds: float, check: Callable[[], None]) -> tuple[float, int]:

@@ -210,8 +210,8 @@ class TrainingRun:
         if self.average:
             needed |= {f"average.{name}": tensor.shape for name, tensor in self.average.state_dict().items()}
         needed["random_state"] = self.generator.get_state().shape  # other devices have states of other sizes
-        found = {name: tensor.shape for name, tensor in tensors.items() if not name.startswith(("optimizer.", "kept."))}
-        odd = sorted(name for name in needed.keys() | found.keys() if needed.get(name) != found.get(name))
+        given = {name: tensor.shape for name, tensor in tensors.items() if not name.startswith(("optimizer.", "kept."))}
+        odd = sorted(name for name in needed.keys() | given.keys() if needed.get(name) != given.get(name))
         if odd or optimizer != self.config.optimizer:
             what = odd[0] if odd else "optimizer"
             raise ValueError(f"{path} is the state of another training, or of another device: its {what} doesn't fit.")
@@ -255,7 +255,7 @@ def trains_in_bfloat16(device: torch.device, d_model: int) -> bool:
 
 def has_bfloat16_units() -> bool:
     """True if this CPU multiplies bfloat16 in hardware; without that it takes a hundred times as long."""
-    return torch.cpu._is_avx512_bf16_supported()
+    return bool(torch.cpu.get_capabilities().get("avx512_bf16"))
 
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..data.batches import Batch, TextBatches, character_ids, task_batch
 from ..data.corpora import Corpus
-from ..data.tasks import END, PAD, START, Task
+from ..data.tasks import END, MASK, PAD, START, Task
 from ..data.tokenizers import Tokenizer
 
 
@@ -98,6 +98,10 @@ class TaskObjective(Objective):
             "language": self.task.language,
             "task": self.task.name,
             "corpus": {"name": self.task.name, "title": self.task.title, "licence": "generated"},
-            "start_token_id": self.tokenizer.special_id(START),
-            "end_token_id": self.end_token_id,
+            **self._special_tokens(),
         }
+
+    def _special_tokens(self) -> dict[str, Any]:
+        if self.task.architecture == "encoder-only":
+            return {"mask_token_id": self.tokenizer.special_id(MASK)}
+        return {"start_token_id": self.tokenizer.special_id(START), "end_token_id": self.end_token_id}

@@ -23,7 +23,7 @@ ITERATIONS = 5
 
 
 class Optimizer(ABC):
-    """What both have in common: groups of parameters, each with its settings, and what is remembered of a parameter."""
+    """What both have in common: groups of parameters, each with its settings, and the state kept of a parameter."""
 
     def __init__(self, groups: list[dict[str, Any]]) -> None:
         """groups: `params`, a list of tensors, and the settings of their updates by name, `lr` among them."""
@@ -40,7 +40,7 @@ class Optimizer(ABC):
             parameter.grad = None
 
     def states(self) -> dict[int, dict[str, Tensor]]:
-        """What is remembered of each parameter that was updated, by its number, counted through all groups."""
+        """The state kept of each parameter that was updated, by its number, counted through all groups."""
         numbered = enumerate(self._parameters())
         return {number: self.state[parameter] for number, parameter in numbered if parameter in self.state}
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from torch import Tensor
 
 from ..config import ModelConfig
 from .loop import TrainingConfig
@@ -33,22 +35,25 @@ class TrainingPlan:
     probe_source: tuple[int, ...] = ()
     """What an encoder reads, for the attention and for the sample."""
     sample_prompt: tuple[int, ...] = ()
-    """What a sample continues; for an encoder–decoder its start token. Empty: no samples."""
+    """What a sample continues; for an encoder–decoder its start token; for an encoder a text with masks. Empty: no
+    samples."""
     sample_tokens: int = 160
     """The longest sample; on a slow machine, or in a short training, they are shorter."""
     snapshots: int = 40
     """About how many snapshots to take; 0 for none."""
     evaluate_every: int = 100
     """Steps between validations, which the last step and each snapshot bring as well."""
+    begins_with: Mapping[str, Tensor] = field(default_factory=dict)
+    """Trained weights that the model begins with, by name; of a table with more rows than these, the first."""
     is_thorough: bool = False
     """Validate on all that is held out, keep the best state there was, and measure it however long that takes; else
     on a fixed part, and keep the last state, measured as well as a few seconds allow."""
 
     def __post_init__(self) -> None:
         config = self.config
-        for field, value in self.objective.shape.items():
-            if getattr(config, field) != value:
-                raise ValueError(f"{field} is {getattr(config, field)!r}, but what is to be learnt needs {value!r}.")
+        for name, value in self.objective.shape.items():
+            if getattr(config, name) != value:
+                raise ValueError(f"{name} is {getattr(config, name)!r}, but what is to be learnt needs {value!r}.")
         if not 0 <= self.snapshots <= MOST_SNAPSHOTS:
             raise ValueError(f"snapshots is {self.snapshots}; it must be from 0 to {MOST_SNAPSHOTS}.")
         if self.evaluate_every < 1:
@@ -68,8 +73,8 @@ class TrainingPlan:
         return isinstance(self.objective, TaskObjective)
 
 
-def plan_of(preset: Preset, objective: Objective) -> TrainingPlan:
-    """A preset as the command line trains it: thoroughly, and with nobody watching."""
+def plan_of(preset: Preset, objective: Objective, begins_with: Mapping[str, Tensor] | None = None) -> TrainingPlan:
+    """A preset as the command line trains it: thoroughly, and with nobody watching. begins_with: as in a plan."""
     return TrainingPlan(
         objective=objective,
         config=ModelConfig(**{**preset.shape, **objective.shape}),
@@ -81,5 +86,6 @@ def plan_of(preset: Preset, objective: Objective) -> TrainingPlan:
         examples=preset.examples,
         snapshots=0,
         evaluate_every=preset.evaluate_every,
+        begins_with=begins_with or {},
         is_thorough=True,
     )

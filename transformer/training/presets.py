@@ -38,6 +38,8 @@ class Preset:
     evaluate_every: int
     """Steps between validations; the best state is kept."""
     examples: tuple[str, ...]
+    begins_with: str = ""
+    """The preset whose trained weights it begins with; without one it begins with weights drawn at random."""
 
 
 _PRESETS = (
@@ -177,6 +179,33 @@ _PRESETS = (
         ),
     ),
     Preset(
+        name="masked-stories",
+        title="Stories, both ways",
+        summary="Reads a short story, question and answer in both directions, and fills the words that are masked.",
+        group=Group.TASKS,
+        task="masked-stories",
+        shape={
+            "n_layers": 5,
+            "n_heads": 1,
+            "d_model": 64,
+            "d_ff": 128,
+            "positions": "rotary",
+            "attention_windows": (6, 12, 0, 0, 0),
+        },
+        training=TrainingConfig(
+            steps=2000, learning_rate=1e-3, warmup_steps=50, weight_decay=0.01, average_decay=0.998, seed=1337
+        ),
+        batch=128,
+        evaluate_every=100,
+        begins_with="stories",
+        examples=(
+            "Mary took the ball. She went to the [mask]. Tom ran to the park. Where is the ball? garden",
+            "Mary took the ball. She went to the garden. Tom ran to the park. Where is the ball? [mask]",
+            "[mask] took the ball. She went to the garden. Tom ran to the park. Who has the ball? Mary",
+            "Mary took the [mask]. Tom ran to the [mask]. Where is Tom? park What does Mary have? map",
+        ),
+    ),
+    Preset(
         name="stories",
         title="Stories",
         summary="Reads a short story and answers a question: who has what, who is where, who gave what to whom.",
@@ -225,7 +254,7 @@ _RUNGS = (
     (
         "positions",
         "+ positions",
-        "Also knows where in its eight places that character stands.",
+        "Also knows which of the eight positions that character is at.",
         {"n_layers": 0, "norm": "none"},
     ),
     (
@@ -235,7 +264,12 @@ _RUNGS = (
         {**_BARE, "attention": "uniform"},
     ),
     ("attention", "+ single-head attention", "Chooses, by queries and keys, which of them to look at.", _BARE),
-    ("feed-forward", "+ feed-forward and layer norm", "Thinks about what it saw.", {"residual": False}),
+    (
+        "feed-forward",
+        "+ feed-forward and layer norm",
+        "Adds a feed-forward layer that transforms each position by itself, and layer norm.",
+        {"residual": False},
+    ),
     (
         "heads",
         "+ four heads",
@@ -296,14 +330,14 @@ _CHANGES = (
     (
         "learned",
         "+ learned positions",
-        "Each place has a vector of its own, to be learnt (Radford et al. 2018).",
+        "Each position has a vector of its own, to be learnt (Radford et al. 2018).",
         {"positions": "learned"},
         {},
     ),
     (
         "rotary",
         "+ rotary positions",
-        "Queries and keys are turned by their place, so that scores know distances (Su et al. 2021).",
+        "Queries and keys are turned by their position, so that scores know distances (Su et al. 2021).",
         {"positions": "rotary"},
         {},
     ),

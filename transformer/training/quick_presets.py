@@ -106,6 +106,27 @@ _QUICK = (
         examples=("Mary took the ball. She went to the garden. Tom ran to the park. Where is the ball?",),
     ),
     Preset(
+        name="quick-masked-stories",
+        title="Stories, both ways",
+        summary="An encoder: it reads a story in both directions, and fills in what is masked.",
+        group=Group.TASKS,
+        task="masked-stories",
+        shape={
+            "n_layers": 4,
+            "n_heads": 2,
+            "d_model": 64,
+            "d_ff": 128,
+            "positions": "rotary",
+            "attention_windows": (6, 12, 0, 0),
+        },
+        training=TrainingConfig(
+            steps=700, learning_rate=3e-3, warmup_steps=50, optimizer="muon", momentum=0.9, weight_decay=0.01, seed=1337
+        ),
+        batch=128,
+        evaluate_every=50,
+        examples=("Mary took the ball. She went to the [mask]. Tom ran to the park. Where is the ball? garden",),
+    ),
+    Preset(
         name="quick-shakespeare",
         title="Shakespeare",
         summary="Letters turn into syllables, words, and the form of a play.",

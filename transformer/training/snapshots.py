@@ -12,9 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from ..data.tasks import MASK
 from ..inference.generation import generate
+from ..inference.masked_words import fill_masks
 from ..inference.sampling import Sampling
-from ..model.models import Model
+from ..model.models import EncoderOnly, Model
 from ..model.registry import attention_modules
 from .evaluation import evaluating
 from .plan import TrainingPlan
@@ -27,16 +29,18 @@ SHORTEST_SAMPLE = 32
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A model as it was after `step` steps. Losses in nats per token."""
+    """A model as it was after `step` steps."""
 
     step: int
-    batch_loss: float | None
-    """Mean of the last few batches; None before the first."""
     validation_loss: float
+    """Nats per token."""
     sample: str
-    """What it writes after the plan's prompt: greedily for a task, at temperature 0.8 for a text."""
+    """What it writes after the plan's prompt: greedily for a task, at temperature 0.8 for a text; of an encoder the
+    prompt, its masks filled."""
     patterns: dict[str, np.ndarray]
     """By kind of attention, "self", or "encoder", "decoder" and "cross": (layer, head, query, key), float16."""
+    accuracy: float | None = None
+    """The share of held-out texts whose masks it fills correctly; None for a model that fills none."""
 
 
 def snapshot_steps(plan: TrainingPlan) -> tuple[int, ...]:
@@ -75,9 +79,12 @@ def attention_patterns(model: Model, plan: TrainingPlan) -> dict[str, np.ndarray
 
 
 def sample_text(model: Model, plan: TrainingPlan, seconds: float) -> str:
-    """What the model writes after the plan's prompt; after `seconds` it stops at `SHORTEST_SAMPLE` tokens."""
+    """What the model writes after the plan's prompt, of an encoder the prompt with its masks filled; after `seconds`
+    it stops at `SHORTEST_SAMPLE` tokens."""
     if not plan.sample_prompt:
         return ""
+    if isinstance(model, EncoderOnly):
+        return plan.objective.tokenizer.decode(_filled(model, plan))
     end = plan.objective.end_token_id
     most = plan.config.context_length - len(plan.sample_prompt) + 1 if plan.is_task else plan.sample_tokens
     sampling = Sampling(temperature=0) if plan.is_task else Sampling(temperature=0.8, seed=plan.training.seed)
@@ -98,6 +105,14 @@ def sample_text(model: Model, plan: TrainingPlan, seconds: float) -> str:
             if len(written) >= SHORTEST_SAMPLE and time.monotonic() > deadline:
                 break
     return plan.objective.tokenizer.decode(written)
+
+
+def _filled(model: EncoderOnly, plan: TrainingPlan) -> list[int]:
+    text = list(plan.sample_prompt)
+    with evaluating(model):
+        for step in fill_masks(model, text, plan.objective.tokenizer.special_id(MASK)):
+            text[step.position] = step.token_id
+    return text
 
 
 def _pattern_bytes(plan: TrainingPlan) -> int:

@@ -13,14 +13,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import torch
 from torch import Tensor
 
 from ..checkpoints.folder import Checkpoint
 from ..data.batches import Batch
 from ..model.models import build_model
-from .cards import card_of
 from .evaluation import evaluator_of
 from .loop import StepReport, TrainingRun, train
+from .model_card import card_of
 from .plan import TrainingPlan
 from .snapshots import Snapshot, attention_patterns, sample_text, snapshot_steps
 
@@ -33,8 +34,8 @@ WRITING_SHARE = 0.1
 LAST_WRITING_SECONDS = 1.0
 """For the sample after the last step."""
 MOST_VALIDATIONS, MOST_POINTS = 300, 400
-LAST, MOST_RECENT = 100, 50
-"""Steps whose mean loss a card reports, and a snapshot."""
+LAST = 100
+"""Steps whose mean loss a card reports."""
 
 
 @dataclass
@@ -46,7 +47,7 @@ class Progress:
     seconds: float = 0.0
     """So far, pauses aside."""
     seconds_left: float | None = None
-    """At the speed of the last ten seconds or so, pauses aside; None until that can be told."""
+    """At the speed of the last five seconds or so, pauses aside; None until that can be told."""
     tokens_per_second: float = 0.0
     """Over the last second or so."""
     batch_losses: list[tuple[int, float]] = field(default_factory=list)
@@ -66,7 +67,11 @@ class Trainer:
         self, plan: TrainingPlan, progress: Progress | None = None, *, state: Path | None = None, device: str = "cpu"
     ) -> None:
         self.plan, self.progress = plan, progress or Progress(plan.training.steps)
-        self.run = TrainingRun(build_model(plan.config, seed=plan.training.seed).to(device), plan.training)
+        model = build_model(plan.config, seed=plan.training.seed)
+        with torch.no_grad():
+            for name, weights in plan.begins_with.items():
+                model.get_parameter(name)[: len(weights)] = weights
+        self.run = TrainingRun(model.to(device), plan.training)
         self._state = state
         self._evaluator = evaluator_of(plan.objective, plan.config.context_length)
         self._clock = Clock()
@@ -77,6 +82,7 @@ class Trainer:
         self._recent: deque[float] = deque(maxlen=LAST)
         self._tokens = 0
         self._looked_at = self._looking = 0.0
+        self._looks_to_come = 0
 
     def resume(self) -> None:
         """Go on from the file of the state. Raises ValueError if it is damaged, or another training's."""
@@ -102,15 +108,19 @@ class Trainer:
         Raises: NotFiniteError, with the weights as they were before that step; OSError if no state can be written.
         """
         due, steps = frozenset(snapshot_steps(self.plan)), self.progress.steps
+        self._looks_to_come = len(due)
         every = max(self.plan.evaluate_every, math.ceil(steps / MOST_VALIDATIONS))
 
         def after_step(report: StepReport) -> bool:
             self._note(report)
+            self._looks_to_come -= report.step in due
             is_last, loss = report.step == steps, None
             if report.step in due and is_wanted() and (is_last or self._can_afford_a_look()):
-                loss = self.look()
+                with self._clock.aside():
+                    loss = self.look()
             elif (report.step % every == 0 or is_last) and is_wanted():
-                loss = self._validate()
+                with self._clock.aside():
+                    loss = self._validate()
             on_step(report, loss)
             self._clock.step_done(report.step, self._tokens)
             self._tell_time()
@@ -132,14 +142,13 @@ class Trainer:
         is_last = self.run.step == self.progress.steps
         budget = LAST_WRITING_SECONDS if is_last else WRITING_SHARE * (began - self._looked_at)
         self._looked_at = began
-        recent = list(self._recent)[-min(1 + self.run.step // 10, MOST_RECENT) :]  # few, as long as it falls fast
         model = self.run.best_model
         snapshot = Snapshot(
             step=self.run.step,
-            batch_loss=sum(recent) / len(recent) if recent else None,
             validation_loss=self._validate(),
             sample=sample_text(model, self.plan, budget),
             patterns=attention_patterns(model, self.plan),
+            accuracy=self._evaluator.glance_accuracy(model),
         )
         self.progress.snapshots.append(snapshot)
         self._looking += self._clock.seconds - began
@@ -193,7 +202,11 @@ class Trainer:
 
     def _tell_time(self) -> None:
         self.progress.seconds = self._clock.seconds
-        self.progress.seconds_left = self._clock.seconds_left(self.progress.steps)
+        left = self._clock.seconds_left(self.progress.steps)
+        if left and self.progress.snapshots:
+            looking = self._looks_to_come * self._looking / len(self.progress.snapshots)
+            left += min(looking, left * LOOKING_SHARE / (1 - LOOKING_SHARE))
+        self.progress.seconds_left = left
         self.progress.tokens_per_second = self._clock.tokens_per_second
 
     def _can_afford_a_look(self) -> bool:
@@ -230,8 +243,9 @@ class Clock:
         self._before = before
         self._started: float | None = None
         self._step = self._tokens = 0
-        self._marks: deque[tuple[float, int, int]] = deque(maxlen=50)
-        """Seconds, steps and tokens so far, every fifth of a second or more."""
+        self._aside = 0.0
+        self._marks: deque[tuple[float, int, int]] = deque(maxlen=25)
+        """Seconds of stepping, steps and tokens so far, every fifth of a second or more."""
 
     @property
     def seconds(self) -> float:
@@ -256,16 +270,28 @@ class Clock:
         finally:
             self._started = time.perf_counter()
 
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """While it runs: what happens inside counts, but says nothing of the speed."""
+        began = self.seconds
+        yield
+        self._aside += self.seconds - began
+
+    @property
+    def _stepping(self) -> float:
+        """Seconds so far, less those of what happened aside."""
+        return self.seconds - self._aside
+
     def count_from(self, step: int) -> None:
         """Begin to count steps, for the speed."""
         self._step = step
-        self._marks.append((self.seconds, step, self._tokens))
+        self._marks.append((self._stepping, step, self._tokens))
 
     def step_done(self, step: int, tokens: int) -> None:
         """Count a step."""
         self._step, self._tokens = step, self._tokens + tokens
-        if self.seconds - self._marks[-1][0] >= 0.2:
-            self._marks.append((self.seconds, step, self._tokens))
+        if self._stepping - self._marks[-1][0] >= 0.2:
+            self._marks.append((self._stepping, step, self._tokens))
 
     @property
     def tokens_per_second(self) -> float:
@@ -274,10 +300,10 @@ class Clock:
         return (tokens - before) / (now - then) if now > then else 0.0
 
     def seconds_left(self, steps: int) -> float | None:
-        """Until the last of `steps` steps, at the speed of the last ten seconds or so; None until that can be told."""
+        """Until the last of `steps` steps, at the speed of the last five seconds or so; None until that can be told."""
         (then, before, _), (now, step, _) = self._marks[0], self._marks[-1]
         if self._step == steps:
             return 0.0
         if step == before:
             return None
-        return max((steps - step) * (now - then) / (step - before) - (self.seconds - now), 0.0)
+        return max((steps - step) * (now - then) / (step - before) - (self._stepping - now), 0.0)

@@ -29,6 +29,7 @@ class TrainingQueue:
         self.changed = threading.Condition()
         """The lock of all state, and how threads learn that it changed."""
         self._patience = patience
+        self._stopped_for = ""
         self._active: list[TrainingJob] = []
         self._waiting: list[TrainingJob] = []
         self._jobs: weakref.WeakSet[TrainingJob] = weakref.WeakSet()
@@ -40,7 +41,24 @@ class TrainingQueue:
         self._jobs.add(job)
         self.enter(job)
         job.start()
+        if self._stopped_for:
+            job.stop(self._stopped_for)
         return job
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """How many have a slot, and how many wait for one."""
+        with self.changed:
+            return len(self._active), len(self._waiting)
+
+    def stop(self, reason: str) -> None:
+        """Stop all trainings, and at once those that come later. Each keeps its model.
+
+        reason: as in a job's `stop`.
+        """
+        self._stopped_for = reason
+        for job in list(self._jobs):
+            job.stop(reason)
 
     def position(self, job: TrainingJob) -> int | None:
         """Its position among those that wait, from 1; None if it doesn't."""
@@ -109,8 +127,8 @@ class TrainingQueue:
 
 def _close(queue: weakref.ref[TrainingQueue]) -> None:
     """At the interpreter's end: a thread that is then inside PyTorch would end the process with an error."""
-    if found := queue():
-        found.close()
+    if running := queue():
+        running.close()
 
 
 def _limit() -> int:

@@ -10,33 +10,36 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import streamlit as st
+from streamlit.components.v2 import component
 
+from pages.ui.components.assets import frontend_script, style
 from pages.ui.components.events import event_value
-from pages.ui.components.sources import frontend_script, style
 from transformer import Intervention, to_code
 from transformer.api.open_models import OpenModel
-from transformer.api.queries import BETWEEN
-from transformer.api.service import OWN
+from transformer.api.request_parameters import BETWEEN
+from transformer.api.responses import OWN
 
 MARKUP = '<div data-part="root"></div>'
 STYLES = {
-    "attention": ("overview.css", "attention/attention.css"),
+    "attention": ("head_overview.css", "attention/attention.css"),
     "inside": ("inside/inside.css", "inside/tensors.css", "inside/circuits.css"),
-    "writing": ("writing/writing.css",),
+    "generation": ("generation/generation.css",),
+    "filling": ("generation/generation.css", "filling/filling.css"),
 }
 _MOUNTS = {
-    kind: st.components.v2.component(
+    kind: component(
         f"headsup_{kind}",
         html=MARKUP,
         js=frontend_script(f"{kind}/on_page.js"),
-        css=style(__file__, instruments=["tip.css", "save.css", "changing.css", "on_page.css", *styles]),
+        css=style(
+            __file__, instruments=["tooltip.css", "save.css", "intervention_controls.css", "on_page.css", *styles]
+        ),
     )
     for kind, styles in STYLES.items()
 }
 
 
-def asks_of(
+def request_of(
     model: OpenModel, tokens: Sequence[int], source: Sequence[int], changes: Sequence[Intervention], begin: int
 ) -> dict[str, Any]:
     """The parameters of every API request about a pass. begin: the position of its first token in the whole text."""
@@ -55,28 +58,28 @@ def instrument(
     *,
     key: str,
     model: OpenModel,
-    asks: Mapping[str, Any],
+    request: Mapping[str, Any],
     about: Mapping[str, Any],
     on_navigate: Callable[[Mapping[str, Any]], None],
     on_change: Callable[[Mapping[str, Any]], None] | None = None,
     on_text: Callable[[Mapping[str, Any]], None] | None = None,
     on_select: Callable[[Mapping[str, Any]], None] | None = None,
 ) -> None:
-    """Show an instrument. kind: of `STYLES`; asks: the parameters of its API requests, from `asks_of`.
+    """Show an instrument. kind: of `STYLES`; request: the parameters of its API requests, from `request_of`.
 
     about: its other data. Callbacks get untrusted values: on_navigate the page to open, on_change a change of the
     model, on_text the generated text, on_select the selection. Without on_select, selections don't rerun the page.
     """
     token = model.name if model.is_own else None
-    callbacks = {"turn": on_navigate, "change": on_change, "text": on_text, "look": on_select}
+    callbacks = {"navigate": on_navigate, "change": on_change, "text": on_text, "select": on_select}
 
-    def hear(event: str, act: Callable[[Mapping[str, Any]], None]) -> None:
-        wish = event_value(key, event)
-        if isinstance(wish, Mapping):
-            act(wish)
+    def handle(event: str, act: Callable[[Mapping[str, Any]], None]) -> None:
+        value = event_value(key, event)
+        if isinstance(value, Mapping):
+            act(value)
 
-    _MOUNTS[kind](
-        key=key,
-        data={"asks": dict(asks), "token": token, "follows": on_select is not None, **about},
-        **{f"on_{event}_change": functools.partial(hear, event, act) for event, act in callbacks.items() if act},
-    )
+    listeners: dict[str, Any] = {
+        f"on_{event}_change": functools.partial(handle, event, act) for event, act in callbacks.items() if act
+    }
+    data = {"request": dict(request), "token": token, "sends_selection": on_select is not None, **about}
+    _MOUNTS[kind](key=key, data=data, **listeners)

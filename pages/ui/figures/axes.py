@@ -11,12 +11,8 @@ import plotly.graph_objects as go
 
 from pages.ui.figures.palette import MONOSPACE
 
-PHONE = 328
-"""Pixels of a figure that has the page for itself, on a phone of 360."""
-THIRD = 250
-"""Pixels of a figure beside two others, at the least: as the style sheet has it."""
-MARGINS = 58
-"""Pixels beside the cells, with labels of one character: the axis' name, the labels, and the space to the right."""
+PHONE = 254
+"""Pixels of a plot beside its vertical axis, on a phone of 360."""
 SMALLEST, LARGEST = 10, 13
 """Sizes of a label's font, in pixels."""
 LINE, CHARACTER = 1.2, 0.62
@@ -41,46 +37,37 @@ def longest_label(labels: Sequence[str]) -> int:
     return min(MAX_LABEL, max(map(len, labels)))
 
 
-def room(width: int, row_labels: Sequence[str]) -> float:
-    """Pixels that a figure of `width` pixels leaves for its columns beside the labels of its rows."""
-    return width - MARGINS - CHARACTER * LARGEST * (longest_label(row_labels) - 1)
-
-
-def token_axis(labels: Sequence[str], places: np.ndarray, pitch: float, *, upright: bool = True) -> tuple[dict, int]:
+def token_axis(labels: Sequence[str], positions: np.ndarray, pitch: float) -> tuple[dict, int]:
     """A numeric axis that reads as tokens, and the height in pixels that its labels take below a plot.
 
-    Numeric, because a category axis merges tokens that are equal. pitch: a cell's size in pixels where the figure is
-    narrowest; every so many-th token is labelled that no label touches the next. upright: labels that are longer than
-    that may stand upright, as those below a plot.
+    Numeric, because a category axis merges tokens that are equal. pitch: pixels from one token to the next where the
+    figure is narrowest; every so many-th is labelled that no label touches the next. Long labels stand upright.
     """
     texts = [plotly_label(label) for label in labels]
     step = max(1, int(np.ceil(LINE * SMALLEST / pitch)))
     size = int(np.clip(pitch * step / LINE, SMALLEST, LARGEST))
     longest = longest_label(labels) * CHARACTER * size
-    turned = upright and longest + 2 > pitch * step
+    turned = longest + 2 > pitch * step
     axis = dict(
         tickmode="array",
-        tickvals=places[::step],
+        tickvals=positions[::step],
         ticktext=texts[::step],
         tickangle=-90 if turned else 0,
         tickfont=dict(family=MONOSPACE, size=size),
         ticks="",
         showgrid=False,
         # Hover labels read this where a tick was left out.
-        labelalias={str(place): text for place, text in zip(places.tolist(), texts, strict=True)},
+        labelalias={str(position): text for position, text in zip(positions.tolist(), texts, strict=True)},
     )
     return axis, round(longest + 8 if turned else 1.3 * size)
 
 
 def labelling_note(figure: go.Figure) -> str:
-    """A sentence on the tokens that a figure leaves without a label; empty where each has its own.
-
-    Where both axes name tokens, they leave out the same.
-    """
-    axis = figure.layout.xaxis
-    if axis.labelalias is None or len(axis.tickvals) == len(axis.labelalias):  # numbers, or all tokens
+    """A sentence on the tokens that a figure's horizontal axis leaves without a label; empty where each has its own."""
+    axis = figure.layout.to_plotly_json()["xaxis"]
+    positions, labels = axis["tickvals"], axis["labelalias"]
+    if len(positions) == len(labels):
         return ""
-    step = int(axis.tickvals[1] - axis.tickvals[0]) if len(axis.tickvals) > 1 else len(axis.labelalias)
+    step = int(positions[1] - positions[0]) if len(positions) > 1 else len(labels)
     every = f"Every {STEPS[step]} token" if step in STEPS else f"One token in {step}"
-    named = "a line names its token" if figure.layout.yaxis.labelalias is None else "a cell names both of its tokens"
-    return f"{every} is labelled; pointing at {named}."
+    return f"{every} is labelled; point at or tap a line to see its token."

@@ -1,43 +1,15 @@
 """Defines the colours, fonts and margins of every figure, in light and dark.
 
-Sources: viridis (Smith and van der Walt 2015), cmocean's balance (Thyng et al. 2016), and the categorical
-palette of Okabe and Ito (2008).
+Source: the categorical palette of Okabe and Ito (2008).
 """
 
 from dataclasses import dataclass
 
-from plotly import colors
-
 SANS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 MONOSPACE = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 
-Colorscale = list[tuple[float, str]]
-
-
-def _hex(color: tuple[float, float, float]) -> str:
-    return "#" + "".join(f"{round(255 * channel):02x}" for channel in color)
-
-
-def _evenly_spaced(stops: list[str]) -> Colorscale:
-    triples = colors.convert_colors_to_same_type(list(stops), colortype="tuple")[0]
-    return [(index / (len(stops) - 1), _hex(triple)) for index, triple in enumerate(triples)]
-
-
-SEQUENTIAL: Colorscale = [(place**2, color) for place, color in _evenly_spaced(colors.sequential.Viridis)]
-"""Weights and probabilities, 0 (dark violet) to 1 (yellow): viridis of the square root, so that 0.02 differs from 0."""
-
-# Plotly's 12 samples of balance leave out the middle, where zero must look neutral.
-DIVERGING: Colorscale = sorted([*_evenly_spaced(colors.cmocean.balance), (0.5, "#f1eceb")])
-"""Scores and encodings: blue below zero, neutral at zero, red above."""
-
 CATEGORICAL: tuple[str, ...] = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 """Okabe and Ito without black and yellow. The first four have a contrast of 3 on white and on near-black."""
-
-HIDDEN: dict[str, str] = {"light": "#b4b8bf", "dark": "#4b505a"}
-"""A cell the mask hides: a grey that neither colour scale contains."""
-
-INVALID = "#d55e00"
-"""A visible cell whose value is not a finite number."""
 
 
 def text_colors(dark: bool) -> tuple[str, str]:
@@ -62,10 +34,6 @@ class Theme:
     @property
     def grid(self) -> str:
         return "#3a3f4a" if self.dark else "#dfe2e8"
-
-    @property
-    def hidden(self) -> str:
-        return HIDDEN["dark" if self.dark else "light"]
 
     @property
     def surface(self) -> str:

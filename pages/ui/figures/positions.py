@@ -6,60 +6,20 @@ d_model/2 of them, the fastest first.
 """
 
 from collections.abc import Sequence
-from itertools import cycle
 
 import numpy as np
 import plotly.graph_objects as go
 
-from pages.ui.figures.cells import as_matrix
+from pages.ui.figures.lines import line_figure
 from pages.ui.figures.palette import CATEGORICAL, LEGEND_ABOVE, LIGHT, Theme, style
-
-DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
-STROKES = tuple(zip(CATEGORICAL, DASHES, strict=True))
-
-
-def dot_products(table: np.ndarray) -> np.ndarray:
-    """Dot product of every two rows over d_model/2, in float64 (position, position).
-
-    Each sine and cosine pair has length 1, so a sinusoidal row with itself gives 1.
-    """
-    table = as_matrix(table, "table").astype(np.float64)
-    return table @ table.T / (table.shape[1] / 2)
 
 
 def cosine_similarities(table: np.ndarray) -> np.ndarray:
     """Cosine of the angle between every two rows, in float64 (position, position); NaN for a row of zeros."""
-    table = as_matrix(table, "table").astype(np.float64)
+    table = table.astype(np.float64)
     norms = np.linalg.norm(table, axis=1)
     norms[norms == 0] = np.nan
     return table @ table.T / np.outer(norms, norms)
-
-
-def pair_distances(length: int) -> np.ndarray:
-    """|i − j| of every two positions: int (length, length)."""
-    return np.abs(np.subtract.outer(np.arange(length), np.arange(length)))
-
-
-def summarise_by_distance(
-    distances: np.ndarray, similarity: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """(distance, mean, least, greatest) over the pairs at each distance, in ascending order.
-
-    Both arguments have one entry a pair, in any shape they share. ValueError where they differ or are empty.
-    """
-    distances, similarity = np.asarray(distances), np.asarray(similarity, dtype=np.float64)
-    if distances.shape != similarity.shape or not distances.size:
-        raise ValueError(
-            f"distances have shape {distances.shape} and similarity {similarity.shape}; give one of each for every pair"
-        )
-    each, group = np.unique(distances.ravel(), return_inverse=True)
-    groups = [similarity.ravel()[group == index] for index in range(len(each))]
-    return (
-        each,
-        np.array([values.mean() for values in groups]),
-        np.array([values.min() for values in groups]),
-        np.array([values.max() for values in groups]),
-    )
 
 
 def encoding_waves(
@@ -70,59 +30,24 @@ def encoding_waves(
     `frequencies` are for the wavelengths in the legend. ValueError for no dimensions, or one that the table does not
     have.
     """
-    table = as_matrix(table, "table")
     positions, d_model = table.shape
     wrong = [dimension for dimension in dimensions if not 0 <= dimension < d_model]
     if wrong or not len(dimensions):
         raise ValueError(f"dimensions are {list(dimensions)}; give some of 0 to {d_model - 1}")
-    traces = [
-        dict(
-            name=_wave_name(dimension, frequencies[dimension // 2]),
-            x=np.arange(positions),
-            y=table[:, dimension],
-            mode="lines+markers" if positions <= 64 else "lines",
-            marker=dict(size=5),
-            line=dict(color=color, dash=dash, width=2),
-            hovertemplate=f"position %{{x}}, dimension {dimension}<br><b>%{{y:.6~g}}</b><extra></extra>",
-        )
-        for dimension, (color, dash) in zip(dimensions, cycle(STROKES), strict=False)
-    ]
     top = 20 + 20 * len(dimensions)
     layout = style(theme, height=240, top=top, left=66, across="position", down="value")
     layout["xaxis"] |= dict(range=[-0.5, positions - 0.5])
     layout["yaxis"] |= dict(zeroline=True, zerolinecolor=theme.muted, zerolinewidth=1)
-    return go.Figure(traces, layout | dict(showlegend=True, legend=LEGEND_ABOVE))
+    lines = {_wave_name(dimension, frequencies[dimension // 2]): table[:, dimension] for dimension in dimensions}
+    figure = line_figure(lines, layout, hover="position %{x}, %{fullData.name}<br><b>%{y:.6~g}</b>")
+    return figure.update_layout(showlegend=True)
 
 
-def similarity_by_distance(distances: np.ndarray, products: np.ndarray, *, theme: Theme = LIGHT) -> go.Figure:
-    """The mean dot product of two positions against their distance, in a band from the least to the greatest.
-
-    Both have one entry a pair, in any shape they share: `pair_distances(n)` and `dot_products(table)`. For sinusoids
-    the band has no width: the distance alone decides.
-    """
-    distance, mean, least, greatest = summarise_by_distance(distances, products)
-    color = CATEGORICAL[0]
-    band = f"rgba({int(color[1:3], 16)}, {int(color[3:5], 16)}, {int(color[5:7], 16)}, 0.3)"
-    edge = dict(x=distance, mode="lines", line=dict(width=0), hoverinfo="skip")
-    traces = [
-        dict(name="greatest", y=greatest, showlegend=False, **edge),
-        dict(name="least to greatest", y=least, fill="tonexty", fillcolor=band, **edge),
-        dict(
-            name="mean",
-            x=distance,
-            y=mean,
-            mode="lines+markers" if len(distance) <= 64 else "lines",
-            line=dict(color=color, width=2),
-            marker=dict(size=5),
-            customdata=np.stack([least, greatest], axis=1),
-            hovertemplate="distance %{x}<br><b>mean %{y:.6~g}</b><br>"
-            "least %{customdata[0]:.6~g}, greatest %{customdata[1]:.6~g}<extra></extra>",
-        ),
-    ]
-    names = dict(across="distance between two positions", down="dot product ÷ (d_model/2)")
-    layout = style(theme, height=240, top=44, left=56, **names)
+def similarity_by_distance(similarity: np.ndarray, *, theme: Theme = LIGHT) -> go.Figure:
+    """The similarity of two positions against their distance, (distance,)."""
+    layout = style(theme, height=240, left=56, across="distance between two positions", down="cosine")
     layout["yaxis"] |= dict(zeroline=True, zerolinecolor=theme.muted, zerolinewidth=1)
-    return go.Figure(traces, layout | dict(legend=LEGEND_ABOVE))
+    return line_figure({"cosine": similarity}, layout, hover="distance %{x}<br><b>cosine %{y:.6~g}</b>")
 
 
 def rotation_figure(
@@ -157,15 +82,15 @@ def rotation_figure(
     ]
     labels = []
     ends = ((position, CATEGORICAL[0], 1.16), (position + shift, CATEGORICAL[1], 1.32 if close else 1.16))
-    for place, color, reach in ends:
-        x, y = np.cos(place * frequency), np.sin(place * frequency)
+    for end, color, reach in ends:
+        x, y = np.cos(end * frequency), np.sin(end * frequency)
         look = dict(line=dict(color=color), marker=dict(color=color, size=[0, 12], opacity=1), **silent)
-        traces.append(dict(name=f"position {place}", x=[0, x], y=[0, y], **look))
-        label = dict(text=f"<b>{_signed(place)}</b>", showarrow=False, font=dict(size=14))
+        traces.append(dict(name=f"position {end}", x=[0, x], y=[0, y], **look))
+        label = dict(text=f"<b>{_signed(end)}</b>", showarrow=False, font=dict(size=14))
         labels.append(dict(x=reach * x, y=reach * y, **label))
-    names = dict(across=f"cosine (dimension {2 * pair + 1})", down=f"sine (dimension {2 * pair})")
+    across, down = f"cosine (dimension {2 * pair + 1})", f"sine (dimension {2 * pair})"
     ticks = dict(range=[-1.42, 1.42], tickvals=[-1, 0, 1], constrain="domain")
-    layout = style(theme, height=310, top=84, **names)
+    layout = style(theme, height=310, top=84, across=across, down=down)
     layout["xaxis"] |= ticks
     layout["yaxis"] |= dict(scaleanchor="x", constraintoward="top", **ticks)
     return go.Figure(traces, layout | dict(legend=LEGEND_ABOVE, annotations=labels))
@@ -182,7 +107,7 @@ def frequency_spectrum(
     if not 0 <= selected < len(waves):
         raise ValueError(f"selected is pair {selected}; there are pairs 0 to {len(waves) - 1}")
     pairs = np.arange(len(waves))
-    traces = [
+    traces: list[dict] = [
         dict(
             name="wavelength",
             x=pairs,
@@ -195,21 +120,21 @@ def frequency_spectrum(
         )
     ]
     ring = dict(size=14, symbol="circle-open", color=CATEGORICAL[1], line=dict(width=3))
-    place = dict(x=[selected], y=[waves[selected]])
-    traces.append(dict(name="selected pair", mode="markers", marker=ring, hoverinfo="skip", **place))
+    marked = dict(x=[selected], y=[waves[selected]])
+    traces.append(dict(name="selected pair", mode="markers", marker=ring, hoverinfo="skip", **marked))
     levels = {"2π": 2 * np.pi, f"2π · {base:g}": 2 * np.pi * base, f"length {length}": length}
     dotted = dict(type="line", xref="paper", x0=0, x1=1, line=dict(color=theme.muted, width=1, dash="dot"))
     beside = dict(x=1, xref="paper", xanchor="right", yanchor="bottom", showarrow=False)
     beside |= dict(font=dict(color=theme.muted))
     low, high = np.log10([2 * np.pi, 2 * np.pi * base])
-    names = dict(across="pair i of dimensions 2i and 2i+1", down="wavelength (positions)")
-    layout = style(theme, height=260, left=62, **names) | dict(showlegend=False)
+    across, down = "pair i of dimensions 2i and 2i+1", "wavelength (positions)"
+    layout = style(theme, height=260, left=62, across=across, down=down)
     layout["shapes"] = [dict(y0=level, y1=level, **dotted) for level in levels.values()]
     # On a log axis plotly takes a shape's place as it is, and an annotation's as its logarithm.
     layout["annotations"] = [dict(text=words, y=np.log10(level), **beside) for words, level in levels.items()]
     layout["xaxis"] |= dict(range=[-0.5, len(waves) - 0.5])
     layout["yaxis"] |= dict(type="log", range=[low - 0.3, high + 0.5], dtick=1, exponentformat="power")
-    return go.Figure(traces, layout)
+    return go.Figure(traces, layout | dict(showlegend=False))
 
 
 def _wave_name(dimension: int, frequency: float) -> str:

@@ -6,9 +6,6 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-OF_TRACES = ("colorbar", "textfont")
-"""What has type of its own in a trace."""
-
 
 def enlarge_type(figure: go.Figure, factor: float) -> go.Figure:
     """Make every font of a figure, and the margins that hold its labels, `factor` times as large; returns the figure.
@@ -25,18 +22,13 @@ def enlarge_type(figure: go.Figure, factor: float) -> go.Figure:
         written = layout["height"] if has_rows else sum(margin.get(side, 0) for side in "tb")
         grown["height"] += (factor - 1) * written
     figure.layout = grown
-    for trace in figure.data:
-        own = trace.to_plotly_json()
-        trace.update({name: _grown({name: own[name]}, factor)[name] for name in OF_TRACES if name in own})
-        if own.get("colorbar", {}).get("lenmode") == "pixels":  # along which its ticks have to stand side by side
-            trace.colorbar.update(len=factor * own["colorbar"]["len"])
     return figure
 
 
 def _grown(part: Any, factor: float) -> Any:
     """The same with every font's size times `factor`, at any depth."""
     if isinstance(part, list | tuple):
-        return [_grown(each, factor) for each in part]
+        return [_grown(item, factor) for item in part]
     if not isinstance(part, dict):
         return part
     return {

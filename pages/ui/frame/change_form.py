@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,8 +28,8 @@ from transformer import (
     attention_modules,
     hook_points,
 )
-from transformer.inference.descriptions import describe_module, describe_part
 from transformer.inference.interventions import RULES
+from transformer.inference.plain_names import describe_module, describe_part
 
 PARTS = {
     "head": ("A head", ("hook_z",)),
@@ -65,7 +65,7 @@ FIRST: dict[str, Any] = {
     "weight": 1.0,
     "renormalised": True,
 }
-"""What the form says at first; a place and a head that aren't chosen are those that are looked at."""
+"""What the form says at first; a hook point and a head that aren't chosen are those that are looked at."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,8 @@ class _Other:
 def show(name: str, prompt: str) -> None:
     """The form. name: of the model; prompt: what is in its box."""
     shape = library.config(name)
-    offered = [what for what in WHAT if places(shape, what)]
-    what = widgets.selectbox("What", offered, _tie("what"), WHAT.get)
+    offered = [what for what in WHAT if targets(shape, what)]
+    what = widgets.selectbox("What", offered, _tie("what"), WHAT.__getitem__)
     if what == RULE:
         wanted: Intervention | None = _rule(shape)
     elif what == WEIGHT:
@@ -102,7 +102,7 @@ def close() -> None:
 
 def _part(name: str, shape: ModelConfig, what: str, prompt: str) -> Intervention | None:
     """A part that is ablated, scaled or replaced; None while something is missing."""
-    points = places(shape, what)
+    points = targets(shape, what)
     where = _of(
         "Where",
         points,
@@ -110,49 +110,66 @@ def _part(name: str, shape: ModelConfig, what: str, prompt: str) -> Intervention
         looked_at(shape, points),
     )
     head = _head(shape) if what == "head" else None
-    how = widgets.selectbox("How", HOW, _tie("how"), HOW.get)
-    position = None
-    if widgets.checkbox("At one position only", _tie("one")):
-        position = widgets.number_input("Position", 0, LAST_POSITION, _tie("position"))
+    how = widgets.selectbox("How", HOW, _tie("how"), HOW.__getitem__)
+    at = position(_tie("one"), _tie("position"))
     match how:
         case "silence":
-            return Scale(where, head, position)
+            return Scale(where, head, at)
         case "mean":
-            return MeanAblate(where, head, position)
+            return MeanAblate(where, head, at)
         case "scale":
-            return Scale(where, head, position, _factor())
-    factor = _factor() if how == "steer" else 0.0
+            return Scale(where, head, at, factor(_tie("factor")))
+    strength = factor(_tie("factor")) if how == "steer" else 0.0
     other = _other(name, shape, "toward", "The other prompt" if how == "replace" else "Towards")
     against = _other(name, shape, "against", "Away from") if how == "steer" else other
     if other is None or against is None:
         return None
     if how == "steer":
-        return Steer(where, head, position, other.tokens, against.tokens, other.source, factor, against.source)
+        return Steer(where, head, at, other.tokens, against.tokens, other.source, strength, against.source)
     _compare_lengths(name, prompt, other)
-    return Patch(where, head, position, other.tokens, other.source)
+    return Patch(where, head, at, other.tokens, other.source)
 
 
 def _rule(shape: ModelConfig) -> Intervention:
     """A pass without one of its rules."""
     rules = [rule for rule in RULES if wheres(shape, rule)]
     rule = widgets.selectbox("Which", rules, _tie("rule"), lambda rule: f"Without {RULES[rule]}")
-    where = _of("Where", wheres(shape, rule), lambda where: describe_module(where) if where else "everywhere", 0)
-    return Without(rule, where)
+    return Without(rule, _of("Where", wheres(shape, rule), in_words, 0))
 
 
 def _weight(shape: ModelConfig) -> Intervention:
     """One weight of a head, set by hand."""
-    points = places(shape, WEIGHT)
+    points = targets(shape, WEIGHT)
     where = _of("Where", points, _of_attention, looked_at(shape, points))
-    head = _head(shape)
-    query = widgets.number_input("Query: its position", 0, LAST_POSITION, _tie("query"))
-    key = widgets.number_input("Key: its position", 0, LAST_POSITION, _tie("key"))
-    weight = widgets.slider("Weight", 0.0, 1.0, _tie("weight"), step=0.01)
-    shares = widgets.checkbox("The other keys share the rest", _tie("renormalised"))
-    return SetAttention(where, head, query, key, weight, shares)
+    return SetAttention(where, _head(shape), *weight(_tie))
 
 
-def places(shape: ModelConfig, what: str) -> list[str]:
+def weight(tie: Callable[[str], Binding]) -> tuple[int, int, float, bool]:
+    """The fields of a weight that is set: query, key, the weight, whether the others share the rest."""
+    query = widgets.number_input("Query: its position", 0, LAST_POSITION, tie("query"))
+    key = widgets.number_input("Key: its position", 0, LAST_POSITION, tie("key"))
+    set_to = widgets.slider("Weight", 0.0, 1.0, tie("weight"), step=0.01)
+    return query, key, set_to, widgets.checkbox("The other keys share the rest", tie("renormalised"))
+
+
+def position(only: Binding, binding: Binding) -> int | None:
+    """The one position that is changed; None for all. only: of the box that says so."""
+    if widgets.checkbox("At one position only", only):
+        return widgets.number_input("Position", 0, LAST_POSITION, binding)
+    return None
+
+
+def factor(binding: Binding) -> float:
+    """How strong a change is."""
+    return widgets.number_input("Factor", -LARGEST_FACTOR, LARGEST_FACTOR, binding, step=0.1)
+
+
+def in_words(where: str) -> str:
+    """Where a rule is taken away."""
+    return describe_module(where) if where else "everywhere"
+
+
+def targets(shape: ModelConfig, what: str) -> list[str]:
     """The hook points of what can be changed; for a rule, the rules that the model has."""
     if what == RULE:
         return [rule for rule in RULES if wheres(shape, rule)]
@@ -170,20 +187,20 @@ def looked_at(shape: ModelConfig, points: list[str]) -> int:
         return 0
     modules = attention_modules(shape)[kind]
     module = modules[min(current.layer or 0, len(modules) - 1)]
-    found = (
+    numbers = (
         at
         for begin in (module, module.rpartition(".")[0])
         for at, point in enumerate(points)
         if point.startswith(f"{begin}.")
     )
-    return next(found, 0)
+    return next(numbers, 0)
 
 
 def alike(shape: ModelConfig, point: str) -> list[str]:
     """The hook points of what is of one kind with this one, which is among them."""
     ending = point.rpartition(".")[2]
     endings = next((endings for _, endings in PARTS.values() if ending in endings), (ending,))
-    return [each for each in hook_points(shape) if each.rpartition(".")[2] in endings]
+    return [other for other in hook_points(shape) if other.rpartition(".")[2] in endings]
 
 
 def wheres(shape: ModelConfig, rule: str) -> list[str]:
@@ -191,15 +208,15 @@ def wheres(shape: ModelConfig, rule: str) -> list[str]:
     points = hook_points(shape)
     sides = [side for side in ("encoder.", "decoder.") if shape.architecture == "encoder-decoder"]
     within = (re.match(r"(.+\.)?blocks\.\d+\.", point) for point in points)
-    layers = dict.fromkeys(found[0] for found in within if found)
-    found = []
+    layers = dict.fromkeys(match[0] for match in within if match)
+    modules = []
     for where in ("", *sides, *layers):
         try:
             Without(rule, where).check(shape)
         except ValueError:
             continue
-        found.append(where)
-    return found
+        modules.append(where)
+    return modules
 
 
 def _other(name: str, shape: ModelConfig, field: str, label: str) -> _Other | None:
@@ -216,10 +233,9 @@ def _other(name: str, shape: ModelConfig, field: str, label: str) -> _Other | No
     if len(tokens) > shape.context_length:
         st.error(f"“{label}” has {len(tokens)} tokens, and this model reads at most {shape.context_length}.")
         return None
-    if shape.architecture == "decoder-only":
+    if shape.architecture != "encoder-decoder":
         return _Other(tokens, ())
-    start = (card.start_token_id,)
-    written = start + activations.answer(name, start, tokens)
+    written = card.start_tokens + activations.answer(name, card.start_tokens, tokens)
     return _Other((written[:-1] if written[-1] == card.end_token_id else written)[: shape.context_length], tokens)
 
 
@@ -234,19 +250,15 @@ def _compare_lengths(name: str, prompt: str, other: _Other) -> None:
         )
 
 
-def _factor() -> float:
-    return widgets.number_input("Factor", -LARGEST_FACTOR, LARGEST_FACTOR, _tie("factor"), step=0.1)
-
-
 def _head(shape: ModelConfig) -> int:
     return _of("Head", range(shape.n_heads), str, visitor().head or 0, "head")
 
 
 def _of(label: str, options: Iterable[Any], labels: Any, first: int, field: str = "where") -> Any:
-    """One of several places, which is remembered by its number. first: the one that is chosen at first."""
+    """One of several, which is kept by its number. first: the one that is chosen at first."""
     options, chosen = list(options), _draft()[field]
     at = min(first if chosen is None else chosen, len(options) - 1)
-    chosen = widgets.selectbox(label, range(len(options)), _tie(field, at), lambda place: labels(options[place]))
+    chosen = widgets.selectbox(label, range(len(options)), _tie(field, at), lambda number: labels(options[number]))
     return options[chosen]
 
 
@@ -258,7 +270,7 @@ def _tie(field: str, value: Any = None) -> Binding:
     """A widget of the form, to what the form says."""
     draft = _draft()
     shown = draft[field] if value is None else value
-    return Binding(f"change_{field}", value=shown, take=lambda found: draft.update({field: found}))
+    return Binding(f"change_{field}", value=shown, take=lambda chosen: draft.update({field: chosen}))
 
 
 def _draft() -> dict[str, Any]:

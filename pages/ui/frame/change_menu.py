@@ -8,12 +8,11 @@ from typing import Any
 import streamlit as st
 
 from pages.ui.frame import change_form, changes, widgets
-from pages.ui.frame.change_form import LAST_POSITION
 from pages.ui.frame.widgets import Binding
 from pages.ui.markdown import plain
-from pages.ui.models.changes import LARGEST_FACTOR, Change
+from pages.ui.models.changes import Change
 from transformer import Intervention, MeanAblate, ModelConfig, Patch, Scale, SetAttention, Steer, Without
-from transformer.inference.descriptions import describe_module, describe_part
+from transformer.inference.plain_names import describe_module, describe_part
 
 
 def show(index: int, change: Change, shape: ModelConfig) -> None:
@@ -26,89 +25,60 @@ def show(index: int, change: Change, shape: ModelConfig) -> None:
         return
     with opened:
         st.markdown(f"{plain(changes.sentence(change.intervention))}")
-        _Menu(index, change.intervention, shape).show()
+        _show_fields(index, change.intervention, shape)
 
 
-class _Menu:
-    """What one intervention can be turned into: each widget puts another in its place."""
+def _show_fields(index: int, own: Any, shape: ModelConfig) -> None:
+    """All that fits an intervention: each widget puts another in its place."""
 
-    def __init__(self, index: int, intervention: Any, shape: ModelConfig) -> None:
-        self._index, self._own, self._shape = index, intervention, shape
+    def become(**fields: Any) -> None:
+        changes.replace(index, replace(own, **fields), shape)
 
-    def show(self) -> None:
-        """All that fits it."""
-        own, shape = self._own, self._shape
-        for words, other in others(own):
-            st.button(words, key=f"turn_{self._index}_{words}", width="stretch", on_click=self._become, args=(other,))
-        if isinstance(own, Scale | Steer):
-            widgets.number_input("Factor", -LARGEST_FACTOR, LARGEST_FACTOR, self._tie("factor"), step=0.1)
-        if isinstance(own, Without):
-            self._select(
-                "Where",
-                change_form.wheres(shape, own.rule),
-                "where",
-                lambda where: describe_module(where) if where else "everywhere",
-            )
-            return
-        self._select("Where", change_form.alike(shape, own.point), "point", self._named)
-        if own.head is not None:
-            self._select("Head", range(shape.n_heads), "head", str)
-        if isinstance(own, SetAttention):
-            self._show_weight()
-        else:
-            self._show_position()
+    def tie(field: str) -> Binding:
+        value = getattr(own, field)
+        return Binding(f"change_{index}_{field}", value or 0, take=lambda chosen: become(**{field: chosen}))
 
-    def _show_weight(self) -> None:
-        widgets.number_input("Query: its position", 0, LAST_POSITION, self._tie("query"))
-        widgets.number_input("Key: its position", 0, LAST_POSITION, self._tie("key"))
-        widgets.slider("Weight", 0.0, 1.0, self._tie("weight"), step=0.01)
-        widgets.checkbox("The other keys share the rest", self._tie("renormalised"))
+    def named(point: str) -> str:
+        return describe_part(Scale(point)) if own.head is None else describe_module(point)
 
-    def _show_position(self) -> None:
-        position = self._own.position
-        binding = Binding(
-            f"change_{self._index}_one", position is not None, take=lambda one: self._set(position=0 if one else None)
-        )
-        if widgets.checkbox("At one position only", binding):
-            widgets.number_input("Position", 0, LAST_POSITION, self._tie("position"))
-
-    def _named(self, point: str) -> str:
-        return describe_part(Scale(point)) if self._own.head is None else describe_module(point)
-
-    def _select(self, label: str, options: Any, field: str, labels: Any) -> None:
-        if len(options) > 1:
-            widgets.selectbox(label, options, self._tie(field), labels)
-
-    def _tie(self, field: str) -> Binding:
-        value = getattr(self._own, field)
-        return Binding(
-            f"change_{self._index}_{field}",
-            0 if value is None else value,
-            take=lambda chosen: self._set(**{field: chosen}),
-        )
-
-    def _set(self, **fields: Any) -> None:
-        self._become(replace(self._own, **fields))
-
-    def _become(self, other: Intervention) -> None:
-        changes.replace(self._index, other, self._shape)
+    for words, other in others(own):
+        key = f"turn_{index}_{words}"
+        st.button(words, key=key, width="stretch", on_click=changes.replace, args=(index, other, shape))
+    if isinstance(own, Scale | Steer):
+        change_form.factor(tie("factor"))
+    if isinstance(own, Without):
+        wheres = change_form.wheres(shape, own.rule)
+        if len(wheres) > 1:
+            widgets.selectbox("Where", wheres, tie("where"), change_form.in_words)
+        return
+    alike = change_form.alike(shape, own.point)
+    if len(alike) > 1:
+        widgets.selectbox("Where", alike, tie("point"), named)
+    if own.head is not None and shape.n_heads > 1:
+        widgets.selectbox("Head", range(shape.n_heads), tie("head"))
+    if isinstance(own, SetAttention):
+        change_form.weight(tie)
+    else:
+        is_one = own.position is not None
+        only = Binding(f"change_{index}_one", is_one, take=lambda one: become(position=0 if one else None))
+        change_form.position(only, tie("position"))
 
 
 def others(own: Intervention) -> list[tuple[str, Intervention]]:
     """What an intervention can be turned into at one press, in words."""
     match own:
         case Scale() | MeanAblate() | Patch():
-            place = {"point": own.point, "head": own.head, "position": own.position}
+            site = {"point": own.point, "head": own.head, "position": own.position}
             factor = own.factor if isinstance(own, Scale) else 1.0
-            found = [
-                ("Ablate it", Scale(**place)),
-                ("Its opposite", Scale(**place, factor=-factor or -1.0)),
-                ("Its mean over the text", MeanAblate(**place)),
+            options = [
+                ("Ablate it", Scale(**site)),
+                ("Its opposite", Scale(**site, factor=-factor or -1.0)),
+                ("Its mean over the text", MeanAblate(**site)),
             ]
         case Steer():
-            found = [("Its opposite", replace(own, factor=-own.factor))]
+            options = [("Its opposite", replace(own, factor=-own.factor))]
         case SetAttention():
-            found = [("Its opposite", replace(own, weight=round(1 - own.weight, 6)))]
+            options = [("Its opposite", replace(own, weight=round(1 - own.weight, 6)))]
         case _:
-            found = []
-    return [(words, other) for words, other in found if other != own]
+            options = []
+    return [(words, other) for words, other in options if other != own]

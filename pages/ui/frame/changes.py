@@ -62,14 +62,14 @@ def settle(name: str, config: ModelConfig) -> None:
 
 def add(*interventions: Intervention) -> None:
     """Make changes, each in the place of one that differs from it by its dial alone; an equal one is turned on."""
-    found = visitor().changes
+    changes = visitor().changes
     for intervention in interventions:
         try:
-            found = with_change(found, intervention)
+            changes = with_change(changes, intervention)
         except ValueError as error:
             visitor().notices.append(f"This change wasn't added: {error}.")
             break
-    _become(found)
+    _become(changes)
 
 
 def take(wish: Mapping[str, Any], name: str, config: ModelConfig) -> None:
@@ -93,35 +93,35 @@ def model_id(name: str) -> str:
 
 def listed(interventions: Iterable[Intervention]) -> list[dict[str, str]]:
     """Interventions as an instrument shows them: codes, and words."""
-    return [{"code": to_code(each), "words": str(each)} for each in interventions]
+    return [{"code": to_code(intervention), "words": str(intervention)} for intervention in interventions]
 
 
 def remove(index: int) -> None:
     """Take a change back; none if there is none with this number."""
     changes = visitor().changes
-    _become(tuple(change for place, change in enumerate(changes) if place != index))
+    _become(tuple(change for at, change in enumerate(changes) if at != index))
 
 
 def toggle(index: int) -> None:
     """Turn a change off, or on again."""
     changes = visitor().changes
-    _become(tuple(Change(change.intervention, change.on != (place == index)) for place, change in enumerate(changes)))
+    _become(tuple(Change(change.intervention, change.on != (at == index)) for at, change in enumerate(changes)))
 
 
 def replace(index: int, intervention: Intervention, config: ModelConfig) -> None:
     """Put another in the place of a change; where that can't be, it stays as it is, and a notice says why."""
-    found = list(visitor().changes)
-    if index >= len(found):
+    changes = list(visitor().changes)
+    if index >= len(changes):
         return
     problem = problem_of(Change(intervention), config)
-    others = {without_strength(each.intervention) for place, each in enumerate(found) if place != index}
+    others = {without_strength(change.intervention) for at, change in enumerate(changes) if at != index}
     if not problem and without_strength(intervention) in others:
         problem = "another change in the list affects the same part"
     if problem:
         visitor().notices.append(f"The change wasn't edited: {problem}.")
         return
-    found[index] = Change(intervention, found[index].on)
-    _become(tuple(found))
+    changes[index] = Change(intervention, changes[index].on)
+    _become(tuple(changes))
 
 
 def without(interventions: Iterable[Intervention]) -> None:
@@ -132,14 +132,14 @@ def without(interventions: Iterable[Intervention]) -> None:
 
 def coded() -> tuple[str, list[str]]:
     """The model that is changed, and codes of the changes that are in force."""
-    return st.session_state.get("changed_model", ""), [to_code(each) for each in in_force(visitor().changes)]
+    return st.session_state.get("changed_model", ""), [to_code(change) for change in in_force(visitor().changes)]
 
 
 def take_back(name: str, codes: list[Any]) -> None:
     """Take these back, given as codes, wherever the changes of this model are: in force, or put away with it."""
 
-    def others(found: Changes) -> Changes:
-        return tuple(change for change in found if to_code(change.intervention) not in codes)
+    def others(changes: Changes) -> Changes:
+        return tuple(change for change in changes if to_code(change.intervention) not in codes)
 
     if name == st.session_state.get("changed_model"):
         _become(others(visitor().changes))
@@ -183,14 +183,14 @@ def show(menu: Callable[[int, Change], None]) -> None:
 
 def beyond(interventions: Iterable[Intervention], text: int, source: int) -> list[Intervention]:
     """Those of a position that a text of so many tokens, after a source of so many, doesn't have."""
-    found = []
-    for each in interventions:
-        of_source = getattr(each, "point", "").startswith("encoder.")
-        place = getattr(each, "query", getattr(each, "position", None))
+    outside = []
+    for intervention in interventions:
+        of_source = getattr(intervention, "point", "").startswith("encoder.")
+        position = getattr(intervention, "query", getattr(intervention, "position", None))
         # What a translator would write isn't written yet, and its pages show it all the same.
-        if place is not None and (of_source or not source) and place >= (source if of_source else text):
-            found.append(each)
-    return found
+        if position is not None and (of_source or not source) and position >= (source if of_source else text):
+            outside.append(intervention)
+    return outside
 
 
 def in_words(interventions: Iterable[Intervention]) -> str:
@@ -200,14 +200,14 @@ def in_words(interventions: Iterable[Intervention]) -> str:
 
 def _read(codes: Any, config: ModelConfig) -> list[Intervention]:
     """Those of a browser's codes that say what can be done with this model."""
-    found = []
+    interventions = []
     for code in codes[:MAX_CHANGES] if isinstance(codes, list) else ():
         if isinstance(code, str) and len(code) <= MAX_CHARACTERS:
             with contextlib.suppress(ValueError):
                 intervention = from_code(code)
                 intervention.check(config)
-                found.append(intervention)
-    return found
+                interventions.append(intervention)
+    return interventions
 
 
 def sentence(intervention: Intervention) -> str:

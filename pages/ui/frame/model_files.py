@@ -71,7 +71,7 @@ def _take(uploaded: Any) -> None:
             try:
                 opened[digest] = add_model(unpack_checkpoint(content))
             except CheckpointError as error:
-                st.error(plain(f"{uploaded.name} can't be opened. {error}"))
+                st.error(plain(f"{uploaded.name} can't be opened: {error}"))
                 return
             except StorageFullError as error:
                 st.warning(plain(str(error)))

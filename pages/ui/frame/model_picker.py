@@ -14,13 +14,14 @@ from pages.ui.frame.widgets import Binding
 from pages.ui.markdown import architecture, command, counted, plain
 from pages.ui.models import library
 from pages.ui.models.visitor_models import add_shared_model, is_own, own_models
+from pages.ui.number_format import percent
 from transformer import TASKS, CheckpointEntry, CheckpointError, ModelCard, ModelConfig
 from transformer.training.presets import Group
 
 YOURS, SHARED = "Yours", "Shared with you"
 GROUPS = {
     Group.TEXTS: "These continue a text in the style of their training text.",
-    Group.TASKS: "These models solve one task each.",
+    Group.TASKS: "Each of these solves one task.",
     Group.LADDER: "All trained on one text, from a bigram table to a transformer: each adds one part.",
     Group.SINCE_2017: "The paper's decoder, and later changes: each adds one.",
     YOURS: "Trained or uploaded by you. Only you, and people with a link, can see these.",
@@ -29,10 +30,11 @@ GROUPS = {
 OTHERS = "Others"
 
 
-def pick_model(current: Visitor, stop: Callable[[], NoReturn], **look: Any) -> str:
+def pick_model(current: Visitor, stop: Callable[[], NoReturn], *, is_shown: bool, **look: Any) -> str:
     """The list that picks a model; returns the name of the one picked.
 
-    stop: ends the page where there is no model that can be looked into. look: passed on to Streamlit.
+    stop: ends the page where there is no model that can be looked into. is_shown: whether the list is drawn. look:
+    passed on to Streamlit.
     """
     for linked in (current.model, current.other_model or ""):
         add_shared_model(linked)
@@ -55,8 +57,9 @@ def pick_model(current: Visitor, stop: Callable[[], NoReturn], **look: Any) -> s
             missing = f"There is no model “{current.model[:40]}” here"
         current.notices.append(f"{missing}; {title} is shown.")
         current.model = fallback
-    names = {name: _label(name, entries[name].card) for name in sorted(entries, key=_order(entries))}
-    widgets.selectbox("Model", names, Binding("model", after=_forget_model), names.get, width=270, **look)
+    if is_shown:
+        names = {name: _label(name, entries[name].card) for name in sorted(entries, key=_order(entries))}
+        widgets.selectbox("Model", names, Binding("model", after=_forget_model), names.__getitem__, width=270, **look)
     try:
         library.model(current.model)
     except CheckpointError as error:
@@ -72,11 +75,11 @@ def _group(name: str, card: ModelCard) -> str:
 def _order(entries: dict[str, CheckpointEntry]) -> Callable[[str], tuple]:
     groups = [*GROUPS, OTHERS]
 
-    def place(name: str) -> tuple:
+    def rank(name: str) -> tuple:
         group = _group(name, entries[name].card)
         return groups.index(group) if group in groups else len(groups), name != DEFAULT_MODEL, name
 
-    return place
+    return rank
 
 
 def _label(name: str, card: ModelCard) -> str:
@@ -101,20 +104,22 @@ def _forget_model() -> None:
 
 def show_card(name: str) -> None:
     """What is known of a model, folded behind a button."""
-    found = library.model(name)
+    checkpoint = library.model(name)
     with st.popover("About"):
-        st.markdown(GROUPS.get(_group(name, found.card), ""))
-        _show_card(found.card, found.model.config)
+        st.markdown(GROUPS.get(_group(name, checkpoint.card), ""))
+        _show_card(checkpoint.card, checkpoint.model.config)
 
 
 def _show_card(card: ModelCard, config: ModelConfig) -> None:
     st.caption(f"{plain(card.summary, 300)} {architecture(config)}, {_size(card.parameters)}.")
-    training = card.training
+    training, predicted = card.training, "next token" if card.task in TASKS else card.task
+    if not config.is_causal:
+        predicted = "masked tokens"
     rows = {
         "Trained on": f"{card.corpus.get('title', '?')} ({card.corpus.get('licence', '?')})",
         "Language": card.language,
-        "It predicts the": "next token" if card.task in TASKS else card.task,
-        "Correct answers": "" if card.accuracy is None else f"{card.accuracy:.2%} of unseen examples",
+        "It predicts the": predicted,
+        "Correct answers": "" if card.accuracy is None else f"{percent(card.accuracy)} of unseen examples",
         "Validation loss": _nats(card.validation_loss),
         "Training-set loss": _nats(card.train_loss),
         "Steps": str(training.get("best_step", training.get("steps", "?"))),

@@ -11,18 +11,19 @@ import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from pages.ui.components.typed import keep_unsaved_input
+from pages.ui.components.copy_button import copy_button
+from pages.ui.components.input_drafts import keep_input_drafts
 from pages.ui.figures.palette import Theme
 from pages.ui.frame import changes, page_guide, prompt_bar, saved_view, selection_sync, session_restore, state
 from pages.ui.frame.state import visitor
-from pages.ui.frame.url_parameters import TOO_LONG, left_out
+from pages.ui.frame.url_parameters import TOO_LONG, embedded, left_out
 from pages.ui.frame.visitor_choices import Visitor
-from pages.ui.markdown import JOINER, plain
+from pages.ui.markdown import JOINER, passage, plain
 from pages.ui.models import activations, attention_kinds, library
 from pages.ui.models import visitor_training as training
 from pages.ui.models.changes import Changes, in_force
+from pages.ui.models.page_text import Text
 from pages.ui.models.session_store import session_record
-from pages.ui.models.text import Text
 from pages.ui.models.visitor_models import is_own
 from transformer import Intervention, ModelConfig
 
@@ -82,13 +83,14 @@ class PageOptions:
 
     subtitle: one sentence below the title. writes: whether a text is written further while the page is open.
     reads_prompt: whether the page uses the prompt; if not, it says nothing of one that can't be read. uses_model:
-    whether it uses the model; if not, the bar is one line on what the other pages show.
+    whether it uses the model; if not, the bar is one line on what the other pages show. has_bar: whether there is one.
     """
 
     subtitle: str
     writes: bool = False
     reads_prompt: bool = True
     uses_model: bool = True
+    has_bar: bool = True
 
 
 class Finished(Exception):
@@ -126,7 +128,7 @@ def open_page(
     """
     saved_view.restore_outside_lessons(title)
     current = state.begin_run(title)
-    opening = decide()
+    opening = st.session_state["opening"] = decide()
     st.set_page_config(page_title=f"{title} · HeadsUp", page_icon=ICON, layout="wide")
     begun: Text | None = st.session_state.get("text")
     library.begin_run(keep=begun.model if begun and begun.written else None)
@@ -136,19 +138,26 @@ def open_page(
         st.html(STYLE)
         with st.container(horizontal=True, vertical_alignment="center", gap="small", key="heading_line"):
             st.title(title, anchor=False, width="content")
-            st.caption(opening.subtitle)
+            if not st.context.is_embedded:  # a frame in another page has less room
+                st.caption(opening.subtitle)
             changed = st.empty()
+            if not st.context.is_embedded:
+                page_guide.offer_first_lesson()
             page_guide.show()
         saved_view.show_back_links()
         _show_training()
     if first:
         first()
     with layout.fields:
-        name, prompt = prompt_bar.pick(current, finish_early, is_whole=opening.uses_model)
-    with layout.tools:
-        prompt_bar.offer_tools(name, prompt, is_whole=opening.uses_model)
+        name, prompt = prompt_bar.pick(current, finish_early, is_whole=opening.uses_model, is_shown=opening.has_bar)
+    if opening.has_bar:
+        with layout.tools:
+            prompt_bar.offer_tools(name, prompt, is_whole=opening.uses_model)
     with layout.notices:
         tokens, source = prompt_bar.read_prompt(name, prompt) if opening.reads_prompt else (None, ())
+        if opening.reads_prompt:
+            prompt, tokens, source = _last_readable(name, prompt, tokens, source)
+            state.link_prompt(prompt)
         interventions = _interventions_in_force(current, name, tokens, source, changed)
     text = _current_text(current, name, tokens, source, interventions)
     _clamp_selection(current, library.config(name), text if tokens else None)
@@ -168,14 +177,16 @@ def session() -> Session:
 
 def finish(layout: PageLayout) -> None:
     """End a page: update its link and the address bar."""
-    with layout.tools:
-        _share()
-    if missing := " and ".join(TOO_LONG[name] for name in left_out(visitor())):
+    if st.session_state["opening"].has_bar:
+        with layout.tools:
+            _share()
+    if missing := " and ".join(TOO_LONG[name] for name in left_out(state.linked_visitor())):
         layout.notices.caption(f"Too long for the link: {missing}. It is lost when you close this tab.")
     state.write_address()
     session_record().own_text = visitor().own_text
     session_restore.stay_here()
-    keep_unsaved_input()
+    typed, linked = visitor().prompt, state.linked_visitor().prompt
+    keep_input_drafts(typed if typed != linked else None)
     state.end_run()
 
 
@@ -191,6 +202,7 @@ def _share() -> None:
         if is_own(visitor().model) or is_own(visitor().other_model or ""):
             st.caption("The link also gives access to your model.")
         st.code(link if sharing.open else _invisible(link), language=None, wrap_lines=True)
+        copy_button("Copy link to embed", embedded(link), key="link_to_embed")
 
 
 def _invisible(text: str) -> str:
@@ -211,11 +223,11 @@ def theme() -> Theme:
 
 def _show_training() -> None:
     """Show the progress of a training on the other pages."""
-    if training.is_under_way() and st.session_state["page"] != "Train":
-        job = training.training_record().job
+    job = training.training_record().job
+    if job is not None and training.is_under_way() and st.session_state["page"] != "Train":
         how = {"waiting": "is waiting for the server", "paused": "is paused at"}.get(job.state, "continues:")
-        place = "" if job.state == "waiting" else f" step {job.step:,} of {job.steps:,}"
-        st.caption(f"Your training {how}{place}.")
+        progress = "" if job.state == "waiting" else f" step {job.step:,} of {job.steps:,}"
+        st.caption(f"Your training {how}{progress}.")
 
 
 def _clamp_selection(current: Visitor, config: ModelConfig, text: Text | None) -> None:
@@ -229,8 +241,8 @@ def _clamp_selection(current: Visitor, config: ModelConfig, text: Text | None) -
         current.layer, current.head = current.layer or 0, current.head or 0
         state.clamp_field("layer", attention_kinds.layer_count(config, kind), "layer")
         state.clamp_field("head", config.n_heads, "head")
-    if text and current.step is not None and not len(text.prompt) <= current.step < len(text.tokens):
-        current.notices.append(f"The text has no generated token at position {current.step}; the last one is shown.")
+    if text and current.step is not None and not 0 < current.step < len(text.tokens):
+        current.notices.append(f"The text has no predicted token at position {current.step}; the last one is shown.")
         current.step = None
 
 
@@ -243,20 +255,35 @@ def _show_notices(current: Visitor) -> None:
 
 
 def _interventions_in_force(
-    current: Visitor, name: str, tokens: tuple[int, ...] | None, source: tuple[int, ...], place: DeltaGenerator
+    current: Visitor, name: str, tokens: tuple[int, ...] | None, source: tuple[int, ...], container: DeltaGenerator
 ) -> tuple[Intervention, ...]:
     """The interventions of this page's passes, after listing them in the heading, where nothing moves."""
-    found = in_force(current.changes)
-    if not found or tokens is None:
-        return found
-    if not np.isfinite(activations.next_token(name, tokens, source, found)).all():
+    interventions = in_force(current.changes)
+    if not interventions or tokens is None:
+        return interventions
+    if not np.isfinite(activations.next_token(name, tokens, source, interventions)).all():
         st.warning(
             "With these changes the model's numbers overflow, so the unchanged model is shown. Turn a change off.",
             icon=":material/science:",
         )
         return ()
-    place.markdown(f":material/science: {plain(changes.in_words(found))}")
-    return found
+    container.markdown(f":material/science: {plain(changes.in_words(interventions))}")
+    return interventions
+
+
+def _last_readable(
+    name: str, prompt: str, tokens: tuple[int, ...] | None, source: tuple[int, ...]
+) -> tuple[str, tuple[int, ...] | None, tuple[int, ...]]:
+    """The prompt and its tokens; while what is typed can't be read, the last that this model could, if there is one."""
+    version = library.opened(name).version
+    if tokens is not None:
+        st.session_state["last_readable"] = version, (prompt, tokens, source)
+    elif prompt.strip() and not state.is_text_restored():  # a link's text belongs to the link's prompt
+        before, last = st.session_state.get("last_readable", ("", None))
+        if last and before == version:
+            st.caption(f"Shown below is the last prompt that could be read: {passage(last[0])}")
+            return last
+    return prompt, tokens, source
 
 
 def _current_text(

@@ -9,6 +9,8 @@ import streamlit as st
 
 from pages.ui.components.guide import guide
 from pages.ui.frame import changes, state
+from pages.ui.lessons import lesson_files
+from pages.ui.models.session_store import session_record
 
 VARIABLE, OFF = "HEADSUP_START", "off"
 """Set to this, a server doesn't offer the tour by itself: for classes and for tests."""
@@ -18,14 +20,25 @@ def show() -> None:
     """Draw the guide's buttons beside the page's title."""
     # Decided once: visitors who follow a link want to see its view, and the tour is about the page Generate.
     begins = st.session_state.setdefault("tour_offered", _is_first_view()) and st.session_state["page"] == "Generate"
-    asked = st.session_state.get("tour_requests", 0)
-    guide(begins=begins, asked=asked, changed=changes.coded(), on_present=_present, on_undo=_undo)
+    tour_requests = st.session_state.get("tour_requests", 0)
+    guide(begins=begins, tour_requests=tour_requests, changed=changes.coded(), on_present=_present, on_undo=_undo)
+
+
+def offer_first_lesson() -> None:
+    """Draw a button on the page Generate that opens the first lesson, until a lesson has been opened."""
+    if st.session_state["page"] != "Generate" or not session_record().answers.is_empty:
+        return
+    if st.button("Start with lesson 1", key="first_lesson", type="tertiary") and (
+        lessons := lesson_files.available_lessons()
+    ):
+        state.visitor().lesson, state.visitor().lesson_step = lessons[0].name, 0
+        state.open_page("Learn")
 
 
 def offer_tour() -> None:
     """Draw a button that starts the tour on the page Generate."""
     if st.button("Show me around", key="offer_start", type="tertiary", icon=":material/explore:"):
-        st.session_state["tour_requests"] = st.session_state.get("start_asked", 0) + 1
+        st.session_state["tour_requests"] = st.session_state.get("tour_requests", 0) + 1
         state.open_page("Generate")
 
 

@@ -20,19 +20,20 @@ MAX_WORDS = 60
 """Of a vocabulary that is listed."""
 
 
-def pick(current: Visitor, stop: Callable[[], NoReturn], *, is_whole: bool) -> tuple[str, str]:
+def pick(current: Visitor, stop: Callable[[], NoReturn], *, is_whole: bool, is_shown: bool) -> tuple[str, str]:
     """The model and the prompt; returns both.
 
     stop: ends the page where there is no model at all. is_whole: whether the page uses them; if not, its bar is a line
-    with the model of the other pages.
+    with the model of the other pages. is_shown: whether the bar is drawn.
     """
-    if not is_whole:
+    if is_shown and not is_whole:
         st.caption("Model on the other pages", width="content")
-    name = model_picker.pick_model(current, stop, label_visibility="visible" if is_whole else "collapsed")
+    label = "visible" if is_whole else "collapsed"
+    name = model_picker.pick_model(current, stop, is_shown=is_shown, label_visibility=label)
     changes.settle(name, library.config(name))
     if current.prompt is None:
         current.prompt = next(iter(library.model(name).card.examples), "")
-    if is_whole:
+    if is_shown and is_whole:
         _pick_prompt(current, name)
     return name, current.prompt
 
@@ -58,7 +59,8 @@ def offer_tools(name: str, prompt: str, *, is_whole: bool) -> None:
 
 
 def read_prompt(name: str, prompt: str) -> tuple[tuple[int, ...] | None, tuple[int, ...]]:
-    """What the decoder continues, and what the encoder reads; None for the first after saying what is wrong."""
+    """What the decoder continues, or an encoder-only model reads, and the source; None for the first after saying what
+    is wrong."""
     tokenizer, shape, card = library.tokenizer(name), library.config(name), library.model(name).card
     if prompt.strip() and card.task in TASKS and (problem := TASKS[card.task].problem(prompt)):
         st.error(plain(problem))
@@ -75,14 +77,15 @@ def read_prompt(name: str, prompt: str) -> tuple[tuple[int, ...] | None, tuple[i
         st.info("The prompt is empty. Type a text or pick an example.")
         return None, ()
     over = len(tokens) - shape.context_length
-    if shape.architecture == "encoder-decoder":
-        if over > 0:
-            st.error(
-                f"The source has {len(tokens):,} tokens, and this model reads at most {shape.context_length}. "
-                f"Take {over:,} away."
-            )
-            return None, ()
-        return (card.start_token_id,), tokens
+    reads_source = shape.architecture == "encoder-decoder"
+    if over > 0 and (reads_source or not shape.is_causal):  # an encoder has no newest tokens that would do
+        st.error(
+            f"The {'source' if reads_source else 'prompt'} has {len(tokens):,} tokens, and this model reads at most "
+            f"{shape.context_length}. Take {over:,} away."
+        )
+        return None, ()
+    if reads_source:
+        return card.start_tokens, tokens
     if over > 0:
         begin = library.window_start(name, len(tokens))
         st.info(
@@ -129,10 +132,14 @@ def _show_changes(name: str, prompt: str) -> None:
 
 
 def _pick_prompt(current: Visitor, name: str) -> None:
-    reads_source = library.config(name).architecture == "encoder-decoder"
-    label, what = ("Source", "The encoder reads this") if reads_source else ("Prompt", "The model continues this")
+    shape = library.config(name)
+    label, what = "Prompt", "The model continues this"
+    if shape.architecture == "encoder-decoder":
+        label, what = "Source", "The encoder reads this"
+    elif not shape.is_causal:
+        what = f"The model reads this in both directions, and fills in {code(library.mask_name(name))}"
     linked = current.prompt
-    widgets.text_area(label, "prompt", height=68, help=f"{what}. Ctrl + Enter applies what you typed.")
+    widgets.text_area(label, "prompt", height=68, help=f"{what}.")
     if current.prompt != linked:  # a tab that was open before this session has another; the link's text isn't its
         current.text, current.written, current.branches, current.step = "", (), "", None
 
@@ -143,7 +150,7 @@ def _choose_reading(current: Visitor, name: str, prompt: str) -> None:
     if around is None:
         return
     with st.popover("Read as"):
-        widgets.segmented_control("The prompt is read as", READS, "reads", READINGS.get)
+        widgets.segmented_control("The prompt is read as", READS, "reads", READINGS.__getitem__)
         if current.reads == "chat":
             st.caption(
                 "This model was tuned on conversations. It reads this, and goes on with the assistant's turn; "

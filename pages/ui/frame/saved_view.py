@@ -15,8 +15,7 @@ from typing import Any
 import streamlit as st
 
 from pages.ui.frame import selection_sync, state
-from pages.ui.frame.url_parameters import PARSERS
-from pages.ui.frame.visitor_choices import Visitor, fields
+from pages.ui.frame.visitor_choices import PARSERS, Visitor, fields
 from pages.ui.models.lesson_answers import StepId
 from pages.ui.models.session_store import session_record
 
@@ -47,24 +46,24 @@ def saved_view() -> SavedView | None:
 
 def restore_outside_lessons(page: str) -> None:
     """Restore the visitor's view when they leave the lessons; called as a run begins, before its URL is read."""
-    current, found = state.visitor(), saved_view()
+    current, saved = state.visitor(), saved_view()
     if page == LESSONS_PAGE:
-        if found and not state.is_leaving_page():
-            found.on_other_page = False
+        if saved and not state.is_leaving_page():
+            saved.on_other_page = False
         elif state.returns(page) and (name := st.query_params.get("lesson")):
             _save(current, StepId(name, -1))  # the URL is about to take its place
-    elif found and not found.on_other_page:
+    elif saved and not saved.on_other_page:
         restore_view()
-    elif not found:
+    elif not saved:
         session_record().saved_visitor = None
 
 
 def show_lesson_view(step_id: StepId, view: Visitor | None) -> None:
     """Save the visitor's view and show a step's. view: None if a link has just set it."""
-    current, found = state.visitor(), saved_view()
-    if found is None:
-        found = _save(Visitor() if view is None else current, step_id)
-    found.step_id = step_id
+    current, saved = state.visitor(), saved_view()
+    if saved is None:
+        saved = _save(Visitor() if view is None else current, step_id)
+    saved.step_id = step_id
     if view is not None:
         _copy_view(current, view)
         _clear_session_keys()
@@ -73,21 +72,21 @@ def show_lesson_view(step_id: StepId, view: Visitor | None) -> None:
 
 def restore_view() -> None:
     """Restore the view from before the lesson."""
-    found = saved_view()
-    if found is None:
+    saved = saved_view()
+    if saved is None:
         return
     del st.session_state["saved_view"]
     session_record().saved_visitor = None
     _clear_session_keys()
-    _copy_view(state.visitor(), found.visitor)
-    st.session_state.update(found.session_entries)
+    _copy_view(state.visitor(), saved.visitor)
+    st.session_state.update(saved.session_entries)
     state.mark_restored()
 
 
 def keep_lesson_view() -> None:
     """Keep the lesson's view on the page that is opened next."""
-    if found := saved_view():
-        found.on_other_page = True
+    if saved := saved_view():
+        saved.on_other_page = True
 
 
 def open_with_lesson_view(wish: Mapping[str, Any]) -> None:
@@ -99,16 +98,16 @@ def open_with_lesson_view(wish: Mapping[str, Any]) -> None:
         return
     current = state.visitor()
     for name in ("attention", "scope"):
-        with contextlib.suppress(ValueError):
-            setattr(current, name, PARSERS[name](wish.get(name)))
+        with contextlib.suppress(KeyError, ValueError):
+            setattr(current, name, PARSERS[name](wish[name]))
     keep_lesson_view()
     state.open_page(wish["page"])
 
 
 def show_back_links() -> None:
     """Link back to the lesson and to the visitor's view, on a page that shows a lesson's view."""
-    found = saved_view()
-    if found is None or not found.on_other_page:
+    saved = saved_view()
+    if saved is None or not saved.on_other_page:
         return
     with st.container(horizontal=True, vertical_alignment="center", key="ways_back"):
         st.markdown(":material/school: This view comes from a lesson. Yours is saved.", width="content")
@@ -118,13 +117,13 @@ def show_back_links() -> None:
 
 def _save(current: Visitor, step_id: StepId) -> SavedView:
     visitor = session_record().saved_visitor or dataclasses.replace(current, notices=[])
-    found = SavedView(
+    saved = SavedView(
         visitor, step_id, {name: st.session_state[name] for name in SESSION_KEYS if name in st.session_state}
     )
     _clear_session_keys()
-    st.session_state["saved_view"] = found
+    st.session_state["saved_view"] = saved
     session_record().saved_visitor = visitor
-    return found
+    return saved
 
 
 def _copy_view(current: Visitor, other: Visitor) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import streamlit as st
 
-from pages.ui.components.tab import texts_of
+from pages.ui.components.address_bar import texts_of
 from pages.ui.frame import url_parameters as links
 from pages.ui.frame.visitor_choices import Visitor
 
@@ -58,9 +58,9 @@ def listener(current: Visitor, is_said: bool) -> Callable[[Mapping[str, Any]], N
 
 def update_from_browser(current: Visitor, held: Mapping[str, str]) -> None:
     """Take over the browser's selection. held: URL parameters; invalid ones become the defaults."""
-    found = links.from_query({name: held[name] for name in links.SELECTION_FIELDS if name in held})
+    chosen = links.from_query({name: held[name] for name in links.SELECTION_FIELDS if name in held})
     for name in links.SELECTION_FIELDS:
-        setattr(current, name, getattr(found, name))
+        setattr(current, name, getattr(chosen, name))
     mark_known(current)
 
 

@@ -9,13 +9,14 @@ Streamlit would add one entry per parameter to the history, and going back would
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import secrets
 import time
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import streamlit as st
 
-from pages.ui.components.tab import tab
+from pages.ui.components.address_bar import address_bar
 from pages.ui.frame import selection_sync
 from pages.ui.frame import url_parameters as links
 from pages.ui.frame.visitor_choices import FIRST_MODEL, Visitor, fields
@@ -126,19 +127,19 @@ def restored_texts() -> int:
     return st.session_state.get("restored_texts", 0)
 
 
-def _return_to(current: Visitor, found: Visitor) -> None:
+def _return_to(current: Visitor, earlier: Visitor) -> None:
     """Restore an earlier view. Texts too long for its link stay as they are."""
     given = {"own_text"}
-    missing = set(links.left_out(current)) - set(links.to_query(found))
-    if found.model == current.model:
+    missing = set(links.left_out(current)) - set(links.to_query(earlier))
+    if earlier.model == current.model:
         given |= missing & {"batch", "prompt", "other_prompt", "changes"}
-        if "prompt" in missing or found.prompt == current.prompt:
+        if "prompt" in missing or earlier.prompt == current.prompt:
             given |= missing & {"written", "branches"}
     for name in set(fields()) - given:
-        setattr(current, name, getattr(found, name))
-    current.notices = found.notices
+        setattr(current, name, getattr(earlier, name))
+    current.notices = earlier.notices
     mark_restored()
-    selection_sync.mark_known(found)
+    selection_sync.mark_known(earlier)
     st.session_state["view_from_link"] = True
 
 
@@ -151,40 +152,40 @@ def mark_restored() -> None:
 
 def write_address(key: str = "tab") -> None:
     """Bring the address bar up to date; called at the end of each run: a page's, or, with its own key, a part's."""
-    current, begins = visitor(), st.session_state["begins"]
+    current, linked, is_new_session = visitor(), linked_visitor(), st.session_state["begins"]
     parameters, left_out = (
-        _server_parameters(links.to_query(current)),
-        _server_parameters(links.left_out_parameters(current)),
+        _server_parameters(links.to_query(linked)),
+        _server_parameters(links.left_out_parameters(linked)),
     )
-    told, knows = selection_sync.changes_to_send(current)
-    place = (st.session_state["page"], parameters, left_out)
-    before, at = st.session_state.get("written_address", (None, 0.0))
-    leave = st.session_state.pop("next_page", None)
-    if place != before or told or leave:
-        before, at = st.session_state["written_address"] = place, time.time()
+    changes, known = selection_sync.changes_to_send(current)
+    address = (st.session_state["page"], parameters, left_out)
+    before, written_at = st.session_state.get("written_address", (None, 0.0))
+    next_page = st.session_state.pop("next_page", None)
+    if address != before or changes or next_page:
+        before, written_at = st.session_state["written_address"] = address, time.time()
         _remember_address(parameters)
     path = urlsplit(st.context.url or "").path
-    wants = st.session_state.pop("selection_requested", False)
-    tab(
+    requests_selection = st.session_state.pop("selection_requested", False)
+    address_bar(
         urlencode(parameters),
-        at,
-        kept=left_out,
-        told=told,
-        knows=knows,
-        wants=wants,
-        leave=leave,
+        written_at,
+        overflow=left_out,
+        selection_changes=changes,
+        known_selection=known,
+        requests_selection=requests_selection,
+        next_page=next_page,
         path=path,
-        begins=begins,
+        is_new_session=is_new_session,
         key=key,
-        on_return=_restore_from_tab,
-        on_held=lambda held: selection_sync.update_from_browser(current, held),
+        on_restore=_restore_from_tab,
+        on_select=lambda selection: selection_sync.update_from_browser(current, selection),
     )
 
 
 def _written_address() -> dict[str, str] | None:
-    """The parameters that the address bar was last told to hold."""
-    place, _ = st.session_state.get("written_address", (None, 0.0))
-    return place and place[1]
+    """The parameters that the address bar was last given."""
+    written, _ = st.session_state.get("written_address", (None, 0.0))
+    return written and written[1]
 
 
 def _remember_address(parameters: dict[str, str]) -> None:
@@ -213,9 +214,20 @@ def _restore_from_tab(query: str, others: dict[str, str]) -> None:
         _return_to(visitor(), links.from_query(parameters | others))
 
 
+def link_prompt(prompt: str) -> None:
+    """Have links hold a prompt for the one that was typed: while that can't be read, the last that could."""
+    st.session_state["linked_prompt"] = visitor().prompt, prompt
+
+
+def linked_visitor() -> Visitor:
+    """The choices that the link holds."""
+    typed, linked = st.session_state.get("linked_prompt", (None, None))
+    return dataclasses.replace(visitor(), prompt=linked) if typed == visitor().prompt else visitor()
+
+
 def page_link() -> str:
     """The address that opens this page in this state on any server that runs the app."""
-    parts = (st.context.url or "").split("?")[0], urlencode(links.to_query(visitor()))
+    parts = (st.context.url or "").split("?")[0], urlencode(links.to_query(linked_visitor()))
     return "?".join(parts)
 
 

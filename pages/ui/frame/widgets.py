@@ -15,7 +15,7 @@ No other module calls Streamlit's widgets, plain buttons and uploads aside.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,48 +69,24 @@ class Binding:
 
 def selectbox(label: str, options: Iterable[Any], binding: str | Binding, labels: Labels = str, **look: Any) -> Any:
     """One of several, from a list; returns it. labels: what an option is called; look: passed on to Streamlit."""
-    options = list(options)
-    widget = _one_of(options, binding, labels)
-    return widget.settle(
-        st.selectbox(label, options, options.index(widget.value), format_func=labels, **widget.kwargs, **look)
-    )
+    return _choice(st.selectbox, "index", label, options, binding, labels, look)
 
 
 def segmented_control(
     label: str, options: Iterable[Any], binding: str | Binding, labels: Labels = str, **look: Any
 ) -> Any:
     """One of a few, side by side; returns it."""
-    options = list(options)
-    widget = _one_of(options, binding, labels)
-    return widget.settle(
-        st.segmented_control(
-            label, options, default=widget.value, required=True, format_func=labels, **widget.kwargs, **look
-        )
-    )
-
-
-def pills(label: str, options: Iterable[Any], binding: str | Binding, labels: Labels = str, **look: Any) -> Any:
-    """One of a few, as pills; returns it."""
-    options = list(options)
-    widget = _one_of(options, binding, labels)
-    return widget.settle(
-        st.pills(label, options, default=widget.value, required=True, format_func=labels, **widget.kwargs, **look)
-    )
+    return _choice(st.segmented_control, "default", label, options, binding, labels, {"required": True, **look})
 
 
 def pills_or_none(label: str, options: Iterable[Any], binding: str | Binding, labels: Labels = str, **look: Any) -> Any:
     """One of a few, as pills, of which none is chosen at first; returns it, or None."""
-    options = list(options)
-    widget = _one_or_none(options, binding, labels)
-    return widget.settle(st.pills(label, options, default=widget.value, format_func=labels, **widget.kwargs, **look))
+    return _choice(st.pills, "default", label, options, binding, labels, look, is_optional=True)
 
 
 def radio_or_none(label: str, options: Iterable[Any], binding: str | Binding, labels: Labels = str, **look: Any) -> Any:
     """One of a few, one below another, of which none is chosen at first; returns it, or None."""
-    options = list(options)
-    widget = _one_or_none(options, binding, labels)
-    index = None if widget.value is None else options.index(widget.value)
-    return widget.settle(st.radio(label, options, index, format_func=labels, **widget.kwargs, **look))
+    return _choice(st.radio, "index", label, options, binding, labels, look, is_optional=True)
 
 
 def select_slider(
@@ -123,9 +99,8 @@ def select_slider(
     **look: Any,
 ) -> Any:
     """One of several in order; returns it. grows: options are added while it is in use, and none changes its label."""
-    options = list(options)
-    widget = _one_of(options, binding, labels, offered="grows" if grows else None)
-    return widget.settle(st.select_slider(label, options, widget.value, format_func=labels, **widget.kwargs, **look))
+    offered = "grows" if grows else None
+    return _choice(st.select_slider, "value", label, options, binding, labels, look, offered=offered)
 
 
 def multiselect(label: str, options: Iterable[Any], binding: str | Binding, *, most: int, **look: Any) -> tuple:
@@ -166,9 +141,10 @@ def checkbox(label: str, binding: str | Binding, **look: Any) -> bool:
     return widget.settle(st.checkbox(label, widget.value, **widget.kwargs, **look))
 
 
-def text_area(label: str, binding: str | Binding, **look: Any) -> str:
+def text_area(label: str, binding: str | Binding, *, help: str = "", **look: Any) -> str:
     """A box for a text of at most as many characters as `LONGEST` gives its field; returns the text."""
-    return _text(st.text_area, label, binding, look)
+    applied = "What you type counts once you leave the box, or press Ctrl + Enter."
+    return _text(st.text_area, label, binding, {"help": f"{help} {applied}".strip(), **look})
 
 
 def text_input(label: str, binding: str | Binding, **look: Any) -> str:
@@ -196,32 +172,46 @@ def short_form(label: str, name: str, submit: str, take: Callable[[], None], *, 
 
 @dataclass(frozen=True)
 class _Widget:
-    """A widget that is about to be drawn. told: its value has been put into Streamlit's session."""
+    """A widget that is about to be drawn. has_value: its value has been put into Streamlit's session."""
 
     value: Any
     kwargs: dict[str, Any]
     report: Callable[[Any], bool]
-    told: bool = False
+    has_value: bool = False
 
-    def settle(self, found: Any, read: Callable[[Any], Any] = lambda found: found) -> Any:
+    def settle(self, reported: Any, read: Callable[[Any], Any] = lambda reported: reported) -> Any:
         """The choice that is in force once the widget is drawn.
 
         It can differ from the visitor's if this session is new to a tab that is open: after a server has slept, say.
         """
-        found = read(found)
-        return found if found != self.value and not has_returned() and self.report(found) else self.value
+        reported = read(reported)
+        return reported if reported != self.value and not has_returned() and self.report(reported) else self.value
 
 
 def _binding_of(binding: str | Binding) -> Binding:
     return Binding(binding) if isinstance(binding, str) else binding
 
 
-def _one_of(options: Sequence[Any], binding: str | Binding, labels: Labels, offered: Hashable = None) -> _Widget:
-    binding = _binding_of(binding)
+def _choice(
+    draw: Callable[..., Any],
+    start: str,
+    label: str,
+    options: Iterable[Any],
+    binding: str | Binding,
+    labels: Labels,
+    look: Mapping[str, Any],
+    *,
+    is_optional: bool = False,
+    offered: Hashable = None,
+) -> Any:
+    """One of several, or None where it is optional. start: what `draw` calls its first choice."""
+    binding, options = _binding_of(binding), list(options)
     shown = binding.shown()
-    value = shown if _is_one(shown, options) else options[0]
-    offered = offered or ("one", tuple(options), tuple(map(labels, options)))
-    return _widget(binding, offered, value, lambda found: _is_one(found, options))
+    value = shown if _is_one(shown, options) else None if is_optional else options[0]
+    offered = offered or (is_optional, tuple(options), tuple(map(labels, options)))
+    widget = _widget(binding, offered, value, lambda choice: _is_one(choice, options))
+    begun = options.index(value) if start == "index" and value is not None else value
+    return widget.settle(draw(label, options, **{start: begun}, format_func=labels, **widget.kwargs, **look))
 
 
 def _text(draw: Callable[..., str], label: str, binding: str | Binding, look: dict[str, Any]) -> str:
@@ -230,22 +220,14 @@ def _text(draw: Callable[..., str], label: str, binding: str | Binding, look: di
     widget = _widget(
         binding, longest, binding.shown()[:longest], lambda value: _is_text(value, longest), keeps_key=True
     )
-    start = {} if widget.told else {"value": widget.value}
+    start = {} if widget.has_value else {"value": widget.value}
     return widget.settle(draw(label, max_chars=longest, **start, **widget.kwargs, **look))
-
-
-def _one_or_none(options: Sequence[Any], binding: str | Binding, labels: Labels) -> _Widget:
-    binding = _binding_of(binding)
-    shown = binding.shown()
-    value = shown if _is_one(shown, options) else None
-    offered = "one or none", tuple(options), tuple(map(labels, options))
-    return _widget(binding, offered, value, lambda found: _is_one(found, options))
 
 
 def _number(low: float, high: float, binding: str | Binding) -> _Widget:
     binding, kind = _binding_of(binding), type(low)
     value = kind(min(max(binding.shown(), low), high))
-    return _widget(binding, (low, high), value, lambda found: type(found) is kind and low <= found <= high)
+    return _widget(binding, (low, high), value, lambda number: type(number) is kind and low <= number <= high)
 
 
 def _widget(
@@ -254,37 +236,37 @@ def _widget(
     value: Any,
     allows: Callable[[Any], bool],
     *,
-    read: Callable[[Any], Any] = lambda found: found,
+    read: Callable[[Any], Any] = lambda value: value,
     keeps_key: bool = False,
 ) -> _Widget:
     """Decide under which key a widget is drawn, and what becomes of what it reports."""
     drawn: dict[str, _Drawn] = st.session_state.setdefault("drawn_widgets", {})
     page, run, last = st.session_state["page"], completed_runs(), drawn.get(binding.name)
     stays = last is not None and last.page == page and last.run >= run - 1 and last.offered == offered
-    told = False
+    has_value = False
     if keeps_key:
         key = f"tied_{binding.name}"
-        told = last is not None and not (stays and st.session_state.get(key) == value)
-        if told:
+        has_value = last is not None and not (stays and st.session_state.get(key) == value)
+        if has_value:
             st.session_state[key] = value
-    elif stays and last.value == value:
+    elif last is not None and stays and last.value == value:
         key = last.key
     else:
         key = f"tied_{binding.name}_{_next_number()}"
     drawn[binding.name] = _Drawn(key, page, run, offered, value)
 
-    def report(found: Any) -> bool:
+    def report(reported: Any) -> bool:
         now = drawn.get(binding.name)
         if now is None or now.key != key:  # of a widget that is no longer drawn
             return False
-        if not allows(found):
+        if not allows(reported):
             now.offered = None  # so that it is drawn anew
             return False
-        now.value = read(found)
+        now.value = read(reported)
         binding.choose(now.value)
         return True
 
-    return _Widget(value, {"key": key, "on_change": lambda: report(st.session_state.get(key))}, report, told)
+    return _Widget(value, {"key": key, "on_change": lambda: report(st.session_state.get(key))}, report, has_value)
 
 
 def _next_number() -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from pages.ui.lessons.measure_calls import measure
+from pages.ui.lessons.measure_registry import measure
 from pages.ui.lessons.measure_setup import MeasureError, Setup
 from pages.ui.models import activations, attention_kinds, library
 from pages.ui.models.model_cache import cached
@@ -30,7 +30,9 @@ def _attention(setup: Setup, layer: int, head: int, attention: str) -> tuple[str
     kinds = attention_modules(library.config(setup.name))
     kind = attention or next(reversed(kinds), "")
     if kind not in kinds or not 0 <= layer < len(kinds[kind]) or not 0 <= head < library.config(setup.name).n_heads:
-        raise MeasureError(f"{setup.model} has no head {layer}.{head} {f'of its {attention}' if attention else ''}")
+        raise MeasureError(
+            f"{setup.model} has no head {head} of layer {layer} {f'of its {attention}' if attention else ''}"
+        )
     return kind, kinds[kind][layer]
 
 
@@ -43,10 +45,12 @@ def _pattern(setup: Setup, layer: int, head: int, attention: str) -> np.ndarray:
 def _row(setup: Setup, layer: int, head: int, query: int, attention: str) -> np.ndarray:
     pattern = _pattern(setup, layer, head, attention)
     begin = 0 if attention == "encoder" else setup.begin
-    found = query + len(pattern) if query < 0 else query - begin
-    if not 0 <= found < len(pattern):
+    if query == -1 and setup.fills_masks:
+        query = setup.asked_position
+    row = query + len(pattern) if query < 0 else query - begin
+    if not 0 <= row < len(pattern):
         raise MeasureError(f"a query is from {begin} to {begin + len(pattern) - 1} in this text, not {query}")
-    return pattern[found]
+    return pattern[row]
 
 
 def _begin_of_keys(setup: Setup, attention: str) -> int:
@@ -57,10 +61,18 @@ def _begin_of_keys(setup: Setup, attention: str) -> int:
 def weight(setup: Setup, layer: int, head: int, query: int, key: int, attention: str = "") -> float:
     """The weight that a head gives a key, seen from a query: from 0 to 1."""
     row = _row(setup, layer, head, query, attention)
-    found = key + len(row) if key < 0 else key - _begin_of_keys(setup, attention)
-    if not 0 <= found < len(row):
+    column = key + len(row) if key < 0 else key - _begin_of_keys(setup, attention)
+    if not 0 <= column < len(row):
         raise MeasureError(f"there is no key {key} in this text")
-    return row[found]
+    return row[column]
+
+
+@measure
+def weight_after(setup: Setup, layer: int, head: int, query: int = -1, attention: str = "") -> float:
+    """How much of its weight a head gives to the tokens after a query, which a causal mask would hide."""
+    row = _row(setup, layer, head, query, attention)
+    place = setup.asked_position if query == -1 and setup.fills_masks else query
+    return float(row[place + 1 :].sum()) if place >= 0 else 0.0
 
 
 @measure
@@ -119,45 +131,45 @@ def mean_heaviest_weight(setup: Setup, layer: int = -1) -> float:
     """The largest weight of a row, its mean over all queries that see several keys and heads, of a layer or of all."""
     layers = range(library.config(setup.name).n_layers) if layer < 0 else [layer]
     heads = range(library.config(setup.name).n_heads)
-    return float(np.mean([_pattern(setup, each, head, "")[1:].max(-1) for each in layers for head in heads]))
+    return float(np.mean([_pattern(setup, at, head, "")[1:].max(-1) for at in layers for head in heads]))
 
 
 @measure
 def head_measure(setup: Setup, layer: int, head: int, name: str) -> float:
     """How much a head does one of the things that heads are sorted by on the page Attention, such as "induction"."""
-    names = [each.name for each in MEASURES]
+    names = [kind.name for kind in MEASURES]
     if name not in names:
         raise MeasureError(f"name is one of {', '.join(names)}")
     kind, _ = _attention(setup, layer, head, "")
     if kind != "self":
         raise MeasureError(f"{setup.model} has heads of other kinds, too; this is for decoders")
     pattern = torch.tensor(_pattern(setup, layer, head, ""))[None]
-    found = head_measures(pattern, causal_mask(*pattern.shape[1:]), torch.tensor(setup.window))
-    return float(found[0, names.index(name)])
+    measured = head_measures(pattern, causal_mask(pattern.shape[1], pattern.shape[2]), torch.tensor(setup.window))
+    return float(measured[0, names.index(name)])
 
 
 @measure
 def ablation(setup: Setup, layer: int, head: int) -> float:
     """How much the text's mean loss rises, in nats, when a head of a decoder is ablated; head −1: the feed-forward."""
-    found = _ablated(setup)
-    if found.loss is None:
+    effects = _ablated(setup)
+    if effects.loss is None:
         raise MeasureError("a text of one token has no loss: nothing comes before it")
     ending = f"{layer}.hook_mlp_out" if head == -1 else f"{layer}.attn.hook_z"
     wanted = None if head == -1 else head
-    for part, rise in zip(found.parts, found.loss, strict=True):
+    for part, rise in zip(effects.parts, effects.loss, strict=True):
         if part.point.endswith(f"blocks.{ending}") and part.head == wanted and not part.point.startswith("encoder"):
             return float(rise)
-    raise MeasureError(f"{setup.model} has no head {layer}.{head}")
+    raise MeasureError(f"{setup.model} has no head {head} of layer {layer}")
 
 
 @measure
 def spare_heads(setup: Setup, below: float) -> int:
     """How many heads can be ablated, each alone, with the text's mean loss rising by less than `below` nats."""
-    found = _ablated(setup)
+    effects = _ablated(setup)
     rises = (
         []
-        if found.loss is None
-        else [rise for part, rise in zip(found.parts, found.loss, strict=True) if part.head is not None]
+        if effects.loss is None
+        else [rise for part, rise in zip(effects.parts, effects.loss, strict=True) if part.head is not None]
     )
     return sum(rise < below for rise in rises)
 
@@ -178,26 +190,26 @@ def logit_lens_losses(setup: Setup) -> list:
     """The mean loss of the text, had the model ended at the embedding, or after each of its layers."""
     if setup.begin or len(setup.tokens) < 2:
         raise MeasureError("the text has at least two tokens, and no more than the context holds")
-    return _lens_losses(setup.name, setup.tokens, setup.source, setup.interventions)
+    return _lens_losses(setup.name, setup.tokens, setup.source, setup.interventions).tolist()
 
 
 @cached
 def _lens_losses(
     checkpoint: Checkpoint, tokens: tuple[int, ...], source: tuple[int, ...], interventions: tuple[Intervention, ...]
 ) -> np.ndarray:
-    found = logit_lens(trace_pass(checkpoint.model, tokens, source, interventions=interventions)).logits
-    right = torch.tensor(tokens[1:])[None, :, None].expand(len(found), -1, 1)
-    return -found.double().log_softmax(-1)[:, :-1].gather(-1, right)[..., 0].mean(1).numpy()
+    logits = logit_lens(trace_pass(checkpoint.model, tokens, source, interventions=interventions)).logits
+    right = torch.tensor(tokens[1:])[None, :, None].expand(len(logits), -1, 1)
+    return -logits.double().log_softmax(-1)[:, :-1].gather(-1, right)[..., 0].mean(1).numpy()
 
 
 @measure
 def head_logit(setup: Setup, token: str, layer: int, head: int, attention: str = "") -> float:
     """How much a head adds to a token's logit after the last token: its direct logit attribution."""
     _, module = _attention(setup, layer, head, attention)
-    found = _attributed(
+    contributions = _attributed(
         setup.name, setup.window, setup.source, setup.token(token), in_window(setup.interventions, setup.begin)
     )
-    return found[f"{module}.hook_result[{head}]"]
+    return contributions[f"{module}.hook_result[{head}]"]
 
 
 @cached
@@ -209,19 +221,19 @@ def _attributed(
     interventions: tuple[Intervention, ...],
 ) -> dict[str, float]:
     """By part, what it adds to the logit of a token after the last one."""
-    found = trace_pass(checkpoint.model, tokens, source, interventions=interventions)
-    parts = direct_logit_attribution(found, [token] * len(tokens))
+    trace = trace_pass(checkpoint.model, tokens, source, interventions=interventions)
+    parts = direct_logit_attribution(trace, [token] * len(tokens))
     return dict(zip(parts.names, parts.values[:, -1].tolist(), strict=True))
 
 
 @measure
 def cell(setup: Setup, tensor: str, at: list[int]) -> float:
-    """One number of the pass: a tensor by its name on the page Inside, and the place in it."""
-    found = _tensor(setup, tensor)
+    """One number of the pass: a tensor by its name on the page Inside, and the indices of the number."""
+    numbers = _tensor(setup, tensor)
     try:
-        return float(found[tuple(at)])
+        return float(numbers[tuple(at)])
     except (IndexError, TypeError):
-        raise MeasureError(f"{tensor} has the shape {found.shape}, and no cell {at}") from None
+        raise MeasureError(f"{tensor} has the shape {numbers.shape}, and no cell {at}") from None
 
 
 @measure

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 
-from pages.ui.lessons.measure_calls import measure
+from pages.ui.lessons.measure_registry import measure
 from pages.ui.lessons.measure_setup import MeasureError, Setup
 from pages.ui.models import library
 from pages.ui.models.model_cache import cached
@@ -25,7 +25,7 @@ def score_count(setup: Setup) -> int:
 def cached_count(setup: Setup) -> int:
     """How many numbers the key–value cache holds once a decoder has read the text."""
     cache, _ = _read_by_token(setup.name, _window(setup))
-    return sum(kept.keys.numel() + kept.values.numel() for kept in cache.blocks)
+    return sum(tensor.numel() for kept in cache.blocks for tensor in kept.tensors)
 
 
 @measure

@@ -11,9 +11,9 @@ MAX_LISTED = 80
 def did_you_mean(word: str, known: Iterable[str], what: str = "there are") -> str:
     """The end of a sentence on an unknown word: the known one that is spelt alike, or all that there are.
 
-    >>> instead("storys", ["stories", "induction"])
+    >>> did_you_mean("storys", ["stories", "induction"])
     'write “stories”'
-    >>> instead("x", ["stories", "induction"])
+    >>> did_you_mean("x", ["stories", "induction"])
     'there are induction, stories'
     """
     listed = sorted(set(known))

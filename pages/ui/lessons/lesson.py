@@ -26,7 +26,7 @@ from pages.ui.lessons import (  # noqa: F401, which fill the registry of measure
 )
 from pages.ui.lessons.did_you_mean import did_you_mean
 from pages.ui.lessons.expressions import FUNCTIONS, Expression, ExpressionError, Words
-from pages.ui.lessons.measure_calls import MeasureCall
+from pages.ui.lessons.measure_registry import MeasureCall
 from pages.ui.lessons.measure_setup import Setup
 from pages.ui.lessons.questions import Question, read_question
 
@@ -96,6 +96,11 @@ class Lesson:
     get: str
     steps: tuple[Step, ...]
     asks: str = ""
+
+    @property
+    def questions(self) -> list[int]:
+        """The steps that ask one."""
+        return [number for number, step in enumerate(self.steps) if step.question]
 
     def view_at(self, number: int) -> View | None:
         """What a step shows: its own view, or the last before it."""
@@ -186,10 +191,10 @@ def _header(lines: list[str], end: int) -> dict[str, Any]:
     begin = next(number for number, line in enumerate(lines) if line.rstrip() == "+++")
     line = begin + 2
     text = "\n".join(lines[begin + 1 : end - 1])
-    found = _toml(text, line)
+    header = _toml(text, line)
     kinds = {"title": str, "minutes": int, "aims": list, "asks": str, "teacher": str, "needs": str, "get": str}
-    _only(found, kinds, text, line)
-    title, minutes, aims = found.get("title", ""), found.get("minutes", 10), found.get("aims", [])
+    _only(header, kinds, text, line)
+    title, minutes, aims = header.get("title", ""), header.get("minutes", 10), header.get("aims", [])
     if not title.strip() or len(title) > 100:
         raise Problem(line, 'the header needs a title, such as title = "Many heads"')
     if not 1 <= minutes <= 120:
@@ -200,10 +205,10 @@ def _header(lines: list[str], end: int) -> dict[str, Any]:
         title=title,
         minutes=minutes,
         aims=tuple(aims),
-        asks=found.get("asks", ""),
-        teacher=found.get("teacher", ""),
-        needs=found.get("needs", ""),
-        get=found.get("get", ""),
+        asks=header.get("asks", ""),
+        teacher=header.get("teacher", ""),
+        needs=header.get("needs", ""),
+        get=header.get("get", ""),
     )
 
 
@@ -290,28 +295,28 @@ def _opened(view: View, question: Question | None, words: Words, scope: Mapping[
 
 
 def _view(block: _Block) -> View:
-    found = _toml(block.text, block.line)
-    _only(found, {"page": str, "link": str, "opened": str, "needs": str}, block.text, block.line)
-    if found.get("page") not in PAGES:
+    fields = _toml(block.text, block.line)
+    _only(fields, {"page": str, "link": str, "opened": str, "needs": str}, block.text, block.line)
+    if fields.get("page") not in PAGES:
         raise Problem(block.line, f"a view's page is one of {', '.join(PAGES)}")
-    if found.get("opened", "before") not in ("before", "after"):
+    if fields.get("opened", "before") not in ("before", "after"):
         raise Problem(block.line, 'opened is "before" or "after" the question is answered')
-    link = found.get("link", "")
+    link = fields.get("link", "")
     if len(link) > LONGEST_LINK:
         raise Problem(block.line, f"a link has at most {LONGEST_LINK:,} characters")
     try:
         _parameters(link)
     except ValueError:
         raise Problem(block.line, "the link isn't one; copy what stands after the ? in the address bar") from None
-    return View(found["page"], link, found.get("opened", ""), found.get("needs", ""))
+    return View(fields["page"], link, fields.get("opened", ""), fields.get("needs", ""))
 
 
 def _measures(block: _Block, view: View | None, known: Mapping[str, MeasureCall]) -> dict[str, MeasureCall]:
-    found = _toml(block.text, block.line)
-    if len(found) > MAX_MEASURES:
+    tables = _toml(block.text, block.line)
+    if len(tables) > MAX_MEASURES:
         raise Problem(block.line, f"a step measures at most {MAX_MEASURES} things")
     calls = {}
-    for name, given in found.items():
+    for name, given in tables.items():
         if not NAME.fullmatch(name) or name in FUNCTIONS or keyword.iskeyword(name):
             raise Problem(block.line, f"a measure can't be called “{name[:40]}”; small letters, digits and _ will do")
         if name in known:
@@ -327,11 +332,11 @@ def _measures(block: _Block, view: View | None, known: Mapping[str, MeasureCall]
 
 def _read(read: Callable[[str], Any], text: str, line: int, scope: Mapping[str, MeasureCall]) -> Any:
     try:
-        found = read(text)
+        expression = read(text)
     except ExpressionError as error:
         raise Problem(line, str(error)) from None
-    _known(found.names, scope, line)
-    return found
+    _known(expression.names, scope, line)
+    return expression
 
 
 def _known(names: frozenset[str], scope: Mapping[str, MeasureCall], line: int) -> None:
@@ -340,9 +345,9 @@ def _known(names: frozenset[str], scope: Mapping[str, MeasureCall], line: int) -
         raise _UnknownName(line, f"nothing is measured under the name {missing[0][:40]}; {close}")
 
 
-def _only(found: Mapping[str, Any], kinds: Mapping[str, type], text: str, line: int) -> None:
+def _only(fields: Mapping[str, Any], kinds: Mapping[str, type], text: str, line: int) -> None:
     """Raises Problem for a field that isn't known, or is of another kind, at its line of the text."""
-    for name, value in found.items():
+    for name, value in fields.items():
         before = re.split(rf"(?m)^\s*{re.escape(name)}\s*=", text)[0]
         at = line + before.count("\n")
         if name not in kinds:

@@ -33,14 +33,15 @@ class Unreadable:
 
 def all_lessons() -> list[Lesson | Unreadable]:
     """All lessons in the order of their files' names."""
-    return [_without_missing_models(_read(path, _stamp(path))) for path in _files()]
+    lessons = [_read(path, _stamp(path)) for path in _files()]
+    return [_without_missing_models(lesson) if isinstance(lesson, Lesson) else lesson for lesson in lessons]
 
 
 def lesson(name: str) -> Lesson | None:
     """The lesson of this name, if there is one that can be used."""
     path = next((path for path in _files() if path.stem == name), None)
-    found = path and _read(path, _stamp(path))
-    return _without_missing_models(found) if isinstance(found, Lesson) else None
+    read = path and _read(path, _stamp(path))
+    return _without_missing_models(read) if isinstance(read, Lesson) else None
 
 
 def current_step(step_id: StepId) -> StepId:
@@ -58,14 +59,14 @@ def _unnumbered(name: str) -> str:
     return name.lstrip("0123456789").removeprefix("-")
 
 
-def missing_model(each: Lesson) -> str:
+def missing_model(lesson: Lesson) -> str:
     """The model that a lesson needs and that isn't here; "" if nothing is missing."""
-    return each.needs if each.needs and each.needs not in library.usable() else ""
+    return lesson.needs if lesson.needs and lesson.needs not in library.usable() else ""
 
 
 def available_lessons() -> list[Lesson]:
     """The lessons of the course: those that can be taken."""
-    return [each for each in all_lessons() if isinstance(each, Lesson) and not missing_model(each)]
+    return [lesson for lesson in all_lessons() if isinstance(lesson, Lesson) and not missing_model(lesson)]
 
 
 def _files() -> list[Path]:
@@ -75,13 +76,11 @@ def _files() -> list[Path]:
         return []
 
 
-def _without_missing_models(found: Lesson | Unreadable) -> Lesson | Unreadable:
+def _without_missing_models(lesson: Lesson) -> Lesson:
     """A lesson without the steps whose view needs a model that isn't here; one that needs it as a whole stays whole."""
-    if isinstance(found, Unreadable):
-        return found
     here = {entry.name for entry in library.catalogue() if not entry.problem}
-    steps = tuple(step for step in found.steps if not (step.view and step.view.needs) or step.view.needs in here)
-    return found if len(steps) in (0, len(found.steps)) else replace(found, steps=steps)
+    steps = tuple(step for step in lesson.steps if not (step.view and step.view.needs) or step.view.needs in here)
+    return lesson if len(steps) in (0, len(lesson.steps)) else replace(lesson, steps=steps)
 
 
 @lru_cache(maxsize=MAX_LESSONS)
@@ -98,7 +97,7 @@ def _read(path: Path, stamp: tuple[int, int]) -> Lesson | Unreadable:
 
 def _stamp(path: Path) -> tuple[int, int]:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return 0, 0
-    return found.st_mtime_ns, found.st_size
+    return status.st_mtime_ns, status.st_size

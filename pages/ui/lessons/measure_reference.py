@@ -9,7 +9,7 @@ from typing import Any, get_type_hints
 
 from pages.ui.lessons import lesson_files
 from pages.ui.lessons.lesson import Lesson
-from pages.ui.lessons.measure_calls import MEASURES
+from pages.ui.lessons.measure_registry import MEASURES
 from pages.ui.lessons.measure_setup import FIELDS, Setup
 
 EXAMPLE_ARGUMENTS: dict[Any, Any] = {str: "…", int: 1, float: 0.5, list[int]: [0, 1]}
@@ -33,7 +33,7 @@ def example(name: str, used: dict[str, dict[str, Any]]) -> str:
 
 
 def _first_sentence(measure: Callable[..., Any]) -> str:
-    return " ".join(inspect.getdoc(measure).partition("\n\n")[0].split()).replace("|", "\\|")
+    return " ".join((inspect.getdoc(measure) or "").partition("\n\n")[0].split()).replace("|", "\\|")
 
 
 def _used() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -53,4 +53,8 @@ def _used() -> Iterator[tuple[str, dict[str, Any]]]:
 def _example_arguments(name: str) -> dict[str, Any]:
     parameters = list(inspect.signature(MEASURES[name]).parameters.values())[1:]
     hints = get_type_hints(MEASURES[name])
-    return {each.name: EXAMPLE_ARGUMENTS[hints[each.name]] for each in parameters if each.default is each.empty}
+    return {
+        parameter.name: EXAMPLE_ARGUMENTS[hints[parameter.name]]
+        for parameter in parameters
+        if parameter.default is parameter.empty
+    }

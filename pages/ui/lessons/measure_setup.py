@@ -50,10 +50,10 @@ class Setup:
         own = {name: link[name] for name in FIELDS if name in link}
         if given.get("model", own.get("model")) != own.get("model"):
             own = {}
-        found = cls(**{**own, **{name: given[name] for name in FIELDS if name in given}})
-        if found.reads not in ("chat", "plain"):
-            raise MeasureError(f"reads is chat or plain, not “{found.reads[:20]}”")
-        return found
+        setup = cls(**{**own, **{name: given[name] for name in FIELDS if name in given}})
+        if setup.reads not in ("chat", "plain"):
+            raise MeasureError(f"reads is chat or plain, not “{setup.reads[:20]}”")
+        return setup
 
     @property
     def name(self) -> str:
@@ -93,7 +93,7 @@ class Setup:
     @property
     def tokens(self) -> tuple[int, ...]:
         """What the decoder has before it: the prompt, or a translator's start token, and the text after it."""
-        start = (library.model(self.name).card.start_token_id or 0,) if self._translates else self.read
+        start = library.model(self.name).card.start_tokens if self._translates else self.read
         self._check_pieces(self.text)
         tokens = (*start, *self.tokenizer.encode_continuation(self.text))
         most = library.config(self.name).context_length if self._translates else MAX_TOKENS
@@ -113,25 +113,25 @@ class Setup:
 
     def position(self, position: int) -> int:
         """A position of the text, counted from 0, or from its end if negative. Raises MeasureError for none."""
-        found = position + len(self.tokens) if position < 0 else position
-        if not self.begin <= found < len(self.tokens):
+        index = position + len(self.tokens) if position < 0 else position
+        if not self.begin <= index < len(self.tokens):
             raise MeasureError(
                 f"a position is from {self.begin} to {len(self.tokens) - 1} in this text, not {position}"
             )
-        return found
+        return index
 
     @property
     def interventions(self) -> tuple[Intervention, ...]:
         """What is changed in each pass. Raises MeasureError for what this model can't be changed by."""
         try:
-            found = in_force(from_text(self.changes))
-            for each in found:
-                each.check(library.config(self.name))
+            interventions = in_force(from_text(self.changes))
+            for intervention in interventions:
+                intervention.check(library.config(self.name))
         except PartlyInvalidError as error:
             raise MeasureError(str(error).rstrip(".")) from None
         except ValueError as error:
             raise MeasureError(f"a change doesn't fit {self.model}: {error}") from None
-        return found
+        return interventions
 
     def token(self, text: str) -> int:
         """The id of a token, as a lesson writes it. Raises MeasureError for what isn't one token."""
@@ -146,6 +146,16 @@ class Setup:
     def label(self, token: int) -> str:
         """A token as pages show it."""
         return self.tokenizer.label(token)
+
+    @property
+    def fills_masks(self) -> bool:
+        """Whether the model reads in both directions: it predicts what a mask hides, not what comes next."""
+        return not library.config(self.name).is_causal
+
+    @property
+    def asked_position(self) -> int:
+        """Where the logits are that the text is given for: at the last token, or an encoder's first mask."""
+        return library.model(self.name).predicted_position(self.tokens)
 
     @property
     def _translates(self) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pages.ui.lessons.expressions import Expression, ExpressionError
 from pages.ui.lessons.lesson import Step
-from pages.ui.lessons.measure_calls import MeasureCall
+from pages.ui.lessons.measure_registry import MeasureCall
 
 
 class MeasuredValues(Mapping[str, Any]):
@@ -31,14 +31,14 @@ class MeasuredValues(Mapping[str, Any]):
 
 def failed_claims(step: Step, values: MeasuredValues) -> list[str]:
     """The step's claims that don't hold on the models there are, each with what was measured or why it wasn't."""
-    found = []
+    failed = []
     for claim in step.claims:
         try:
             if claim.value(values) is not True:
-                found.append(f"{claim.text} ({_measured(claim, values)})")
+                failed.append(f"{claim.text} ({_measured(claim, values)})")
         except ExpressionError as error:
-            found.append(f"{claim.text} ({error})")
-    return found
+            failed.append(f"{claim.text} ({error})")
+    return failed
 
 
 def _measured(claim: Expression, values: MeasuredValues) -> str:

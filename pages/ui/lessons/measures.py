@@ -4,7 +4,7 @@ A measure is a number, a text, a position (a whole number, counted from 0), or a
 tokens of the prompt and the text after it, from the end if negative.
 
 A new one: a function whose first parameter is the setup, its others annotated str, int, float or list[int], under
-`@measure`; its docstring's first sentence says what it is. What looks inside the model is in `inner_measures`.
+`@measure`; its docstring's first sentence says what it is. What looks inside the model is in `activation_measures`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from pages.ui.lessons.measure_calls import measure
+from pages.ui.lessons.measure_registry import measure
 from pages.ui.lessons.measure_setup import MeasureError, Setup
 from pages.ui.models import activations, library
 from pages.ui.models.model_cache import cached
@@ -24,13 +24,17 @@ MAX_WRITTEN = 200
 
 
 def probabilities(setup: Setup, position: int) -> np.ndarray:
-    """(vocab,): the probability of each token after the one at a position."""
+    """(vocab,): the probability of each token after the one at a position; of an encoder, at its first mask."""
+    if setup.fills_masks:
+        if position != -1:
+            raise MeasureError("an encoder is asked at its first mask; leave the position out")
+        position = len(setup.tokens) - 1
     position = setup.position(position)
     logits = activations.next_token(
         setup.name, setup.tokens[: position + 1], setup.source, in_window(setup.interventions, 0)
     )
-    found = np.exp(logits.astype(np.float64) - logits.max())
-    return found / found.sum()
+    exponentials = np.exp(logits.astype(np.float64) - logits.max())
+    return exponentials / exponentials.sum()
 
 
 @measure
@@ -54,8 +58,8 @@ def likeliest_probability(setup: Setup, position: int = -1) -> float:
 @measure
 def rank(setup: Setup, token: str, position: int = -1) -> int:
     """How many tokens the model thinks likelier to follow, and one: 1 for the likeliest."""
-    found = probabilities(setup, position)
-    return int((found > found[setup.token(token)]).sum()) + 1
+    distribution = probabilities(setup, position)
+    return int((distribution > distribution[setup.token(token)]).sum()) + 1
 
 
 @measure
@@ -63,10 +67,10 @@ def loss(setup: Setup, first: int = 1) -> float:
     """The mean loss of a text's tokens, from position `first` on: −ln of the probability of each, in nats."""
     if len(setup.tokens) < 2:
         raise MeasureError("a text of one token has no loss: nothing comes before it")
-    found = activations.scored(setup.name, setup.tokens, setup.source, setup.interventions).probability
-    if not 1 <= first <= len(found):
-        raise MeasureError(f"first is from 1 to {len(found)} in this text, not {first}")
-    return float(-np.log(np.maximum(found.astype(np.float64), np.finfo(float).tiny))[first - 1 :].mean())
+    of_tokens = activations.probabilities(setup.name, setup.tokens, setup.source, setup.interventions)
+    if not 1 <= first <= len(of_tokens):
+        raise MeasureError(f"first is from 1 to {len(of_tokens)} in this text, not {first}")
+    return float(-np.log(np.maximum(of_tokens.astype(np.float64), np.finfo(float).tiny))[first - 1 :].mean())
 
 
 @measure
@@ -78,19 +82,19 @@ def parameter_count(setup: Setup) -> int:
 @measure
 def shape(setup: Setup, field: str) -> int:
     """A number of the model's configuration: "n_layers", "n_heads", "d_model", "d_head", "vocab_size" and so on."""
-    found = getattr(library.config(setup.name), field, None) if field.isidentifier() else None
-    if type(found) is not int:
+    size = getattr(library.config(setup.name), field, None) if field.isidentifier() else None
+    if type(size) is not int:
         raise MeasureError(f"a configuration has no number {field[:40]}")
-    return found
+    return size
 
 
 @measure
 def card(setup: Setup, field: str) -> float:
     """What was measured of the model when it was trained: "validation_loss", "train_loss" or "accuracy"."""
-    found = getattr(library.model(setup.name).card, field, None) if field in CARD else None
-    if found is None:
+    value = getattr(library.model(setup.name).card, field, None) if field in CARD else None
+    if value is None:
         raise MeasureError(f"the card of {setup.model} has no {field[:40]}; there can be {', '.join(CARD)}")
-    return found
+    return value
 
 
 @measure
@@ -117,11 +121,11 @@ def written(setup: Setup, tokens: int = 60, seed: int = 1, temperature: float = 
     """What the model writes on, without its end token; temperature 0 always takes the likeliest."""
     if not 1 <= tokens <= MAX_WRITTEN:
         raise MeasureError(f"it writes 1 to {MAX_WRITTEN} tokens, not {tokens}")
-    found = activations.written(
+    answer = activations.written(
         setup.name, setup.tokens, setup.source, _sampling(temperature, 0, seed), tokens, setup.interventions
     )
     ends = library.model(setup.name).card.stop_tokens
-    return setup.tokenizer.decode([token for token in found if token not in ends])
+    return setup.tokenizer.decode([token for token in answer if token not in ends])
 
 
 def _sampling(temperature: float, top_k: int, seed: int) -> Sampling:
@@ -144,13 +148,13 @@ def accuracy(setup: Setup, examples: int = 50) -> float:
 
 @cached
 def _accuracy(checkpoint: Checkpoint, examples: int, interventions: tuple[Intervention, ...]) -> float:
-    asked, tokenizer, known = (TASKS[checkpoint.card.task].sample(examples), checkpoint.tokenizer, checkpoint.card)
+    samples, tokenizer, known = (TASKS[checkpoint.card.task].sample(examples), checkpoint.tokenizer, checkpoint.card)
     translates = checkpoint.model.config.architecture == "encoder-decoder"
     right = 0
-    for example in asked:
+    for example in samples:
         read = tuple(tokenizer.encode(example.source))
-        text, source = ((known.start_token_id,), read) if translates else (read, ())
-        found = activations.greedy_answer(checkpoint, text, source, interventions)
-        ended = bool(found) and found[-1] == known.end_token_id
-        right += ended and tokenizer.decode(found[:-1]) == example.target
-    return right / len(asked)
+        text, source = (known.start_tokens, read) if translates else (read, ())
+        answer = activations.greedy_answer(checkpoint, text, source, interventions)
+        ended = bool(answer) and answer[-1] == known.end_token_id
+        right += ended and tokenizer.decode(answer[:-1]) == example.target
+    return right / len(samples)

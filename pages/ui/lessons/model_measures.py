@@ -7,7 +7,7 @@ import math
 import numpy as np
 import torch
 
-from pages.ui.lessons.measure_calls import measure, uncached_measure
+from pages.ui.lessons.measure_registry import measure, uncached_measure
 from pages.ui.lessons.measure_setup import MeasureError, Setup
 from pages.ui.models import activations, ladder, library
 from pages.ui.models.model_cache import cached
@@ -29,7 +29,10 @@ WIDEST = 512
 @measure
 def perplexity(setup: Setup) -> float:
     """Between how many equally likely tokens a model hesitates on text it never saw: e to the power of its loss."""
-    return math.exp(library.model(setup.name).card.validation_loss)
+    loss = library.model(setup.name).card.validation_loss
+    if loss is None:
+        raise MeasureError(f"no loss is known of {setup.model} on text it never saw")
+    return math.exp(loss)
 
 
 @measure

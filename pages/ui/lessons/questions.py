@@ -17,7 +17,7 @@ import math
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from pages.ui.lessons.expressions import Expression, ExpressionError, Words
 from pages.ui.models.lesson_answers import Answer
@@ -41,8 +41,9 @@ class Question:
 
     kind: str
     text: Words
-    right: tuple[Expression, ...] | tuple[str, ...]
-    """Expressions; of *order* perhaps the texts of the options as they belong."""
+    right: tuple[Expression, ...] = ()
+    in_order: tuple[str, ...] = ()
+    """Of *order*, instead of what is right, perhaps the texts of the options as they belong."""
     options: tuple[Words, ...] = ()
     low: float = 0.0
     high: float = 1.0
@@ -63,7 +64,7 @@ class Question:
     @property
     def needed(self) -> frozenset[str]:
         """The measures by which what is right is known."""
-        return frozenset().union(*(each.names for each in self.right if isinstance(each, Expression)))
+        return frozenset().union(*(expression.names for expression in self.right))
 
     @property
     def names(self) -> frozenset[str]:
@@ -73,7 +74,7 @@ class Question:
     @property
     def is_fact(self) -> bool:
         """Whether what is right is an order that no model needs to be asked for."""
-        return self.kind == "order" and isinstance(self.right[0], str)
+        return bool(self.in_order)
 
 
 @dataclass(frozen=True)
@@ -84,62 +85,60 @@ class Verdict:
     correct: Answer
 
 
-def read_question(found: Mapping[str, Any]) -> Question:
+def read_question(fields: Mapping[str, Any]) -> Question:
     """Read a question's block. Raises ExpressionError, which says what would do."""
-    kind, text = found.get("kind"), found.get("text")
+    kind, text = fields.get("kind"), fields.get("text")
     if kind not in KINDS:
         raise ExpressionError(f"a question's kind is one of {', '.join(KINDS)}")
     if not isinstance(text, str) or not text.strip():
         raise ExpressionError('a question needs a text, such as text = "What comes next?"')
-    for name in found:
+    for name in fields:
         if name not in ("kind", "text", "right", *OWN[kind]):
             known = ", ".join(("kind", "text", "right", *OWN[kind]))
             raise ExpressionError(f"a question of the kind {kind} has no “{name[:40]}”; there can be {known}")
-    options = _texts(found.get("options", []), "options")
-    right = _right(kind, found.get("right"), options)
-    if kind == "order" and isinstance(right[0], str) and not options:
-        options = _shuffled(right)
+    options = _texts(fields.get("options", []), "options")
+    given = fields.get("right")
+    in_order = _texts(given, "right") if kind == "order" and isinstance(given, list) else ()
+    right = () if in_order else _right(kind, given)
+    options = options or _shuffled(in_order)
     if kind in ("choose", "order") and not FEWEST <= len(options) <= MAX_OPTIONS:
         raise ExpressionError(f"a question of the kind {kind} has {FEWEST} to {MAX_OPTIONS} options")
     if len(set(options)) < len(options):
         raise ExpressionError("no two options are the same")
     if kind == "choose" and len(right) != len(options):
         raise ExpressionError("right has one expression for each of the options")
-    if kind == "order" and isinstance(right[0], str) and sorted(right) != sorted(options):
+    if in_order and sorted(in_order) != sorted(options):
         raise ExpressionError("right has the same texts as options, in the right order")
     return Question(
         kind=kind,
         text=Words.read(text),
         right=right,
+        in_order=in_order,
         options=tuple(map(Words.read, options)),
-        descending=_flag(found, "descending"),
-        **_numbers(kind, found),
-        **_head(found),
+        descending=_flag(fields, "descending"),
+        **_numbers(kind, fields),
+        **_head(fields),
     )
 
 
-def _right(kind: str, given: Any, options: tuple[str, ...]) -> tuple[Expression, ...] | tuple[str, ...]:
-    if kind == "order" and isinstance(given, list):
-        if not given:
-            raise ExpressionError("right is a list of texts in order")
-        return _texts(given, "right")
+def _right(kind: str, given: Any) -> tuple[Expression, ...]:
     if kind == "choose":
-        read = tuple(Expression.read(each) for each in _texts(given or [], "right"))
+        read = tuple(Expression.read(text) for text in _texts(given or [], "right"))
     elif isinstance(given, str):
         read = (Expression.read(given),)
     else:
         raise ExpressionError("a question needs right: an expression of what is measured")
-    if not frozenset().union(*(each.names for each in read)):
+    if not frozenset().union(*(expression.names for expression in read)):
         raise ExpressionError("what is right is computed: right needs the name of a measure")
     return read
 
 
-def _numbers(kind: str, found: Mapping[str, Any]) -> dict[str, Any]:
+def _numbers(kind: str, fields: Mapping[str, Any]) -> dict[str, Any]:
     if kind != "number":
         return {}
     values = {}
     for name, default in (("low", 0.0), ("high", 1.0), ("step", 0.0), ("near", 0.0)):
-        value = found.get(name, default)
+        value = fields.get(name, default)
         if type(value) not in (int, float) or not math.isfinite(value) or abs(value) > 1e9:
             raise ExpressionError(f"{name} is a number")
         values[name] = float(value)
@@ -151,44 +150,46 @@ def _numbers(kind: str, found: Mapping[str, Any]) -> dict[str, Any]:
         raise ExpressionError("step is more than 0, and the slider has at most 10,000 steps")
     if not 0 < values["near"] <= high - low:
         raise ExpressionError("a number needs near: how far off still counts as right")
-    unit = found.get("unit", "")
+    unit = fields.get("unit", "")
     if not isinstance(unit, str) or len(unit) > 12:
         raise ExpressionError("unit is a short text")
     return {**values, "unit": unit}
 
 
-def _head(found: Mapping[str, Any]) -> dict[str, Any]:
+def _head(fields: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("layer", "head"):
-        if name in found and (type(found[name]) is not int or not 0 <= found[name] < 1000):
+        if name in fields and (type(fields[name]) is not int or not 0 <= fields[name] < 1000):
             raise ExpressionError(f"{name} is a whole number")
-    if not isinstance(found.get("attention", ""), str):
+    if not isinstance(fields.get("attention", ""), str):
         raise ExpressionError("attention is a text, as in a link")
-    return {name: found[name] for name in ("layer", "head", "attention") if name in found}
+    return {name: fields[name] for name in ("layer", "head", "attention") if name in fields}
 
 
-def _flag(found: Mapping[str, Any], name: str) -> bool:
-    if type(found.get(name, False)) is not bool:
+def _flag(fields: Mapping[str, Any], name: str) -> bool:
+    if type(fields.get(name, False)) is not bool:
         raise ExpressionError(f"{name} is true or false")
-    return found.get(name, False)
+    return fields.get(name, False)
 
 
 def _texts(given: Any, name: str) -> tuple[str, ...]:
-    if not isinstance(given, list) or not all(isinstance(each, str) and 0 < len(each.strip()) <= 300 for each in given):
+    if not isinstance(given, list) or not all(isinstance(text, str) and 0 < len(text.strip()) <= 300 for text in given):
         raise ExpressionError(f"{name} is a list of texts")
-    return tuple(each.strip() for each in given)
+    return tuple(text.strip() for text in given)
 
 
 def _shuffled(texts: tuple[str, ...]) -> tuple[str, ...]:
     """The same in another order, always the same one."""
-    found = list(texts)
+    shuffled = list(texts)
     source = random.Random("\n".join(texts))
-    while len(found) > 1 and tuple(found) == texts and len(set(found)) > 1:
-        source.shuffle(found)
-    return tuple(found)
+    while len(shuffled) > 1 and tuple(shuffled) == texts and len(set(shuffled)) > 1:
+        source.shuffle(shuffled)
+    return tuple(shuffled)
 
 
-def fits(question: Question, answer: Any) -> bool:
+def fits(question: Question | None, answer: Any) -> bool:
     """Whether this can be an answer, as far as the question alone can tell; a browser or a link can send anything."""
+    if question is None:
+        return False
     match question.kind:
         case "choose":
             return type(answer) is int and 0 <= answer < len(question.options)
@@ -197,53 +198,53 @@ def fits(question: Question, answer: Any) -> bool:
         case "token":
             return type(answer) is int and 0 <= answer < 10_000
         case "cell":
-            return _is_list(answer) and len(answer) == 2 and all(0 <= each < 10_000 for each in answer)
+            return _is_list(answer) and len(answer) == 2 and all(0 <= number < 10_000 for number in answer)
     return _is_list(answer) and sorted(answer) == list(range(len(question.options)))
 
 
-def verdict(question: Question, values: Mapping[str, Any], answer: Answer) -> Verdict:
-    """What becomes of an answer. values: what was measured.
+def verdict(question: Question, values: Mapping[str, Any], answer: Answer | None = None) -> Verdict:
+    """What becomes of an answer; of None, which isn't right, only what would be. values: what was measured.
 
     Raises: ExpressionError where that gives nothing which could be right.
     """
     correct = _correct(question, values, answer)
-    if question.kind == "number":
+    if isinstance(answer, int | float) and isinstance(correct, int | float):  # near is 0 for all but numbers
         return Verdict(abs(answer - correct) <= question.near * (1 + 1e-9), correct)
     return Verdict(answer == correct, correct)
 
 
-def _correct(question: Question, values: Mapping[str, Any], answer: Answer) -> Answer:
+def _correct(question: Question, values: Mapping[str, Any], answer: Answer | None) -> Answer:
     if question.is_fact:
         texts = [option.text for option in question.options]
-        return [texts.index(each) for each in question.right]
-    found = [each.value(values) for each in question.right]
+        return [texts.index(text) for text in question.in_order]
+    measured = [expression.value(values) for expression in question.right]
     match question.kind:
         case "choose":
-            true = [number for number, each in enumerate(found) if each is True]
-            if len(true) != 1 or not all(isinstance(each, bool) for each in found):
+            true = [number for number, value in enumerate(measured) if value is True]
+            if len(true) != 1 or not all(isinstance(value, bool) for value in measured):
                 raise ExpressionError(f"exactly one of the options should be right, and {len(true)} are")
             return true[0]
-        case "number" if not isinstance(found[0], bool) and isinstance(found[0], int | float):
-            return found[0]
+        case "number" if not isinstance(measured[0], bool) and isinstance(measured[0], int | float):
+            return measured[0]
         case "token":
-            positions = found[0] if isinstance(found[0], list) else [found[0]]
-            if positions and all(type(each) is int for each in positions):
-                return answer if answer in positions else positions[0]
-        case "cell" if _is_list(found[0]) and len(found[0]) == 2:
-            return found[0]
-        case "order" if isinstance(found[0], list) and len(found[0]) == len(question.options):
-            return _ordered(question, found[0], answer)
+            positions = measured[0] if isinstance(measured[0], list) else [measured[0]]
+            if positions and all(type(position) is int for position in positions):
+                return answer if isinstance(answer, int) and answer in positions else positions[0]
+        case "cell" if _is_list(measured[0]) and len(measured[0]) == 2:
+            return measured[0]
+        case "order" if isinstance(measured[0], list) and len(measured[0]) == len(question.options):
+            return _ordered(question, measured[0], answer)
     raise ExpressionError(f"what right comes to is no answer to a question of the kind {question.kind}")
 
 
-def _ordered(question: Question, values: list[Any], answer: Answer) -> list[int]:
+def _ordered(question: Question, values: list[Any], answer: Answer | None) -> list[int]:
     """The options by their values; of equal ones the answer's order is right. values may be the texts in order, too."""
     texts = [option.text for option in question.options]
     if sorted(map(str, values)) == sorted(texts):
-        return [texts.index(each) for each in values]
+        return [texts.index(text) for text in values]
     as_put = answer if isinstance(answer, list) else range(len(values))
     return sorted(as_put, key=values.__getitem__, reverse=question.descending)
 
 
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list) and all(type(each) is int for each in value)
+def _is_list(value: Any) -> TypeGuard[list[int]]:
+    return isinstance(value, list) and all(type(number) is int for number in value)

@@ -1,4 +1,4 @@
-"""Runs rooms, in which a class votes on the questions of a lesson; all of it stays in memory.
+"""Runs rooms, in which a class votes on the questions of a lesson. Where they are stored, `room_stores` says.
 
 A teacher opens a room and leads it from step to step; students join with its code. A question is voted on twice, before
 and after the class has discussed it (peer instruction, Mazur 1997), and then revealed. There are no names: teacher and
@@ -7,58 +7,34 @@ students have a key each, which only their browser's tab stores.
 
 from __future__ import annotations
 
+import functools
+import os
 import secrets
-import threading
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from enum import IntEnum
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from hashlib import blake2b
+from typing import NamedTuple, TypeVar
 
+from pages.ui.lessons.room import NoRoomError, Phase, Poll, Room, RoomError, RoomsAwayError
+from pages.ui.lessons.room_stores import TEACHER, MemoryStore, RoomStore, Seen, room_store
 from pages.ui.models.lesson_answers import StepId
 
 LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
 """Of which codes are made: no vowels, so that none is a word, and no digits that look like letters."""
-CODE_LENGTH = 5
-MAX_ROOMS, MAX_MEMBERS, MAX_POLLS, LONGEST_ANSWER = 20, 60, 200, 200
-"""Rooms of a server, members of a room, steps that are voted on in it, characters of an answer."""
+SHORTEST_CODE, GUESSED = 5, 100_000
+"""Letters of a code; it has more where one random code in so many would be that of an open room."""
+ROOMS_VARIABLE, SIZE_VARIABLE = "HEADSUP_ROOMS", "HEADSUP_ROOM_SIZE"
+"""The environment variables that say how many rooms may be open, and how many students one takes."""
+ROOMS, MOST_ROOMS, SIZE, LARGEST_SIZE = 20, 10_000, 60, 1_000
+"""What they say where they aren't set, and the most they can say."""
+MAX_POLLS, LONGEST_ANSWER = 200, 200
+"""Steps that are voted on in a room, characters of an answer."""
 HERE = 12.0
-"""Seconds after its last poll that a page counts as connected; see `FOLLOW_EVERY` of the pages."""
+"""Seconds that a page counts as connected after its room heard of it."""
 IDLE = 2 * 3600.0
 """Seconds without the teacher after which a room ends by itself."""
-
-
-class RoomError(ValueError):
-    """What can't be done in a room, as a sentence that says what would do."""
-
-
-class Phase(IntEnum):
-    """Of a question; it never goes back."""
-
-    FIRST = 0
-    """Everybody votes alone."""
-    SECOND = 1
-    """The class has discussed it and votes again."""
-    REVEALED = 2
-
-
-@dataclass
-class Poll:
-    """The votes on one step: of each member the first, and the second where there is one."""
-
-    phase: Phase = Phase.FIRST
-    first: dict[str, str] = field(default_factory=dict)
-    second: dict[str, str] = field(default_factory=dict)
-    shown: Phase | None = None
-    """The phase whose votes the class has seen: in it, no vote can be changed any more."""
-    deadline: float | None = None
-    """On the rooms' clock, the end of the time to answer; nothing else ends with it."""
-
-    def has_vote_of(self, member: str) -> bool:
-        """Whether a member has voted in any phase."""
-        return member in self.first or member in self.second
+ENDED = "This room has ended, or no room has this code. Check the code, or work on your own."
+T = TypeVar("T")
 
 
 class Tally(NamedTuple):
@@ -99,41 +75,40 @@ class State(NamedTuple):
         return self._replace(**same) == other._replace(**same)
 
 
-@dataclass
-class _Room:
-    code: str
-    key: str
-    """The teacher's."""
-    led_at: float
-    """When the teacher's page polled last."""
-    step_id: StepId | None = None
-    members: dict[str, float] = field(default_factory=dict)
-    """When the page of each polled last."""
-    polls: dict[StepId, Poll] = field(default_factory=dict)
+class Versions(NamedTuple):
+    """What tells a page whether it shows its room as it is: equal versions look the same."""
+
+    teacher_key: str
+    members: frozenset[str]
+    teacher: str
+    student: str
+
+    def of(self, key: str) -> str | None:
+        """For the page of a key; None for that of nobody in the room."""
+        if secrets.compare_digest(self.teacher_key.encode(), key.encode()):
+            return self.teacher
+        return self.student if key in self.members else None
 
 
 class Rooms:
-    """All rooms of a server. Every method can be called from any thread.
+    """All rooms of a store. Every method can be called from any thread.
 
-    clock: seconds that only grow.
+    Each raises RoomError for a room that has ended, and for what it says besides; RoomsAwayError if the store can't be
+    reached. most: how many rooms may be open. size: how many students a room takes.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._rooms: dict[str, _Room] = {}
+    def __init__(self, store: RoomStore | None = None, *, most: int = ROOMS, size: int = SIZE) -> None:
+        self.store = MemoryStore() if store is None else store
+        self.most, self.size = most, size
 
     def open(self, step_id: StepId | None = None) -> tuple[str, str]:
         """Open a room; returns its code and the teacher's key. RoomError if there are too many."""
-        with self._lock:
-            self._sweep()
-            if len(self._rooms) >= MAX_ROOMS:
-                raise RoomError(
-                    f"This server already has {MAX_ROOMS} open rooms. Try again later, or run the app yourself."
-                )
-            code = next(code for code in _codes() if code not in self._rooms)
-            self._rooms[code] = _Room(code, secrets.token_hex(16), self._clock(), step_id)
-            return code, self._rooms[code].key
+        key = secrets.token_hex(16)
+        while (count := len(self)) < self.most:
+            code = "".join(secrets.choice(LETTERS) for _ in range(code_length(count + 1)))
+            if self.store.add(Room(code, key, step_id), self.most):
+                return code, key
+        raise RoomError(f"This server already has {self.most:,} open rooms. Try again later, or run the app yourself.")
 
     def join(self, code: str, member: str | None = None) -> tuple[str, str]:
         """Join a room; returns its code as it is written, and the member's key.
@@ -141,71 +116,106 @@ class Rooms:
         code: as it was typed, in any case, spaces and dashes anywhere. member: the key of a student who comes back, and
         whose votes then aren't counted twice. RoomError if there is no such room, or if it is full.
         """
-        with self._room(tidy(code)) as room:
-            if member is None or member not in room.members:
-                self._remove_disconnected(room)
-                if len(room.members) >= MAX_MEMBERS:
-                    raise RoomError(f"This room is full: it holds {MAX_MEMBERS} people.")
-                if member is None or not any(poll.has_vote_of(member) for poll in room.polls.values()):
-                    member = secrets.token_hex(16)
-            room.members[member] = self._clock()
-            return room.code, member
+        code = tidy(code)
+        if member is None or not self._read(code, lambda room, seen: member in room.members):
+            now = self.store.now()
+            member = self._update(code, lambda room, seen: self._enter(room, seen, member, now))
+        self._see(code, member)
+        return code, member
 
     def leave(self, code: str, member: str) -> None:
         """Leave a room; the member's votes stay. Nothing happens if there is no such room or member."""
-        with self._lock:
-            if room := self._rooms.get(code):
-                room.members.pop(member, None)
+
+        def change(room: Room, seen: Seen) -> None:
+            room.members = [key for key in room.members if key != member]
+
+        try:
+            self._update(code, change)
+        except RoomsAwayError:
+            raise
+        except RoomError:
+            return
 
     def state(self, code: str, member: str) -> State:
-        """What a student's page shows, which polls with this. RoomError if the room has ended."""
-        with self._room(code) as room:
-            if member in room.members:
-                room.members[member] = self._clock()
-            return self._state(room)
+        """What a student's page shows."""
+        now = self.store.now()
+        state, is_member = self._read(code, lambda room, seen: (_state(room, seen, now), member in room.members))
+        if is_member:
+            self._see(code, member)
+        return state
 
     def led(self, code: str, key: str) -> State:
-        """What the teacher's page shows, which polls with this. RoomError if the room has ended."""
-        with self._led(code, key) as room:
-            return self._state(room)
+        """What the teacher's page shows."""
+        now = self.store.now()
+        self._see_teacher(code, key)
+        return self._read(code, lambda room, seen: _state(room, seen, now))
+
+    def versions(self, code: str, connected: Iterable[str] = ()) -> Versions:
+        """What the pages of a room show now. connected: the keys of those whose pages follow it."""
+        now = self.store.now()
+
+        def look(room: Room, seen: Seen) -> tuple[Versions, dict[str, float]]:
+            people = {TEACHER if key == room.key else key: now for key in connected if key in {room.key, *room.members}}
+            state = _state(room, {**seen, **people}, now)
+            tally = _tally(room, {**seen, **people}, state.step_id, now)
+            student, teacher = (blake2b(repr(it).encode(), digest_size=8).hexdigest() for it in (state, (state, tally)))
+            return Versions(room.key, frozenset(room.members), teacher, student), people
+
+        versions, people = self._read(code, look)
+        if people:
+            self.store.see(code, people)
+        return versions
 
     def move(self, code: str, key: str, step_id: StepId | None) -> None:
         """Move the room to a step; None lets students navigate freely."""
-        with self._led(code, key) as room:
+
+        def change(room: Room, seen: Seen) -> None:
             room.step_id = step_id
+
+        self._lead(code, key, change)
 
     def advance(self, code: str, key: str, step_id: StepId, phase: Phase) -> None:
         """Bring the question of a step to a later phase; an earlier one is left as it is."""
-        with self._led(code, key) as room:
-            poll = self._poll(room, step_id)
+
+        def change(room: Room, seen: Seen) -> None:
+            poll = _poll(room, step_id)
             if phase > poll.phase:
                 poll.phase, poll.deadline = phase, None
 
+        self._lead(code, key, change)
+
     def show(self, code: str, key: str, step_id: StepId) -> None:
         """Record that the class sees how it voted on a step: from now on no vote of this phase is changed."""
-        with self._led(code, key) as room:
-            poll = self._poll(room, step_id)
+
+        def change(room: Room, seen: Seen) -> None:
+            poll = _poll(room, step_id)
             poll.shown = poll.phase
+
+        self._lead(code, key, change)
 
     def give_time(self, code: str, key: str, step_id: StepId, seconds: float) -> None:
         """Give the class time for the question of a step; if there is some left, so much more."""
-        with self._led(code, key) as room:
-            poll = self._poll(room, step_id)
-            poll.deadline = max(poll.deadline or 0.0, self._clock()) + seconds
+        now = self.store.now()
+
+        def change(room: Room, seen: Seen) -> None:
+            poll = _poll(room, step_id)
+            poll.deadline = max(poll.deadline or 0.0, now) + seconds
+
+        self._lead(code, key, change)
 
     def left(self, deadline: float) -> float:
         """Seconds until a deadline; 0 once it is over."""
-        return max(0.0, deadline - self._clock())
+        return max(0.0, deadline - self.store.now())
 
     def vote(self, code: str, member: str, step_id: StepId, answer: str) -> None:
         """Answer the question of a step, or change the answer. RoomError if it is too late, or too long."""
         if not 0 < len(answer) <= LONGEST_ANSWER:
             raise RoomError(f"An answer has between 1 and {LONGEST_ANSWER} characters; this one has {len(answer)}.")
-        with self._room(code) as room:
+
+        def change(room: Room, seen: Seen) -> None:
             if member not in room.members:
                 raise RoomError("You are no longer in this room. Join it again with its code.")
-            room.members[member] = self._clock()
-            poll = self._poll(room, step_id)
+            poll = _poll(room, step_id)
             if poll.phase is Phase.REVEALED:
                 raise RoomError("The answer has been revealed; voting is closed.")
             votes = poll.first if poll.phase is Phase.FIRST else poll.second
@@ -213,90 +223,121 @@ class Rooms:
                 raise RoomError("The votes have been shown; you can't change yours.")
             votes[member] = answer
 
+        self._update(code, change)
+        self._see(code, member)
+
     def awaits(self, code: str, member: str, step_id: StepId, phase: Phase) -> bool:
         """Whether the question of a step is in a phase in which a member has still to vote."""
-        with self._room(code) as room:
+
+        def look(room: Room, seen: Seen) -> bool:
             poll = room.polls.get(step_id, Poll())
             votes = {Phase.FIRST: poll.first, Phase.SECOND: poll.second}.get(phase)
             return poll.phase is phase and votes is not None and member not in votes
 
-    def tally(self, code: str, key: str, step_id: StepId) -> Tally:
+        return self._read(code, look)
+
+    def tally(self, code: str, key: str, step_id: StepId | None) -> Tally:
         """The votes on a step, for the teacher."""
-        with self._led(code, key) as room:
-            return self._tally(room, room.polls.get(step_id, Poll()))
+        now = self.store.now()
+        self._see_teacher(code, key)
+        return self._read(code, lambda room, seen: _tally(room, seen, step_id, now))
 
     def tallies(self, code: str, key: str) -> dict[StepId, Tally]:
         """The votes on every step that was voted on, for the teacher."""
-        with self._led(code, key) as room:
-            return {
-                step_id: self._tally(room, poll) for step_id, poll in room.polls.items() if poll.first or poll.second
-            }
+        now = self.store.now()
+        self._see_teacher(code, key)
+        return self._read(
+            code,
+            lambda room, seen: {
+                step_id: _tally(room, seen, step_id, now)
+                for step_id, poll in room.polls.items()
+                if poll.first or poll.second
+            },
+        )
 
     def end(self, code: str, key: str) -> None:
         """End a room for everybody."""
-        with self._led(code, key):
-            del self._rooms[code]
+        self._see_teacher(code, key)
+        self.store.remove(code)
 
     def __len__(self) -> int:
-        with self._lock:
-            self._sweep()
-            return len(self._rooms)
+        return self.store.open_since(self.store.now() - IDLE)
 
-    def _state(self, room: _Room) -> State:
-        poll = room.polls.get(room.step_id) if room.step_id else None
-        poll = poll or Poll()
-        return State(room.step_id, poll.phase, self._is_here(room.led_at), poll.shown is poll.phase, poll.deadline)
+    def _enter(self, room: Room, seen: Seen, member: str | None, now: float) -> str:
+        """The key under which somebody is in a room from now on."""
+        if len(room.members) >= self.size:  # whose pages are no longer connected leave it
+            room.members = [key for key in room.members if _is_here(seen, key, now)]
+        if len(room.members) >= self.size:
+            raise RoomError(
+                f"This room is full: it takes {self.size:,} students. Ask your teacher, or work on your own."
+            )
+        if member is None or not any(poll.has_vote_of(member) for poll in room.polls.values()):
+            member = secrets.token_hex(16)
+        if member not in room.members:
+            room.members.append(member)
+        return member
 
-    def _tally(self, room: _Room, poll: Poll) -> Tally:
-        here = {member for member, seen in room.members.items() if self._is_here(seen)}
-        voted = {Phase.FIRST: poll.first.keys(), Phase.SECOND: poll.second.keys()}.get(
-            poll.phase, poll.first.keys() | poll.second.keys()
-        )
-        pairs = tuple((poll.first[member], again) for member, again in poll.second.items() if member in poll.first)
-        return Tally(
-            poll.phase,
-            Counter(poll.first.values()),
-            Counter(poll.second.values()),
-            len(voted),
-            len(here | voted),
-            pairs,
-        )
+    def _read(self, code: str, look: Callable[[Room, Seen], T]) -> T:
+        return self._found(code, look, self.store.read)
 
-    def _poll(self, room: _Room, step_id: StepId) -> Poll:
-        if step_id not in room.polls and len(room.polls) >= MAX_POLLS:
-            raise RoomError("This room has reached its limit of questions. Open another one.")
-        return room.polls.setdefault(step_id, Poll())
+    def _update(self, code: str, change: Callable[[Room, Seen], T]) -> T:
+        return self._found(code, change, self.store.update)
 
-    def _is_here(self, seen: float) -> bool:
-        return self._clock() - seen <= HERE
+    def _found(
+        self, code: str, use: Callable[[Room, Seen], T], way: Callable[[str, Callable[[Room, Seen], T]], T]
+    ) -> T:
+        now = self.store.now()
 
-    def _remove_disconnected(self, room: _Room) -> None:
-        """Make room in a full one: members whose pages no longer poll leave it."""
-        if len(room.members) >= MAX_MEMBERS:
-            room.members = {key: seen for key, seen in room.members.items() if self._is_here(seen)}
+        def used(room: Room, seen: Seen) -> T:
+            if now - seen.get(TEACHER, 0.0) > IDLE:
+                raise NoRoomError
+            return use(room, seen)
 
-    @contextmanager
-    def _room(self, code: str) -> Iterator[_Room]:
-        with self._lock:
-            self._sweep()
-            if code not in self._rooms:
-                raise RoomError(
-                    "This room has ended, or there is none of this code. Check the code, or work on your own."
-                )
-            yield self._rooms[code]
+        try:
+            return way(code, used)
+        except NoRoomError as error:
+            raise NoRoomError(*(error.args or [ENDED])) from None
 
-    @contextmanager
-    def _led(self, code: str, key: str) -> Iterator[_Room]:
-        with self._room(code) as room:
-            if not secrets.compare_digest(room.key.encode(), key.encode()):
-                raise RoomError("Only the teacher who opened this room can do that.")
-            room.led_at = self._clock()
-            yield room
+    def _lead(self, code: str, key: str, change: Callable[[Room, Seen], None]) -> None:
+        self._see_teacher(code, key)
+        self._update(code, change)
 
-    def _sweep(self) -> None:
-        """End the rooms whose teachers have been disconnected for long."""
-        now = self._clock()
-        self._rooms = {code: room for code, room in self._rooms.items() if now - room.led_at <= IDLE}
+    def _see_teacher(self, code: str, key: str) -> None:
+        """Note that the teacher is connected. RoomError for anybody else."""
+        if not self._read(code, lambda room, seen: secrets.compare_digest(room.key.encode(), key.encode())):
+            raise NoRoomError("Only the teacher who opened this room can do that.")
+        self._see(code, TEACHER)
+
+    def _see(self, code: str, who: str) -> None:
+        self.store.see(code, {who: self.store.now()})
+
+
+def _state(room: Room, seen: Seen, now: float) -> State:
+    poll = room.polls.get(room.step_id) if room.step_id else None
+    poll = poll or Poll()
+    return State(room.step_id, poll.phase, _is_here(seen, TEACHER, now), poll.shown is poll.phase, poll.deadline)
+
+
+def _tally(room: Room, seen: Seen, step_id: StepId | None, now: float) -> Tally:
+    poll = room.polls.get(step_id, Poll()) if step_id else Poll()
+    here = {member for member in room.members if _is_here(seen, member, now)}
+    voted = {Phase.FIRST: poll.first.keys(), Phase.SECOND: poll.second.keys()}.get(
+        poll.phase, poll.first.keys() | poll.second.keys()
+    )
+    pairs = tuple((poll.first[member], again) for member, again in poll.second.items() if member in poll.first)
+    return Tally(
+        poll.phase, Counter(poll.first.values()), Counter(poll.second.values()), len(voted), len(here | voted), pairs
+    )
+
+
+def _poll(room: Room, step_id: StepId) -> Poll:
+    if step_id not in room.polls and len(room.polls) >= MAX_POLLS:
+        raise RoomError("This room has reached its limit of questions. Open another one.")
+    return room.polls.setdefault(step_id, Poll())
+
+
+def _is_here(seen: Seen, who: str, now: float) -> bool:
+    return who in seen and now - seen[who] <= HERE
 
 
 def tidy(code: str) -> str:
@@ -304,6 +345,26 @@ def tidy(code: str) -> str:
     return "".join(letter for letter in code[:40].upper() if letter.isalpha())
 
 
-def _codes() -> Iterator[str]:
-    while True:
-        yield "".join(secrets.choice(LETTERS) for _ in range(CODE_LENGTH))
+def code_length(count: int) -> int:
+    """Letters of a code, so that a random one is that of one of `count` rooms less than once in `GUESSED` times."""
+    length = SHORTEST_CODE
+    while count * GUESSED >= len(LETTERS) ** length:
+        length += 1
+    return length
+
+
+@functools.cache
+def all_rooms() -> Rooms:
+    """The rooms of this server, or of all servers that share its Redis.
+
+    Raises: ValueError, saying what would do, for an environment variable that says what it can't.
+    """
+    most, size = _number(ROOMS_VARIABLE, ROOMS, MOST_ROOMS), _number(SIZE_VARIABLE, SIZE, LARGEST_SIZE)
+    return Rooms(room_store(), most=most, size=size)
+
+
+def _number(variable: str, usual: int, most: int) -> int:
+    text = os.environ.get(variable, "").strip() or str(usual)
+    if text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= most:
+        return int(text)
+    raise ValueError(f"{variable} is {text[:60]!r}; it must be a number from 1 to {most:,}.")

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 
 from pages.ui.lessons.activation_measures import _tensor, logit_lens_losses
-from pages.ui.lessons.measure_calls import measure
+from pages.ui.lessons.measure_registry import measure
 from pages.ui.lessons.measure_setup import MeasureError, Setup
 from pages.ui.lessons.measures import probabilities, written
 from pages.ui.models import comparison, library
@@ -52,7 +52,7 @@ def softmax_top(setup: Setup, layer: int, head: int, added: float = 0.0, times: 
     kinds = attention_modules(library.config(setup.name))
     kind = next(reversed(kinds), "")
     if not (kind and 0 <= layer < len(kinds[kind]) and 0 <= head < library.config(setup.name).n_heads):
-        raise MeasureError(f"{setup.model} has no head {layer}.{head}")
+        raise MeasureError(f"{setup.model} has no head {head} of layer {layer}")
     if not (math.isfinite(added) and math.isfinite(times)):
         raise MeasureError("added and times are numbers")
     scores = _tensor(setup, f"{kinds[kind][layer]}.hook_attn_scores")[head, -1].astype(np.float64) * times + added
@@ -69,10 +69,10 @@ def zero_share(setup: Setup, tensor: str) -> float:
 @measure
 def logit_lens_loss(setup: Setup, layers: int) -> float:
     """The mean loss of a text, had the model ended after so many layers: 0 for the embedding, −1 for all."""
-    found = logit_lens_losses(setup)
-    if not -len(found) <= layers < len(found):
-        raise MeasureError(f"this model has {len(found) - 1} layers, not {layers}")
-    return float(found[layers])
+    losses = logit_lens_losses(setup)
+    if not -len(losses) <= layers < len(losses):
+        raise MeasureError(f"this model has {len(losses) - 1} layers, not {layers}")
+    return float(losses[layers])
 
 
 @measure
@@ -84,8 +84,8 @@ def lens_likeliest(setup: Setup, position: int = -1) -> list:
 @measure
 def settled_layer(setup: Setup, position: int = -1) -> int:
     """After how many layers the logit lens gives the final answer, and keeps it."""
-    said = _lens(setup, position).argmax(-1)
-    return int(np.flatnonzero(said != said[-1])[-1]) + 1 if (said != said[-1]).any() else 0
+    likeliest = _lens(setup, position).argmax(-1)
+    return int(np.flatnonzero(likeliest != likeliest[-1])[-1]) + 1 if (likeliest != likeliest[-1]).any() else 0
 
 
 def _lens(setup: Setup, position: int) -> np.ndarray:
@@ -109,8 +109,8 @@ def vector_change(setup: Setup, other_prompt: str, tensor: str) -> float:
 @measure
 def entropies(setup: Setup, positions: list[int]) -> list:
     """How undecided a model is of what follows each of these positions, in nats."""
-    found = [probabilities(setup, position) for position in positions]
-    return [float(-(each * np.log(np.maximum(each, np.finfo(float).tiny))).sum()) for each in found]
+    distributions = [probabilities(setup, position) for position in positions]
+    return [float(-(row * np.log(np.maximum(row, np.finfo(float).tiny))).sum()) for row in distributions]
 
 
 @measure
@@ -163,10 +163,10 @@ def repeat_loss(setup: Setup, time: int = 2) -> float:
         raise MeasureError(f"{setup.model} hasn't learned to continue what repeats")
     if time not in (1, 2):
         raise MeasureError("time is 1 or 2")
-    return _repeat_losses(setup.name)[time - 1]
+    return _repeat_losses(setup.name, task)[time - 1]
 
 
 @cached
-def _repeat_losses(checkpoint: Checkpoint) -> tuple[float, float]:
-    found = measure_induction(checkpoint.model, TASKS[checkpoint.card.task], SEQUENCES)
-    return found.first_loss, found.second_loss
+def _repeat_losses(checkpoint: Checkpoint, task: Induction) -> tuple[float, float]:
+    measured = measure_induction(checkpoint.model, task, SEQUENCES)
+    return measured.first_loss, measured.second_loss

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
-from pages.ui.lessons.measure_calls import measure
+from pages.ui.lessons.measure_registry import measure
 from pages.ui.lessons.measure_setup import MeasureError, Setup
 from pages.ui.models import library
+from transformer import EncoderDecoder
 
 LONGEST_SAMPLE = 2_000
 """Characters that pairs are merged in."""
@@ -60,7 +61,7 @@ def nearest_tokens(setup: Setup, token: str, count: int = 5) -> list:
         raise MeasureError(f"count is from 1 to {MAX_NEIGHBOURS}")
     table, own = _directions(setup), setup.token(token)
     order = np.argsort(-(table @ table[own]), kind="stable")
-    return [setup.label(int(each)) for each in order[order != own][:count]]
+    return [setup.label(int(token)) for token in order[order != own][:count]]
 
 
 @measure
@@ -75,12 +76,13 @@ def nearest_to_sum(setup: Setup, plus: str, minus: str, other: str, count: int =
     table = _embeddings(setup)
     wanted = table[setup.token(plus)] - table[setup.token(minus)] + table[setup.token(other)]
     order = np.argsort(-(_directions(setup) @ wanted), kind="stable")
-    return [setup.label(int(each)) for each in order[:count]]
+    return [setup.label(int(token)) for token in order[:count]]
 
 
 def _embeddings(setup: Setup) -> np.ndarray:
     """(vocab, d_model)."""
-    return library.model(setup.name).model.embed.weight.detach().numpy()
+    model = library.model(setup.name).model
+    return (model.decoder if isinstance(model, EncoderDecoder) else model).embed.weight.detach().numpy()
 
 
 def _directions(setup: Setup) -> np.ndarray:

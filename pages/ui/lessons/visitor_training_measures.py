@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pages.ui.lessons.measure_calls import uncached_measure
+from pages.ui.lessons.measure_registry import uncached_measure
 from pages.ui.lessons.measure_setup import MeasureError, NotMeasurableYet, Setup
 from pages.ui.models import library, visitor_training
 from transformer.training.training_job import ENDED
@@ -62,10 +62,10 @@ def _losses(setup: Setup) -> list[tuple[int, float]]:
         raise NotMeasurableYet("nothing has been trained yet; press Train in the view, and wait until it has ended")
     if job.state not in ENDED:
         raise NotMeasurableYet("the training is still under way; wait until it has ended")
-    found = list(job.validation_losses)
+    losses = list(job.validation_losses)
     task = library.model(setup.name).card.task
     if job.result is None or job.result.card.task != task:
         raise NotMeasurableYet(f"what was trained last is something else; train {task}")
-    if len(found) < FEWEST:
+    if len(losses) < FEWEST:
         raise NotMeasurableYet("the training was stopped too early to have a shape; let it run to its end")
-    return found
+    return losses

@@ -1,7 +1,7 @@
 """Runs activation patching between two prompts, and suggests pairs of prompts.
 
-Asked and answered as in `activations`. The text on screen is read, with one place at a time as it is on the other text.
-Dimensions: site, layer, pos, vocab.
+Asked and answered as in `activations`. The text on screen is read, each time with one hook point at one position as it
+is on the other text. Dimensions: site, layer, pos, vocab.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from pages.ui.models.activations import greedy_answer, logits_after
+from pages.ui.models.activations import greedy_answer, log_softmax, logits_after
 from pages.ui.models.background_jobs import progress
 from pages.ui.models.library import is_large, opened
 from pages.ui.models.model_cache import cached
 from transformer import TASKS, Checkpoint, Intervention, Patch, patching
 from transformer.inference.context_windows import window_start
+from transformer.inference.patching import Patching
 
 Tokens = tuple[int, ...]
 Interventions = tuple[Intervention, ...]
@@ -31,7 +32,7 @@ MAX_TOKENS_READ = 8_000
 MAX_COMPUTE = 90_000_000_000
 """and the weights of a model times such tokens: of a large one it reads fewer."""
 MAX_TRIED_TOKENS = 512
-"""Tokens that are tried at a place; of a larger vocabulary, as many evenly spread."""
+"""Tokens that are tried at a position; of a larger vocabulary, as many evenly spread."""
 LAST_TOKEN_WEIGHT = 0.05
 """What a change of the last token counts, beside one further back: that the last token matters is no surprise."""
 PAIRS = {
@@ -85,7 +86,9 @@ class PromptPair:
     sources: tuple[Tokens, Tokens]
     """What an encoder reads; empty for a model that has none."""
     logits: np.ndarray
-    """(2, vocab): what comes after each."""
+    """(2, vocab): what comes after each, or stands at its mask."""
+    position: int = -1
+    """Whose logits these are: an encoder's first mask; of other models the last."""
 
     @property
     def answers(self) -> tuple[int, int]:
@@ -93,8 +96,8 @@ class PromptPair:
         harm and most good."""
         own, other = (int(row.argmax()) for row in self.logits)
         if own == other:
-            moved = _log_softmax(self.logits[1]) - _log_softmax(self.logits[0])
-            likely = np.exp(_log_softmax(self.logits)).max(0)
+            moved = log_softmax(self.logits[1]) - log_softmax(self.logits[0])
+            likely = np.exp(log_softmax(self.logits)).max(0)
             return int((moved * likely).argmin()), int((moved * likely).argmax())
         return own, other
 
@@ -103,28 +106,14 @@ class PromptPair:
         """Tokens from the first that differs on; 0 for equal texts."""
         length = len(self.tokens[0])
         pairs = enumerate(zip(*self.tokens, strict=True))
-        return length - next((place for place, (one, other) in pairs if one != other), length)
-
-
-@dataclass(frozen=True)
-class PatchingEffects:
-    """What each place of the other text carries over: 0 for nothing, 1 for all of the way to its answer."""
-
-    sites: tuple[str, ...]
-    points: tuple[tuple[str, ...], ...]
-    """Hook points, by site and layer."""
-    shares: np.ndarray
-    """(site, layer, pos)."""
-    own: float
-    other: float
-    """The logit difference, the other answer's less the own one's, after the text on screen and after the other one."""
+        return length - next((at for at, (one, other) in pairs if one != other), length)
 
 
 @cached
 def prompt_pair(
     checkpoint: Checkpoint, own: Tokens, other: Tokens, start: Tokens = (), *, interventions: Interventions = ()
 ) -> PromptPair:
-    """Two texts of one length, and what comes after each.
+    """Two texts of one length, and what comes after each, or stands at the mask that both have at one position.
 
     own, other: what a decoder reads, no more than the context holds; for an encoder–decoder the sources. start: what
     its decoder begins with, then; it goes on with what it would write to both alike, up to where they part.
@@ -133,13 +122,15 @@ def prompt_pair(
         tokens, sources = (own, other), ((), ())
     else:
         written = [greedy_answer(checkpoint, start, source) for source in (own, other)]
-        same = next((place for place, (a, b) in enumerate(zip(*written, strict=False)) if a != b), 0)
-        tokens, sources = (start + written[0][:same],) * 2, (own, other)
+        same = next((at for at, (a, b) in enumerate(zip(*written, strict=False)) if a != b), 0)
+        text = start + written[0][:same]
+        tokens, sources = (text, text), (own, other)
     logits = [
         logits_after(checkpoint, [text], [source] if source else [], interventions)
         for text, source in zip(tokens, sources, strict=True)
     ]
-    return PromptPair(tokens, sources, torch.cat(logits).numpy())
+    position = -1 if checkpoint.model.config.is_causal else checkpoint.predicted_position(own)
+    return PromptPair(tokens, sources, torch.cat(logits).numpy(), position)
 
 
 @cached
@@ -149,14 +140,17 @@ def patching_effects(
     sources: tuple[Tokens, Tokens],
     answers: tuple[int, int],
     stack: str,
+    position: int = -1,
     *,
     interventions: Interventions = (),
-) -> PatchingEffects:
-    """What each place carries over. tokens, sources: as in `PromptPair`; answers: the own token, and the other text's.
+) -> Patching:
+    """The share of the other answer that each patch brings.
 
-    stack: as in `patching`. Raises: ValueError, saying why, where nothing can be traced.
+    tokens, sources, position: as in `PromptPair`; answers: the own token, and the other text's; stack: as in
+    `patching`.
+    Raises: ValueError, saying why, where nothing can be traced.
     """
-    found = patching(
+    return patching(
         checkpoint.model,
         tokens[1],
         tokens[0],
@@ -165,15 +159,15 @@ def patching_effects(
         sources[1],
         sources[0],
         stack=stack,
+        position=position,
         interventions=interventions,
         on_progress=progress,
     )
-    return PatchingEffects(found.sites, found.points, found.restored.numpy(), found.corrupted, found.clean)
 
 
-def patch_at(found: PatchingEffects, texts: tuple[Tokens, Tokens], site: int, layer: int, position: int) -> Patch:
-    """The change that reads one place as it is on another text. texts: that text's tokens, and its source."""
-    return Patch(found.points[site][layer], position=position, tokens=texts[0], source=texts[1])
+def patch_at(patching: Patching, texts: tuple[Tokens, Tokens], site: int, layer: int, position: int) -> Patch:
+    """The change that patches one position with what it is on another text: texts, its tokens and its source."""
+    return Patch(patching.points[site][layer], position=position, tokens=texts[0], source=texts[1])
 
 
 def suggested_pairs(name: str) -> tuple[tuple[str, str], ...]:
@@ -181,14 +175,14 @@ def suggested_pairs(name: str) -> tuple[tuple[str, str], ...]:
     if name in PAIRS:
         return PAIRS[name]
     checkpoint = opened(name).checkpoint
-    if is_large(checkpoint):
+    if is_large(checkpoint) and checkpoint.model.config.is_causal:
         return tuple(pair for pair in FACTS if _have_equal_length(checkpoint, *pair))
-    found = [(example, suggested_prompt(name, example)) for example in checkpoint.card.examples[:3]]
-    return tuple((example, other) for example, other in found if other is not None)
+    pairs = [(example, suggested_prompt(name, example)) for example in checkpoint.card.examples[:3]]
+    return tuple((example, other) for example, other in pairs if other is not None)
 
 
 def suggested_prompt(name: str, prompt: str) -> str | None:
-    """Another text to put beside a prompt: one that changes what comes next, or None if no token seems to.
+    """Another text to put beside a prompt: one that changes what is predicted, or None if no token seems to.
 
     Of a large model, one in which a word is another of its kind, or None if there is none such.
     """
@@ -204,10 +198,10 @@ def _with_another_word(checkpoint: Checkpoint, prompt: str) -> str | None:
     known = dict(FACTS) | {other: one for one, other in FACTS}
     if prompt in known and _have_equal_length(checkpoint, prompt, known[prompt]):
         return known[prompt]
-    for found in re.finditer(r"\w+", prompt):
+    for match in re.finditer(r"\w+", prompt):
         kinds = [kind.split() for kind in INTERCHANGEABLE_WORDS]
-        for word in (word for kind in kinds if found[0] in kind for word in kind if word != found[0]):
-            other = prompt[: found.start()] + word + prompt[found.end() :]
+        for word in (word for kind in kinds if match[0] in kind for word in kind if word != match[0]):
+            other = prompt[: match.start()] + word + prompt[match.end() :]
             if _have_equal_length(checkpoint, prompt, other):
                 return other
     return None
@@ -223,33 +217,34 @@ def _have_equal_length(checkpoint: Checkpoint, one: str, other: str) -> bool:
 
 @cached
 def _changed(checkpoint: Checkpoint, prompt: str) -> str | None:
-    """A prompt with one token changed: one that matters much, and stands some way before the end."""
+    """A prompt with one token changed: one that matters much, and stands some way from where it does."""
     tokenizer, shape, card = checkpoint.tokenizer, checkpoint.model.config, checkpoint.card
     tokens = tuple(tokenizer.encode(prompt))
     tried = list(_candidates(checkpoint, tokens))
     budget = min(MAX_TOKENS_READ, MAX_COMPUTE // max(card.parameters, 1))
     step = max(1, -(-len(tried) * min(len(tokens), shape.context_length) // budget))
     kept: list[tuple[int, str, Tokens]] = []
-    for place, token in tried[::step]:
-        text = tokenizer.decode([*tokens[:place], token, *tokens[place + 1 :]])
+    for position, token in tried[::step]:
+        text = tokenizer.decode([*tokens[:position], token, *tokens[position + 1 :]])
         read = tuple(tokenizer.encode(text))
         problem = TASKS[card.task].problem(text) if card.task in TASKS else None
         if problem is None and len(read) == len(tokens):
-            kept.append((place, text, read))
+            kept.append((position, text, read))
     if not kept:
         return None
     rows = [tokens, *(read for _, _, read in kept)]
     begin = window_start(len(tokens), shape.context_length)
     logits = _after(checkpoint, [row[begin:] for row in rows])
     base, others = logits[0], logits[1:]
+    predicted = checkpoint.predicted_position(tokens)
     own, new = int(base.argmax()), others.argmax(1)
     every = np.arange(len(others))
     moved = (others[every, new] - others[:, own]) - (base[new] - base[own])
     moved[new == own] = 0
-    back = np.array([len(tokens) - place for place, _, _ in kept])
-    best = int((moved * np.maximum(np.log2(back), LAST_TOKEN_WEIGHT)).argmax())
+    away = np.array([abs(predicted - position) + 1 for position, _, _ in kept])
+    best = int((moved * np.maximum(np.log2(away), LAST_TOKEN_WEIGHT)).argmax())
     if moved[best] <= 0:  # what comes next stays the same; some probabilities do move
-        best = int(np.abs(_log_softmax(others) - _log_softmax(base)).max(1).argmax())
+        best = int(np.abs(log_softmax(others) - log_softmax(base)).max(1).argmax())
     return kept[best][1]
 
 
@@ -258,27 +253,23 @@ def _candidates(checkpoint: Checkpoint, tokens: Tokens) -> Iterator[tuple[int, i
     tokenizer = checkpoint.tokenizer
     spread = range(0, tokenizer.vocab_size, max(1, tokenizer.vocab_size // MAX_TRIED_TOKENS))
     vocabulary = {token: tokenizer.decode([token]) for token in spread}
-    for place in range(max(len(tokens) - MAX_TOKENS, 0), len(tokens)):
-        label = tokenizer.decode([tokens[place]])
+    special = {token for token in (*spread, *tokens) if len(tokenizer.parted(tokenizer.decode([token]))) > 1}
+    for position in range(max(len(tokens) - MAX_TOKENS, 0), len(tokens)):
+        label = tokenizer.decode([tokens[position]])
         kinds = [kind for kind in CLASSES if label in kind] if len(label) == 1 else []
         for token, other in vocabulary.items():
-            if token == tokens[place] or not other.strip():
+            if token == tokens[position] or not other.strip() or {token, tokens[position]} & special:
                 continue
             if len(label) > 1 < len(other) or any(other in kind for kind in kinds):
-                yield place, token
+                yield position, token
 
 
 def _after(checkpoint: Checkpoint, texts: list[Tokens]) -> np.ndarray:
-    """Logits of what comes after each of several texts of one length, (text, vocab)."""
-    start = checkpoint.card.start_token_id
+    """Logits of what comes after each of several texts of one length, or stands at its mask, (text, vocab)."""
     is_source = checkpoint.model.config.architecture == "encoder-decoder"
-    found = []
+    logits = []
     for at in range(0, len(texts), 64):
         batch = texts[at : at + 64]
-        begun = [(start,)] * len(batch) if is_source and start is not None else batch
-        found.append(logits_after(checkpoint, begun, batch if is_source else []))
-    return torch.cat(found).numpy()
-
-
-def _log_softmax(logits: np.ndarray) -> np.ndarray:
-    return torch.tensor(logits).double().log_softmax(-1).numpy()
+        begun = [checkpoint.card.start_tokens] * len(batch) if is_source else batch
+        logits.append(logits_after(checkpoint, begun, batch if is_source else []))
+    return torch.cat(logits).numpy()

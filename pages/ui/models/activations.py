@@ -9,39 +9,40 @@ Dimensions: text, position, d_model, vocab.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import torch
 
 from pages.ui.models.background_jobs import progress
-from pages.ui.models.library import OpenModel, opened
+from pages.ui.models.library import OpenModel, is_large, opened
 from pages.ui.models.model_cache import cached
-from transformer import Checkpoint, Intervention, Sampling, generate, token_statistics
-from transformer.api import ablation_and_patching
-from transformer.inference.context_windows import by_window, in_window, window_start
+from transformer import Checkpoint, EncoderDecoder, Intervention, Sampling, generate
+from transformer.api import ablation_and_patching, generated_texts
+from transformer.inference.context_windows import in_window, window_start
 from transformer.inference.interventions import hooks_of
+from transformer.inference.recording import plain_array
+from transformer.model.layers import widened
 
 Tokens = tuple[int, ...]
 Interventions = tuple[Intervention, ...]
+_AHEAD = ThreadPoolExecutor(2, "ahead")
 
 
-@dataclass(frozen=True)
-class Scored:
-    """What the model thought of each token of a text, before it saw it; index 0 of the text has no prediction."""
+def compute_ahead(compute: Callable[..., object], model: OpenModel, *inputs: object) -> None:
+    """Begin what an instrument will ask the API for first, while the browser still loads the instrument.
 
-    probability: np.ndarray
-    rank: np.ndarray
-    entropy: np.ndarray
-    logits: np.ndarray
-    """(position, vocab), float32."""
+    compute: caches what it returns by these inputs, so that the API finds it. A large model's may not fit its cache.
+    """
+    if not is_large(model.checkpoint):
+        _AHEAD.submit(compute, model, *inputs)
 
 
 def next_token(
     model: str | OpenModel, tokens: Tokens, source: Tokens = (), interventions: Interventions = ()
 ) -> np.ndarray:
-    """The logits of what follows a text, (vocab,)."""
+    """The logits of what follows a text, or stands at its first mask, (vocab,)."""
     model = opened(model) if isinstance(model, str) else model
     begin = window_start(len(tokens), model.checkpoint.model.config.context_length)
     return _next_token(model, tokens[begin:], source, in_window(interventions, begin))
@@ -55,28 +56,21 @@ def _next_token(checkpoint: Checkpoint, tokens: Tokens, source: Tokens, interven
 def logits_after(
     checkpoint: Checkpoint, tokens: Sequence[Tokens], sources: Sequence[Tokens], interventions: Interventions = ()
 ) -> torch.Tensor:
-    """The logits of what follows each of several texts of one length, (text, vocab). sources: empty without encoder."""
+    """The logits of what follows each of several texts of one length, or stands at its first mask, (text, vocab).
+
+    sources: empty for a model that has no encoder and decoder.
+    """
     inputs = [torch.tensor(texts) for texts in (sources, tokens) if texts]
+    positions = [checkpoint.predicted_position(text) for text in tokens]
     with torch.no_grad(), checkpoint.model.hooked(hooks_of(interventions, checkpoint.model)):
-        return checkpoint.model(*inputs, newest=True)[:, -1]
+        streams = checkpoint.model.stream(*inputs)[torch.arange(len(tokens)), positions]
+        return widened(checkpoint.model.unembed(streams))
 
 
-@cached
-def scored(checkpoint: Checkpoint, tokens: Tokens, source: Tokens = (), interventions: Interventions = ()) -> Scored:
-    """How likely each token was, given those before it in its window."""
-    begin = 0
-    hooks = hooks_of(interventions, checkpoint.model, lambda: begin)  # for all passes: another text is recorded once
-    rows = []
-    context = checkpoint.model.config.context_length
-    for begin, lengths in by_window(range(1, len(tokens)), context, interventions):
-        inputs = [torch.tensor([part]) for part in (source, tokens[begin : lengths[-1]]) if part]
-        with torch.no_grad():
-            logits = checkpoint.model.run_with_hooks(*inputs, fwd_hooks=hooks)[0]
-        rows += [logits[length - 1 - begin].clone() for length in lengths]
-    found = [token_statistics(row, token) for row, token in zip(rows, tokens[1:], strict=True)]
-    probability, rank, entropy = zip(*found, strict=True) if found else ((), (), ())
-    logits = torch.stack(rows) if rows else torch.empty(0, checkpoint.model.config.vocab_size)
-    return Scored(np.array(probability), np.array(rank), np.array(entropy), logits.numpy())
+def probabilities(name: str, tokens: Tokens, source: Tokens = (), interventions: Interventions = ()) -> np.ndarray:
+    """How likely each token of a text but the first was, given those before it in its window."""
+    scores = generated_texts.scores(opened(name), tokens, source, 1, Sampling(), interventions)
+    return scores.tensors["probability"][:-1]
 
 
 def write(
@@ -123,12 +117,12 @@ def ablation(
     checkpoint: Checkpoint,
     tokens: Tokens,
     source: Tokens = (),
-    place: int = -1,
+    position: int = -1,
     begin: int = 0,
     interventions: Interventions = (),
 ) -> ablation_and_patching.Ablation:
     """The ablation of each part by itself: as in `ablation_and_patching.ablation`, with the progress of a job."""
-    return ablation_and_patching.ablation(checkpoint.model, tokens, source, place, begin, interventions, progress)
+    return ablation_and_patching.ablation(checkpoint.model, tokens, source, position, begin, interventions, progress)
 
 
 @cached
@@ -137,5 +131,11 @@ def position_table(checkpoint: Checkpoint) -> np.ndarray | None:
     shape = checkpoint.model.config
     if shape.positions not in ("learned", "sinusoidal"):
         return None
-    stack = checkpoint.model if shape.architecture == "decoder-only" else checkpoint.model.decoder
-    return stack.position_rows(0, shape.context_length).detach().numpy()
+    stack = checkpoint.model.decoder if isinstance(checkpoint.model, EncoderDecoder) else checkpoint.model
+    return plain_array(stack.position_rows(0, shape.context_length))
+
+
+def log_softmax(logits: np.ndarray) -> np.ndarray:
+    """Log-probabilities, along the last axis, in float64."""
+    shifted = logits.astype(np.float64) - logits.max(-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))

@@ -17,8 +17,8 @@ def shown_kind(shape: ModelConfig, wish: str, among: Sequence[str] | None = None
 
     among: the kinds a page can show, if not all.
     """
-    found = [kind for kind in kinds_of(shape) if among is None or kind in among]
-    return wish if wish in found else next(reversed(found), None)
+    kinds = [kind for kind in kinds_of(shape) if among is None or kind in among]
+    return wish if wish in kinds else next(reversed(kinds), None)
 
 
 def layer_count(shape: ModelConfig, kind: str) -> int:
@@ -31,10 +31,10 @@ def first_layer_and_head(shape: ModelConfig, card: ModelCard, kind: str) -> tupl
 
     Where the card says nothing, cross-attention opens on its last layer, where a translator's words align.
     """
-    found, layers = card.opening, layer_count(shape, kind)
-    if found is None:
+    opening, layers = card.opening, layer_count(shape, kind)
+    if opening is None:
         return layers - 1 if kind == "cross" else 0, 0
-    if found["attention"] != kind:
+    if opening["attention"] != kind:
         return 0, 0
-    layer, head = found["layer"], found["head"]
+    layer, head = opening["layer"], opening["head"]
     return layer if layer < layers else 0, head if head < shape.n_heads else 0

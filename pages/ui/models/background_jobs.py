@@ -83,12 +83,12 @@ def current(key: Hashable) -> Job | None:
     return job if job is not None and job.key == key else None
 
 
-def start(key: Hashable, compute: Callable[[], object]) -> Job:
+def start(key: Hashable, compute: Callable[[], object]) -> None:
     """Begin a job for this visitor; one that is under way is stopped."""
     if (former := st.session_state.get("job")) is not None:
         former.stop()
     job = st.session_state["job"] = Job(key, compute)
-    return _until_left(next(_NUMBERS), job)
+    _until_left(next(_NUMBERS), job)
 
 
 @st.cache_resource(scope="session", max_entries=1, show_spinner=False, on_release=Job.stop)

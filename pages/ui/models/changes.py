@@ -60,17 +60,17 @@ def from_text(text: str) -> Changes:
         raise PartlyInvalidError(
             f"The link's changes were left out: they have more than {MAX_CHARACTERS:,} characters.", ()
         )
-    found: Changes = ()
+    changes: Changes = ()
     problems = []
     for code in text.split(BETWEEN) if text else ():
         try:
-            found = with_change(found, from_code(code.removeprefix(OFF)), on=not code.startswith(OFF))
+            changes = with_change(changes, from_code(code.removeprefix(OFF)), on=not code.startswith(OFF))
         except ValueError as error:
             problems.append(f"One of the link's changes, “{code[:40]}”, is left out: {str(error)[:120]}.")
     if problems:
         more = [f"{len(problems) - 1} more are left out, too."] if len(problems) > 1 else []
-        raise PartlyInvalidError(" ".join([problems[0], *more]), found)
-    return found
+        raise PartlyInvalidError(" ".join([problems[0], *more]), changes)
+    return changes
 
 
 def with_change(changes: Changes, intervention: Intervention, *, on: bool = True) -> Changes:
@@ -81,11 +81,11 @@ def with_change(changes: Changes, intervention: Intervention, *, on: bool = True
     factor = getattr(intervention, "factor", 0.0)
     if not (math.isfinite(factor) and abs(factor) <= LARGEST_FACTOR):
         raise ValueError(f"a factor is from −{LARGEST_FACTOR:g} to {LARGEST_FACTOR:g}")
-    told = without_strength(intervention)
-    places = [index for index, each in enumerate(changes) if without_strength(each.intervention) == told]
-    if places:
+    same = without_strength(intervention)
+    indices = [index for index, change in enumerate(changes) if without_strength(change.intervention) == same]
+    if indices:
         changed = list(changes)
-        changed[places[0]] = Change(intervention, on)
+        changed[indices[0]] = Change(intervention, on)
         return tuple(changed)
     if len(changes) >= MAX_CHANGES:
         raise ValueError(f"at most {MAX_CHANGES} changes can be made at once")
@@ -101,8 +101,12 @@ def without_strength(intervention: Intervention) -> Intervention:
 def as_python(interventions: Iterable[Intervention]) -> tuple[list[str], str]:
     """The names to be imported from `transformer`, and an expression for the interventions: a list."""
     interventions = list(interventions)
-    names = {type(each).__name__ for each in interventions}
-    names |= {type(each.intervention).__name__ for each in interventions if isinstance(each, WindowedIntervention)}
+    names = {type(intervention).__name__ for intervention in interventions}
+    names |= {
+        type(intervention.intervention).__name__
+        for intervention in interventions
+        if isinstance(intervention, WindowedIntervention)
+    }
     return sorted(names), f"[{', '.join(map(_in_python, interventions))}]"
 
 

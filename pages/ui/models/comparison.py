@@ -1,4 +1,4 @@
-"""Compares models and prompts: the logit lens after a token, and shared vocabularies.
+"""Compares models and prompts: the logit lens at a position, and shared vocabularies.
 
 Asked and answered as in `activations`. Dimensions: depth, pos, vocab.
 """
@@ -23,7 +23,7 @@ Interventions = tuple[Intervention, ...]
 
 @dataclass(frozen=True)
 class LayerPredictions:
-    """The logit lens after one token: what each depth of the residual stream predicts."""
+    """The logit lens at one position: what each depth of the residual stream predicts."""
 
     names: tuple[str, ...]
     """Hook points: the embedding's first."""
@@ -36,17 +36,17 @@ def logit_lens_at(
     checkpoint: Checkpoint,
     tokens: tuple[int, ...],
     source: tuple[int, ...],
-    place: int,
+    position: int,
     begin: int = 0,
     interventions: Interventions = (),
 ) -> LayerPredictions:
-    """The logit lens at one place of a text that fits the context, 0 for its first token.
+    """The logit lens at one position of a text that fits the context, 0 for its first token.
 
-    begin: the first token's place in the whole text, from whose start the interventions count.
+    begin: the first token's position in the whole text, from whose start the interventions count.
     """
     points = stream_points(checkpoint.model.config, "decoder." if source else "")
-    wanted = frozenset(name for height in points for name in height)
-    found = trace_pass(
+    wanted = frozenset(name for joined in points for name in joined)
+    trace = trace_pass(
         checkpoint.model,
         tokens,
         source,
@@ -54,8 +54,8 @@ def logit_lens_at(
         interventions=in_window(interventions, begin),
         outputs=False,
     )
-    at_place = {name: found.tensors[name][place : place + 1] for name in wanted}  # a height is read place by place
-    lens = logit_lens(replace(found, tensors={**found.tensors, **at_place}))
+    at_position = {name: trace.tensors[name][position : position + 1] for name in wanted}
+    lens = logit_lens(replace(trace, tensors={**trace.tensors, **at_position}))
     return LayerPredictions(lens.points, lens.logits[:, 0].numpy())
 
 
@@ -64,8 +64,8 @@ def decoder_tokens(
     checkpoint: Checkpoint, source: tuple[int, ...], interventions: Interventions = ()
 ) -> tuple[int, ...]:
     """What the decoder of an encoder–decoder reads: its start token, and the answer that it would give."""
-    text = (checkpoint.card.start_token_id,)
-    text += greedy_answer(checkpoint, text, source, interventions)
+    start = checkpoint.card.start_tokens
+    text = start + greedy_answer(checkpoint, start, source, interventions)
     return text[:-1] if len(text) > 1 and text[-1] == checkpoint.card.end_token_id else text
 
 
@@ -94,15 +94,29 @@ def same_vocabulary(one: str, other: str) -> bool:
 
 
 def other_models(name: str) -> list[str]:
-    """The other models, those first that have most in common: what they were trained on, then the larger ones."""
+    """The other models that predict the same, the next token or what is masked; those first that have most in common:
+    training data, language, group; then the larger ones."""
     entries = library.usable()
-    own = entries[name].card
+    own, is_causal = entries[name].card, entries[name].config.is_causal
 
-    def order(other: str) -> tuple[bool, bool, int, str]:
+    def order(other: str) -> tuple[bool, bool, bool, int, str]:
         card = entries[other].card
-        return card.corpus.get("name") != own.corpus.get("name"), card.group != own.group, -card.parameters, other
+        return (
+            not same_corpus(name, other),
+            card.language != own.language,
+            card.group != own.group,
+            -card.parameters,
+            other,
+        )
 
-    return sorted((other for other in entries if other != name), key=order)
+    able = (other for other, entry in entries.items() if other != name and entry.config.is_causal == is_causal)
+    return sorted(able, key=order)
+
+
+def same_corpus(one: str, other: str) -> bool:
+    """Whether two models were trained on the same data."""
+    cards = [library.usable()[name].card for name in (one, other)]
+    return cards[0].corpus.get("name") == cards[1].corpus.get("name")
 
 
 def first_readable(names: list[str], prompt: str) -> str:

@@ -31,17 +31,16 @@ class RungResult:
 
 def rungs(group: Group) -> dict[str, CheckpointEntry]:
     """The rungs of a ladder that there are, from the lowest to the highest."""
-    found = {
+    entries = {
         name: entry for name, entry in library.usable().items() if entry.card is not None and entry.card.group == group
     }
-    return dict(sorted(found.items()))
+    return dict(sorted(entries.items()))
 
 
 def rung_result(name: str, tokens: tuple[int, ...], sampling: Sampling) -> RungResult:
     """One text on a rung. Each token is predicted from those before it in the rung's window."""
-    scored = activations.scored(name, tokens)
-    logits = activations.next_token(name, tokens).astype(np.float64)
-    probabilities = np.exp(logits - logits.max())
-    loss = float(-np.log(np.maximum(scored.probability, np.finfo(float).tiny)).mean()) if len(tokens) > 1 else None
+    expected = activations.probabilities(name, tokens).astype(np.float64)
+    probabilities = np.exp(activations.log_softmax(activations.next_token(name, tokens)))
+    loss = float(-np.log(np.maximum(expected, np.finfo(float).tiny)).mean()) if len(tokens) > 1 else None
     more = activations.written(name, tokens, (), sampling, GENERATED_TOKENS)
-    return RungResult(loss, probabilities / probabilities.sum(), library.tokenizer(name).decode(list(more)))
+    return RungResult(loss, probabilities, library.tokenizer(name).decode(list(more)))

@@ -6,8 +6,10 @@ put it into a link, or save it as a file.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -92,10 +94,13 @@ class Answers:
         if (response := self.responses.get(step_id)) and response.second is None:
             response.discussing = True
 
-    def is_done(self, lesson: str, steps: int, questions: list[int]) -> bool:
+    def is_done(self, lesson: str, steps: int, questions: Sequence[int]) -> bool:
         """Whether all of a lesson's steps were opened and its questions answered."""
-        answered = all(self._stands(StepId(lesson, step)) for step in questions)
-        return answered and len(self.opened.get(lesson, ())) >= steps
+        return not self.unanswered(lesson, questions) and len(self.opened.get(lesson, ())) >= steps
+
+    def unanswered(self, lesson: str, questions: Sequence[int]) -> list[int]:
+        """The steps of a lesson whose questions have no answer that stands."""
+        return [step for step in questions if not self._stands(StepId(lesson, step))]
 
     def answered(self, lesson: str) -> int:
         """How many of a lesson's questions have an answer that stands."""
@@ -114,15 +119,15 @@ class Answers:
 
     def as_text(self) -> str:
         """The answers that stand as a link has them; the latest, if there isn't room for all."""
-        found: list[str] = []
+        codes: list[str] = []
         for step_id, response in reversed(self.responses.items()):
             parts = [response.first] if response.second is None else [response.first, response.second]
             texts = [json.dumps(part, separators=(",", ":")) for part in parts]
             code = WITHIN.join([step_id.lesson, str(step_id.step), *texts])
-            if len(found) >= MAX_ANSWERS or len(BETWEEN.join([*found, code])) > MAX_CHARACTERS:
+            if len(codes) >= MAX_ANSWERS or len(BETWEEN.join([*codes, code])) > MAX_CHARACTERS:
                 break
-            found.append(code)
-        return BETWEEN.join(reversed(found))
+            codes.append(code)
+        return BETWEEN.join(reversed(codes))
 
     def _stands(self, step_id: StepId) -> bool:
         return step_id in self.responses and not self.responses[step_id].discussing
@@ -132,22 +137,21 @@ def from_text(text: str) -> dict[StepId, Response]:
     """What `as_text` wrote. The text is untrusted. Raises ValueError, which says what would do."""
     if len(text) > MAX_CHARACTERS:
         raise ValueError(f"answers have at most {MAX_CHARACTERS:,} characters")
-    found = {}
+    responses = {}
     for code in text.split(BETWEEN)[:MAX_ANSWERS] if text else ():
         lesson, *rest = code.split(WITHIN)
         if not LESSON.fullmatch(lesson) or not 2 <= len(rest) <= 3 or not re.fullmatch(r"[0-9]{1,3}", rest[0]):
             raise ValueError("answers are copied from the link of whoever gave them")
         answers = [_answer(part) for part in rest[1:]]
-        found[StepId(lesson, int(rest[0]))] = Response(answers[0], answers[1] if answers[1:] else None)
-    return found
+        responses[StepId(lesson, int(rest[0]))] = Response(answers[0], answers[1] if answers[1:] else None)
+    return responses
 
 
 def _answer(text: str) -> Answer:
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        found = None
-    several = isinstance(found, list) and len(found) <= 20 and all(type(each) is int for each in found)
-    if not several and (type(found) not in (int, float) or not abs(found) <= 1e9):
-        raise ValueError("answers are numbers, and lists of whole numbers")
-    return found
+    with contextlib.suppress(ValueError, RecursionError):
+        answer = json.loads(text)
+        if type(answer) in (int, float) and abs(answer) <= 1e9:
+            return answer
+        if isinstance(answer, list) and len(answer) <= 20 and all(type(number) is int for number in answer):
+            return answer
+    raise ValueError("answers are numbers, and lists of whole numbers")

@@ -13,7 +13,7 @@ import streamlit as st
 import torch
 
 from pages.ui.models.visitor_models import is_own, own_models, shared_models
-from transformer import Checkpoint, CheckpointEntry, CheckpointError, ModelConfig, Tokenizer
+from transformer import Checkpoint, CheckpointEntry, CheckpointError, ModelConfig, Tokenizer, UnreadableCheckpoint
 from transformer.api.file_names import slug
 from transformer.api.library import FOLDER, Library
 from transformer.api.model_store import model_store
@@ -39,14 +39,21 @@ def shared() -> Library:
 _library = functools.cache(Library)
 
 
-def catalogue() -> tuple[CheckpointEntry, ...]:
+def catalogue() -> tuple[CheckpointEntry | UnreadableCheckpoint, ...]:
     """Every checkpoint folder, the damaged ones with what is wrong; the same objects for everybody."""
     return shared().entries()
 
 
+def mask_name(name: str) -> str:
+    """What an encoder's mask is called in a text, such as [mask]."""
+    mask = model(name).card.mask_token_id
+    assert mask is not None  # no checkpoint of an encoder lacks it
+    return tokenizer(name).label(mask)
+
+
 def usable() -> dict[str, CheckpointEntry]:
     """The checkpoints that can be picked, by name: everybody's, those of links, and the visitor's own."""
-    there = {entry.name: entry for entry in catalogue() if not entry.problem}
+    there = {entry.name: entry for entry in catalogue() if entry.problem is None}
     seen = {
         name: CheckpointEntry(name, FOLDER / name, model.checkpoint.card, model.checkpoint.model.config)
         for name, model in _seen().items()
@@ -81,8 +88,8 @@ def model(name: str) -> Checkpoint:
 
 def file_name(name: str) -> str:
     """What files of a model begin with: its name; of an own model, whose name is its key, its title."""
-    found = opened(name)
-    return slug(found.checkpoint.card.title) if found.is_own else name.replace("/", "-")
+    opening = opened(name)
+    return slug(opening.checkpoint.card.title) if opening.is_own else name.replace("/", "-")
 
 
 def config(name: str) -> ModelConfig:
@@ -97,8 +104,8 @@ def tokenizer(name: str) -> Tokenizer:
 
 def chat(name: str) -> Chat | None:
     """What stands around the words that a model was tuned to answer; None for one that only continues texts."""
-    found = model(name).card.chat
-    return None if found is None else Chat(**found)
+    settings = model(name).card.chat
+    return None if settings is None else Chat(**settings)
 
 
 def encoded(name: str, text: str, reads: str) -> tuple[int, ...]:
@@ -127,10 +134,10 @@ def _seen() -> dict[str, OpenModel]:
 
 
 def _own(token: str) -> OpenModel:
-    found = model_store().get(token)
-    if found is None:
+    checkpoint = model_store().get(token)
+    if checkpoint is None:
         raise CheckpointError("It is no longer kept here.")
-    return OpenModel(token, token, found, is_own=True)
+    return OpenModel(token, token, checkpoint, is_own=True)
 
 
 def is_large(checkpoint: Checkpoint) -> bool:

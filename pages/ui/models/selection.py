@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-STAGES = ("raw", "scaled", "masked", "weights")
+STAGES = ("raw", "scaled", "capped", "biased", "masked", "weights")
 RULES = ("mask", "scale")
 """What one head's picture can be redrawn without."""
 DIRECTIONS = ("from", "to")
-SHARES = ("head", "layer")
 DERIVATIONS = ("open", "closed")
 """Whether it is seen how the weights come about."""
 FOLDS = ("lens", "who", "checks", "circuits")
@@ -35,7 +34,7 @@ class Selection:
     head: int | None = None
     """None: all of a layer, or their mean."""
     cell: tuple[int, ...] | None = None
-    """A place in the tensor that is open."""
+    """A cell of the tensor that is open, by its indices."""
     moment: float | None = None
     """Where Play stands; None: it isn't being played."""
     folds: tuple[str, ...] = ()
@@ -61,8 +60,8 @@ class Extent:
     """The kinds of circuits that the heads of each attention have."""
 
     @cached_property
-    def places(self) -> frozenset[str]:
-        """What can be open: the model, its tensors, and every module that has any."""
+    def can_open(self) -> frozenset[str]:
+        """The names of what can be open: the model, its tensors, and every module that has any."""
         names = {""}
         for name in self.tensors:
             parts = name.split(".")
@@ -79,11 +78,11 @@ def is_cell(cell: Any, name: str, extent: Extent) -> bool:
 def is_circuit(circuit: Any, extent: Extent) -> bool:
     """Whether a model has this circuit, and its matrix may have this cell."""
     match circuit:
-        case (str(kind), str(attention), head, *places) if kind in extent.circuits.get(attention, ()):
+        case (str(kind), str(attention), head, *positions) if kind in extent.circuits.get(attention, ()):
             return (
                 _is_within(head, extent.heads)
-                and len(places) in (1, 3)
-                and all(_is_within(place, FARTHEST) for place in places)
+                and len(positions) in (1, 3)
+                and all(_is_within(position, FARTHEST) for position in positions)
             )
     return False
 

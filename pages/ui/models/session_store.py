@@ -42,6 +42,8 @@ class TrainingRecord:
     """The text whose attention is watched."""
     sample_prompt: str = ""
     """The prompt of every sample."""
+    is_causal: bool = True
+    """Whether the model writes; False: it fills masks."""
     settings: str = ""
     """What is trained, and how, as Markdown."""
     model_token: str | None = None
@@ -113,22 +115,22 @@ class SessionStore:
         """Keep a record, and let go of those whose visitors have been away too long."""
         with self._lock:
             self._kept[record.token] = record
-            for place, each in enumerate(sorted(self._kept.values(), key=lambda each: each.seconds_away)):
-                if place >= MAX_RECORDS or each.seconds_away > KEPT_FOR:
-                    del self._kept[each.token]
+            for rank, kept in enumerate(sorted(self._kept.values(), key=lambda kept: kept.seconds_away)):
+                if rank >= MAX_RECORDS or kept.seconds_away > KEPT_FOR:
+                    del self._kept[kept.token]
 
     def claim(self, token: str) -> SessionRecord | None:
         """The record of a token, None if there is none or it has gone."""
         with self._lock:
-            found = self._kept.get(token)
-            return found if found and found.seconds_away <= KEPT_FOR else None
+            record = self._kept.get(token)
+            return record if record and record.seconds_away <= KEPT_FOR else None
 
 
 def session_record() -> SessionRecord:
     """This visitor's record; reading it counts as a heartbeat."""
-    found: SessionRecord = st.session_state.setdefault("session_record", SessionRecord())
-    found.see()
-    return found
+    record: SessionRecord = st.session_state.setdefault("session_record", SessionRecord())
+    record.see()
+    return record
 
 
 def keep_record() -> None:
@@ -144,15 +146,15 @@ def restore_record(token: str) -> bool:
 
     The lesson that the new session has opened is merged into it.
     """
-    own, found = session_record(), session_store().claim(token)
-    if found is None:
+    own, kept = session_record(), session_store().claim(token)
+    if kept is None:
         return False
-    st.session_state["session_record"] = found
-    found.answers.merge(own.answers.responses)
+    st.session_state["session_record"] = kept
+    kept.answers.merge(own.answers.responses)
     if own.answers.last:
-        found.answers.open(own.answers.last)
-    found.saved_visitor = found.saved_visitor or own.saved_visitor
-    found.see()
+        kept.answers.open(own.answers.last)
+    kept.saved_visitor = kept.saved_visitor or own.saved_visitor
+    kept.see()
     return True
 
 

@@ -5,13 +5,14 @@ Asked and answered as in `activations`. Dimensions: order, pos, vocab.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 
 from pages.ui.models import activations, library
-from transformer import Intervention, ModelConfig, Without
+from pages.ui.models.masked_predictions import SetEncoderMask
+from transformer import Checkpoint, Intervention, ModelConfig, Without
 
 Interventions = tuple[Intervention, ...]
 SHUFFLES = 8
@@ -21,7 +22,7 @@ RULES = ("positions", "mask")
 
 @dataclass(frozen=True)
 class OrderComparison:
-    """A text, the same tokens in another order, and what follows each."""
+    """A text, the same tokens in another order, and what follows each, or stands at its mask."""
 
     variants: tuple[str, ...]
     """What the model is left with."""
@@ -42,21 +43,31 @@ def compare_orders(
 ) -> OrderComparison:
     """Have a model read its text in two orders: an encoder–decoder its source, which the decoder's `tokens` follow.
 
-    What comes after a text depends on its last token most, so that one stays where it is. Changes that take positions
-    or the mask away are left out of `interventions`, and made here.
+    What comes after a text depends on its last token most, so that one stays where it is; an encoder's masks do.
+    Changes that take positions or the mask away are left out of `interventions`, and made here.
     """
     kept = tuple(change for change in interventions if not removes_order(change))
 
     def after(text: tuple[int, ...], changes: Interventions = ()) -> np.ndarray:
         read = (tokens, text) if source else (text, ())
-        return _softmax(activations.next_token(name, *read, kept + changes))
+        return np.exp(activations.log_softmax(activations.next_token(name, *read, kept + changes)))
 
-    text, shuffles = source or tokens, 1 if library.is_large(library.opened(name).checkpoint) else SHUFFLES
+    checkpoint = library.opened(name).checkpoint
+    text, shuffles = source or tokens, 1 if library.is_large(checkpoint) else SHUFFLES
+    moves = range(len(text)) if source else movable(checkpoint, text)
     first = after(text)
-    other = max(_shuffled(text, not source, shuffles), key=lambda each: np.abs(after(each) - first).max())
+    other = max(_shuffled(text, moves, shuffles), key=lambda order: np.abs(after(order) - first).max())
     variants = _variants(library.config(name))
-    probabilities = np.stack([[after(each, changes) for changes in variants.values()] for each in (text, other)])
+    probabilities = np.stack([[after(order, changes) for changes in variants.values()] for order in (text, other)])
     return OrderComparison(tuple(variants), (text, other), shuffles, probabilities)
+
+
+def movable(checkpoint: Checkpoint, text: tuple[int, ...]) -> list[int]:
+    """The positions of a text that are shuffled: not the one that is predicted, or after which; and no special token,
+    such as a mask."""
+    tokenizer, stays = checkpoint.tokenizer, checkpoint.predicted_position(text)
+    special = {token for token in set(text) if len(tokenizer.parted(tokenizer.label(token))) > 1}
+    return [at for at, token in enumerate(text) if at != stays and token not in special]
 
 
 def removes_order(change: Intervention) -> bool:
@@ -72,6 +83,8 @@ def _variants(config: ModelConfig) -> dict[str, Interventions]:
         variants["Without positions"] = (Without("positions"),)
     if config.architecture == "decoder-only" and _applies(Without("mask"), config):
         variants["No positions, no mask"] = (*[*variants.values()][-1], Without("mask"))
+    if not config.is_causal and any(map(config.window, range(config.n_layers))):
+        variants["No positions, no windows"] = (*[*variants.values()][-1], SetEncoderMask(causal=False))
     return variants
 
 
@@ -84,11 +97,12 @@ def _applies(change: Intervention, config: ModelConfig) -> bool:
     return True
 
 
-def _shuffled(text: tuple[int, ...], last_stays: bool, count: int) -> list[tuple[int, ...]]:
-    """The same tokens in so many random orders, the same each time."""
-    random, moves = np.random.default_rng(0), len(text) - last_stays
-    return [tuple(text[i] for i in random.permutation(moves)) + text[moves:] for _ in range(count)]
-
-
-def _softmax(logits: np.ndarray) -> np.ndarray:
-    return torch.tensor(logits, dtype=torch.float64).softmax(-1).numpy()
+def _shuffled(text: tuple[int, ...], moves: Sequence[int], count: int) -> list[tuple[int, ...]]:
+    """The same tokens in so many random orders of those that move, the same each time."""
+    random, orders = np.random.default_rng(0), []
+    for _ in range(count):
+        order = list(text)
+        for at, i in zip(moves, random.permutation(len(moves)), strict=True):
+            order[at] = text[moves[i]]
+        orders.append(tuple(order))
+    return orders

@@ -8,7 +8,7 @@ import streamlit as st
 
 from pages.ui.models.session_store import GONE_AFTER, SessionRecord, TrainingRecord, session_record
 from pages.ui.models.visitor_models import StorageFullError, add_model
-from transformer import CheckpointError
+from transformer import Checkpoint, CheckpointError
 from transformer.training.plan import TrainingPlan
 from transformer.training.training_job import ENDED, TrainingJob
 from transformer.training.training_queue import TrainingQueue
@@ -39,6 +39,7 @@ def start(plan: TrainingPlan, references: dict[str, float], probe_text: str, sam
         sample_prompt,
         settings,
     )
+    record.is_causal = plan.config.is_causal
     record.job = queue().submit(plan)
     watched = record.job, session_record(), queue()
     threading.Thread(target=watch_over, args=watched, name="training-watch", daemon=True).start()
@@ -68,9 +69,9 @@ def end_training() -> None:
 def store_result() -> str | None:
     """Put a model that has been trained among the visitor's own, once; returns its token, None while there is none."""
     record = training_record()
-    if has_result() and not record.model_token:
+    if (model := result()) is not None and not record.model_token:
         try:
-            record.model_token = add_model(record.job.result)
+            record.model_token = add_model(model)
         except (StorageFullError, CheckpointError) as error:
             record.problem = str(error)
         else:
@@ -78,10 +79,10 @@ def store_result() -> str | None:
     return record.model_token
 
 
-def has_result() -> bool:
-    """Whether a training has ended with a model."""
+def result() -> Checkpoint | None:
+    """The model with which a training has ended, if one has."""
     job = training_record().job
-    return job is not None and job.state in ENDED and job.result is not None
+    return job.result if job is not None and job.state in ENDED else None
 
 
 def is_under_way() -> bool:

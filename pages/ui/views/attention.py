@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from pages.ui.components.instruments import asks_of, instrument
+from pages.ui.components.instruments import instrument, request_of
 from pages.ui.frame import changes, widgets
 from pages.ui.frame import selection_sync as held
 from pages.ui.frame.page import Session
@@ -20,6 +20,7 @@ from pages.ui.markdown import code
 from pages.ui.models import activations, attention_kinds, library
 from pages.ui.models.library import OpenModel
 from transformer import Intervention, in_window
+from transformer.api.outlines import overview
 
 KEY = "attention"
 SCOPES = {"prompt": "The prompt", "all": "Prompt and generated text"}
@@ -64,9 +65,8 @@ def choose(session: Session, kind: str) -> AttentionInput:
         kinds = [other for other in KINDS if other in attention_kinds.kinds_of(session.config)]
         if session.visitor.attention not in kinds:
             session.visitor.attention = kind
-        kind = widgets.selectbox(
-            "Attention", kinds, Binding("attention", after=_forget_cell), KINDS.get, label_visibility="collapsed"
-        )
+        binding = Binding("attention", after=_forget_cell)
+        kind = widgets.selectbox("Attention", kinds, binding, KINDS.__getitem__, label_visibility="collapsed")
     text = _text(session)
     tokens = library.window(session.name, text)
     offset = len(text) - len(tokens)
@@ -85,9 +85,11 @@ def choose(session: Session, kind: str) -> AttentionInput:
 
 
 def choose_text(session: Session) -> None:
-    """Which text: below the picture, as it matters once something is written."""
+    """Which text: below the picture, as it matters once something is written, which an encoder never does."""
+    if not session.config.is_causal:
+        return
     widgets.segmented_control(
-        "Text", SCOPES, "scope", SCOPES.get, disabled=not session.text.written, label_visibility="collapsed"
+        "Text", SCOPES, "scope", SCOPES.__getitem__, disabled=not session.text.written, label_visibility="collapsed"
     )
 
 
@@ -105,15 +107,16 @@ def explain(session: Session, inputs: AttentionInput) -> None:
 
 def show(session: Session, inputs: AttentionInput) -> None:
     """The instrument."""
+    activations.compute_ahead(overview, *inputs.read)
     current = session.visitor
     text = whole_text(session)
     read = len(text) - len(library.window(session.name, text))
-    asks = asks_of(inputs.model, inputs.tokens, inputs.source, session.interventions, inputs.begin)
+    request = request_of(inputs.model, inputs.tokens, inputs.source, session.interventions, inputs.begin)
     instrument(
         "attention",
         key=KEY,
         model=inputs.model,
-        asks=asks,
+        request=request,
         about={
             "kind": inputs.kind,
             "offsets": {"queries": inputs.query_offset, "keys": inputs.key_offset},

@@ -6,7 +6,6 @@ import streamlit as st
 
 from pages.ui.frame import selection_sync as looked_at
 from pages.ui.frame.page import Session
-from pages.ui.models import library
 from pages.ui.models.changes import as_python
 from pages.ui.views.attention import AttentionInput
 from transformer import attention_modules
@@ -23,7 +22,7 @@ inputs = [torch.tensor([tokens]) for tokens in (source, text) if tokens]
 labelled = {{"text": labels(text), "source": labels(source)}}
 recording = record(model, inputs, model.hook_names(), labels=labelled{changes})
 print(recording.tensors[{pattern!r}][{head}])  # the weights of the head above: (query, key)
-show(recording, {kind!r}, layer={layer}, head={head})  # in a notebook, the picture above"""
+show(recording, {kind!r}, layer={layer}, head={head}{query})  # in a notebook, the picture above"""
 
 
 def offer_files(session: Session, inputs: AttentionInput) -> None:
@@ -55,7 +54,7 @@ def offer_files(session: Session, inputs: AttentionInput) -> None:
         st.download_button(
             "Save this layer",
             lambda: exports.whole_layer(
-                inputs.model, inputs.tokens, inputs.source, inputs.kind, current.layer, inputs.interventions
+                inputs.model, inputs.tokens, inputs.source, inputs.kind, current.layer or 0, inputs.interventions
             ).to_bytes(),
             f"{title}-attention.safetensors",
             key="save_recording",
@@ -69,9 +68,10 @@ def offer_files(session: Session, inputs: AttentionInput) -> None:
 def lines(session: Session, inputs: AttentionInput) -> str:
     """A program that records this pass again, from `transformer` alone."""
     current = session.visitor
-    module = attention_modules(session.config)[inputs.kind][current.layer]
+    module = attention_modules(session.config)[inputs.kind][current.layer or 0]
     names, changed = as_python(inputs.interventions)
-    is_own = library.opened(session.name).is_own
+    checkpoint, is_own = inputs.model.checkpoint, inputs.model.is_own
+    query = "" if session.config.is_causal else f", query={checkpoint.predicted_position(inputs.tokens)}"
     return LINES.format(
         path="the folder of your model" if is_own else f"checkpoints/{session.name}",
         text=list(inputs.tokens),
@@ -79,6 +79,7 @@ def lines(session: Session, inputs: AttentionInput) -> str:
         kind=inputs.kind,
         layer=current.layer,
         head=current.head,
+        query=query,
         pattern=f"{module}.hook_pattern",
         names=", ".join(sorted([*names, "load_checkpoint", "record", "show"])),
         changes=f", interventions={changed}" if names else "",

@@ -7,8 +7,8 @@ from typing import Any
 
 import streamlit as st
 
-from pages.ui.components.instruments import asks_of, instrument
-from pages.ui.components.tab import texts_of
+from pages.ui.components.address_bar import texts_of
+from pages.ui.components.instruments import instrument, request_of
 from pages.ui.frame import selection_sync
 from pages.ui.frame.page import Session
 from pages.ui.frame.saved_view import open_with_lesson_view
@@ -17,7 +17,7 @@ from pages.ui.frame.visitor_choices import PACES
 from pages.ui.models import attention_kinds
 from transformer import attention_modules
 
-KEY = "writing"
+KEY = "generation"
 ARROW = " → "
 """Stands for the start token, between the source and what is written from it."""
 LOOKS_AT = {"cross": "at the source", "decoder": "at its own words"}
@@ -32,30 +32,31 @@ def show(session: Session) -> None:
     choosable = [value for value in LOOKS_AT if session.source and kind]
     checkpoint = text.model.checkpoint
 
-    def take(wish: Mapping[str, Any]) -> None:
-        before, held = current.written, texts_of(wish.get("held"))
-        if held is not None:
-            selection_sync.update_from_browser(current, held)
-        if wish.get("for") != text.identity:
+    def update(value: Mapping[str, Any]) -> None:
+        before, selection = current.written, texts_of(value.get("selection"))
+        if selection is not None:
+            selection_sync.update_from_browser(current, selection)
+        if value.get("id") != text.identity:
             current.written = before
 
     instrument(
-        "writing",
+        "generation",
         key=KEY,
         model=text.model,
-        asks=asks_of(text.model, text.prompt, text.source, text.interventions, 0),
+        request=request_of(text.model, text.prompt, text.source, text.interventions, 0),
         about={
             "id": text.identity,
             "prompt": text.prompt,
             "source": text.source,
             **begins,
-            "brought": [session_id(), restored_texts()],
+            "restored": [session_id(), restored_texts()],
             "vocabulary": config.vocab_size,
             "context": config.context_length,
             "ends": checkpoint.card.stop_tokens,
             "arrow": ARROW,
+            "frozen": session.prompt != current.prompt,
             "title": session.file_name,
-            "modules": {name: found for name, found in attention_modules(config).items() if name != "encoder"},
+            "modules": {name: modules for name, modules in attention_modules(config).items() if name != "encoder"},
             "choices": {
                 "layers": attention_kinds.layer_count(config, kind or ""),
                 "heads": config.n_heads if kind else 0,
@@ -64,7 +65,7 @@ def show(session: Session) -> None:
             },
         },
         on_navigate=open_with_lesson_view,
-        on_text=take,
+        on_text=update,
     )
 
 

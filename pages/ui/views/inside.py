@@ -6,20 +6,21 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from pages.ui.components.instruments import asks_of, instrument
+from pages.ui.components.instruments import instrument, request_of
 from pages.ui.frame import changes
 from pages.ui.frame import selection_sync as held
 from pages.ui.frame.page import Session
 from pages.ui.frame.saved_view import open_with_lesson_view
 from pages.ui.frame.visitor_choices import Visitor
 from pages.ui.markdown import code, counted
-from pages.ui.models import attention_kinds, library
+from pages.ui.models import activations, attention_kinds, library
 from pages.ui.models.changes import as_python
 from pages.ui.models.library import OpenModel
 from pages.ui.models.selection import Extent, Selection, is_cell, is_circuit
 from pages.ui.views.attention import whole_text
 from transformer import Intervention, attention_modules, in_window
 from transformer.api import exports
+from transformer.api.outlines import outline
 from transformer.api.tensors import infos_of
 from transformer.inference.circuits import circuits_of
 from transformer.inference.context_windows import window_start
@@ -30,10 +31,10 @@ import numpy as np
 from transformer import {names}
 
 checkpoint = load_checkpoint("{path}")
-found = trace_pass(checkpoint.model, {texts}{changes})
+trace = trace_pass(checkpoint.model, {texts}{changes})
 saved = Recording.from_bytes(Path("{file}").read_bytes())
 for name, array in saved.tensors.items():
-    print(name, array.shape, np.allclose(found.tensors[name], array, atol=1e-5))"""
+    print(name, array.shape, np.allclose(trace.tensors[name], array, atol=1e-5))"""
 
 
 @dataclass(frozen=True)
@@ -62,8 +63,10 @@ def explain(session: Session, inputs: PassInput) -> None:
     """For an encoder–decoder: where the decoder's text comes from; of a long text, what of it is here."""
     if inputs.offset:
         end, context = inputs.offset + len(inputs.tokens), session.config.context_length
-        first = next(each for each in range(end + 1) if window_start(each, context) == inputs.offset)
-        older = f" Logits before position {first} came from earlier windows and differ."
+        first = next(length for length in range(end + 1) if window_start(length, context) == inputs.offset)
+        older = (
+            f" Logits before position {first} came from earlier windows and differ." if session.config.is_causal else ""
+        )
         st.caption(
             f"The text is longer than the context, so the model reads its last {counted(len(inputs.tokens), 'token')}, "
             f"from position {inputs.offset} on.{older if first > inputs.offset + 1 else ''}"
@@ -78,12 +81,13 @@ def explain(session: Session, inputs: PassInput) -> None:
 
 def show(session: Session, inputs: PassInput) -> None:
     """The instrument."""
+    activations.compute_ahead(outline, inputs.model, inputs.tokens, inputs.source, inputs.interventions)
     is_said = any(st.session_state.get(f"drawer_{name}") for name in ("page", "numbers"))
     instrument(
         "inside",
         key=KEY,
         model=inputs.model,
-        asks=asks_of(inputs.model, inputs.tokens, inputs.source, session.interventions, inputs.offset),
+        request=request_of(inputs.model, inputs.tokens, inputs.source, session.interventions, inputs.offset),
         about={
             "offset": inputs.offset,
             "prompt": len(session.text.prompt),
@@ -151,23 +155,24 @@ def _lines(session: Session, inputs: PassInput, file: str) -> str:
 def as_code(session: Session, tokens: tuple[int, ...]) -> str:
     """An expression for a text's tokens: the text itself, encoded, or their numbers where that gives others."""
     tokenizer = library.tokenizer(session.name)
-    text = tokenizer.decode(tokens)
-    is_text = not tokenizer.unknown_pieces(text) and tuple(tokenizer.encode(text)) == tokens
-    return f"checkpoint.tokenizer.encode({text!r})" if is_text else repr(list(tokens))
+    for text in (tokenizer.decode(tokens), session.visitor.prompt or ""):  # decoded, a text lacks its masks
+        if not tokenizer.unknown_pieces(text) and tuple(tokenizer.encode(text)) == tokens:
+            return f"checkpoint.tokenizer.encode({text!r})"
+    return repr(list(tokens))
 
 
 def _extent(inputs: PassInput) -> Extent:
     shape = inputs.model.checkpoint.model.config
     infos = infos_of(shape, len(inputs.tokens), len(inputs.source))
     sizes = {name: dict(zip(info.dims, info.sizes, strict=True)) for name, info in infos.items()}
-    modules = [module for found in attention_modules(shape).values() for module in found]
+    modules = [module for of_kind in attention_modules(shape).values() for module in of_kind]
     circuits = {module: circuits_of(shape, module) for module in modules}
     return Extent(len(inputs.tokens), len(inputs.source), shape.n_heads, shape.vocab_size, sizes, circuits)
 
 
 def _chosen(inputs: PassInput, extent: Extent, current: Visitor) -> Selection:
     """What the visitor looks at, in tokens of this pass; what it doesn't have is forgotten."""
-    if current.inside not in extent.places:
+    if current.inside not in extent.can_open:
         current.inside, current.cell, current.moment = "", None, None
     if current.cell is not None and not is_cell(current.cell, current.inside, extent):
         current.cell = None

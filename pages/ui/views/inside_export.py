@@ -12,14 +12,14 @@ from pages.ui.models.changes import as_python
 from pages.ui.models.selection import Selection
 from pages.ui.views.inside import PassInput, as_code, selection_of
 from transformer.api import exports
-from transformer.api.overviews import outline
+from transformer.api.outlines import outline
 from transformer.api.tensors import infos_of
 from transformer.frontend.saved_page import in_words, page_fit, page_size
 
 LINES = """from transformer import {imports}
 
 checkpoint = load_checkpoint({path!r})
-recording = record_pass(checkpoint.model, {texts}, labels=checkpoint.tokenizer.labels{changes})
+recording = record_pass(checkpoint.model, {texts}, labels=checkpoint.tokenizer.labels{options})
 print({numbers})
 show(recording{chosen})  # in a notebook, the picture above"""
 LEFT_OUT = {
@@ -28,6 +28,8 @@ LEFT_OUT = {
     "hook_raw_scores": "q · k (`hook_raw_scores`)",
     "hook_scaled_scores": "q · k ÷ √d_head (`hook_scaled_scores`)",
     "hook_attn_scores": "the masked scores (`hook_attn_scores`)",
+    "hook_capped_scores": "the capped scores (`hook_capped_scores`)",
+    "hook_position_bias": "the position bias (`hook_position_bias`)",
 }
 """What a page can lack, in words."""
 SHORTER = "This pass has too many numbers for one page. Shorten the text to save it."
@@ -74,11 +76,12 @@ def lines(session: Session, inputs: PassInput) -> str:
     fields = {field.name: getattr(chosen, field.name) for field in dataclasses.fields(chosen)}
     kept = {name: value for name, value in fields.items() if value not in (None, "", ())}
     names, changed = as_python(inputs.interventions)
+    options = "" if session.config.is_causal else ", mask_token_id=checkpoint.card.mask_token_id"
     return LINES.format(
         imports=", ".join(sorted([*names, "load_checkpoint", "record_pass", "show"])),
         path="the folder of your model" if inputs.model.is_own else f"checkpoints/{session.name}",
         texts=", ".join(as_code(session, tokens) for tokens in (inputs.tokens, inputs.source) if tokens),
-        changes=f", interventions={changed}" if names else "",
+        options=options + (f", interventions={changed}" if names else ""),
         numbers=_numbers(inputs, chosen),
         chosen="".join(f", {name}={value!r}" for name, value in kept.items()),
     )

@@ -10,7 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from pages.ui.components.batch_table import batch_table
-from pages.ui.components.masks import Panel
+from pages.ui.components.masks import MaskPanel
 from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
 from pages.ui.frame.state import visitor
@@ -29,17 +29,17 @@ SIDES = {"right": "On the right", "left": "On the left"}
 def batch(session: Session) -> None:
     """The visitor's prompts as a rectangle, and the masks of one of them."""
     st.markdown("A batch is one rectangle of numbers: padding tokens make its prompts equally long.")
-    found = _edit(session)
-    for problem in found.problems:
+    batch = _edit(session)
+    for problem in batch.problems:
         st.warning(problem, icon=":material/info:")
-    if not found.prompts:
+    if not batch.prompts:
         st.error("The batch is empty. Type one prompt per line, or restore the examples.")
         return
     pad = batches.padding_id(session.config)
-    row = _dials(session, found)
-    tokens = batches.rectangle(found.prompts, pad, session.visitor.pad_side)
-    _picture(session, found, tokens, pad, row)
-    _masks(session, found, tokens, pad, row)
+    row = _dials(session, batch)
+    tokens = batches.rectangle(batch.prompts, pad, session.visitor.pad_side)
+    _picture(session, batch, tokens, pad, row)
+    _masks(session, batch, tokens, pad, row)
 
 
 def _edit(session: Session) -> PromptBatch:
@@ -48,10 +48,7 @@ def _edit(session: Session) -> PromptBatch:
     examples = library.model(session.name).card.examples or [session.prompt]
     suggested = batches.suggest_batch(examples, tokenizer, context)
     typed = widgets.text_area(
-        "Prompts, one per line",
-        Binding("batch", default=suggested),
-        height=140,
-        help=f"Up to {MAX_LINES} lines. Ctrl + Enter applies what you typed.",
+        "Prompts, one per line", Binding("batch", default=suggested), height=140, help=f"Up to {MAX_LINES} lines."
     )
     st.button("Restore the examples", icon=":material/undo:", disabled=current.batch is None, on_click=_reset)
     return batches.read_batch(typed, tokenizer, context)
@@ -61,24 +58,24 @@ def _reset() -> None:
     visitor().batch = None
 
 
-def _dials(session: Session, found: PromptBatch) -> int:
+def _dials(session: Session, batch: PromptBatch) -> int:
     """The side of the padding, and whose masks are shown; returns the latter, as a row of the rectangle."""
-    current, rows = session.visitor, len(found.prompts)
+    current, rows = session.visitor, len(batch.prompts)
     if current.batch_row >= rows:
         st.info(f"The batch has no prompt {current.batch_row + 1}; the last one, {rows}, is shown.")
         current.batch_row = rows - 1
-    names = [f"line {line}: {_short(text)}" for line, text in zip(found.lines, found.texts, strict=True)]
+    names = [f"line {line}: {_short(text)}" for line, text in zip(batch.lines, batch.texts, strict=True)]
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        widgets.segmented_control("Padding", SIDES, "pad_side", SIDES.get)
+        widgets.segmented_control("Padding", SIDES, "pad_side", SIDES.__getitem__)
         widgets.selectbox("Masks of", range(rows), "batch_row", names.__getitem__, width=320)
     return current.batch_row
 
 
-def _picture(session: Session, found: PromptBatch, tokens: np.ndarray, pad: int, row: int) -> None:
+def _picture(session: Session, batch: PromptBatch, tokens: np.ndarray, pad: int, row: int) -> None:
     """The rectangle, and what of it is wasted."""
     tokenizer, (rows, width) = library.tokenizer(session.name), tokens.shape
     labels = [batches.token_labels(line, tokenizer, pad) for line in tokens]
-    batch_table(labels, tokens == pad, found.lines, selected=row, key="batch_table")
+    batch_table(labels, tokens == pad, batch.lines, selected=row, key="batch_table")
     filled = int((tokens == pad).sum())
     what = f"{PADDING} is this model's own padding token."
     if session.config.pad_token_id is None:
@@ -88,32 +85,33 @@ def _picture(session: Session, found: PromptBatch, tokens: np.ndarray, pad: int,
         f"Each row is a prompt, each column a position: {rows} × {width} = {counted(tokens.size, 'cell')}, "
         f"of which {count} padding. The outlined row is the one whose masks are below. {what}"
     )
-    st.dataframe(_costs(session, found, tokens, pad), hide_index=True)
-    kept = "" if session.source else ", or whose key the causal mask hides"
+    st.dataframe(_costs(session, batch, tokens, pad), hide_index=True)
+    kept = ", or whose key the causal mask hides" if _is_causal(session) else ""
     st.caption(
         f"In each layer and head, every prompt of this batch takes {width} × {width} = "
         f"{counted(width**2, 'cell')} of attention. Wasted are those whose query or key is "
         f"padding{kept}."
     )
-    place = np.indices(tokens.shape)
+    indices = np.indices(tokens.shape)
     cells = {
-        "line": np.array(found.lines)[place[0]].ravel(),
-        "position": place[1].ravel(),
+        "line": np.array(batch.lines)[indices[0]].ravel(),
+        "position": indices[1].ravel(),
         "token": [label for line in labels for label in line],
         "padding": (tokens == pad).ravel(),
     }
     offer_data(lambda: pd.DataFrame(cells), "This batch as a table", f"{session.file_name}-batch.csv")
 
 
-def _costs(session: Session, found: PromptBatch, tokens: np.ndarray, pad: int) -> pd.DataFrame:
+def _costs(session: Session, batch: PromptBatch, tokens: np.ndarray, pad: int) -> pd.DataFrame:
     """What is computed for each prompt, and how much of it is wasted."""
-    counts = [batches.count_cells(mask, causal=not session.source) for mask in batches.hides_padding(tokens, pad)]
-    future = {} if session.source else {"wasted: future": [count.future for count in counts]}
+    is_causal = _is_causal(session)
+    counts = [batches.count_cells(mask, causal=is_causal) for mask in batches.hides_padding(tokens, pad)]
+    future = {"wasted: future": [count.future for count in counts]} if is_causal else {}
     return pd.DataFrame(
         {
-            "line": found.lines,
-            "prompt": [_short(text) for text in found.texts],
-            "tokens": [len(prompt) for prompt in found.prompts],
+            "line": batch.lines,
+            "prompt": [_short(text) for text in batch.texts],
+            "tokens": [len(prompt) for prompt in batch.prompts],
             "padding": (tokens == pad).sum(1),
             "cells of use": [count.used for count in counts],
             "wasted: padding": [count.wasted for count in counts],
@@ -123,42 +121,46 @@ def _costs(session: Session, found: PromptBatch, tokens: np.ndarray, pad: int) -
     )
 
 
+def _is_causal(session: Session) -> bool:
+    """Whether the prompts are read by causal attention; sources, and what an encoder-only model reads, aren't."""
+    return session.config.is_causal and not session.source
+
+
 def _short(text: str) -> str:
     return text if len(text) <= 32 else f"{text[:31]}…"
 
 
-def _masks(session: Session, found: PromptBatch, tokens: np.ndarray, pad: int, row: int) -> None:
-    """The padding mask of one prompt, the causal mask, and both at once."""
+def _masks(session: Session, batch: PromptBatch, tokens: np.ndarray, pad: int, row: int) -> None:
+    """The padding mask of one prompt; for a model with a causal mask that, too, and both at once."""
     padding, causal = batches.hides_padding(tokens, pad)[row], batches.hides_future(tokens.shape[1])
     labels = batches.token_labels(tokens[row], library.tokenizer(session.name), pad)
     filled = int((tokens[row] == pad).sum())
     where = "last" if session.visitor.pad_side == "right" else "first"
     columns = {0: "This is the longest prompt, so it has none.", 1: f"Here it is the {where} column."}
+    hidden = columns.get(filled, f"Here they are the {where} {filled} columns.")
+    table = {"padding mask": padding}
     panels = [
-        Panel(
-            "Its padding mask",
-            labels,
-            padding,
-            0,
-            f"The columns of padding are hidden in every row. "
-            f"{columns.get(filled, f'Here they are the {where} {filled} columns.')}",
-        ),
-        Panel("The causal mask", labels, causal, 0, "The same for every prompt: it doesn't depend on padding."),
-        Panel(
-            "Both: causal and padding", labels, causal & padding, 0, "A key is visible only where both masks allow it."
-        ),
+        MaskPanel("Its padding mask", labels, padding, 0, f"The columns of padding are hidden in every row. {hidden}")
     ]
+    if session.config.is_causal:
+        table |= {"causal mask": causal, "both": causal & padding}
+        panels += [
+            MaskPanel(title, labels, mask, 0, words)
+            for title, mask, words in (
+                ("The causal mask", causal, "The same for every prompt: it doesn't depend on padding."),
+                ("Both: causal and padding", causal & padding, "A key is visible only where both masks allow it."),
+            )
+        ]
     show_panels(panels, "batch")
     if filled:
-        st.markdown(_why(session, found.prompts[row], tokens[row] != pad, padding, causal))
+        st.markdown(_why(session, batch.prompts[row], tokens[row] != pad, padding, causal))
     else:
         others = "Pick a shorter one" if (tokens == pad).any() else "Add one of another length"
         st.markdown(f"This prompt has no padding. {others} to see the effect of a padding mask.")
-    table = {"padding mask": padding, "causal mask": causal, "both": causal & padding}
     offer_data(
         lambda: matrix_table(table, labels, labels),
         "These masks as a table",
-        f"{session.file_name}-batch-masks-line{found.lines[row]}.csv",
+        f"{session.file_name}-batch-masks-line{batch.lines[row]}.csv",
     )
 
 
@@ -167,6 +169,11 @@ def _why(session: Session, prompt: tuple[int, ...], real: np.ndarray, padding: n
     filled, side = int((~real).sum()), session.visitor.pad_side
     by_causal = int((causal & ~padding)[real].sum())
     to_encoder = int((~padding)[real].sum())
+    if not session.config.is_causal:
+        return (
+            "This encoder has no causal mask: **only the padding mask keeps padding from its tokens**, in "
+            f"{counted(to_encoder, 'cell')} here. {_tried(session, prompt, filled, side)}"
+        )
     if side == "right":
         general = (
             "**Padding on the right never matters to the real tokens of a causal model**: it stands after them, where "
@@ -198,11 +205,9 @@ def _tried(session: Session, prompt: tuple[int, ...], filled: int, side: str) ->
 
     token = code(library.tokenizer(session.name).label(masked_predictions.filler_token(session.name)))
     tried = f"Tried on this model with {filled} × {token} as padding: "
-    if session.source:
-        return (
-            f"{tried}the probabilities of what it writes change {effect(False, True)} with the padding "
-            f"mask, and {effect(False, False)} without it."
-        )
+    if not _is_causal(session):
+        of = "the probabilities of what it writes" if session.source else "its probabilities at the real tokens"
+        return f"{tried}{of} change {effect(False, True)} with the padding mask, and {effect(False, False)} without it."
     both = "" if side == "right" else f", {effect(True, True)} under both masks"
     return (
         f"{tried}its probabilities at the real tokens change {effect(True, False)} under the causal mask "

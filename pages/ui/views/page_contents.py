@@ -17,9 +17,10 @@ from pages.ui.models import attention_kinds, library
 
 def generate(session: Session) -> None:
     """The page Generate."""
+    from pages.ui.views import fill_in
     from pages.ui.views import generate as view
 
-    view.show(session)
+    (view if session.config.is_causal else fill_in).show(session)
 
 
 def attention(session: Session) -> None:
@@ -29,7 +30,7 @@ def attention(session: Session) -> None:
 
     kind = attention_kinds.shown_kind(session.config, session.visitor.attention)
     if kind is None:
-        st.info("This model has no layers, and so no attention: it predicts the next token from the last one alone.")
+        st.info("This model has no layers, and so no attention: it predicts from one token alone.")
         return
     if kind == "self":
         inputs = view.choose(session, kind)
@@ -48,21 +49,26 @@ def attention(session: Session) -> None:
 
 def masks(session: Session) -> None:
     """The page Masks."""
+    from pages.ui.views import encoder_mask, padded_batch, without_mask
     from pages.ui.views import masks as view
-    from pages.ui.views import padded_batch, without_mask
     from pages.ui.views.expanders import lazy_expander
 
     with _large_model_spinner(session):
-        reading = view.causal(session)
+        reading = view.causal(session) if session.config.is_causal else encoder_mask.show(session)
     with st.container(gap="small"):
-        if reading is not None:
+        if isinstance(reading, encoder_mask.Reading):
+            lazy_expander(
+                "Every token, masked in turn", "every_masked", lambda: encoder_mask.every_prediction(session, reading)
+            )
+        elif reading is not None:
             lazy_expander(
                 "Every prediction of the text, with the mask and without it",
                 "every_prediction",
                 lambda: without_mask.every_prediction(session, reading),
                 holds=("positions_shown",),
             )
-        lazy_expander("Padding mask, and no mask", "other_masks", lambda: view.other_masks(session), holds=("filler",))
+        others = "Padding mask, and no mask" if session.config.is_causal else "Padding mask"
+        lazy_expander(others, "other_masks", lambda: view.other_masks(session), holds=("filler",))
         lazy_expander(
             "A batch of prompts and its padding",
             "batch",
@@ -83,12 +89,12 @@ def positions(session: Session) -> None:
     with st.container(gap="small"):
         view.offer_table(table)
         lazy_expander(
-            "One number by hand", "formula", lambda: view.formula(session, table), holds=("position", "dimension")
+            "One number by formula", "formula", lambda: view.formula(session, table), holds=("position", "dimension")
         )
-        lazy_expander("The waves of the table", "waves", lambda: view.waves(session, table), holds=("waves",))
-        lazy_expander("How alike two positions are", "similarity", lambda: view.similarity(session, table))
-        lazy_expander("A step is a rotation", "rotation", lambda: view.rotation(session), holds=("shift",))
-        lazy_expander("The positions of the selected model", "own_positions", lambda: view.of_the_model(session))
+        lazy_expander("Waves and wavelengths", "waves", lambda: view.waves(session, table), holds=("waves",))
+        lazy_expander("Similarity of positions", "similarity", lambda: view.similarity(session, table))
+        lazy_expander("A step as a rotation", "rotation", lambda: view.rotation(session), holds=("shift",))
+        lazy_expander("This model's positions", "own_positions", lambda: view.of_the_model(session))
 
 
 def inside(session: Session) -> None:

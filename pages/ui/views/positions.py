@@ -9,24 +9,23 @@ import math
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 import streamlit as st
 
 from pages.ui.components.matrix import matrix
 from pages.ui.figures import positions as figures
 from pages.ui.frame import widgets
+from pages.ui.frame.link_values import MAX_WAVES
 from pages.ui.frame.page import Session
 from pages.ui.frame.state import visitor
-from pages.ui.frame.url_parameters import MAX_WAVES
 from pages.ui.frame.visitor_choices import Visitor
 from pages.ui.frame.widgets import Binding
-from pages.ui.markdown import counted, plain
-from pages.ui.models import activations, library
+from pages.ui.markdown import counted
+from pages.ui.models import activations
 from pages.ui.tables import offer_data
 from pages.ui.views.charts import chart
 from pages.ui.views.side_by_side import side_by_side
-from transformer import attention_modules, sinusoidal_encoding
-from transformer.model.positions import position_angles
+from transformer import ModelConfig, attention_modules, sinusoidal_encoding
+from transformer.model.positions import alibi, position_angles
 
 HARDLY = 0.1
 """Radians that a wave turns by from the first position to the last, and less, that can hardly be seen."""
@@ -35,9 +34,9 @@ HARDLY = 0.1
 def sinusoidal(session: Session) -> np.ndarray:
     """The table's dials and its heatmap; returns the table, (position, dimension)."""
     current = session.visitor
-    with st.container(horizontal=True, vertical_alignment="center"):
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="table_heading"):
         st.header("Sinusoidal table", anchor=False, width="content")
-        words = st.container()
+        words = st.empty()
     picture = st.container()
     left, middle, right = st.columns(3)
     with left:
@@ -56,7 +55,7 @@ def sinusoidal(session: Session) -> np.ndarray:
         )
     _keep_cell_inside()
     table = sinusoidal_encoding(current.length, current.width, current.base).numpy()
-    words.caption(f"{_whose(session)} {_how_fast(current)}")
+    words.caption(f"The paper's model adds this table to its embeddings. {_how_fast(current)}")
     with picture:
         matrix(
             table,
@@ -69,15 +68,6 @@ def sinusoidal(session: Session) -> np.ndarray:
             on_choose=_choose,
         )
     return table
-
-
-def _whose(session: Session) -> str:
-    """Whether the selected model uses such a table."""
-    title, config = plain(library.model(session.name).card.title, 100), session.config
-    if config.positions == "sinusoidal":
-        return f"**{title}** adds this table to its embeddings: {config.context_length} × {config.d_model}."
-    kind = config.positions.replace("none", "no")
-    return f"**{title}** uses {kind} positions; the paper's model adds this table to its embeddings."
 
 
 def offer_table(table: np.ndarray) -> None:
@@ -116,12 +106,12 @@ def waves(session: Session, table: np.ndarray) -> None:
         lengths = f"from 2π to 2π · {base:.12g}^({width - 2}/{width}), about {_longest(session.visitor):,.0f}"
     left, right = side_by_side("waves", 2)
     with left:
-        _chart(figures.encoding_waves(table, chosen, frequencies, theme=session.theme), "waves")
+        chart(figures.encoding_waves(table, chosen, frequencies, theme=session.theme), "positions_waves")
         st.caption("Each line is one column of the table.")
     with right:
         pair = session.visitor.dimension // 2
         figure = figures.frequency_spectrum(frequencies, base, length=len(table), selected=pair, theme=session.theme)
-        _chart(figure, "spectrum")
+        chart(figure, "positions_spectrum")
         st.caption(f"Wavelength in positions, on a logarithmic axis: {lengths}.")
     columns = {f"dimension {d}": table[:, d] for d in chosen}
     offer_data(lambda: pd.DataFrame({"position": range(len(table)), **columns}), "The waves' numbers", "waves.csv")
@@ -129,12 +119,11 @@ def waves(session: Session, table: np.ndarray) -> None:
 
 def similarity(session: Session, table: np.ndarray) -> None:
     """How alike two positions' rows are."""
-    products = figures.dot_products(table)
-    distances = figures.pair_distances(len(table))
+    cosines = figures.cosine_similarities(table)
     left, right = side_by_side("similarity", 2)
     with left:
         matrix(
-            figures.cosine_similarities(table),
+            cosines,
             key="positions_similarity",
             name="Similarity of positions",
             across="position",
@@ -142,16 +131,11 @@ def similarity(session: Session, table: np.ndarray) -> None:
             unit="cosine",
             square=True,
         )
-        st.caption(
-            "Cosine of every position with every other. The stripes are parallel to the diagonal: only distance counts."
-        )
+        st.caption("The stripes are parallel to the diagonal: similarity depends on the distance alone.")
     with right:
-        _chart(figures.similarity_by_distance(distances, products, theme=session.theme), "distance")
-        st.caption(
-            "Dot product by distance, with a band from the least to the greatest of all pairs. It has no width here."
-        )
-    distance, mean, least, greatest = figures.summarise_by_distance(distances, products)
-    summary = {"distance": distance, "mean": mean, "least": least, "greatest": greatest}
+        chart(figures.similarity_by_distance(cosines[0], theme=session.theme), "positions_distance")
+        st.caption("So this curve is the same from every position: the first row of the picture.")
+    summary = {"distance": range(len(table)), "cosine": cosines[0]}
     offer_data(lambda: pd.DataFrame(summary), "Similarity by distance, as a table", "similarity-by-distance.csv")
 
 
@@ -175,7 +159,7 @@ def rotation(session: Session) -> None:
         figure = figures.rotation_figure(
             frequency, current.position, current.shift, pair=pair, theme=session.theme, length=min(current.length, 64)
         )
-        _chart(figure, "rotation")
+        chart(figure, "positions_rotation")
 
 
 def of_the_model(session: Session) -> None:
@@ -184,30 +168,58 @@ def of_the_model(session: Session) -> None:
     is_blind = config.positions == "none" and not attention_modules(config)
     dims = config.rotated_dims
     size = {"context": counted(config.context_length, "position"), "width": counted(config.d_model, "dimension")}
-    st.markdown(
-        _BLIND
-        if is_blind
-        else _WHAT_IT_USES[config.positions].format(
-            **size,
-            base=config.rotary_base,
-            dims=dims,
-            turned=dims if dims == config.d_head else f"the first {dims} of {config.d_head}",
-        )
+    words = _WHAT_IT_USES[config.positions].format(
+        **size,
+        base=config.rotary_base,
+        order="Only its causal mask tells it the order" if config.is_causal else "Nothing tells it the order",
+        dims=dims,
+        turned=dims if dims == config.d_head else f"the first {dims} of {config.d_head}",
     )
-    table = activations.position_table(session.name)
+    st.markdown(_BLIND if is_blind else " ".join([words, *_of_scaled_rotation(config)]))
+    if config.positions == "alibi":
+        _costs(session)
+        return
+    table, name, column = activations.position_table(session.name), "The model's own table", "dimension"
+    caption = f"{name}: {size['context']} × {size['width']}."
+    if table is None and config.positions == "rotary":
+        table = sinusoidal_encoding(config.context_length, dims, config.rotary_base, config.rotary_factors).numpy()
+        name, column = "Sines and cosines of rotary positions", "column"
+        caption = "The angles' sines, in even columns, and cosines, in odd ones. The same in every layer and head"
+        caption += " that rotates." if config.unrotated_layers else "."
     if table is not None:
-        matrix(
-            table,
-            key="positions_model",
-            name="The model's own table",
-            across="dimension",
-            down="position",
-            unit="value",
-        )
-        st.caption(f"The model's own table: {size['context']} × {size['width']}.")
-        offer_data(lambda: _wide(table), "The model's table, as numbers", f"{session.file_name}-positions.csv")
-    elif config.positions == "rotary":
-        _rotary(session)
+        matrix(table, key="positions_model", name=name, across=column, down="position", unit="value")
+        st.caption(caption)
+        offer_data(lambda: _wide(table), f"{name}, as numbers", f"{session.file_name}-positions.csv")
+
+
+def _of_scaled_rotation(config: ModelConfig) -> list[str]:
+    """What a model does otherwise than the formula has it, a sentence each."""
+    found = []
+    if factors := config.rotary_factors:
+        range_of = f"{min(factors):.4g} to {max(factors):.4g}" if min(factors) < max(factors) else f"{factors[0]:.4g}"
+        found.append(f"To reach further, its pairs turn {range_of} times slower than that.")
+    if config.rotary_scale != 1:
+        found.append(f"Rotated queries and keys are multiplied by {config.rotary_scale:.4g}.")
+    if config.window_rotary_base is not None:
+        found.append(f"Layers that see a window only have the base {config.window_rotary_base:.12g}, unscaled.")
+    if unrotated := [str(layer) for layer in config.unrotated_layers if layer < config.n_layers]:
+        many = len(unrotated) > 1
+        layers = f"s {', '.join(unrotated[:-1])} and {unrotated[-1]} rotate" if many else f" {unrotated[0]} rotates"
+        order = f": only the causal mask tells {'them' if many else 'it'} the order" if config.is_causal else ""
+        found.append(f"Layer{layers} nothing{order}.")
+    return found
+
+
+def _costs(session: Session) -> None:
+    """What ALiBi takes from a score, by head and distance."""
+    config = session.config
+    costs = alibi(config, 1, config.context_length)[:, 0].flip(-1).numpy()  # of the last query, the nearest key first
+    matrix(costs, key="positions_model", name="What distance costs", across="distance", down="head", unit="score")
+    st.caption(
+        "A row for each head: what is added to its score of a key so many positions away. The same in every layer."
+    )
+    columns = {"distance": range(config.context_length), **{f"head {head}": row for head, row in enumerate(costs)}}
+    offer_data(lambda: pd.DataFrame(columns), "What distance costs, as numbers", f"{session.file_name}-positions.csv")
 
 
 _WHAT_IT_USES = {
@@ -216,28 +228,20 @@ _WHAT_IT_USES = {
     "rotary": (
         "It adds no table. It turns each pair of dimensions of its queries and keys, {turned} dimensions a head, by "
         "its position's angle (Su et al. 2021): pair i of position p by p ÷ {base:.12g}^(2i ÷ {dims}) radians. The "
-        "product of a query and a key then depends on their distance alone. These are the angles' sines and cosines:"
+        "product of a query and a key then depends on their distance alone."
     ),
-    "none": "It has no positions. Only its causal mask tells it the order.",
+    "alibi": (
+        "It adds no table and rotates nothing. Each head takes from a score in proportion to how far away the key is: "
+        "ALiBi, attention with linear biases (Press et al. 2022). A head with a steep slope looks nearby, one with a "
+        "gentle slope far back."
+    ),
+    "relative": (
+        "It adds no table and rotates nothing. To each score it adds a number that was learned for the head and the "
+        "key's distance (Raffel et al. 2020); large distances that hardly differ share one."
+    ),
+    "none": "It has no positions. {order}.",
 }
 _BLIND = "It has no positions and needs none: without attention it reads one token alone."
-
-
-def _rotary(session: Session) -> None:
-    config = session.config
-    table = sinusoidal_encoding(config.context_length, config.rotated_dims, config.rotary_base).numpy()
-    matrix(
-        table,
-        key="positions_model",
-        name="Sines and cosines of rotary positions",
-        across="column",
-        down="position",
-        unit="value",
-    )
-    st.caption(
-        "Even columns: the sine a pair is turned with; odd columns: the cosine. The same in every layer and head."
-    )
-    offer_data(lambda: _wide(table), "These sines and cosines, as numbers", f"{session.file_name}-rotary.csv")
 
 
 def _keep_cell_inside() -> None:
@@ -284,10 +288,6 @@ def _formula(current: Visitor, table: np.ndarray) -> str:
         rf"{{{base:.12g}^{{{even}/{width}}}}}\right) \\ &= \{wave}({angle:.6g}) \\ &= {table[position, dimension]:.6f}"
         r"\end{aligned}"
     )
-
-
-def _chart(figure: go.Figure, name: str) -> None:
-    chart(figure, f"positions_{name}")
 
 
 def _wide(table: np.ndarray) -> pd.DataFrame:

@@ -7,7 +7,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 
 def side_by_side(name: str, count: int) -> list[DeltaGenerator]:
-    """`count` containers, two or three of them. name: no other such row of a page has it."""
-    size = {2: "halves", 3: "thirds"}[count]
+    """`count` containers: three as thirds, others two in a row. name: no other such row of a page has it."""
+    size = "thirds" if count == 3 else "halves"
     with st.container(key=f"side_by_side_{size}_{name}"):
         return [st.container() for _ in range(count)]

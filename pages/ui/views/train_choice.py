@@ -18,10 +18,10 @@ from pages.ui.models import visitor_models
 from pages.ui.models import visitor_training as training
 from pages.ui.models.session_store import session_record
 from pages.ui.views.side_by_side import side_by_side
-from pages.ui.views.train_plan import PROBES, Choice, excerpt, plan_of, references, uniform_guess
+from pages.ui.views.train_plan import Choice, excerpt, plan_of, probe_in_words, references, uniform_guess
 from transformer import TASKS, Corpus, CorpusError, ModelConfig, TrainingConfig, load_corpus
 from transformer.data.corpora import SHORTEST_TEXT, SOURCES, is_at_hand, text_corpus
-from transformer.training.cost import parameter_count, training_memory, training_seconds
+from transformer.training.cost_estimate import parameter_count, training_memory, training_seconds
 from transformer.training.objectives import TaskObjective
 from transformer.training.presets import PRESETS, RUNGS, Preset
 from transformer.training.quick_presets import QUICK
@@ -32,6 +32,8 @@ RUNG_TITLES = {preset.name: f"{preset.group}, {preset.title}" for rungs in RUNGS
 HEADS, WIDTHS, CONTEXTS = (1, 2, 4, 8), (16, 32, 48, 64, 96, 128, 192), (8, 16, 32, 64, 128)
 LONGEST_SECONDS, LARGEST_MEMORY = 1200, 500e6
 """What one training may take on a machine that others share."""
+FASTEST, SLOWEST = 0.5, 3
+"""Of the time that is estimated, the least and the most that trainings were found to take."""
 LONGEST_NAME = 80
 """Characters of a text's file name that are kept: it becomes part of the model's title."""
 UNKNOWN_VOCABULARY = 100
@@ -54,7 +56,7 @@ def show() -> None:
             pressed = st.button(
                 "Train", type="primary", icon=":material/model_training:", disabled=not bearable, width="stretch"
             )
-            if pressed and bearable and _start(choice):
+            if pressed and bearable and choice is not None and _start(choice):
                 st.rerun()
     if choice is not None:
         _preview(choice, chart, text)
@@ -64,7 +66,7 @@ def _choose(subject: DeltaGenerator, details: DeltaGenerator) -> Choice | None:
     """The dials, and what they choose; None while that can't be trained, after saying why."""
     current = visitor()
     with subject:
-        widgets.segmented_control("Kind", LEARN, "learn", LEARN.get, label_visibility="collapsed")
+        widgets.segmented_control("Kind", LEARN, "learn", LEARN.__getitem__, label_visibility="collapsed")
         try:
             learn, corpus = _subject(current)
         except CorpusError as error:
@@ -76,7 +78,7 @@ def _choose(subject: DeltaGenerator, details: DeltaGenerator) -> Choice | None:
     if current.shape not in shapes:
         current.shape = "quick"
     with details.expander("Size and steps", icon=":material/tune:", expanded=current.shape != "quick"):
-        widgets.segmented_control("Shape", shapes, "shape", SHAPES.get, label_visibility="collapsed")
+        widgets.segmented_control("Shape", shapes, "shape", SHAPES.__getitem__, label_visibility="collapsed")
         try:
             choice, summary = _shaped(current, learn, corpus)
         except ValueError as error:
@@ -105,7 +107,7 @@ def _preview(choice: Choice, chart: DeltaGenerator, text: DeltaGenerator) -> Non
     if known:
         with text:
             st.header("An excerpt", anchor=False)
-            piece = " → ".join(PROBES[choice.learn]) if choice.is_task else excerpt(choice.corpus.split()[0], EXCERPT)
+            piece = excerpt(choice.corpus.split()[0], EXCERPT) if choice.corpus else probe_in_words(choice.learn)
             st.code(piece, language=None, wrap_lines=True)
 
 
@@ -118,9 +120,10 @@ def _costs(choice: Choice) -> bool:
         st.metric("Memory", f"{memory / 1e6:.0f} MB", width="content")
         st.metric(
             "Time, estimated",
-            in_words(seconds),
+            range_in_words(seconds * FASTEST, seconds * SLOWEST),
             width="content",
-            help="Estimated from a short measurement. Training takes longer while the machine is busy.",
+            help="From a short measurement on this machine. Training takes longer while the machine is busy: once it "
+            "runs, the time left is told at its own speed.",
         )
     if seconds > LONGEST_SECONDS or memory > LARGEST_MEMORY:
         st.error(
@@ -161,6 +164,15 @@ def in_words(seconds: float) -> str:
     return f"{minutes} minute{'' if minutes == 1 else 's'}"
 
 
+def range_in_words(least: float, most: float) -> str:
+    """Between two durations, rounded alike."""
+    low, high = in_words(least), in_words(most)
+    if low == high:
+        return f"up to {high}"
+    number, unit = low.split()
+    return f"{number} to {high}" if unit.rstrip("s") == high.split()[1].rstrip("s") else f"{low} to {high}"
+
+
 def _subject(current: Visitor) -> tuple[str | None, Corpus | None]:
     if current.learn == "task":
         widgets.selectbox("Task", TASKS, "task", lambda name: TASKS[name].title, label_visibility="collapsed")
@@ -178,7 +190,7 @@ def _subject(current: Visitor) -> tuple[str | None, Corpus | None]:
     corpus = _corpus(name)
     st.caption(
         f"{len(corpus.text):,} characters, {corpus.source.language}. "
-        f"The last {1 - corpus.source.train_fraction:.0%} are held out to validate on."
+        f"The last {1 - corpus.source.train_fraction:.0%} are held out for validation."
     )
     return name, corpus
 
@@ -195,7 +207,7 @@ def _own_text(current: Visitor) -> Corpus | None:
     widgets.text_area("Or paste a text", "own_text", height=100)
     if current.own_text.strip():
         name, content = "Your text", current.own_text
-    if not content:
+    if not name:
         st.info(
             f"Upload a file or paste a text of at least {SHORTEST_TEXT:,} bytes, about half a page: a book "
             "chapter, song lyrics, code."
@@ -220,12 +232,17 @@ def _shaped(current: Visitor, learn: str, corpus: Corpus | None) -> tuple[Choice
     """The chosen architecture, and a sentence on it, if there is one. Raises ValueError for one that can't be."""
     preset = _quick(learn)
     if current.shape == "rung":
-        widgets.selectbox("Rung", RUNG_TITLES, "rung", RUNG_TITLES.get)
+        widgets.selectbox("Rung", RUNG_TITLES, "rung", RUNG_TITLES.__getitem__)
         preset = PRESETS[current.rung]
     fields, recipe, batch = dict(preset.shape), preset.training, preset.batch
     if current.shape == "dials":
         fields, recipe, batch = _dials(current, preset, learn)
-    config = ModelConfig(**fields | _decided(learn, corpus, fields))
+    decided: dict = (
+        TaskObjective(TASKS[learn], 1, 0).shape
+        if learn in TASKS
+        else {"vocab_size": len(set(corpus.text)) if corpus else UNKNOWN_VOCABULARY}
+    )
+    config = ModelConfig(**fields | decided)
     if corpus and len(corpus.split()[1]) <= config.context_length:
         raise ValueError(
             f"The text is too short for a context of {config.context_length}: the part held out has only "
@@ -260,15 +277,8 @@ def _dials(current: Visitor, preset: Preset, learn: str) -> tuple[dict, Training
         widgets.select_slider("Context", CONTEXTS, "context")
     context = TASKS[learn].longest if learn in TASKS else current.context
     batch = preset.batch if learn in TASKS else min(max(1024 // context, 8), 64)
-    fields = {
-        "n_layers": current.n_layers,
-        "n_heads": current.n_heads,
-        "d_model": current.d_model,
-        "context_length": context,
-        "positions": current.positions,
-        "norm": current.norm,
-        "scale_embeddings": current.positions == "sinusoidal",
-    }
+    fields = {name: getattr(current, name) for name in ("n_layers", "n_heads", "d_model", "positions", "norm")}
+    fields |= {"context_length": context, "scale_embeddings": current.positions == "sinusoidal"}
     rate = 2e-2 * math.sqrt(64 / max(current.d_model, 64))  # wider models bear less
     training_config = TrainingConfig(
         steps=current.steps,
@@ -287,13 +297,6 @@ def _quick(learn: str) -> Preset:
     return next(preset for preset in QUICK.values() if learn in (preset.task, preset.corpus))
 
 
-def _decided(learn: str, corpus: Corpus | None, fields: dict) -> dict:
-    """The fields that task or text decide."""
-    if learn in TASKS:
-        return TaskObjective(TASKS[learn], 1, 0).shape
-    return {"vocab_size": len(set(corpus.text)) if corpus else UNKNOWN_VOCABULARY}
-
-
 @st.cache_resource(max_entries=4, show_spinner="Reading …")
 def _corpus(name: str) -> Corpus:
     return load_corpus(name)
@@ -302,7 +305,7 @@ def _corpus(name: str) -> Corpus:
 def _checked_text(content: bytes | str, name: str) -> Corpus:
     raw = content.encode(errors="replace") if isinstance(content, str) else content
     key = hashlib.sha256(raw).hexdigest(), name
-    found = st.session_state.get("own_corpus")
-    if found is None or found[0] != key:
-        st.session_state["own_corpus"] = found = (key, text_corpus(content, name))
-    return found[1]
+    stored = st.session_state.get("own_corpus")
+    if stored is None or stored[0] != key:
+        st.session_state["own_corpus"] = stored = (key, text_corpus(content, name))
+    return stored[1]

@@ -10,8 +10,8 @@ import streamlit as st
 
 from transformer import TASKS, Corpus, ModelConfig, TrainingConfig, load_corpus
 from transformer.data.corpora import SOURCES
-from transformer.data.tasks import START
-from transformer.training.baselines import bigram_loss
+from transformer.data.tasks import MASK, START
+from transformer.training.bigram_baseline import bigram_loss
 from transformer.training.objectives import Objective, TaskObjective, TextObjective
 from transformer.training.plan import TrainingPlan
 from transformer.training.presets import PRESETS
@@ -28,8 +28,19 @@ PROBES = {
     "sort-letters": ("transform=", "afmnorrst"),
     "induction": ("kR7wZq3xB kR7wZ", "q3xB kR7wZq3xB"),
     "stories": ("Mary took the ball. She went to the garden. Tom ran to the park. Where is the ball?", "garden"),
+    "masked-stories": (
+        "Mary took the ball. She went to the [mask]. Tom ran to the park. Where is the ball? garden",
+        "garden",
+    ),
 }
-"""The fixed text of each task whose attention is watched: what is read, and what should be written after it."""
+"""The fixed text of each task whose attention is watched: what is read, and what should be written after it, or filled
+in."""
+
+
+def probe_in_words(task: str) -> str:
+    """What is read, and what should come of it."""
+    mask = f"\n{MASK}" if TASKS[task].architecture == "encoder-only" else ""
+    return f"{mask} → ".join(PROBES[task])
 
 
 @dataclass(frozen=True)
@@ -68,7 +79,7 @@ def plan_of(choice: Choice) -> TrainingPlan:
         config=config,
         training=choice.training,
         title=f"{choice.title}, {choice.training.steps:,} steps",
-        summary=TASKS[choice.learn].summary if choice.is_task else f"Trained on {corpus.source.title}.",
+        summary=f"Trained on {corpus.source.title}." if corpus else TASKS[choice.learn].summary,
         examples=examples(choice, corpus),
         probe_tokens=tokens,
         probe_source=source,
@@ -80,12 +91,12 @@ def plan_of(choice: Choice) -> TrainingPlan:
 
 def references(plan: TrainingPlan) -> dict[str, float]:
     """Losses to compare with: of a guess among all tokens alike, and for a text of the best table of pairs."""
-    found = uniform_guess(plan.config.vocab_size)
+    losses = uniform_guess(plan.config.vocab_size)
     if isinstance(plan.objective, TextObjective):
-        _, found["best bigram table"] = bigram_loss(
+        _, losses["best bigram table"] = bigram_loss(
             plan.objective.train, plan.objective.validation, plan.config.vocab_size
         )
-    return found
+    return losses
 
 
 def uniform_guess(vocabulary: int) -> dict[str, float]:
@@ -94,21 +105,23 @@ def uniform_guess(vocabulary: int) -> dict[str, float]:
 
 
 def _objective(choice: Choice, corpus: Corpus | None) -> Objective:
-    if choice.is_task:
+    if corpus is None:
         return TaskObjective(TASKS[choice.learn], choice.batch, choice.training.seed)
     return TextObjective(corpus, choice.config.context_length, choice.batch, choice.training.seed)
 
 
 def _probe(choice: Choice, objective: Objective, config: ModelConfig) -> tuple[tuple[int, ...], ...]:
-    """The fixed text whose attention is watched, what an encoder reads, and what samples continue."""
+    """The fixed text whose attention is watched, what an encoder reads, and what samples continue, or fill in."""
     encode = objective.tokenizer.encode
-    if not choice.is_task:
+    if isinstance(objective, TextObjective):
         held_out = from_a_paragraph(objective.corpus.split()[1], config.context_length)
         words = held_out[:16].rsplit(maxsplit=1) or [held_out[:16]]  # the last may be cut in two
         return tuple(encode(held_out[: min(config.context_length, 32)])), (), tuple(encode(words[0]))
     source, target = (tuple(encode(text)) for text in PROBES[choice.learn])
     if config.architecture == "decoder-only":
         return source + target, (), source
+    if config.architecture == "encoder-only":
+        return source, (), source
     start = (objective.tokenizer.special_id(START),)
     return start + target, source, start
 
@@ -132,7 +145,7 @@ def excerpt(text: str, most: int) -> str:
 
 
 def examples(choice: Choice, corpus: Corpus | None) -> list[str]:
-    if not choice.is_task:
+    if corpus is not None:
         held_out, length = corpus.split()[1], min(LONGEST_EXAMPLE, choice.config.context_length)
         return [held_out[at : at + length] for at in range(0, min(len(held_out) - length, 4000), 1000)]
     return next(list(preset.examples) for preset in PRESETS.values() if preset.task == choice.learn)

@@ -17,6 +17,7 @@ from pages.ui.frame.state import visitor, write_address
 from pages.ui.frame.widgets import Binding
 from pages.ui.markdown import code, counted, plain
 from pages.ui.models import visitor_training as training
+from pages.ui.number_format import percent
 from pages.ui.tables import offer_data
 from pages.ui.views.attention import KINDS
 from pages.ui.views.side_by_side import side_by_side
@@ -27,6 +28,8 @@ from transformer.training.training_job import ENDED, TrainingJob
 
 LOOK_EVERY = 1.0
 """Seconds between two looks at a training that runs."""
+SAMPLE_HEIGHT = 173
+"""Pixels of seven lines: what there is more of is scrolled to."""
 NEWEST = "newest"
 """At the right end of the slider, which then stands still while snapshots are added."""
 STATES = {
@@ -65,7 +68,7 @@ def _watch() -> None:
         _buttons(job)
         if ended:
             _result(job, own.model_token)
-        _sample(job, chosen, own.sample_prompt)
+        _sample(job, chosen)
     with losses:
         st.header("Loss", anchor=False)
         loss_chart(
@@ -76,10 +79,8 @@ def _watch() -> None:
             steps=job.steps,
             here=chosen.step if chosen else None,
         )
-        st.caption(
-            "Mean cross-entropy, nats per token: *batch loss* of each batch before its step, *validation loss* on "
-            "held-out data."
-        )
+        unit = "nats per token" if own.is_causal else "nats per masked token"
+        st.caption(f"Mean cross-entropy in {unit}: *training loss* on each batch, *validation loss* on held-out data.")
     with attention:
         if chosen:
             _attention(own.probe_text, snapshots, chosen)
@@ -90,10 +91,10 @@ def _watch() -> None:
 
 def _progress(job: TrainingJob) -> None:
     ahead = training.queue().position(job) if job.state == "waiting" else None
-    place = f", place {ahead} in the queue" if ahead else ""
+    queued = f", place {ahead} in the queue" if ahead else ""
     state = "Evaluating the model" if job.finishing else STATES[job.state]
     speed = f" · {job.tokens_per_second:,.0f} tokens/s" if job.state == "running" and job.tokens_per_second else ""
-    text = f"{state}{place}: step {job.step:,} of {job.steps:,}{_times(job)}{speed}"
+    text = f"{state}{queued}: step {job.step:,} of {job.steps:,}{_times(job)}{speed}"
     st.progress(min(job.step / job.steps, 1.0), text)
     if job.problem:
         st.error(plain(job.problem))
@@ -106,7 +107,7 @@ def _times(job: TrainingJob) -> str:
     minutes, seconds = divmod(round(job.seconds), 60)
     so_far = f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
     if job.state == "running" and job.seconds_left:
-        return f" · about {in_words(job.seconds_left)} left, {so_far} so far"
+        return f" · {in_words(job.seconds_left)} left at this speed, {so_far} so far"
     return f" · {so_far}{'' if job.state in ENDED else ' so far'}" if job.step else ""
 
 
@@ -154,7 +155,8 @@ def _result(job: TrainingJob, name: str | None) -> None:
             _offer_download(job.result)
         return
     card = job.result.card
-    exact = "" if card.accuracy is None else f" It answers {card.accuracy:.1%} of unseen examples correctly."
+    does = "answers" if training.training_record().is_causal else "fills the masks of"
+    exact = "" if card.accuracy is None else f" It {does} {percent(card.accuracy)} of unseen examples correctly."
     with st.container(border=True):
         st.markdown(
             f"**{plain(card.title, 90)}** is now one of your models.{exact} Only you, and people with your link, can "
@@ -162,7 +164,7 @@ def _result(job: TrainingJob, name: str | None) -> None:
         )
         with st.container(horizontal=True, gap="small"):
             st.button(
-                "Generate with it",
+                "Generate with it" if training.training_record().is_causal else "Fill masks with it",
                 icon=":material/edit_note:",
                 type="primary",
                 key="open_generate",
@@ -212,33 +214,35 @@ def _attention(probe_text: str, snapshots: list[Snapshot], chosen: Snapshot) -> 
             grows=True,
             help="Choose an earlier step. The right end follows the newest.",
         )
-    losses = f"batch loss {chosen.batch_loss:#.3g}" if chosen.batch_loss is not None else "before the first step"
-    losses += f", validation loss {chosen.validation_loss:#.3g}"
-    st.caption(f"After **{counted(chosen.step, 'step')}**: {losses} nats per token.")
+    filled = "" if chosen.accuracy is None else f", {percent(chosen.accuracy)} of held-out masks filled correctly"
+    st.caption(f"After **{counted(chosen.step, 'step')}**: validation loss {chosen.validation_loss:#.3g}{filled}.")
     names = [kind.capitalize() for kind in chosen.patterns]
-    places = st.tabs(names) if len(names) > 1 else [st.container() for _ in names]
-    for place, (kind, patterns) in zip(places, chosen.patterns.items(), strict=True):
-        with place:
+    tabs = st.tabs(names) if len(names) > 1 else [st.container() for _ in names]
+    for tab, (kind, patterns) in zip(tabs, chosen.patterns.items(), strict=True):
+        with tab:
             if kind != "self":
                 st.caption(KINDS[kind])
             patterns = np.asarray(patterns, dtype=np.float32)
-            hidden = ~np.tri(*patterns.shape[2:], dtype=bool) if kind in ("self", "decoder") else None
+            is_causal = kind == "decoder" or (kind == "self" and training.training_record().is_causal)
+            hidden = ~np.tri(*patterns.shape[2:], dtype=bool) if is_causal else None
             head_grid(key=f"training_{kind}", patterns=patterns, hidden=hidden)
     st.caption(f"Rows: queries; columns: keys. Always this text: {code(probe_text)}")
 
 
 def _go_back(chosen: int | str) -> None:
-    visitor().snapshot = None if chosen == NEWEST else chosen
+    visitor().snapshot = chosen if isinstance(chosen, int) else None
 
 
-def _sample(job: TrainingJob, chosen: Snapshot | None, begun: str) -> None:
-    st.header("What it writes", anchor=False)
+def _sample(job: TrainingJob, chosen: Snapshot | None) -> None:
+    own = training.training_record()
+    title, always = ("What it writes", "continuing") if own.is_causal else ("What it fills in", "in")
+    st.header(title, anchor=False)
     if chosen is None:
         ended = job.state in ENDED
         st.caption("No step was taken." if ended else "The first snapshot brings a sample.")
         return
-    st.code(chosen.sample or " ", language=None, wrap_lines=True, height=120)
-    st.caption(f"After {counted(chosen.step, 'step')}, always continuing {code(begun)}")
+    st.code(chosen.sample or " ", language=None, wrap_lines=True, height=SAMPLE_HEIGHT)
+    st.caption(f"After {counted(chosen.step, 'step')}, always {always} {code(own.sample_prompt)}")
 
 
 def _tables(job: TrainingJob, chosen: Snapshot | None) -> None:
@@ -253,18 +257,18 @@ def _tables(job: TrainingJob, chosen: Snapshot | None) -> None:
 
 
 def _losses(job: TrainingJob) -> pd.DataFrame:
-    batches = pd.DataFrame(job.batch_losses, columns=["step", "batch loss (nats)"])
+    batches = pd.DataFrame(job.batch_losses, columns=["step", "training loss (nats)"])
     validation = pd.DataFrame(job.validation_losses, columns=["step", "validation loss (nats)"])
     return batches.merge(validation, how="outer", on="step")
 
 
 def _weights(kind: str, patterns: np.ndarray) -> pd.DataFrame:
     """A row for each weight of (layer, head, query, key)."""
-    places = zip(("layer", "head", "query", "key"), np.indices(patterns.shape), strict=True)
+    indices = zip(("layer", "head", "query", "key"), np.indices(patterns.shape), strict=True)
     return pd.DataFrame(
         {
             "attention": kind,
-            **{name: index.ravel() for name, index in places},
+            **{name: index.ravel() for name, index in indices},
             "weight": patterns.ravel().astype(np.float32),
         }
     )

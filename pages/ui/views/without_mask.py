@@ -5,6 +5,8 @@ Dimensions: pos, vocab.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,12 +15,13 @@ import streamlit as st
 
 from pages.ui.components.masks import Predictions
 from pages.ui.figures.axes import labelling_note
-from pages.ui.figures.masks import lines_by_position
+from pages.ui.figures.lines import lines_by_position
 from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
 from pages.ui.markdown import code, counted
 from pages.ui.models import activations, library, masked_predictions
 from pages.ui.models.masked_predictions import TextPredictions
+from pages.ui.number_format import percent
 from pages.ui.tables import offer_data
 from pages.ui.views.charts import chart
 from pages.ui.views.side_by_side import side_by_side
@@ -44,7 +47,7 @@ class Reading:
     following: tuple[int, ...]
     """What came after each of them; after the last one nothing may have come yet."""
     offset: int
-    """The first one's place in the whole text."""
+    """The first one's position in the whole text."""
     labels: list[str]
     after: list[str]
     """The labels of `following`."""
@@ -54,13 +57,7 @@ class Reading:
 
 def read(session: Session) -> Reading:
     """Have the model read its text in both ways. What else a visitor has changed in it is changed in both."""
-    text = session.text.tokens
-    if not session.source and session.visitor.scope == "prompt":
-        text = session.text.prompt
-    if session.source and not session.text.written:
-        text += activations.answer(session.name, text, session.source, session.interventions)
-    end = library.model(session.name).card.end_token_id
-    seen = text[:-1] if len(text) > 1 and text[-1] == end else text  # nothing is looked up from the end token
+    text, seen = _whole_text(session), decoded(session)
     tokens = library.window(session.name, seen)
     offset = len(seen) - len(tokens)
     following = text[offset + 1 :]
@@ -84,59 +81,71 @@ def predictions(session: Session, reading: Reading, shown: int) -> Predictions:
     That is where the token that really came next loses most probability; where none loses any, the middle one.
     """
     label = library.tokenizer(session.name).label
-    rows = [
-        tuple(
-            [
-                (label(int(token)), float(probability))
-                for token, probability in zip(found.top_tokens[at], found.top_probabilities[at], strict=True)
-            ]
-            for found in (reading.masked, reading.free)
-        )
-        for at in range(len(reading.tokens))
+    masked, free = reading.masked, reading.free
+    rows = [(likeliest(label, masked, at), likeliest(label, free, at)) for at in range(len(reading.tokens))]
+    after = [*reading.following, None][: len(rows)]
+    right = [
+        (place_of(token, masked.top_tokens[at]), place_of(token, free.top_tokens[at])) for at, token in enumerate(after)
     ]
-    following = [*reading.after, None][: len(rows)]
     first = max(len(rows) - shown, 0)
-    lost = (reading.masked.probability - reading.free.probability)[first : len(rows) - 1]
-    row = int(lost.argmax()) if lost.max(initial=0.0) >= SEEN else len(lost) // 2
-    words = last_token_in_words(session.config, len(rows), reading.masked, reading.free)
+    lost = (masked.probability - free.probability)[first : len(rows) - 1]
+    matters = lost.max(initial=0.0) >= SEEN
+    row = int(lost.argmax()) if matters else len(lost) // 2
+    words = last_token_in_words(session.config, len(rows), masked, free)
     sees = [
         f"{seen - first} of {counted(len(rows) - first, 'key')} visible{_local(session.config, seen)}."
         for seen in range(first + 1, len(rows) + 1)
     ]
+    if len(lost):
+        sees[row] += (
+            " This row is shown first because the token that came next (✓) loses most probability here."
+            if matters
+            else " This row is shown first because it is the middle one: no token loses much probability."
+        )
     return Predictions(
-        ("With the mask", "Without it, as it was never trained"), rows[first:], following[first:], sees, row, words
+        ("With the mask", "Without the mask, unlike in training"), rows[first:], right[first:], sees, row, words
     )
+
+
+def layers_by_window(config: ModelConfig, seen: int) -> dict[int, list[int]]:
+    """The layers by how many of the last `seen` tokens their window holds, widest first; 0: all of them."""
+    windows = [size if 0 < (size := config.window(layer)) < seen else 0 for layer in range(config.n_layers)]
+    widest_first = sorted({*windows} or {0}, key=lambda size: -size or -seen)
+    return {size: [layer for layer, window in enumerate(windows) if window == size] for size in widest_first}
+
+
+def layers_in_words(layers: Sequence[int]) -> str:
+    return f"layer{'s'[: len(layers) > 1]} {', '.join(map(str, layers))}"
+
+
+def likeliest(label: Callable[[int], str], predictions: TextPredictions, at: int) -> list[tuple[str, float]]:
+    """The likeliest tokens of a prediction, by their labels, and how likely they are."""
+    top = zip(predictions.top_tokens[at], predictions.top_probabilities[at], strict=True)
+    return [(label(int(token)), float(probability)) for token, probability in top]
+
+
+def place_of(token: int | None, tokens: np.ndarray) -> int | None:
+    """Where a token is among others, or None."""
+    positions = np.flatnonzero(tokens == token)
+    return int(positions[0]) if len(positions) else None
 
 
 def _local(config: ModelConfig, seen: int) -> str:
     """The layers that hide the distant past as well from a token that sees so many, with what they leave of it."""
-    narrow: dict[int, list[str]] = {}
-    for layer in range(config.n_layers):
-        if 0 < (window := config.window(layer)) < seen:
-            narrow.setdefault(window, []).append(str(layer))
-    told = [f"layer{'s'[: len(layers) > 1]} {', '.join(layers)} the last {size}" for size, layers in narrow.items()]
-    return f"; in {', in '.join(told)}" if told else ""
+    groups = reversed(layers_by_window(config, seen).items())
+    return "".join(f"; in {layers_in_words(layers)} the last {size}" for size, layers in groups if size)
 
 
 def candidates_table(session: Session, reading: Reading) -> pd.DataFrame:
     """The likeliest tokens after each token: a row each."""
     label = library.tokenizer(session.name).label
-    tables = []
-    for name, found in ((WITH, reading.masked), (WITHOUT, reading.free)):
-        at, rank = np.indices(found.top_tokens.shape)
-        tables.append(
-            pd.DataFrame(
-                {
-                    "mask": name,
-                    "position": at.ravel() + reading.offset,
-                    "token": [reading.labels[i] for i in at.ravel()],
-                    "rank": rank.ravel() + 1,
-                    "next token": [label(int(i)) for i in found.top_tokens.ravel()],
-                    "probability": found.top_probabilities.ravel(),
-                }
-            )
-        )
-    return pd.concat(tables)
+    rows = [
+        (name, reading.offset + at, reading.labels[at], rank, *candidate)
+        for name, predictions in ((WITH, reading.masked), (WITHOUT, reading.free))
+        for at in range(len(reading.tokens))
+        for rank, candidate in enumerate(likeliest(label, predictions, at), start=1)
+    ]
+    return pd.DataFrame(rows, columns=["mask", "position", "token", "rank", "next token", "probability"])
 
 
 def every_prediction(session: Session, reading: Reading) -> None:
@@ -147,11 +156,9 @@ def every_prediction(session: Session, reading: Reading) -> None:
         _by_position(session, reading)
 
 
-def how_many(longest: int, field: str) -> int:
-    """How many tokens are shown, from the end: SHORTEST of them, or as many as the visitor asks for."""
-    if longest <= SHORTEST:
-        return SHORTEST
-    return widgets.slider("Tokens shown, from the end", 8, longest, field, width=240)
+def how_many(longest: int, field: str, label: str = "Tokens shown, from the end") -> int:
+    """How many tokens are shown: SHORTEST of them, or as many as the visitor asks for."""
+    return SHORTEST if longest <= SHORTEST else widgets.slider(label, 8, longest, field, width=240)
 
 
 def _how_it_is_done(session: Session) -> str:
@@ -172,13 +179,19 @@ def _how_it_is_done(session: Session) -> str:
 
 
 def decoded(session: Session) -> tuple[int, ...]:
-    """What the decoder reads: the prompt; of an encoder–decoder what was written, or what it would write."""
-    if not session.source:
-        return session.text.prompt
+    """What the decoder reads: the text without its end token, from which nothing is looked up."""
+    text, end = _whole_text(session), library.model(session.name).card.end_token_id
+    return text[:-1] if len(text) > 1 and text[-1] == end else text
+
+
+def _whole_text(session: Session) -> tuple[int, ...]:
+    """The prompt, or all that was written; of an encoder–decoder what was written, or what it would write."""
     text = session.text.tokens
-    if not session.text.written:
-        text += activations.answer(session.name, text, session.source, session.interventions)
-    return text[:-1] if text[-1] == library.model(session.name).card.end_token_id else text
+    if not session.source:
+        return session.text.prompt if session.visitor.scope == "prompt" else text
+    if session.text.written:
+        return text
+    return text + activations.answer(session.name, text, session.source, session.interventions)
 
 
 def every(layers: int) -> str:
@@ -215,9 +228,9 @@ def verdict_in_words(masked: TextPredictions, free: TextPredictions) -> str:
         if abs(change) < ALIKE
         else ("worse than with it" if change > 0 else "better than with it")
     )
-    places = "the one token" if known == 1 else f"the {known} tokens"
+    which = "the one token" if known == 1 else f"the {known} tokens"
     return (
-        f"The loss is −ln of the probability of the token that really came next, the mean of {places} whose next is "
+        f"The loss is −ln of the probability of the token that really came next, the mean of {which} whose next is "
         f"known. Without its mask the model predicts this text **{verdict}**. The right token got "
         f"less probability {_times(worse)} and more {_times(better)}."
     )
@@ -226,12 +239,12 @@ def verdict_in_words(masked: TextPredictions, free: TextPredictions) -> str:
 def _largest_change(reading: Reading) -> str:
     masked, free = reading.masked.probability, reading.free.probability
     change = np.abs(free - masked)
-    place = int(change.argmax())
-    if change[place] < ROUNDING_ERROR:
+    position = int(change.argmax())
+    if change[position] < ROUNDING_ERROR:
         return ""
     return (
-        f"The largest change is after {code(reading.labels[place])} at position {reading.offset + place}: from "
-        f"{masked[place]:.1%} to {free[place]:.1%} for {code(reading.after[place])}."
+        f"The largest change is after {code(reading.labels[position])} at position {reading.offset + position}: from "
+        f"{percent(masked[position])} to {percent(free[position])} for {code(reading.after[position])}."
     )
 
 
@@ -244,15 +257,15 @@ def _by_position(session: Session, reading: Reading) -> None:
     labels, following = reading.labels, [*reading.after, "?"][:count]
     first = max(count - how_many(count, "positions_shown"), 0)
     left, right = side_by_side("positions", 2)
-    options = dict(theme=session.theme, offset=reading.offset + first)
+    draw = functools.partial(lines_by_position, theme=session.theme, offset=reading.offset + first)
     with left:
         values = {WITH: masked.probability[first:], WITHOUT: free.probability[first:]}
-        figure = lines_by_position(values, labels[first:], following[first:], unit="probability", top=1.0, **options)
+        figure = draw(values, labels[first:], following[first:], unit="probability", top=1.0)
         chart(figure, "masks_probability")
         st.caption(f"The probability, after each token, of the token that really came next. {labelling_note(figure)}")
     with right:
         values = {WITH: masked.entropy[first:], WITHOUT: free.entropy[first:]}
-        figure = lines_by_position(values, labels[first:], following[first:], unit="entropy (nats)", **options)
+        figure = draw(values, labels[first:], following[first:], unit="entropy (nats)")
         chart(figure, "masks_entropy")
         st.caption(
             "How unsure the model was: 0 is certain, "
@@ -264,10 +277,10 @@ def _by_position(session: Session, reading: Reading) -> None:
         made = pd.DataFrame(
             {"position": range(reading.offset, reading.offset + count), "token": labels, "next token": following}
         )
-        for name, found in ((WITH, masked), (WITHOUT, free)):
-            made[f"probability {name}"] = pd.Series(found.probability)
-            made[f"loss {name} (nats)"] = pd.Series(found.loss)
-            made[f"entropy {name} (nats)"] = found.entropy
+        for name, predictions in ((WITH, masked), (WITHOUT, free)):
+            made[f"probability {name}"] = pd.Series(predictions.probability)
+            made[f"loss {name} (nats)"] = pd.Series(predictions.loss)
+            made[f"entropy {name} (nats)"] = predictions.entropy
         return made
 
     offer_data(table, "These predictions as a table", f"{session.file_name}-without-mask.csv")

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from ...config import Activation, ModelConfig
+from ...config import Activation, Architecture, ModelConfig
 
-Layout = Literal["as it is", "transposed", "by head"]
+Layout = Literal["as it is", "transposed", "by group", "first half", "second half", "repeated", "in rows", "one row"]
 ACTIVATIONS: dict[str, Activation] = {
     "relu": "relu",
     "gelu": "gelu",
@@ -28,20 +28,21 @@ ACTIVATIONS: dict[str, Activation] = {
 """What other people's configurations call an activation function, and what ours do."""
 MOST_LAYERS = 1_000
 WITHOUT_EFFECT = re.compile(
-    r"model_type|architectures|\w+_token_id|(torch_)?dtype|transformers_version|initializer_range|use_cache"
+    r"model_type|architectures|\w+_token_id|(torch_)?dtype|transformers_version|init_std|\w*layerdrop|initializer_range|use_cache"
     # of training, of generating, and of tasks that aren't language modelling
     r"|\w*(dropout|pdrop|drop_rate)\w*|gradient_checkpointing|id2label|label2id|num_labels|problem_type"
     r"|task_specific_params|summary_\w+|tokenizer_class|max_length|min_length|do_sample|temperature|top_k|top_p"
-    r"|typical_p|num_beams|num_beam_groups|num_return_sequences|early_stopping|\w+_penalty|\w*no_repeat_ngram_size"
+    r"|typical_p|num_beams|num_beam_groups|num_return_sequences|early_stopping|\w+_penalty|bad_words_ids|\w*no_repeat_ngram_size"
     # how it is computed, not what
     r"|return_dict|output_\w+|torchscript|use_bfloat16|chunk_size_feed_forward|reorder_and_upcast_attn|pretraining_tp"
-    r"|attn_implementation\w*|use_flash\w*|is_decoder|n_ctx|max_sequence_length|attention_layers|prefix|tf_legacy_loss"
+    r"|masked_softmax_fusion|skip_bias_add\w*|(scale_)?attention_softmax_in_fp32|bias_dropout_fusion|offset_alibi"
+    r"|slow_but_exact|attn_implementation\w*|use_flash\w*|is_decoder|n_ctx|max_sequence_length|attention_layers|prefix|tf_legacy_loss"
     # who wrote the file
     r"|_\w+|is_llama_config|predict_special_tokens|transformers\.js_config|unsloth\w*"
+    # a program in the folder, which is never run, and how far a tokenizer or a cache goes
+    r"|auto_map|cache_implementation|model_max_length"
 )
 """Fields of config.json that change nothing of what a language model computes."""
-ROTATION = ("rope_type", "type", "rope_theta", "partial_rotary_factor")
-"""What rope_parameters may say."""
 LAYER_KINDS = ("full_attention", "sliding_attention")
 THEIR_ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "silu": "silu"}
 
@@ -56,9 +57,25 @@ class Weight:
 
     ours: str
     theirs: tuple[str, ...]
-    """Several are put one below the other, as queries, keys and values are."""
+    """Several are put one below the other, as queries, keys and values are; where they have none, all of ours are
+    `shift`."""
     layout: Layout = "as it is"
-    """"transposed": (in, out). "by head": a head's queries, keys and values together, then the next head's."""
+    """"transposed": (in, out). "by group": the queries of the heads that share a key, the key, the value, then the
+    next group's. "first half", "second half": of one matrix that holds two. "repeated": (d_head), once for all heads.
+    "in rows": (head, d_head). "one row": (1, width)."""
+    scale: float = 1.0
+    """Ours = theirs · scale + shift."""
+    shift: float = 0.0
+    skipped: int = 0
+    """How many rows of theirs come before ours, and are for nothing."""
+    shapes: tuple[tuple[int, ...], ...] = ()
+    """Theirs, where ours is the product of two: (vocab, w) with (w, d_model), or with (d_model, w)."""
+    query_scale: float = 1.0
+    """The same for the queries alone, of what holds keys and values too."""
+    instead: tuple[str, ...] = ()
+    """Other names that theirs may have, where it is one."""
+    missing: Callable[[tuple[int, ...]], Tensor] | None = None
+    """What ours is, by its shape, where their files leave it out."""
 
 
 @dataclass(frozen=True)
@@ -72,13 +89,27 @@ class Family:
     architecture: str
     """The class that opens it, as config.json has it."""
     prefix: str
-    """Which may stand before every name but the unembedding's."""
+    """Which may stand before every name but those of the head."""
     ignored: str
     """A regular expression of names, without the prefix, that are no weights: tables that follow from the sizes."""
     read_config: Callable[[Fields], ModelConfig]
     write_config: Callable[[ModelConfig], dict[str, Any]]
     """What config.json would say; what the family can't express is left out."""
-    weights: Callable[[ModelConfig], list[Weight]]
+    weights: Callable[[ModelConfig, Fields], list[Weight]]
+    """Where each parameter stands: the table of embeddings first, the unembedding last. The fields are those of the
+    files that are read, or of those that are written."""
+    notes: Callable[[Fields], list[str]] = lambda fields: []
+    """What the card says of how the files were read, a sentence each."""
+    shape: Architecture = "decoder-only"
+    """Of its models, as ours have it."""
+    head: tuple[str, ...] = ("lm_head.", "embed_out.")
+    """How names begin that have no prefix."""
+    also: tuple[str, ...] = ()
+    """Other classes, as config.json has them, whose files hold all that is read, and more."""
+    former: Mapping[str, str] = field(default_factory=dict)
+    """Endings of names in older files, and what they are now."""
+    either: tuple[tuple[str, ...], ...] = ()
+    """Names that one tensor may have; if files have several, the first of them counts."""
 
 
 class Fields:
@@ -94,6 +125,10 @@ class Fields:
         value = self._fields.get(name)
         return default if value is None else value
 
+    def says(self, name: str) -> bool:
+        """Whether a field is there, be it null."""
+        return name in self._fields
+
     def whole(self, name: str, default: int | None = None) -> int:
         """A field that must be a whole number of at least 1."""
         value = self.get(name, default)
@@ -103,9 +138,9 @@ class Fields:
             raise UnsupportedError(f"its {name} is {value!r}, where a whole number of 1 or more should be")
         return value
 
-    def layers(self, name: str) -> int:
+    def layers(self, name: str, default: int | None = None) -> int:
         """How many layers there are, at most `MOST_LAYERS`."""
-        found = self.whole(name)
+        found = self.whole(name, default)
         if found > MOST_LAYERS:
             raise UnsupportedError(f"its {name} is {found:,}; at most {MOST_LAYERS:,} layers can be read")
         return found
@@ -145,6 +180,22 @@ class Fields:
                     "take it out of config.json"
                 )
 
+    def windows(
+        self, layers: int, default: Callable[[int], bool] = lambda layer: True, width: int | None = None
+    ) -> tuple[int, ...]:
+        """What each layer sees, by layer_types and sliding_window.
+
+        default: which layers have a window, counted from 0, where the kinds aren't named. width: that of a window where
+        it isn't said; null is for no window.
+        """
+        said = self.get("sliding_window", None if self.says("sliding_window") else width)
+        kinds = self.layer_kinds(layers)
+        kinds = kinds or [LAYER_KINDS[default(layer)] for layer in range(layers)]
+        if said is None or LAYER_KINDS[1] not in kinds:
+            return ()
+        window = self.whole("sliding_window", width)
+        return tuple(window if kind == LAYER_KINDS[1] else 0 for kind in kinds)
+
     def layer_kinds(self, layers: int) -> list[str] | None:
         """The kind of attention that each layer has, where they are named."""
         kinds = self.get("layer_types")
@@ -156,61 +207,100 @@ class Fields:
             raise UnsupportedError(f"it has layers of {str(unknown[0])[:60]!r}; known are {', '.join(LAYER_KINDS)}")
         return kinds
 
-    def rotation(
-        self, base_name: str = "rope_theta", fraction_name: str = "partial_rotary_factor", fraction: float = 1.0
-    ) -> tuple[float, float]:
-        """The base of rotary positions and the share of a head that is turned, in the older or the newer spelling."""
-        found = self.get("rope_parameters", {})
-        scaling = self.get("rope_scaling", {})
-        if not isinstance(found, Mapping) or not isinstance(scaling, Mapping):
-            raise UnsupportedError("its rope_parameters are no set of named values")
-        for each in (found, scaling):
-            kind = each.get("rope_type", each.get("type", "default"))
-            if unknown := [name for name in each if kind == "default" and name not in ROTATION]:
-                raise UnsupportedError(f"its rope_parameters say {str(unknown[0])[:60]}, which isn't known")
-            if kind != "default":
-                raise UnsupportedError(f"its rotary positions are of the type {kind!r}; only plain ones are known")
-        together = Fields(
-            {
-                base_name: found.get("rope_theta", self.get(base_name, self.get("rope_theta"))),
-                fraction_name: found.get(
-                    "partial_rotary_factor", self.get(fraction_name, self.get("partial_rotary_factor"))
-                ),
-            }
-        )
-        return together.number(base_name, 10000.0), together.number(fraction_name, fraction)
 
-
-def read_weight(weight: Weight, config: ModelConfig, tensors: Sequence[Tensor]) -> Tensor:
-    """Our parameter from a family's tensors, as float32."""
-    parts = [tensor.to(torch.float32) for tensor in tensors]
-    if weight.layout == "transposed":
-        parts = [part.T for part in parts]
-    found = parts[0] if len(parts) == 1 else torch.cat(parts)
-    if weight.layout == "by head":
-        found = found.unflatten(0, (config.n_heads, 3, config.d_head)).transpose(0, 1).flatten(0, 2)
-    return found.contiguous()
+def read_weight(
+    weight: Weight, config: ModelConfig, tensors: Sequence[Tensor], ours: tuple[int, ...], dtype: torch.dtype
+) -> Tensor:
+    """Our parameter, of the shape `ours`, from a family's tensors: the tensor itself if it is laid out as ours is.
+    What has to be computed is computed in float32.
+    """
+    if not tensors:
+        return weight.missing(ours).to(dtype) if weight.missing else torch.full(ours, weight.shift, dtype=dtype)
+    if weight.shapes:
+        table, map_ = (tensor.float() for tensor in tensors)
+        return (table @ (map_ if len(map_) == table.shape[1] else map_.T)).to(dtype)
+    parts = [tensor.T if weight.layout == "transposed" else tensor for tensor in tensors]
+    found = (parts[0] if len(parts) == 1 else torch.cat(parts))[weight.skipped :]
+    if weight.layout == "by group":
+        groups = found.unflatten(0, (config.kv_heads, -1, config.d_head))  # (kv_head, member + 2, d_head, …)
+        found = torch.cat([part.flatten(0, 2) for part in groups.split_with_sizes(_of_group(config), 1)])
+    elif weight.layout in ("first half", "second half"):
+        found = found.chunk(2)[weight.layout == "second half"]
+    elif weight.layout == "repeated":
+        found = found.repeat(ours[0] // len(found))
+    if weight.scale != 1 or weight.shift:
+        found = (found.float() * weight.scale + weight.shift).to(dtype)
+    return _with_queries(found.reshape(ours), config, weight.query_scale).contiguous()
 
 
 def write_weight(weight: Weight, config: ModelConfig, ours: Tensor) -> dict[str, Tensor]:
-    """A family's tensors from our parameter, by name: the way back of `read_weight`."""
-    found = ours
-    if weight.layout == "by head":
-        found = found.unflatten(0, (3, config.n_heads, config.d_head)).transpose(0, 1).flatten(0, 2)
-    parts = [found]
-    if len(weight.theirs) > 1:
-        parts = list(found.split([heads * config.d_head for heads in of_qkv(config)]))
+    """A family's tensors from our parameter, by name: the way back of `read_weight`.
+
+    Raises: UnsupportedError for numbers that the family has no place for.
+    """
+    found = _with_queries(ours, config, 1 / weight.query_scale)
+    found = (found - weight.shift) / weight.scale if weight.scale != 1 or weight.shift else found
+    if not weight.theirs and found.any():
+        raise UnsupportedError(f"it has no {weight.ours.rpartition('blocks.')[2]}")
+    if weight.layout == "by group":
+        queries, keys, values = (
+            part.unflatten(0, (config.kv_heads, -1, config.d_head))
+            for part in found.split([heads * config.d_head for heads in of_qkv(config)])
+        )
+        found = torch.cat((queries, keys, values), 1).flatten(0, 2)
+    elif weight.layout == "repeated":
+        rows = found.unflatten(0, (-1, config.d_head))
+        if not rows.eq(rows[0]).all():
+            raise UnsupportedError(f"its heads share one {weight.ours.rpartition('blocks.')[2]}")
+        found = rows[0]
+    elif weight.layout == "in rows":
+        found = found.unflatten(0, (-1, config.d_head))
+    elif weight.layout == "one row":
+        found = found[None]
+    if weight.skipped:
+        found = torch.cat((found.new_zeros(weight.skipped, *found.shape[1:]), found))
+    parts = list(found.split(_of_parts(weight, config, len(found)))) if len(weight.theirs) > 1 else [found]
     if weight.layout == "transposed":
         parts = [part.T for part in parts]
-    return {name: part.contiguous() for name, part in zip(weight.theirs, parts, strict=True)}
+    return {name: part.contiguous() for name, part in zip(weight.theirs, parts, strict=False)}
 
 
 def their_shapes(weight: Weight, config: ModelConfig, ours: tuple[int, ...]) -> list[tuple[int, ...]]:
     """The shapes that a family's tensors must have, for our parameter to have its own."""
+    if weight.shapes:
+        return list(weight.shapes)
     first, *rest = ours
-    outputs = [heads * config.d_head for heads in of_qkv(config)] if len(weight.theirs) > 1 else [first]
-    shapes = [(each, *rest) for each in outputs]
+    first += weight.skipped
+    if weight.layout == "repeated":
+        first = config.d_head
+    if weight.layout == "in rows":
+        first, rest = first // config.d_head, [config.d_head, *rest]
+    if weight.layout == "one row":
+        first, rest = 1, [first]
+    if weight.layout in ("first half", "second half"):
+        first *= 2
+    shapes = [(each, *rest) for each in _of_parts(weight, config, first)]
     return [shape[::-1] for shape in shapes] if weight.layout == "transposed" else shapes
+
+
+def _with_queries(ours: Tensor, config: ModelConfig, scale: float) -> Tensor:
+    """Queries, keys and values, the queries times a factor."""
+    if scale == 1:
+        return ours
+    queries, rest = ours.tensor_split([config.n_heads * config.d_head])
+    return torch.cat((queries * scale, rest))
+
+
+def _of_parts(weight: Weight, config: ModelConfig, rows: int) -> list[int]:
+    """How many rows of our parameter each of a family's tensors has."""
+    if len(weight.theirs) > 1 and ".qkv." in weight.ours:
+        return [heads * config.d_head for heads in of_qkv(config)]
+    return [rows // len(weight.theirs) for _ in weight.theirs]
+
+
+def _of_group(config: ModelConfig) -> list[int]:
+    """How many heads of queries, keys and values a group has."""
+    return [config.n_heads // config.kv_heads, 1, 1]
 
 
 def of_qkv(config: ModelConfig) -> tuple[int, int, int]:
@@ -218,15 +308,43 @@ def of_qkv(config: ModelConfig) -> tuple[int, int, int]:
     return config.n_heads, config.kv_heads, config.kv_heads
 
 
-def linear(ours: str, *theirs: str, bias: bool, layout: Layout = "as it is") -> list[Weight]:
-    """A linear map's weight, and its bias where it has one. A transposed map's bias is as it is."""
-    found = [Weight(f"{ours}.weight", tuple(f"{each}.weight" for each in theirs), layout)]
+def linear(
+    ours: str, *theirs: str, bias: bool, layout: Layout = "as it is", scale: float = 1.0, query_scale: float = 1.0
+) -> list[Weight]:
+    """A linear map's weight, and its bias where it has one. A transposed map's is as it is."""
+    found = [
+        Weight(f"{ours}.weight", tuple(f"{each}.weight" for each in theirs), layout, scale, query_scale=query_scale)
+    ]
     if bias:
         own = "as it is" if layout == "transposed" else layout
-        found.append(Weight(f"{ours}.bias", tuple(f"{each}.bias" for each in theirs), own))
+        names = tuple(f"{each}.bias" for each in theirs)
+        found.append(Weight(f"{ours}.bias", names, own, scale, query_scale=query_scale))
     return found
 
 
-def unembedding(config: ModelConfig, theirs: str = "lm_head") -> list[Weight]:
-    """W_U, where it isn't the table of embeddings."""
-    return [] if config.tie_embeddings else [Weight("unembed.weight", (f"{theirs}.weight",))]
+def norm(
+    config: ModelConfig,
+    ours: str,
+    theirs: str | None,
+    *,
+    bias: bool = False,
+    scale: float = 1.0,
+    shift: float = 0.0,
+    layout: Layout = "as it is",
+) -> list[Weight]:
+    """A norm's gain, and its shift where ours has one.
+
+    theirs: None for a norm without either. bias: whether theirs has a shift, too. scale: what its output is multiplied
+    by. shift: what their gains are stored less.
+    """
+    gain = (f"{theirs}.weight",) if theirs else ()
+    found = [Weight(f"{ours}.weight", gain, layout, scale, scale * (shift if theirs else 1.0))]
+    if config.norm_kind == "layer":
+        found.append(Weight(f"{ours}.bias", (f"{theirs}.bias",) if theirs and bias else (), layout, scale))
+    return found
+
+
+def unembedding(config: ModelConfig, theirs: str = "lm_head", *, bias: bool = False) -> list[Weight]:
+    """W_U, where it isn't the table of embeddings, and before it its bias."""
+    found = [Weight("unembed.bias", (f"{theirs}.bias",) if bias else ())] if config.unembed_bias else []
+    return found if config.tie_embeddings else [*found, Weight("unembed.weight", (f"{theirs}.weight",))]

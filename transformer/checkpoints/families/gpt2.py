@@ -11,7 +11,7 @@ from .family import THEIR_ACTIVATIONS, Family, Fields, Weight, linear, unembeddi
 def read_config(fields: Fields) -> ModelConfig:
     """What config.json says, as our configuration."""
     fields.refuse("add_cross_attention", "which is for a decoder beside an encoder")
-    fields.refuse("scale_attn_by_inverse_layer_idx", "which divides scores by the number of the layer")
+    fields.flag("scale_attn_by_inverse_layer_idx", False)
     width = fields.whole("n_embd")
     return ModelConfig(
         vocab_size=fields.whole("vocab_size"),
@@ -46,7 +46,7 @@ def write_config(config: ModelConfig) -> dict[str, Any]:
     }
 
 
-def weights(config: ModelConfig) -> list[Weight]:
+def weights(config: ModelConfig, fields: Fields) -> list[Weight]:
     """Where each parameter stands."""
     found = [Weight("embed.weight", ("wte.weight",)), Weight("pos_embed.weight", ("wpe.weight",))]
     for layer in range(config.n_layers):
@@ -59,7 +59,10 @@ def weights(config: ModelConfig) -> list[Weight]:
             ("mlp.up", "mlp.c_fc"),
             ("mlp.down", "mlp.c_proj"),
         ):
-            found += linear(ours + own, theirs + other, bias=True, layout="transposed")
+            # Scores may be divided by the number of the layer, counted from 1.
+            is_divided = own == "attn.qkv" and fields.flag("scale_attn_by_inverse_layer_idx", False)
+            scale = 1 / (layer + 1) if is_divided else 1.0
+            found += linear(ours + own, theirs + other, bias=True, layout="transposed", query_scale=scale)
     return [*found, *linear("ln_final", "ln_f", bias=True), *unembedding(config)]
 
 

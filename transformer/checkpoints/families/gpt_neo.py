@@ -67,7 +67,7 @@ def write_config(config: ModelConfig) -> dict[str, Any]:
     }
 
 
-def weights(config: ModelConfig) -> list[Weight]:
+def weights(config: ModelConfig, fields: Fields) -> list[Weight]:
     """Where each parameter stands."""
     found = [Weight("embed.weight", ("wte.weight",)), Weight("pos_embed.weight", ("wpe.weight",))]
     for layer in range(config.n_layers):

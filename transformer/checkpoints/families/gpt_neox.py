@@ -5,31 +5,28 @@ from __future__ import annotations
 from typing import Any
 
 from ...config import ModelConfig
-from .family import THEIR_ACTIVATIONS, Family, Fields, UnsupportedError, Weight, linear, unembedding
+from .family import THEIR_ACTIVATIONS, Family, Fields, Weight, linear, unembedding
+from .rope_scaling import notes_on_rotation, rotary_fields, written_rotation
 
 
 def read_config(fields: Fields) -> ModelConfig:
     """What config.json says, as our configuration."""
     width, heads = fields.whole("hidden_size"), fields.whole("num_attention_heads")
-    base, fraction = fields.rotation("rotary_emb_base", "rotary_pct", 0.25)
-    if fraction > 1:
-        raise UnsupportedError(f"its rotary_pct is {fraction}, where a share of at most 1 should be")
+    bases, shares = ("rotary_emb_base", "rope_theta"), ("rotary_pct", "partial_rotary_factor")
+    rotation = rotary_fields(fields, max(width // heads, 1), bases=bases, shares=shares, share=0.25)
     return ModelConfig(
         vocab_size=fields.whole("vocab_size"),
-        context_length=fields.whole("max_position_embeddings"),
         n_layers=fields.layers("num_hidden_layers"),
         n_heads=heads,
         d_model=width,
         d_ff=fields.whole("intermediate_size"),
-        positions="rotary",
-        rotary_base=base,
-        rotary_dims=int(width // heads * fraction),
         rotary_pairs="halves",
         activation=fields.activation("hidden_act", "gelu"),
         layer_norm_eps=fields.number("layer_norm_eps", 1e-5),
         attention_bias=fields.flag("attention_bias", True),
         parallel_residual=fields.flag("use_parallel_residual", True),
         tie_embeddings=fields.flag("tie_word_embeddings", False),
+        **{"context_length": fields.whole("max_position_embeddings"), **rotation},
     )
 
 
@@ -45,11 +42,7 @@ def write_config(config: ModelConfig) -> dict[str, Any]:
         "intermediate_size": config.d_ff,
         "rotary_pct": fraction,
         "rotary_emb_base": config.rotary_base,
-        "rope_parameters": {
-            "rope_type": "default",
-            "rope_theta": config.rotary_base,
-            "partial_rotary_factor": fraction,
-        },
+        "rope_parameters": {**written_rotation(config), "partial_rotary_factor": fraction},
         "hidden_act": THEIR_ACTIVATIONS[config.activation],
         "layer_norm_eps": config.layer_norm_eps,
         "attention_bias": config.attention_bias,
@@ -60,7 +53,7 @@ def write_config(config: ModelConfig) -> dict[str, Any]:
     }
 
 
-def weights(config: ModelConfig) -> list[Weight]:
+def weights(config: ModelConfig, fields: Fields) -> list[Weight]:
     """Where each parameter stands."""
     found = [Weight("embed.weight", ("embed_in.weight",))]
     for layer in range(config.n_layers):
@@ -68,7 +61,7 @@ def weights(config: ModelConfig) -> list[Weight]:
         qkv, out = f"{theirs}attention.query_key_value", f"{theirs}attention.dense"
         found += linear(f"{ours}ln1", f"{theirs}input_layernorm", bias=True)
         found += linear(f"{ours}ln2", f"{theirs}post_attention_layernorm", bias=True)
-        found += linear(f"{ours}attn.qkv", qkv, bias=config.attention_bias, layout="by head")
+        found += linear(f"{ours}attn.qkv", qkv, bias=config.attention_bias, layout="by group")
         found += linear(f"{ours}attn.out", out, bias=config.has_out_bias)
         found += linear(f"{ours}mlp.up", f"{theirs}mlp.dense_h_to_4h", bias=True)
         found += linear(f"{ours}mlp.down", f"{theirs}mlp.dense_4h_to_h", bias=True)
@@ -84,4 +77,5 @@ GPT_NEOX = Family(
     read_config=read_config,
     write_config=write_config,
     weights=weights,
+    notes=notes_on_rotation,
 )

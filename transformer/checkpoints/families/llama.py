@@ -1,11 +1,15 @@
-"""Llama (Touvron et al. 2023; also SmolLM, SmolLM2, TinyLlama): RMSNorm, SwiGLU, grouped-query attention."""
+"""Llama (Touvron et al. 2023; also SmolLM, SmolLM2, TinyLlama), and what the families that followed it share."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ...config import ModelConfig
-from .family import THEIR_ACTIVATIONS, Family, Fields, UnsupportedError, Weight, linear, unembedding
+from .family import THEIR_ACTIVATIONS, Family, Fields, Layout, UnsupportedError, Weight, linear, norm, unembedding
+from .rope_scaling import notes_on_rotation, rotary_fields, written_rotation
 
 
 def read_config(fields: Fields) -> ModelConfig:
@@ -17,30 +21,45 @@ def read_config(fields: Fields) -> ModelConfig:
     )
 
 
-def common_fields(fields: Fields) -> dict[str, Any]:
-    """What Llama and Qwen2 have in common."""
-    heads, layers = fields.whole("num_attention_heads"), fields.layers("num_hidden_layers")
-    base, fraction = fields.rotation()
-    if fraction != 1:
-        raise UnsupportedError(f"it turns {fraction} of each head, where all of it is known")
-    own_width = fields.get("head_dim")
+def common_fields(
+    fields: Fields,
+    *,
+    head_width: int | None = None,
+    turns_part: bool = False,
+    tied: bool = False,
+    epsilon: float = 1e-6,
+    **rotation: Any,
+) -> dict[str, Any]:
+    """What Llama and its kin have in common.
+
+    head_width: where head_dim isn't said; None for the stream's share. turns_part: whether a part of each head may be
+    all that is turned. tied, epsilon: what tie_word_embeddings and rms_norm_eps are where they aren't said.
+    rotation: as in `rotary_fields`.
+    """
+    heads = fields.whole("num_attention_heads")
+    width = fields.whole("hidden_size")
+    own_width = fields.get("head_dim", head_width)
+    if own_width is not None:
+        own_width = fields.whole("head_dim", head_width)
+    turned = rotary_fields(fields, own_width or max(width // heads, 1), **rotation)
+    if turned["rotary_dims"] and not turns_part:
+        raise UnsupportedError("it turns a part of each head, where all of it is known")
     return {
         "vocab_size": fields.whole("vocab_size"),
         "context_length": fields.whole("max_position_embeddings"),
-        "n_layers": layers,
+        "n_layers": fields.layers("num_hidden_layers"),
         "n_heads": heads,
-        "d_model": fields.whole("hidden_size"),
+        "d_model": width,
         "n_kv_heads": fields.whole("num_key_value_heads", heads),
         "d_ff": fields.whole("intermediate_size"),
-        "head_width": None if own_width is None else fields.whole("head_dim"),
+        "head_width": own_width,
         "norm_kind": "rms",
         "mlp_gate": True,
-        "layer_norm_eps": fields.number("rms_norm_eps", 1e-6),
-        "positions": "rotary",
-        "rotary_base": base,
+        "layer_norm_eps": fields.number("rms_norm_eps", epsilon),
         "rotary_pairs": "halves",
         "activation": fields.activation("hidden_act", "silu"),
-        "tie_embeddings": fields.flag("tie_word_embeddings", False),
+        "tie_embeddings": fields.flag("tie_word_embeddings", tied),
+        **turned,
     }
 
 
@@ -55,7 +74,7 @@ def write_config(config: ModelConfig) -> dict[str, Any]:
 
 
 def write_common(config: ModelConfig) -> dict[str, Any]:
-    """What Llama and Qwen2 have in common."""
+    """What Llama and its kin have in common."""
     return {
         "vocab_size": config.vocab_size,
         "max_position_embeddings": config.context_length,
@@ -67,27 +86,100 @@ def write_common(config: ModelConfig) -> dict[str, Any]:
         "head_dim": config.d_head,
         "rms_norm_eps": config.layer_norm_eps,
         "rope_theta": config.rotary_base,
-        "rope_parameters": {"rope_type": "default", "rope_theta": config.rotary_base},
+        "rope_parameters": written_rotation(config),
         "hidden_act": THEIR_ACTIVATIONS[config.activation],
         "tie_word_embeddings": config.tie_embeddings,
         "bos_token_id": None,
         "eos_token_id": None,
+        "pad_token_id": None,
     }
 
 
-def weights(config: ModelConfig) -> list[Weight]:
-    """Where each parameter stands."""
-    found = [Weight("embed.weight", ("embed_tokens.weight",))]
+def write_share(config: ModelConfig) -> dict[str, Any]:
+    """The same in a family that may rotate a part of each head alone."""
+    said, share = write_common(config), config.rotated_dims / config.d_head
+    said["rope_parameters"]["partial_rotary_factor"] = share
+    return {**said, "partial_rotary_factor": share}
+
+
+def written_windows(config: ModelConfig) -> dict[str, Any]:
+    """What config.json says of our windows, where all of them are of one width."""
+    near = [config.window(layer) for layer in range(config.n_layers)]
+    kinds = ["sliding_attention" if window else "full_attention" for window in near]
+    return {"sliding_window": max(near, default=0) or None, "layer_types": kinds}
+
+
+@dataclass(frozen=True)
+class Factors:
+    """What a family multiplies by on the way, which is folded into the weights."""
+
+    embeddings: float = 1.0
+    added: float = 1.0
+    """What each sublayer adds to the stream."""
+    scores: float | None = None
+    """Of q · k; None for 1 / √d_head, as ours."""
+    logits: float = 1.0
+
+    def of_queries(self, config: ModelConfig) -> float:
+        """What queries are multiplied by, so that 1 / √d_head is right."""
+        return 1.0 if self.scores is None else self.scores * math.sqrt(config.d_head)
+
+
+PRE_NORMS: Mapping[str, str | None] = {"ln1": "input_layernorm", "ln2": "post_attention_layernorm"}
+"""Our norms of a block, and what they are called."""
+
+
+def weights(
+    config: ModelConfig,
+    fields: Fields,
+    *,
+    norms: Mapping[str, str | None] = PRE_NORMS,
+    final: str | None = "norm",
+    factors: Factors = Factors(),
+    gain_shift: float = 0.0,
+    fused: bool = False,
+    fused_gate: bool = False,
+    head_gains: Layout = "repeated",
+    out: str = "o_proj",
+    qk_norms: str = "{}_norm",
+    norm_bias: bool = False,
+    head_norm_bias: bool = False,
+    up: str = "up_proj",
+    down: str = "down_proj",
+) -> list[Weight]:
+    """Where each parameter stands.
+
+    gain_shift: what gains are stored less. fused: whether queries, keys and values are one matrix; fused_gate: whether
+    gate and up projection are. head_gains: how the gains of norms on queries and keys are laid out.
+    """
+    logits = factors.logits / (factors.embeddings if config.tie_embeddings else 1.0)
+    found = [Weight("embed.weight", ("embed_tokens.weight",), scale=factors.embeddings)]
+    queries = factors.of_queries(config)
+    parts = ("qkv_proj",) if fused else ("q_proj", "k_proj", "v_proj")
     for layer in range(config.n_layers):
         ours, theirs = f"blocks.{layer}.", f"layers.{layer}."
-        qkv = [f"{theirs}self_attn.{part}_proj" for part in "qkv"]
-        found += linear(f"{ours}ln1", f"{theirs}input_layernorm", bias=False)
-        found += linear(f"{ours}ln2", f"{theirs}post_attention_layernorm", bias=False)
-        found += linear(f"{ours}attn.qkv", *qkv, bias=config.attention_bias)
-        found += linear(f"{ours}attn.out", f"{theirs}self_attn.o_proj", bias=config.has_out_bias)
-        for part in ("gate", "up", "down"):
-            found += linear(f"{ours}mlp.{part}", f"{theirs}mlp.{part}_proj", bias=config.mlp_bias)
-    return [*found, *linear("ln_final", "norm", bias=False), *unembedding(config)]
+        attention = f"{theirs}self_attn."
+        for own, other in norms.items():
+            found += norm(config, ours + own, other and theirs + other, bias=norm_bias, shift=gain_shift)
+        if config.qk_norm != "none":
+            for each, scale in (("q", queries), ("k", 1.0)):
+                name = f"{attention}{qk_norms.format(each)}"
+                own = f"{ours}attn.{each}_norm"
+                found += norm(config, own, name, scale=scale, shift=gain_shift, layout=head_gains, bias=head_norm_bias)
+        of_rows = queries if config.qk_norm == "none" else 1.0
+        names = [attention + part for part in parts]
+        found += linear(f"{ours}attn.qkv", *names, bias=config.attention_bias, query_scale=of_rows)
+        found += linear(f"{ours}attn.out", attention + out, bias=config.has_out_bias, scale=factors.added)
+        if fused_gate:
+            found.append(Weight(f"{ours}mlp.gate.weight", (f"{theirs}mlp.gate_up_proj.weight",), "first half"))
+            found.append(Weight(f"{ours}mlp.up.weight", (f"{theirs}mlp.gate_up_proj.weight",), "second half"))
+        else:
+            if config.mlp_gate:
+                found += linear(f"{ours}mlp.gate", f"{theirs}mlp.gate_proj", bias=config.mlp_bias)
+            found += linear(f"{ours}mlp.up", f"{theirs}mlp.{up}", bias=config.mlp_bias)
+        found += linear(f"{ours}mlp.down", f"{theirs}mlp.{down}", bias=config.mlp_bias, scale=factors.added)
+    found += norm(config, "ln_final", final, bias=norm_bias, scale=logits, shift=gain_shift)
+    return [*found, *unembedding(config, bias=config.unembed_bias)]
 
 
 LLAMA = Family(
@@ -99,4 +191,5 @@ LLAMA = Family(
     read_config=read_config,
     write_config=write_config,
     weights=weights,
+    notes=notes_on_rotation,
 )

@@ -1,44 +1,39 @@
-// One cell by hand: from its query and key to its weight, on to what the head adds to the residual stream. Each step
-// ends in a number that is compared with the one that the model computed.
+// Draws how one attention weight is computed: from its query and key to the weight, and on to what the head adds to the
+// residual stream. Each step ends in a number that is compared with the model's own.
 
 import { largestAbsolute, largestDifference, norm, project, softmaxParts, weightedValues } from "../arithmetic.js";
-import { Bars, gutter } from "../bars.js";
+import { VectorBars, gutter } from "../vector_bars.js";
 import { sayCompared } from "../number_check.js";
 import { attribute, node, put } from "../dom.js";
 import { Heatmap } from "../heatmap.js";
-import { counted, plainNumber } from "../numbers.js";
+import { counted, plainNumber } from "../number_format.js";
 
 const FIVE = 5; // significant digits
 const TALLEST = 320; // pixels of the picture of weight × v
-const STEPS = ["dot", "scale", "mask", "exponential", "weight", "values", "output", "stream"];
+const STEPS = ["dot", "scale", "cap", "bias", "mask", "exponential", "weight", "values", "output", "stream"];
 // The switches that change what a step ends in; any of them does, where a step isn't named.
-const CHANGED_BY = { dot: [], scale: ["scale"] };
-const STAYS = {
-  self: "the key is not after the query",
-  decoder: "the key is not after the query",
-  encoder: "an encoder hides nothing",
-  cross: "nothing of the source is hidden",
-};
+const CHANGED_BY = { dot: [], scale: ["scale"], cap: ["scale"] };
+const UNMASKED = { encoder: "an encoder hides nothing", self: "this layer hides nothing", cross: "nothing of the source is hidden" };
 
-export class ByHand {
-  /** choose: called with { query } or { key }; turn: to see the cell in the whole pass, missing where that can't be. */
-  constructor(parent, tip, choose, turn) {
+export class CellSteps {
+  /** choose: called with { query } or { key }; navigate: to see the cell in the whole pass, missing where that can't be. */
+  constructor(parent, tip, choose, navigate) {
     const header = node("header", "", parent);
     put(node("h2", "", header), "By hand");
-    this.dials = {};
+    this.selects = {};
     const tools = node("div", "tools", header);
     for (const [name, title] of [["query", "Query (row)"], ["key", "Key (column)"]]) {
       const label = node("label", "", tools);
       label.append(`${title} `);
-      const dial = (this.dials[name] = node("select", "", label));
-      dial.addEventListener("change", () => choose({ [name]: Number(dial.value) }));
+      const select = (this.selects[name] = node("select", "", label));
+      select.addEventListener("change", () => choose({ [name]: Number(select.value) }));
     }
-    if (turn) {
+    if (navigate) {
       const button = node("button", "", tools);
       button.type = "button";
       button.title = "Show this weight in the whole forward pass";
       put(button, "Open in Inside");
-      button.addEventListener("click", turn);
+      button.addEventListener("click", navigate);
     }
     this.intro = node("p", "sentence", parent);
     const list = node("ol", "steps", parent);
@@ -49,14 +44,14 @@ export class ByHand {
       const [text, badge] = [node("p", "text", item), node("p", "badge", item)];
       this.steps[name] = { item, text, badge, drawn: node("div", "drawn", item) };
     }
-    this.dotBars = new Bars(this.steps.dot.drawn, "Query and key, dimension by dimension", tip);
+    this.dotBars = new VectorBars(this.steps.dot.drawn, "Query and key, dimension by dimension", tip);
     this.products = new Heatmap(this.steps.values.drawn, "weight × v for every key", {
       point: (cell) => this.pointAtProduct(cell, tip),
       select: (cell) => choose({ key: cell.row }),
     });
-    this.zBars = new Bars(this.steps.values.drawn, "z, their sum", tip);
-    this.outputBars = new Bars(this.steps.output.drawn, "What this head adds", tip);
-    this.streamBars = new Bars(this.steps.stream.drawn, "The residual stream at the query", tip);
+    this.zBars = new VectorBars(this.steps.values.drawn, "z, their sum", tip);
+    this.outputBars = new VectorBars(this.steps.output.drawn, "What this head adds", tip);
+    this.streamBars = new VectorBars(this.steps.stream.drawn, "The residual stream at the query", tip);
     this.row = node("details", "row", parent);
     put(node("summary", "", this.row), "This row as a table");
     this.table = node("div", "table", this.row);
@@ -66,10 +61,10 @@ export class ByHand {
     this.row.addEventListener("toggle", () => this.fillTable());
   }
 
-  /** Fill the dials with the tokens of a new pass. */
+  /** Fill the selects with the tokens of a new pass. */
   begin(pass) {
     for (const [name, which] of [["query", "queries"], ["key", "keys"]]) {
-      this.dials[name].replaceChildren(...pass.labels[which].map((label, at) => {
+      this.selects[name].replaceChildren(...pass.labels[which].map((label, at) => {
         const option = document.createElement("option");
         option.value = at;
         option.textContent = `${pass.offsets[which] + at}: ${label}`;
@@ -81,8 +76,8 @@ export class ByHand {
   /** at: { layer, head, row, column }; steps: the head's, null while they are on their way. changed: not the model's. */
   show(pass, at, steps, changed) {
     this.shown = { pass, at, steps, changed };
-    this.dials.query.value = at.row;
-    this.dials.key.value = at.column;
+    this.selects.query.value = at.row;
+    this.selects.key.value = at.column;
     const [query, key] = [pass.token("queries", at.row), pass.token("keys", at.column)];
     put(this.intro, `${pass.uniform ? `What ${query} takes from ${key} and all others that it sees` : `How the query of ${query} weighs the key of ${key}`}, in layer `
       + `${at.layer}, head ${at.head}, and what comes of it.`);
@@ -90,8 +85,9 @@ export class ByHand {
     if (!steps) return;
     const keys = pass.keys;
     const rowOf = (matrix) => matrix?.subarray(at.row * keys, (at.row + 1) * keys);
-    const rows = Object.fromEntries(["raw", "scaled", "masked", "weights"].map((name) => [name, rowOf(steps[name])]));
+    const rows = Object.fromEntries(pass.stages.map((name) => [name, rowOf(steps[name])]));
     for (const name of ["dot", "scale", "mask", "exponential", "weight"]) this.steps[name].item.hidden = pass.uniform;
+    for (const [name, stage] of [["cap", "capped"], ["bias", "biased"]]) this.steps[name].item.hidden = !rows[stage];
     if (!pass.uniform) this.showScores(pass, at, rows);
     this.showValues(pass, at, rows.weights);
     if (this.row.open) this.fillTable();
@@ -106,8 +102,8 @@ export class ByHand {
 
   showScores(pass, { layer, head, row, column }, rows) {
     const d = pass.width;
-    const [q, k] = [["q", row], ["k", column]].map(([name, place]) =>
-      pass.start(layer, head, name).subarray(place * d, (place + 1) * d));
+    const [q, k] = [["q", row], ["k", column]].map(([name, position]) =>
+      pass.start(layer, head, name).subarray(position * d, (position + 1) * d));
     const limit = Math.max(largestAbsolute(q), largestAbsolute(k));
     const products = q.map((value, at) => value * k[at]);
     this.dotBars.show([
@@ -115,23 +111,44 @@ export class ByHand {
       { name: "q × k", values: products, limit: largestAbsolute(products) },
     ]);
     const n = (value) => plainNumber(value, FIVE);
-    const { raw, scaled, masked, weights } = rows;
+    const { raw, scaled, capped, biased, masked, weights } = rows;
     const own = (name) => pass.own(layer, name, `[${head}, ${row}]`);
     this.say("dot", `q · k: the sum of the ${counted(d, "product")} = ${n(raw[column])}`, [raw, own("raw")]);
     const divided = scaled[column] === raw[column] && pass.left(layer, this.shown.changed).includes("scale");
     this.say("scale", divided ? "÷ √d_head: left out" : pass.undivided ? "÷ √d_head: this model leaves it out"
       : `÷ √d_head: ${n(raw[column])} ÷ √${d} = ${n(raw[column])} ÷ ${n(Math.sqrt(d))} = ${n(scaled[column])}`, [scaled, own("scaled")]);
+    if (capped) {
+      this.say("cap", `cap · tanh(score ÷ cap): ${pass.cap} × tanh(${n(scaled[column])} ÷ ${pass.cap}) = ${n(capped[column])}`, [capped, own("capped")]);
+    }
+    if (biased) this.say("bias", this.biasInWords(pass, { layer, head, row, column }, (capped ?? scaled)[column], biased[column]));
     const hidden = masked[column] === -Infinity;
-    const open = pass.left(layer, this.shown.changed).includes("mask");
-    this.say("mask", hidden ? `+ mask: the key ${column > row ? "comes after" : "is too far before"} the query, so its score becomes −∞`
-      : open ? "+ mask: left out, so the score stays" : `+ mask: ${STAYS[pass.kind]}, so the score stays ${n(masked[column])}`,
-    [masked, own("masked")]);
+    this.say("mask", this.maskInWords(pass, { layer, row, column }, hidden, n(masked[column])), [masked, own("masked")]);
     const { maximum, exponentials, sum } = softmaxParts(masked);
     this.say("exponential", hidden ? "exp(−∞) = 0"
       : `exp(score − the row's largest) = exp(${n(masked[column])} − ${n(maximum)}) = ${n(exponentials[column])}`);
     const seen = masked.reduce((count, score) => count + (score === -Infinity ? 0 : 1), 0);
     this.say("weight", `÷ the sum of the row's ${counted(seen, "exponential")}: ${n(exponentials[column])} ÷ ${n(sum)} = ${n(sum > 0 ? exponentials[column] / sum : 0)}, `
       + `the weight${this.byHand(pass, layer, head, row, weights[column])}`, [weights, own("weights")]);
+  }
+
+  /** Why a key is hidden or isn't. score: as it stays. */
+  maskInWords(pass, { layer, row, column }, hidden, score) {
+    const left = pass.left(layer, this.shown.changed);
+    if (left.includes("mask")) return "+ mask: left out, so the score stays";
+    if (!pass.hasMask(layer, left)) return `No mask: ${UNMASKED[pass.kind]}. The score stays ${score}`;
+    const far = pass.causal ? "is too far before the query" : `is ${pass.window(layer)} or more positions away from the query`;
+    if (hidden) return `+ mask: the key ${pass.causal && column > row ? "comes after the query" : far}, so its score becomes −∞`;
+    return `+ mask: the key is ${pass.causal ? "not after the query" : `fewer than ${pass.window(layer)} positions away`}, so the score stays ${score}`;
+  }
+
+  /** What is added to a score for how far away its key is. */
+  biasInWords(pass, { layer, head, row, column }, score, biased) {
+    if (pass.left(layer, this.shown.changed).includes("positions")) return "+ position bias: left out, so the score stays";
+    const n = (value) => plainNumber(value, FIVE);
+    const away = Math.abs(row - column);
+    const cost = pass.biasOf(layer, head)(row, column);
+    const why = pass.bias.slopes ? `−slope × distance, −${n(pass.bias.slopes[head])} × ${away} = ${n(cost)}` : `what was learned for this distance, ${n(cost)}`;
+    return `+ position bias: ${why}; ${n(score)} ${cost < 0 ? `− ${n(-cost)}` : `+ ${n(cost)}`} = ${n(biased)}`;
   }
 
   /** What setting weights of the row by hand has made of one of them. */
@@ -172,10 +189,15 @@ export class ByHand {
     this.outputBars.show([{ name: "z · W_O", values: result, limit: largestAbsolute(result) }]);
     this.say("output", `z · W_O: through this head's ${counted(pass.width, "column")} of W_O z becomes ${counted(result.length, "number")}, the size of the residual stream.`,
       [result, pass.own(layer, "result", `[${row}, ${head}]`)], pass.setBy(layer, "result", head, row));
-    const [before, ...computed] = ["before", "after", "out"].map((name) => pass.around(layer, name, row));
+    const [before, ...around] = ["before", "after", "out"].map((name) => pass.around(layer, name, row));
     // Redrawn, the head adds something else than in the pass, and so do all heads together.
     const own = this.shown.changed.length ? pass.own(layer, "result", `[${row}, ${head}]`) : result;
-    const [after, all] = computed.map((values) => values && own && Float64Array.from(values, (value, at) => value + result[at] - own[at]));
+    const isNormalised = Boolean(pass.names[layer].given); // what all heads give, before it is added
+    if (isNormalised) {
+      this.showNormalised(pass, { layer, row, head }, { result, own, before, after: around[0], out: around[1] });
+      return;
+    }
+    const [after, all] = around.map((values) => values && own && Float64Array.from(values, (value, at) => value + result[at] - own[at]));
     this.steps.stream.item.hidden = !all;
     if (!all) return;
     const rows = [{ name: "this head", values: result }, { name: "all heads", values: all }];
@@ -199,6 +221,28 @@ export class ByHand {
       + `${n(norm(after))} after.`, [sum, after], changedAfter);
   }
 
+  /** The same where what all heads give is normalised, so that a head's share of what is added isn't what it gives. */
+  showNormalised(pass, { layer, row, head }, { result, own, before, after, out }) {
+    const n = (value) => plainNumber(value, 4);
+    const given = pass.around(layer, "given", row);
+    this.steps.stream.item.hidden = !given || !own;
+    if (this.steps.stream.item.hidden) return;
+    const all = Float64Array.from(given, (value, at) => value + result[at] - own[at]);
+    const isRedrawn = this.shown.changed.length > 0;
+    const rows = [{ name: "this head", values: result }, { name: "all heads", values: all }];
+    if (!isRedrawn) rows.push({ name: "normalised", values: out }, { name: "before", values: before }, { name: "after", values: after });
+    const limit = Math.max(...rows.map(({ values }) => largestAbsolute(values)));
+    this.streamBars.show(rows.map((entry) => ({ ...entry, limit })));
+    const share = `Layer ${layer}, head ${head} ${isRedrawn ? "would give" : "gives"} a vector of length ${n(norm(result))}, and all of attention ${n(norm(all))}.`;
+    if (isRedrawn) {
+      this.say("stream", `${share} A norm follows before it is added to the stream.`);
+      return;
+    }
+    const sum = Float64Array.from(before, (value, at) => value + out[at]);
+    this.say("stream", `${share} A norm makes ${n(norm(out))} of that, which is added: the residual stream of ${pass.token("queries", row)} has length `
+      + `${n(norm(before))} before and ${n(norm(after))} after.`, [sum, after], pass.changed.setBy(pass.names[layer].after, null, row));
+  }
+
   /**
    * A step's sentence, and whether what it ends in is what the model computed: found and own, arrays of a row; or what set
    * it instead, in words.
@@ -208,7 +252,7 @@ export class ByHand {
     put(words, text);
     badge.hidden = !compared;
     if (!compared) return;
-    const [found, own] = compared;
+    const [computed, own] = compared;
     badge.hidden = !own && this.shown.pass.isComplete;
     if (badge.hidden) {
       put(badge, "");
@@ -216,7 +260,7 @@ export class ByHand {
     }
     const changed = this.shown.changed.some((rule) => CHANGED_BY[name]?.includes(rule) ?? true);
     if (own && !changed) {
-      sayCompared(badge, largestDifference(found, own), largestAbsolute(own), setBy);
+      sayCompared(badge, largestDifference(computed, own), largestAbsolute(own), setBy, this.shown.pass.rounding);
       return;
     }
     attribute(badge, "data-state", changed ? "changed" : "waiting");
@@ -231,8 +275,8 @@ export class ByHand {
     }
     const { pass } = this.shown;
     const bounds = this.products.marks.getBoundingClientRect();
-    const { box } = this.products;
-    tip.showAt(bounds.left + box.left + (cell.column + 0.5) * box.cellWide, bounds.top + box.top + cell.row * box.cellHigh, [
+    const { plotArea } = this.products;
+    tip.showAt(bounds.left + plotArea.left + (cell.column + 0.5) * plotArea.cellWidth, bounds.top + plotArea.top + cell.row * plotArea.cellHeight, [
       `key ${pass.token("keys", cell.row)}, dimension ${cell.column}`,
       `weight × v: ${plainNumber(this.weighed.products[cell.row * this.weighed.d + cell.column], FIVE)}`,
     ]);
@@ -241,14 +285,14 @@ export class ByHand {
   fillTable() {
     const { pass, at, steps } = this.shown ?? {};
     if (!this.row.open || !steps) return;
-    const names = pass.uniform ? ["weights"] : ["raw", "scaled", "masked", "weights"];
-    const titles = { raw: "q · k", scaled: "÷ √d_head", masked: "+ mask", weights: "weight" };
+    const names = pass.uniform ? ["weights"] : pass.stages;
+    const titles = { raw: "q · k", scaled: "÷ √d_head", capped: "cap", biased: "+ position bias", masked: "+ mask", weights: "weight" };
     const table = document.createElement("table");
     const line = (tag, cells) => {
       const made = node("tr", "", table);
       for (const cell of cells) put(node(tag, "", made), cell);
     };
-    line("th", ["place", "key", ...names.map((name) => titles[name])]);
+    line("th", ["position", "key", ...names.map((name) => titles[name])]);
     for (let key = 0; key < pass.keys; key++) {
       const numbers = names.map((name) => plainNumber(steps[name][at.row * pass.keys + key], FIVE));
       line("td", [String(pass.offsets.keys + key), pass.labels.keys[key], ...numbers]);

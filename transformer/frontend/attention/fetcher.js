@@ -1,4 +1,5 @@
-// Which parts of a pass are asked for, and when: what is looked at first, then its row, then what may be looked at next.
+// Decides which parts of a pass to request, and when: what is looked at first, then its row, then what may be looked at
+// next.
 /** @import { Pass } from "./pass.js" */
 
 const ANSWER_MS = 4000; // without an answer for so long, a request is made again
@@ -12,7 +13,7 @@ const MOST = 16; // heads of one request, of three tensors each
 export class Fetcher {
   /** @type {Pass} */ pass;
   /** @type {number} */ fetched; // bytes, ahead
-  /** @type {{ layer: number, head: number, row: number, share: string }} */ at;
+  /** @type {{ layer: number, head: number, row: number }} */ at;
 
   /**
    * @param {(parts: Wanted[]) => void} want
@@ -84,8 +85,6 @@ export class Fetcher {
     const { pass, at } = this;
     if (!pass.has(at.layer, at.head)) return [["head", at.layer, at.head]];
     if (!pass.hasRow(at.layer, at.head, at.row)) return [["row", at.layer, at.head, at.row]];
-    const ofLayer = missingIn(pass, at.layer);
-    if (at.share === "layer" && ofLayer.length) return ofLayer.slice(0, MOST); // their mean is what is looked at
     if (this.fetched >= AHEAD) return [];
     // Layers from the one that is looked at outwards.
     const layers = Array.from({ length: pass.layers }, (_, layer) => layer)

@@ -1,20 +1,22 @@
-// Attention as one instrument: the weights of one head, one token's view over the text and all heads; on request the four
-// steps to the weights, and one cell by hand. What is looked at is decided here; the host is told, and asked only for what has to be computed.
+// The instrument of the page Attention: the weights of one head, one token's attention over the text, an overview of
+// all heads and, on request, the four steps to the weights and one cell by hand. It holds the selection; the host is
+// told of it, and asked only for what has to be computed.
 
 import { attribute, node, partsOf, put } from "../dom.js";
-import { OverviewGrid } from "../overview.js";
-import { Changing } from "../intervention_controls.js";
-import { Tip } from "../tip.js";
-import { ByHand } from "./cell_steps.js";
-import { changedHeads, changesAt, isHiddenIn } from "./changes.js";
+import { HeadOverview } from "../head_overview.js";
+import { typeSize } from "../axis_labels.js";
+import { InterventionControls } from "../intervention_controls.js";
+import { Tooltip } from "../tooltip.js";
+import { CellSteps } from "./cell_steps.js";
+import { changedHeads, changesAt, isHiddenIn } from "./available_interventions.js";
 import { Fetcher } from "./fetcher.js";
 import { MARKUP } from "./markup.js";
-import { Measures, ranked } from "./measures.js";
-import { DIRECTIONS, OverText, SHARES } from "./token_view.js";
+import { HeadMeasures, ranked } from "./head_measures.js";
+import { DIRECTIONS, TokenView } from "./token_view.js";
 import { Panels, STAGES } from "./panels.js";
 import { Pass } from "./pass.js";
-import { saveNumbers, savePicture } from "./saving.js";
-import { cellInWords, seenInWords } from "./head_description.js";
+import { saveNumbers, savePicture } from "./export.js";
+import { cellInWords, seenInWords } from "./attention_description.js";
 import { closer, farther, fitted, following } from "./zoom.js";
 /** @import { Change } from "../intervention_controls.js" */
 /** @import { Cell } from "../heatmap.js" */
@@ -31,15 +33,14 @@ import { closer, farther, fitted, following } from "./zoom.js";
  * @property {(chosen: Chosen) => void} select
  * @property {(parts: Wanted[]) => void} want
  * @property {(change: Change) => void} [change]
- * @property {(cell: { query: number, key: number }) => void} [turn]
+ * @property {(cell: { query: number, key: number }) => void} [navigate]
  */
 
 const LATE_MS = 100; // after which what is roughly known of a head is drawn until its numbers come
 
 /** @type {Chosen} */
 const BEGIN = {
-  layer: 0, head: 0, query: null, key: null, stage: "weights", zoom: null, without: [], order: "", direction: "from", share: "head",
-  derivation: false,
+  layer: 0, head: 0, query: null, key: null, stage: "weights", zoom: null, without: [], order: "", direction: "from", derivation: false,
 };
 
 export class AttentionInstrument {
@@ -57,13 +58,13 @@ export class AttentionInstrument {
     this.parts = partsOf(parent);
     this.host = host;
     this.chosen = { ...BEGIN };
-    this.tip = new Tip(this.parts.tip);
+    this.tip = new Tooltip(this.parts.tip);
     const { root } = this.parts;
     this.fetcher = new Fetcher((parts) => host.want(parts), (isDone) => attribute(root, "data-fetched", String(isDone)));
-    this.overview = new OverviewGrid(this.parts.heads, (layer, head) => this.choose({ layer, head }), (layer, head) => this.fetcher.hint(layer, head));
-    this.changing = new Changing(this.parts.change, this.parts.changing, host.change && ((change) => {
+    this.overview = new HeadOverview(this.parts.heads, (layer, head) => this.choose({ layer, head }), (layer, head) => this.fetcher.hint(layer, head));
+    this.changing = new InterventionControls(this.parts.change, this.parts.changing, host.change && ((change) => {
       // A weight that is set is the one that is looked at then, whichever is the heaviest.
-      const code = change.add.findLast((each) => each.startsWith("weigh"));
+      const code = change.add.findLast((code) => code.startsWith("weigh"));
       if (code) this.host.select({ ...this.chosen, query: this.cell.row, key: Number(code.split("~")[4]) - this.pass.offsets.keys });
       host.change(change);
     }));
@@ -82,29 +83,28 @@ export class AttentionInstrument {
       zoom: (window) => !this.isPooled && this.choose({ zoom: window }),
       stage: (stage) => this.choose({ stage }),
     });
-    this.measures = new Measures(this.parts);
-    this.text = new OverText(this.parts.texts, this.tip, {
+    this.measures = new HeadMeasures(this.parts);
+    this.text = new TokenView(this.parts.texts, this.tip, {
       choose: (change) => this.choose(change),
       point: (cell) => this.point(this.isPooled ? null : cell),
     });
-    this.hand = new ByHand(this.parts.hand, this.tip, (change) => this.choose(change), host.turn && (() => this.turn()));
+    this.hand = new CellSteps(this.parts.hand, this.tip, (change) => this.choose(change), host.navigate && (() => this.navigate()));
     this.makeControls();
     let drawnAt = "";
     const sizes = [root, root.querySelector(".one"), this.parts.texts];
     const observer = new ResizeObserver(() => {
-      const widths = sizes.map((each) => each.clientWidth).join();
-      if (widths === drawnAt) return; // only a height has changed, with the words in it
-      drawnAt = widths;
+      const now = [typeSize(), ...sizes.map((element) => element.clientWidth)].join();
+      if (now === drawnAt) return; // only a height has changed, with the words in it
+      drawnAt = now;
       this.draw();
     });
-    for (const each of sizes) observer.observe(each);
+    for (const element of sizes) observer.observe(element);
   }
 
   makeControls() {
     const { parts } = this;
     options(parts.direction, DIRECTIONS);
-    options(parts.share, SHARES);
-    for (const name of ["direction", "share"]) parts[name].addEventListener("change", () => this.choose({ [name]: parts[name].value }));
+    parts.direction.addEventListener("change", () => this.choose({ direction: parts.direction.value }));
     parts.sort.addEventListener("change", () => this.choose({ order: parts.sort.value }));
     for (const [stage, { title }] of /** @type {[Stage, { title: string }][]} */ (Object.entries(STAGES))) {
       const button = node("button", "", parts.stages);
@@ -113,11 +113,11 @@ export class AttentionInstrument {
       put(button, title);
       button.addEventListener("click", () => this.choose({ stage }));
     }
-    for (const box of parts.root.querySelectorAll("[data-without]")) {
-      const rule = box.dataset.without;
-      box.addEventListener("change", () => {
-        const others = this.chosen.without.filter((each) => each !== rule);
-        this.choose({ without: box.checked ? [...others, rule].sort() : others });
+    for (const checkbox of parts.root.querySelectorAll("[data-without]")) {
+      const rule = checkbox.dataset.without;
+      checkbox.addEventListener("change", () => {
+        const others = this.chosen.without.filter((other) => other !== rule);
+        this.choose({ without: checkbox.checked ? [...others, rule].sort() : others });
       });
     }
     parts.closer.addEventListener("click", () => this.zoom(closer));
@@ -174,13 +174,12 @@ export class AttentionInstrument {
   /** What is there of what is looked at. */
   get known() {
     const { pass, cell } = this;
-    const { layer, head, share } = this.chosen;
-    const isLayer = share === "layer" && Array.from({ length: pass.heads }, (_, each) => pass.has(layer, each)).join();
-    return [pass.has(layer, head), pass.hasRow(layer, head, cell.row), isLayer].join();
+    const { layer, head } = this.chosen;
+    return [pass.has(layer, head), pass.hasRow(layer, head, cell.row)].join();
   }
 
   /** What somebody else has decided to look at, for example a link. @param {Partial<Chosen>} chosen */
-  turnTo(chosen) {
+  setSelection(chosen) {
     this.chosen = { ...this.chosen, ...chosen };
     if (this.pass) this.show();
   }
@@ -205,10 +204,10 @@ export class AttentionInstrument {
       const { layer, head, zoom } = this.chosen;
       this.chosen.zoom = following(zoom, this.findCell(this.pass.steps(layer, head)));
     }
-    const { layer, head, share } = this.chosen;
+    const { layer, head } = this.chosen;
     if (this.pass.has(layer, head)) this.show();
     else { // to draw what is roughly known would only delay what is about to come
-      this.fetcher.look({ layer, head, row: this.cell.row, share });
+      this.fetcher.look({ layer, head, row: this.cell.row });
       this.overview.select(layer, head);
       clearTimeout(this.late);
       this.late = setTimeout(() => this.show(), LATE_MS);
@@ -217,19 +216,19 @@ export class AttentionInstrument {
   }
 
   /** Leave for the whole pass, to see the cell there. */
-  turn() {
+  navigate() {
     const { row: query, column: key } = this.cell;
-    this.host.turn({ query, key });
+    this.host.navigate({ query, key });
   }
 
   zoom(change) {
     this.choose({ zoom: change(this.chosen.zoom, this.cell, this.pass) });
   }
 
-  /** The cell that is looked at: without a choice, the last query, and the key that it weighs most. @returns {Cell} */
+  /** The cell that is looked at: without a choice, the query that the text is given for, and the key that it weighs most. @returns {Cell} */
   findCell(steps) {
     const { pass, chosen } = this;
-    const row = chosen.query !== null && chosen.query < pass.queries ? chosen.query : pass.queries - 1;
+    const row = chosen.query !== null && chosen.query < pass.queries ? chosen.query : pass.predictedPosition;
     if (chosen.key !== null && chosen.key < pass.keys) return { row, column: chosen.key };
     const weights = steps?.weights ?? new Float64Array(0);
     let column = 0;
@@ -247,7 +246,7 @@ export class AttentionInstrument {
     const steps = (this.steps = pass.steps(layer, head, without));
     const model = pass.steps(layer, head);
     const cell = (this.cell = this.findCell(model));
-    this.fetcher.look({ layer, head, row: cell.row, share: chosen.share }); // it comes while this is drawn
+    this.fetcher.look({ layer, head, row: cell.row }); // it comes while this is drawn
     const window = (this.window = chosen.zoom);
     this.showControls();
     this.panels.show(pass, { layer, steps, outline: steps ? null : pass.outline(layer, head), without, window, canCarry: this.canCarry, isOpen: chosen.derivation });
@@ -268,17 +267,21 @@ export class AttentionInstrument {
     const { without } = this;
     put(parts.where, `Layer ${layer}, head ${head}`);
     this.measures.show(pass.measures(layer, head));
-    attribute(parts.panels, "data-stage", chosen.stage);
+    const stage = pass.stages.includes(chosen.stage) ? chosen.stage : "weights"; // a link may name another model's
+    attribute(parts.panels, "data-stage", stage);
+    parts.panels.style.setProperty("--across", pass.stages.length > 4 ? "3" : "4");
     attribute(parts.derive, "aria-expanded", String(chosen.derivation));
     parts.derivation.hidden = !chosen.derivation;
-    for (const button of parts.stages.children) attribute(button, "aria-pressed", String(button.dataset.stage === chosen.stage));
-    for (const box of parts.root.querySelectorAll("[data-without]")) box.checked = without.includes(box.dataset.without);
+    for (const button of parts.stages.children) {
+      button.hidden = !pass.stages.includes(button.dataset.stage);
+      attribute(button, "aria-pressed", String(button.dataset.stage === stage));
+    }
+    for (const checkbox of parts.root.querySelectorAll("[data-without]")) checkbox.checked = without.includes(checkbox.dataset.without);
     const done = pass.left(layer);
     parts.scaleSwitch.hidden = pass.uniform || pass.undivided || done.includes("scale");
     parts.maskSwitch.hidden = !pass.causal || done.includes("mask");
     put(parts.warning, without.length ? "The model didn't compute this: only this head's picture is redrawn." : "");
     parts.direction.value = chosen.direction;
-    parts.share.value = chosen.share;
     parts.sort.value = chosen.order;
     parts.all.hidden = pass.layers * pass.heads === 1; // nothing to choose from
     parts.sorting.hidden = pass.heads === 1 && !chosen.order; // a link may have an order
@@ -288,10 +291,8 @@ export class AttentionInstrument {
 
   showOver(model) {
     const { pass, parts, chosen, cell } = this;
-    const { layer, share, direction } = chosen;
-    const weights = share === "layer" ? pass.mean(layer) : model?.weights;
-    const whose = share === "layer" ? ` in the mean of layer ${layer}` : "";
-    put(parts.overSentence, this.text.show(pass, { layer, ...cell }, weights, direction, whose));
+    const { layer, head, direction } = chosen;
+    put(parts.overSentence, this.text.show(pass, { layer, head, ...cell }, model?.weights, direction));
   }
 
   /** Point at a cell in all panels at once; null for none. */
@@ -300,7 +301,9 @@ export class AttentionInstrument {
     this.panels.mark(this.cell, cell);
     this.text.preview(cell);
     const { carrying } = this.panels;
-    put(this.parts.readout, carrying ? this.changing.row.moveInWords(carrying.from.column, carrying.to.column) : cellInWords(this.pass, cell ?? this.cell, this.steps, this.pass.left(this.chosen.layer, this.without)));
+    const { layer, head } = this.chosen;
+    put(this.parts.readout, carrying ? this.changing.row.moveInWords(carrying.from.column, carrying.to.column)
+      : cellInWords(this.pass, { layer, head, ...(cell ?? this.cell) }, this.steps, this.pass.left(layer, this.without)));
   }
 
   /** Which labels had no room, and which part of the text is seen. */

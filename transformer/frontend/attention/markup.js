@@ -1,4 +1,4 @@
-// The HTML of the instrument. Labels from a recording are set as text, never as markup.
+// The HTML of the instrument of the page Attention. Labels from a recording are set as text, never as markup.
 
 const figure = (panel, stage = panel) => `
     <figure data-panel="${panel}" data-stage="${stage}">
@@ -10,7 +10,7 @@ const figure = (panel, stage = panel) => `
 export const MARKUP = `
   <div class="instrument" data-part="root" data-testid="attention">
     <div class="layout">
-      <h2 class="top"><span data-part="where"></span><span class="sentence" data-part="sentence"></span></h2>
+      <h2 class="top"><span data-part="where"></span>: <span class="sentence" data-part="overSentence"></span></h2>
       <div class="zooming tools">
         <button type="button" data-part="closer" title="Zoom in on the selected cell (+)" aria-label="Zoom in">+</button>
         <button type="button" data-part="farther" title="Zoom out (−)" aria-label="Zoom out">−</button>
@@ -26,10 +26,8 @@ export const MARKUP = `
       <section class="over" aria-label="Over the text">
         <div class="tools">
           <select data-part="direction" aria-label="Weights shown"></select>
-          <select data-part="share" aria-label="Heads shown"></select>
         </div>
         <div class="texts" data-part="texts"></div>
-        <p data-part="overSentence"></p>
         <p class="readout" data-part="readout" role="status" aria-live="polite"></p>
         <div class="tools">
           <button type="button" class="main" data-part="derive" aria-expanded="false">How it comes about</button>
@@ -37,11 +35,12 @@ export const MARKUP = `
           <button type="button" data-part="csv" title="Save the numbers of this head">CSV</button>
         </div>
         <h3>What this head does <span class="note">on average over the text</span></h3>
+        <p data-part="sentence"></p>
         <ul class="measures" data-part="measures"></ul>
       </section>
       <section class="all" aria-label="All heads" data-part="all">
         <header>
-          <h2>All heads</h2>
+          <h2>All heads <span class="note">layer 0 at the bottom</span></h2>
           <label data-part="sorting">Order <select data-part="sort" aria-label="Order of the heads"></select></label>
         </header>
         <div data-part="heads"></div>
@@ -49,7 +48,7 @@ export const MARKUP = `
       </section>
       <section class="derivation" aria-label="How it comes about" data-part="derivation" hidden>
         <div class="stages" role="group" aria-label="Step" data-part="stages"></div>
-        <div class="panels" data-part="panels">${figure("raw")}${figure("scaled")}${figure("masked")}${figure("softmax", "weights")}</div>
+        <div class="panels" data-part="panels">${figure("raw")}${figure("scaled")}${figure("capped")}${figure("biased")}${figure("masked")}${figure("softmax", "weights")}</div>
         <div class="switches">
           <label data-part="scaleSwitch"><input type="checkbox" data-without="scale"> Without ÷ √d_head</label>
           <label data-part="maskSwitch"><input type="checkbox" data-without="mask"> Without the mask</label>

@@ -2,8 +2,8 @@
 import { viewState } from "../view_state.js";
 import { onPage } from "../on_page.js";
 import { AttentionInstrument } from "./instrument.js";
-import { namesOf } from "./questions.js";
-import { chosenFrom, lookedFrom, toWeight } from "./view_params.js";
+import { namesOf } from "./tensor_names.js";
+import { selectionFrom, paramsFrom, toWeight } from "./view_params.js";
 /** @import { Api } from "../api.js" */
 /** @import { About } from "./view_params.js" */
 /** @import { Overview } from "./pass.js" */
@@ -16,26 +16,26 @@ class AttentionView {
   constructor(root, host) {
     this.host = host;
     this.instrument = new AttentionInstrument(root, {
-      select: (chosen) => host.look(lookedFrom(chosen, this.about.offsets)),
-      want: (parts) => host.fetch(() => this.api.recording("tensors", { names: namesOf(this.outline, parts) }), (found) => this.instrument.add(found)),
+      select: (chosen) => host.select(paramsFrom(chosen, this.about.offsets)),
+      want: (parts) => host.fetch(() => this.api.recording("tensors", { names: namesOf(this.outline, parts) }), (recording) => this.instrument.add(recording)),
       change: (change) => host.change({ ...change, model: this.about.model }),
-      turn: (cell) => {
+      navigate: (cell) => {
         const { layer, head } = this.instrument.chosen;
-        host.turn("Inside", toWeight(this.outline, { layer, head, ...cell }, this.about));
+        host.navigate("Inside", toWeight(this.outline, { layer, head, ...cell }, this.about));
       },
     });
   }
 
   async begin(api, about) {
-    const found = await api.recording("overview", { kind: about.kind });
-    Object.assign(this, { api, about, outline: found.metadata });
-    this.instrument.begin({ ...found, metadata: { ...found.metadata, ...about } }, chosenFrom(viewState(), about, this.outline));
-    const { layer, head, query, key, zoom, derivation } = lookedFrom(this.instrument.chosen, about.offsets);
-    this.host.look({ layer, head, query, key, zoom, derivation }); // without what this pass hasn't got
+    const recording = await api.recording("overview", { kind: about.kind });
+    Object.assign(this, { api, about, outline: recording.metadata });
+    this.instrument.begin({ ...recording, metadata: { ...recording.metadata, ...about } }, selectionFrom(viewState(), about, this.outline));
+    const { layer, head, query, key, zoom, derivation } = paramsFrom(this.instrument.chosen, about.offsets);
+    this.host.select({ layer, head, query, key, zoom, derivation }); // without what this pass hasn't got
   }
 
-  turnTo() {
-    if (this.outline) this.instrument.turnTo(chosenFrom(viewState(), this.about, this.outline));
+  setSelection() {
+    if (this.outline) this.instrument.setSelection(selectionFrom(viewState(), this.about, this.outline));
   }
 
   draw() {

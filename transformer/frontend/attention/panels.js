@@ -1,17 +1,23 @@
-// The weights of a head, large, and on request the four steps from q · k to them, side by side: the same axes, pointed at,
+// The weights of a head, large, and on request the steps from q · k to them, side by side: the same axes, pointed at,
 // selected in and zoomed together.
 
 import { largestAbsolute } from "../arithmetic.js";
 import { attribute, node, put } from "../dom.js";
 import { Heatmap } from "../heatmap.js";
-import { formula } from "./head_description.js";
+import { formula } from "./attention_description.js";
 /** @import { HeatmapData } from "../heatmap.js" */
 
 export const STAGES = {
   raw: { title: "q · k", what: "how well each query fits each key" },
-  scaled: { title: "÷ √d_head", what: "the paper's √d_k: so that the spread doesn't grow with the head's width" },
+  scaled: { title: "÷ √d_head", what: "so that the spread doesn't grow with the head's width" },
+  capped: { title: "cap", what: "cap · tanh(score ÷ cap): no score leaves ± cap" },
+  biased: { title: "+ position bias", what: "" },
   masked: { title: "+ mask", what: "a hidden key's score becomes −∞" },
   weights: { title: "softmax", what: "each row's weights sum to one" },
+};
+const BIASES = {
+  alibi: "ALiBi: − the head’s slope × how far away the key is",
+  relative: "what this head has learned for how far away the key is",
 };
 const CARRIED = "drag a weight to another key of its row";
 const UNIFORM = "This attention is uniform: it has no queries and keys to choose with.";
@@ -20,6 +26,7 @@ const NO_MASK = {
     + "The scores stay as they are.",
   encoder: "No mask here: the whole source is there from the start, so every token sees every other. "
     + "The scores stay as they are.",
+  self: "No mask here: every token sees every other, those after it too. The scores stay as they are.",
 };
 
 const WIDEST = 72; // pixels of a cell of the first picture
@@ -45,25 +52,27 @@ export class Panels {
 
   /** Those that can be seen: of a drawer that is closed, none is drawn. */
   get seen() {
-    return this.all.filter(({ isFirst }) => isFirst || this.isOpen);
+    return this.all.filter(({ isFirst, figure }) => isFirst || (this.isOpen && !figure.hidden));
   }
 
   /**
    * steps: as `Pass.steps` has them; null while they are on their way, and then `outline` has the weights, roughly.
    * without: what is left out that the model had; window: what is zoomed into; canCarry: whether weights can be carried; isOpen:
-   * whether the four steps are seen.
+   * whether the steps are seen.
    */
   show(pass, { layer, steps, outline, without, window, canCarry, isOpen }) {
     this.isOpen = isOpen;
     const left = pass.left(layer, without);
-    this.hiddenKey.hidden = !pass.causal || left.includes("mask");
+    for (const { stage, figure } of this.all) figure.hidden = !pass.stages.includes(stage);
+    this.hiddenKey.hidden = !pass.hasMask(layer, left);
     for (const panel of this.seen) {
       const { stage, isFirst } = panel;
-      const { title, what } = STAGES[stage];
-      put(panel.title, isFirst ? formula(pass, left) : title);
+      const { title } = STAGES[stage];
+      const what = stage === "biased" ? BIASES[pass.bias.slopes ? "alibi" : "relative"] : STAGES[stage].what;
+      put(panel.title, isFirst ? formula(pass, layer, left) : title);
       const isAwaited = !steps && stage !== "weights";
       put(panel.what, isAwaited ? "its numbers are on their way" : this.leftOut(stage, without) ?? (!isFirst ? what : canCarry ? CARRIED : ""));
-      const instead = this.instead(pass, stage, left);
+      const instead = this.instead(pass, layer, stage, left);
       panel.drawn.hidden = instead !== "";
       panel.instead.hidden = instead === "";
       put(panel.instead, instead);
@@ -73,11 +82,12 @@ export class Panels {
     }
   }
 
-  instead(pass, stage, left) {
+  instead(pass, layer, stage, left) {
     if (stage === "weights") return "";
     if (pass.uniform) return stage === "raw" ? UNIFORM : "No score, so there is nothing to divide or to mask.";
     if (stage === "masked" && left.includes("mask")) return "Left out: every query sees every key, those after it too.";
-    if (stage === "masked" && !pass.causal) return NO_MASK[pass.kind];
+    if (stage === "masked" && !pass.hasMask(layer, left)) return NO_MASK[pass.kind];
+    if (stage === "biased" && left.includes("positions")) return "Left out: how far away a key is makes no difference.";
     if (stage === "scaled" && pass.undivided) return "This model doesn't divide: its scores go on as they are.";
     if (stage === "scaled" && left.includes("scale")) return "Left out: the scores go to softmax as they are.";
     return "";

@@ -1,14 +1,14 @@
-// One forward pass, as far as its recordings have arrived: what every head did in outline, and of the heads that were
-// looked at the queries, keys and values, from which everything else is derived here.
+// Holds one forward pass as far as its recordings have arrived: an overview of all heads, and of those that were looked
+// at the queries, keys and values, from which all else is derived here.
 
-import { fourSteps, uniformWeights } from "../arithmetic.js";
-import { Changed } from "../interventions.js";
+import { attentionSteps, bucketOf, isVisible, uniformWeights } from "../arithmetic.js";
+import { OverwrittenValues } from "../interventions.js";
 import { HIDDEN } from "../colours.js";
-import { headWidth, keyHeadOf, scoreDivisor, windowOf } from "../shape.js";
-/** @import { Place } from "../interventions.js" */
+import { headWidth, keyHeadOf, scoreDivisor, windowOf } from "../attention_config.js";
+/** @import { SetNumbers } from "../interventions.js" */
 /** @import { Intervention } from "../intervention_controls.js" */
 /** @import { Recording, Tensor, Tensors } from "../recording.js" */
-/** @import { Config } from "../shape.js" */
+/** @import { Config } from "../attention_config.js" */
 
 /**
  * What is known of a pass from the first, as overview.py writes it.
@@ -21,14 +21,18 @@ import { headWidth, keyHeadOf, scoreDivisor, windowOf } from "../shape.js";
  * @property {Record<string, string>[]} names of the tensors of each layer, by what they are to it: "q", "k", "v", "out", …
  * @property {boolean} causal
  * @property {boolean} uniform
+ * @property {number | null} [cap] of scores
+ * @property {{ slopes: number[] } | { buckets: number, distance: number, causal: boolean } | null} [bias] what is added to scores for positions
  * @property {Measure[]} measures
  * @property {number} queries
  * @property {number} keys
- * @property {{ queries: number, keys: number }} offsets the places of the first of each in the whole text
+ * @property {number} predicted_position the query that is looked at first
+ * @property {{ queries: number, keys: number }} offsets the positions of the first of each in the whole text
  * @property {string[] | null} next of cross-attention: the token that was chosen after each query
  * @property {string} title
+ * @property {number} [rounding] by how much neighbouring numbers of the model's type differ, relatively
  * @property {boolean} [complete] what isn't there won't come
- * @property {Place[]} [changed]
+ * @property {SetNumbers[]} [changed]
  * @property {Intervention[]} [interventions]
  *
  * @typedef {"self" | "decoder" | "encoder" | "cross"} Kind
@@ -38,11 +42,11 @@ import { headWidth, keyHeadOf, scoreDivisor, windowOf } from "../shape.js";
 /**
  * A head's numbers, (query, key) each; of a uniform one only its weights.
  *
- * @typedef {{ raw?: Float64Array, scaled?: Float64Array, masked?: Float64Array, weights: Float64Array }} Steps
+ * @typedef {{ raw?: Float64Array, scaled?: Float64Array, capped?: Float64Array, biased?: Float64Array, masked?: Float64Array, weights: Float64Array }} Steps
  */
 
 const KEPT = 1_500_000; // cells of the heads whose steps are remembered, four numbers each
-const STEPS = { raw: "hook_raw_scores", scaled: "hook_scaled_scores", masked: "hook_attn_scores", weights: "hook_pattern", z: "hook_z", result: "hook_result" };
+const STEPS = { raw: "hook_raw_scores", scaled: "hook_scaled_scores", capped: "hook_capped_scores", masked: "hook_attn_scores", weights: "hook_pattern", z: "hook_z", result: "hook_result" };
 
 export class Pass {
   /** @type {Config} */ config;
@@ -51,17 +55,21 @@ export class Pass {
   /** @type {Overview["names"]} */ names;
   /** @type {boolean} */ causal;
   /** @type {boolean} */ uniform;
+  /** @type {number | null} */ cap;
+  /** @type {any} */ bias;
   /** @type {number} */ queries;
   /** @type {number} */ keys;
+  /** @type {number} */ predictedPosition;
   /** @type {Overview["offsets"]} */ offsets;
   /** @type {string[] | null} */ next;
   /** @type {string} */ title;
 
   /** @param {Recording} recording the one that begins a pass; the others are added as they come */
   constructor({ metadata, tensors }) {
-    const { config, labels, kind, modules, names, causal, uniform, measures, queries, keys, offsets, next, title, complete } = metadata;
-    Object.assign(this, { config, kind, modules, names, causal, uniform, queries, keys, offsets, next, title });
-    this.changed = new Changed(metadata.changed);
+    const { config, labels, kind, modules, names, causal, uniform, cap = null, bias = null, measures, queries, keys, predicted_position: predictedPosition, offsets, next, title, complete } = metadata;
+    Object.assign(this, { config, kind, modules, names, causal, uniform, cap, bias, queries, keys, predictedPosition, offsets, next, title });
+    this.changed = new OverwrittenValues(metadata.changed);
+    this.rounding = metadata.rounding ?? 0; // of the numbers that the model computes with
     this.interventions = metadata.interventions ?? []; // [{ code, words }], for a page that can change them
     this.isComplete = complete === true; // what isn't there by now won't come
     this.labels = {
@@ -77,7 +85,7 @@ export class Pass {
     this.tensors = {};
     /** @type {Map<string, Steps>} */
     this.derived = new Map();
-    this.kept = Math.max(config.n_heads + 1, Math.floor(KEPT / (queries * keys))); // a layer's mean needs all its heads
+    this.kept = Math.max(2, Math.floor(KEPT / (queries * keys))); // with what is left out, and without
     this.layers = modules.length;
     this.heads = config.n_heads;
     this.width = headWidth(config);
@@ -90,7 +98,8 @@ export class Pass {
 
   /** Whether a head can be drawn in full. */
   has(layer, head) {
-    return this.start(layer, head, "v") !== undefined && (this.uniform || this.start(layer, head, "q") !== undefined);
+    return this.start(layer, head, "v") !== undefined && (this.uniform || this.start(layer, head, "q") !== undefined)
+      && (!this.bias?.buckets || this.learnedBias(layer, head) !== undefined);
   }
 
   /** Whether what the model computed for a row is there, to be compared with. */
@@ -108,7 +117,29 @@ export class Pass {
     return this.tensors[`${this.modules[layer]}.${STEPS[name]}${brackets}`]?.data;
   }
 
-  /** The residual stream `before` and `after` the attention, or what all its heads gave, `out`: (d_model). */
+  /** What was learned for each kind of distance, (bucket). */
+  learnedBias(layer, head) {
+    return this.tensors[`${this.modules[layer]}.relative_bias.weight[:, ${head}]`]?.data;
+  }
+
+  /** What is added to a head's scores for where a query and a key are: a function of them, or null. */
+  biasOf(layer, head) {
+    if (!this.bias) return null;
+    const { bias } = this;
+    if (bias.slopes) return (query, key) => -bias.slopes[head] * Math.abs(query - key);
+    const learned = this.learnedBias(layer, head);
+    return (query, key) => learned[bucketOf(query - key, bias)];
+  }
+
+  /** The steps that the model takes from q · k to weights. */
+  get stages() {
+    return ["raw", "scaled", ...(this.cap ? ["capped"] : []), ...(this.bias ? ["biased"] : []), "masked", "weights"];
+  }
+
+  /**
+   * The residual stream `before` and `after` the attention; what attention adds to it, `out`, and what all its heads gave, where
+   * that is normalised first, `given`: (d_model).
+   */
   around(layer, name, query) {
     return this.tensors[`${this.names[layer][name]}[${query}]`]?.data;
   }
@@ -119,7 +150,7 @@ export class Pass {
   }
 
   /**
-   * The four steps of a head, or null while they aren't there.
+   * The steps of a head, or null while they aren't there.
    *
    * @param {number} layer
    * @param {number} head
@@ -138,9 +169,9 @@ export class Pass {
 
   /** @returns {Steps} */
   derive(layer, head, without) {
-    const found = this.follow(layer, head, this.left(layer, without));
-    this.changed.weigh(this.modules[layer], head, found.weights, this.keys);
-    return found;
+    const followed = this.follow(layer, head, this.left(layer, without));
+    this.changed.weigh(this.modules[layer], head, followed.weights, this.keys);
+    return followed;
   }
 
   /** @returns {Steps} */
@@ -148,7 +179,7 @@ export class Pass {
     if (this.uniform) return { weights: uniformWeights(this.queries, this.keys, this.causal && !without.includes("mask")) };
     const [q, k] = ["q", "k"].map((name) => this.start(layer, head, name));
     const [divisor, window] = [scoreDivisor(this.config), this.window(layer)];
-    return fourSteps({ q, k, d: this.width, causal: this.causal, without, divisor, window });
+    return attentionSteps({ q, k, d: this.width, causal: this.causal, without, divisor, window, cap: this.cap, bias: this.biasOf(layer, head) });
   }
 
   /** The rules that are left out of a layer's steps: those that the model went without, and `without`. */
@@ -180,29 +211,27 @@ export class Pass {
     return values;
   }
 
-  /** The mean of all heads' weights in a layer, or null while one of them isn't there. */
-  mean(layer) {
-    const all = Array.from({ length: this.heads }, (_, head) => this.steps(layer, head)?.weights);
-    if (all.some((weights) => !weights)) return null;
-    return all[0].map((_, at) => all.reduce((sum, weights) => sum + weights[at], 0) / all.length);
-  }
-
   /** What was measured of a head: { name, title, sentence, value }, those that can't be had left out. */
   measures(layer, head) {
     const count = this.measureKinds.length;
     const start = (layer * this.heads + head) * count;
-    const found = this.measureKinds.map((kind, at) => ({ ...kind, value: this.measured.data[start + at] }));
-    return found.filter(({ value }) => !Number.isNaN(value));
+    const measures = this.measureKinds.map((kind, at) => ({ ...kind, value: this.measured.data[start + at] }));
+    return measures.filter(({ value }) => !Number.isNaN(value));
   }
 
   /** The measures that some head has, to sort heads by. */
   get orders() {
     const { measureKinds, measured: { data } } = this;
-    return measureKinds.filter((_, at) => data.some((value, place) => place % measureKinds.length === at && !Number.isNaN(value)));
+    return measureKinds.filter((_, at) => data.some((value, index) => index % measureKinds.length === at && !Number.isNaN(value)));
   }
 
   visible(layer, query, key) {
-    return !this.causal || this.left(layer).includes("mask") || (key <= query && query - key < this.window(layer));
+    return this.left(layer).includes("mask") || isVisible(query, key, this.causal, this.window(layer));
+  }
+
+  /** Whether a layer's mask hides any key. left: the rules that the layer does without. */
+  hasMask(layer, left = this.left(layer)) {
+    return !left.includes("mask") && (this.causal || this.window(layer) < this.keys);
   }
 
   /** Whether the model leaves ÷ √d_head out. */
@@ -210,7 +239,7 @@ export class Pass {
     return this.config.attention_scale === false;
   }
 
-  /** How many keys a query of a layer sees at most, its own the last of them. */
+  /** How far away a key is hidden in a layer. */
   window(layer) {
     return windowOf(this.config, layer);
   }

@@ -1,7 +1,7 @@
-// Attention in a saved page without a server; the whole pass is embedded in the page.
-import { embedded } from "../embedded.js";
+// Starts the Attention instrument in a saved page, which has the whole pass embedded and needs no server.
+import { embedded } from "../embedded_recordings.js";
 import { AttentionInstrument } from "./instrument.js";
-import { partsOfWhole } from "./pass_parts.js";
+import { slicesOf } from "./recording_slices.js";
 /** @import { Overview } from "./pass.js" */
 
 /** Show what lies in the page: the recordings `outline` and `whole`. */
@@ -12,7 +12,7 @@ export function showAttention() {
     select() {},
     want(parts) {
       // Later, as an answer from a server would come.
-      setTimeout(() => instrument.add({ metadata: {}, tensors: partsOfWhole(whole, about, parts) }));
+      setTimeout(() => instrument.add({ metadata: {}, tensors: slicesOf(whole, about, parts) }));
     },
   });
   instrument.begin(beginning, beginning.metadata.chosen);

@@ -1,16 +1,15 @@
-// One token's view over the text: what it looked at, or who looked at it, as lines and as washes of one colour, from
-// none for weight 0. A token that is pointed at shows its own; one that is picked stays.
+// Shows one token's attention over the text, as lines and as coloured tokens: what it attends to, or what attends to
+// it. A token that is pointed at shows its own; one that is picked stays.
 
 import { attribute, node, property, put } from "../dom.js";
-import { percent } from "../numbers.js";
-import { Lines } from "./lines.js";
+import { percent } from "../number_format.js";
+import { AttentionLines } from "./attention_lines.js";
 
-export const DIRECTIONS = { from: "What it looked at", to: "Who looked at it" };
-export const SHARES = { head: "This head", layer: "Mean of the layer" };
+export const DIRECTIONS = { from: "What it looks at", to: "Who looks at it" };
 const NAMED = 3; // tokens that the sentence names
 const WORD = 3; // characters of a token that is set as words are
 
-export class OverText {
+export class TokenView {
   /** choose: called with { query } or { key } when a token is picked; point: with the cell of one that is pointed at, or null. */
   constructor(parent, tip, { choose, point }) {
     this.parent = parent;
@@ -18,7 +17,7 @@ export class OverText {
     this.choose = choose;
     this.point = point;
     this.strips = {};
-    this.lines = new Lines(parent);
+    this.lines = new AttentionLines(parent);
     document.fonts.ready.then(() => this.draw()); // the tokens may have become wider
   }
 
@@ -71,43 +70,45 @@ export class OverText {
   }
 
   /**
-   * at: { layer, row, column }; weights: (query, key) or null while they are on their way; direction: as in `DIRECTIONS`;
-   * whose: " in the mean of layer 1", or nothing for a head. Returns a sentence.
+   * at: { layer, head, row, column }; weights: (query, key) or null while they are on their way; direction: as in `DIRECTIONS`.
+   * Returns a sentence.
    */
-  show(pass, at, weights, direction, whose) {
+  show(pass, at, weights, direction) {
     const from = direction === "from";
-    const [chosen, asked, other] = from ? ["queries", at.row, "keys"] : ["keys", at.column, "queries"];
-    this.shown = { pass, layer: at.layer, weights, from, asked, chosen, other };
+    const [chosen, pickedToken, other] = from ? ["queries", at.row, "keys"] : ["keys", at.column, "queries"];
+    this.shown = { pass, layer: at.layer, weights, from, pickedToken, chosen, other };
     this.drawn = null;
     this.preview(null);
     for (const [which, tokens] of Object.entries(this.strips)) {
       const picked = which === chosen || this.isSingle;
-      tokens.forEach((token, place) => {
-        attribute(token, "aria-selected", String(picked && place === asked));
-        token.tabIndex = place === Math.min(asked, tokens.length - 1) ? 0 : -1;
+      tokens.forEach((token, position) => {
+        attribute(token, "aria-selected", String(picked && position === pickedToken));
+        token.tabIndex = position === Math.min(pickedToken, tokens.length - 1) ? 0 : -1;
       });
     }
-    return weights ? this.sentence(pass, this.given(asked), from, asked, whose) : "The weights of this layer are on their way.";
+    if (!weights) return "The weights of this head are on their way.";
+    const ablated = pass.changed.isAblated(pass.modules[at.layer], at.head) ? " This head is ablated: its output is set to zero." : "";
+    return `${this.sentence(pass, this.given(pickedToken), from, pickedToken)}${ablated}`;
   }
 
   /** Draw what a cell's token gives or gets, or for null the selected one. */
   preview(cell) {
     if (!this.shown) return;
-    const { from, asked, chosen, other } = this.shown;
-    const at = cell ? (from ? cell.row : cell.column) : asked;
+    const { from, pickedToken, chosen, other } = this.shown;
+    const at = cell ? (from ? cell.row : cell.column) : pickedToken;
     if (this.drawn === at) return;
     this.drawn = at;
     const given = this.given(at);
     const [tokens, others] = [chosen, other].map((which) => this.strips[which] ?? this.strips.queries);
-    this.lines.show(tokens[at], given.map((weight, place) => ({ token: others[place], weight: weight ?? 0 })));
-    for (const all of new Set([tokens, others])) all.forEach((token, place) => wash(token, all === others ? given[place] : null));
+    this.lines.show(tokens[at], given.map((weight, position) => ({ token: others[position], weight: weight ?? 0 })));
+    for (const all of new Set([tokens, others])) all.forEach((token, position) => wash(token, all === others ? given[position] : null));
   }
 
   /** The weights that a token gives or gets, null where it can't. */
   given(at) {
     const { pass, layer, weights, from } = this.shown;
-    return Array.from({ length: from ? pass.keys : pass.queries }, (_, place) => {
-      const [row, column] = from ? [at, place] : [place, at];
+    return Array.from({ length: from ? pass.keys : pass.queries }, (_, position) => {
+      const [row, column] = from ? [at, position] : [position, at];
       return pass.visible(layer, row, column) ? weights?.[row * pass.keys + column] ?? null : null;
     });
   }
@@ -120,23 +121,23 @@ export class OverText {
     return this.shown.from ? { row: at, column: most } : { row: most, column: at };
   }
 
-  sentence(pass, given, from, asked, whose) {
-    const ranked = given.map((weight, place) => ({ weight, place })).filter(({ weight }) => weight !== null)
+  sentence(pass, given, from, pickedToken) {
+    const ranked = given.map((weight, position) => ({ weight, position })).filter(({ weight }) => weight !== null)
       .sort((one, two) => two.weight - one.weight).slice(0, NAMED).filter(({ weight }) => weight >= 0.005);
     const other = from ? "keys" : "queries";
-    const named = ranked.map(({ weight, place }) => `${pass.token(other, place)} (${percent(weight)})`);
+    const named = ranked.map(({ weight, position }) => `${nameOf(pass, other, position)} (${percent(weight)})`);
     const list = named.length ? named.join(", ") : "nothing in particular";
-    if (!from) return `Here, who looked at ${pass.token("keys", asked)}${whose}: ${list}.`;
-    const next = pass.next?.[asked];
-    return `Here, ${pass.token("queries", asked)} looked${whose} at ${list}${next ? `, to choose “${next}”` : ""}.`;
+    if (!from) return `who looks at ${nameOf(pass, "keys", pickedToken)}: ${list}.`;
+    const next = pass.next?.[pickedToken];
+    return `${nameOf(pass, "queries", pickedToken)} looks at ${list}${next ? `, to choose “${next}”` : ""}.`;
   }
 
-  describe(which, place) {
+  describe(which, position) {
     if (!this.shown) return [];
-    const { pass, from, asked, chosen, other } = this.shown;
-    const lines = [pass.token(which, place)];
-    const weight = which === other || this.isSingle ? this.given(asked)[place] : null;
-    if (weight !== null) lines.push(`${from ? "gets" : "gives"} ${percent(weight)} of the weight ${from ? "from" : "of its row to"} ${pass.token(chosen, asked)}`);
+    const { pass, from, pickedToken, chosen, other } = this.shown;
+    const lines = [pass.token(which, position)];
+    const weight = which === other || this.isSingle ? this.given(pickedToken)[position] : null;
+    if (weight !== null) lines.push(`${from ? "gets" : "gives"} ${percent(weight)} of the weight ${from ? "from" : "of its row to"} ${pass.token(chosen, pickedToken)}`);
     return lines;
   }
 
@@ -165,6 +166,13 @@ export class OverText {
     this.drawn = null;
     this.preview(this.shown.from ? { row: at, column: 0 } : { row: 0, column: at });
   }
+}
+
+/** A token as the text has it; with its position where the text has it several times. */
+function nameOf(pass, which, position) {
+  const labels = pass.labels[which];
+  const label = labels[position];
+  return labels.indexOf(label) === labels.lastIndexOf(label) ? `“${label}”` : pass.token(which, position);
 }
 
 function wash(token, weight) {

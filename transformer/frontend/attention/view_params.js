@@ -1,12 +1,12 @@
-// What is looked at on the page Attention, as the tab holds it and as the instrument has it: there places count the tokens of the
+// Converts the selection of the page Attention to and from view parameters: there positions count the tokens of the
 // whole text, here those that the model reads.
 /** @import { Window } from "../heatmap.js" */
 /** @import { Kind, Overview } from "./pass.js" */
 /** @import { ViewState } from "../view_state.js" */
 
 /**
- * What Python says of a pass beside what is asked. offsets: the places of the first query and key in the whole text; opening: what to
- * begin with, where the tab looks at none; begin: the place of the first token that is read of the text.
+ * What Python says of a pass beside what is asked. offsets: the positions of the first query and key in the whole text; opening: what to
+ * begin with, where the tab looks at none; begin: the position of the first token that is read of the text.
  *
  * @typedef {object} About
  * @property {string} model
@@ -17,26 +17,25 @@
  */
 
 /**
- * @typedef {"weights" | "raw" | "scaled" | "masked"} Stage
+ * @typedef {"weights" | "raw" | "scaled" | "capped" | "biased" | "masked"} Stage
  *
  * @typedef {object} Chosen
  * @property {number} layer
  * @property {number} head
- * @property {number | null} query null for the last
+ * @property {number | null} query null for the one that the text is given for
  * @property {number | null} key null for the one that the query weighs most
  * @property {Stage} stage
  * @property {Window | null} zoom
  * @property {string[]} without rules that the picture is redrawn without: "mask", "scale"
  * @property {string} order the measure that heads are sorted by
  * @property {"from" | "to"} direction
- * @property {"head" | "layer"} share
  * @property {boolean} derivation whether it is seen how the weights come about
  */
 
-const ONE_OF = { stage: ["weights", "raw", "scaled", "masked"], direction: ["from", "to"], share: ["head", "layer"] }; // the first is as at first
+const ONE_OF = { stage: ["weights", "raw", "scaled", "capped", "biased", "masked"], direction: ["from", "to"] }; // the first is as at first
 const RULES = ["mask", "scale"]; // that a head's picture can be redrawn without
 
-const shifted = (place, by) => (place === null || place === undefined ? null : place + by);
+const shifted = (position, by) => (position === null || position === undefined ? null : position + by);
 
 /**
  * As `AttentionInstrument.begin` takes it; what the pass hasn't got is as at first.
@@ -46,7 +45,7 @@ const shifted = (place, by) => (place === null || place === undefined ? null : p
  * @param {Pick<Overview, "queries" | "keys">} pass
  * @returns {Chosen}
  */
-export function chosenFrom(looked, { offsets: { queries, keys }, opening }, pass) {
+export function selectionFrom(looked, { offsets: { queries, keys }, opening }, pass) {
   const zoom = looked.numbers("zoom");
   const [top, bottom, left, right] = zoom?.length === 4 ? [zoom[0] - queries, zoom[1] - queries, zoom[2] - keys, zoom[3] - keys] : [-1];
   const isThere = Math.min(top, left) >= 0 && top < bottom && left < right && bottom <= pass.queries && right <= pass.keys;
@@ -61,10 +60,9 @@ export function chosenFrom(looked, { offsets: { queries, keys }, opening }, pass
     without: RULES.filter((rule) => (looked.get("without") ?? "").split(",").includes(rule)),
     order: looked.get("order") ?? "",
     direction: choice("direction"),
-    share: choice("share"),
   };
-  const said = looked.get("derivation");
-  return { ...chosen, derivation: said === "open" || (said !== "closed" && isMeant(chosen)) };
+  const wish = looked.get("derivation");
+  return { ...chosen, derivation: wish === "open" || (wish !== "closed" && isMeant(chosen)) };
 }
 
 // What a link to one of the scores, to a picture without a rule, or to a cell, means by it.
@@ -76,13 +74,13 @@ const isMeant = ({ stage, without, query, key }) => stage !== "weights" || witho
  * @param {Chosen} chosen
  * @param {About["offsets"]} offsets
  */
-export function lookedFrom(chosen, { queries, keys }) {
-  const { layer, head, query, key, stage, zoom, without, order, direction, share, derivation } = chosen;
-  const said = (name, value) => (value === ONE_OF[name][0] ? null : value);
+export function paramsFrom(chosen, { queries, keys }) {
+  const { layer, head, query, key, stage, zoom, without, order, direction, derivation } = chosen;
+  const given = (name, value) => (value === ONE_OF[name][0] ? null : value);
   return {
-    layer, head, query: shifted(query, queries), key: shifted(key, keys), stage: said("stage", stage),
+    layer, head, query: shifted(query, queries), key: shifted(key, keys), stage: given("stage", stage),
     zoom: zoom && [zoom.top + queries, zoom.bottom + queries, zoom.left + keys, zoom.right + keys].join(),
-    without: without.join(), order, direction: said("direction", direction), share: said("share", share),
+    without: without.join(), order, direction: given("direction", direction),
     derivation: derivation ? "open" : isMeant(chosen) ? "closed" : null,
   };
 }
@@ -96,18 +94,18 @@ export function lookedFrom(chosen, { queries, keys }) {
  */
 export function toWeight({ kind, modules }, { layer, head, query, key }, { offsets, begin }) {
   /** @type {{ place?: number | null, source_place?: number }} */
-  const places = {};
-  if (kind === "encoder") places.source_place = query;
-  else places.place = query + offsets.queries < begin ? null : query + offsets.queries;
-  if (kind === "cross") places.source_place = key;
+  const positions = {};
+  if (kind === "encoder") positions.source_place = query;
+  else positions.place = query + offsets.queries < begin ? null : query + offsets.queries;
+  if (kind === "cross") positions.source_place = key;
   const row = query + offsets.queries - (kind === "encoder" ? 0 : begin);
   const column = key + offsets.keys - (kind === "encoder" || kind === "cross" ? 0 : begin);
   return {
-    inside: `${modules[layer]}.hook_pattern`, moment: null, heads: "one", head, ...places,
+    inside: `${modules[layer]}.hook_pattern`, moment: null, heads: "one", head, ...positions,
     cell: Math.min(row, column) < 0 ? null : [head, row, column].join(),
   };
 }
 
-function within(place, count) {
-  return place !== null && place >= 0 && place < count ? place : null;
+function within(position, count) {
+  return position !== null && position >= 0 && position < count ? position : null;
 }

@@ -1,4 +1,4 @@
-// The zoom window: { top, bottom, left, right } in queries and keys, or null for the whole text.
+// Computes the zoom window of a heatmap: { top, bottom, left, right } in queries and keys, or null for the whole text.
 
 const SMALLEST = 4; // tokens in either direction
 

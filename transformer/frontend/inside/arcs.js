@@ -1,4 +1,4 @@
-// Pure functions of an outline: attention as arcs, and the tokens that reach a position.
+// Computes the arcs of attention to draw, and the tokens that reach a position, from the outline of a pass.
 //
 // What reaches a token is followed from the top down: at each attention half of a share stays in its stream and half goes
 // to the keys, by weight; without a residual, all of it (attention rollout, Abnar and Zuidema 2020). Long texts are pooled.
@@ -12,38 +12,39 @@ const LEVELS = 254;
 
 /**
  * The weights of an attention as (query, key), from 0 to 1: of one head, or the mean of all with the head that weighs most.
- * arcs: as a pass has them, a byte a cell (head, query, key); head: null for the mean.
+ * arcs: as a pass has them, a byte a cell (head, query, key); head: null for the mean; isAblated(head): whether it is left out.
  *
  * @returns {Weights}
  */
-export function weightsOf({ heads, rows: queries, columns: keys, data }, head) {
+export function weightsOf({ heads, rows: queries, columns: keys, data }, head, isAblated = undefined) {
   const size = queries * keys;
   const weights = new Float32Array(size);
   const strongest = new Uint8Array(size);
-  const chosen = head === null ? Array.from({ length: heads }, (_, each) => each) : [Math.min(head, heads - 1)];
+  const chosen = head === null ? Array.from({ length: heads }, (_, number) => number) : [Math.min(head, heads - 1)];
   for (let at = 0; at < size; at++) {
     let most = -1;
-    for (const each of chosen) {
-      const byte = data[each * size + at];
+    for (const number of chosen) {
+      if (isAblated?.(number)) continue;
+      const byte = data[number * size + at];
       if (byte === HIDDEN) continue;
       weights[at] += byte / LEVELS / chosen.length;
-      if (byte > most) [most, strongest[at]] = [byte, each];
+      if (byte > most) [most, strongest[at]] = [byte, number];
     }
   }
   return { queries, keys, weights, strongest };
 }
 
-/** The pooled place of a token among `places` of `count` tokens, and the first token of a place. */
-export function poolOf(token, count, places) {
-  return Math.min(places - 1, Math.floor(((token + 1) * places - 1) / count));
+/** The pooled position of a token among `positions` of `count` tokens, and the first token of a position. */
+export function poolOf(token, count, positions) {
+  return Math.min(positions - 1, Math.floor(((token + 1) * positions - 1) / count));
 }
-export function firstIn(place, count, places) {
-  return Math.floor((place * count) / places);
+export function firstIn(position, count, positions) {
+  return Math.floor((position * count) / positions);
 }
 
 /**
  * What reaches a token of the stack that writes. attentions(id): the weights of a part, as `weightsOf` gives them.
- * Returns { depths, arcs }: by stack prefix the share of each place at each depth of the stream, from the bottom (0) to
+ * Returns { depths, arcs }: by stack prefix the share of each position at each depth of the stream, from the bottom (0) to
  * the top; by part the share of each arc (query, key).
  */
 export function reachOf({ stacks, residual }, attentions, token) {
@@ -55,10 +56,10 @@ export function reachOf({ stacks, residual }, attentions, token) {
   const given = {};
   for (const stack of stacks.toReversed()) {
     const blocks = stack.groups.filter(({ kind }) => kind === "block");
-    const places = placesOf(blocks, attentions) ?? Math.min(stack.count, 64);
-    let shares = given[stack.prefix] ?? new Float32Array(places);
-    if (stack.writes) shares[poolOf(token, stack.count, places)] = 1;
-    const found = [shares];
+    const positions = positionsOf(blocks, attentions) ?? Math.min(stack.count, 64);
+    let shares = given[stack.prefix] ?? new Float32Array(positions);
+    if (stack.writes) shares[poolOf(token, stack.count, positions)] = 1;
+    const streams = [shares];
     for (const block of blocks.toReversed()) {
       for (const part of block.parts.toReversed()) {
         if (!part.module) continue;
@@ -72,9 +73,9 @@ export function reachOf({ stacks, residual }, attentions, token) {
         const kept = residual ? 0.5 : 0;
         shares = part.crosses ? shares.map((share) => share * kept) : passed.map((share, key) => share + kept * shares[key]);
       }
-      found.unshift(shares);
+      streams.unshift(shares);
     }
-    depths[stack.prefix] = found;
+    depths[stack.prefix] = streams;
   }
   return { depths, arcs };
 }
@@ -95,7 +96,7 @@ function flow({ queries, keys, weights }, shares, part, passed) {
   return carried;
 }
 
-function placesOf(blocks, attentions) {
+function positionsOf(blocks, attentions) {
   const part = blocks.flatMap(({ parts }) => parts).find(({ module, crosses }) => module && !crosses);
   return part ? attentions(part.id).queries : null;
 }
@@ -109,14 +110,14 @@ export function strongestIn({ keys, weights }, query) {
 
 /** The arcs that are worth drawing, the faintest first: { query, key, weight, head, share }. */
 export function drawnArcs({ queries, keys, weights, strongest }, shares) {
-  const found = [];
+  const arcs = [];
   for (let query = 0; query < queries; query++) {
     for (let key = 0; key < keys; key++) {
       const at = query * keys + key;
       const share = shares ? shares[at] : 0;
       if (weights[at] < LEAST_WEIGHT && share < LEAST_WEIGHT / 4) continue;
-      found.push({ query, key, weight: weights[at], head: strongest[at], share });
+      arcs.push({ query, key, weight: weights[at], head: strongest[at], share });
     }
   }
-  return found.sort((one, other) => one.share - other.share || one.weight - other.weight);
+  return arcs.sort((one, other) => one.share - other.share || one.weight - other.weight);
 }

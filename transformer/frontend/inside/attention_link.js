@@ -1,12 +1,12 @@
 // Finds the view on the page Attention that corresponds to the current one.
 
 /**
- * A place in an attention: key null for the one that the query weighs most, head null for whichever.
+ * A cell of an attention: key null for the one that the query weighs most, head null for whichever.
  *
- * @typedef {{ module: string, head: number | null, query: number, key: number | null, stage: string }} Place
+ * @typedef {{ module: string, head: number | null, query: number, key: number | null, stage: string }} AttentionCell
  */
 
-const STAGES = { hook_raw_scores: "raw", hook_scaled_scores: "scaled", hook_attn_scores: "masked" };
+const STAGES = { hook_raw_scores: "raw", hook_scaled_scores: "scaled", hook_capped_scores: "capped", hook_position_bias: "biased", hook_attn_scores: "masked" };
 
 /** The attention that is looked at: the one that is open, or a block's first; of the whole model the last of the stack that writes. */
 export function attentionAt({ stacks }, focus) {
@@ -18,20 +18,19 @@ export function attentionAt({ stacks }, focus) {
 /**
  * Null where no attention is looked at. of: an instrument, whose pass, structure, focus, chosen, head, token and source are read.
  *
- * @returns {Place | null}
+ * @returns {AttentionCell | null}
  */
-export function attentionPlace({ pass, structure, focus, chosen, head, token, source }) {
+export function attentionCell({ pass, structure, focus, chosen, head, token, source }) {
   const part = attentionAt(structure, focus);
   if (!part) return null;
   const name = focus?.name ?? "";
   const { dims } = pass.describe(name) ?? { dims: [] };
-  const cell = (dim) => chosen.cell?.[dims.indexOf(dim)] ?? null; // −1 is no place of an array
+  const cell = (dim) => chosen.cell?.[dims.indexOf(dim)] ?? null; // −1 is no index of an array
   const isEncoder = part.id.startsWith("encoder.");
   const looks = isEncoder ? source ?? pass.labels.source.length - 1 : token;
-  const first = name && pass.headsOf(name) ? 0 : null; // of a tensor that comes head by head it is shown until one is chosen
-  const isOfKey = /hook_(rot_)?[kv]$/.test(name);
+  const isOfKey = /hook_(rot_)?[kv]$|k_norm\./.test(name);
   return {
-    module: part.id, head: cell("head") ?? head ?? first, stage: STAGES[name.split(".").at(-1)] ?? "weights",
+    module: part.id, head: cell("head") ?? head, stage: STAGES[name.split(".").at(-1)] ?? "weights",
     query: cell("query") ?? (isOfKey ? null : cell("pos")) ?? looks, key: cell("key") ?? (isOfKey ? cell("pos") : null),
   };
 }

@@ -1,30 +1,30 @@
-// One cell of a pass and the inputs of its equation.
+// Represents one cell of a pass: its index, its equation, and the cells that the equation reads.
 
-/** @import { Config } from "../shape.js" */
+/** @import { Config } from "../attention_config.js" */
 /** @import { Equation, InsidePass } from "./pass.js" */
 
 /** @type {[RegExp, string][]} */
 const TERMS = [ // what a term of the stream is called beside its bars
-  [/hook_embed$/, "embedding"], [/hook_pos_embed$/, "position"], [/pos_embed\.weight$/, "position's row"],
-  [/hook_resid_/, "stream"], [/cross_attn_out$/, "cross-attention"], [/attn_out$/, "attention"], [/mlp_out$/, "feed-forward"], [/hook_normalized$/, "normalised"],
+  [/hook_embed$/, "embedding"], [/hook_pos_embed$/, "position"], [/hook_segment_embed$/, "segment"], [/pos_embed\.weight$/, "position's row"],
+  [/hook_resid_/, "stream"], [/cross_attn_out$/, "cross-attention"], [/attn_out$|attn\.hook_out$/, "attention"], [/mlp_out$|mlp\.hook_out$/, "feed-forward"], [/hook_out$/, "normalised"],
 ];
 
 export class Cell {
   /** @type {InsidePass} */ pass;
   /** @type {string} */ name;
-  /** @type {number[]} */ place;
+  /** @type {number[]} */ index;
   /** @type {Equation} */ equation;
   /** @type {Config} */ config;
   /** @type {Record<string, number>} */ by; // where it is, by dimension of its equation
 
-  constructor(pass, name, place, equation) {
-    Object.assign(this, { pass, name, place, equation, config: pass.config, by: pass.placeIn(name, place) });
+  constructor(pass, name, index, equation) {
+    Object.assign(this, { pass, name, index, equation, config: pass.config, by: pass.indexByDim(name, index) });
   }
 
   /** The terms that stand in one role: [{ name, title, reads, values }]. along: a dimension that is read whole. */
   terms(role, along = null) {
     return (this.equation.operands[role] ?? []).map((operand) => {
-      const reads = this.pass.reads(this.name, this.place, operand, along);
+      const reads = this.pass.reads(this.name, this.index, operand, along);
       const values = Float64Array.from({ length: reads.length }, (_, which) => this.pass.value(operand.name, reads.at(which)));
       const title = TERMS.find(([ending]) => ending.test(operand.name))?.[1] ?? "x";
       return { name: operand.name, title, reads, values };
@@ -38,6 +38,11 @@ export class Cell {
     return { terms, values, along: this.along(terms[0]) };
   }
 
+  /** Which of a term's numbers stands where the cell does. */
+  placeIn({ reads: { shape } }) {
+    return shape.reduce((at, [dim, size]) => at * size + this.by[dim], 0);
+  }
+
   /** One number that an operand in this role has for the cell. */
   one(role) {
     const [term] = this.terms(role);
@@ -48,8 +53,8 @@ export class Cell {
   along({ name, reads: { shape, length, at } }) {
     const axes = shape.map(([dim]) => this.pass.describe(name).dims.indexOf(dim));
     const label = (which) => {
-      const place = at(which);
-      return this.pass.inWords(name, place.map((each, axis) => (axes.includes(axis) ? each : null)));
+      const index = at(which);
+      return this.pass.cellInWords(name, index.map((number, axis) => (axes.includes(axis) ? number : null)));
     };
     return { dim: shape.map(([dim]) => dim).join(", "), length, label };
   }

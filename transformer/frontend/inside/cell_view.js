@@ -1,19 +1,19 @@
-// One cell by hand: its equation with the numbers filled in, what it is made of as bars, and the number that the model
-// computed beside the one that was worked out here. Every cell it is made of can be opened.
+// Draws one cell by hand: its equation with the numbers filled in, its terms as bars, and the recomputed number beside
+// the model's own. Every cell that it reads can be opened.
 
 import { largestAbsolute } from "../arithmetic.js";
-import { Bars } from "../bars.js";
+import { VectorBars } from "../vector_bars.js";
 import { sayCompared } from "../number_check.js";
 import { attribute, node, put, putBoth } from "../dom.js";
-import { exactNumber } from "../numbers.js";
-import { Tip, tipIn } from "../tip.js";
+import { exactNumber } from "../number_format.js";
+import { Tooltip, tooltipIn } from "../tooltip.js";
 import { capital, plainName } from "./plain_names.js";
-import { SmallPlot } from "./plots.js";
+import { SmallPlot } from "./small_plots.js";
 
 const WIDEST = 44; // pixels of a bar
 
 export class CellView {
-  /** events: open(name, place), called with a cell of another tensor. */
+  /** events: open(name, index), called with a cell of another tensor. */
   constructor(parent, events) {
     this.events = events;
     const root = (this.root = node("section", "numbers by-hand", parent));
@@ -24,9 +24,9 @@ export class CellView {
     this.lines = node("ol", "lines", root);
     this.badge = node("p", "badge", root);
     this.small = new SmallPlot(root);
-    const tip = new Tip(tipIn(root));
+    const tip = new Tooltip(tooltipIn(root));
     tip.closesWithin(root);
-    this.bars = new Bars(root, "What the cell is made of", tip, (at) => this.look(at));
+    this.bars = new VectorBars(root, "What the cell is made of", tip, (at) => this.look(at));
     this.term = node("p", "term", root);
     this.links = node("p", "links", root);
     attribute(this.links, "role", "group");
@@ -40,39 +40,39 @@ export class CellView {
     }).observe(root);
   }
 
-  /** place: a number for each of the tensor's dimensions, or null while no cell is chosen. */
-  show(pass, name, place) {
+  /** index: a number for each of the tensor's dimensions, or null while no cell is chosen. */
+  show(pass, name, index) {
     const entry = pass.describe(name);
-    const isSame = this.shown?.pass === pass && this.shown.name === name && String(this.shown.place) === String(place);
-    if (isSame && this.found) return; // its numbers don't change
-    const isReady = place && pass.has(name, place[pass.partAxis(name)] ?? null);
-    const found = (this.found = isReady ? pass.arithmetic(name, place) : null);
-    this.shown = { pass, name, place };
-    attribute(this.root, "data-state", found ? "shown" : place ? (isReady && !pass.equation(name) ? "learned" : "waiting") : "none");
-    put(this.where, place ? this.sentence(pass, name, place, isReady) : "Click a cell to see what it is made of.");
+    const isSame = this.shown?.pass === pass && this.shown.name === name && String(this.shown.index) === String(index);
+    if (isSame && this.arithmetic) return; // its numbers don't change
+    const isReady = index && pass.has(name, index[pass.partAxis(name)] ?? null);
+    const arithmetic = (this.arithmetic = isReady ? pass.arithmetic(name, index) : null);
+    this.shown = { pass, name, index };
+    attribute(this.root, "data-state", arithmetic ? "shown" : index ? (isReady && !pass.equation(name) ? "learned" : "waiting") : "none");
+    put(this.where, index ? this.sentence(pass, name, index, isReady) : "Click a cell to see what it is made of.");
     put(this.formula, entry.formula);
-    this.formula.hidden = !found || !entry.formula;
-    for (const part of [this.lines, this.badge, this.term, this.links, this.shares]) part.hidden = !found;
-    this.bars.plot.hidden = !found?.rows.length;
-    this.small.show(found?.picture ?? null);
-    if (!found) return;
-    this.lines.replaceChildren(...found.lines.map((line) => text("li", line)));
-    sayCompared(this.badge, found.difference, pass.magnitude(name), pass.setBy(name, place));
-    this.showShares(found);
-    this.look(found.mark ?? strongest(found.rows.at(-1)?.values));
+    this.formula.hidden = !arithmetic || !entry.formula;
+    for (const part of [this.lines, this.badge, this.term, this.links, this.shares]) part.hidden = !arithmetic;
+    this.bars.plot.hidden = !arithmetic?.rows.length;
+    this.small.show(arithmetic?.picture ?? null);
+    if (!arithmetic) return;
+    this.lines.replaceChildren(...arithmetic.lines.map((line) => text("li", line)));
+    sayCompared(this.badge, arithmetic.difference, pass.magnitude(name), pass.setBy(name, index), pass.rounding);
+    this.showShares(arithmetic);
+    this.look(arithmetic.mark ?? strongest(arithmetic.rows.at(-1)?.values));
   }
 
-  sentence(pass, name, place, isReady) {
-    const where = `${capital(plainName(name, pass.config.norm))}, ${pass.inWords(name, place)}`;
+  sentence(pass, name, index, isReady) {
+    const where = `${capital(plainName(name, pass.config))}, ${pass.cellInWords(name, index)}`;
     if (!isReady) return `${where}. ${pass.absent.cell}`;
-    const value = valueInWords(name, pass.value(name, place));
+    const value = valueInWords(name, pass.value(name, index));
     if (!pass.equation(name)) return `${where}: ${value}. Learned in training, not computed in this pass.`;
-    return this.found ? `${where}: ${value}` : `${where}: ${value}. ${pass.absent.cell}`;
+    return this.arithmetic ? `${where}: ${value}` : `${where}: ${value}. ${pass.absent.cell}`;
   }
 
   /** Look at one of the terms: its numbers in words, and the cells they are in. */
   look(at) {
-    const { rows, along, mark } = this.found;
+    const { rows, along, mark } = this.arithmetic;
     this.at = along ? Math.min(at ?? 0, along.length - 1) : null;
     this.term.hidden = this.at === null;
     this.showLinks();
@@ -87,15 +87,15 @@ export class CellView {
 
   /** The cells of the term that is looked at, to be opened. */
   showLinks() {
-    const links = this.found.links.map((link) => ({ ...link, place: link.at(this.at ?? 0) })).filter(({ place }) => place);
+    const links = this.arithmetic.links.map((link) => ({ ...link, index: link.at(this.at ?? 0) })).filter(({ index }) => index);
     const { pass } = this.shown;
     while (this.links.children.length > links.length) this.links.lastChild.remove();
-    links.forEach(({ title, name, place }, which) => {
+    links.forEach(({ title, name, index }, which) => {
       const button = /** @type {HTMLButtonElement} */ (this.links.children[which] ?? node("button", "", this.links));
       button.type = "button";
-      putBoth(button, title, `${name}[${place.join(", ")}]`);
-      button.title = `${plainName(name, pass.config.norm)}, ${pass.inWords(name, place)}`;
-      button.onclick = () => this.events.open?.(name, place);
+      putBoth(button, title, `${name}[${index.join(", ")}]`);
+      button.title = `${plainName(name, pass.config)}, ${pass.cellInWords(name, index)}`;
+      button.onclick = () => this.events.open?.(name, index);
     });
     this.links.hidden = !links.length;
   }
@@ -103,11 +103,11 @@ export class CellView {
   showShares({ shares }) {
     const limit = largestAbsolute(shares.map(({ value }) => value)) || 1;
     this.shares.hidden = !shares.length;
-    this.shares.replaceChildren(...shares.map(({ title, value, name, place }) => {
+    this.shares.replaceChildren(...shares.map(({ title, value, name, index }) => {
       const item = text("li", "");
       const button = text("button", title);
       button.type = "button";
-      button.addEventListener("click", () => this.events.open?.(name, place));
+      button.addEventListener("click", () => this.events.open?.(name, index));
       const meter = node("span", "meter", null);
       meter.style.setProperty("--share", String(Math.abs(value) / limit));
       meter.dataset.sign = value < 0 ? "negative" : "positive";
@@ -119,7 +119,7 @@ export class CellView {
   /** Draw again, in the page's present size and colours. */
   draw() {
     this.bars.refresh();
-    if (this.found?.rows.length) this.bars.draw();
+    if (this.arithmetic?.rows.length) this.bars.draw();
     this.small.draw();
   }
 }
@@ -131,11 +131,11 @@ export function valueInWords(name, value) {
 
 /** Where the largest absolute value is; infinities are left out. */
 function strongest(values = []) {
-  let found = 0;
+  let strongest = 0;
   values.forEach((value, at) => {
-    if (!Number.isFinite(values[found]) || (Number.isFinite(value) && Math.abs(value) > Math.abs(values[found]))) found = at;
+    if (!Number.isFinite(values[strongest]) || (Number.isFinite(value) && Math.abs(value) > Math.abs(values[strongest]))) strongest = at;
   });
-  return found;
+  return strongest;
 }
 
 function text(tag, words) {

@@ -1,28 +1,28 @@
-// The circuits of a head: what it would do with any pair of tokens, by its weights alone. They come as two narrow matrices,
-// a row a token; what is drawn is their product.
+// Draws the QK and OV circuits of a head: what it would do with any pair of tokens, by its weights alone. They come as
+// two narrow matrices, a row a token; what is drawn is their product.
 
 import { largestAbsolute } from "../arithmetic.js";
 import { closer, farther } from "../attention/zoom.js";
-import { Bars } from "../bars.js";
+import { VectorBars } from "../vector_bars.js";
 import { attribute, node, put } from "../dom.js";
 import { Heatmap } from "../heatmap.js";
-import { counted, exactNumber, plainNumber } from "../numbers.js";
+import { counted, exactNumber, plainNumber } from "../number_format.js";
 import { composed, csvFile, png, saveBlob } from "../save.js";
-import { Tip, tipIn } from "../tip.js";
-import { product, strongestPairs, turned } from "./circuit.js";
+import { Tooltip, tooltipIn } from "../tooltip.js";
+import { product, strongestPairs, turned } from "./circuit_matrix.js";
 import { sublayerName } from "./plain_names.js";
 import { attentionsOf } from "./structure.js";
 /** @import { HeatmapData } from "../heatmap.js" */
-/** @import { Fold } from "./lens.js" */
+/** @import { Fold } from "./analyses.js" */
 /** @import { Circuit } from "./selection.js" */
 
 const TALLEST = 520; // pixels of the picture
 const MOST_NAMED = 6; // pairs on either side
 const KINDS = {
   ov: {
-    title: "OV: what it writes", axes: ["read", "next"], factors: ["value", "direction"],
+    title: "OV: what it writes", axes: ["read", "predicted"], factors: ["value", "direction"],
     formula: "embedding(row) · W_V · W_O · W_U(column)",
-    meaning: "Row: a token that the head attends to. Column: a next token. Number: how much attending to the one raises the logit of the other.",
+    meaning: "Row: a token that the head attends to. Column: a predicted token. Number: how much attending to the one raises the logit of the other.",
     pair: (row, column, value) => `Reading “${row}” ${value < 0 ? "lowers" : "raises"} “${column}” by ${plainNumber(Math.abs(value), 3)}`,
     best: (column) => `it raises “${column}” most`,
   },
@@ -36,8 +36,15 @@ const KINDS = {
 };
 const ALONE = {
   pre: " Computed from embeddings and weights alone, without norms, biases and whatever else is in the stream: compare the numbers, don’t take them as amounts.",
-  post: " Computed from embeddings and weights alone, without later norms, biases and whatever else is in the stream: compare the numbers, don’t take them as amounts.",
+  other: " Computed from embeddings and weights alone, without later norms, biases and whatever else is in the stream: compare the numbers, don’t take them as amounts.",
   none: " Computed from embeddings and weights alone, without biases and whatever else is in the stream.",
+};
+const LACKS = { // why an attention has no circuit
+  norm: "it normalizes queries and keys, so how well two fit is no product of two tables",
+  clip: "it clips queries, keys and values, so what a head does is no product of two tables",
+  uniform: "it compares nothing",
+  memory: "it writes to the memory instead of the logits",
+  head: "between what a head writes and the logits stands the prediction head, which isn’t linear",
 };
 
 export class Circuits {
@@ -84,9 +91,9 @@ export class Circuits {
     this.readout = node("p", "readout", root);
     this.pairs = node("div", "pairs", root);
     this.hand = node("div", "by-hand", root);
-    const tip = new Tip(tipIn(root));
+    const tip = new Tooltip(tooltipIn(root));
     tip.closesWithin(root);
-    this.bars = new Bars(this.hand, "What the cell is made of", tip);
+    this.bars = new VectorBars(this.hand, "What the cell is made of", tip);
     this.sum = node("p", "term", this.hand);
   }
 
@@ -103,7 +110,7 @@ export class Circuits {
   begin(pass, structure) {
     this.pass = pass;
     this.shown = null;
-    this.titles = new Map(attentionsOf(structure).map(({ module, out }) => [module, sublayerName(structure.places.get(out))]));
+    this.titles = new Map(attentionsOf(structure).map(({ module, out }) => [module, sublayerName(structure.locations.get(out))]));
     const modules = [...this.titles.keys()];
     this.details.hidden = !modules.length;
     if (!modules.includes(this.chosen.attention)) Object.assign(this.chosen, { attention: modules[0] ?? null, cell: null });
@@ -113,9 +120,9 @@ export class Circuits {
   }
 
   /** What a link says, or said here before: [kind, attention, head, distance, and its cell if any]; null: what is looked at above. */
-  turnTo(circuit) {
+  setSelection(circuit) {
     this.isOwn = Boolean(circuit);
-    if (!circuit || circuit.join() === this.said?.join()) return;
+    if (!circuit || circuit.join() === this.selection?.join()) return;
     const [kind, attention, head, distance, ...cell] = circuit;
     Object.assign(this.chosen, { kind, attention, head, distance, cell: cell.length ? cell : null });
     Object.assign(this, { wish: kind, isAhead: true });
@@ -123,7 +130,7 @@ export class Circuits {
   }
 
   /** The same, of what is shown. @returns {Circuit | null} */
-  get said() {
+  get selection() {
     const { kind, attention, head, distance, cell } = this.chosen;
     return (this.isOwn || this.details.open) && kind ? [kind, attention, head, distance, ...(cell ?? [])] : null;
   }
@@ -142,7 +149,7 @@ export class Circuits {
     Object.assign(this.chosen, change);
     this.settle();
     this.isOwn = true;
-    this.tell({ circuit: this.said });
+    this.tell({ circuit: this.selection });
   }
 
   // What can be chosen in this model.
@@ -150,7 +157,7 @@ export class Circuits {
     const { pass, chosen } = this;
     if (!pass || !chosen.attention) return;
     chosen.head = Math.min(chosen.head, pass.config.n_heads - 1);
-    const kinds = Object.keys(KINDS).filter((kind) => (kind === "qk" ? pass.describe(`${chosen.attention}.hook_q`) : !chosen.attention.startsWith("encoder.")));
+    const kinds = Object.keys(KINDS).filter((kind) => pass.metadata.circuits[chosen.attention].includes(kind));
     const kind = kinds.includes(this.wish) ? this.wish : kinds[0] ?? null;
     if (kind !== chosen.kind) Object.assign(chosen, { kind, cell: null });
     options(this.kind, kinds.map((kind) => [kind, KINDS[kind].title]));
@@ -161,6 +168,14 @@ export class Circuits {
     chosen.distance = Math.min(chosen.distance, pass.config.context_length - 1);
     this.slider.value = String(chosen.distance);
     this.distance.hidden = !this.turns;
+  }
+
+  /** Why the attention has no circuit of a kind. */
+  lacks(kind) {
+    const { pass, chosen: { attention } } = this;
+    if (pass.config.qkv_clip) return LACKS.clip;
+    if (kind === "ov") return attention.startsWith("encoder.") ? LACKS.memory : LACKS.head;
+    return pass.describe(`${attention}.q_norm.hook_out`) ? LACKS.norm : LACKS.uniform;
   }
 
   // Whether queries and keys are rotated by their positions.
@@ -182,34 +197,37 @@ export class Circuits {
   show(pass) {
     if (!this.details.open || !this.chosen.attention) return;
     const { kind, distance, cell } = this.chosen;
-    const found = kind ? pass.more[`${this.name}.left`] : null;
-    for (const part of [this.heatmap.plot, this.heatmap.legend, this.shape, this.pairs, this.formula, this.readout]) part.hidden = !found;
-    this.buttons.forEach((button) => (button.disabled = !found));
-    this.hand.hidden = !found || !cell;
-    put(this.meaning, this.sayMeaning(pass, found));
-    put(this.distanceSaid, distance ? `the key stands ${distance} ${distance === 1 ? "token" : "tokens"} before the query` : "the query looks at its own place");
-    if (!found) return;
+    const left = kind ? pass.more[`${this.name}.left`] : null;
+    for (const part of [this.heatmap.plot, this.heatmap.legend, this.shape, this.pairs, this.formula, this.readout]) part.hidden = !left;
+    this.buttons.forEach((button) => (button.disabled = !left));
+    this.hand.hidden = !left || !cell;
+    put(this.meaning, this.sayMeaning(pass, left));
+    put(this.distanceSaid, distance ? `the key stands ${distance} ${distance === 1 ? "token" : "tokens"} before the query` : "the query looks at its own position");
+    if (!left) return;
     const key = [pass.id, this.name, this.turns ? distance : 0].join();
     if (this.shown !== key) this.make(pass);
     this.shown = key;
     this.showCell();
   }
 
-  sayMeaning(pass, found) {
-    const { kind } = this.chosen;
-    if (!kind) return "This attention has no circuit: it compares nothing, and writes to the memory instead of the logits.";
-    if (!found) return pass.absent.tensor;
+  sayMeaning(pass, left) {
+    const { kind, attention } = this.chosen;
+    const lacking = Object.keys(KINDS).filter((other) => !pass.metadata.circuits[attention].includes(other));
+    const why = [...new Set(lacking.map((other) => this.lacks(other)))].join("; ");
+    if (!kind) return `This attention has no circuit: ${why}.`;
+    if (!left) return pass.absent.tensor;
     const changed = pass.changed.records.length ? " Changes of the model aren’t in it either." : "";
-    return KINDS[kind].meaning + ALONE[pass.config.norm] + changed;
+    const unfit = why && ` It has no ${lacking[0].toUpperCase()} circuit: ${why}.`;
+    return KINDS[kind].meaning + (ALONE[pass.config.norm] ?? ALONE.other) + unfit + changed;
   }
 
   // Another matrix is looked at.
   make(pass) {
-    const { kind, distance } = this.chosen;
+    const { kind, attention, distance } = this.chosen;
     const of = (part) => pass.more[`${this.name}.${part}`];
     const [rows, columns] = ["rows", "columns"].map((part) => Array.from(of(part).data, (token) => pass.label("", "vocab", token)));
     const width = of("left").shape[1];
-    const left = this.turns ? turned(of("left").data, width, distance, pass.config) : of("left").data;
+    const left = this.turns ? turned(of("left").data, width, distance, pass.equation(`${attention}.hook_rot_q`).constants) : of("left").data;
     const right = of("right").data;
     const values = product(left, right, width);
     this.matrix = { rows, columns, values, left, right, width, limit: largestAbsolute(values) || 1 };
@@ -246,11 +264,11 @@ export class Circuits {
   showPairs() {
     const { columns, values } = this.matrix;
     const { most, least } = strongestPairs(values, MOST_NAMED);
-    this.pairs.replaceChildren(...Object.entries({ Strongest: most, "Most negative": least }).map(([title, found]) => {
+    this.pairs.replaceChildren(...Object.entries({ Strongest: most, "Most negative": least }).map(([title, cells]) => {
       const list = node("ul", "");
       attribute(list, "aria-label", title);
       put(node("li", "title", list), title);
-      for (const at of found) {
+      for (const at of cells) {
         /** @type {[row: number, column: number]} */
         const cell = [Math.floor(at / columns.length), at % columns.length];
         const button = node("button", "", node("li", "", list));
@@ -275,7 +293,7 @@ export class Circuits {
     const [own, other] = [left.subarray(row * width, (row + 1) * width), right.subarray(column * width, (column + 1) * width)];
     const products = Float64Array.from(own, (value, at) => value * other[at]);
     const names = [...KINDS[this.chosen.kind].factors, "product"];
-    this.bars.show([own, other, products].map((each, at) => ({ name: names[at], values: each, limit: largestAbsolute(each) })));
+    this.bars.show([own, other, products].map((values, at) => ({ name: names[at], values, limit: largestAbsolute(values) })));
     put(this.sum, `The sum of the ${counted(width, "product")} is ${exactNumber(values[row * columns.length + column], 6)}.`);
   }
 
@@ -285,12 +303,12 @@ export class Circuits {
     this.heatmap.mark(this.selected, cell);
     const named = cell ?? this.selected;
     if (!named) {
-      put(this.readout, "Point at a cell to see its number; click it to see the products that it is the sum of.");
+      put(this.readout, "Point at a cell to see its number; click or tap one to see the products that it is the sum of.");
       return;
     }
     const { columns, values } = this.matrix;
     const own = values.subarray(named.row * columns.length, (named.row + 1) * columns.length);
-    const best = own.reduce((found, value, at) => (value > own[found] ? at : found), 0);
+    const best = own.reduce((largest, value, at) => (value > own[largest] ? at : largest), 0);
     const compared = best === named.column ? ", more than any other token" : `; ${KINDS[this.chosen.kind].best(columns[best])}`;
     put(this.readout, `${this.sentence(named.row, named.column)}${compared}.`);
   }
@@ -339,6 +357,6 @@ export class Circuits {
 
 function options(select, choices) {
   const made = choices.map(([value, title]) => Object.assign(document.createElement("option"), { value, textContent: title }));
-  const isSame = made.length === select.options.length && made.every((each, at) => each.value === select.options[at].value);
+  const isSame = made.length === select.options.length && made.every((entry, at) => entry.value === select.options[at].value);
   if (!isSame) select.replaceChildren(...made);
 }

@@ -6,7 +6,7 @@ const MOST = 48; // parts of one request
 /**
  * A part of a pass.
  *
- * @typedef {["tensor", name: string] | ["slice", name: string, head: number] | ["row", name: string, place: number]
+ * @typedef {["tensor", name: string] | ["slice", name: string, head: number] | ["row", name: string, position: number]
  *   | ["lens", position: number] | ["attribution", position: number, token: number] | ["checks"]
  *   | ["circuit", kind: string, attention: string, head: number]} Wanted
  */

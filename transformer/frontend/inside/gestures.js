@@ -1,6 +1,6 @@
 // Pointer, wheel and keyboard input: zoom in and out, choose a token, step through Play.
 
-import { thingAt } from "./layout.js";
+import { elementAt } from "./layout.js";
 
 const WHEEL_MS = 350; // between two levels
 
@@ -21,7 +21,7 @@ export class PictureGestures {
   thing(event) {
     const { picture: { marks }, layout } = this.instrument;
     const bounds = marks.getBoundingClientRect();
-    return layout ? thingAt(layout, event.clientX - bounds.left, event.clientY - bounds.top) : null;
+    return layout ? elementAt(layout, event.clientX - bounds.left, event.clientY - bounds.top) : null;
   }
 
   // Of a block, or a part of it that can be seen: what can be changed there.
@@ -71,15 +71,15 @@ export class PictureGestures {
 
   // Left and right lead from token to token, up and down from name to name.
   arrow({ key, target }) {
-    const { parts, names, writing, token: newest } = this.instrument;
+    const { parts, names, writing, token: selected } = this.instrument;
     if (!parts.stage.contains(target)) return false;
     const sideways = { ArrowLeft: -1, ArrowRight: 1 }[key];
     const upwards = { ArrowUp: 1, ArrowDown: -1 }[key];
     const { token, stack } = target.dataset;
     if (sideways && token !== undefined) {
-      this.instrument.pickToken(stack, (stack === writing.prefix ? newest : Number(token)) + sideways);
+      this.instrument.pickToken(stack, (stack === writing.prefix ? selected : Number(token)) + sideways);
       names.focusToken(stack);
-    } else if (sideways) this.instrument.pickToken(writing.prefix, newest + sideways);
+    } else if (sideways) this.instrument.pickToken(writing.prefix, selected + sideways);
     else if (key === "Home") this.instrument.pickToken(writing.prefix, 0);
     else if (key === "End") this.instrument.pickToken(writing.prefix, writing.count - 1);
     else if (upwards) names.step(upwards);

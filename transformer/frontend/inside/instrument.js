@@ -1,53 +1,54 @@
-// The whole forward pass as one picture that can be zoomed from the model to a cell. What is looked at is decided here; the
-// host is told, and asked only for what has to be computed.
+// The instrument of the page Inside: the whole forward pass as one picture that can be zoomed from the model to a cell.
+// It holds the selection; the host is told of it, and asked only for what has to be computed.
 
 import { attribute, partsOf, put } from "../dom.js";
+import { typeSize } from "../axis_labels.js";
 import { pageOf } from "../canvas.js";
-import { Changing } from "../intervention_controls.js";
-import { Tip } from "../tip.js";
+import { InterventionControls } from "../intervention_controls.js";
+import { Tooltip } from "../tooltip.js";
 import { firstIn, poolOf, reachOf, strongestIn, weightsOf } from "./arcs.js";
 import { columnsOf, layOut, whereIs } from "./layout.js";
-import { changesAt } from "./changes.js";
-import { attentionPlace } from "./attention_link.js";
+import { changesAt } from "./available_interventions.js";
+import { attentionCell } from "./attention_link.js";
 import { PictureGestures } from "./gestures.js";
-import { Below } from "./lens.js";
-import { MARKUP_INSIDE } from "./markup_inside.js";
+import { Analyses } from "./analyses.js";
+import { MARKUP } from "./markup.js";
 import { Legend } from "./legend.js";
 import { BEGIN, isSame, settled } from "./selection.js";
-import { Names } from "./names.js";
+import { PictureLabels } from "./picture_labels.js";
 import { InsidePass } from "./pass.js";
 import { Picture } from "./picture.js";
 import { fullName } from "./plain_names.js";
-import { Play } from "./play.js";
-import { chaptersOf, sceneAt } from "./scene.js";
+import { AnimationControls } from "./animation_controls.js";
+import { chaptersOf, phaseAt } from "./animation.js";
 import { attentionsOf, structureOf, upFrom } from "./structure.js";
 import { Search } from "./search.js";
 import { TensorView } from "./tensor_view.js";
-import { Trail } from "./trail.js";
+import { Breadcrumb } from "./breadcrumb.js";
 import { TensorFetcher, missingOf } from "./fetcher.js";
 import { CellView } from "./cell_view.js";
-import { chapterInWords, selectionInWords, tipOf } from "./descriptions.js";
-import { Prose } from "./prose.js";
+import { chapterInWords, selectionInWords, tipOf } from "./selection_description.js";
+import { PassDescription } from "./pass_description.js";
 import { pictureSize } from "./picture_size.js";
-import { savePicture } from "./saving_inside.js";
+import { savePicture } from "./export.js";
 /** @import { Page } from "../canvas.js" */
 /** @import { Change } from "../intervention_controls.js" */
 /** @import { Recording } from "../recording.js" */
 /** @import { Wanted } from "./fetcher.js" */
-/** @import { Place } from "./attention_link.js" */
+/** @import { AttentionCell } from "./attention_link.js" */
 /** @import { Layout } from "./layout.js" */
 /** @import { Chosen } from "./selection.js" */
-/** @import { Chapter, Scene } from "./scene.js" */
+/** @import { Chapter, Scene } from "./animation.js" */
 /** @import { Focus, Structure } from "./structure.js" */
 
 /**
- * Where the instrument stands: as of `AttentionInstrument`, but that turn is to show a cell of an attention.
+ * Where the instrument stands: as of `AttentionInstrument`, but that navigate is to show a cell of an attention.
  *
  * @typedef {object} Host
  * @property {(chosen: Chosen) => void} select
  * @property {(parts: Wanted[]) => void} want
  * @property {(change: Change) => void} [change]
- * @property {(place: Place) => void} [turn]
+ * @property {(cell: AttentionCell) => void} [navigate]
  */
 
 export class InsideInstrument {
@@ -68,41 +69,42 @@ export class InsideInstrument {
    * @param {Host} host
    */
   constructor(parent, host) {
-    parent.innerHTML = MARKUP_INSIDE; // constant
+    parent.innerHTML = MARKUP; // constant
     this.parts = partsOf(parent);
     this.host = host;
     this.chosen = { ...BEGIN };
     this.asking = new TensorFetcher((parts) => host.want(parts));
     const { parts } = this;
-    this.tip = new Tip(parts.tip);
-    this.changing = new Changing(parts.change, parts.changing, host.change);
+    this.tip = new Tooltip(parts.tip);
+    this.changing = new InterventionControls(parts.change, parts.changing, host.change);
     this.picture = new Picture(parts.stage);
-    this.names = new Names(parts.stage, {
+    this.names = new PictureLabels(parts.stage, {
       open: (open) => this.open(open),
       token: (prefix, token) => this.pickToken(prefix, token),
       hover: (id) => this.light(id),
     });
-    this.trail = new Trail(parts.trail, parts.map, (open) => this.open(open));
+    this.trail = new Breadcrumb(parts.trail, parts.map, (open) => this.open(open));
     this.legend = new Legend(parts.legend);
-    this.prose = new Prose(parts.prose, { open: (open) => this.open(open), hover: (id) => this.light(id) });
-    this.tensor = new TensorView(parts.tensor, {
-      cell: (place) => this.openCell(this.chosen.open, place),
+    this.prose = new PassDescription(parts.prose, { open: (open) => this.open(open), hover: (id) => this.light(id) });
+    this.tensor = new TensorView(parts.opened, {
+      cell: (index) => this.openCell(this.chosen.open, index),
       slice: (head) => this.choose({ head }),
       open: (name) => this.open(name),
       row: () => this.asking.look(() => this.needs()),
     });
-    this.cell = new CellView(parts.cell, { open: (name, place) => this.openCell(name, place) });
-    this.below = new Below(parts.below, {
+    this.cell = new CellView(this.tensor.hand, { open: (name, index) => this.openCell(name, index) });
+    this.below = new Analyses(parts.below, {
       open: (open) => this.open(open),
       token: (token) => this.pickToken(this.writing.prefix, token),
       choose: (change) => this.pass && this.choose(change),
     });
     this.search = new Search(parts.search, (name) => this.open(name));
-    this.play = new Play(parts.play, parts.chapter, { moved: (moment, isResting) => this.playTo(moment, isResting), count: () => this.chapters?.length ?? 1 });
+    this.play = new AnimationControls(parts.play, parts.chapter, { moved: (moment, isResting) => this.playTo(moment, isResting), count: () => this.chapters?.length ?? 1 });
     this.listen();
-    new ResizeObserver(([{ contentRect }]) => {
-      if (Math.round(contentRect.width) !== this.page?.width) this.draw();
-    }).observe(parts.stage);
+    const observer = new ResizeObserver(() => {
+      if (parts.stage.clientWidth !== this.page?.width || typeSize() !== this.page.type) this.draw();
+    });
+    for (const each of [parts.root, parts.stage]) observer.observe(each);
   }
 
   /**
@@ -118,7 +120,7 @@ export class InsideInstrument {
     this.picture.begin(this.pass);
     this.makeHeads();
     this.below.begin(this.pass, this.structure);
-    this.search.offer(this.pass.names, (name) => fullName(name, this.structure.places.get(name), this.structure.norm));
+    this.search.offer(this.pass.names, (name) => fullName(name, this.structure.locations.get(name), this.structure.config));
     this.show();
   }
 
@@ -132,7 +134,7 @@ export class InsideInstrument {
   }
 
   /** What somebody else has decided to look at, for example a link. @param {Partial<Chosen>} chosen */
-  turnTo(chosen) {
+  setSelection(chosen) {
     this.chosen = { ...this.chosen, ...chosen };
     if (this.pass) this.show();
   }
@@ -141,7 +143,8 @@ export class InsideInstrument {
   choose(change) {
     if (isSame(this.chosen, change)) return;
     const isOther = change.token !== undefined && change.token !== this.chosen.token;
-    this.chosen = { ...this.chosen, ...(isOther && { candidate: null }), ...change };
+    const endsPlay = change.open !== undefined && change.open !== this.chosen.open; // its chapters are others
+    this.chosen = { ...this.chosen, ...(isOther && { candidate: null }), ...(endsPlay && { moment: null }), ...change };
     const { root, stage } = this.parts;
     const { activeElement } = root.getRootNode();
     const focused = root.contains(activeElement) && activeElement !== stage ? activeElement : null;
@@ -156,31 +159,31 @@ export class InsideInstrument {
     if (this.focus?.name && !this.isBeside) this.bringIntoSight(this.parts.opened);
   }
 
-  // Half of the window is left to what one came from.
-  bringIntoSight(part) {
-    if (part.getBoundingClientRect().top < 0.7 * innerHeight) return;
-    part.style.scrollMarginTop = `${Math.round(0.5 * innerHeight)}px`;
+  // Half of the window is left to what one came from, or more, so that `kept`, a y, stays in it.
+  bringIntoSight(part, kept = Infinity) {
+    const { top } = part.getBoundingClientRect();
+    if (top < 0.7 * innerHeight) return;
+    const covered = parseFloat(getComputedStyle(this.parts.root).scrollMarginTop) + this.parts.bar.offsetHeight;
+    part.style.scrollMarginTop = `${Math.round(Math.max(0.5 * innerHeight, top - Math.max(0, kept - covered)))}px`;
     part.scrollIntoView({ block: "start" });
   }
 
-  /** A cell, and the token it belongs to. */
+  /** A cell, of the head that it belongs to. Which token is looked at stays. */
   openCell(open, cell) {
-    const { dims } = this.pass.describe(open);
-    const at = dims.findIndex((dim) => dim === "pos" || dim === "query");
-    const [place, head] = [cell[at], cell[dims.indexOf("head")]];
-    /** @type {Partial<Chosen>} */
-    const change = { open, cell };
-    const isSource = open.startsWith("encoder.");
-    if (place !== undefined && this.pass.describe(open).kind !== "parameter") Object.assign(change, isSource ? { source: place } : { token: place === this.writing.count - 1 ? null : place });
-    if (head !== undefined && this.head !== null) change.head = head;
-    this.choose(change);
-    this.bringIntoSight(this.parts.cell);
+    const head = cell[this.pass.describe(open).dims.indexOf("head")];
+    this.choose({ open, cell, ...(head !== undefined && this.chosen.head !== null && { head }) });
+    this.bringIntoSight(this.tensor.hand, this.tensor.selectedTop);
   }
 
   pickToken(prefix, token) {
-    const stack = this.structure.stacks.find((each) => each.prefix === prefix);
+    const stack = this.structure.stacks.find((candidate) => candidate.prefix === prefix);
     if (token < 0 || token >= stack.count) return;
-    this.choose(stack.writes ? { token: token === stack.count - 1 ? null : token } : { source: token === this.chosen.source ? null : token });
+    this.choose(stack.writes ? this.tokenChange(token) : { source: token === this.chosen.source ? null : token });
+  }
+
+  // The position that the text is given for is no choice: another text has another.
+  tokenChange(token) {
+    return { token: token === this.pass.predictedPosition ? null : token };
   }
 
   get writing() {
@@ -196,9 +199,11 @@ export class InsideInstrument {
       if (!this.weights.has(id)) this.weights.set(id, weightsOf(pass.arcs(id), this.head));
       return this.weights.get(id);
     };
+    const isAblated = (id, head) => pass.changed.isAblated(id, head);
     this.scene = {
-      focus: this.focus, head: this.head, token: this.token, source: this.source, residual: structure.residual, norm: structure.norm, weights,
-      reach: reachOf(structure, weights, this.token), strongest: (part, token) => this.strongest(part, token), ...this.marked(),
+      focus: this.focus, head: this.head, token: this.token, source: this.source, residual: structure.residual, config: structure.config, weights,
+      isAblated,
+      reach: reachOf(structure, (id) => weightsOf(pass.arcs(id), this.head, (head) => isAblated(id, head)), this.token), strongest: (part, token) => this.strongest(part, token), ...this.marked(),
     };
     this.chapters = chaptersOf(structure, chosen.open);
     this.play.set(chosen.moment);
@@ -206,18 +211,19 @@ export class InsideInstrument {
     this.makeRoom();
     this.drawPicture();
     const cell = this.focus?.name ? chosen.cell : null;
-    this.trail.show(this.focus, cell, cell ? pass.inNumbers(chosen.open, cell) : "", structure.norm);
+    this.trail.show(this.focus, cell, cell ? pass.inNumbers(chosen.open, cell) : "", structure.config);
     this.legend.show(pass, structure, this.head);
     this.prose.show(structure, this.focus, pass, this.head);
     this.showNumbers();
     this.showChapter();
     put(parts.readout, selectionInWords(pass, this));
-    parts.turn.hidden = !this.host.turn || !attentionPlace(this);
+    parts.navigate.hidden = !this.host.navigate || !attentionCell(this);
     parts.head.value = this.head === null ? "" : String(this.head);
+    parts.arcs.hidden = !this.hasHeads || this.tensorHasHeads; // a map is of the head that is chosen beside it
     attribute(parts.root, "data-open", chosen.open);
-    this.below.turnTo(chosen);
+    this.below.setSelection(chosen);
     this.below.follow(this.focus?.part?.module ?? null, this.head);
-    this.chosen.circuit = this.below.circuits.said;
+    this.chosen.circuit = this.below.circuits.selection;
     this.showBelow();
     this.changing.show(changesAt(pass, this));
   }
@@ -232,15 +238,15 @@ export class InsideInstrument {
   /** The token that another one looks at most. */
   strongest(part, token) {
     const isEncoder = part.id.startsWith("encoder.");
-    const [asked, labels] = [isEncoder ? "source" : "text", part.crosses || isEncoder ? "source" : "text"].map((which) => this.pass.labels[which].length);
-    const found = this.scene.weights(part.id);
-    return firstIn(strongestIn(found, poolOf(token, asked, found.queries)), labels, found.keys);
+    const [queries, labels] = [isEncoder ? "source" : "text", part.crosses || isEncoder ? "source" : "text"].map((which) => this.pass.labels[which].length);
+    const weights = this.scene.weights(part.id);
+    return firstIn(strongestIn(weights, poolOf(token, queries, weights.queries)), labels, weights.keys);
   }
 
   playing() {
     const { moment } = this.play;
     if (moment === null) return null;
-    const state = sceneAt(moment, this.chapters.length);
+    const state = phaseAt(moment, this.chapters.length);
     return { state, chapter: this.chapters[state.at] };
   }
 
@@ -268,9 +274,9 @@ export class InsideInstrument {
   }
 
   showNumbers() {
-    const { parts, pass, focus, chosen } = this;
+    const { pass, focus, chosen } = this;
     const name = focus?.name ?? null;
-    parts.cell.hidden = !chosen.cell;
+    this.tensor.hand.hidden = !chosen.cell;
     if (!name) return;
     const isSource = focus.stack.prefix === "encoder.";
     this.tensor.show(pass, name, { head: this.head, cell: chosen.cell, token: isSource ? this.source : this.token });
@@ -326,30 +332,35 @@ export class InsideInstrument {
 
   // Of a tensor that comes part by part the part that is looked at: a head, or the row of a position or a token.
   partOf(name) {
-    if (!this.pass.isByRow(name)) return this.pass.headsOf(name) ? (this.head ?? 0) : null;
+    if (!this.pass.isByRow(name)) return this.pass.headsOf(name) ? this.head : null;
     return name === this.focus?.name ? (this.chosen.cell?.[0] ?? this.tensor.heldAt(this.pass, name, this.token)) : this.token;
   }
 
   makeHeads() {
     const { n_heads: heads } = this.pass.config;
     const choices = [["", "Mean of the heads"], ...Array.from({ length: heads }, (_, head) => [String(head), `Head ${head}`])];
-    this.parts.arcs.hidden = heads < 2 || !attentionsOf(this.structure).length;
+    this.hasHeads = heads > 1 && attentionsOf(this.structure).length > 0;
     this.parts.head.replaceChildren(...choices.map(([value, title]) => Object.assign(document.createElement("option"), { value, textContent: title })));
+  }
+
+  get tensorHasHeads() {
+    const { dims } = this.pass.describe(this.focus?.name) ?? { dims: [] };
+    return dims.includes("head") || dims.includes("kv_head");
   }
 
   listen() {
     const { parts } = this;
     parts.head.addEventListener("change", () => this.choose({ head: parts.head.value === "" ? null : Number(parts.head.value) }));
-    parts.turn.addEventListener("click", () => this.host.turn(attentionPlace(this)));
+    parts.navigate.addEventListener("click", () => this.host.navigate(attentionCell(this)));
     parts.png.addEventListener("click", () => savePicture(this));
     new PictureGestures(this);
   }
 
-  /** One level into what lies at a place. */
-  enter(found) {
-    if (!found?.group) return;
-    const { group, part, row, token, stack } = found;
-    const change = stack.writes && token !== null && row ? { token: token === stack.count - 1 ? null : token } : {};
+  /** One level into what is at a point. */
+  enter(target) {
+    if (!target?.group) return;
+    const { group, part, row, token, stack } = target;
+    const change = stack.writes && token !== null && row ? this.tokenChange(token) : {};
     if (group.kind !== "block") this.choose({ ...change, open: (row?.name ?? group.target), cell: null });
     else if (!group.isOpen) this.open(group.id);
     else if (row) this.choose({ ...change, open: row.name, cell: null });
@@ -362,11 +373,11 @@ export class InsideInstrument {
   }
 
   /** Say what lies under the pointer, and light its word. */
-  point(found, event) {
-    const id = found?.part?.id ?? found?.group?.id ?? null;
-    this.picture.mark(found);
-    this.light(found?.row?.name ?? id, true);
-    const lines = found?.group ? tipOf(this.pass, this.scene, found) : null;
+  point(target, event) {
+    const id = target?.part?.id ?? target?.group?.id ?? null;
+    this.picture.mark(target);
+    this.light(target?.row?.name ?? id, true);
+    const lines = target?.group ? tipOf(this.pass, this.scene, target) : null;
     if (lines && event) this.tip.showAt(event.clientX, event.clientY, lines);
     else this.tip.hide();
   }

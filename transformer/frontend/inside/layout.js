@@ -1,10 +1,11 @@
-// Where everything stands in the picture: a pure function of what the model consists of, the room there is, and what is
-// open. A token has its x and a stage its y; what is opened pushes the others aside. Pixels; y grows downwards, the pass
-// goes up. What is as high or wide as its words is given in pixels of usual type.
+// Computes where everything stands in the picture: a pure function of the model's structure, the room there is, and
+// what is open. A token has its x and a stage its y; what is opened pushes the others aside. Pixels; y grows downwards,
+// the pass goes up. What is as high or wide as its words is given in pixels of usual type.
 
-import { scaled } from "../labels.js";
+import { scaled } from "../axis_labels.js";
 import { plainName } from "./plain_names.js";
 
+/** @import { Norm } from "../attention_config.js" */
 /** @import { Focus, Group, Part, Stack, Structure } from "./structure.js" */
 
 /**
@@ -20,17 +21,18 @@ import { plainName } from "./plain_names.js";
  * @property {number} write where it adds to it
  * @property {Band | null} strip a closed one's sign
  * @property {Band | null} lane in which its arcs run
- * @property {number | null} normAt
+ * @property {number | null} normAt of the norm before it, or on the stream after it
+ * @property {number | null} normAfterAt of the one on what it gives
  * @property {Span} [span]
  * @property {number} [way]
  *
  * @typedef {Part & Band & Standing} PlacedPart
  * @typedef {Omit<Group, "parts"> & Band & { isOpen: boolean, isFolded: boolean, parts: PlacedPart[] }} PlacedGroup
- * @typedef {{ left: number, right: number, pitch: number, gutter: number }} Columns
+ * @typedef {{ left: number, right: number, pitch: number, gutter: number, end: number }} Columns up to where the next stack, or the picture, ends
  * @typedef {Omit<Stack, "groups" | "layers"> & Columns & Band & { groups: PlacedGroup[] }} PlacedStack
  * @typedef {{ width: number, height: number, stacks: PlacedStack[] }} Layout
  *
- * @typedef {object} Found what lies at a place
+ * @typedef {object} PictureTarget what is at a point of the picture
  * @property {PlacedStack} stack
  * @property {PlacedGroup | null} group
  * @property {PlacedPart | null} part
@@ -79,11 +81,11 @@ export function layOut(structure, focus, room) {
   const { stacks } = structure;
   const columns = columnsOf(stacks, room);
   const closed = closedHeight(stacks, focus, room, columns);
-  const heights = stacks.map((stack, at) => stack.groups.reduce((sum, group) => sum + groupHeight(group, focus, closed, headerWidth(columns, at, room)), 0));
+  const heights = stacks.map((stack, at) => stack.groups.reduce((sum, group) => sum + groupHeight(group, focus, closed, headerWidth(columns[at])), 0));
   const height = room.above + Math.max(...heights) + room.below;
   return {
     width: room.width, height,
-    stacks: stacks.map((stack, at) => standing(stack, columns[at], height - room.below, { focus, closed, structure, wide: headerWidth(columns, at, room) })),
+    stacks: stacks.map((stack, at) => standing(stack, columns[at], height - room.below, { focus, closed, structure, wide: headerWidth(columns[at]) })),
   };
 }
 
@@ -98,24 +100,24 @@ export function middleOf([from, to] = BESIDE) {
   return (from + to) / 2;
 }
 
-/** The token whose column a place is in, or null. */
+/** The token whose column a point is in, or null. */
 export function tokenAt({ left, pitch, count }, x) {
   const token = Math.floor((x - left) / pitch);
   return token >= 0 && token < count ? token : null;
 }
 
 /**
- * What lies at a place; null outside of all.
+ * What is at a point; null outside of all.
  *
  * @param {Layout} layout
- * @returns {Found | null}
+ * @returns {PictureTarget | null}
  */
-export function thingAt(layout, x, y) {
+export function elementAt(layout, x, y) {
   for (const stack of layout.stacks) {
     if (x < stack.left - stack.gutter || x > stack.right) continue;
-    const group = stack.groups.find((each) => y >= each.top && y < each.bottom) ?? null;
-    const part = group?.parts.find((each) => y >= each.top && y < each.bottom) ?? null;
-    const row = part?.rows.find((each) => y >= each.top && y < each.bottom) ?? null;
+    const group = stack.groups.find(({ top, bottom }) => y >= top && y < bottom) ?? null;
+    const part = group?.parts.find(({ top, bottom }) => y >= top && y < bottom) ?? null;
+    const row = part?.rows.find(({ top, bottom }) => y >= top && y < bottom) ?? null;
     return { stack, group, part, row, token: tokenAt(stack, x) };
   }
   return null;
@@ -126,7 +128,7 @@ export function thingAt(layout, x, y) {
  *
  * @param {Layout} layout
  * @param {string} id
- * @returns {Found | null}
+ * @returns {PictureTarget | null}
  */
 export function whereIs(layout, id) {
   for (const stack of layout?.stacks ?? []) {
@@ -156,9 +158,10 @@ export function columnsOf(stacks, { width, gutter, margin }) {
   const free = width - gutter * stacks.length - crossing * (stacks.length - 1) - margin;
   const pitch = Math.max(PITCH.least, Math.min(scaled(PITCH.most), free / Math.max(total, 1)));
   let left = Math.max(0, (free - pitch * total) / 2);
-  return stacks.map(({ count }) => {
-    const column = { left: left + gutter, pitch, right: left + gutter + count * pitch, gutter };
-    left = column.right + crossing;
+  return stacks.map(({ count }, at) => {
+    const right = left + gutter + count * pitch;
+    const column = { left: left + gutter, pitch, right, gutter, end: at === stacks.length - 1 ? width : right + crossing };
+    left = column.end;
     return column;
   });
 }
@@ -166,12 +169,12 @@ export function columnsOf(stacks, { width, gutter, margin }) {
 // Closed blocks share what the rest leaves; where that isn't enough they fold.
 function closedHeight(stacks, focus, room, columns) {
   const free = stacks.map((stack, at) => {
-    const wide = headerWidth(columns, at, room);
+    const wide = headerWidth(columns[at]);
     const rest = stack.groups.reduce((sum, group) => sum + (isClosed(group, focus) ? 0 : groupHeight(group, focus, 0, wide)), 0);
     return (room.height - room.above - room.below - rest) / Math.max(1, stack.groups.filter((group) => isClosed(group, focus)).length);
   });
-  const found = Math.min(...free, MOST_CLOSED);
-  return isLow(found) ? Math.max(scaled(LEAST_CLOSED), Math.min(found, scaled(FOLDED_BELOW) - 1)) : found;
+  const height = Math.min(...free, MOST_CLOSED);
+  return isLow(height) ? Math.max(scaled(LEAST_CLOSED), Math.min(height, scaled(FOLDED_BELOW) - 1)) : height;
 }
 
 /** Whether a closed block is too low for all it consists of. */
@@ -197,7 +200,7 @@ function endHeight(group, focus, wide) {
 
 /** Of a closed end what it is for: of the norm its output, of the unembedding the probabilities. */
 function shownAtEnd(part) {
-  return part.kind === "embed" ? part.names : part.names.slice(-1);
+  return part.kind === "embed" ? part.names.filter((name) => !name.endsWith("hook_scale")) : part.names.slice(-1);
 }
 
 function partHeight(part, focus, wide) {
@@ -217,10 +220,9 @@ function named(row) {
   return Math.max(row, scaled(ROW));
 }
 
-/** Pixels that a header may take: up to the next stack, or the picture's edge. */
-function headerWidth(columns, at, { width }) {
-  const [own, next] = [columns[at], columns[at + 1]];
-  return (next ? next.left - next.gutter : width) - (own.left - own.gutter);
+/** Pixels that a header may take. */
+function headerWidth({ left, gutter, end }) {
+  return end - left + gutter;
 }
 
 /** Names of parameters take as many lines as they need. */
@@ -273,18 +275,21 @@ function closedParts(group, { top, bottom, isFolded }, structure) {
  * @param {Part} part
  * @param {number} top
  * @param {number} bottom
- * @param {{ norm?: string }} structure
+ * @param {{ norm?: Norm }} structure
  * @returns {PlacedPart}
  */
 function glyph(part, top, bottom, structure) {
   const height = bottom - top;
   const at = (share) => bottom - share * height;
-  const isPost = structure.norm === "post";
+  const { norm } = structure;
+  const isPost = norm === "post";
+  const strip = { bottom: at(part.module ? 0.66 : 0.3), top: at(part.module ? 0.82 : 0.62) };
   return {
     ...part, top, bottom, isOpen: false, rows: [], header: null,
-    read: at(0.04), write: at(isPost ? 0.88 : 0.92), strip: { bottom: at(part.module ? 0.66 : 0.3), top: at(part.module ? 0.82 : 0.62) },
+    read: at(0.04), write: at(isPost ? 0.88 : 0.92), strip,
     lane: part.module ? { bottom: at(0.04), top: at(0.66) } : null,
-    normAt: part.norm ? at(isPost ? 0.97 : part.module ? 0.06 : 0.14) : null,
+    normAt: isPost ? at(0.97) : norm === "pre" || norm === "sandwich" ? at(part.module ? 0.06 : 0.14) : null,
+    normAfterAt: norm === "sandwich" || norm === "res-post" ? strip.top - 0.03 * height : null,
   };
 }
 
@@ -310,7 +315,7 @@ function openParts(group, { bottom }, focus, wide) {
   return group.parts.map((part) => {
     if (isBlock && focus.part && focus.part.id !== part.id) {
       y -= CLOSED_PART;
-      return glyph(part, y, y + CLOSED_PART, { norm: part.norm?.where });
+      return glyph(part, y, y + CLOSED_PART, { norm: part.norm });
     }
     const { row: own, lane: across } = isOpen ? sizesAt(focus) : {};
     const high = !isOpen ? named(END_ROW) : isBlock ? own : named(TALL_ROW);
@@ -329,6 +334,6 @@ function openParts(group, { bottom }, focus, wide) {
     y = header?.top ?? y;
     const out = rows.find(({ name }) => name === part.out);
     const first = rows.find(({ name }) => !name.endsWith("hook_resid_pre"));
-    return { ...part, top: y, bottom: low, isOpen, rows, header, lane, read: first.bottom, write: out ? out.top : y, strip: null, normAt: null };
+    return { ...part, top: y, bottom: low, isOpen, rows, header, lane, read: first.bottom, write: out ? out.top : y, strip: null, normAt: null, normAfterAt: null };
   });
 }

@@ -1,4 +1,4 @@
-// The tensors of a pass that are loaded: completely, by head, or by row.
+// Holds the tensors of a pass that have been loaded: completely, by head, or by row.
 
 import { arrayKind } from "../recording.js";
 /** @import { Numbers } from "../recording.js" */
@@ -70,8 +70,8 @@ export class LoadedTensors {
     if (this.loaded.has(name)) return [];
     if (this.isByRow(name)) return head === null || this.loaded.has(`${name}[${head}]`) ? [] : [["row", name, head]];
     const heads = this.headsOf(name);
-    const wanted = head === null ? Array.from({ length: heads }, (_, each) => each) : [head];
-    const absent = wanted.filter((each) => !this.loaded.has(`${name}[${each}]`)).map((each) => ["slice", name, each]);
+    const wanted = head === null ? Array.from({ length: heads }, (_, number) => number) : [head];
+    const absent = wanted.filter((number) => !this.loaded.has(`${name}[${number}]`)).map((number) => ["slice", name, number]);
     return heads && (!absent.length || count(this.entries.get(name).sizes) > SLICED) ? absent : [["tensor", name]];
   }
 
@@ -96,12 +96,12 @@ export class LoadedTensors {
     return { ...shape, data: own };
   }
 
-  /** The number at a place. */
-  value(name, place) {
-    return this.cell(name, flat(place, this.entries.get(name).sizes));
+  /** The number at an index. */
+  value(name, index) {
+    return this.cell(name, flat(index, this.entries.get(name).sizes));
   }
 
-  /** The number at a place in row-major order. */
+  /** The number at an index in row-major order. */
   cell(name, at) {
     const whole = this.loaded.get(name);
     if (whole) return whole[at];
@@ -117,7 +117,7 @@ export function count(sizes) {
   return sizes.reduce((product, size) => product * size, 1);
 }
 
-/** Where a place is in row-major order. */
-export function flat(place, sizes) {
-  return place.reduce((sum, at, axis) => sum * sizes[axis] + at, 0);
+/** Where an index is in row-major order. */
+export function flat(index, sizes) {
+  return index.reduce((sum, at, axis) => sum * sizes[axis] + at, 0);
 }

@@ -2,8 +2,8 @@
 import { viewState } from "../view_state.js";
 import { onPage } from "../on_page.js";
 import { InsideInstrument } from "./instrument.js";
-import { chosenFrom, lookedFrom, toAttention } from "./view_params.js";
-import { askFor } from "./questions.js";
+import { selectionFrom, paramsFrom, toAttention } from "./view_params.js";
+import { requestParts } from "./requests.js";
 /** @import { Api } from "../api.js" */
 /** @import { Outline } from "./pass.js" */
 /** @import { About } from "./view_params.js" */
@@ -16,27 +16,27 @@ class InsideView {
   constructor(root, host) {
     this.host = host;
     this.instrument = new InsideInstrument(root, {
-      select: (chosen) => host.look(lookedFrom(chosen, this.about)),
-      want: (parts) => host.fetch(() => askFor(this.api, this.instrument.pass, parts), (found) => this.instrument.add(found)),
+      select: (chosen) => host.select(paramsFrom(chosen, this.about)),
+      want: (parts) => host.fetch(() => requestParts(this.api, this.instrument.pass, parts), (recording) => this.instrument.add(recording)),
       change: (change) => host.change({ ...change, model: this.about.model }),
-      turn: (place) => {
-        const found = toAttention(place, this.about);
-        host.turn("Attention", found.looked, found.page);
+      navigate: (cell) => {
+        const link = toAttention(cell, this.about);
+        host.navigate("Attention", link.looked, link.page);
       },
     });
   }
 
   async begin(api, about) {
-    const found = await api.recording("outline");
-    Object.assign(this, { api, about, outline: found.metadata });
-    const chosen = chosenFrom(viewState(), about, this.outline);
-    this.instrument.begin({ ...found, metadata: { ...found.metadata, ...about } }, chosen);
-    const { layer, head, ...places } = lookedFrom(chosen, about);
-    this.host.look(places); // without what this pass hasn't got
+    const recording = await api.recording("outline");
+    Object.assign(this, { api, about, outline: recording.metadata });
+    const chosen = selectionFrom(viewState(), about, this.outline);
+    this.instrument.begin({ ...recording, metadata: { ...recording.metadata, ...about } }, chosen);
+    const { layer, head, ...selection } = paramsFrom(chosen, about);
+    this.host.select(selection); // without what this pass hasn't got
   }
 
-  turnTo() {
-    if (this.outline) this.instrument.turnTo(chosenFrom(viewState(), this.about, this.outline));
+  setSelection() {
+    if (this.outline) this.instrument.setSelection(selectionFrom(viewState(), this.about, this.outline));
   }
 
   draw() {

@@ -1,8 +1,8 @@
-// Drawn above the picture: a veil over what Play hasn't reached, and outlines around the inputs of a cell.
+// Draws what lies over the picture: a veil over what Play hasn't reached, and outlines around the inputs of a cell.
 
 import { columnAt, middleOf } from "./layout.js";
 import { SELECTED } from "../colours.js";
-import { isRevealed, zoneOf } from "./scene.js";
+import { isRevealed, zoneOf } from "./animation.js";
 
 const VEIL = 0.88;
 
@@ -79,9 +79,9 @@ export function drawMade(context, layout, cells, { dims, sizes, spanOf, colour }
   context.lineWidth = 2;
   context.globalAlpha = 1;
   for (const { name, index } of cells) {
-    const found = placesOf(layout, name);
-    if (!found) continue;
-    const { stack, top, bottom, span } = found;
+    const box = drawnBox(layout, name);
+    if (!box) continue;
+    const { stack, top, bottom, span } = box;
     const named = dims(name);
     const at = named.findIndex((dim) => dim === "pos" || dim === "query" || dim === "key");
     const tokens = at < 0 || index[at] === null ? [0, stack.count - 1] : [index[at], index[at]];
@@ -111,12 +111,12 @@ function shareOf(dims, sizes, index, at) {
   return part === 1 ? null : [from, to];
 }
 
-function placesOf(layout, name) {
+function drawnBox(layout, name) {
   const isOfSource = name.includes("cross_attn.hook_k") || name.includes("cross_attn.hook_v");
   for (const stack of layout.stacks) {
     for (const group of stack.groups) {
       for (const part of group.parts) {
-        const row = part.rows.find((each) => each.name === name);
+        const row = part.rows.find((candidate) => candidate.name === name);
         const box = row ?? (part.strip && part.out === name ? part.strip : null);
         if (box) return { stack: isOfSource ? layout.stacks[0] : stack, top: box.top + 1, bottom: box.bottom - 1, span: row ? undefined : part.span };
       }

@@ -1,14 +1,14 @@
-// One forward pass, as far as its recordings have arrived: an outline of every tensor, the table of equations that says
-// which cells each cell is made of, and the tensors that were looked at. Places are one number a dimension.
+// Holds one forward pass as far as its recordings have arrived: an outline of every tensor, the table of equations
+// (which cells each cell is computed from), and the tensors that were opened. An index is one number a dimension.
 
-import { Changed } from "../interventions.js";
-import { headWidth, keyHeads, windowOf } from "../shape.js";
-import { arithmeticOf } from "./arithmetic_of.js";
+import { OverwrittenValues } from "../interventions.js";
+import { headWidth, isCausal, keyHeads, windowOf } from "../attention_config.js";
+import { arithmeticOf } from "./cell_arithmetic.js";
 import { LoadedTensors, count, flat } from "./loaded_tensors.js";
-/** @import { Place } from "../interventions.js" */
+/** @import { SetNumbers } from "../interventions.js" */
 /** @import { Intervention } from "../intervention_controls.js" */
 /** @import { Recording, Tensors } from "../recording.js" */
-/** @import { Config } from "../shape.js" */
+/** @import { Config } from "../attention_config.js" */
 /** @import { Entry } from "./loaded_tensors.js" */
 
 /**
@@ -19,6 +19,7 @@ import { LoadedTensors, count, flat } from "./loaded_tensors.js";
  * @property {string} operation
  * @property {string[]} dims
  * @property {Record<string, Operand[]>} operands by the role they have
+ * @property {Record<string, any>} constants what the operation takes besides
  *
  * @typedef {{ name: string, dims: string[], cells: (string | number)[], shift?: number }} Operand
  */
@@ -34,21 +35,24 @@ import { LoadedTensors, count, flat } from "./loaded_tensors.js";
  * @property {Config} config
  * @property {Labels} labels
  * @property {{ text: number[], source?: number[] }} ids
+ * @property {number} predicted_position the token that is looked at first
  * @property {{ prefix: string, tokens: "text" | "source", layers: number, heights: string[][] }[]} stacks
  * @property {Record<number, string>} vocabulary labels of tokens, as far as they were named
  * @property {Record<string, number>} strip_limits
  * @property {Entry[]} tensors
  * @property {Equation[]} equations
  * @property {Record<string, string[]>} circuits the kinds that each attention has
- * @property {number} [offset] the place of the first token in the text
+ * @property {number} [rounding] by how much neighbouring numbers of the model's type differ, relatively
+ * @property {number} [offset] the position of the first token in the text
  * @property {boolean} [complete]
- * @property {Place[]} [changed]
+ * @property {SetNumbers[]} [changed]
  * @property {Intervention[]} [interventions]
  */
 
 const ALL = ":"; // in an operand's cells, as equations.py writes them
 const TOKEN = "token";
-const UNITS = { d_model: "dimension", d_head: "dimension", d_ff: "neuron", head: "head", kv_head: "key–value head", qkv_head: "head", part: "part", vocab: "token" };
+const SEGMENT = "segment";
+const UNITS = { pos: "position", d_model: "dimension", d_head: "dimension", d_ff: "neuron", head: "head", kv_head: "key–value head", qkv_head: "head", part: "part", vocab: "token" };
 const LOADING = { number: "loading", tensor: "Its numbers are being loaded.", cell: "The numbers that it is made of are being loaded." };
 const LEFT_OUT = { // of a page of its own, that has no server to ask
   number: "left out of this page",
@@ -57,12 +61,18 @@ const LEFT_OUT = { // of a page of its own, that has no server to ask
 };
 const PARTS = { 2: ["k", "v"], 3: ["q", "k", "v"] }; // what one matrix holds several of
 
+/** What one place along a dimension is called. */
+export function unitOf(dim) {
+  return UNITS[dim] ?? dim;
+}
+
 export class InsidePass extends LoadedTensors {
   /** @type {string} */ id;
   /** @type {string} */ title;
   /** @type {Config} */ config;
   /** @type {Labels} */ labels;
   /** @type {Outline["ids"]} */ ids;
+  /** @type {number} */ predictedPosition; // of the token that is looked at first
   /** @type {Outline["stacks"]} */ stacks;
   /** @type {Outline["vocabulary"]} */ vocabulary;
   /** @type {Record<string, number>} */ stripLimits;
@@ -71,11 +81,12 @@ export class InsidePass extends LoadedTensors {
   constructor({ metadata: about, tensors }) {
     const metadata = /** @type {Outline} */ (about);
     super(metadata.tensors.map(merged), Boolean(metadata.complete));
-    const { id, title, config, labels, ids, stacks, vocabulary, strip_limits: stripLimits } = metadata;
-    Object.assign(this, { id, title, config, labels, ids, stacks, vocabulary, stripLimits });
-    this.changed = new Changed(metadata.changed);
+    const { id, title, config, labels, ids, predicted_position: predictedPosition, stacks, vocabulary, strip_limits: stripLimits } = metadata;
+    Object.assign(this, { id, title, config, labels, ids, predictedPosition, stacks, vocabulary, stripLimits });
+    this.changed = new OverwrittenValues(metadata.changed);
+    this.rounding = metadata.rounding ?? 0; // of the numbers that the model computes with
     this.interventions = metadata.interventions ?? []; // [{ code, words }], for a page that can change them
-    this.offset = metadata.offset ?? 0; // the place of the first token in the text
+    this.offset = metadata.offset ?? 0; // the position of the first token in the text
     this.metadata = metadata;
     this.absent = this.isComplete ? LEFT_OUT : LOADING; // what is said of what isn't there
     this.outline = tensors;
@@ -151,62 +162,69 @@ export class InsidePass extends LoadedTensors {
 
   /** What is drawn of a tensor of the stream until it is looked at: { rows, columns, data, limit }, a byte a cell; or null. */
   strip(name) {
-    const found = this.outline[`strip.${name}`];
-    return found ? { rows: found.shape[0], columns: found.shape[1], data: found.data, limit: this.stripLimits[name] } : null;
+    const strip = this.outline[`strip.${name}`];
+    return strip ? { rows: strip.shape[0], columns: strip.shape[1], data: strip.data, limit: this.stripLimits[name] } : null;
   }
 
   /** An attention's weights until they are looked at: { heads, rows, columns, data }, a byte a cell; or null. */
   arcs(module) {
-    const found = this.outline[`arcs.${module}`];
-    return found ? { heads: found.shape[0], rows: found.shape[1], columns: found.shape[2], data: found.data } : null;
+    const arcs = this.outline[`arcs.${module}`];
+    return arcs ? { heads: arcs.shape[0], rows: arcs.shape[1], columns: arcs.shape[2], data: arcs.data } : null;
   }
 
   /** What set a cell, or any cell of a tensor, in words; nothing where it follows from its equation. */
-  setBy(name, place = null) {
+  setBy(name, cell = null) {
     const { dims } = this.entries.get(name);
-    const along = (...among) => place?.[dims.findIndex((dim) => among.includes(dim))] ?? null;
+    const along = (...among) => cell?.[dims.findIndex((dim) => among.includes(dim))] ?? null;
     return this.changed.setBy(name, along("head"), along("pos", "query"));
   }
 
   // What a cell is made of
 
   /** Where a cell is, by dimension of its equation: { pos: 3, head: 0, … }. */
-  placeIn(name, place) {
+  indexByDim(name, cell) {
     const { dims } = this.equation(name);
-    const found = this.viewed(name, place, dims);
-    return Object.fromEntries(dims.map((dim, at) => [dim, found[at]]));
+    const indices = this.viewed(name, cell, dims);
+    return Object.fromEntries(dims.map((dim, at) => [dim, indices[at]]));
+  }
+
+  /** Which segment the token at a position is in: after how many separators. */
+  segmentAt(position) {
+    const { n_segments: count, separator_token_id: separator } = this.config;
+    return Math.min(count - 1, this.ids.text.slice(0, position).filter((token) => token === separator).length);
   }
 
   /**
-   * The cells of an operand that a cell is made of: { shape, at(index) }, the place in the operand's tensor of each, in
+   * The cells of an operand that a cell is made of: { shape, at(index) }, the index in the operand's tensor of each, in
    * row-major order over the dimensions of `shape`, [name, size]; no dimension is one cell. along: a dimension of the
    * operand that is read whole instead.
    */
-  reads(name, place, operand, along = null) {
-    const by = this.placeIn(name, place);
+  reads(name, cell, operand, along = null) {
+    const by = this.indexByDim(name, cell);
     const token = this.ids[name.startsWith("encoder.") ? "source" : "text"][by.pos];
     const sizes = this.sizesBy(operand.name, operand.dims);
-    const index = operand.cells.map((cell, axis) => {
-      if (cell === ALL || operand.dims[axis] === along) return null;
-      return cell === TOKEN ? token : typeof cell === "number" ? cell : by[cell];
+    const index = operand.cells.map((wanted, axis) => {
+      if (wanted === ALL || operand.dims[axis] === along) return null;
+      if (wanted === SEGMENT) return this.segmentAt(by.pos);
+      return wanted === TOKEN ? token : typeof wanted === "number" ? wanted : by[wanted];
     });
     if (operand.shift) index[0] += operand.shift;
-    const open = index.flatMap((cell, axis) => (cell === null ? [axis] : []));
+    const open = index.flatMap((at, axis) => (at === null ? [axis] : []));
     const shape = open.map((axis) => [operand.dims[axis], sizes[axis]]);
     const lengths = shape.map(([, size]) => size);
     const at = (which) => {
-      const found = unravelled(which, lengths);
+      const indices = unravelled(which, lengths);
       const whole = index.slice();
-      open.forEach((axis, order) => (whole[axis] = found[order]));
+      open.forEach((axis, order) => (whole[axis] = indices[order]));
       return unravelled(flat(whole, sizes), this.entries.get(operand.name).sizes);
     };
     return { index, shape, length: count(lengths), at };
   }
 
   /** The cells that a cell is made of: [{ name, role, index }], an index having null where all of a dimension is read. */
-  cellsOf(name, place) {
+  cellsOf(name, cell) {
     return this.operands(name).flatMap((operand) => {
-      const { index, length, at } = this.reads(name, place, operand);
+      const { index, length, at } = this.reads(name, cell, operand);
       const { dims } = this.entries.get(operand.name);
       const about = { name: operand.name, role: operand.role };
       if (dims.length === operand.dims.length) return [{ ...about, index }];
@@ -215,31 +233,33 @@ export class InsidePass extends LoadedTensors {
   }
 
   /** The parts to ask for before a cell's arithmetic can be shown. */
-  needs(name, place) {
-    const own = [[name, place]];
-    for (const { name: read, index } of this.cellsOf(name, place)) own.push([read, index]);
+  needs(name, cell) {
+    const own = [[name, cell]];
+    for (const { name: read, index } of this.cellsOf(name, cell)) own.push([read, index]);
     const parts = own.flatMap(([read, index]) => this.missing(read, index[this.partAxis(read)] ?? null));
     return [...new Map(parts.map((part) => [part.join(), part])).values()];
   }
 
   /** How a cell comes about, with its numbers; null while one is missing, and for a parameter. */
-  arithmetic(name, place) {
-    return this.equation(name) && !this.needs(name, place).length ? arithmeticOf(this, name, place) : null;
+  arithmetic(name, cell) {
+    return this.equation(name) && !this.needs(name, cell).length ? arithmeticOf(this, name, cell) : null;
   }
 
   /** Whether a query of the attention that a tensor belongs to sees a key, and why not. */
   visibility(name, query, key) {
-    const [isCross, isEncoder] = [name.includes(".cross_attn."), name.startsWith("encoder.")];
+    const [isCross, isSource] = [name.includes(".cross_attn."), name.startsWith("encoder.")];
+    const isEncoder = isSource || !isCausal(this.config);
+    const window = windowOf(this.config, Number(/blocks\.(\d+)/.exec(name)[1]));
     const isAfter = !isCross && !isEncoder && key > query;
-    const isFar = query - key >= windowOf(this.config, Number(/blocks\.(\d+)/.exec(name)[1]));
+    const isFar = (isEncoder ? Math.abs(query - key) : query - key) >= window;
     const { pad_token_id: padding } = this.config;
-    const isPadding = padding !== null && this.ids[isCross || isEncoder ? "source" : "text"][key] === padding;
-    return { isCross, isEncoder, isAfter, isFar, isPadding, isSeen: !isAfter && !isFar && !isPadding };
+    const isPadding = padding !== null && this.ids[isCross || isSource ? "source" : "text"][key] === padding;
+    return { isCross, isEncoder, window, isAfter, isFar, isPadding, isSeen: !isAfter && !isFar && !isPadding };
   }
 
   // In words
 
-  /** What stands at a place along a dimension: a token's label, a part's letter, or its number. */
+  /** What stands at an index along a dimension: a token's label, a part's letter, or its number. */
   label(name, dim, at) {
     const texts = this.tokensAlong(name, dim);
     if (texts) return texts[at] ?? String(at);
@@ -263,29 +283,29 @@ export class InsidePass extends LoadedTensors {
   }
 
   /**
-   * "“r” at position 5, head 2, dimension 17": a place in words; what is null is left out. Positions count what the model reads; of
-   * a text that is longer than that the place in all of it is said, too, as the other pages count.
+   * "“r” at position 5, head 2, dimension 17": a cell in words; what is null is left out. Positions count what the model reads; of
+   * a text that is longer than that the position in all of it is said, too, as the other pages count.
    */
-  inWords(name, place) {
+  cellInWords(name, cell) {
     const { dims } = this.entries.get(name);
     const words = dims.map((dim, axis) => {
-      const at = place[axis];
+      const at = cell[axis];
       if (at === null || dim === "1") return "";
       if (dim === "pos" || dim === "query" || dim === "key") {
         const labels = this.tokensAlong(name, dim);
         if (labels?.[at] === undefined) return `position ${at}`;
-        const place = this.offset && labels === this.labels.text ? ` (position ${at + this.offset} of the whole text)` : "";
-        return `${dim === "pos" ? "" : `${dim} `}“${labels[at]}” at position ${at}${place}`;
+        const inWhole = this.offset && labels === this.labels.text ? ` (position ${at + this.offset} of the whole text)` : "";
+        return `${dim === "pos" ? "" : `${dim} `}“${labels[at]}” at position ${at}${inWhole}`;
       }
-      return dim === "vocab" ? `token “${this.label(name, dim, at)}” (${at})` : `${UNITS[dim] ?? dim} ${this.label(name, dim, at)}`;
+      return dim === "vocab" ? `token “${this.label(name, dim, at)}” (${at})` : `${unitOf(dim)} ${this.label(name, dim, at)}`;
     });
     return words.filter(Boolean).join(", ");
   }
 
   /** "head 2, query 5, key 3": the same in numbers. */
-  inNumbers(name, place) {
+  inNumbers(name, cell) {
     const { dims } = this.entries.get(name);
-    return dims.map((dim, axis) => (dim === "1" ? "" : `${dim === "pos" ? "position" : (UNITS[dim] ?? dim)} ${place[axis]}`)).filter(Boolean).join(", ");
+    return dims.map((dim, axis) => (dim === "1" ? "" : `${unitOf(dim)} ${cell[axis]}`)).filter(Boolean).join(", ");
   }
 
   // The sizes of the dimensions that a tensor is read by.
@@ -301,8 +321,8 @@ export class InsidePass extends LoadedTensors {
     return dims.map((dim) => known[dim] ?? count(entry.sizes) / product);
   }
 
-  viewed(name, place, dims) {
-    return unravelled(flat(place, this.entries.get(name).sizes), this.sizesBy(name, dims));
+  viewed(name, cell, dims) {
+    return unravelled(flat(cell, this.entries.get(name).sizes), this.sizesBy(name, dims));
   }
 }
 
@@ -315,11 +335,11 @@ function merged(entry) {
 }
 
 function unravelled(flatAt, sizes) {
-  const place = new Array(sizes.length);
+  const index = new Array(sizes.length);
   let at = flatAt;
   for (let axis = sizes.length - 1; axis >= 0; axis--) {
-    place[axis] = at % sizes[axis];
+    index[axis] = at % sizes[axis];
     at = Math.floor(at / sizes[axis]);
   }
-  return place;
+  return index;
 }

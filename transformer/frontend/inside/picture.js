@@ -1,41 +1,41 @@
-// Draws the picture on a canvas, with a second canvas above it for hover and Play.
+// Draws the picture of a pass on a canvas, with a second canvas above it for hover and Play.
 
-import { BRIGHT, DIM, drawArcs, drawStreams } from "./flows.js";
+import { BRIGHT, DIM, drawArcs, drawNorm, drawPlus, drawStreams } from "./residual_streams.js";
 import { BESIDE, FOLDED_STRIP, SIGNS, columnAt, middleOf } from "./layout.js";
 import { Move, isAlike, mayMove } from "./transition.js";
 import { drawMade, drawPlay } from "./overlay.js";
 import { poolOf } from "./arcs.js";
-import { roleColour } from "./roles.js";
-import { drawNorm, drawPlus } from "./symbols.js";
-import { imageOf, kindOf, pooled } from "./strips.js";
+import { roleColour } from "./role_colours.js";
+import { imageOf, kindOf, pooled } from "./vector_strips.js";
 import { SELECTED } from "../colours.js";
 import { attribute, node } from "../dom.js";
 import { prepared } from "../canvas.js";
 /** @import { Page } from "../canvas.js" */
 /** @import { Layout, Span } from "./layout.js" */
 /** @import { InsidePass } from "./pass.js" */
-/** @import { Scene } from "./scene.js" */
+/** @import { Scene } from "./animation.js" */
 
 const NARROW = 12; // pixels of a column below which its cells stand upright
 const THIN = 6; // pixels of a column below which nothing parts it from the next
 const LEVELS_OF_LIGHT = 20;
 /** @type {Record<string, Span>} */
 const CELLS = { full: [0.05, 0.95], beside: BESIDE }; // of a column's width: what is on the stream, and beside it
-const TURN = 12; // pixels in which a way turns upwards
+const BEND = 12; // pixels in which a line bends upwards
+const FAINT = 0.12; // of cells that are not on the way to the selected token
 const FRAMED = 0.45; // how lit a column's cells are from which on they are framed
 
 /** Of a column's width what a tensor's cells take: all on the stream, less beside it. @returns {Span} */
 function spanOf(name) {
-  return /hook_resid_|embed$|ln_final|logits|probabilities/.test(name) ? CELLS.full : CELLS.beside;
+  return /hook_resid_|_embed|ln_final|uncapped|logits|probabilities/.test(name) ? CELLS.full : CELLS.beside;
 }
 
-// Between a place on the stream and a box: along a column's line, which each of the two joins in a bend.
+// Between a point on the stream and a box: along a column's line, which each of the two joins in a bend.
 function drawWay(context, [stream, from], way, [middle, to]) {
-  const turn = Math.sign(to - from) * Math.min(TURN, Math.abs(to - from) / 2);
+  const bend = Math.sign(to - from) * Math.min(BEND, Math.abs(to - from) / 2);
   context.moveTo(stream, from);
-  context.quadraticCurveTo(way, from, way, way === middle ? to : from + turn);
+  context.quadraticCurveTo(way, from, way, way === middle ? to : from + bend);
   if (way === middle) return;
-  context.lineTo(way, to - turn);
+  context.lineTo(way, to - bend);
   context.quadraticCurveTo(way, to, middle, to);
 }
 
@@ -126,9 +126,9 @@ export class Picture {
     return row[poolOf(token, stack.count, row.length)];
   }
 
-  light(stack, depth, token) {
+  light(stack, depth, token, least = DIM) {
     if (stack.writes && token === this.scene.token) return 1;
-    return DIM + (1 - DIM) * Math.min(1, this.share(stack, depth, token) / BRIGHT);
+    return least + (1 - least) * Math.min(1, this.share(stack, depth, token) / BRIGHT);
   }
 
   drawGround(stack) {
@@ -137,7 +137,7 @@ export class Picture {
       if (!group.isOpen) continue;
       context.fillStyle = page.ink;
       context.globalAlpha = 0.045;
-      context.fillRect(stack.left - stack.gutter, group.top, stack.right - stack.left + stack.gutter, group.bottom - group.top);
+      context.fillRect(stack.left - stack.gutter, group.top, stack.end - stack.left + stack.gutter, group.bottom - group.top);
     }
     context.globalAlpha = 1;
   }
@@ -170,7 +170,7 @@ export class Picture {
         const { start, stream } = columnAt(stack, token);
         const middle = start + middleOf(span) * stack.pitch;
         const way = part.way ? start + part.way * stack.pitch : middle;
-        context.globalAlpha = this.light(stack, depth + 1, token);
+        context.globalAlpha = this.light(stack, depth + 1, token, FAINT);
         context.strokeStyle = colour;
         context.lineWidth = 1.3;
         context.beginPath();
@@ -180,7 +180,8 @@ export class Picture {
         drawWay(context, [stream, write], way, [middle, strip.top]);
         context.stroke();
         if (scene.residual) drawPlus(context, stream, write, this.page.paper);
-        if (part.norm) drawNorm(context, part.norm.where, part.norm.where === "post" || part.module ? stream : middle, part.normAt);
+        if (part.normAt !== null) drawNorm(context, part.norm === "post", part.norm === "post" || part.module ? stream : middle, part.normAt);
+        if (part.normAfterAt !== null) drawNorm(context, false, middle, part.normAfterAt);
       }
     }
     this.cells(stack, part.out, strip.top, strip.bottom - strip.top, span, depth + 1, colour);
@@ -195,7 +196,7 @@ export class Picture {
     else this.drawAwaited(stack, row.top + margin, high, spanOf(row.name));
   }
 
-  // Of each token how probable the likeliest next one is, until all probabilities are there.
+  // How probable the likeliest prediction at each token is, until all probabilities are there.
   drawLikeliest(stack, top, high) {
     const { context, pass } = this;
     const { data, shape } = pass.outline["next.probability"];
@@ -228,7 +229,7 @@ export class Picture {
     context.imageSmoothingEnabled = !isUpright && image.width > wide;
     // Keys and values of a cross-attention are the source's: they stand under the source's own tokens.
     const columns = name.includes("cross_attn.hook_k") || name.includes("cross_attn.hook_v") ? this.layout.stacks[0] : stack;
-    const lightOf = (token) => this.light(columns, columns === stack ? depth : 99, token);
+    const lightOf = (token) => this.light(columns, columns === stack ? depth : 99, token, FAINT);
     if (isUpright && columns.pitch < THIN) {
       this.drawRuns(image, columns, top, high, lightOf);
       return true;
@@ -262,17 +263,17 @@ export class Picture {
   }
 
   image(name, isUpright) {
-    const { pass, scene } = this;
+    const { pass, scene, page: { isDark } } = this;
     const head = pass.headsOf(name) ? scene.head : null;
     const kind = kindOf(name);
-    const key = `${name} ${head} ${isUpright}`;
+    const key = `${name} ${head} ${isUpright} ${isDark}`;
     if (this.images.has(key)) return this.images.get(key);
     const strip = pass.strip(name);
     let cells = null;
     if (strip) cells = { tokens: strip.rows, cells: strip.columns, bytes: strip.data.map((byte) => Math.min(byte, 254)) };
     else if (pass.has(name, head)) cells = pooled(pass.tensor(name, head), kind);
     if (!cells) return null;
-    this.images.set(key, imageOf(cells, kind, isUpright));
+    this.images.set(key, imageOf(cells, kind, isUpright, isDark));
     return this.images.get(key);
   }
 
@@ -293,7 +294,7 @@ export class Picture {
   }
 
   /** Outline what is pointed at; null for nothing. */
-  mark(found) {
+  mark(target) {
     if (!this.layout) return;
     if (this.move) return; // nothing is where it stands yet, and the marks are hidden
     const { layout, page, scene, pass } = this;
@@ -303,8 +304,8 @@ export class Picture {
     drawMade(context, layout, made, { ...about, colour: page.ink });
     drawMade(context, layout, own, { ...about, colour: SELECTED });
     if (play) drawPlay(context, page, layout, scene, play.chapter, play.state);
-    if (!found?.group) return;
-    const { stack, group, part, row, token } = found;
+    if (!target?.group) return;
+    const { stack, group, part, row, token } = target;
     const box = row ?? (group.isOpen ? part : null) ?? group;
     const left = stack.left - stack.gutter + 2;
     context.strokeStyle = this.page.ink;

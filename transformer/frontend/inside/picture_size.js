@@ -1,6 +1,6 @@
 // Computes the size of the picture in the page and the space left for labels.
 
-import { scaled } from "../labels.js";
+import { scaled } from "../axis_labels.js";
 
 // Pixels of the picture, of usual type; and a picture on a phone, which is no narrower for type that is larger.
 const NARROW = 560;
@@ -11,7 +11,7 @@ const SIDES = {
   wide: { gutter: 128, margin: 104 },
 };
 const TALLEST = { model: 780, tensor: 460 }; // pixels of the picture; the latter where a tensor stands below
-const LEAST = 300; // so that all of it is seen on a projector, too
+const LEAST = 300; // of usual type, so that all of it is seen on a projector, too
 const ABOVE = 288; // pixels of a window that stand above it
 
 const LONGEST_NAME = "attention weights";
@@ -23,7 +23,7 @@ const USUAL = 88; // pixels that it takes at 12 pixels, in a face of usual width
  */
 export function pictureSize({ width, font }, stacks, isAboveTensor) {
   const kind = width >= scaled(NARROW) ? "wide" : stacks > 1 ? "tight" : "narrow";
-  const height = Math.max(LEAST, Math.min(TALLEST[isAboveTensor ? "tensor" : "model"], innerHeight - ABOVE));
+  const height = Math.max(scaled(LEAST), Math.min(TALLEST[isAboveTensor ? "tensor" : "model"], innerHeight - ABOVE));
   const [gutter, margin] = [SIDES[kind].gutter, SIDES[kind].margin].map((pixels) => Math.min(scaled(pixels), Math.max(1, width / PHONE) * pixels));
   return { kind, width, height, gutter: gutter * breadthOf(font), margin };
 }

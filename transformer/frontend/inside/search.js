@@ -7,14 +7,14 @@ const MOST = 40; // names in the list at once
 /** The names that have every part of what was typed, or whose plain names do, those that begin with it first. */
 export function matching(names, typed, plain = (name) => name) {
   const parts = typed.toLowerCase().split(/\s+/).filter(Boolean);
-  const found = names.filter((name) => parts.every((part) => `${name} ${plain(name)}`.toLowerCase().includes(part)));
+  const matches = names.filter((name) => parts.every((part) => `${name} ${plain(name)}`.toLowerCase().includes(part)));
   const rank = (name) => {
     const lower = name.toLowerCase();
     if (lower === typed.trim().toLowerCase()) return 0;
     if (parts.length && lower.startsWith(parts[0])) return 1;
     return parts.length && lower.split(/[._]/).includes(parts[0]) ? 2 : 3; // a whole word of the name
   };
-  return found.sort((one, other) => rank(one) - rank(other)); // stable: the order of the pass
+  return matches.sort((one, other) => rank(one) - rank(other)); // stable: the order of the pass
 }
 
 let made = 0;
@@ -36,19 +36,19 @@ export class Search {
     Object.assign(input, { type: "text", autocomplete: "off", spellcheck: false, placeholder: "Find a tensor", title: "Type parts of its name, for example layer 1 queries, or hook_q" });
     const about = { role: "combobox", "aria-autocomplete": "list", "aria-expanded": "false", "aria-controls": id, autocapitalize: "off" };
     for (const [name, value] of Object.entries(about)) attribute(input, name, value);
-    this.box = node("ul", "", root);
-    this.box.id = id;
-    attribute(this.box, "role", "listbox");
-    attribute(this.box, "aria-label", "Tensors");
-    this.told = node("p", "told", root);
-    attribute(this.told, "role", "status");
-    this.box.hidden = true;
+    this.options = node("ul", "", root);
+    this.options.id = id;
+    attribute(this.options, "role", "listbox");
+    attribute(this.options, "aria-label", "Tensors");
+    this.status = node("p", "status", root);
+    attribute(this.status, "role", "status");
+    this.options.hidden = true;
     input.addEventListener("input", () => this.search());
     input.addEventListener("click", () => this.search());
     input.addEventListener("blur", () => this.close());
     input.addEventListener("keydown", (event) => this.onKey(event));
-    this.box.addEventListener("pointerdown", (event) => event.preventDefault()); // the input keeps the focus
-    this.box.addEventListener("click", (event) => {
+    this.options.addEventListener("pointerdown", (event) => event.preventDefault()); // the input keeps the focus
+    this.options.addEventListener("click", (event) => {
       /** @type {HTMLElement | null} */
       const option = /** @type {Element} */ (event.target).closest("[role=option]");
       if (option) this.choose(option.dataset.name);
@@ -62,42 +62,42 @@ export class Search {
   }
 
   search() {
-    const found = matching(this.names, this.input.value, this.plain);
-    this.list = found.slice(0, MOST);
-    this.box.replaceChildren(...this.list.map((name, at) => {
+    const matches = matching(this.names, this.input.value, this.plain);
+    this.list = matches.slice(0, MOST);
+    this.options.replaceChildren(...this.list.map((name, at) => {
       const option = node("li", "");
-      option.id = `${this.box.id}-${at}`;
+      option.id = `${this.options.id}-${at}`;
       option.dataset.name = name;
       attribute(option, "role", "option");
       putBoth(option, this.plain(name), name);
       return option;
     }));
-    const more = found.length - this.list.length;
-    put(this.told, !found.length ? "No tensor has such a name." : more ? `${found.length} tensors; the first ${MOST} are listed.` : "");
-    this.box.hidden = !found.length;
-    attribute(this.input, "aria-expanded", String(found.length > 0));
-    this.turnTo(this.input.value.trim() && found.length ? 0 : -1);
+    const more = matches.length - this.list.length;
+    put(this.status, !matches.length ? "No tensor has such a name." : more ? `${matches.length} tensors; the first ${MOST} are listed.` : "");
+    this.options.hidden = !matches.length;
+    attribute(this.input, "aria-expanded", String(matches.length > 0));
+    this.setActive(this.input.value.trim() && matches.length ? 0 : -1);
   }
 
-  turnTo(at) {
+  setActive(at) {
     this.at = at;
-    [...this.box.children].forEach((option, which) => attribute(option, "aria-selected", String(which === at)));
+    [...this.options.children].forEach((option, which) => attribute(option, "aria-selected", String(which === at)));
     if (at < 0) {
       this.input.removeAttribute("aria-activedescendant");
       return;
     }
-    attribute(this.input, "aria-activedescendant", `${this.box.id}-${at}`);
-    this.box.children[at].scrollIntoView({ block: "nearest" });
+    attribute(this.input, "aria-activedescendant", `${this.options.id}-${at}`);
+    this.options.children[at].scrollIntoView({ block: "nearest" });
   }
 
   onKey(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const isOpen = !this.box.hidden;
+    const isOpen = !this.options.hidden;
     const count = this.list.length;
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       event.preventDefault();
       if (!isOpen) this.search();
-      else this.turnTo((this.at + (event.key === "ArrowDown" ? 1 : count + (this.at < 0 ? 0 : -1))) % count);
+      else this.setActive((this.at + (event.key === "ArrowDown" ? 1 : count + (this.at < 0 ? 0 : -1))) % count);
     } else if (event.key === "Enter" && isOpen && this.at >= 0) {
       event.preventDefault();
       this.choose(this.list[this.at]);
@@ -115,9 +115,9 @@ export class Search {
   }
 
   close() {
-    this.box.hidden = true;
-    put(this.told, "");
+    this.options.hidden = true;
+    put(this.status, "");
     attribute(this.input, "aria-expanded", "false");
-    this.turnTo(-1);
+    this.setActive(-1);
   }
 }

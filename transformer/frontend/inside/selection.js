@@ -1,4 +1,4 @@
-// The current selection: its initial value, and how it is limited to what a pass contains.
+// Defines the selection of the page Inside: its initial value, and its limits in a given pass.
 
 import { focusOf } from "./structure.js";
 /** @import { InsidePass } from "./pass.js" */
@@ -7,10 +7,10 @@ import { focusOf } from "./structure.js";
 /**
  * @typedef {object} Chosen
  * @property {string} open a tensor or a module, empty for all of the model
- * @property {number | null} token null for the newest
+ * @property {number | null} token null for the one that the text is given for
  * @property {number | null} source null for none
  * @property {number | null} head null for all
- * @property {number[] | null} cell a place in the tensor that is open
+ * @property {number[] | null} cell the index of a cell of the tensor that is open
  * @property {number | null} moment where Play stands
  * @property {string[]} folds what is unfolded below the picture
  * @property {number | null} candidate the token that is asked about there, null for the likeliest
@@ -40,15 +40,19 @@ export function isSame(chosen, change) {
  */
 export function settled(chosen, structure, pass) {
   const [text, source] = ["text", "source"].map((which) => pass.labels[which].length);
-  const focus = focusOf(structure, chosen.open);
-  const sizes = focus?.name ? pass.describe(focus.name).sizes : [];
+  const open = chosen.open.replace(/hook_normalized$/, "hook_out"); // as it was called, in an old link
+  const focus = focusOf(structure, open);
+  const { dims, sizes } = pass.describe(focus?.name) ?? { dims: [], sizes: [] };
   const fits = chosen.cell?.length === sizes.length && sizes.every((size, at) => within(chosen.cell[at], size) !== null);
+  const cell = fits ? chosen.cell : null;
+  // A map has the numbers of one head: of that of the cell, or of the first until one is chosen.
+  const own = dims.includes("head") ? (cell?.[dims.indexOf("head")] ?? 0) : null;
   return {
-    chosen: { ...chosen, cell: fits ? chosen.cell : null, candidate: within(chosen.candidate, pass.config.vocab_size) },
-    focus, token: within(chosen.token, text) ?? text - 1, source: within(chosen.source, source), head: within(chosen.head, pass.config.n_heads),
+    chosen: { ...chosen, open, cell, candidate: within(chosen.candidate, pass.config.vocab_size) },
+    focus, token: within(chosen.token, text) ?? pass.predictedPosition, source: within(chosen.source, source), head: within(chosen.head, pass.config.n_heads) ?? own,
   };
 }
 
-function within(place, count) {
-  return Number.isInteger(place) && place >= 0 && place < count ? place : null;
+function within(index, count) {
+  return Number.isInteger(index) && index >= 0 && index < count ? index : null;
 }

@@ -1,5 +1,5 @@
-// Inside in a saved page without a server; all data is embedded in the page.
-import { embedded } from "../embedded.js";
+// Starts the Inside instrument in a saved page, which has all data embedded and needs no server.
+import { embedded } from "../embedded_recordings.js";
 import { InsideInstrument } from "./instrument.js";
 
 /** Show what lies in the page: the recordings `outline` and `whole`. */

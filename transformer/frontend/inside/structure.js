@@ -1,7 +1,7 @@
-// What a model consists of, from the bottom up, as its outline lists it: stacks, in them groups (the embedding, a block, the
-// unembedding), in a group parts (attention, feed-forward layer), in a part the tensors that it computes and its parameters.
+// Reads a model's structure from its outline: stacks, in them groups (the embedding, a block, the unembedding), in a
+// group parts (attention, feed-forward layer), in a part the tensors that it computes and its parameters.
 
-/** @import { Config } from "../shape.js" */
+/** @import { Config, Norm } from "../attention_config.js" */
 /** @import { Outline } from "./pass.js" */
 
 /**
@@ -18,7 +18,7 @@
  * @property {boolean} [crosses]
  * @property {string | null} [out]
  * @property {string | null} [after]
- * @property {{ where: string, name: string | null, scale: string | null } | null} [norm]
+ * @property {Norm} [norm] where its norms are
  *
  * @typedef {object} Group
  * @property {string} id
@@ -38,21 +38,22 @@
  * @property {Group[]} groups
  * @property {boolean} writes
  *
- * @typedef {{ stack: Stack, group: Group, part: Part }} Place of a tensor
+ * @typedef {{ stack: Stack, group: Group, part: Part }} Location of a tensor
  * @typedef {{ stack: Stack, group: Group, part: Part | null, name: string | null }} Focus what is open
  *
  * @typedef {object} Structure
  * @property {Stack[]} stacks
- * @property {Map<string, Place>} places by tensor
+ * @property {Map<string, Location>} locations by tensor
  * @property {boolean} residual
- * @property {string} norm
+ * @property {Config} config
+ * @property {Norm} norm
  * @property {boolean} [parallel]
  */
 
 const BLOCK = /^(encoder\.|decoder\.)?blocks\.(\d+)\.(.+)$/;
 const PREFIX = /^(encoder\.|decoder\.)/;
-const TITLES = { attn: "attention", cross_attn: "cross-attention", mlp: "feed-forward", embed: "embedding", ln_final: "final norm", unembed: "unembedding" };
-const MAIN = { embed: "hook_embed", ln_final: "ln_final.hook_normalized", unembed: "logits" };
+const TITLES = { attn: "attention", cross_attn: "cross-attention", mlp: "feed-forward", embed: "embedding", ln_final: "final norm", head: "prediction head", unembed: "unembedding" };
+const MAIN = { embed: "hook_embed", ln_final: "ln_final.hook_out", head: "head.ln.hook_out", unembed: "logits" };
 
 /**
  * @param {Outline} metadata
@@ -66,30 +67,30 @@ export function structureOf(metadata) {
     prefix, tokens, layers, depths: heights, count: labels[tokens].length, title: prefix.replace(".", ""), groups: [],
     writes: prefix !== "encoder.",
   }));
-  /** @type {Map<string, Place>} */
-  const places = new Map();
+  /** @type {Map<string, Location>} */
+  const locations = new Map();
   for (const { name, kind } of tensors) {
     if (kind === "parameter") continue;
-    const stack = stacks.find((each) => each.prefix === prefixOf(name, stacks));
+    const stack = stacks.find((candidate) => candidate.prefix === prefixOf(name, stacks));
     const group = groupFor(stack, name);
     const part = partFor(group, stack, name, config);
     part.names.push(name);
-    places.set(name, { stack, group, part });
+    locations.set(name, { stack, group, part });
   }
-  for (const stack of stacks) for (const group of stack.groups) for (const part of group.parts) finish(part, read, config, { stack, group, part }, places);
-  return { stacks, places, residual: config.residual, norm: config.norm, parallel: config.parallel_residual };
+  for (const stack of stacks) for (const group of stack.groups) for (const part of group.parts) finish(part, read, config, { stack, group, part }, locations);
+  return { stacks, locations, residual: config.residual, config, norm: config.norm, parallel: config.parallel_residual };
 }
 
 /**
- * What a name, or a place that can be opened, belongs to; null for none of them.
+ * What a name, or a location that can be opened, belongs to; null for none of them.
  *
  * @param {Structure} structure
  * @param {string} open
  * @returns {Focus | null}
  */
-export function focusOf({ stacks, places }, open) {
+export function focusOf({ stacks, locations }, open) {
   if (!open) return null;
-  if (places.has(open)) return { ...places.get(open), name: open };
+  if (locations.has(open)) return { ...locations.get(open), name: open };
   for (const stack of stacks) {
     for (const group of stack.groups) {
       if (group.id === open) return { stack, group, part: null, name: null };
@@ -115,8 +116,7 @@ export function upFrom(structure, open) {
 
 /** A tensor's name as short as it can be beside its part: "q", "ln1.scale", "resid_mid". */
 export function shortName(name) {
-  return name.replace(PREFIX, "").replace(/^blocks\.\d+\./, "").replace(/^(attn|cross_attn|mlp)\./, "").replace("hook_", "")
-    .replace("normalized", "norm");
+  return name.replace(PREFIX, "").replace(/^blocks\.\d+\./, "").replace(/^(attn|cross_attn|mlp)\./, "").replace("hook_", "");
 }
 
 function prefixOf(name, stacks) {
@@ -125,14 +125,14 @@ function prefixOf(name, stacks) {
 
 /** @returns {Group} */
 function groupFor(stack, name) {
-  const found = BLOCK.exec(name);
-  const kind = found ? "block" : endOf(name);
-  const id = found ? `${stack.prefix}blocks.${found[2]}` : `${stack.prefix}${kind}`;
+  const block = BLOCK.exec(name);
+  const kind = block ? "block" : endOf(name);
+  const id = block ? `${stack.prefix}blocks.${block[2]}` : `${stack.prefix}${kind}`;
   /** @type {Group} */
   let group = stack.groups.at(-1);
   if (group?.id !== id) {
-    group = { id, kind, title: found ? `layer ${found[2]}` : TITLES[kind], layer: found ? Number(found[2]) : null, parts: [] };
-    group.target = found ? id : kind === "unembed" ? MAIN[kind] : `${stack.prefix}${MAIN[kind]}`;
+    group = { id, kind, title: block ? `layer ${block[2]}` : TITLES[kind], layer: block ? Number(block[2]) : null, parts: [] };
+    group.target = block ? id : kind === "unembed" ? MAIN[kind] : `${stack.prefix}${MAIN[kind]}`;
     stack.groups.push(group);
   }
   return group;
@@ -140,6 +140,8 @@ function groupFor(stack, name) {
 
 function endOf(name) {
   if (name === "logits" || name === "probabilities") return "unembed";
+  if (name.startsWith("unembed.")) return "unembed";
+  if (name.startsWith("head.")) return "head";
   return name.includes("ln_final.") ? "ln_final" : "embed";
 }
 
@@ -148,7 +150,7 @@ function endOf(name) {
 function partFor(group, stack, name, config) {
   const kind = group.kind === "block" ? sublayerOf(BLOCK.exec(name)[3], stack, config) : group.kind;
   const id = group.kind === "block" ? `${group.id}.${kind}` : group.id;
-  let part = group.parts.find((each) => each.id === id);
+  let part = group.parts.find((candidate) => candidate.id === id);
   if (!part) {
     part = { id, kind, title: TITLES[kind], target: group.kind === "block" ? id : group.target, names: [], parameters: [] };
     group.parts.push(part);
@@ -158,7 +160,7 @@ function partFor(group, stack, name, config) {
 
 function sublayerOf(rest, { prefix }, config) {
   const crosses = prefix === "decoder.";
-  if (/^(ln2|mlp)\.|^hook_mlp_out$/.test(rest)) return "mlp";
+  if (/^(ln2|ln2_post|mlp)\.|^hook_mlp_out$/.test(rest)) return "mlp";
   if (/^(ln_cross|cross_attn)\.|^hook_(cross_attn_out|resid_cross)$/.test(rest)) return "cross_attn";
   if (rest === "hook_resid_post") return config.d_ff ? "mlp" : crosses ? "cross_attn" : "attn";
   return "attn";
@@ -168,25 +170,24 @@ function sublayerOf(rest, { prefix }, config) {
  * @param {Part} part
  * @param {Map<string, string[]>} read
  * @param {Config} config
- * @param {Place} place
- * @param {Map<string, Place>} places
+ * @param {Location} location
+ * @param {Map<string, Location>} locations
  */
-function finish(part, read, config, place, places) {
-  const ends = (suffix) => part.names.find((name) => name.endsWith(suffix)) ?? null;
+function finish(part, read, config, location, locations) {
   part.parameters = [...new Set(part.names.flatMap((name) => read.get(name) ?? []))];
-  for (const name of part.parameters) if (!places.has(name)) places.set(name, place);
-  if (place.group.kind !== "block") return;
+  for (const name of part.parameters) if (!locations.has(name)) locations.set(name, location);
+  if (location.group.kind !== "block") return;
   part.module = part.kind === "mlp" ? null : part.id;
   part.crosses = part.kind === "cross_attn";
-  part.out = ends("_out");
+  part.out = part.names.find((name) => /\.hook_(attn|cross_attn|mlp)_out$/.test(name)) ?? null;
   part.after = part.names.findLast((name) => /hook_resid_(mid|cross|post)$/.test(name)) ?? null;
-  part.norm = config.norm === "none" ? null : { where: config.norm, name: ends("hook_normalized"), scale: ends("hook_scale") };
+  part.norm = config.norm;
 }
 
 /** The parameters that each equation reads, by the name of its result. */
 function parametersBy(equations, tensors) {
   const parameters = new Set(tensors.filter(({ kind }) => kind === "parameter").map(({ name }) => name));
   return new Map(equations.map(({ name, operands }) => [
-    name, Object.values(operands).flat().map((operand) => operand.name).filter((each) => parameters.has(each)),
+    name, Object.values(operands).flat().map((operand) => operand.name).filter((operand) => parameters.has(operand)),
   ]));
 }

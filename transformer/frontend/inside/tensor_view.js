@@ -1,24 +1,25 @@
-// One tensor: a heatmap of its numbers, its meaning, formula, shape and histogram.
+// Draws one tensor: a heatmap of its numbers, its meaning, formula, shape and histogram.
 
 import { largestAbsolute } from "../arithmetic.js";
 import { closer, farther, following } from "../attention/zoom.js";
-import { Bars } from "../bars.js";
+import { VectorBars } from "../vector_bars.js";
 import { attribute, node, put, putBoth } from "../dom.js";
 import { Heatmap } from "../heatmap.js";
-import { exactNumber, plainNumber } from "../numbers.js";
+import { exactNumber, plainNumber } from "../number_format.js";
 import { composed, csvFile, png, saveBlob } from "../save.js";
-import { Tip, tipIn } from "../tip.js";
+import { Tooltip, tooltipIn } from "../tooltip.js";
 import { valueInWords } from "./cell_view.js";
-import { keyHeadOf } from "../shape.js";
+import { keyHeadOf } from "../attention_config.js";
 import { plainName } from "./plain_names.js";
-import { Plane, planeDims } from "./plane.js";
-import { Sources } from "./sources.js";
+import { unitOf } from "./pass.js";
+import { TensorSlice, sliceDims } from "./tensor_slice.js";
+import { CellInputs } from "./cell_inputs.js";
 /** @import { InsidePass } from "./pass.js" */
 
 const TALLEST = 440; // pixels of the picture
 const PITCH = 16; // pixels of a row where there is room
 const DIGITS = 4; // of a number that sums up a tensor
-const LISTED = 4096; // places that can be picked from a list
+const LISTED = 4096; // indices that can be picked from a list
 const HELD = { vocab: "Token", head: "Head", kv_head: "Key–value head", part: "Part" }; // what stands before a picker
 
 export class TensorView {
@@ -27,11 +28,11 @@ export class TensorView {
   /** @type {number[] | null} */ cell;
   /** @type {number | null} */ token;
   /** @type {number | null} */ head;
-  /** @type {Plane} */ plane;
+  /** @type {TensorSlice} */ slice;
   /** @type {Record<string, number>} */ fixed; // where dimensions that aren't drawn are held
   /** @type {boolean | null} */ isThere;
 
-  /** events: cell(place) was chosen, slice(head) is to be drawn, open(name) another tensor. */
+  /** events: cell(index) was chosen, slice(head) is to be drawn, open(name) another tensor. */
   constructor(parent, events) {
     this.events = events;
     const root = (this.root = node("section", "numbers tensor", parent));
@@ -59,15 +60,17 @@ export class TensorView {
     const drawn = node("div", "drawn", root);
     this.heatmap = new Heatmap(drawn, "The numbers of the tensor", {
       point: (cell) => this.point(cell),
-      select: (cell) => this.events.cell?.(this.plane.place(cell)),
+      select: (cell) => this.events.cell?.(this.slice.indexOf(cell)),
       zoom: (window) => this.zoomTo(window),
     });
     this.readout = node("p", "readout", root);
-    this.pictures = new Sources(root, (name) => this.events.open?.(name));
+    this.hand = node("div", "cell", root);
+    this.hand.dataset.part = "cell"; // by which the tour finds it
+    this.pictures = new CellInputs(root, (name) => this.events.open?.(name));
     this.facts = node("dl", "facts", root);
-    const tip = new Tip(tipIn(root));
+    const tip = new Tooltip(tooltipIn(root));
     tip.closesWithin(root);
-    this.histogram = new Bars(root, "How many numbers lie where", tip);
+    this.histogram = new VectorBars(root, "How many numbers lie where", tip);
     this.shape = node("p", "shape", root);
     this.sources = links(root, "Made of");
     this.readers = links(root, "Read by");
@@ -82,7 +85,7 @@ export class TensorView {
   }
 
   /**
-   * head: which is drawn, null for that of the cell, or the first; cell: the chosen place, or null; token: the position looked at, or null.
+   * head: which is drawn, null for that of the cell, or the first; cell: the index of the chosen one, or null; token: the position looked at, or null.
    *
    * @param {InsidePass} pass
    * @param {string} name
@@ -91,7 +94,7 @@ export class TensorView {
   show(pass, name, { head = null, cell = null, token = null } = {}) {
     const entry = pass.describe(name);
     const isNew = this.pass !== pass || this.name !== name;
-    const { held } = planeDims(entry.dims, pass.isByRow(name) ? 1 : 2);
+    const { held } = sliceDims(entry.dims, pass.isByRow(name) ? 1 : 2);
     const before = isNew ? {} : this.fixed;
     const isOtherHead = head !== null && (isNew || head !== this.head); // it brings the one that it shares with others
     const isMoved = String(cell) !== String(this.cell) || isNew;
@@ -106,7 +109,7 @@ export class TensorView {
     Object.assign(this, { pass, name, cell, token, fixed, isThere, head: head ?? this.head });
     if (isNew) this.window = null;
     if (isRedrawn) {
-      this.plane = new Plane(pass, name, fixed);
+      this.slice = new TensorSlice(pass, name, fixed);
       this.describe(entry);
       this.showFacts();
     }
@@ -120,10 +123,16 @@ export class TensorView {
 
   /** What is outlined: the chosen cell, or the row of the token that is looked at. */
   get selected() {
-    const { plane, cell, token } = this;
-    if (cell) return plane.dims.every((dim, axis) => plane.fixed[dim] === undefined || plane.fixed[dim] === cell[axis]) ? plane.cellAt(cell) : null;
-    const rows = plane.dims[plane.axes[0]];
-    return token !== null && (rows === "pos" || rows === "query") && token < plane.rows ? { row: token, column: null } : null;
+    const { slice, cell, token } = this;
+    if (cell) return slice.dims.every((dim, axis) => slice.fixed[dim] === undefined || slice.fixed[dim] === cell[axis]) ? slice.cellAt(cell) : null;
+    const rows = slice.dims[slice.axes[0]];
+    return token !== null && (rows === "pos" || rows === "query") && token < slice.rows ? { row: token, column: null } : null;
+  }
+
+  /** The y in the window of the row that is outlined; below all where there is none. */
+  get selectedTop() {
+    const { heatmap: { marks, plotArea, window }, selected } = this;
+    return selected && plotArea ? marks.getBoundingClientRect().top + plotArea.top + (selected.row - window.top) * plotArea.cellHeight : Infinity;
   }
 
   /** The row that is drawn, or will be, of a tensor that comes row by row. */
@@ -135,7 +144,7 @@ export class TensorView {
 
   describe({ meaning, formula, dims, sizes, kind }) {
     const { pass, name } = this;
-    const plain = (each) => plainName(each, pass.config.norm);
+    const plain = (id) => plainName(id, pass.config);
     putBoth(this.title, plain(name), name);
     put(this.meaning, meaning);
     put(this.formula, formula);
@@ -143,7 +152,7 @@ export class TensorView {
     const numbers = sizes.reduce((product, size) => product * size, 1);
     const shape = `${dims.join(" × ")} = ${sizes.join(" × ")}`;
     put(this.shape, `${shape}: ${numbers.toLocaleString("en")} ${numbers === 1 ? "number" : "numbers"}${kind === "parameter" ? ", learned" : ""}`);
-    const open = (each) => this.events.open?.(each);
+    const open = (id) => this.events.open?.(id);
     fill(this.sources, [...new Set(pass.operands(name).map((operand) => operand.name))], plain, open);
     fill(this.readers, pass.readers(name), plain, open);
     this.pickers.replaceChildren(...Object.entries(this.fixed).map(([dim, at]) => this.picker(dim, at, sizes[dims.indexOf(dim)])));
@@ -155,10 +164,10 @@ export class TensorView {
     if (size > LISTED) return this.numberPicker(label, dim, at, size);
     const select = node("select", "", label);
     attribute(select, "aria-label", HELD[dim] ?? dim);
-    for (let each = 0; each < size; each++) {
+    for (let number = 0; number < size; number++) {
       const option = node("option", "", select);
-      option.value = String(each);
-      put(option, this.pass.label(this.name, dim, each));
+      option.value = String(number);
+      put(option, this.pass.label(this.name, dim, number));
     }
     select.value = String(at);
     select.addEventListener("change", () => {
@@ -170,15 +179,15 @@ export class TensorView {
     return label;
   }
 
-  // Of very many places, such as those of a vocabulary, one is chosen by its number.
+  // Of very many indices, such as those of a vocabulary, one is chosen by its number.
   numberPicker(label, dim, at, size) {
-    const box = node("input", "", label);
-    Object.assign(box, { type: "number", min: 0, max: size - 1, value: at, title: this.pass.label(this.name, dim, at) });
-    attribute(box, "aria-label", HELD[dim] ?? dim);
-    box.addEventListener("change", () => {
-      const chosen = Math.round(Number(box.value));
+    const input = node("input", "", label);
+    Object.assign(input, { type: "number", min: 0, max: size - 1, value: at, title: this.pass.label(this.name, dim, at) });
+    attribute(input, "aria-label", HELD[dim] ?? dim);
+    input.addEventListener("change", () => {
+      const chosen = Math.round(Number(input.value));
       if (chosen >= 0 && chosen < size) this.hold({ [dim]: chosen });
-      else box.value = at;
+      else input.value = at;
     });
     return label;
   }
@@ -193,13 +202,14 @@ export class TensorView {
   }
 
   drawHeat() {
-    const { plane } = this;
+    const { slice } = this;
     this.drawnWindow = this.window;
-    const isSquare = plane.dims[plane.axes[0]] === "query";
-    const pitch = isSquare ? undefined : Math.min(PITCH, TALLEST / plane.rows);
-    const { rows, columns, rowLabels, columnLabels, kind, limit } = plane;
+    const isSquare = slice.dims[slice.axes[0]] === "query";
+    const pitch = isSquare ? undefined : Math.min(PITCH, TALLEST / slice.rows);
+    const { rows, columns, rowLabels, columnLabels, kind, limit } = slice;
+    const [rowTitle, columnTitle] = [rowLabels, columnLabels].map((labels, at) => (labels ? unitOf(slice.dims[slice.axes[at]]) : undefined));
     this.heatmap.show({
-      values: plane.drawn, rows, columns, rowLabels, columnLabels, kind, limit, pitch, tallest: isSquare ? 1.5 * TALLEST : TALLEST,
+      values: slice.drawn, rows, columns, rowLabels, columnLabels, rowTitle, columnTitle, kind, limit, pitch, tallest: isSquare ? 1.5 * TALLEST : TALLEST,
     }, this.window);
     attribute(this.heatmap.marks, "aria-label", `${this.name}: ${rows} × ${columns} numbers`);
     for (const name of ["farther", "whole"]) attribute(this.buttons[name], "aria-disabled", String(!this.window));
@@ -207,51 +217,51 @@ export class TensorView {
 
   /** Name the cell that is pointed at, or else the chosen one. */
   point(cell) {
-    const { plane, selected, pass, name } = this;
-    if (!plane) return;
+    const { slice, selected, pass, name } = this;
+    if (!slice) return;
     this.heatmap.mark(selected, cell);
     const named = cell ?? (selected?.column != null ? selected : null);
     if (!named) {
-      put(this.readout, this.isThere ? "Point at a cell to see its number; click it to see how it is computed." : pass.absent.tensor);
+      put(this.readout, this.isThere ? "Point at a cell to see its number; click or tap one to see how it is computed." : pass.absent.tensor);
       return;
     }
-    const place = plane.place(named);
-    const value = plane.values ? valueInWords(name, plane.values[named.row * plane.columns + named.column]) : pass.absent.number;
-    put(this.readout, `${pass.inWords(name, place)}: ${value}`);
+    const index = slice.indexOf(named);
+    const value = slice.values ? valueInWords(name, slice.values[named.row * slice.columns + named.column]) : pass.absent.number;
+    put(this.readout, `${pass.cellInWords(name, index)}: ${value}`);
   }
 
   showFacts() {
-    const { plane, pass, name } = this;
-    const found = plane.statistics;
+    const { slice, pass, name } = this;
+    const statistics = slice.statistics;
     const whole = pass.statistics(name);
-    const shown = found ?? { ...whole, smallest: { value: whole.smallest }, largest: { value: whole.largest } };
+    const shown = statistics ?? { ...whole, smallest: { value: whole.smallest }, largest: { value: whole.largest } };
     const isPart = Object.keys(this.fixed).length > 0;
-    const said = (value) => exactNumber(value, DIGITS);
+    const written = (value) => exactNumber(value, DIGITS);
     const fact = (title, value, extreme) => {
       const group = document.createElement("div");
       put(node("dt", "", group), title);
-      const told = node("dd", "", group);
+      const entry = node("dd", "", group);
       if (!extreme?.cell) {
-        put(told, value);
+        put(entry, value);
         return group;
       }
-      const button = node("button", "", told);
+      const button = node("button", "", entry);
       button.type = "button";
       put(button, value);
-      const place = plane.place(extreme.cell);
-      attribute(button, "aria-label", `${title} ${value}, ${pass.inWords(name, place)}`);
-      button.title = pass.inWords(name, place);
-      button.addEventListener("click", () => this.events.cell?.(place));
+      const index = slice.indexOf(extreme.cell);
+      attribute(button, "aria-label", `${title} ${value}, ${pass.cellInWords(name, index)}`);
+      button.title = pass.cellInWords(name, index);
+      button.addEventListener("click", () => this.events.cell?.(index));
       return group;
     };
     this.facts.replaceChildren(
-      fact("mean", said(shown.mean)), fact("standard deviation", said(shown.spread)),
-      fact("smallest", said(shown.smallest.value), shown.smallest), fact("largest", said(shown.largest.value), shown.largest),
-      ...(isPart && found ? [fact("the whole tensor", `${said(whole.mean)} ± ${said(whole.spread)}, ${said(whole.smallest)} to ${said(whole.largest)}`)] : []),
+      fact("mean", written(shown.mean)), fact("standard deviation", written(shown.spread)),
+      fact("smallest", written(shown.smallest.value), shown.smallest), fact("largest", written(shown.largest.value), shown.largest),
+      ...(isPart && statistics ? [fact("the whole tensor", `${written(whole.mean)} ± ${written(whole.spread)}, ${written(whole.smallest)} to ${written(whole.largest)}`)] : []),
     );
-    this.histogram.plot.hidden = !found;
-    if (!found) return;
-    const { counts, from, to } = plane.histogram(found);
+    this.histogram.plot.hidden = !statistics;
+    if (!statistics) return;
+    const { counts, from, to } = slice.histogram(statistics);
     const edge = (at) => plainNumber(from + ((to - from) * at) / counts.length, 3);
     this.histogram.show([{ name: "how many", values: counts, limit: largestAbsolute(counts), upward: true, plain: true }], {
       label: (at) => `from ${edge(at)} to ${edge(at + 1)}`,
@@ -266,14 +276,14 @@ export class TensorView {
   }
 
   zoom(change) {
-    const { rows, columns } = this.plane;
+    const { rows, columns } = this.slice;
     const { row, column } = this.selected ?? { row: rows - 1, column: 0 };
     this.zoomTo(change(this.window, { row, column: column ?? 0 }, { queries: rows, keys: columns }));
   }
 
   /** window: as a heatmap's, or null for all of it. */
   zoomTo(window) {
-    if (!this.plane) return;
+    if (!this.slice) return;
     this.window = window;
     this.drawHeat();
     this.point(null);
@@ -291,20 +301,20 @@ export class TensorView {
 
   /** The numbers that are drawn, a row a cell: where it is, the tokens there, the number. */
   saveTable() {
-    const { plane, name, pass } = this;
-    if (!plane.values) return;
-    const tokens = plane.dims.filter((dim) => pass.tokensAlong(name, dim) || dim === "vocab");
-    const rows = Array.from(plane.values, (value, at) => {
-      const place = plane.place({ row: Math.floor(at / plane.columns), column: at % plane.columns });
-      return [...place, ...tokens.map((dim) => pass.label(name, dim, place[plane.dims.indexOf(dim)])), value];
+    const { slice, name, pass } = this;
+    if (!slice.values) return;
+    const tokens = slice.dims.filter((dim) => pass.tokensAlong(name, dim) || dim === "vocab");
+    const rows = Array.from(slice.values, (value, at) => {
+      const index = slice.indexOf({ row: Math.floor(at / slice.columns), column: at % slice.columns });
+      return [...index, ...tokens.map((dim) => pass.label(name, dim, index[slice.dims.indexOf(dim)])), value];
     });
-    const columns = [...plane.dims, ...tokens.map((dim) => `${dim} token`), "value"];
+    const columns = [...slice.dims, ...tokens.map((dim) => `${dim} token`), "value"];
     saveBlob(`${this.fileName}.csv`, csvFile(columns, rows));
   }
 
   /** Draw again, in the page's present size and colours. */
   draw() {
-    if (!this.plane) return;
+    if (!this.slice) return;
     this.heatmap.refresh();
     this.heatmap.draw();
     this.pictures.draw();

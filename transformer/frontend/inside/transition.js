@@ -1,5 +1,5 @@
-// How the picture comes from one layout to another when something is opened: every group's band slides and stretches to its
-// new place, while what it was fades into what it is.
+// Animates the picture from one layout to another when something is opened: every group's band slides and stretches,
+// while its old content fades into the new.
 
 import { prepared } from "../canvas.js";
 /** @import { Layout } from "./layout.js" */
@@ -109,8 +109,8 @@ function bandsOf({ stacks, width, height }, at) {
 
 /** Whether every group of a pass stands in the same place in two of its layouts. */
 export function isAlike(one, other) {
-  const places = ({ width, height, stacks }) => [width, height, ...stacks.flatMap(({ groups }) => groups.flatMap(({ top, bottom }) => [top, bottom]))];
-  return places(one).join() === places(other).join();
+  const boxes = ({ width, height, stacks }) => [width, height, ...stacks.flatMap(({ groups }) => groups.flatMap(({ top, bottom }) => [top, bottom]))];
+  return boxes(one).join() === boxes(other).join();
 }
 
 function ease(share) {

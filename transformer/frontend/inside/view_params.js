@@ -1,13 +1,13 @@
-// What is looked at on the page Inside, as the tab holds it and as the instrument has it: there tokens count from the beginning
-// of the whole text, here from the first that the model reads.
+// Converts the selection of the page Inside to and from view parameters: there positions count the tokens of the whole
+// text, here from the first that the model reads.
 import { BEGIN, FOLDS } from "./selection.js";
 /** @import { ViewState } from "../view_state.js" */
-/** @import { Place } from "./attention_link.js" */
+/** @import { AttentionCell } from "./attention_link.js" */
 /** @import { Chosen, Circuit } from "./selection.js" */
 /** @import { Outline } from "./pass.js" */
 
 /**
- * What Python says of a pass beside what is asked. offset: the place of the first token that the model reads; prompt: how many tokens
+ * What Python says of a pass beside what is asked. offset: the position of the first token that the model reads; prompt: how many tokens
  * that has.
  *
  * @typedef {{ model: string, offset: number, prompt: number }} About
@@ -23,18 +23,18 @@ const MODULE = /^((?:encoder|decoder)\.)?blocks\.(\d+)\.(attn|cross_attn)/;
  * @param {Pick<Outline, "config" | "labels" | "tensors" | "circuits">} outline
  * @returns {Chosen}
  */
-export function chosenFrom(looked, { offset }, { config, labels, tensors, circuits }) {
+export function selectionFrom(looked, { offset }, { config, labels, tensors, circuits }) {
   const open = looked.get("inside") ?? "";
   const isThere = !open || tensors.some(({ name }) => name === open || name.startsWith(`${open}.`));
   const sizes = tensors.find(({ name }) => name === open)?.sizes ?? [];
   const cell = looked.numbers("cell");
-  const place = looked.number("place");
+  const position = looked.number("place");
   const moment = Number(looked.get("moment") ?? NaN);
   const heads = Object.keys(circuits).length ? config.n_heads : 0; // of a model without attention there is none
   return {
     ...BEGIN,
     open: isThere ? open : "",
-    token: place === null ? null : within(place - offset, labels.text.length),
+    token: position === null ? null : within(position - offset, labels.text.length),
     source: within(looked.number("source_place"), labels.source.length),
     head: looked.get("heads") === "one" ? within(looked.number("head") ?? 0, heads) : null,
     cell: cell?.length === sizes.length && cell.every((at, dim) => at < sizes[dim]) ? cell : null,
@@ -45,8 +45,8 @@ export function chosenFrom(looked, { offset }, { config, labels, tensors, circui
   };
 }
 
-function within(place, count) {
-  return place !== null && place >= 0 && place < count ? place : null;
+function within(index, count) {
+  return index !== null && index >= 0 && index < count ? index : null;
 }
 
 /** @returns {Circuit | null} */
@@ -59,9 +59,9 @@ function circuitFrom(text, circuits, heads) {
 
 const KINDS = { "encoder.attn": "encoder", "decoder.attn": "decoder", "decoder.cross_attn": "cross", attn: "self" };
 
-/** The kind of the attention that a place belongs to, and its layer; nothing where it belongs to none. */
-function attentionOf(place) {
-  const [, prefix = "", layer, name] = MODULE.exec(place) ?? [];
+/** The kind of the attention that a target belongs to, and its layer; nothing where it belongs to none. */
+function attentionOf(target) {
+  const [, prefix = "", layer, name] = MODULE.exec(target) ?? [];
   return { kind: KINDS[prefix + name], layer };
 }
 
@@ -71,7 +71,7 @@ function attentionOf(place) {
  * @param {Chosen} chosen
  * @param {Pick<About, "offset">} about
  */
-export function lookedFrom({ open, token, source, head, cell, moment, folds, candidate, circuit }, { offset }) {
+export function paramsFrom({ open, token, source, head, cell, moment, folds, candidate, circuit }, { offset }) {
   const { kind, layer } = attentionOf(open);
   return {
     inside: open, place: token === null ? null : token + offset, source_place: source, heads: head === null ? null : "one",
@@ -83,14 +83,14 @@ export function lookedFrom({ open, token, source, head, cell, moment, folds, can
  * What to look at on the page Attention to see a head, and a cell of it. Returns { looked, page }: for `Looked.set`, and what the
  * page is to show.
  *
- * @param {Place} place
+ * @param {AttentionCell} cell
  * @param {Pick<About, "offset" | "prompt">} about
  */
 export function toAttention({ module, head, query, key, stage }, { offset, prompt }) {
   const { kind, layer } = attentionOf(module);
   const [queries, keys] = [kind === "encoder" ? 0 : offset, kind === "encoder" || kind === "cross" ? 0 : offset];
   const looked = {
-    layer, zoom: null, stage: stage === "weights" ? null : stage, share: null, query: query + queries, key: key === null ? null : key + keys,
+    layer, zoom: null, stage: stage === "weights" ? null : stage, query: query + queries, key: key === null ? null : key + keys,
     ...(head !== null && { head }),
   };
   const isWritten = kind === "self" && Math.max(looked.query, looked.key ?? 0) >= prompt;

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import streamlit as st
+from streamlit.components.v2 import component
 
-from pages.ui.components.sources import reader, script, style
+from pages.ui.components.assets import reader, script, style
 
-_mount = st.components.v2.component(
+_mount = component(
     "headsup_batch_table",
     html=reader(__file__)("batch_table.html"),
     css=style(__file__, "batch_table.css"),

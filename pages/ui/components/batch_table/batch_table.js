@@ -1,4 +1,4 @@
-// A padded batch as a table. Tokens are set through textContent.
+// Draws a padded batch as a table. Tokens are set through textContent.
 import { node, put, withView } from "../../../../transformer/frontend/dom.js";
 
 class View {

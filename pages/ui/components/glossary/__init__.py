@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import streamlit as st
+from streamlit.components.v2 import component
 
 from pages.ui.components import guide
-from pages.ui.components.sources import GLOSSARY, address, reader, script, style
+from pages.ui.components.assets import GLOSSARY, address, reader, script, style
 
-_mount = st.components.v2.component(
+_mount = component(
     "headsup_glossary",
     html=reader(__file__)("glossary.html"),
-    css=style(__file__, "glossary.css") + reader(guide.__file__)("entries.css"),
+    css=style(__file__, "glossary.css") + reader(guide.__file__)("glossary_entries.css"),
     js=script(__file__, "glossary.js"),
 )
 

@@ -1,4 +1,4 @@
-// The whole glossary, with a search field.
+// Draws the whole glossary, with a search field.
 import { withView } from "../../../../transformer/frontend/dom.js";
 import { TermList } from "../guide/term_list.js";
 import { glossaryTerms } from "../guide/terms.js";

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import streamlit as st
+from streamlit.components.v2 import component
 
+from pages.ui.components.assets import GLOSSARY, address, reader, script, style
 from pages.ui.components.events import event_value
-from pages.ui.components.sources import GLOSSARY, address, reader, script, style
 
 _read = reader(__file__)
 _STYLES = {
-    "overlay_css": _read("overlay.css") + _read("entries.css"),
-    "page_css": _read("page.css"),
-    "presented_css": _read("presented.css"),
+    "overlay_css": _read("overlay.css") + _read("glossary_entries.css"),
+    "page_css": _read("presentation_page.css"),
+    "presented_css": _read("presentation_instruments.css"),
 }
-_mount = st.components.v2.component(
+_mount = component(
     "headsup_guide",
     html=_read("guide.html") + _read("overlay.html").format(**_STYLES),
     css=style(__file__, "guide.css"),
@@ -27,18 +27,18 @@ _mount = st.components.v2.component(
 def guide(
     *,
     begins: bool,
-    asked: int,
+    tour_requests: int,
     changed: tuple[str, list[str]],
     on_present: Callable[[bool], None],
     on_undo: Callable[[Any], None],
 ) -> None:
     """Show its buttons, and have it at hand.
 
-    begins: a visit begins, so that a newcomer is to be offered the tour; whoever has seen it isn't. asked: how often it
-    has been asked for by other means than its own button. changed: a model, and the codes of what is changed in it.
-    on_present: called, before another run, when the page begins or ceases to be presented, with whether figures have
-    room for large labels now. on_undo: called with what the tour has changed and takes back, as the browser says it:
-    like `changed`, by name, and it can be anything.
+    begins: a visit begins, so that a newcomer is to be offered the tour; whoever has seen it isn't. tour_requests:
+    how often it has been asked for by other means than its own button. changed: a model, and the codes of what is
+    changed in it. on_present: called, before another run, when the page begins or ceases to be presented, with whether
+    figures have room for large labels now. on_undo: called with what the tour has changed and takes back, as the
+    browser says it: like `changed`, by name, and it can be anything.
     """
 
     def presented() -> None:
@@ -52,7 +52,7 @@ def guide(
     data = {
         "terms": address(GLOSSARY),
         "begins": begins,
-        "asked": asked,
+        "tour_requests": tour_requests,
         "changed": dict(zip(("model", "codes"), changed, strict=True)),
     }
     _mount(key="guide", data=data, on_presenting_change=presented, on_undo_change=undone)

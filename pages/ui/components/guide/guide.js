@@ -1,11 +1,11 @@
-// What helps on every page: a tour for newcomers, the glossary wherever a term stands, presentation mode. It lies over the
-// page, at the end of the document, and lives as long as the tab: pages come and go beneath it.
+// Starts what helps on every page: the tour, the glossary's underlined terms, presentation mode. It lies over the page,
+// at the end of the document, and lives as long as the tab: pages come and go beneath it.
 import { attribute, partsOf, put, withView } from "../../../../transformer/frontend/dom.js";
 import { TermTooltip } from "./term_tooltip.js";
 import { areKeysOn, listenForKeys, turnKeys } from "./shortcuts.js";
-import { Marks } from "./marks.js";
-import { Panel } from "./panel.js";
-import { Presenting } from "./presenting.js";
+import { TermUnderlines } from "./term_underlines.js";
+import { TermPanel } from "./term_panel.js";
+import { Presentation } from "./presentation.js";
 import { Tour, remember, wasSeen } from "./tour.js";
 import { glossaryTerms, matcherOf } from "./terms.js";
 
@@ -26,12 +26,12 @@ class Guide {
     const parts = partsOf(root);
     const within = new CSSStyleSheet({ disabled: true });
     within.replaceSync(presented.content.textContent);
-    this.marks = new Marks(matcherOf(terms), within);
-    this.gloss = new TermTooltip(parts.gloss, this.marks);
-    this.panel = new Panel(parts, terms, this.marks);
+    this.underlines = new TermUnderlines(matcherOf(terms), within);
+    this.gloss = new TermTooltip(parts.gloss, this.underlines);
+    this.panel = new TermPanel(parts, terms, this.underlines);
     this.start = new Tour(parts, (made) => this.tell?.("undo", made));
-    this.presenting = new Presenting(parts, within, (isLarge) => this.tell?.("presenting", isLarge));
-    listenForKeys({ "?": () => this.panel.toggle(), p: () => this.presenting.set(!this.presenting.isOn) });
+    this.presentation = new Presentation(parts, within, (isLarge) => this.tell?.("presenting", isLarge));
+    listenForKeys({ "?": () => this.panel.toggle(), p: () => this.presentation.set(!this.presentation.isOn) });
     parts.keysOn.checked = areKeysOn();
     parts.keysOn.addEventListener("change", () => turnKeys(parts.keysOn.checked));
   }
@@ -43,10 +43,10 @@ class Guide {
   }
 
   /** Begin the tour as often as it was asked for. */
-  lead({ asked, changed }) {
+  lead({ tour_requests: requests, changed }) {
     this.start.changed = changed;
-    if (asked > (this.asked ?? 0)) this.start.begin();
-    this.asked = asked;
+    if (requests > (this.requests ?? 0)) this.start.begin();
+    this.requests = requests;
   }
 }
 
@@ -63,7 +63,7 @@ class View {
       parts.openStart.focus();
     });
     parts.openTerms.addEventListener("click", () => this.guide.panel.toggle());
-    parts.openPresenting.addEventListener("click", () => this.guide.presenting.set(true));
+    parts.openPresenting.addEventListener("click", () => this.guide.presentation.set(true));
   }
 
   /** Offer the tour to who has never seen it, where a visit begins. */
@@ -77,7 +77,7 @@ class View {
     const isFirst = !globalThis.headsupGuide;
     this.guide = globalThis.headsupGuide ??= new Guide(this.parts, terms);
     this.guide.tell = tell;
-    if (isFirst) this.guide.presenting.resume();
+    if (isFirst) this.guide.presentation.resume();
     this.guide.dress(this.parts.root);
     this.guide.lead(data);
     this.offer(data.begins && !wasSeen());

@@ -1,4 +1,5 @@
-// Single-key shortcuts, inactive while the visitor types or has turned them off; and the focused element.
+// Handles single-key shortcuts, which are off while the visitor types or has turned them off; and finds the focused
+// element.
 
 const KEPT = "headsup-keys";
 

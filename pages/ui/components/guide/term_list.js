@@ -1,6 +1,6 @@
-// The glossary as a list with a search field.
+// Draws the glossary as a list with a search field.
 import { attribute, node, put } from "../../../../transformer/frontend/dom.js";
-import { drawEntry } from "./entry.js";
+import { drawEntry } from "./glossary_entry.js";
 import { searched } from "./terms.js";
 
 export class TermList {
@@ -11,8 +11,8 @@ export class TermList {
     this.leave = leave;
     const label = node("label", "search", parent);
     label.append("Search the glossary ");
-    this.box = Object.assign(node("input", "", label), { type: "search", autocomplete: "off", spellcheck: false });
-    this.box.addEventListener("input", () => this.draw());
+    this.searchField = Object.assign(node("input", "", label), { type: "search", autocomplete: "off", spellcheck: false });
+    this.searchField.addEventListener("input", () => this.draw());
     this.count = node("p", "count", parent);
     attribute(this.count, "role", "status");
     this.list = node("ul", "entries", parent);
@@ -25,10 +25,10 @@ export class TermList {
   }
 
   draw() {
-    const { here, box: { value } } = this;
-    const found = value.trim() || !here.length ? searched(this.terms, value) : here;
-    put(this.count, countOf(found.length, value.trim(), found === here));
-    this.list.replaceChildren(...found.map((term) => {
+    const { here, searchField: { value } } = this;
+    const shown = value.trim() || !here.length ? searched(this.terms, value) : here;
+    put(this.count, countOf(shown.length, value.trim(), shown === here));
+    this.list.replaceChildren(...shown.map((term) => {
       const item = node("li", "");
       drawEntry(item, term, this.leave);
       return item;

@@ -1,9 +1,9 @@
-// A tooltip with a term's definition, on hover, tap, or keyboard focus.
+// Shows a glossary term's definition in a tooltip, on hover, tap or keyboard focus.
 //
 // It takes nothing from what it lies over: but for its button, presses go through it, and close it. It never covers what has the
 // focus, and stays away while a list, a menu or a popover is open.
 import { put } from "../../../../transformer/frontend/dom.js";
-import { drawEntry } from "./entry.js";
+import { drawEntry } from "./glossary_entry.js";
 import { focused } from "./shortcuts.js";
 
 const REST_MS = 300; // for which the pointer rests on a term before it is explained
@@ -15,10 +15,10 @@ const PRESSED = "button, a, label, summary, [role=button], [role=radio], [role=t
 const OPEN = "[role=listbox], [role=menu], [data-baseweb=popover], [data-testid=stPopoverBody], [data-testid=stDialog]";
 
 export class TermTooltip {
-  /** element: the tip, with popover="manual"; marks: `Marks`, in which terms are looked up. */
-  constructor(element, marks) {
+  /** element: the tip, with popover="manual"; underlines: `TermUnderlines`, in which terms are looked up. */
+  constructor(element, underlines) {
     this.element = element;
-    this.marks = marks;
+    this.underlines = underlines;
     const on = (kind, act) => document.addEventListener(kind, act, { capture: true, passive: true });
     on("pointermove", (event) => event.pointerType === "mouse" && this.pointAt(event));
     on("pointerdown", (event) => this.isWithin(event) || this.hide());
@@ -65,8 +65,8 @@ export class TermTooltip {
       this.leaving = undefined;
       return;
     }
-    if (this.isOpen && !this.byFocus && this.marks.at(target, x, y)?.term !== this.term) this.leave();
-    if (buttons || !this.marks.of(target).length) return;
+    if (this.isOpen && !this.byFocus && this.underlines.at(target, x, y)?.term !== this.term) this.leave();
+    if (buttons || !this.underlines.of(target).length) return;
     this.resting = setTimeout(() => this.showAt(target, x, y), REST_MS);
   }
 
@@ -75,7 +75,7 @@ export class TermTooltip {
   }
 
   showAt(target, x, y) {
-    const mark = this.marks.at(target, x, y);
+    const mark = this.underlines.at(target, x, y);
     if (mark) this.show(mark.term, mark.rect);
     return mark;
   }
@@ -91,7 +91,7 @@ export class TermTooltip {
     const target = /** @type {HTMLInputElement | null} */ (focused());
     if (!target?.matches(":focus-visible")) return;
     const named = [target, target.closest("label"), ...(target.labels ?? []), labelOf(target)];
-    const [mark] = named.flatMap((each) => (each ? this.marks.of(each).filter(({ range }) => each.contains(range.startContainer)) : []));
+    const [mark] = named.flatMap((element) => (element ? this.underlines.of(element).filter(({ range }) => element.contains(range.startContainer)) : []));
     if (!mark) return;
     this.show(mark.term, target.getBoundingClientRect());
     this.byFocus = this.isOpen;
@@ -102,7 +102,7 @@ export class TermTooltip {
     clearTimeout(this.leaving);
     this.leaving = undefined;
     this.byFocus = false;
-    if (this.isOpen && this.term === term) return;
+    if (!element.isConnected || (this.isOpen && this.term === term)) return;
     if (document.querySelector(OPEN)) return this.hide();
     this.term = term;
     put(element, "");
@@ -110,10 +110,10 @@ export class TermTooltip {
     if (!this.isOpen) element.showPopover();
     element.style.left = "0";
     const { width, height } = element.getBoundingClientRect();
-    const place = placeBeside(rect, width, height, inFocus()?.getBoundingClientRect());
-    if (!place) return this.hide();
-    element.style.left = `${place.left}px`;
-    element.style.top = `${place.top}px`;
+    const position = placeBeside(rect, width, height, inFocus()?.getBoundingClientRect());
+    if (!position) return this.hide();
+    element.style.left = `${position.left}px`;
+    element.style.top = `${position.top}px`;
   }
 
   hide() {

@@ -1,11 +1,11 @@
-// Finds glossary terms in a text.
+// Loads the glossary's terms, finds them in a text, and searches them.
 
-let asked; // for the terms, once in a tab
+let request; // for the terms, once in a tab
 
 /** The glossary's terms, from where they are served; none while they can't be had. */
 export function glossaryTerms(address) {
-  return (asked ??= fetch(new URL(address, document.baseURI)).then((response) => response.json()).catch(() => {
-    asked = undefined;
+  return (request ??= fetch(new URL(address, document.baseURI)).then((response) => response.json()).catch(() => {
+    request = undefined;
     return [];
   }));
 }
@@ -30,14 +30,14 @@ export function matcherOf(terms) {
 export function termsIn(text, { byWord, byItself, pattern }, whole = "") {
   const label = byItself.get(whole.trim().replace(/:$/, "").toLowerCase());
   if (label) return [{ term: label, start: text.indexOf(text.trim()), end: text.trimEnd().length }];
-  const found = new Map();
+  const matches = new Map();
   const own = text.replace(/“[^”]*”?/gu, (quoted) => " ".repeat(quoted.length)); // what is quoted is a text's, or a control's
   for (const match of own.matchAll(pattern)) {
     const word = match[1].toLowerCase().replace(/\s+/g, " ");
     const term = byWord.get(word) ?? byWord.get(word.replace(/ie$/, "y"));
-    if (!found.has(term)) found.set(term, { term, start: match.index, end: match.index + match[0].length });
+    if (!matches.has(term)) matches.set(term, { term, start: match.index, end: match.index + match[0].length });
   }
-  return [...found.values()];
+  return [...matches.values()];
 }
 
 /** Those terms that a search asks for: by a word for it first, then by what is said of it; all for an empty one. */

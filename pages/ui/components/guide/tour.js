@@ -1,12 +1,12 @@
-// Leads a newcomer along the path: a ring around what a step is about, and a card beside it that covers neither that nor what has
-// to be pressed. What a step has changed in the model is undone as the step is left.
+// Runs the tour: a ring around what a step is about, and a card beside it that covers neither that nor what has to be
+// pressed. What a step has changed in the model is undone as the step is left.
 //
 // The card is a dialog that isn't modal. It takes the focus as it appears, and from then on only from somebody who has it
 // there, or who works with the keyboard; what it says is announced either way.
 import { attribute, node, put } from "../../../../transformer/frontend/dom.js";
 import { openPage, pageLink } from "../../../../transformer/frontend/page_link.js";
-import { PATH } from "./tour_steps.js";
-import { placeCard } from "./card_place.js";
+import { ELSEWHERE, PATH } from "./tour_steps.js";
+import { placeCard } from "./card_position.js";
 
 const SEEN = "headsup-start";
 const NARROW = 640; // pixels of a window in which the card lies above or below, as wide as the window
@@ -35,7 +35,7 @@ export class Tour {
     });
     document.addEventListener("pointerdown", () => (this.isByKey = false), { capture: true });
     for (const kind of ["wheel", "touchmove", "keydown"]) addEventListener(kind, () => (this.revealUntil = 0), { capture: true, passive: true });
-    for (const kind of ["scroll", "resize"]) addEventListener(kind, () => this.isOn && this.place(), { capture: true, passive: true });
+    for (const kind of ["scroll", "resize"]) addEventListener(kind, () => this.isOn && this.positionCard(), { capture: true, passive: true });
   }
 
   get isOn() {
@@ -47,7 +47,7 @@ export class Tour {
     this.isByKey = false;
     this.parts.card.hidden = false;
     document.documentElement.toggleAttribute("data-starting", true);
-    this.go(0, true);
+    this.go(PATH[0].page === openPage() ? 0 : -1, true);
     clearInterval(this.looking);
     this.looking = setInterval(() => this.look(), LOOK_MS);
   }
@@ -70,7 +70,7 @@ export class Tour {
   }
 
   get record() {
-    return PATH[this.step];
+    return PATH[this.step] ?? ELSEWHERE;
   }
 
   go(step, takesFocus = false) {
@@ -78,7 +78,7 @@ export class Tour {
     this.leaveStep();
     const hadFocus = takesFocus || card.contains(card.getRootNode().activeElement);
     if (step >= PATH.length) return this.end();
-    this.step = Math.max(0, step);
+    this.step = step;
     this.isDone = false;
     this.control = null;
     this.before = undefined;
@@ -99,11 +99,11 @@ export class Tour {
     const { parts, record } = this;
     const isLast = this.step === PATH.length - 1;
     put(parts.cardTitle, record.title);
-    put(parts.cardPlace, `${this.step + 1} of ${PATH.length}`);
+    put(parts.cardPlace, this.step < 0 ? "" : `${this.step + 1} of ${PATH.length}`);
     put(parts.said, this.isDone ? record.seen : record.ask);
     attribute(parts.card, "data-done", String(this.isDone));
     put(parts.next, isLast ? "Done" : "Next");
-    parts.previous.hidden = this.step === 0;
+    parts.previous.hidden = this.step <= 0;
     parts.skip.hidden = isLast;
     parts.toControl.hidden = this.isDone || !record.at.length;
     parts.ways.replaceChildren(...(record.ways ?? []).filter(pageLink).map((title) => {
@@ -135,7 +135,7 @@ export class Tour {
         if (this.isByKey) this.parts.next.focus({ preventScroll: true });
       }
     }
-    this.place();
+    this.positionCard();
     if (this.control && performance.now() < this.revealUntil) reveal(this.control, this.isClear);
   }
 
@@ -153,7 +153,7 @@ export class Tour {
     return selectors.map(find).find((element) => element?.checkVisibility({ visibilityProperty: true })) ?? null;
   }
 
-  place() {
+  positionCard() {
     const { card, spot } = this.parts;
     const { target } = this;
     if (target !== this.control) {
@@ -164,16 +164,16 @@ export class Tour {
     this.control = target;
     spot.hidden = !target;
     const kept = [...document.querySelectorAll(FORM), this.record.keep && find(this.record.keep)];
-    const keep = kept.flatMap((each) => each?.getBoundingClientRect() ?? []);
+    const keep = kept.flatMap((element) => element?.getBoundingClientRect() ?? []);
     const rect = target?.getBoundingClientRect();
     if (rect) Object.assign(spot.style, { left: `${rect.left - 5}px`, top: `${rect.top - 5}px`, width: `${rect.width + 10}px`, height: `${rect.height + 10}px` });
     const isNarrow = innerWidth < NARROW;
     attribute(card, "data-narrow", String(isNarrow));
     const { width, height } = card.getBoundingClientRect();
-    const place = placeCard({ width, height }, rect, keep, { width: innerWidth, height: innerHeight }, isNarrow);
-    card.style.left = `${place.left}px`;
-    card.style.top = `${place.top}px`;
-    this.isClear = !place.covered;
+    const position = placeCard({ width, height }, rect, keep, { width: innerWidth, height: innerHeight }, isNarrow);
+    card.style.left = `${position.left}px`;
+    card.style.top = `${position.top}px`;
+    this.isClear = !position.covered;
   }
 
   focusControl() {
@@ -181,7 +181,7 @@ export class Tour {
     if (!target) return;
     const selector = "button, select, summary, [tabindex='0'], input, a[href]";
     const controls = target.matches(selector) ? [target] : [...target.querySelectorAll(selector)];
-    (controls.find((each) => each.checkVisibility() && !each.disabled) ?? target).focus();
+    (controls.find((control) => control.checkVisibility() && !control.disabled) ?? target).focus();
   }
 }
 
@@ -207,7 +207,7 @@ function find(selector) {
 
 function isOpenAbove(event) {
   return Boolean(document.querySelector("[data-testid=stPopoverBody], [data-testid=stDialog]"))
-    || event.composedPath().some((each) => each.querySelector?.("[role=tooltip]:popover-open"));
+    || event.composedPath().some((element) => element.querySelector?.("[role=tooltip]:popover-open"));
 }
 
 // That it was seen is kept in the browser and nowhere else; where that can't be, for as long as the tab shows the app.

@@ -1,4 +1,13 @@
-// The six steps of the tour over the live page, as records: what to do, where, when it is done, and what the visitor sees then.
+// Lists the six steps of the tour: what to do, where, when it is done, and what the visitor sees then.
+
+/** Of a tour that is begun on another page than its first step's. */
+export const ELSEWHERE = {
+  title: "Six steps on Generate",
+  ask: "The tour takes place on the page Generate, with the model and the prompt that you have now. Press Next to go there, or Skip to stay here.",
+  seen: "",
+  at: [],
+  isDone: () => false,
+};
 
 const writtenIn = (strip) => strip?.querySelectorAll(".token.written").length ?? 0;
 
@@ -19,16 +28,16 @@ export const PATH = [
     keep: "live-text: .strip",
     then: ["live-text: .strip"],
     watch: (find) => writtenIn(find("live-text: .strip")),
-    isDone: (find, before, now) => now > before,
+    // A text that has ended can't be continued, and shows what there is to see.
+    isDone: (find, before, now) => now > before || (now > 0 && find("live-text: [data-part=generate]").disabled),
   },
   {
     title: "Attention",
-    ask: "Click the first generated token, or reach the text with Tab and use the arrow keys.",
-    seen: "Orange marks the tokens that one attention head used to predict this one. The stronger the colour, the larger the attention weight.",
+    ask: "Click the generated token, or reach the text with Tab and use the arrow keys.",
+    seen: "Orange marks the tokens that one attention head looked at for this prediction. The stronger the colour, the larger the attention weight.",
     page: "Generate",
     at: ["live-text: .strip"],
-    watch: (find) => find("live-text: .token.written.selected")?.dataset.index,
-    isDone: (find, before, now) => now !== undefined && now !== before,
+    isDone: (find) => find("live-text: .token:focus") !== null,
   },
   {
     title: "Ablate a head",
@@ -48,7 +57,7 @@ export const PATH = [
     page: "Generate",
     at: ["live-text: [data-part=heads]", "live-text: .looking"],
     then: ["live-text: .strip"],
-    watch: (find) => ["layer", "head"].map((dial) => find(`live-text: [data-dial=${dial}]`)?.value).join(" "),
+    watch: (find) => ["layer", "head"].map((setting) => find(`live-text: [data-setting=${setting}]`)?.value).join(" "),
     isDone: (find, before, now) => now !== before,
   },
   {
@@ -62,7 +71,7 @@ export const PATH = [
   },
   {
     title: "What next?",
-    ask: "You have followed a prediction through attention. Point at a term with a dotted underline for its definition, or press ? for all terms on the page.",
+    ask: "You have followed a prediction through attention. Point at or tap a term with a dotted underline for its definition, or press “Terms” for all terms on the page.",
     seen: "",
     at: [],
     ways: ["Learn", "Attention", "What if", "Train"],

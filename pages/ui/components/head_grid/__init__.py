@@ -6,19 +6,19 @@ Dimensions: layer, head, query (row of a heatmap), key (column).
 from __future__ import annotations
 
 import numpy as np
-import streamlit as st
+from streamlit.components.v2 import component
 
-from pages.ui.components.sources import reader, script, style
+from pages.ui.components.assets import reader, script, style
 from transformer import Recording
 from transformer.inference.pattern_pooling import LIMIT, pool, quantise
 
 MAX_BYTES = 1_000_000
 """Of all heatmaps together."""
 
-_mount = st.components.v2.component(
+_mount = component(
     "headsup_head_grid",
     html=reader(__file__)("head_grid.html"),
-    css=style(__file__, instruments=["save.css", "overview.css"]),
+    css=style(__file__, instruments=["save.css", "head_overview.css"]),
     js=script(__file__, "head_grid.js"),
 )
 

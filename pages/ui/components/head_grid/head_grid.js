@@ -1,12 +1,13 @@
-// Small heatmaps of many heads. `data` is a recording: the tensor `overview` (layer, head, query, key).
+// Draws the attention of many heads as small heatmaps. `data` is a recording: the tensor `overview` (layer, head,
+// query, key).
 import { withView } from "../../../../transformer/frontend/dom.js";
-import { OverviewGrid } from "../../../../transformer/frontend/overview.js";
+import { HeadOverview } from "../../../../transformer/frontend/head_overview.js";
 import { readRecording } from "../../../../transformer/frontend/recording.js";
 
 class View {
   constructor(parts) {
     this.parts = parts;
-    this.overview = new OverviewGrid(parts.root, () => {}); // a head that is picked is marked, and that is all
+    this.overview = new HeadOverview(parts.root, () => {}); // a head that is picked is marked, and that is all
   }
 
   update(bytes) {

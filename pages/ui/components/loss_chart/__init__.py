@@ -6,15 +6,15 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import streamlit as st
+from streamlit.components.v2 import component
 
-from pages.ui.components.numbers import rounded
-from pages.ui.components.sources import reader, script, style
+from pages.ui.components.assets import reader, script, style
+from pages.ui.components.rounding import rounded
 
 Points = Sequence[tuple[int, float]]
 """(step, loss in nats)."""
 
-_mount = st.components.v2.component(
+_mount = component(
     "headsup_loss_chart",
     html=reader(__file__)("loss_chart.html"),
     css=style(__file__, "loss_chart.css", instruments=["save.css"]),
@@ -49,7 +49,7 @@ def build_payload(
     }
 
 
-def _drawn(points: Points) -> list[list[float]]:
+def _drawn(points: Points) -> list[list[float | None]]:
     """Losses that aren't finite are left out: JSON has no such numbers."""
     return [[step, rounded(loss)] for step, loss in points if math.isfinite(loss)]
 
@@ -57,7 +57,7 @@ def _drawn(points: Points) -> list[list[float]]:
 def _in_words(train: Points, validation: Points, references: Mapping[str, float]) -> str:
     if not train:
         return "Loss by step: nothing yet."
-    parts = [f"batch loss from {train[0][1]:#.3g} to {train[-1][1]:#.3g} nats at step {train[-1][0]}"]
+    parts = [f"training loss from {train[0][1]:#.3g} to {train[-1][1]:#.3g} nats at step {train[-1][0]}"]
     if validation:
         parts.append(f"validation loss {validation[-1][1]:#.3g}")
     parts += [f"{label} = {loss:#.3g}" for label, loss in references.items()]

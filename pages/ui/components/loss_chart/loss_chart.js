@@ -1,5 +1,5 @@
-// A chart of losses by step. New data is drawn into the same nodes, so that it doesn't flicker.
-// Whatever comes from `data` reaches the page through textContent and attributes, never as HTML.
+// Draws a chart of losses by step. New data is drawn into the same nodes, so that it doesn't flicker. Whatever comes
+// from `data` reaches the page through textContent and attributes, never as HTML.
 import { attribute, node, put, withView } from "../../../../transformer/frontend/dom.js";
 import { pngButton } from "../../../../transformer/frontend/save.js";
 import { drawSaved } from "./svg_export.js";
@@ -91,7 +91,7 @@ class Chart {
     const { legend } = this.parts;
     const newest = (points) => (points.length ? ` ${points.at(-1)[1].toPrecision(3)}` : "");
     const { train, validation, references } = this.data;
-    const entries = [["train", `batch loss${newest(train)}`]];
+    const entries = [["train", `training loss${newest(train)}`]];
     if (validation.length) entries.push(["validation", `validation loss${newest(validation)}`]);
     for (const { label, loss } of references) entries.push(["reference", `${label} = ${loss.toPrecision(3)}`]);
     while (legend.children.length > entries.length) legend.lastChild.remove();

@@ -10,29 +10,33 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import streamlit as st
+from streamlit.components.v2 import component
 
-from pages.ui.components.sources import reader, script, style
+from pages.ui.components.assets import reader, script, style
 
-_mount = st.components.v2.component(
+_mount = component(
     "headsup_masks",
     html=reader(__file__)("masks.html"),
-    css=style(__file__, "masks.css", instruments=["likeliest.css", "tip.css"]),
+    css=style(__file__, "masks.css", instruments=["top_tokens.css", "tooltip.css"]),
     js=script(__file__, "masks.js"),
 )
 
 
 @dataclass(frozen=True)
-class Panel:
+class MaskPanel:
     """One mask over some tokens, and what to say about it."""
 
     title: str
     labels: list[str]
     mask: np.ndarray
-    """(query, key), True where visible."""
+    """(query, key): 0 where hidden, else which of `levels`, counted from 1."""
     offset: int
-    """The first token's place in the text."""
+    """The first token's position in the text."""
     words: str
+    levels: Sequence[str] = ("visible",)
+    """Where a key can be visible, from the fewest layers to all of them."""
+    before: Sequence[str] = ()
+    """Labels of the tokens just before, outside the context."""
 
 
 Likeliest = Sequence[tuple[str, float]]
@@ -41,21 +45,23 @@ Likeliest = Sequence[tuple[str, float]]
 
 @dataclass(frozen=True)
 class Predictions:
-    """What a model predicts after each token of a mask, in two readings."""
+    """What a model predicts after each token of a mask, or in its place, in two readings."""
 
     names: tuple[str, str]
     rows: Sequence[tuple[Likeliest, Likeliest]]
-    following: Sequence[str | None]
-    """What really came next; None where nothing has come yet."""
+    right: Sequence[tuple[int | None, int | None]]
+    """Which of these really came next, or stands there; None where none of them does."""
     sees: Sequence[str]
     """What each token's row of the mask lets it see, in words."""
     row: int
     """The token whose predictions are shown until another is chosen."""
     words: str
     """What to say of the last token, from which the mask hides nothing."""
+    heading: str = "What comes after"
+    """What is predicted, before the token's name."""
 
 
-def masks(panels: Sequence[Panel], *, key: str, predictions: Predictions | None = None) -> None:
+def masks(panels: Sequence[MaskPanel], *, key: str, predictions: Predictions | None = None) -> None:
     """Show masks beside one another, or below one another where there is no room.
 
     predictions: of the first mask, shown beside it for the row that is chosen.
@@ -63,8 +69,8 @@ def masks(panels: Sequence[Panel], *, key: str, predictions: Predictions | None 
     _mount(key=key, data=build_payload(panels, predictions))
 
 
-def build_payload(panels: Sequence[Panel], predictions: Predictions | None = None) -> dict[str, Any]:
-    """What the browser gets: of each mask a string of ones and zeros, row by row.
+def build_payload(panels: Sequence[MaskPanel], predictions: Predictions | None = None) -> dict[str, Any]:
+    """What the browser gets: of each mask a string of digits, row by row.
 
     Raises: ValueError for a mask that isn't as wide and as high as there are labels, or for predictions after
     another number of tokens.
@@ -72,18 +78,9 @@ def build_payload(panels: Sequence[Panel], predictions: Predictions | None = Non
     for panel in panels:
         if panel.mask.shape != (len(panel.labels),) * 2:
             raise ValueError(f"{len(panel.labels)} labels were given for a mask of {panel.mask.shape}")
-    if predictions and not len(panels[0].labels) == len(predictions.rows) == len(predictions.following):
+    if predictions and not len(panels[0].labels) == len(predictions.rows) == len(predictions.right):
         raise ValueError(f"{len(panels[0].labels)} tokens were given predictions after {len(predictions.rows)}")
     return {
         "predictions": predictions and vars(predictions),
-        "panels": [
-            {
-                "title": panel.title,
-                "words": panel.words,
-                "labels": panel.labels,
-                "offset": panel.offset,
-                "visible": "".join("1" if cell else "0" for cell in panel.mask.ravel().tolist()),
-            }
-            for panel in panels
-        ],
+        "panels": [vars(panel) | {"mask": "".join(str(int(cell)) for cell in panel.mask.ravel())} for panel in panels],
     }

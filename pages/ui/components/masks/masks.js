@@ -1,13 +1,14 @@
-// Masks beside one another. What a cell stands for is said where it is pointed at, and where the arrow keys go; Python hears
-// of nothing.
+// Draws masks side by side. A cell's meaning is told where it is pointed at, and where the arrow keys go; Python isn't
+// told.
+import { PLAIN, colourAt } from "../../../../transformer/frontend/colours.js";
 import { attribute, node, put, withView } from "../../../../transformer/frontend/dom.js";
 import { Heatmap } from "../../../../transformer/frontend/heatmap.js";
-import { Tip, tipIn } from "../../../../transformer/frontend/tip.js";
+import { labellingNote } from "../../../../transformer/frontend/axis_labels.js";
+import { Tooltip, tooltipIn } from "../../../../transformer/frontend/tooltip.js";
 import { Predictions } from "./predictions.js";
 
 const KEYS = "Arrow keys go from cell to cell.";
 const LARGE = 64; // pixels of a cell of the first picture, at most
-const STEPS = { 2: "second", 3: "third", 4: "fourth", 5: "fifth", 6: "sixth", 7: "seventh", 8: "eighth", 9: "ninth" };
 
 class View {
   constructor(parts) {
@@ -15,7 +16,7 @@ class View {
     this.figures = [];
     this.selected = this.pointed = null; // { panel, row, column }
     this.predictions = new Predictions(parts.predictions);
-    this.tip = new Tip(tipIn(parts.root));
+    this.tip = new Tooltip(tooltipIn(parts.root));
     this.tip.closesWithin(parts.root);
     new ResizeObserver(() => this.panels && this.draw()).observe(parts.panels);
   }
@@ -26,8 +27,7 @@ class View {
     this.text = text;
     this.predicted = predictions;
     this.parts.predictions.hidden = !predictions;
-    this.panels = panels.map(({ visible, ...panel }) => (
-      { ...panel, values: Float32Array.from(visible, (cell) => (cell === "1" ? 1 : -Infinity)) }));
+    this.panels = panels.map(withCells);
     while (this.figures.length > panels.length) this.figures.pop().figure.remove();
     while (this.figures.length < panels.length) this.figures.push(this.makeFigure(this.figures.length));
     if (!this.has(this.pointed)) this.point(null, null);
@@ -47,33 +47,35 @@ class View {
   }
 
   draw() {
-    this.panels.forEach(({ title, words, labels, values }, at) => {
+    const levels = this.panels[0].levels;
+    this.parts.levels.replaceChildren(...levels.map((level, at) => {
+      const entry = node("span", "");
+      node("i", "", entry).style.background = `rgb(${colourAt(PLAIN, shade(at + 1, levels)).join(" ")})`;
+      entry.append(` ${level}`);
+      return entry;
+    }));
+    this.panels.forEach(({ title, words, labels, before, values }, at) => {
       const figure = this.figures[at];
       const { heatmap } = figure;
       put(figure.title, title);
       attribute(heatmap.marks, "aria-label", `${title}. ${words} ${KEYS}`);
       heatmap.refresh();
-      heatmap.show({ values, rows: labels.length, columns: labels.length, rowLabels: labels, columnLabels: labels, kind: "visible", limit: 1,
+      heatmap.show({ values, rows: labels.length, columns: before.length + labels.length, rowLabels: labels, columnLabels: [...before, ...labels], kind: "visible", limit: 1,
         ...(this.predicted && at === 0 ? { widest: LARGE } : {}) }, null);
       put(figure.words, words);
     });
-    put(this.parts.note, this.labelled());
+    const steps = this.figures.map(({ heatmap }) => heatmap.steps);
+    put(this.parts.note, labellingNote({ rows: Math.max(...steps.map(({ rows }) => rows)), columns: Math.max(...steps.map(({ columns }) => columns)) }));
     this.mark();
-  }
-
-  labelled() {
-    const step = Math.max(...this.figures.flatMap(({ heatmap: { steps } }) => [steps.rows, steps.columns]));
-    if (step === 1) return "";
-    return `${STEPS[step] ? `Every ${STEPS[step]} token` : `One token in ${step}`} is labelled; pointing at a cell names both of its tokens.`;
   }
 
   point(panel, cell) {
     this.pointed = cell && { panel, ...cell };
     this.mark();
     if (!cell) return this.tip.hide();
-    const { marks, box } = this.figures[panel].heatmap;
+    const { marks, plotArea } = this.figures[panel].heatmap;
     const { left, top } = marks.getBoundingClientRect();
-    this.tip.showAt(left + box.left + (cell.column + 1) * box.cellWide, top + box.top + cell.row * box.cellHigh, this.lines(this.pointed));
+    this.tip.showAt(left + plotArea.left + (cell.column + 1) * plotArea.cellWidth, top + plotArea.top + cell.row * plotArea.cellHeight, this.lines(this.pointed));
   }
 
   select(cell) {
@@ -96,26 +98,39 @@ class View {
   }
 
   has(cell) {
-    const size = cell && this.panels[cell.panel]?.labels.length;
-    return Boolean(size) && cell.row < size && cell.column < size;
+    const panel = cell && this.panels[cell.panel];
+    return Boolean(panel) && cell.row < panel.labels.length && cell.column < panel.before.length + panel.labels.length;
   }
 
   lines({ panel, row, column }) {
-    const { labels, offset, values } = this.panels[panel];
-    const isVisible = values[row * labels.length + column] === 1;
+    const { labels, before, offset, levels, cells } = this.panels[panel];
+    const keys = [...before, ...labels];
     return [
       `query ${labels[row]} at position ${offset + row}`,
-      `key ${labels[column]} at position ${offset + column}`,
-      isVisible ? "visible" : "hidden",
+      `key ${keys[column]} at position ${offset - before.length + column}`,
+      column < before.length ? "outside the context" : levels[cells[row * keys.length + column] - 1] ?? "hidden",
     ];
   }
 
   say() {
     const { selected, row } = this;
     if (row !== null) this.predictions.show(this.panels[0], this.predicted, row);
-    const next = selected && row !== null ? ` Likeliest next: ${this.predictions.said(this.predicted, row)}.` : "";
+    const next = selected && row !== null ? ` Likeliest: ${this.predictions.inWords(this.predicted, row)}.` : "";
     put(this.parts.sentence, selected ? `${this.panels[selected.panel].title}: ${this.lines(selected).join(", ")}.${next}` : "");
   }
+}
+
+/** A panel as it was sent, with its cells, 0 where hidden, and their values in a heatmap. */
+function withCells({ mask, ...panel }) {
+  const size = panel.labels.length;
+  const rows = panel.labels.map((_, row) => [...panel.before.map(() => 0), ...Array.from(mask.slice(row * size, (row + 1) * size), Number)]);
+  const cells = rows.flat();
+  return { ...panel, cells, values: Float32Array.from(cells, (cell) => (cell ? 2 * shade(cell, panel.levels) - 1 : -Infinity)) };
+}
+
+/** Where a level is on its colour scale, 0 to 1: the last one is darkest. */
+function shade(level, levels) {
+  return levels.length === 1 ? 1 : (level - 1) / (levels.length - 1);
 }
 
 // Nothing is returned to clean up with: Streamlit also runs that when newer data overtake a call whose view lives on.

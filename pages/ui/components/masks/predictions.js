@@ -1,7 +1,7 @@
-// Compares the predictions after one token of the text with and without a mask.
+// Shows the likeliest tokens after one query, or in its place, with a mask and with another or none.
 import { node, put } from "../../../../transformer/frontend/dom.js";
-import { chance } from "../../../../transformer/frontend/writing/token_descriptions.js";
-import { showLikeliest } from "../../../../transformer/frontend/likeliest.js";
+import { percent } from "../../../../transformer/frontend/number_format.js";
+import { showTopTokens } from "../../../../transformer/frontend/top_tokens.js";
 
 export class Predictions {
   constructor(parent) {
@@ -15,19 +15,19 @@ export class Predictions {
     this.words = node("p", "words", parent);
   }
 
-  /** The first: the mask. Of the second, names: of the two readings; rows: by query, what each predicts; following: what really came next. */
-  show({ labels, offset }, { names, rows, following, sees, words }, row) {
-    put(this.title, `What comes after “${labels[row]}”, position ${offset + row}`);
+  /** The first: the mask. Of the second, heading: what is predicted; names: of the two readings; rows: by query, what each predicts; right: which of them is right. */
+  show({ labels, offset }, { heading, names, rows, right, sees, words }, row) {
+    put(this.title, `${heading} “${labels[row]}”, position ${offset + row}`);
     put(this.sees, `${sees[row]} Click any other row.`);
     this.lists.forEach(({ name, list }, which) => {
       put(name, names[which]);
-      showLikeliest(list, rows[row][which], following[row]);
+      showTopTokens(list, rows[row][which], right[row][which]);
     });
     put(this.words, row === labels.length - 1 ? words : "");
   }
 
-  /** What is likeliest after a query, for those who hear it. */
-  said({ names, rows }, row) {
-    return rows[row].map(([[label, probability]], which) => `${names[which].toLowerCase()} ${label}, ${chance(probability)}`).join("; ");
+  /** What is likeliest, for those who hear it. */
+  inWords({ names, rows }, row) {
+    return rows[row].map(([[label, probability]], which) => `${names[which].toLowerCase()} ${label}, ${percent(probability)}`).join("; ");
   }
 }

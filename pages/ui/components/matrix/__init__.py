@@ -1,24 +1,24 @@
-"""Shows a matrix as one heatmap on a diverging scale, whose cells can be read and chosen.
+"""Shows a matrix as one heatmap, whose cells can be read and chosen.
 
 Dimensions: row, column.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
-import streamlit as st
+from streamlit.components.v2 import component
 
+from pages.ui.components.assets import reader, script, style
 from pages.ui.components.events import event_value
-from pages.ui.components.sources import reader, script, style
 from transformer import Recording
 
-_mount = st.components.v2.component(
+_mount = component(
     "headsup_matrix",
     html=reader(__file__)("matrix.html"),
-    css=style(__file__, "matrix.css", instruments=["save.css", "tip.css"]),
+    css=style(__file__, "matrix.css", instruments=["save.css", "tooltip.css"]),
     js=script(__file__, "matrix.js"),
 )
 
@@ -33,15 +33,19 @@ def matrix(
     across: str,
     down: str,
     unit: str,
+    kind: Literal["scores", "weights"] = "scores",
     square: bool = False,
+    labels: tuple[Sequence[str], Sequence[str]] | None = None,
+    offsets: tuple[int, int] = (0, 0),
     selected: Cell | None = None,
     on_choose: Callable[[Cell], None] | None = None,
 ) -> None:
-    """Show a matrix (row, column), row 0 on top.
+    """Show a matrix (row, column), row 0 on top; −∞ where hidden.
 
     name: what the picture is called. across, down: what a column and a row are, as "dimension". unit: what a number is.
-    square: whether cells are as high as wide. on_choose: called with the cell
-    that is chosen, before the page runs again.
+    kind: of scores on a scale around 0, or weights from 0 to 1. square: whether cells are as high as wide. labels: of
+    the tokens that rows and columns stand for, if they do; offsets: the positions of the first two in their texts.
+    on_choose: called with the cell that is chosen, before the page runs again.
     """
 
     def chosen() -> None:
@@ -54,7 +58,10 @@ def matrix(
         "across": across,
         "down": down,
         "unit": unit,
+        "kind": kind,
         "square": square,
+        "labels": labels,
+        "offsets": offsets,
         "selected": selected and list(selected),
         "chooses": on_choose is not None,
     }
@@ -62,18 +69,21 @@ def matrix(
 
 
 def build_payload(values: np.ndarray, about: Mapping[str, Any]) -> bytes:
-    """A recording of one tensor, `values`, and the limit of its scale: 1 for sines, else the largest size.
+    """A recording of one tensor, `values`, and the limit of its scale: 1 for sines and weights, else the largest size.
 
-    Raises: ValueError for what is no matrix with a cell, and for a selection outside it.
+    Raises: ValueError for what is no matrix with a cell, for a selection outside it, and for labels that don't fit.
     """
     if values.ndim != 2 or 0 in values.shape:
         raise ValueError(f"values has shape {values.shape}; give one 2-D matrix, at least 1 by 1")
     cell = about.get("selected")
     if cell is not None and not all(0 <= at < size for at, size in zip(cell, values.shape, strict=True)):
         raise ValueError(f"selected is {tuple(cell)}; the matrix has shape {values.shape}")
+    labels = about.get("labels")
+    if labels and tuple(map(len, labels)) != values.shape:
+        raise ValueError(f"{len(labels[0])} and {len(labels[1])} labels were given for values of {values.shape}")
     largest = float(np.abs(values[np.isfinite(values)]).max(initial=0.0)) or 1.0
     # Sines computed in float32 may pass 1 by a rounding error.
-    limit = 1.0 if 0.5 < largest < 1.001 else largest
+    limit = 1.0 if about.get("kind") == "weights" or 0.5 < largest < 1.001 else largest
     return Recording({"values": values.astype(np.float32)}, {"about": {**about, "limit": limit}}).to_bytes()
 
 
@@ -81,7 +91,7 @@ def checked_cell(value: Any, shape: tuple[int, ...]) -> Cell | None:
     """The cell that a `chosen` event names, or None if there is none: browsers can send anything."""
     if not isinstance(value, Mapping):
         return None
-    found = value.get("row"), value.get("column")
-    if not all(type(at) is int and 0 <= at < size for at, size in zip(found, shape, strict=True)):
+    cell = value.get("row", -1), value.get("column", -1)
+    if not all(type(at) is int and 0 <= at < size for at, size in zip(cell, shape, strict=True)):
         return None
-    return found
+    return cell

@@ -1,10 +1,11 @@
-// A heatmap of one matrix. `data` is a recording: the tensor `values` (row, column) and `about`, its description.
+// Draws one matrix as a heatmap. `data` is a recording: the tensor `values` (row, column) and `about`, its description.
 import { attribute, put, withView } from "../../../../transformer/frontend/dom.js";
 import { Heatmap } from "../../../../transformer/frontend/heatmap.js";
-import { plainNumber } from "../../../../transformer/frontend/numbers.js";
+import { labellingNote } from "../../../../transformer/frontend/axis_labels.js";
+import { plainNumber } from "../../../../transformer/frontend/number_format.js";
 import { readRecording } from "../../../../transformer/frontend/recording.js";
 import { composed, pngButton } from "../../../../transformer/frontend/save.js";
-import { Tip, tipIn } from "../../../../transformer/frontend/tip.js";
+import { Tooltip, tooltipIn } from "../../../../transformer/frontend/tooltip.js";
 
 const ROW = 9; // pixels
 const HIGHEST = 210; // pixels of all rows
@@ -13,8 +14,10 @@ const FILLS = 4096; // pixels of a cell: columns take all the width there is
 const KEYS = "Arrow keys go from cell to cell.";
 
 class View {
-  /** @type {{ name: string, across: string, down: string, unit: string, square: boolean, chooses: boolean, limit: number }} */ about;
+  /** @type {{ name: string, across: string, down: string, unit: string, kind: "scores" | "weights", square: boolean, chooses: boolean, limit: number, labels: [string[], string[]] | null, offsets: [number, number] }} */ about;
   /** @type {Float32Array} */ values;
+  /** @type {string[]} */ rowLabels;
+  /** @type {string[]} */ columnLabels;
   /** @type {number} */ rows;
   /** @type {number} */ columns;
   /** @type {(event: string, value: any) => void} */ send;
@@ -22,12 +25,12 @@ class View {
   constructor(parts) {
     this.parts = parts;
     this.cursor = this.pointed = null; // { row, column }
-    this.tip = new Tip(tipIn(parts.root));
+    this.tip = new Tooltip(tooltipIn(parts.root));
     this.tip.closesWithin(parts.root);
     this.heatmap = new Heatmap(parts.drawn, "", {
       point: (cell) => this.point(cell),
       select: (cell) => this.choose(cell),
-      step: (cell) => this.turnTo(cell),
+      step: (cell) => this.moveCursor(cell),
     });
     this.heatmap.marks.addEventListener("keydown", (event) => {
       if (event.key === "Enter" && this.cursor && !event.repeat) this.choose(this.cursor);
@@ -43,13 +46,13 @@ class View {
     const selected = metadata.about.selected;
     Object.assign(this, { send, rows, columns, values: data, about: metadata.about });
     this.cursor = selected && { row: selected[0], column: selected[1] };
-    this.rowLabels = Array.from({ length: rows }, (_, row) => `${row}`);
-    this.columnLabels = Array.from({ length: columns }, (_, column) => `${column}`);
+    const numbers = (length) => Array.from({ length }, (_, at) => `${at}`);
+    const [rowLabels, columnLabels] = this.about.labels ?? [numbers(rows), numbers(columns)];
+    Object.assign(this, { rowLabels, columnLabels });
     const { name, square, chooses } = this.about;
     this.parts.drawn.classList.toggle("square", square);
     this.parts.drawn.classList.toggle("chooses", chooses);
     attribute(this.heatmap.marks, "aria-label", `${name}. ${this.axes} ${KEYS}${chooses ? " Enter chooses one." : ""}`);
-    put(this.parts.axes, `${this.axes}${chooses ? " Choose a number to see its formula." : ""}`);
     this.draw();
     this.point(null);
     this.say();
@@ -63,9 +66,10 @@ class View {
     const { rows, columns, values, rowLabels, columnLabels, about } = this;
     this.heatmap.refresh();
     this.heatmap.show({
-      values: Float64Array.from(values), rows, columns, rowLabels, columnLabels, kind: "scores", limit: about.limit,
+      values: Float64Array.from(values), rows, columns, rowLabels, columnLabels, kind: about.kind, limit: about.limit,
       ...(about.square ? {} : { widest: FILLS, tallest: Math.min(Math.max(ROW * rows, LOWEST), HIGHEST) }),
     }, null);
+    put(this.parts.axes, `${this.axes}${about.chooses ? " Choose a number to see its formula." : ""} ${about.labels ? labellingNote(this.heatmap.steps) : ""}`);
     this.mark();
   }
 
@@ -77,25 +81,30 @@ class View {
     this.pointed = cell;
     this.mark();
     if (!cell) return this.tip.hide();
-    const { marks, box } = this.heatmap;
+    const { marks, plotArea } = this.heatmap;
     const { left, top } = marks.getBoundingClientRect();
-    this.tip.showAt(left + box.left + (cell.column + 1) * box.cellWide, top + box.top + cell.row * box.cellHigh, this.lines(cell));
+    this.tip.showAt(left + plotArea.left + (cell.column + 1) * plotArea.cellWidth, top + plotArea.top + cell.row * plotArea.cellHeight, this.lines(cell));
   }
 
-  turnTo(cell) {
+  moveCursor(cell) {
     this.cursor = cell;
     this.mark();
     this.say();
   }
 
   choose(cell) {
-    this.turnTo(cell);
+    this.moveCursor(cell);
     if (this.about.chooses) this.send("chosen", cell);
   }
 
   lines({ row, column }) {
-    const { down, across, unit } = this.about;
-    return [`${down} ${row}`, `${across} ${column}`, `${unit} ${plainNumber(this.values[row * this.columns + column], 6)}`];
+    const { down, across, unit, labels, offsets } = this.about;
+    const value = this.values[row * this.columns + column];
+    return [
+      labels ? `${down} ${labels[0][row]} at position ${offsets[0] + row}` : `${down} ${row}`,
+      labels ? `${across} ${labels[1][column]} at position ${offsets[1] + column}` : `${across} ${column}`,
+      value === -Infinity ? "hidden by the mask" : `${unit} ${plainNumber(value, 6)}`,
+    ];
   }
 
   say() {

@@ -1,17 +1,17 @@
-"""Stores the token of a visitor's session record in the tab's sessionStorage."""
+"""Stores the token of a visitor's session record for the tab."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-import streamlit as st
+from streamlit.components.v2 import component
 
+from pages.ui.components.assets import script
 from pages.ui.components.events import event_value
-from pages.ui.components.sources import script
 
 LONGEST = 2_000
 KEY = "session_token"
-_mount = st.components.v2.component("headsup_session_token", js=script(__file__, "session_token.js"))
+_mount = component("headsup_session_token", js=script(__file__, "session_token.js"))
 
 
 def session_token(value: str, *, heard: bool, on_found: Callable[[str], None]) -> None:
@@ -22,8 +22,8 @@ def session_token(value: str, *, heard: bool, on_found: Callable[[str], None]) -
     can't have kept.
     """
 
-    def found() -> None:
+    def restored() -> None:
         kept = event_value(KEY, "found")
         on_found(kept if isinstance(kept, str) and len(kept) <= LONGEST else "")  # browsers can send anything
 
-    _mount(key=KEY, data={"value": value, "heard": heard}, on_found_change=found)
+    _mount(key=KEY, data={"value": value, "heard": heard}, on_found_change=restored)

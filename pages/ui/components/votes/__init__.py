@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import streamlit as st
+from streamlit.components.v2 import component
 
-from pages.ui.components.sources import reader, script, style
+from pages.ui.components.assets import reader, script, style
 
-_mount = st.components.v2.component(
+_mount = component(
     "headsup_votes",
     html=reader(__file__)("votes.html"),
     css=style(__file__, "votes.css"),
@@ -55,7 +55,7 @@ def votes(
             "rounds": list(rounds),
             "bars": [*map(list, bars)],
             "line": line and [*line],
-            "points": [[title, [*map(list, each)]] for title, each in points],
+            "points": [[title, [*map(list, shares)]] for title, shares in points],
             "scrolls": scrolls,
         },
     )

@@ -1,4 +1,4 @@
-// The votes of a class: a table of bars, or numbers as dots on a line. Answers are set through textContent.
+// Draws the votes of a class: a table of bars, or numbers as dots on a line. Answers are set through textContent.
 import { attribute, node, put, withView } from "../../../../transformer/frontend/dom.js";
 
 const WIDEST = 65; // per cent of a cell
@@ -66,12 +66,12 @@ function lineOf(title, numbers, [low, high, lowText, highText, right]) {
     const column = columns.get(at) ?? { count: 0, texts: [] };
     columns.set(at, { count: column.count + count, texts: [...column.texts, `${text}: ${count}`] });
   }
-  const each = Math.max(1, Math.ceil(Math.max(0, ...[...columns.values()].map(({ count }) => count)) / MOST_DOTS));
+  const perDot = Math.max(1, Math.ceil(Math.max(0, ...[...columns.values()].map(({ count }) => count)) / MOST_DOTS));
   for (const [at, { count, texts }] of columns) {
     const stack = node("div", "stack", field);
     stack.style.left = `${(100 * at) / COLUMNS}%`;
     stack.title = texts.join("\n");
-    for (let dot = 0; dot < Math.ceil(count / each); dot += 1) node("span", "dot", stack);
+    for (let dot = 0; dot < Math.ceil(count / perDot); dot += 1) node("span", "dot", stack);
   }
   if (right) {
     const mark = node("div", "mark", field);
@@ -81,7 +81,7 @@ function lineOf(title, numbers, [low, high, lowText, highText, right]) {
   const ends = node("div", "ends", made);
   for (const text of [lowText, highText]) put(node("span", "", ends), text);
   if (!numbers.length) put(node("p", "", made), "No votes yet.");
-  if (each > 1) put(node("p", "", made), `A dot stands for ${each}.`);
+  if (perDot > 1) put(node("p", "", made), `A dot stands for ${perDot}.`);
   return made;
 }
 

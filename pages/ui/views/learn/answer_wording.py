@@ -24,7 +24,17 @@ class Wording:
     link: Mapping[str, str]
     values: MeasuredValues
 
-    def asked(self) -> str:
+    @property
+    def setup(self) -> Setup:
+        """What it is asked of."""
+        return Setup.of(self.link, {})
+
+    @property
+    def picture(self) -> attention_cells.Picture | None:
+        """The head whose cells are asked for; None in a model without attention."""
+        return attention_cells.picture(self.question, self.link)
+
+    def question_text(self) -> str:
         """The question, as a text; as its file has it, where what it tells can't be measured."""
         try:
             return unmarked(self.question.text.filled(self.values, passage))
@@ -33,37 +43,36 @@ class Wording:
 
     def correct(self) -> Answer | None:
         """An answer that is right; None where that can't be measured."""
-        some: Answer = list(range(len(self.question.options))) if self.question.kind == "order" else 0
         try:
-            return verdict(self.question, self.values, some).correct
+            return verdict(self.question, self.values).correct
         except ExpressionError:
             return None
 
     def markdown(self, answer: Answer) -> str:
         """An answer as it is said in a sentence. Raises ExpressionError where it names what can't be measured."""
         question = self.question
-        match question.kind:
-            case "choose":
+        match question.kind, answer:
+            case "choose", int():
                 return f"“{question.options[answer].filled(self.values, passage)}”"
-            case "number":
+            case "number", int() | float():
                 shown = in_words(float(answer), "%" if question.unit == "%" else "", str)
                 return shown if question.unit in ("", "%") else f"{shown} {plain(question.unit)}"
-            case "order":
+            case "order", list():
                 texts = self.options()
                 return " → ".join(plain(texts[number]) for number in answer)
-            case "token":
-                setup = Setup.of(self.link, {})
-                if answer < len(setup.read):
-                    return f"{code(setup.label(setup.read[answer]))} at position {answer}"
+            case "token", int():
+                if answer < len(read := self.setup.read):
+                    return f"{code(self.setup.label(read[answer]))} at position {answer}"
                 return f"position {answer}"
-        picture = attention_cells.picture(question, self.link)
-        return picture.said(answer) if picture else f"query {answer[0]}, key {answer[1]}"
+            case "cell", [query, key]:
+                return picture.in_words((query, key)) if (picture := self.picture) else f"query {query}, key {key}"
+        return str(answer)  # a browser or a link may have sent anything
 
     def text(self, answer: Answer) -> str:
         """The same without Markdown; what can't be put into words stays a number."""
         try:
             return unmarked(self.markdown(answer))
-        except (ExpressionError, IndexError, TypeError):  # a browser or a link may have sent anything
+        except (ExpressionError, IndexError):
             return str(answer)
 
     def bare(self, answer: Answer) -> str:
@@ -83,9 +92,9 @@ def wording_of(lesson: Lesson, number: int) -> Wording | None:
     return Wording(question, view.parameters if view else {}, MeasuredValues(lesson.steps[number].measures))
 
 
-def wording_at(place: StepId) -> tuple[list[str], Wording] | None:
+def wording_at(step_id: StepId) -> tuple[list[str], Wording] | None:
     """Lesson's title, step's number and title, and its answers in words; None for a step that there isn't."""
-    lesson = lesson_files.lesson(place.lesson)
-    if lesson is None or (said := wording_of(lesson, place.step)) is None:
+    lesson = lesson_files.lesson(step_id.lesson)
+    if lesson is None or (wording := wording_of(lesson, step_id.step)) is None:
         return None
-    return [lesson.title, str(place.step + 1), lesson.steps[place.step].title], said
+    return [lesson.title, str(step_id.step + 1), lesson.steps[step_id.step].title], wording

@@ -16,7 +16,7 @@ MAX_CELLS = 32
 
 
 class Picture(NamedTuple):
-    """queries, keys: labels. begin: the places of the first of them. causal: whether later keys are hidden."""
+    """queries, keys: labels. begin: the positions of the first of them. causal: whether later keys are hidden."""
 
     queries: list[str]
     keys: list[str]
@@ -25,14 +25,14 @@ class Picture(NamedTuple):
     label: str
 
     def within(self, cell: Sequence[int]) -> list[int]:
-        """A query and a key by their places in the text, as rows and columns of the picture."""
+        """A query and a key by their positions in the text, as rows and columns of the picture."""
         return [cell[0] - self.begin[0], cell[1] - self.begin[1]]
 
-    def said(self, cell: Sequence[int]) -> str:
+    def in_words(self, cell: Sequence[int]) -> str:
         """A cell in words, as Markdown."""
         names = [
-            code(labels[place]) if 0 <= place < len(labels) else "another"
-            for labels, place in zip((self.queries, self.keys), self.within(cell), strict=True)
+            code(labels[position]) if 0 <= position < len(labels) else "another"
+            for labels, position in zip((self.queries, self.keys), self.within(cell), strict=True)
         ]
         return f"{names[0]} ({cell[0]}) looks at {names[1]} ({cell[1]})"
 
@@ -52,7 +52,7 @@ def picture(question: Question, link: Mapping[str, str]) -> Picture | None:
         queries = queries[: library.config(setup.name).context_length]
     keys = setup.source if kind in ("encoder", "cross") else queries
     begins = [0 if kind in ("encoder", "cross") else setup.begin] * 2
-    first = [max(len(each) - MAX_CELLS, 0) for each in (queries, keys)]
+    first = [max(len(tokens) - MAX_CELLS, 0) for tokens in (queries, keys)]
     labels = setup.tokenizer.labels
     layer, head = (
         own if own is not None else link.get(name, "0")[:4]

@@ -18,7 +18,7 @@ def show() -> None:
     """Every term of the interface, to be searched, each with a way to where it can be seen."""
     st.button("All lessons", key="glossary_back", type="tertiary", icon=":material/list:", on_click=leave)
     st.subheader("Glossary", anchor=False)
-    st.caption("Point at a word with a dotted underline to read its entry. Press ? to list the terms of the open page.")
+    st.caption("Point at or tap a word with a dotted underline to read its entry. *Terms* lists all on the page.")
     glossary.glossary(key="glossary")
 
 

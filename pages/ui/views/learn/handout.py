@@ -1,4 +1,4 @@
-"""Prints a lesson: its text and questions, and the answers on separate pages.
+"""Prints a lesson: a part for each question, to be folded so that the next stays hidden, then the answers.
 
 What is right is measured when the handout is made, as it is in the lesson.
 """
@@ -13,18 +13,18 @@ from pages.ui.lessons.expressions import ExpressionError, Words
 from pages.ui.lessons.lesson import Lesson, Step
 from pages.ui.lessons.measure_setup import Setup
 from pages.ui.lessons.measured_values import MeasuredValues
-from pages.ui.lessons.questions import Question
 from pages.ui.markdown import passage
 from pages.ui.models import activations, library
-from pages.ui.paper import as_html, document, inline
+from pages.ui.printable_html import as_html, document, inline
 from pages.ui.views.learn import attention_cells
-from pages.ui.views.learn.answer_wording import Wording
+from pages.ui.views.learn.answer_wording import Wording, wording_of
 from pages.ui.views.learn.attention_svg import pattern_svg
 from transformer import attention_modules
 from transformer.api.tensors import tensor
 
 MAX_TOKENS = 30
 """Of a picture: more wouldn't be read on paper."""
+FOLD = " Answer before you go on: fold the sheet here."
 LATER = "This depends on your own training: open the lesson in the app."
 
 
@@ -39,78 +39,79 @@ def offer(lesson: Lesson, key: str = "save_handout") -> None:
         on_click="ignore",
         type="tertiary",
         icon=":material/print:",
-        help="To print: the questions, with room for answers, and the answers on pages of their own.",
+        help="To print: a part for each question, to be folded, and the answers on pages of their own.",
     )
 
 
 def handout(lesson: Lesson) -> str:
     """A lesson as one HTML page, which needs no network and prints well."""
-    asked, answers, drawn = [], [], ""
-    for number, step in enumerate(lesson.steps, 1):
-        if number > 1 and lesson.steps[number - 2].question:  # the next step may give the answer away
-            asked.append('<p class="faint last">Answer before you turn the page.</p>')
-        values = MeasuredValues(step.measures)
-        picture = _picture(step)
-        new, drawn = ("" if picture == drawn else picture), picture or drawn  # the same isn't drawn twice in a row
-        asked.append(_asked(number, step, values, new))
-        if step.question or step.to_try:
-            answers.append(_answer(number, step, values, new))
     aims = "".join(f"<li>{inline(aim)}</li>" for aim in lesson.aims)
-    body = [
+    header = [
         f"<h1>{inline(lesson.title)}</h1>",
         f'<p class="faint">About {lesson.minutes} minutes. Name: ______________________</p>',
         f"<p>After this lesson you can:</p><ul>{aims}</ul>" if aims else "",
-        *asked,
-        '<h1 class="new-page">Answers</h1>' if answers else "",
-        *answers,
     ]
-    return document(lesson.title, "\n".join(part for part in body if part))
+    parts, answers, drawn = [header], [], ""  # each ends in a question, which the next may answer
+    for number, step in enumerate(lesson.steps, 1):
+        values = MeasuredValues(step.measures)
+        picture = _picture(step)
+        new, drawn = ("" if picture == drawn else picture), picture or drawn  # the same isn't drawn twice in a row
+        ends = step.question and number < len(lesson.steps)
+        wording = wording_of(lesson, number - 1)
+        parts[-1].append(_asked(number, step, wording, values, new, ends=bool(ends)))
+        if ends:
+            parts.append([])
+        if step.question or step.to_try:
+            answers.append(_answer(number, step, wording, values, new))
+    body = ['<section class="part">{}</section>'.format("\n".join(filter(None, part))) for part in parts]
+    if answers:
+        body += ['<h1 class="new-page">Answers</h1>', *answers]
+    return document(lesson.title, "\n".join(body))
 
 
-def correct_in_words(said: Wording) -> str:
-    """What is right, as Markdown. Raises ExpressionError where that can't be measured."""
-    if (correct := said.correct()) is None:
-        raise ExpressionError("what is right can't be measured")
-    if said.question.kind == "order":
-        return "\n".join(f"1. {said.question.options[place].filled(said.values, passage)}" for place in correct)
-    return said.markdown(correct)
-
-
-def _asked(number: int, step: Step, values: MeasuredValues, picture: str) -> str:
-    """A step up to its question. picture: what its view shows."""
+def _asked(
+    number: int, step: Step, wording: Wording | None, values: MeasuredValues, picture: str, *, ends: bool
+) -> str:
+    """A step up to its question. picture: what its view shows. ends: whether another part follows."""
     parts = [f"<h2>{number}. {inline(step.title)}</h2>", _words(step.words, values)]
     if step.view and step.view.opened == "before":
         parts.append(picture)
-    if step.question:
-        parts.append(_question(step.question, step, values))
-    if step.view:
-        parts.append(f'<p class="faint">In the app: the page {escape(step.view.page)}, as this step opens it.</p>')
-    return "\n".join(part for part in parts if part)
+    if wording:
+        parts.append(_question(wording))
+    where = f"In the app: the page {escape(step.view.page)}, as this step opens it." if step.view else ""
+    parts.append(f'<p class="{"faint fold" if ends else "faint"}">{where}{FOLD if ends else ""}</p>')
+    return "\n".join(filter(None, parts))
 
 
-def _answer(number: int, step: Step, values: MeasuredValues, picture: str) -> str:
+def _answer(number: int, step: Step, wording: Wording | None, values: MeasuredValues, picture: str) -> str:
     """What is right, why, and what to try once it is known."""
     parts = [f"<h3>{number}. {inline(step.title)}</h3>"]
-    if step.question:
-        parts += _right(step, values, picture)
+    if wording:
+        parts += _right(step, wording, picture)
     if step.to_try:
         parts.append(f"<p><strong>Try it.</strong></p>{_words(step.to_try, values)}")
-    return '<section class="together">{}</section>'.format("\n".join(part for part in parts if part))
+    return "\n".join(filter(None, parts))
 
 
-def _right(step: Step, values: MeasuredValues, picture: str) -> list[str]:
+def _right(step: Step, wording: Wording, picture: str) -> list[str]:
+    if (correct := wording.correct()) is None:
+        return [f"<p>{LATER}</p>"]
     try:
-        correct = correct_in_words(Wording(step.question, step.view.parameters if step.view else {}, values))
+        correction = f"<p><strong>Correct: {inline(wording.markdown(correct))}</strong></p>"
+        if wording.question.kind == "order" and isinstance(correct, list):
+            items = [inline(wording.question.options[at].filled(wording.values, passage)) for at in correct]
+            correction = f"<ol>{''.join(f'<li>{item}</li>' for item in items)}</ol>"
     except ExpressionError:
         return [f"<p>{LATER}</p>"]
     return [
-        as_html(correct) if step.question.kind == "order" else f"<p><strong>{inline(correct)}</strong></p>",
-        _words(step.reveal, values) if step.reveal else "",
+        correction,
+        _words(step.reveal, wording.values) if step.reveal else "",
         picture if step.view and step.view.opened == "after" else "",
     ]
 
 
-def _question(question: Question, step: Step, values: MeasuredValues) -> str:
+def _question(wording: Wording) -> str:
+    question, values = wording.question, wording.values
     try:
         text = inline(question.text.filled(values, passage))
         options = [inline(option.filled(values, passage)) for option in question.options]
@@ -124,14 +125,13 @@ def _question(question: Question, step: Step, values: MeasuredValues) -> str:
             unit = f" {escape(question.unit)}" if question.unit else ""
             how = f"<p>Your answer: __________{unit}</p>"
         case "token":
-            setup = _setup(step)
-            labels = setup.tokenizer.labels(setup.read)
+            labels = wording.setup.tokenizer.labels(wording.setup.read)
             how = f"<p>Circle it: {' '.join(f'<code>{escape(label)}</code>' for label in labels)}</p>"
         case _:
-            how = _cells(attention_cells.picture(question, step.view.parameters if step.view else {}))
+            how = _cells(wording.picture)
     return (
         f'<div class="question"><p>{text}</p>{how}<p class="faint">Why do you think so?</p>'
-        '<div class="lines"></div><div class="lines"></div></div>'
+        '<div class="lines"></div></div>'
     )
 
 
@@ -157,7 +157,7 @@ def _picture(step: Step) -> str:
     if not view or view.page != "Attention" or not {"layer", "head"} <= link.keys():
         return ""
     try:
-        setup = _setup(step)
+        setup = Setup.of(link, {})
         kinds = attention_modules(library.config(setup.name))
         kind = link.get("attention", "cross")
         kind = kind if kind in kinds else next(iter(kinds))
@@ -177,7 +177,3 @@ def _picture(step: Step) -> str:
     drawn = pattern_svg(pattern, labels(queries), labels(keys), causal=kind in ("self", "decoder"))
     where = f"Layer {layer}, head {head}: rows are queries, columns are keys; darker means more weight."
     return f'<figure class="together">{drawn}<figcaption class="faint">{where}</figcaption></figure>'
-
-
-def _setup(step: Step) -> Setup:
-    return Setup.of(step.view.parameters if step.view else {}, {})

@@ -8,19 +8,19 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pages.ui.frame import url_parameters as links
 from pages.ui.lessons.did_you_mean import did_you_mean
 from pages.ui.lessons.expressions import ExpressionError, Words
 from pages.ui.lessons.lesson import BLOCKS, FENCE, Lesson, Step, View, examine
-from pages.ui.lessons.measure_calls import MeasureCall
+from pages.ui.lessons.measure_registry import MeasureCall
 from pages.ui.lessons.measure_setup import MeasureError, NotMeasurableYet, Setup
 from pages.ui.lessons.measured_values import MeasuredValues, failed_claims
-from pages.ui.lessons.questions import Question, verdict
+from pages.ui.lessons.questions import verdict
 from pages.ui.models import library
-from pages.ui.views.learn import attention_cells
+from pages.ui.views.learn.answer_wording import Wording
 from transformer import ModelConfig, Tokenizer, attention_modules
 
 
@@ -49,7 +49,7 @@ def check(text: str, seconds: float = math.inf) -> Iterator[Finding]:
         yield Finding(line, f"without its model the lesson can't be taken: {_no_model(lesson.needs)}.")
         return
     seen: set[str] = set()
-    said: set[str] = set()
+    reported: set[str] = set()
     for number, step in enumerate(lesson.steps):
         if time.monotonic() > end:
             what = f"the check ends here, after {seconds:.0f} seconds; `python -m pages.ui lesson check` goes on."
@@ -57,9 +57,9 @@ def check(text: str, seconds: float = math.inf) -> Iterator[Finding]:
             return
         checked = _Step(lesson, number, step, lines)
         for line, what in checked.findings(step.measures.keys() - seen):
-            if what not in said:  # a view and each of its measures have the same model and prompt
+            if what not in reported:  # a view and each of its measures have the same model and prompt
                 yield Finding(line, f"{what.rstrip('.')}.")
-            said.add(what)
+            reported.add(what)
         seen |= step.measures.keys()
 
 
@@ -109,8 +109,8 @@ class _Step:
             yield from self.of_the_question()
         yield from self.of_the_words()
         for claim in self.step.claims:
-            if claim.names.isdisjoint(self.broken) and (found := unmet_claim(self.step, claim.text, self.values)):
-                yield self.line("claim", re.escape(claim.text)), found
+            if claim.names.isdisjoint(self.broken) and (problem := unmet_claim(self.step, claim.text, self.values)):
+                yield self.line("claim", re.escape(claim.text)), problem
 
     def of_the_question(self) -> Iterator[tuple[int, str]]:
         question = self.step.question
@@ -118,7 +118,7 @@ class _Step:
             return
         view = self.lesson.view_at(self.number)
         try:
-            what = _question_finding(question, view.parameters if view else {}, self.values)
+            what = _question_finding(Wording(question, view.parameters if view else {}, self.values))
         except ExpressionError as error:
             measured = ", ".join(f"{name} = {_short(self.values[name])}" for name in sorted(question.needed))
             what = f"{error}; measured: {measured or 'nothing'}"
@@ -127,9 +127,9 @@ class _Step:
 
     def of_the_words(self) -> Iterator[tuple[int, str]]:
         step, question = self.step, self.step.question
-        asked = [question.text, *question.options] if question else []
-        places = (("", [step.words]), ("question", asked), ("reveal", [step.reveal]), ("try", [step.to_try]))
-        for block, texts in places:
+        question_texts = [question.text, *question.options] if question else []
+        blocks = (("", [step.words]), ("question", question_texts), ("reveal", [step.reveal]), ("try", [step.to_try]))
+        for block, texts in blocks:
             for words in filter(None, texts):
                 if words.names.isdisjoint(self.broken) and (what := _words_finding(words, self.values)):
                     yield self.line(block), what
@@ -166,8 +166,8 @@ def _view_findings(view: View) -> Iterator[tuple[str, str]]:
             yield "link", what
     positions = max(len(setup.source), len(setup.tokens))
     for name in ("query", "key"):
-        if (place := getattr(visitor, name)) is not None and place >= positions:
-            yield "link", f"{name}={place} is no position of the prompt; write one from 0 to {positions - 1}"
+        if (position := getattr(visitor, name)) is not None and position >= positions:
+            yield "link", f"{name}={position} is no position of the prompt; write one from 0 to {positions - 1}"
 
 
 def _setup_finding(setup: Setup) -> str:
@@ -188,7 +188,7 @@ def _setup_finding(setup: Setup) -> str:
 
 
 def _call_finding(call: MeasureCall, values: MeasuredValues, name: str) -> str:
-    """What is wrong with a measure; "" for nothing. Raises NotYet for one that waits for the visitor."""
+    """What is wrong with a measure; "" for nothing. Raises NotMeasurableYet for one that waits for the visitor."""
     if call.setup.model not in library.usable():
         return _no_model(call.setup.model)
     try:
@@ -237,31 +237,29 @@ def _head_finding(config: ModelConfig, setup: Setup, layer: int | None, head: in
     return ""
 
 
-def _question_finding(question: Question, link: Mapping[str, str], values: MeasuredValues) -> str:
+def _question_finding(wording: Wording) -> str:
     """What is wrong with a question; "" for nothing. Raises ExpressionError where nothing comes out as right."""
-    count = len(question.options)
-    start = {"number": (question.low + question.high) / 2, "order": list(range(count)), "cell": [0, 0]}.get(
-        question.kind, 0
-    )
-    found = verdict(question, values, start)
-    if question.kind == "number":
-        if not question.low <= found.correct <= question.high:
-            return f"right comes to {_short(found.correct)}, off the slider; write a low and a high around it"
-        if found.right:
-            return f"the slider starts where it is already right ({_short(found.correct)}); move low or high"
-    if question.kind == "order" and found.right:
+    question = wording.question
+    start = list(range(len(question.options))) if question.kind == "order" else (question.low + question.high) / 2
+    checked = verdict(question, wording.values, start)
+    if question.kind == "number" and not isinstance(checked.correct, list):
+        if not question.low <= checked.correct <= question.high:
+            return f"right comes to {_short(checked.correct)}, off the slider; write a low and a high around it"
+        if checked.right:
+            return f"the slider starts where it is already right ({_short(checked.correct)}); move low or high"
+    if question.kind == "order" and checked.right:
         return "the options are in the correct order already; write them in another one"
-    if question.kind == "token" and not 0 <= found.correct < len(Setup.of(link, {}).read):
-        return f"right comes to position {found.correct}, which the prompt of the view doesn't have"
-    if question.kind == "cell" and attention_cells.picture(question, link) is None:
+    if question.kind == "token" and checked.correct not in range(len(wording.setup.read)):
+        return f"right comes to position {checked.correct}, which the prompt of the view doesn't have"
+    if question.kind == "cell" and wording.picture is None:
         return "a question of the kind cell needs a view of a model with attention"
     return ""
 
 
 def unmet_claim(step: Step, text: str, values: MeasuredValues) -> str:
     """How a claim fails; "" if it holds."""
-    found = [each for each in failed_claims(step, values) if each.startswith(text)]
-    return f"this isn't what the models do: {found[0]}; change the claim, and the words that say so" if found else ""
+    unmet = [claim for claim in failed_claims(step, values) if claim.startswith(text)]
+    return f"this isn't what the models do: {unmet[0]}; change the claim, and the words that say so" if unmet else ""
 
 
 def _words_finding(words: Words, values: MeasuredValues) -> str:

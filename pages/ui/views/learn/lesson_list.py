@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator
 
+import pandas as pd
 import streamlit as st
 
 from pages.ui.frame import page_guide, widgets
@@ -17,7 +16,7 @@ from pages.ui.lessons.lesson_files import Unreadable
 from pages.ui.markdown import counted, plain
 from pages.ui.models.lesson_answers import Answers, Response, StepId
 from pages.ui.models.session_store import session_record
-from pages.ui.tables import as_text
+from pages.ui.tables import as_csv
 from pages.ui.views.learn import glossary_page, room_student, teachers_page
 from pages.ui.views.learn.answer_wording import Wording, wording_of
 from pages.ui.views.learn.opened_step import go_to
@@ -37,38 +36,40 @@ COLUMNS = (
 
 def show(session: Session) -> None:
     """The list, and below it the pages for teachers."""
-    own, found = session_record().answers, lesson_files.all_lessons()
+    own, lessons = session_record().answers, lesson_files.all_lessons()
     with room_student.around(None):
-        _show(own, found)
+        _show(own, lessons)
     with st.container(horizontal=True):
         teachers_page.offer_link()
         glossary_page.offer_link()
         page_guide.offer_tour()
     if not own.is_empty:
-        _results(own, [each for each in found if isinstance(each, Lesson)])
+        _results(own, [lesson for lesson in lessons if isinstance(lesson, Lesson)])
 
 
-def _show(own: Answers, found: list[Lesson | Unreadable]) -> None:
-    if not found:
+def _show(own: Answers, lessons: list[Lesson | Unreadable]) -> None:
+    if not lessons:
         st.info("There are no lessons here: their folder, pages/ui/lessons, holds no file that ends in .md.")
     following = _next(own)
     with st.container(horizontal=True, vertical_alignment="center"):
         _go_on(following, own)
         room_student.offer(None)
-    for each in found:
-        if isinstance(each, Unreadable):
-            st.warning(plain(f"A lesson can't be used. {each.problem}"), icon=":material/broken_image:")
+    for lesson in lessons:
+        if isinstance(lesson, Unreadable):
+            st.warning(plain(f"A lesson can't be used. {lesson.problem}"), icon=":material/broken_image:")
     numbers = {lesson.name: number for number, lesson in enumerate(lesson_files.available_lessons(), 1)}
     with st.container(key="lessons"):
-        for each in found:
-            if isinstance(each, Lesson):
-                _card(each, numbers.get(each.name), own, is_next=bool(following) and following.lesson == each.name)
+        for lesson in lessons:
+            if isinstance(lesson, Lesson):
+                _card(
+                    lesson, numbers.get(lesson.name), own, is_next=bool(following) and following.lesson == lesson.name
+                )
 
 
 def after(lesson: Lesson) -> Lesson | None:
     """The lesson of the course that follows one; None after the last."""
     course = lesson_files.available_lessons()
-    names = [each.name for each in course]
+    names = [other.name for other in course]
     step_id = names.index(lesson.name) if lesson.name in names else -1
     return course[step_id + 1] if 0 <= step_id < len(course) - 1 else None
 
@@ -131,14 +132,14 @@ def _card(lesson: Lesson, number: int | None, own: Answers, *, is_next: bool) ->
 
 def _first_open(lesson: Lesson, own: Answers) -> StepId:
     """The step to go on with: the first whose question has no answer; the first of all in a lesson that is done."""
-    places = [StepId(lesson.name, number) for number in range(len(lesson.steps))]
+    step_ids = [StepId(lesson.name, number) for number in range(len(lesson.steps))]
     return next(
         (
             step_id
-            for step_id, step in zip(places, lesson.steps, strict=True)
+            for step_id, step in zip(step_ids, lesson.steps, strict=True)
             if step_id.step not in own.opened.get(lesson.name, ()) or (step.question and step_id not in own.responses)
         ),
-        places[0],
+        step_ids[0],
     )
 
 
@@ -147,13 +148,11 @@ def _progress(lesson: Lesson, own: Answers) -> str:
         return ":green-badge[:material/check_circle: Done]"
     if lesson.name not in own.opened:
         return ""
-    questions = sum(step.question is not None for step in lesson.steps)
-    return f"{own.answered(lesson.name)} of {counted(questions, 'question')} answered"
+    return f"{own.answered(lesson.name)} of {counted(len(lesson.questions), 'question')} answered"
 
 
 def _is_done(lesson: Lesson, own: Answers) -> bool:
-    questions = [number for number, step in enumerate(lesson.steps) if step.question]
-    return own.is_done(lesson.name, len(lesson.steps), questions)
+    return own.is_done(lesson.name, len(lesson.steps), lesson.questions)
 
 
 def _results(own: Answers, lessons: list[Lesson]) -> None:
@@ -178,7 +177,7 @@ def _results(own: Answers, lessons: list[Lesson]) -> None:
                 )
         st.download_button(
             "Download my results",
-            results_csv(own, lessons).encode("utf-8-sig"),
+            results_csv(own, lessons),
             "headsup-results.csv",
             "text/csv",
             key="save_results",
@@ -187,29 +186,26 @@ def _results(own: Answers, lessons: list[Lesson]) -> None:
         )
 
 
-def results_csv(own: Answers, lessons: list[Lesson]) -> str:
+def results_csv(own: Answers, lessons: list[Lesson]) -> bytes:
     """All answers, a row each."""
-    written = io.StringIO()
-    table = csv.writer(written)
-    table.writerow(COLUMNS)
-    table.writerows(map(as_text, row) for row in _rows(own, {lesson.name: lesson for lesson in lessons}))
-    return written.getvalue()
+    rows = _rows(own, {lesson.name: lesson for lesson in lessons})
+    return as_csv(pd.DataFrame(rows, columns=COLUMNS))
 
 
 def _rows(own: Answers, lessons: dict[str, Lesson]) -> Iterator[list[str]]:
     for step_id, response in sorted(own.responses.items(), key=lambda item: (item[0].lesson, item[0].step)):
-        if (lesson := lessons.get(step_id.lesson)) and (said := wording_of(lesson, step_id.step)):
+        if (lesson := lessons.get(step_id.lesson)) and (wording := wording_of(lesson, step_id.step)):
             yield [
                 lesson.title,
                 str(step_id.step + 1),
                 lesson.steps[step_id.step].title,
-                said.asked(),
+                wording.question_text(),
                 response.at,
-                *_in_words(said, response),
+                *_in_words(wording, response),
             ]
 
 
-def _in_words(said: Wording, response: Response) -> list[str]:
-    right = [*("yes" if each else "no" for each in response.right or ()), "", ""]
-    second = "" if response.second is None else said.bare(response.second)
-    return [said.bare(response.first), right[0], second, right[1]]
+def _in_words(wording: Wording, response: Response) -> list[str]:
+    right = [*("yes" if is_right else "no" for is_right in response.right or ()), "", ""]
+    second = "" if response.second is None else wording.bare(response.second)
+    return [wording.bare(response.first), right[0], second, right[1]]

@@ -13,7 +13,7 @@ from pages.ui.frame.visitor_choices import Visitor
 from pages.ui.lessons import lesson_files
 from pages.ui.lessons.lesson import Lesson, Step, View
 from pages.ui.lessons.questions import fits
-from pages.ui.lessons.rooms import Phase
+from pages.ui.lessons.room import Phase
 from pages.ui.markdown import plain
 from pages.ui.models import library
 from pages.ui.models.lesson_answers import Response, StepId, from_text
@@ -80,31 +80,33 @@ def open_requested() -> PageOptions:
     """Open what the visitor, a link, or the teacher of a room asks for; returns how the page opens."""
     current = state.visitor()
     brought = state.link_restored_view()
-    asked = lesson_files.current_step(StepId(current.lesson, current.lesson_step))
-    go_to(asked)
+    requested = lesson_files.current_step(StepId(current.lesson, current.lesson_step))
+    go_to(requested)
     room_membership.refresh()
     _take_answers(current)
-    found = st.session_state["entered"] = _requested_step(current)
-    if found is None:
+    opened = st.session_state["entered"] = _requested_step(current)
+    if opened is None:
         saved_view.restore_view()
         return PageOptions(SUBTITLES[current.lesson], reads_prompt=False, uses_model=False)
-    room_membership.lead_to(found.step_id)
+    room_membership.lead_to(opened.step_id)
     own = session_record().answers
-    _vote_in_room(found, current)
+    _vote_in_room(opened, current)
     loan = saved_view.saved_view()
-    if loan is None or loan.step_id != found.step_id:
-        saved_view.show_lesson_view(found.step_id, None if brought else view_of(found.view, current))
-    if brought and asked != found.step_id:  # a view of before the teacher went on
-        saved_view.show_lesson_view(found.step_id, view_of(found.view, current))
-    own.open(found.step_id)
-    if found.is_open and found.step.view:
-        _lock_view(current, found.view)
-    page = found.view.page if found.shows_view else ""
+    if loan is None or loan.step_id != opened.step_id:
+        saved_view.show_lesson_view(opened.step_id, None if brought else view_of(opened.view, current))
+    if brought and requested != opened.step_id:  # a view of before the teacher went on
+        saved_view.show_lesson_view(opened.step_id, view_of(opened.view, current))
+    own.open(opened.step_id)
+    if opened.is_open and opened.step.view:
+        _lock_view(current, opened.view)
+    page = opened.view.page if opened.view and opened.shows_view else ""
+    is_led = room_membership.phase(opened.step_id) is not None
     return PageOptions(
-        f"**{plain(found.lesson.title)}** · step {found.step_id.step + 1} of {len(found.lesson.steps)}, "
-        f"about {found.lesson.minutes} minutes in all",
+        f"**{plain(opened.lesson.title)}** · step {opened.step_id.step + 1} of {len(opened.lesson.steps)}, "
+        f"about {opened.lesson.minutes} minutes in all",
         writes=page == "Generate",
         reads_prompt=bool(page) and page not in NEEDS_NO_TEXT,
+        has_bar=bool(page) and (not is_led or (opened.is_revealed and opened.step.to_try is not None)),
     )
 
 
@@ -122,19 +124,19 @@ def leave() -> None:
 
 def show_again() -> None:
     """Bring the live view back to what the step shows."""
-    if found := opened_step():
-        saved_view.show_lesson_view(found.step_id, view_of(found.view, state.visitor()))
+    if opened := opened_step():
+        saved_view.show_lesson_view(opened.step_id, view_of(opened.view, state.visitor()))
 
 
 def view_of(view: View | None, current: Visitor) -> Visitor:
     """The choices that open a view; without one, those there are. What its link says wrong becomes a notice."""
     if view is None:
         return current
-    found = links.from_query(view.parameters)
-    current.notices += found.notices
-    if found.prompt is None and found.model in library.usable():
-        found.prompt = (library.usable()[found.model].card.examples or [""])[0]
-    return found
+    visitor = links.from_query(view.parameters)
+    current.notices += visitor.notices
+    if visitor.prompt is None and visitor.model in library.usable():
+        visitor.prompt = (library.usable()[visitor.model].card.examples or [""])[0]
+    return visitor
 
 
 def _requested_step(current: Visitor) -> OpenedStep | None:
@@ -159,18 +161,18 @@ def _requested_step(current: Visitor) -> OpenedStep | None:
     return OpenedStep(lesson, lesson.steps[number], StepId(lesson.name, number), lesson.view_at(number))
 
 
-def _vote_in_room(found: OpenedStep, current: Visitor) -> None:
+def _vote_in_room(opened: OpenedStep, current: Visitor) -> None:
     """Open an answer for the vote after the discussion, count one from before, and keep one that is revealed."""
-    own, response, phase = session_record().answers, found.response, room_membership.phase(found.step_id)
+    own, response, phase = session_record().answers, opened.response, room_membership.phase(opened.step_id)
     if response is None:
         return
     if phase is Phase.REVEALED and response.discussing:
-        own.give(found.step_id, response.first)
-    elif room_membership.awaits_vote(found.step_id):
+        own.give(opened.step_id, response.first)
+    elif room_membership.awaits_vote(opened.step_id):
         if phase is Phase.SECOND:
-            own.discuss(found.step_id)
+            own.discuss(opened.step_id)
         if not response.discussing:
-            room_membership.vote(found.step_id, response.last)
+            room_membership.vote(opened.step_id, response.last)
             current.notices.append("Your earlier answer to this question counts in the room, too.")
 
 
@@ -210,4 +212,4 @@ def _can_be(step_id: StepId, response: Response) -> bool:
 
 
 def _fits(step: Step, response: Response) -> bool:
-    return step.question is not None and fits(step.question, response.first) and fits(step.question, response.last)
+    return fits(step.question, response.first) and fits(step.question, response.last)

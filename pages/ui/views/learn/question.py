@@ -8,55 +8,50 @@ from typing import Any
 
 import streamlit as st
 
-from pages.ui.components import answering
+from pages.ui.components import answer_inputs
 from pages.ui.frame import widgets
 from pages.ui.frame.widgets import Binding
 from pages.ui.lessons.expressions import ExpressionError
 from pages.ui.lessons.measured_values import MeasuredValues
 from pages.ui.lessons.questions import Answer, Question, fits, verdict
-from pages.ui.lessons.rooms import Phase
+from pages.ui.lessons.room import Phase
 from pages.ui.markdown import passage, plain
 from pages.ui.models.lesson_answers import Response
 from pages.ui.models.session_store import session_record
 from pages.ui.views.learn import room_membership, room_teacher
-from pages.ui.views.learn.answered_question import (
-    answers_in_words,
-    numbered_tokens,
-    picture_of,
-    show_given,
-    show_revealed,
-)
+from pages.ui.views.learn.answer_wording import Wording
+from pages.ui.views.learn.answered_question import numbered_tokens, show_given, show_revealed
 from pages.ui.views.learn.opened_step import OpenedStep
 
 
-def ask(entered: OpenedStep, values: MeasuredValues) -> None:
+def ask(question: Question, entered: OpenedStep, values: MeasuredValues) -> None:
     """Draw the question: its options or, once it is answered, what became of them; for a teacher the votes."""
-    question = entered.step.question
-    response = entered.response
+    wording = Wording(question, entered.view.parameters if entered.view else {}, values)
     with st.container(key="lesson_asked"):
-        _ask(question, entered, values, response)
-        _show_votes(question, entered, values)
-
-
-def _ask(question: Question, entered: OpenedStep, values: MeasuredValues, response: Response | None) -> None:
-    with _catching_problems(), st.container(border=True, key="lesson_question"):
-        st.markdown(f"**{question.text.filled(values, passage)}**")
-        if entered.is_open:
-            _take_in(question, entered, values, response)
-        elif response is None:
-            show_revealed(question, entered, values)
-        else:
-            show_given(question, entered, values, response)
+        _ask(wording, entered, entered.response)
         room_teacher.controls(entered.step_id)
+        _show_votes(wording, entered)
+
+
+def _ask(wording: Wording, entered: OpenedStep, response: Response | None) -> None:
+    with _catching_problems(), st.container(border=True, key="lesson_question"):
+        st.markdown(f"**{wording.question.text.filled(wording.values, passage)}**")
+        if entered.is_open:
+            _take_in(wording, entered, response)
+        elif response is None:
+            show_revealed(wording)
+        else:
+            show_given(wording, entered, response)
+        room_teacher.count(entered.step_id)
 
 
 @st.fragment
-def _take_in(question: Question, entered: OpenedStep, values: MeasuredValues, response: Response | None) -> None:
+def _take_in(wording: Wording, entered: OpenedStep, response: Response | None) -> None:
     """A choice reruns this fragment alone; an answer reruns the page."""
     if entered.response is not response or not entered.is_open:
         st.rerun()
     with _catching_problems():
-        answer = _answer_with(question, entered, values, response)
+        answer = _answer_with(wording, entered, response)
         if not room_membership.is_teacher():
             _offer(entered, answer, response)
 
@@ -70,18 +65,16 @@ def _catching_problems() -> Iterator[None]:
         st.warning(plain(f"This question can't be asked here: {error}."))
 
 
-def _show_votes(question: Question, entered: OpenedStep, values: MeasuredValues) -> None:
+def _show_votes(wording: Wording, entered: OpenedStep) -> None:
     """For the teacher of a room: how it has voted."""
 
     def is_right(answer: Answer) -> bool:
         try:
-            return verdict(question, values, answer).right
+            return verdict(wording.question, wording.values, answer).right
         except ExpressionError:  # which is said where the question stands
             return False
 
-    room_teacher.tally(
-        entered.step_id, question, answers_in_words(entered, values), is_right if entered.is_revealed else None
-    )
+    room_teacher.show_tally(entered.step_id, wording, is_right if entered.is_revealed else None)
 
 
 def _offer(entered: OpenedStep, answer: Answer | None, response: Response | None) -> None:
@@ -129,14 +122,13 @@ def _change(entered: OpenedStep, answer: Answer) -> None:
     room_membership.changed()
 
 
-def _answer_with(
-    question: Question, entered: OpenedStep, values: MeasuredValues, response: Response | None
-) -> Answer | None:
+def _answer_with(wording: Wording, entered: OpenedStep, response: Response | None) -> Answer | None:
     """What the visitor has put in so far; None for nothing yet."""
+    question = wording.question
     draft = _Draft(entered, question, response)
     match question.kind:
         case "choose":
-            texts = [option.filled(values, passage) for option in question.options]
+            texts = [option.filled(wording.values, passage) for option in question.options]
             return widgets.radio_or_none(
                 "Your answer",
                 range(len(texts)),
@@ -147,12 +139,15 @@ def _answer_with(
         case "number":
             return _number(question, draft)
         case "token":
-            return _token(entered, draft)
+            return _token(wording, draft)
         case "cell":
-            return _cell(question, entered, draft)
-    items = answers_in_words(entered, values).options()
-    order = draft.value if draft.value is not None else list(range(len(items)))
-    answering.order(items=items, order=order, label="Your order", fixed=False, take=draft.take, key="lesson_order")
+            return _cell(wording, draft)
+    items = wording.options()
+    order = draft.value if isinstance(draft.value, list) else list(range(len(items)))
+    fixed = room_membership.is_teacher()
+    answer_inputs.sortable_list(
+        items=items, order=order, label="Your order", fixed=fixed, take=draft.take, key="lesson_order"
+    )
     return order
 
 
@@ -165,7 +160,7 @@ def _number(question: Question, draft: _Draft) -> float | None:
         return min(max(value / scale, question.low), question.high)
 
     middle = low + round((high - low) / 2 / step) * step
-    begun = middle if draft.value is None else draft.value * scale
+    begun = draft.value * scale if isinstance(draft.value, int | float) else middle
     binding = Binding(
         "lesson_number",
         value=begun if draft.shown is None else draft.shown,
@@ -173,18 +168,18 @@ def _number(question: Question, draft: _Draft) -> float | None:
     )
     unit = "%%" if question.unit == "%" else f" {question.unit.replace('%', '%%')}" if question.unit else ""
     digits = max(0, min(6, len(f"{step:.6f}".rstrip("0").partition(".")[2])))
-    found = widgets.slider(
+    value = widgets.slider(
         "Your answer", low, high, binding, step=step, format=f"%.{digits}f{unit}", label_visibility="collapsed"
     )
-    if draft.value is None and found == begun:
+    if draft.value is None and value == begun:
         if not room_membership.is_teacher():
             st.caption("Move the slider to answer.")
         return None
-    return within(found)
+    return within(value)
 
 
-def _token(entered: OpenedStep, draft: _Draft) -> int | None:
-    labels = numbered_tokens(entered)
+def _token(wording: Wording, draft: _Draft) -> int | None:
+    labels = numbered_tokens(wording.setup)
     return widgets.pills_or_none(
         "Choose a token. The small number is its position.",
         range(len(labels)),
@@ -193,16 +188,16 @@ def _token(entered: OpenedStep, draft: _Draft) -> int | None:
     )
 
 
-def _cell(question: Question, entered: OpenedStep, draft: _Draft) -> list[int] | None:
-    picture = picture_of(question, entered)
+def _cell(wording: Wording, draft: _Draft) -> list[int] | None:
+    picture = wording.picture
     if picture is None:
         return None
-    begin, chosen = picture.begin, draft.value
+    begin, chosen = picture.begin, draft.value if isinstance(draft.value, list) else None
 
     def take(cell: list[int]) -> None:
         draft.take([cell[0] + begin[0], cell[1] + begin[1]])
 
-    answering.cells(
+    answer_inputs.cell_picker(
         **picture._asdict(),
         chosen=chosen and picture.within(chosen),
         right=None,

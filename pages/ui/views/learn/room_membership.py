@@ -6,7 +6,9 @@ Rooms themselves are in `lessons/rooms.py`.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
+import secrets
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -14,20 +16,21 @@ import streamlit as st
 
 from pages.ui.frame.state import visitor
 from pages.ui.lessons.questions import Answer
-from pages.ui.lessons.rooms import Phase, RoomError, Rooms, State, tidy
+from pages.ui.lessons.room import NoRoomError, Phase, RoomError, RoomsAwayError
+from pages.ui.lessons.room_attempts import Attempts
+from pages.ui.lessons.rooms import State, all_rooms, tidy
 from pages.ui.models.lesson_answers import StepId
+from transformer.api.limits import COOKIE, address_of
 
-FOLLOW_EVERY = 0.65
-"""Seconds between two polls of a page to its room."""
 MEMBERSHIP, ASKED, DRAWN, LEFT = "room_membership", "room_membership_asked", "room_drawn", "room_left"
 """Keys of the session: the membership, whether the tab was asked for it, the state of the room that this run draws, and
 the key that a member had in the room that was left last."""
 LEADING, OPEN_VOTES, COUNTED, PROBLEM = "room_leading", "room_votes_open", "room_counted", "room_problem"
-"""Whether the teacher leads, the step whose votes are shown before it is revealed, what was counted of them, and what
-went wrong."""
-CHANGING, SHOWS_CODE, SCROLLS = "room_changing", "room_shows_code", "room_scrolls"
-"""The question and phase whose answer a member changes, whether address and QR code are shown large, and how often the
-teacher's page was scrolled to the votes."""
+"""Whether the class, which is nowhere yet, follows to the first step that the teacher opens; the step whose votes are
+shown before it is revealed, what was counted of them, and what went wrong."""
+CHANGING, SHOWS_CODE, SCROLLS, STRANGER = "room_changing", "room_shows_code", "room_scrolls", "room_stranger"
+"""The question and phase whose answer a member changes, whether address and QR code are shown large, how often the
+teacher's page was scrolled to the votes, and what tells a visitor without a cookie apart."""
 
 
 class Membership(NamedTuple):
@@ -52,16 +55,25 @@ class Membership(NamedTuple):
             return cls(code, key, is_teacher)
         return None
 
+    def for_events(self) -> str:
+        """As a stream of the room's events is asked for."""
+        return f"{self.code} {self.key}"
 
-@st.cache_resource(show_spinner=False)
-def all_rooms() -> Rooms:
-    """The rooms of this server."""
-    return Rooms()
+
+@functools.cache
+def attempts() -> Attempts:
+    """The wrong codes that were tried on this server."""
+    return Attempts()
 
 
 def membership() -> Membership | None:
     """This visitor's; None outside a room."""
     return st.session_state.get(MEMBERSHIP)
+
+
+def version(own: Membership) -> str:
+    """Of what a room shows this member. Asked for before what is drawn, so that nothing drawn is older. RoomError."""
+    return all_rooms().versions(own.code).of(own.key) or ""
 
 
 def is_teacher() -> bool:
@@ -79,7 +91,19 @@ def led_step() -> StepId | None:
 def phase(step_id: StepId) -> Phase | None:
     """How far a room has come with the question of a step; None where the visitor alone decides when it is revealed."""
     state: State | None = st.session_state.get(DRAWN)
-    return state.phase if state and state.step_id == step_id else None
+    if state and state.step_id == step_id:
+        return state.phase
+    if (own := membership()) and own.is_teacher:  # who looks at a step where the class isn't, or is no longer
+        with contextlib.suppress(RoomError):  # which the next run will say
+            current_phase = all_rooms().tally(own.code, own.key, step_id).phase
+            return current_phase if current_phase is Phase.REVEALED else None
+    return None
+
+
+def has_class(step_id: StepId | None) -> bool:
+    """Whether this visitor is a teacher whose class is at a step."""
+    state: State | None = st.session_state.get(DRAWN)
+    return is_teacher() and state is not None and state.step_id is not None and state.step_id == step_id
 
 
 def vote(step_id: StepId, answer: Answer) -> bool:
@@ -106,8 +130,9 @@ def awaits_vote(step_id: StepId) -> bool:
 def can_change(step_id: StepId) -> bool:
     """Whether this member may still change the answer to a question: until its votes are shown."""
     state: State | None = st.session_state.get(DRAWN)
-    asked = state is not None and state.step_id == step_id and not is_teacher()
-    return asked and state.phase is not Phase.REVEALED and not state.shown
+    if state is None or state.step_id != step_id or is_teacher():
+        return False
+    return state.phase is not Phase.REVEALED and not state.shown
 
 
 def change(step_id: StepId) -> None:
@@ -127,9 +152,9 @@ def changed() -> None:
 
 def refresh() -> None:
     """Read the room's state; called as a run of the page begins."""
+    st.session_state.pop(DRAWN, None)
     _restore_teacher()
     own = membership()
-    st.session_state.pop(DRAWN, None)
     st.session_state.pop(COUNTED, None)
     if own is None:
         return
@@ -140,6 +165,9 @@ def refresh() -> None:
             code, key = all_rooms().join(own.code, own.key)
             st.session_state[MEMBERSHIP] = own._replace(code=code, key=key)
             st.session_state[DRAWN] = all_rooms().state(code, key)
+    except RoomsAwayError as error:
+        st.session_state[PROBLEM] = str(error)
+        return
     except RoomError as error:
         forget()
         st.session_state[PROBLEM] = str(error)
@@ -151,19 +179,26 @@ def refresh() -> None:
 
 
 def lead_to(step_id: StepId) -> None:
-    """Move the room to the step that its teacher has opened, unless students navigate freely."""
-    state: State | None = st.session_state.get(DRAWN)
-    if is_teacher() and state and state.step_id != step_id and st.session_state.get(LEADING, state.step_id is not None):
+    """Move a room that was nowhere yet to the first step that its teacher opens; later ones wait for `lead_on`."""
+    own, state = membership(), st.session_state.get(DRAWN)
+    if own and own.is_teacher and state and state.step_id is None and st.session_state.get(LEADING):
         move(step_id)
         with contextlib.suppress(RoomError):  # which the next run will say
-            st.session_state[DRAWN] = all_rooms().led(*membership()[:2])
+            st.session_state[DRAWN] = all_rooms().led(own.code, own.key)
+
+
+def lead_on(step_id: StepId, following: StepId) -> None:
+    """Take the class from one step to the following one, if that is where it is."""
+    if has_class(step_id):
+        move(following)
 
 
 def restore(kept: str) -> None:
     """Take up the membership that the tab has stored; in a tab without one, follow the link to a room."""
     if membership() is None:
-        if found := Membership.from_text(kept):
-            st.session_state[MEMBERSHIP] = found
+        if restored := Membership.from_text(kept):
+            with catching_problems(), _trying_a_code():
+                _take_up(restored)
         elif visitor().room:
             join()
 
@@ -179,7 +214,7 @@ def open_room(step_id: StepId | None) -> None:
 
 def join() -> None:
     """Join the room whose code was typed, or came with the link."""
-    with catching_problems():
+    with catching_problems(), _trying_a_code():
         code, key = all_rooms().join(visitor().room, st.session_state.get(LEFT))
         st.session_state[MEMBERSHIP], visitor().room = Membership(code, key, is_teacher=False), ""
 
@@ -193,7 +228,8 @@ def forget() -> None:
 def leave() -> None:
     """Leave the room, as a student."""
     if own := membership():
-        all_rooms().leave(own.code, own.key)
+        with catching_problems():
+            all_rooms().leave(own.code, own.key)
         st.session_state[LEFT] = own.key
     forget()
 
@@ -207,7 +243,7 @@ def act(what: Callable[[Membership], None]) -> None:
 
 def move(step_id: StepId | None) -> None:
     """Lead the room to a step; None lets students navigate freely."""
-    st.session_state[LEADING] = step_id is not None
+    st.session_state.pop(LEADING, None)
     st.session_state[SHOWS_CODE] = False
     act(lambda own: all_rooms().move(own.code, own.key, step_id))
 
@@ -237,6 +273,30 @@ def answer_of(text: str) -> Answer:
     return json.loads(text)
 
 
+def _take_up(own: Membership) -> None:
+    """Become what a tab says that it was. While rooms can't be reached it is believed: it shows nothing until then."""
+    with contextlib.suppress(RoomsAwayError):
+        if own.is_teacher:
+            all_rooms().led(own.code, own.key)
+        else:
+            code, key = all_rooms().join(own.code, own.key)
+            own = own._replace(code=code, key=key)
+    st.session_state[MEMBERSHIP] = own
+
+
+@contextlib.contextmanager
+def _trying_a_code() -> Iterator[None]:
+    """Within, a code is tried: too many wrong ones are refused."""
+    who = st.context.cookies.get(COOKIE) or st.session_state.setdefault(STRANGER, secrets.token_hex(8))
+    address = address_of(st.context.ip_address or "127.0.0.1", st.context.headers.get_all("X-Forwarded-For"))
+    attempts().check(who, address)
+    try:
+        yield
+    except NoRoomError:
+        attempts().add_wrong(who, address)
+        raise
+
+
 def _restore_teacher() -> None:
     """Become the teacher again by the private link that was opened, and go where the room is."""
     current, own = visitor(), membership()
@@ -244,9 +304,8 @@ def _restore_teacher() -> None:
     if not key or (own and own.code != tidy(current.room)):
         return
     code, current.room = tidy(current.room), ""
-    with catching_problems():
+    with catching_problems(), _trying_a_code():
         step_id = all_rooms().led(code, key).step_id
         st.session_state[MEMBERSHIP] = Membership(code, key, is_teacher=True)
-        st.session_state[LEADING] = True
         if step_id:
             current.lesson, current.lesson_step = step_id.lesson, step_id.step

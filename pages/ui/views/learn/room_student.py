@@ -1,7 +1,7 @@
 """Draws the forms to join and open a room, and a room for its students.
 
-A page in a room polls it several times in three seconds, in a fragment that costs next to nothing, and runs anew only
-when the room has moved. A page outside a room never polls.
+A page in a room listens to its events, which run a fragment that costs next to nothing; the page runs anew only when
+the room has moved.
 """
 
 from __future__ import annotations
@@ -12,14 +12,16 @@ from collections.abc import Iterator
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from pages.ui.components.membership import keep_membership
+from pages.ui.components.room_follower import follow_room
+from pages.ui.components.room_membership import keep_membership
 from pages.ui.frame import widgets
 from pages.ui.frame.state import visitor
-from pages.ui.lessons.rooms import Phase, RoomError, State
-from pages.ui.markdown import plain
+from pages.ui.lessons.room import Phase, RoomError
+from pages.ui.lessons.rooms import State, all_rooms
+from pages.ui.markdown import counted, plain
 from pages.ui.models.lesson_answers import StepId
 from pages.ui.views.learn import room_membership, room_teacher
-from pages.ui.views.learn.room_membership import ASKED, DRAWN, PROBLEM, Membership, all_rooms
+from pages.ui.views.learn.room_membership import ASKED, DRAWN, PROBLEM, Membership
 
 FORM_SHOWN = "room_form_shown"
 """Key of the session: whether this run has drawn the form that joins or opens a room."""
@@ -39,13 +41,15 @@ def around(step_id: StepId | None) -> Iterator[None]:
     if st.session_state[FORM_SHOWN]:
         with st.container(border=True):
             _join_or_open(step_id)
+    elif own and DRAWN not in st.session_state:  # it can't be reached: the page runs again when it can
+        follow_room(own.for_events(), "", key="room_away")
     elif own and own.is_teacher:
         room_teacher.panel(own, step_id)
     elif own:
         following = _student(own)
     keep_membership(own.as_text() if own else "", asks=unknown, on_found=room_membership.restore)
     yield
-    if following:
+    if own and following:
         with following:  # last: a rerun as a run ends can leave what the run drew last on screen
             _follow(own, st.session_state[DRAWN])
 
@@ -60,7 +64,7 @@ def offer(step_id: StepId | None) -> None:
 def _join_or_open(step_id: StepId | None) -> None:
     st.markdown("In a room, a class votes on the same question and sees the result.")
     widgets.short_form(
-        "Join a room with its code", "room", "Join", room_membership.join, key="room_join", placeholder="Five letters"
+        "Join a room with its code", "room", "Join", room_membership.join, key="room_join", placeholder="Its letters"
     )
     st.button(
         "Open a room",
@@ -69,11 +73,14 @@ def _join_or_open(step_id: StepId | None) -> None:
         args=(step_id,),
         key="room_open",
     )
-    st.caption("For teachers: you lead from step to step. Votes are anonymous, and hidden until you show them.")
+    st.caption(
+        f"For teachers: a room takes {counted(all_rooms().size, 'student')}. You lead from step to step. Votes are "
+        "anonymous, and hidden until you show them."
+    )
 
 
 def _student(own: Membership) -> DeltaGenerator:
-    """Returns the place of what follows the room."""
+    """Returns the container of what follows the room."""
     with st.container(horizontal=True, vertical_alignment="center", key="room_member"):
         st.markdown(f":material/groups: Room **{own.code}**", width="content")
         following = st.empty()
@@ -82,16 +89,20 @@ def _student(own: Membership) -> DeltaGenerator:
     return following
 
 
-@st.fragment(run_every=room_membership.FOLLOW_EVERY)
+@st.fragment
 def _follow(own: Membership, drawn: State) -> None:
     """Say where the room is, and run the page anew when it has moved."""
     try:
+        version = room_membership.version(own)
         now = all_rooms().state(own.code, own.key)
     except RoomError:
         st.rerun()
     if not now.looks_like(drawn):
         st.rerun()
-    st.caption(_status(now))
+    with st.container(gap=None):
+        st.caption(_status(now))
+        left = room_teacher.seconds_left(now.deadline)
+        follow_room(own.for_events(), version, seconds_left=left, key="room_follows")
 
 
 def _status(state: State) -> str:

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections import Counter
 from collections.abc import Callable
 from urllib.parse import urlencode, urlsplit
 
+import pandas as pd
 import segno
 import streamlit as st
 
+from pages.ui.components.copy_button import copy_button
+from pages.ui.components.room_follower import follow_room
 from pages.ui.components.votes import Bar, Line, votes
-from pages.ui.lessons.questions import Answer, Question
-from pages.ui.lessons.rooms import Phase, RoomError, State, Tally
+from pages.ui.frame.url_parameters import embedded
+from pages.ui.lessons import lesson_files
+from pages.ui.lessons.questions import Answer
+from pages.ui.lessons.room import Phase, RoomError
+from pages.ui.lessons.rooms import State, Tally, all_rooms
 from pages.ui.markdown import counted, plain
 from pages.ui.models.lesson_answers import StepId
-from pages.ui.tables import as_text
+from pages.ui.tables import as_csv
 from pages.ui.views.learn import room_membership
 from pages.ui.views.learn.answer_wording import Wording, wording_at
-from pages.ui.views.learn.room_membership import COUNTED, DRAWN, OPEN_VOTES, SCROLLS, SHOWS_CODE, Membership, all_rooms
+from pages.ui.views.learn.opened_step import go_to
+from pages.ui.views.learn.room_membership import COUNTED, DRAWN, OPEN_VOTES, SCROLLS, SHOWS_CODE, Membership
 
 MAX_BARS = 12
 """Of one vote; what is left of many different answers is one more."""
@@ -45,15 +50,9 @@ def panel(own: Membership, step_id: StepId | None) -> None:
                 on_click=_show_code,
                 args=(not shows,),
             )
-            if step_id and state.step_id is None:
-                st.button(
-                    "Lead from here",
-                    key="room_lead",
-                    icon=":material/co_present:",
-                    on_click=room_membership.move,
-                    args=(step_id,),
-                )
-            elif state.step_id is not None:
+            if state.step_id != step_id:
+                _bring_together(state.step_id, step_id)
+            if state.step_id is not None:
                 st.button(
                     "Let students navigate freely",
                     key="room_free",
@@ -62,20 +61,38 @@ def panel(own: Membership, step_id: StepId | None) -> None:
                     args=(None,),
                     help="Students open any step, and see answers at once.",
                 )
-            _teacher_link(own)
+            _private_link(own)
             _end()
         if shows:
             _address_and_code(own)
 
 
+def _bring_together(its: StepId | None, own: StepId | None) -> None:
+    """Of a class and a teacher who are at different steps: where the class is, and how either comes to the other."""
+    if its and (lesson := lesson_files.lesson(its.lesson)) and its.step < len(lesson.steps):
+        title = plain(lesson.steps[its.step].title)
+        st.markdown(f"The class stays at **{title}**, step {its.step + 1} of {plain(lesson.title)}.", width="content")
+        st.button("Back to the class", key="room_back", type="primary", on_click=go_to, args=(its,))
+    if own:
+        st.button(
+            "Bring the class here" if its else "Lead from here",
+            key="room_lead",
+            icon=":material/co_present:",
+            on_click=room_membership.move,
+            args=(own,),
+        )
+
+
+def count(step_id: StepId) -> None:
+    """How many of the class have answered."""
+    if (own := room_membership.membership()) and room_membership.has_class(step_id):
+        _count_votes(own, step_id)
+
+
 def controls(step_id: StepId) -> None:
-    """Below a question, in place of a student's buttons: how many have answered, and what shows votes and answer."""
-    own = room_membership.membership()
+    """What shows votes and answer."""
     state: State | None = st.session_state.get(DRAWN)
-    if not own or not own.is_teacher or not state or state.step_id != step_id:
-        return
-    _count_votes(own, step_id)
-    if state.phase is Phase.REVEALED:
+    if state is None or not room_membership.has_class(step_id) or state.phase is Phase.REVEALED:
         return
     shown = st.session_state.get(OPEN_VOTES) == step_id
     with st.container(horizontal=True, vertical_alignment="center", key="room_controls"):
@@ -113,27 +130,27 @@ def controls(step_id: StepId) -> None:
         )
 
 
-def tally(step_id: StepId, question: Question, wording: Wording, right: Callable[[Answer], bool] | None) -> None:
+def show_tally(step_id: StepId, wording: Wording, right: Callable[[Answer], bool] | None) -> None:
     """How the room has voted on a step, once that is revealed, or before on request.
 
-    wording: puts an answer into words. right: tells right answers from wrong ones; None before that is known.
+    said: puts an answer into words. right: tells right answers from wrong ones; None before that is known.
     """
     own = room_membership.membership()
     if own is None or not own.is_teacher:
         return
     try:
-        found = all_rooms().tally(own.code, own.key, step_id)
+        tally = all_rooms().tally(own.code, own.key, step_id)
     except RoomError:  # which the next run will say
         return
-    st.session_state[COUNTED] = found
-    if found.phase is not Phase.REVEALED and st.session_state.get(OPEN_VOTES) != step_id:
+    st.session_state[COUNTED] = tally
+    if tally.phase is not Phase.REVEALED and st.session_state.get(OPEN_VOTES) != step_id:
         return
     with st.container(key="room_tally", gap="small"):
-        _draw_votes(found, question, wording, right)
+        _draw_votes(tally, wording, right)
 
 
-def _draw_votes(found: Tally, question: Question, wording: Wording, right: Callable[[Answer], bool] | None) -> None:
-    rounds = _rounds(found)
+def _draw_votes(tally: Tally, wording: Wording, right: Callable[[Answer], bool] | None) -> None:
+    rounds, question = _rounds(tally), wording.question
     scrolls = st.session_state.get(SCROLLS, 0)
     if question.kind == "number":
         correct = wording.correct() if right is not None else None
@@ -142,14 +159,15 @@ def _draw_votes(found: Tally, question: Question, wording: Wording, right: Calla
             question.high,
             wording.text(question.low),
             wording.text(question.high),
-            None if correct is None else (float(correct), wording.text(correct)),
+            (float(correct), wording.text(correct)) if isinstance(correct, int | float) else None,
         )
         points = [
             (
                 title,
                 [
-                    (float(room_membership.answer_of(text)), wording.text(room_membership.answer_of(text)), count)
+                    (float(answer), wording.text(answer), count)
                     for text, count in votes.items()
+                    if isinstance(answer := room_membership.answer_of(text), int | float)
                 ],
             )
             for title, votes in rounds
@@ -157,34 +175,36 @@ def _draw_votes(found: Tally, question: Question, wording: Wording, right: Calla
         votes(key="room_votes", scrolls=scrolls, line=line, points=points)
     else:
         titles = [title for title, _ in rounds]
-        votes(key="room_votes", scrolls=scrolls, rounds=titles, bars=_bars(found, question, wording, right))
-    if right is not None and found.pairs:
-        better, worse = found.changes(lambda text: right(room_membership.answer_of(text)))
-        st.caption(f"{len(found.pairs)} voted twice: {better} changed to the correct answer, {worse} away from it.")
+        votes(key="room_votes", scrolls=scrolls, rounds=titles, bars=_bars(tally, wording, right))
+    if right is not None and tally.pairs:
+        better, worse = tally.changes(lambda text: right(room_membership.answer_of(text)))
+        st.caption(f"{len(tally.pairs)} voted twice: {better} changed to the correct answer, {worse} away from it.")
+
+
+def seconds_left(deadline: float | None) -> int:
+    """Until the time to answer is over; 0 without such a time."""
+    return 0 if deadline is None else math.ceil(all_rooms().left(deadline))
 
 
 def time_left(deadline: float | None) -> str:
     """The time left to answer, as the end of a line."""
     if deadline is None:
         return ""
-    left = math.ceil(all_rooms().left(deadline))
+    left = seconds_left(deadline)
     return f" **{left // 60}:{left % 60:02}** left." if left else " Time is up."
 
 
-def votes_csv(own: Membership) -> str:
+def votes_csv(own: Membership) -> bytes:
     """How the room has voted on every step, a row an answer, in words."""
-    written = io.StringIO()
-    table = csv.writer(written)
-    table.writerow(COLUMNS)
-    for step_id, found in all_rooms().tallies(own.code, own.key).items():
-        if (asked := wording_at(step_id)) is None:
-            continue
-        titles, wording = asked
-        for vote, counts in (("first", found.first), ("second", found.second)):
-            for text, count in counts.most_common():
-                row = [*titles, wording.asked(), vote, wording.bare(room_membership.answer_of(text)), str(count)]
-                table.writerow(map(as_text, row))
-    return written.getvalue()
+    rows = []
+    for step_id, tally in all_rooms().tallies(own.code, own.key).items():
+        if described := wording_at(step_id):
+            titles, wording = described
+            for vote, counts in (("first", tally.first), ("second", tally.second)):
+                for text, count in counts.most_common():
+                    answer = wording.bare(room_membership.answer_of(text))
+                    rows.append([*titles, wording.question_text(), vote, answer, count])
+    return as_csv(pd.DataFrame(rows, columns=COLUMNS))
 
 
 def address(**parameters: str) -> str:
@@ -198,28 +218,34 @@ def qr_code(text: str) -> str:
     return segno.make(text, error="m", micro=False).svg_data_uri(border=3, dark="#000", light="#fff")
 
 
-@st.fragment(run_every=room_membership.FOLLOW_EVERY)
+@st.fragment
 def _count_members(own: Membership) -> None:
     try:
-        found = all_rooms().tally(own.code, own.key, StepId("", -1))
+        version = room_membership.version(own)
+        tally = all_rooms().tally(own.code, own.key, StepId("", -1))
     except RoomError:
         st.rerun()
-    st.markdown(f"### Room {own.code}\n{counted(found.here, 'student')} · {_short_address()}")
+    with st.container(gap=None, width="content"):
+        st.markdown(f"### Room {own.code}\n{counted(tally.here, 'student')} · {_short_address()}")
+        follow_room(own.for_events(), version, key="room_counts_members")
 
 
-@st.fragment(run_every=room_membership.FOLLOW_EVERY)
+@st.fragment
 def _count_votes(own: Membership, step_id: StepId) -> None:
     """How many have answered, how many are still thinking, and the time left."""
     try:
-        found, state = all_rooms().tally(own.code, own.key, step_id), all_rooms().led(own.code, own.key)
+        version = room_membership.version(own)
+        tally, state = all_rooms().tally(own.code, own.key, step_id), all_rooms().led(own.code, own.key)
     except RoomError:
         st.rerun()
-    has = "has" if found.voted == 1 else "have"
-    thinking = found.here - found.voted if found.phase is not Phase.REVEALED else 0
+    has = "has" if tally.voted == 1 else "have"
+    thinking = tally.here - tally.voted if tally.phase is not Phase.REVEALED else 0
     still = f", {thinking} still thinking" if thinking else ""
-    st.markdown(f"**{found.voted}** of {found.here} {has} answered{still}.{time_left(state.deadline)}")
+    with st.container(gap=None):
+        st.markdown(f"**{tally.voted}** of {tally.here} {has} answered{still}.{time_left(state.deadline)}")
+        follow_room(own.for_events(), version, seconds_left=seconds_left(state.deadline), key="room_counts_votes")
     drawn = st.session_state.get(COUNTED)  # None as long as this run of the page is on its way to the votes
-    if st.session_state.get(OPEN_VOTES) == step_id and drawn is not None and drawn != found:
+    if st.session_state.get(OPEN_VOTES) == step_id and drawn is not None and drawn != tally:
         st.rerun()
 
 
@@ -235,20 +261,23 @@ def _address_and_code(own: Membership) -> None:
         st.html(f'<img class="qr" alt="QR code of the address" src="{qr_code(link)}">', width="content")
         with st.container(width="stretch"):
             st.markdown(f"Scan the QR code, or open\n## {_short_address()}\nand join with the code\n## {own.code}")
+            st.caption(f"This room takes {counted(all_rooms().size, 'student')}.")
             if urlsplit(link).hostname in LOCAL:
                 st.caption(
                     ":material/warning: This address works on this computer only. For phones, open the app by the "
                     "computer's name or IP address."
                 )
+            copy_button("Copy link to embed", embedded(link), key="room_link_to_embed")
 
 
-def _teacher_link(own: Membership) -> None:
+def _private_link(own: Membership) -> None:
+    """The link is copied unseen: the class may see this screen."""
     with st.popover("Private link, votes", icon=":material/key:", key="room_keep"):
-        st.markdown("**Your private link.** It brings you back as the teacher if this tab is closed. Keep it secret.")
-        st.code(address(room=own.code, room_key=own.key), language=None, wrap_lines=True)
+        st.markdown("Your private link brings you back if this tab is closed. Paste it where only you can see it.")
+        copy_button("Copy private link", address(room=own.code, room_key=own.key), key="room_private_link")
         st.download_button(
             "Download the votes",
-            lambda: _file(own),
+            lambda: votes_csv(own),
             f"room-{own.code}.csv",
             "text/csv",
             key="room_save",
@@ -261,10 +290,6 @@ def _end() -> None:
     with st.popover("End the room", type="tertiary", icon=":material/logout:", key="room_ending"):
         st.markdown("End the room for everybody? Its votes are deleted.")
         st.button("End the room", key="room_end", type="primary", on_click=room_membership.end)
-
-
-def _file(own: Membership) -> bytes:
-    return votes_csv(own).encode("utf-8-sig")
 
 
 def _show_code(shows: bool) -> None:
@@ -291,28 +316,28 @@ def _scroll_to_votes() -> None:
     st.session_state[SCROLLS] = st.session_state.get(SCROLLS, 0) + 1
 
 
-def _rounds(found: Tally) -> list[tuple[str, Counter[str]]]:
-    if found.phase is Phase.SECOND or found.second:
-        return [("First vote", found.first), ("Second vote", found.second)]
-    return [("Votes", found.first)]
+def _rounds(tally: Tally) -> list[tuple[str, Counter[str]]]:
+    if tally.phase is Phase.SECOND or tally.second:
+        return [("First vote", tally.first), ("Second vote", tally.second)]
+    return [("Votes", tally.first)]
 
 
-def _bars(found: Tally, question: Question, wording: Wording, right: Callable[[Answer], bool] | None) -> list[Bar]:
+def _bars(tally: Tally, wording: Wording, right: Callable[[Answer], bool] | None) -> list[Bar]:
     """A bar for each option of a choice; of other questions for each answer given, the most frequent first."""
-    both = found.first + found.second
+    both = tally.first + tally.second
     given = [answer for answer, _ in both.most_common()]
-    if question.kind == "choose":
-        given = [room_membership.as_text(number) for number in range(len(question.options))]
+    if wording.question.kind == "choose":
+        given = [room_membership.as_text(number) for number in range(len(wording.question.options))]
     answers, rest = given[:MAX_BARS], given[MAX_BARS:]
-    counts = [votes for _, votes in _rounds(found)]
+    counts = [votes for _, votes in _rounds(tally)]
     bars = [
         Bar(
             wording.bare(room_membership.answer_of(text)),
-            [each[text] for each in counts],
+            [votes[text] for votes in counts],
             right is not None and right(room_membership.answer_of(text)),
         )
         for text in answers
     ]
     if rest:
-        bars.append(Bar("other answers", [sum(each[text] for text in rest) for each in counts], right=False))
+        bars.append(Bar("other answers", [sum(votes[text] for text in rest) for votes in counts], right=False))
     return bars

@@ -9,9 +9,10 @@ from pages.ui.frame.page import Session
 from pages.ui.lessons.expressions import ExpressionError, Words
 from pages.ui.lessons.measure_setup import NotMeasurableYet
 from pages.ui.lessons.measured_values import MeasuredValues, failed_claims
-from pages.ui.markdown import passage, plain
+from pages.ui.markdown import counted, passage, plain
 from pages.ui.models import library
 from pages.ui.models.lesson_answers import StepId
+from pages.ui.models.session_store import session_record
 from pages.ui.views.learn import handout, lesson_list, opened_step, room_membership, room_student
 from pages.ui.views.learn.opened_step import OpenedStep, go_to, leave, show_again
 from pages.ui.views.learn.question import ask
@@ -33,11 +34,11 @@ def show() -> None:
 def show_view(session: Session) -> None:
     """Its live view; before that may be seen, what it will be."""
     entered = opened_step.opened_step()
-    if not entered.step.view:
+    if entered is None or not entered.step.view:
         return
     with st.session_state[VIEW]:
         if entered.shows_view:
-            _live_view(session, entered)
+            _live_view(session, entered, entered.step.view.page)
         else:
             with st.container(key="lesson_view_later"):
                 page = _view_name(session, entered.step.view.page)
@@ -51,9 +52,11 @@ def _show(entered: OpenedStep) -> None:
         st.header(plain(step.title), anchor=False)
         _words(step.words, values)
         if step.question:
-            ask(entered, values)
+            ask(step.question, entered, values)
         if entered.is_revealed:
             _found(entered, values)
+            if entered.step is entered.lesson.steps[-1]:
+                _sum_up(entered)
         _move(entered)
 
 
@@ -89,6 +92,28 @@ def _found(entered: OpenedStep, values: MeasuredValues) -> None:
             _words(step.to_try, values)
 
 
+def _sum_up(entered: OpenedStep) -> None:
+    """What the lesson was for, and the way to the first question that was skipped in it."""
+    lesson = entered.lesson
+    skipped = session_record().answers.unanswered(lesson.name, lesson.questions)
+    with st.container(border=bool(lesson.aims), gap="small", key="lesson_end"):
+        if lesson.aims:
+            aims = "".join(f"\n- {plain(aim[0].lower() + aim[1:])}" for aim in lesson.aims)
+            st.markdown(f":material/flag: **You can now**\n{aims}")
+        if skipped and room_membership.led_step() is None:
+            with st.container(horizontal=True, vertical_alignment="center"):
+                verb = "is" if len(skipped) == 1 else "are"
+                st.markdown(f"{counted(len(skipped), 'question')} {verb} still open.", width="content")
+                st.button(
+                    f"Go to step {skipped[0] + 1}",
+                    key="lesson_skipped",
+                    type="tertiary",
+                    icon=":material/arrow_back:",
+                    on_click=go_to,
+                    args=(StepId(lesson.name, skipped[0]),),
+                )
+
+
 def _move(entered: OpenedStep) -> None:
     """The ways to the steps beside this one, and out of the lesson."""
     lesson, number = entered.step_id.lesson, entered.step_id.step
@@ -107,42 +132,44 @@ def _move(entered: OpenedStep) -> None:
         )
         last = number == len(entered.lesson.steps) - 1
         following = lesson_list.after(entered.lesson) if last else None
-        answered = "primary" if entered.is_revealed else "secondary"
+        leads = room_membership.has_class(entered.step_id)
+        label, icon, to, more = "Next step" if leads else "Next", "arrow_forward", StepId(lesson, number + 1), None
         if following:
-            st.button(
-                "Next lesson",
-                key="learn_next",
-                type=answered,
-                icon=":material/arrow_forward:",
-                help=plain(following.title),
-                on_click=go_to,
-                args=(StepId(following.name, 0),),
-                disabled=led,
-            )
+            label, to, more = "Next lesson", StepId(following.name, 0), plain(following.title)
         elif last:
-            st.button("Finish", key="learn_next", type=answered, icon=":material/check:", on_click=leave, disabled=led)
-        else:
-            st.button(
-                "Next",
-                key="learn_next",
-                type=answered,
-                icon=":material/arrow_forward:",
-                on_click=go_to,
-                args=(StepId(lesson, number + 1),),
-                disabled=led,
-            )
+            label, icon, to = "Finish", "check", None
+        st.button(
+            label,
+            key="learn_next",
+            type="primary" if entered.is_revealed else "secondary",
+            icon=f":material/{icon}:",
+            help=more,
+            on_click=_go_on,
+            args=(entered.step_id, to),
+            disabled=led,
+        )
         if last:
             handout.offer(entered.lesson)
         room_student.offer(entered.step_id)
     if led:
         st.caption("Your teacher goes from step to step.")
+    elif leads and to:
+        st.caption(f"*{label}* takes the class along. Going back or to another lesson doesn't.")
     elif entered.is_open and not room_membership.is_teacher():
         st.caption("You can continue without an answer, but the lesson won't count as done.")
 
 
-def _live_view(session: Session, entered: OpenedStep) -> None:
+def _go_on(step_id: StepId, following: StepId | None) -> None:
+    """To the following step, a teacher with the class; None for the list."""
+    if following is None:
+        leave()
+    else:
+        go_to(following)
+        room_membership.lead_on(step_id, following)
+
+
+def _live_view(session: Session, entered: OpenedStep, page: str) -> None:
     """The page that the step shows, as the visitor has it now."""
-    page = entered.step.view.page
     with st.container(horizontal=True, vertical_alignment="center", key="lesson_view"):
         later = " Model, prompt and changes are fixed until you answer." if entered.is_open else ""
         st.markdown(f"{_view_name(session, page)}.{later}", width="content")

@@ -12,9 +12,10 @@ from pages.ui.lessons import lesson_files, measure_reference
 from pages.ui.lessons.lesson import Lesson
 from pages.ui.markdown import plain
 from pages.ui.models.lesson_answers import StepId
-from pages.ui.paper import as_html, document, inline
+from pages.ui.printable_html import as_html, document, inline
 from pages.ui.views.learn import handout, lesson_check
 from pages.ui.views.learn.opened_step import TEACHERS, go_to, leave
+from transformer.data.file_kinds import file_kind
 
 GUIDE = Path(__file__).with_name("for_teachers.md")
 FORMAT = Path(__file__).with_name("lesson_format.md")
@@ -30,7 +31,7 @@ def offer_link() -> None:
 
 def show() -> None:
     """The page."""
-    lessons = [each for each in lesson_files.all_lessons() if isinstance(each, Lesson)]
+    lessons = [lesson for lesson in lesson_files.all_lessons() if isinstance(lesson, Lesson)]
     with st.container(horizontal=True):
         st.button("All lessons", key="teachers_back", type="tertiary", icon=":material/list:", on_click=leave)
         st.download_button(
@@ -60,10 +61,13 @@ def _check_own() -> None:
     uploaded = st.file_uploader("Check a lesson", type="md", max_upload_size=1, key="check_lesson")
     if uploaded is None:
         return
+    content = uploaded.getvalue()
     try:
-        text = uploaded.getvalue().decode("utf-8")
+        text = content.decode("utf-8")
     except UnicodeDecodeError:
-        st.error("This file isn't a text in UTF-8.")
+        text = ""
+    if "+++" not in text:
+        st.error(plain(f"Expected a lesson, a text in UTF-8 that begins with a line +++; found {file_kind(content)}."))
         return
     with st.spinner("Running the models …"):
         findings = list(lesson_check.check(text, LONGEST_CHECK))

@@ -29,10 +29,11 @@ def show(session: Session) -> None:
             mapped = ablation_map.show(session, model_input, int(pair.unchanged.argmax()) if pair else None)
         if pair and mapped and not session.interventions:
             with answer:
-                before_and_after.suggest_ablations(session, model_input, mapped.found)
+                before_and_after.suggest_ablations(session, model_input, mapped.ablation)
     if pair and session.interventions:
         before_and_after.what_changed(session, model_input, pair)
-        before_and_after.generated_text(session, model_input)
+        written = before_and_after.generated_text if session.config.is_causal else before_and_after.filled_text
+        written(session, model_input)
     if pair:
         before_and_after.offer_table(session, pair)
     if mapped:

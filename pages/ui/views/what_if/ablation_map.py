@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from pages.ui.components.effects import Cell, Matrix, effect_heatmaps
+from pages.ui.components.effect_heatmaps import Cell, Matrix, effect_heatmaps
 from pages.ui.frame import changes, widgets
 from pages.ui.frame.page import Session
 from pages.ui.frame.widgets import Binding
@@ -33,7 +33,7 @@ FAINTEST = 1.0
 """Percentage points of a probability that colours go to at the least: less is next to nothing."""
 UNMOVED, SLIGHT = 5e-5, 0.01
 """An effect this small, or this share of the largest, isn't worth a word."""
-ACTS = ("ablate it", "bring it back")
+ACTIONS = ("ablate it", "bring it back")
 TALL, LEAST_PITCH, MAX_PITCH = 216, 20, 44
 """Pixels: the map's height, and the least and the most that one of its rows has of it."""
 
@@ -50,7 +50,7 @@ class Placed:
 class AblationMap:
     """What the map shows, of `EFFECTS`. token: whose probability or logit; None for the loss."""
 
-    found: Ablation
+    ablation: Ablation
     effect: str
     token: int | None
 
@@ -58,40 +58,46 @@ class AblationMap:
     def values(self) -> np.ndarray:
         """(part,): how much larger it is without each part."""
         if self.token is None:
-            return self.found.loss
-        column = _column(self.found, self.token)
+            assert self.ablation.loss is not None
+            return self.ablation.loss
+        column = _column(self.ablation, self.token)
         if self.effect == "logit":
-            return (self.found.logits - self.found.kept)[:, column]
-        with_it, without = np.exp(self.found.log_probabilities[..., column])
+            return (self.ablation.logits - self.ablation.kept)[:, column]
+        with_it, without = np.exp(self.ablation.log_probabilities[..., column])
         return 100 * (without - with_it)
 
 
 def show(session: Session, model_input: ModelInput, answer: int | None) -> AblationMap | None:
     """The map, and the dials that say of what; None while there is none, after saying why.
 
-    answer: the likeliest next token of the unchanged model, if it is known; the map is of that one at first.
+    answer: the unchanged model's likeliest token, if it is known; the map is of that one at first.
     """
+    effects = [effect for effect in EFFECTS if effect != "loss" or session.config.is_causal]
+    if session.visitor.effect not in effects:  # of an encoder, which predicts none of the tokens that it reads
+        session.visitor.effect = effects[0]
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.header("Which parts matter", anchor=False, width="content")
-        effect = widgets.segmented_control("Effect on", EFFECTS, "effect", EFFECTS.get, label_visibility="collapsed")
-        dial = st.container(width=140)
-    found = ablated(session, model_input)
-    if found is None:
+        effect = widgets.segmented_control(
+            "Effect on", effects, "effect", EFFECTS.__getitem__, label_visibility="collapsed"
+        )
+        dial = st.container(width=140, key="effect_token")
+    ablation = ablated(session, model_input)
+    if ablation is None:
         return None
     token = None
     if effect != "loss":
         with dial:
-            token = _token(session, found, answer)
-    if effect == "loss" and found.loss is None:
+            token = _token(session, ablation, answer)
+    if effect == "loss" and ablation.loss is None:
         st.info("A single token has no loss. Type a longer prompt.")
         return None
-    mapped = AblationMap(found, effect, token)
+    mapped = AblationMap(ablation, effect, token)
     if not np.isfinite(mapped.values).all():
         st.warning(TOO_LARGE)
         return None
     st.caption(_how(session, model_input, mapped))
-    placed = place(found.parts, mapped.values, session.interventions)
-    left = np.array([part not in session.interventions for part in found.parts])
+    placed = matrices_of(ablation.parts, mapped.values, session.interventions)
+    left = np.array([part not in session.interventions for part in ablation.parts])
     what = f"the {effect}" if token is None else f"the {effect} of ‘{library.tokenizer(session.name).label(token)}’"
     unit = UNITS[effect]
 
@@ -103,14 +109,14 @@ def show(session: Session, model_input: ModelInput, answer: int | None) -> Ablat
             changes.add(part)
 
     effect_heatmaps(
-        [each.matrix for each in placed],
+        [panel.matrix for panel in placed],
         key="what_if_ablation",
         name="Which parts matter",
-        says=(
+        sentences=(
             f"Without {{cell}}, {what} is {{value}}{unit} higher.",
             f"Without {{cell}}, {what} is {{value}}{unit} lower.",
         ),
-        acts=ACTS,
+        actions=ACTIONS,
         limit=max(colour_limit(mapped.values[left]), FAINTEST if effect == "probability" else 0.0),
         pitch=min(max(TALL // len(placed[0].matrix.rows), LEAST_PITCH), MAX_PITCH),
         on_choose=choose,
@@ -131,7 +137,7 @@ def ablated(session: Session, model_input: ModelInput) -> Ablation | None:
         session.name,
         model_input.tokens,
         model_input.source,
-        model_input.place,
+        model_input.position,
         model_input.begin,
         session.interventions,
         ask="Ablate each part",
@@ -147,15 +153,15 @@ def colour_limit(values: np.ndarray) -> float:
     return float(max(min(BEYOND * np.quantile(sizes, USUAL), sizes.max()), LEAST * sizes.max())) or 1.0
 
 
-def place(parts: tuple[Scale, ...], values: np.ndarray, interventions: tuple) -> list[Placed]:
+def matrices_of(parts: tuple[Scale, ...], values: np.ndarray, interventions: tuple) -> list[Placed]:
     """A picture for each stack of attentions, in the order of the pass. values: (part,)."""
     stacks: dict[str, dict[tuple[int, int], int]] = {}
     heads = max((part.head for part in parts if part.head is not None), default=-1) + 1
     for index, part in enumerate(parts):
-        side, layer, cross = re.match(r"(?:(\w+)\.)?blocks\.(\d+)\.(cross_)?", part.point).groups()
+        side, layer, cross = re.findall(r"(?:(\w+)\.)?blocks\.(\d+)\.(cross_)?", part.point)[0]
         title = "Cross-attention" if cross else {"encoder": "Encoder", "decoder": "Decoder"}.get(side, "")
         stacks.setdefault(title, {})[int(layer), heads if part.head is None else part.head] = index
-    found = []
+    matrices = []
     for title, cells in stacks.items():
         rows, columns = max(row for row, _ in cells) + 1, max(column for _, column in cells) + 1
         grid = np.full((rows, columns), np.nan)
@@ -170,19 +176,19 @@ def place(parts: tuple[Scale, ...], values: np.ndarray, interventions: tuple) ->
             row_labels=[f"layer {row}" for row in range(rows)],
             marked=[cell for cell, index in cells.items() if parts[index] in interventions],
         )
-        found.append(Placed(matrix, {cell: parts[index] for cell, index in cells.items()}))
-    return found
+        matrices.append(Placed(matrix, {cell: parts[index] for cell, index in cells.items()}))
+    return matrices
 
 
-def _token(session: Session, found: Ablation, answer: int | None) -> int:
+def _token(session: Session, ablation: Ablation, answer: int | None) -> int:
     """The token that is looked at, and the dial that chooses it: the answer, unless another is chosen."""
     tokenizer, chosen = library.tokenizer(session.name), session.visitor.token
-    order = found.tokens[np.argsort(-found.kept[0], kind="stable")[:CHOOSABLE]].tolist()
-    default = answer if answer in found.tokens else order[0]
-    if chosen is not None and chosen not in found.tokens:
+    order = ablation.tokens[np.argsort(-ablation.kept[0], kind="stable")[:CHOOSABLE]].tolist()
+    default = answer if answer in ablation.tokens else order[0]
+    if chosen is not None and chosen not in ablation.tokens:
         if chosen < session.config.vocab_size:
             st.warning(
-                f"Of this model the {len(found.tokens)} likeliest tokens can be chosen, and "
+                f"Of this model the {len(ablation.tokens)} likeliest tokens can be chosen, and "
                 f"{code(tokenizer.label(chosen))} isn't among them; the likeliest is taken."
             )
         session.visitor.token = chosen = None
@@ -192,9 +198,9 @@ def _token(session: Session, found: Ablation, answer: int | None) -> int:
     )
 
 
-def _column(found: Ablation, token: int) -> int:
+def _column(ablation: Ablation, token: int) -> int:
     """Where a token's logits are."""
-    return int(np.flatnonzero(found.tokens == token)[0])
+    return int(np.flatnonzero(ablation.tokens == token)[0])
 
 
 def _how(session: Session, model_input: ModelInput, mapped: AblationMap) -> str:
@@ -220,30 +226,30 @@ def _how(session: Session, model_input: ModelInput, mapped: AblationMap) -> str:
 
 def _verdict(mapped: AblationMap, left: np.ndarray) -> str:
     """The parts with the largest effects, either way. left: (part,), False for those that are ablated already."""
-    values, told = np.where(left, mapped.values, 0.0), []
+    values, sentences = np.where(left, mapped.values, 0.0), []
     for word, index, sign in (("fall", int(values.argmin()), "−"), ("rise", int(values.argmax()), "+")):
         size = float(values[index]) * (1 if sign == "+" else -1)
         if size > max(UNMOVED, SLIGHT * np.abs(values).max()):
-            part = describe_part(mapped.found.parts[index])
-            told.append(f"Largest {word}: {part}, {sign}{size:.3g}{UNITS[mapped.effect]}.")
-    return " ".join(told) or "No single part makes a difference here."
+            part = describe_part(mapped.ablation.parts[index])
+            sentences.append(f"Largest {word}: {part}, {sign}{size:.3g}{UNITS[mapped.effect]}.")
+    return " ".join(sentences) or "No single part makes a difference here."
 
 
 def _table(session: Session, mapped: AblationMap) -> pd.DataFrame:
-    found = mapped.found
+    ablation = mapped.ablation
     made = pd.DataFrame(
         {
-            "part": [describe_part(part) for part in found.parts],
-            "hook point": [part.point for part in found.parts],
-            "head": pd.array([part.head for part in found.parts], dtype="Int64"),
-            "ablated": [part in session.interventions for part in found.parts],
+            "part": [describe_part(part) for part in ablation.parts],
+            "hook point": [part.point for part in ablation.parts],
+            "head": pd.array([part.head for part in ablation.parts], dtype="Int64"),
+            "ablated": [part in session.interventions for part in ablation.parts],
         }
     )
-    if found.loss is not None:
-        made["rise of the loss (nats)"] = found.loss
-    column = int(found.kept[0].argmax()) if mapped.token is None else _column(found, mapped.token)
-    label = library.tokenizer(session.name).label(int(found.tokens[column]))
-    made[f"rise of the logit of {label}"] = (found.logits - found.kept)[:, column]
-    for word, log_probabilities in zip(("with", "without"), found.log_probabilities, strict=True):
+    if ablation.loss is not None:
+        made["rise of the loss (nats)"] = ablation.loss
+    column = int(ablation.kept[0].argmax()) if mapped.token is None else _column(ablation, mapped.token)
+    label = library.tokenizer(session.name).label(int(ablation.tokens[column]))
+    made[f"rise of the logit of {label}"] = (ablation.logits - ablation.kept)[:, column]
+    for word, log_probabilities in zip(("with", "without"), ablation.log_probabilities, strict=True):
         made[f"probability of {label} {word} it"] = np.exp(log_probabilities)[:, column]
     return made

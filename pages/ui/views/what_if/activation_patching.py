@@ -11,20 +11,22 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from pages.ui.components.effects import Cell, Matrix, effect_heatmaps
-from pages.ui.figures.what_if import percent
+from pages.ui.components.effect_heatmaps import Cell, Matrix, effect_heatmaps
 from pages.ui.frame import changes, widgets
 from pages.ui.frame.page import Session
 from pages.ui.frame.widgets import Binding
-from pages.ui.markdown import code, counted
-from pages.ui.models import activation_patching, library
-from pages.ui.models.activation_patching import PatchingEffects, PromptPair
+from pages.ui.markdown import code, counted, signed
+from pages.ui.models import activation_patching, comparison, library
+from pages.ui.models.activation_patching import PromptPair
+from pages.ui.models.activations import log_softmax
+from pages.ui.number_format import percent
 from pages.ui.tables import offer_data
 from pages.ui.views.what_if import other_prompt, python_code
 from pages.ui.views.what_if.long_computation import compute_with_progress
-from pages.ui.views.what_if.shared import TOO_LARGE, log_softmax, suggest_attention_model
+from pages.ui.views.what_if.shared import TOO_LARGE, suggest_attention_model
 from transformer import Patch
 from transformer.inference.interventions import describe_module
+from transformer.inference.patching import Patching
 
 SITES = {
     "stream": "The residual stream, as it enters a layer",
@@ -32,12 +34,12 @@ SITES = {
     "cross-attention": "What cross-attention adds",
     "feed-forward": "What the feed-forward layer adds",
 }
-STACKS = {"encoder": "In the encoder, over the source", "decoder": "In the decoder, over what it has read"}
-DIALS = {"own_token": "Its own answer", "other_token": "The other's answer"}
+STACKS = {"encoder": "In the encoder, over the source", "decoder": "In the decoder, over the tokens it has read"}
+DIALS = {"own_token": "Answer to your prompt", "other_token": "Answer to the other"}
 CHOOSABLE = 300
 """Tokens that can be chosen from, the likeliest of a large vocabulary."""
-BEFORE = 8
-"""Positions that are drawn before the first that changes anything."""
+BEFORE = 2
+"""Positions that are drawn before the first that differs."""
 SLIGHT = 0.1
 """A share this small isn't worth a sentence."""
 
@@ -56,29 +58,33 @@ def show(session: Session) -> None:
         st.button("Swap the prompts", icon=":material/swap_vert:", on_click=other_prompt.swap, args=(session,))
     if other is None or not _fit(session, own, other):
         return
-    put_in = any(isinstance(each, Patch) for each in session.interventions)
-    kept = tuple(each for each in session.interventions if not isinstance(each, Patch))
+    put_in = any(isinstance(intervention, Patch) for intervention in session.interventions)
+    kept = tuple(intervention for intervention in session.interventions if not isinstance(intervention, Patch))
     start = session.require_tokens() if session.source else ()
     pair = activation_patching.prompt_pair(session.name, own, other, start, interventions=kept)
     if not np.isfinite(pair.logits).all():
         st.warning(TOO_LARGE)
         return
-    if pair.differing > activation_patching.MAX_TOKENS:
+    is_causal, most = session.config.is_causal, activation_patching.MAX_TOKENS
+    if is_causal and pair.differing > most:
         st.info(
-            f"From the first token that differs to the end there are {pair.differing} tokens; at most "
-            f"{activation_patching.MAX_TOKENS} can be traced. Let the prompts differ later, or shorten both."
+            f"From the first token that differs to the end there are {pair.differing} tokens; at most {most} can be "
+            "traced. Let the prompts differ later, or shorten both."
         )
+        return
+    if not is_causal and len(own) > most:
+        st.info(f"The prompts have {len(own)} tokens; at most {most} can be traced. Shorten both.")
         return
     with dials:
         answers = _answers(session, pair)
     st.caption(
-        "Each cell patches one position in one layer with what the model computed there for the other "
-        "prompt. **0**: no effect. **1**: the answer becomes the other prompt's."
+        "Each cell runs your prompt (clean) with the activation of one layer at one position taken from the other "
+        "prompt (corrupted). **0**: no effect. **1**: the logit difference becomes that of the other prompt."
     )
     if put_in:
         st.caption("Patches that are already in force are left out of this map.")
     try:
-        found = {
+        traced_stacks = {
             stack: compute_with_progress(
                 activation_patching.patching_effects,
                 session.name,
@@ -86,26 +92,27 @@ def show(session: Session) -> None:
                 pair.sources,
                 answers,
                 stack,
+                pair.position,
                 interventions=kept,
                 ask="Trace",
                 does="Each position is patched in turn.",
             )
             for stack in (STACKS if session.source else ("self",))
         }
-        if None in found.values():
+        if None in traced_stacks.values():
             return
     except ValueError as error:
         st.info(str(error))
         return
-    for stack, traced in found.items():
+    for stack, traced in traced_stacks.items():
         _picture(session, pair, stack, traced)
     _explain(session, pair, answers)
     offer_data(
-        lambda: pd.concat(_table(session, pair, stack, traced) for stack, traced in found.items()),
+        lambda: pd.concat(_table(session, pair, stack, traced) for stack, traced in traced_stacks.items()),
         "These shares as a table",
         f"{session.file_name}-traced.csv",
     )
-    python_code.activation_patching(session, pair, answers, next(iter(found)), kept)
+    python_code.activation_patching(session, pair, answers, next(iter(traced_stacks)), kept)
 
 
 def _fit(session: Session, own: tuple[int, ...], other: tuple[int, ...]) -> bool:
@@ -124,6 +131,10 @@ def _fit(session: Session, own: tuple[int, ...], other: tuple[int, ...]) -> bool
         )
     elif own == other:
         st.info("Both prompts are the same. Change a word or a letter of the other one.")
+    elif (
+        not session.config.is_causal and len(set(map(library.model(session.name).predicted_position, (own, other)))) > 1
+    ):
+        st.info("The first masks of the prompts are at different positions. Let both have it at the same one.")
     else:
         return True
     return False
@@ -148,13 +159,18 @@ def _answers(session: Session, pair: PromptPair) -> tuple[int, int]:
                 options,
                 Binding(field, default=default),
                 lambda token: (
-                    f"{tokenizer.label(token)}   " + " | ".join(percent(each) for each in probabilities[:, token])
+                    f"{tokenizer.label(token)}   " + " | ".join(percent(row) for row in probabilities[:, token])
                 ),
                 width=200,
-                help="Its probability after your prompt and after the other one.",
+                help=f"Its probability {_where(session)} your prompt and {_where(session)} the other one.",
             )
         )
     return chosen[0], chosen[1]
+
+
+def _where(session: Session) -> str:
+    """Where a prediction is: after a prompt, or at a mask in it."""
+    return "after" if session.config.is_causal else "in"
 
 
 def _explain(session: Session, pair: PromptPair, answers: tuple[int, int]) -> None:
@@ -171,25 +187,30 @@ def _explain(session: Session, pair: PromptPair, answers: tuple[int, int]) -> No
         else ""
     )
     st.caption(
-        f"**Logit difference:** the logit of {code(other)} less that of {code(own)}, {first:+.2f} after your prompt, "
-        f"{then:+.2f} after the other one.{whose}{same} A cell is (patched − yours) ÷ (the other's − yours)."
+        f"**Logit difference:** the logit of {code(other)} minus that of {code(own)}, {signed(first, 2)} "
+        f"{_where(session)} your prompt, {signed(then, 2)} {_where(session)} the other one.{whose}{same} A cell is "
+        "(patched − yours) ÷ (the other's − yours)."
     )
 
 
-def _picture(session: Session, pair: PromptPair, stack: str, found: PatchingEffects) -> None:
-    """A heatmap for each kind of place. Choosing a cell puts that place in, on every page."""
+def _picture(session: Session, pair: PromptPair, stack: str, patching: Patching) -> None:
+    """A heatmap for each kind of hook point. Choosing a cell patches it, on every page."""
+    every = patching.restored.numpy()
     texts = pair.sources if stack == "encoder" else pair.tokens
-    labels, others = map(library.tokenizer(session.name).labels, texts)
+    labels, others = ([comparison.vocabulary(session.name)[token] for token in text] for text in texts)
     names = [
-        f"position {place}, {one}" if one == other else f"position {place}, {one} (the other prompt has {other})"
-        for place, (one, other) in enumerate(zip(labels, others, strict=True))
+        f"position {position}, {one}" if one == other else f"position {position}, {one} (the other prompt has {other})"
+        for position, (one, other) in enumerate(zip(labels, others, strict=True))
     ]
     drawn = [one if one == other else f"{one}|{other}" for one, other in zip(labels, others, strict=True)]
-    changing = np.flatnonzero(found.shares.any((0, 1)))
-    first = max(int(changing[0]) - BEFORE, 0) if len(changing) else 0
+    differing = next((position for position, (one, other) in enumerate(zip(*texts, strict=True)) if one != other), 0)
+    looks_back = session.config.is_causal and stack != "encoder"  # else what differs is seen from before it, too
+    first = max(differing - BEFORE, 0) if looks_back else 0
     changed = {
-        (site, layer, place): activation_patching.patch_at(found, (pair.tokens[1], pair.sources[1]), site, layer, place)
-        for site, layer, place in np.ndindex(found.shares.shape)
+        (site, layer, position): activation_patching.patch_at(
+            patching, (pair.tokens[1], pair.sources[1]), site, layer, position
+        )
+        for site, layer, position in np.ndindex(every.shape)
     }
     in_force = [cell for cell, change in changed.items() if change in session.interventions]
     matrices = [
@@ -200,9 +221,11 @@ def _picture(session: Session, pair: PromptPair, stack: str, found: PatchingEffe
             columns=names[first:],
             row_labels=[f"layer {layer}" for layer in range(len(points))],
             column_labels=drawn[first:],
-            marked=[(layer, place - first) for site, layer, place in in_force if site == number and place >= first],
+            marked=[
+                (layer, position - first) for site, layer, position in in_force if site == number and position >= first
+            ],
         )
-        for number, (kind, points, shares) in enumerate(zip(found.sites, found.points, found.shares, strict=True))
+        for number, (kind, points, shares) in enumerate(zip(patching.sites, patching.points, every, strict=True))
     ]
 
     def choose(cell: Cell) -> None:
@@ -218,31 +241,34 @@ def _picture(session: Session, pair: PromptPair, stack: str, found: PatchingEffe
         matrices,
         key=f"what_if_traced_{stack}",
         name=STACKS.get(stack, "Effect of each patch"),
-        says=(
-            "{cell} takes it {value} of the way to the other answer.",
-            "{cell} takes it {value} of the way in the other direction.",
+        sentences=(
+            "Patching {cell} moves the logit difference {value} of the way to that of the other prompt.",
+            "Patching {cell} moves the logit difference {value} of the way in the other direction.",
         ),
-        acts=("patch it, on every page", "take the patch back"),
+        actions=("patch it, on every page", "take the patch back"),
         limit=1.0,
         on_choose=choose,
     )
     if first:
-        st.caption(f"The picture begins at position {first}: before the prompts differ, no cell changes anything.")
-    st.markdown(_in_words(labels, found))
+        st.caption(
+            f"The prompts differ from position {differing} on, and the map begins at {first}: "
+            "where they are the same before that, patching changes nothing."
+        )
+    st.markdown(_in_words(labels, patching))
 
 
-def _in_words(labels: list[str], found: PatchingEffects) -> str:
+def _in_words(labels: list[str], patching: Patching) -> str:
     """Where in the stream the difference stands, layer by layer, and which sublayers carry most of it."""
     pair = []
-    for site, shares in zip(found.sites, found.shares, strict=True):
+    for site, shares in zip(patching.sites, patching.restored.numpy(), strict=True):
         if site == "stream":
             pair.append(_path(labels, shares))
             continue
-        layer, place = np.unravel_index(int(shares.argmax()), shares.shape)
-        if shares[layer, place] > SLIGHT:
+        layer, position = np.unravel_index(int(shares.argmax()), shares.shape)
+        if shares[layer, position] > SLIGHT:
             pair.append(
-                f"{SITES[site]} counts for most in layer {layer} at position {place}, {code(labels[place])}: "
-                f"{shares[layer, place]:.2f}."
+                f"{SITES[site]} matters most in layer {layer} at position {position}, {code(labels[position])}: "
+                f"{shares[layer, position]:.2f}."
             )
     return " ".join(filter(None, pair))
 
@@ -250,12 +276,12 @@ def _in_words(labels: list[str], found: PatchingEffects) -> str:
 def _path(labels: list[str], shares: np.ndarray) -> str:
     """The position that carries most of the stream's difference, from layer to layer. shares: (layer, pos)."""
     steps = []
-    for place, layers in groupby(range(len(shares)), key=lambda layer: int(shares[layer].argmax())):
+    for position, layers in groupby(range(len(shares)), key=lambda layer: int(shares[layer].argmax())):
         run = list(layers)
-        if shares[run, place].max() <= SLIGHT:
+        if shares[run, position].max() <= SLIGHT:
             continue
         where = f"layer {run[0]}" if len(run) == 1 else f"layers {run[0]} to {run[-1]}"
-        steps.append(f"into {where} at position {place}, {code(labels[place])} ({_range(shares[run, place])})")
+        steps.append(f"into {where} at position {position}, {code(labels[position])} ({_range(shares[run, position])})")
     return (
         f"The residual stream carries the difference {', then '.join(steps)}."
         if steps
@@ -268,16 +294,16 @@ def _range(values: np.ndarray) -> str:
     return high if low == high else f"{low} to {high}"
 
 
-def _table(session: Session, pair: PromptPair, stack: str, found: PatchingEffects) -> pd.DataFrame:
+def _table(session: Session, pair: PromptPair, stack: str, patching: Patching) -> pd.DataFrame:
     texts = pair.sources if stack == "encoder" else pair.tokens
     own, other = (np.array(library.tokenizer(session.name).labels(text), dtype=object) for text in texts)
-    site, layer, place = (indices.ravel() for indices in np.indices(found.shares.shape))
+    site, layer, position = (indices.ravel() for indices in np.indices(patching.restored.numpy().shape))
     return pd.DataFrame(
         {
-            "hook point": [found.points[row][column] for row, column in zip(site, layer, strict=True)],
-            "position": place,
-            "token": own[place],
-            "other token": other[place],
-            "share": found.shares.ravel(),
+            "hook point": [patching.points[row][column] for row, column in zip(site, layer, strict=True)],
+            "position": position,
+            "token": own[position],
+            "other token": other[position],
+            "share": patching.restored.numpy().ravel(),
         }
     )

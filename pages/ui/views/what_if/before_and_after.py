@@ -1,4 +1,4 @@
-"""Draws the next token and the generated text, with and without the changes.
+"""Draws the predicted token and the text that is written or filled in, with and without the changes.
 
 Dimensions: vocab, part.
 """
@@ -11,15 +11,17 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from pages.ui.components.versions import Version, text_comparison
-from pages.ui.figures.what_if import paired_bars, percent
+from pages.ui.components.text_comparison import Version, text_comparison
+from pages.ui.figures.bars import paired_bars
 from pages.ui.frame import changes
 from pages.ui.frame.page import Session
 from pages.ui.markdown import code, counted, nats
-from pages.ui.models import activations, library
+from pages.ui.models import activations, library, masked_predictions
+from pages.ui.models.activations import log_softmax
+from pages.ui.number_format import percent
 from pages.ui.tables import offer_data
 from pages.ui.views.charts import chart
-from pages.ui.views.what_if.shared import TOO_LARGE, ModelInput, after_what, divergence, log_softmax
+from pages.ui.views.what_if.shared import TOO_LARGE, ModelInput, after_what, divergence, predicted_heading
 from transformer.api.ablation_and_patching import Ablation
 from transformer.inference.interventions import describe_part
 
@@ -40,7 +42,7 @@ ROUNDING_ERROR = 1e-5
 
 @dataclass(frozen=True)
 class NextTokenPair:
-    """What the model says next: log-probabilities (vocab,), as it is and as it is changed."""
+    """What the model predicts: log-probabilities (vocab,), as it is and as it is changed."""
 
     unchanged: np.ndarray
     changed: np.ndarray
@@ -49,8 +51,8 @@ class NextTokenPair:
 def next_token_pair(session: Session, model_input: ModelInput) -> NextTokenPair | None:
     """The two distributions; None after saying that there are none."""
     logits = [
-        activations.next_token(session.name, model_input.before, model_input.source, interventions=each)
-        for each in ((), session.interventions)
+        activations.next_token(session.name, model_input.before, model_input.source, interventions=changes_made)
+        for changes_made in ((), session.interventions)
     ]
     if not np.isfinite(logits[1]).all():
         st.warning(TOO_LARGE)
@@ -58,14 +60,12 @@ def next_token_pair(session: Session, model_input: ModelInput) -> NextTokenPair 
     return NextTokenPair(*map(log_softmax, logits))
 
 
-def next_token(session: Session, model_input: ModelInput, found: NextTokenPair) -> None:
-    """The likeliest next tokens; once something is changed, two distributions on one axis."""
-    st.header("Next token", anchor=False)
+def next_token(session: Session, model_input: ModelInput, pair: NextTokenPair) -> None:
+    """The likeliest tokens; once something is changed, two distributions on one axis."""
+    st.header(predicted_heading(session.config), anchor=False)
     tokenizer, is_changed = library.tokenizer(session.name), bool(session.interventions)
-    old, new = np.exp(found.unchanged), np.exp(found.changed)
-    moved = (
-        f" **KL divergence** {nats(float(divergence(found.unchanged, found.changed)))}: how far the changes move it."
-    )
+    old, new = np.exp(pair.unchanged), np.exp(pair.changed)
+    moved = f" **KL divergence** {nats(float(divergence(pair.unchanged, pair.changed)))}: how far the changes move it."
     after = after_what(session, model_input)
     st.caption(f"{after[0].upper()}{after[1:]}.{moved if is_changed else ''}")
     union = np.union1d(*(np.argsort(-probabilities, kind="stable")[:CANDIDATES] for probabilities in (old, new)))
@@ -76,13 +76,13 @@ def next_token(session: Session, model_input: ModelInput, found: NextTokenPair) 
     chart(figure, "what_if_next")
 
 
-def suggest_ablations(session: Session, model_input: ModelInput, found: Ablation) -> None:
+def suggest_ablations(session: Session, model_input: ModelInput, effects: Ablation) -> None:
     """Nothing is changed: the parts that move the next token most when they are ablated, one press each."""
-    (with_it, without), moved = found.log_probabilities, found.moved
+    (with_it, without), moved = effects.log_probabilities, effects.moved
     likeliest = int(with_it[0].argmax())
-    label = code(library.tokenizer(session.name).label(int(found.tokens[likeliest])))
+    label = code(library.tokenizer(session.name).label(int(effects.tokens[likeliest])))
     for rank, row in enumerate(np.argsort(-moved, kind="stable")[:SUGGESTED]):
-        part = found.parts[row]
+        part = effects.parts[row]
         was, becomes = np.exp([with_it[row, likeliest], without[row, likeliest]])
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             st.button(f"Ablate {describe_part(part)}", key=f"suggested_{rank}", on_click=changes.add, args=(part,))
@@ -91,49 +91,46 @@ def suggest_ablations(session: Session, model_input: ModelInput, found: Ablation
         st.caption("No single part has a large effect. Ablate several together.")
 
 
-def what_changed(session: Session, model_input: ModelInput, found: NextTokenPair) -> None:
-    """What gained most and what lost most."""
-    st.markdown(_in_words(session, model_input, np.exp(found.unchanged), np.exp(found.changed)))
-
-
-def offer_table(session: Session, found: NextTokenPair) -> None:
+def offer_table(session: Session, pair: NextTokenPair) -> None:
     """Both distributions, to be read and saved."""
-    labels = library.tokenizer(session.name).labels(range(len(found.unchanged)))
+    labels = library.tokenizer(session.name).labels(range(len(pair.unchanged)))
 
     def table() -> pd.DataFrame:
         return pd.DataFrame(
             {
                 "token id": range(len(labels)),
                 "token": labels,
-                "probability unchanged": np.exp(found.unchanged),
-                "probability changed": np.exp(found.changed),
-                "ln unchanged": found.unchanged,
-                "ln changed": found.changed,
+                "probability unchanged": np.exp(pair.unchanged),
+                "probability changed": np.exp(pair.changed),
+                "ln unchanged": pair.unchanged,
+                "ln changed": pair.changed,
             }
         ).sort_values("probability unchanged", ascending=False)
 
     offer_data(table, "Both distributions as a table", f"{session.file_name}-before-and-after.csv")
 
 
-def _in_words(session: Session, model_input: ModelInput, old: np.ndarray, new: np.ndarray) -> str:
+def what_changed(session: Session, model_input: ModelInput, pair: NextTokenPair) -> None:
     """What gained most and what lost most."""
+    old, new = np.exp(pair.unchanged), np.exp(pair.changed)
     change = new - old
     if float(np.abs(change).max()) < ROUNDING_ERROR:
-        return f"These changes move no probability {after_what(session, model_input)}."
+        st.markdown(f"These changes move no probability {after_what(session, model_input)}.")
+        return
     labels = library.tokenizer(session.name).labels
-    told = ["What changed most:"]
+    lines = ["What changed most:"]
     for word, sign in (("Less likely", -1), ("Likelier", 1)):
         order = [
             token
-            for token in np.argsort(-sign * change, kind="stable")[:MAX_NAMED]
+            for token in map(int, np.argsort(-sign * change, kind="stable")[:MAX_NAMED])
             if sign * change[token] > ROUNDING_ERROR and percent(old[token]) != percent(new[token])
         ]
         named = [
             f"{code(label)} {percent(old[token])} → {percent(new[token])}"
             for token, label in zip(order, labels(order), strict=True)
         ]
-        told.append(f"- **{word}:** {', '.join(named)}" if named else f"- **{word}:** none")
-    return "\n".join(told)
+        lines.append(f"- **{word}:** {', '.join(named)}" if named else f"- **{word}:** none")
+    st.markdown("\n".join(lines))
 
 
 def generated_text(session: Session, model_input: ModelInput) -> None:
@@ -141,8 +138,8 @@ def generated_text(session: Session, model_input: ModelInput) -> None:
     st.header("Generated text", anchor=False)
     sampling = session.visitor.sampling
     both = [
-        activations.written(session.name, model_input.before, model_input.source, sampling, LENGTH, each)
-        for each in ((), session.interventions)
+        activations.written(session.name, model_input.before, model_input.source, sampling, LENGTH, changes_made)
+        for changes_made in ((), session.interventions)
     ]
     same = next((at for at, (one, other) in enumerate(zip(*both, strict=False)) if one != other), min(map(len, both)))
     text_comparison(
@@ -157,13 +154,45 @@ def generated_text(session: Session, model_input: ModelInput) -> None:
         if sampling.temperature == 0
         else (f"temperature {sampling.temperature:g}, seed {sampling.seed}: the same random numbers for both")
     )
-    told = (
+    sentence = (
         "Both write the same."
         if len(set(both)) == 1
         else ("They differ from the first token on." if same == 0 else f"They differ after {counted(same, 'token')}.")
     )
     end = " to the end of the text" if session.source else ""
-    st.caption(f"{told} Up to {LENGTH} tokens{end}, with {dials}.")
+    st.caption(f"{sentence} Up to {LENGTH} tokens{end}, with {dials}.")
+
+
+def filled_text(session: Session, model_input: ModelInput) -> None:
+    """The text with its masks filled by both models, with the first difference marked."""
+    st.header("Masks filled", anchor=False)
+    text, mask = model_input.tokens, library.model(session.name).card.mask_token_id
+    if mask not in text:
+        st.caption("This encoder writes no text: it fills masks, and the prompt has none.")
+        return
+    both = [masked_predictions.filled(session.name, text, changes_made) for changes_made in ((), session.interventions)]
+    masks = [at for at, token in enumerate(text) if token == mask]
+    differing = [at for at in masks if both[0][at] != both[1][at]]
+    text_comparison(
+        key="what_if_versions",
+        versions=[
+            _filled_version(session, title, tokens, masks[0], min(differing, default=len(text)))
+            for title, tokens in zip(("Unchanged", "Changed"), both, strict=True)
+        ],
+    )
+    filled = ", ".join(code(library.tokenizer(session.name).label(both[0][at])) for at in masks)
+    sentence = f"They differ at {len(differing)} of {counted(len(masks), 'mask')}."
+    order = " The surest mask is filled first, and the others knowing it." if len(masks) > 1 else ""
+    st.caption(f"{sentence if differing else f'Both fill in {filled}.'}{order} Always the likeliest token.")
+
+
+def _filled_version(session: Session, title: str, text: tuple[int, ...], first: int, parted: int) -> Version:
+    """A text that was filled in. first: where its first mask was; parted: where the other text differs first."""
+    pieces = library.tokenizer(session.name).pieces(text)
+    before = "".join(pieces[:first])
+    before = before if len(before) <= LONGEST else f"…{before[-LONGEST:]}"
+    parts = pieces[first:parted], pieces[parted : parted + 1], pieces[parted + 1 :]
+    return Version(title, before, *map("".join, parts), ends=False)
 
 
 def _version(session: Session, title: str, text: tuple[int, ...], tokens: tuple[int, ...], same: int) -> Version:

@@ -28,10 +28,10 @@ class Side:
     tokens: tuple[int, ...]
     """What fits the context; of an encoder–decoder what its decoder reads."""
     source: tuple[int, ...]
-    place: int
-    """Of the token, among `tokens`, after which the next one is looked at."""
+    position: int
+    """Of the token, among `tokens`, after which the next one is looked at; of an encoder, of the predicted one."""
     begin: int
-    """The first token's place in the whole text."""
+    """The first token's position in the whole text."""
     interventions: tuple[Intervention, ...]
 
     @property
@@ -46,32 +46,33 @@ class Side:
         return (source if kind == "encoder" else text), (source if kind in ("encoder", "cross") else text)
 
     def offsets(self, kind: str) -> tuple[int, int]:
-        """The places of the first query and the first key."""
+        """The positions of the first query and the first key."""
         return (0 if kind == "encoder" else self.begin), (self.begin if kind in ("self", "decoder") else 0)
 
 
 def choose(session: Session) -> tuple[Side, Side] | None:
     """The dials that choose what is put beside what; None after saying what is missing."""
-    mode = widgets.segmented_control("Compare", MODES, "beside", MODES.get)
-    own = session.source or session.require_tokens()
+    mode = widgets.segmented_control("Compare", MODES, "beside", MODES.__getitem__)
+    own, changes = session.source or session.require_tokens(), session.interventions
     if mode == "prompts":
         other = other_prompt(session)
         if other is None:
             return None
-        return _sides(session, ("Your prompt", "The other prompt"), (own, other), (session.interventions,) * 2)
+        return _sides(session, ("Your prompt", "The other prompt"), (own, other), (changes, changes))
     if mode == "changes":
-        if not session.interventions:
+        if not changes:
             st.info("This model has no changes. Ablate a head first, for example.")
             st.button("Go to Ablation", type="primary", on_click=_try)
             return None
-        return _sides(session, ("Unchanged", "Changed"), (own, own), ((), session.interventions))
+        return _sides(session, ("Unchanged", "Changed"), (own, own), ((), changes))
     return _models(session, own)
 
 
 def _models(session: Session, own: tuple[int, ...]) -> tuple[Side, Side] | None:
     names = comparison.other_models(session.name)
     if not names:
-        st.info("There is no other model here.")
+        kind = "model" if session.config.is_causal else "encoder"
+        st.info(f"There is no other {kind} here.")
         return None
     entries, wish = library.usable(), session.visitor.other_model
     default = comparison.first_readable(names, session.prompt)
@@ -85,12 +86,17 @@ def _models(session: Session, own: tuple[int, ...]) -> tuple[Side, Side] | None:
         lambda other: entries[other].card.title,
         width=320,
     )
-    tokens = read_text(name, session.prompt, f"To {entries[name].card.title}, your prompt")
+    prompt = session.prompt
+    if not session.config.is_causal:  # each encoder has its own name for masks
+        prompt = prompt.replace(library.mask_name(session.name), library.mask_name(name))
+    tokens = read_text(name, prompt, f"To {entries[name].card.title}, your prompt")
     if tokens is None:
         return None
+    if not comparison.same_corpus(session.name, name):
+        st.caption("The other model was trained on other data. It may never have seen a text like this prompt.")
     if session.interventions:
         st.caption("The changes apply to the selected model only.")
-    titles = [entries[each].card.title for each in (session.name, name)]
+    titles = [entries[model].card.title for model in (session.name, name)]
     if titles[0] == titles[1]:  # a visitor's own may be called the same
         titles = [f"{title} ({number})" for number, title in enumerate(titles, start=1)]
     return _side(session.name, titles[0], own, session.interventions), _side(name, titles[1], tokens)
@@ -107,14 +113,14 @@ def _sides(
     Answers of an encoder–decoder are looked at where they part; with its changes and without them it reads one answer,
     that of the unchanged model.
     """
-    first, second = (_side(session.name, *each) for each in zip(titles, texts, changes, strict=True))
+    first, second = (_side(session.name, *side) for side in zip(titles, texts, changes, strict=True))
     if not session.source:
         return first, second
     pairs = enumerate(zip(first.tokens, second.tokens, strict=False))
-    parted = next((place for place, (one, other) in pairs if one != other), 1)
+    parted = next((at for at, (one, other) in pairs if one != other), 1)
     if texts[0] == texts[1]:
         second = replace(second, tokens=first.tokens)
-    return replace(first, place=parted - 1), replace(second, place=parted - 1)
+    return replace(first, position=parted - 1), replace(second, position=parted - 1)
 
 
 def _side(name: str, title: str, text: tuple[int, ...], interventions: tuple[Intervention, ...] = ()) -> Side:
@@ -123,7 +129,8 @@ def _side(name: str, title: str, text: tuple[int, ...], interventions: tuple[Int
         tokens = comparison.decoder_tokens(name, text, interventions)
         return Side(title, name, tokens, text, 0, 0, interventions)
     tokens = library.window(name, text)
-    return Side(title, name, tokens, (), len(tokens) - 1, len(text) - len(tokens), interventions)
+    position = library.model(name).predicted_position(tokens)
+    return Side(title, name, tokens, (), position, len(text) - len(tokens), interventions)
 
 
 def _try() -> None:

@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from pages.ui.figures.ladder import loss_bars
-from pages.ui.figures.what_if import percent
+from pages.ui.figures.bars import loss_bars
 from pages.ui.frame import widgets
 from pages.ui.frame.model_picker import choose_model
 from pages.ui.frame.page import Session
@@ -15,15 +14,18 @@ from pages.ui.frame.state import visitor
 from pages.ui.markdown import code, plain
 from pages.ui.models import ladder, library
 from pages.ui.models.ladder import GENERATED_TOKENS, RungResult
+from pages.ui.number_format import percent
 from pages.ui.tables import offer_data
 from pages.ui.views.charts import chart
+from pages.ui.views.side_by_side import side_by_side
 from pages.ui.views.what_if.other_prompt import read_text
 from transformer import CheckpointEntry
 from transformer.training.presets import LADDERS
 
 TITLES = {"first": "From a bigram to a transformer", "since-2017": "Since 2017"}
 INTRODUCTIONS = {
-    "first": "Your prompt on models that add one part at a time. The fall in loss is what the part is worth.",
+    "first": "Your prompt on models that add one part at a time. "
+    "Where the loss falls, the part helps on this text; where it rises, it doesn't.",
     "since-2017": "The decoder of 2017, then modern changes, one per rung. Some save time or memory instead.",
 }
 LIKELIEST = 3
@@ -39,24 +41,46 @@ def show(session: Session) -> None:
         return
     which = next(iter(ladders))
     if len(ladders) > 1:
-        which = widgets.segmented_control("Ladder", ladders, "ladder", TITLES.get, label_visibility="collapsed")
+        which = widgets.segmented_control("Ladder", ladders, "ladder", TITLES.__getitem__, label_visibility="collapsed")
     rungs = ladders[which]
-    st.markdown(INTRODUCTIONS[which])
+    if not session.config.is_causal:
+        st.info("The models of a ladder write a text on; this one fills what is masked in it. Choose one of them.")
+        _offer_last(rungs)
+        return
+    st.markdown(f"{INTRODUCTIONS[which]}{_trained_on(session, rungs)}")
     if session.interventions:
         st.caption("The ladder shows the models without your changes.")
     tokens = read_text(next(iter(rungs)), session.prompt, "On the ladder, your prompt")
     if tokens is None:
-        _lead_to(list(rungs)[-1], rungs)
+        _offer_last(rungs)
         return
     stands = {name: ladder.rung_result(name, tokens, session.visitor.sampling) for name in rungs}
     _losses(session, rungs, stands)
-    for number, name in enumerate(rungs):
-        _rung(session, rungs, name, stands[name], stands[list(rungs)[number - 1]] if number else None)
+    before = None
+    for column, (name, result) in zip(side_by_side("ladder", len(rungs)), stands.items(), strict=True):
+        with column:
+            _rung(session, rungs, name, result, before)
+        before = result
     offer_data(lambda: _table(rungs, stands), "The ladder as a table", f"ladder-{which}.csv")
 
 
+def _offer_last(rungs: dict[str, CheckpointEntry]) -> None:
+    """The way to the highest rung, for those whose prompt can't be read there."""
+    name = list(rungs)[-1]
+    go_on = f"Go on to {plain(rungs[name].card.title)}, and its own prompt"
+    st.button(go_on, type="primary", on_click=choose_model, args=(name,))
+
+
+def _trained_on(session: Session, rungs: dict[str, CheckpointEntry]) -> str:
+    """That the rungs were trained on another text than the selected model, if they were."""
+    corpus = next(iter(rungs.values())).card.corpus
+    if session.name in rungs or corpus.get("name") == library.model(session.name).card.corpus.get("name"):
+        return ""
+    return f" They were trained on another text than your model: {plain(corpus.get('title', 'a different one'))}."
+
+
 def _losses(session: Session, rungs: dict[str, CheckpointEntry], stands: dict[str, RungResult]) -> None:
-    losses = np.array([np.nan if found.loss is None else found.loss for found in stands.values()])
+    losses = np.array([np.nan if result.loss is None else result.loss for result in stands.values()])
     usual = np.array([entry.card.validation_loss or np.nan for entry in rungs.values()], dtype=float)
     names = list(rungs)
     chosen = names.index(session.name) if session.name in names else None
@@ -72,7 +96,7 @@ def _losses(session: Session, rungs: dict[str, CheckpointEntry], stands: dict[st
 
 
 def _rung(
-    session: Session, rungs: dict[str, CheckpointEntry], name: str, found: RungResult, before: RungResult | None
+    session: Session, rungs: dict[str, CheckpointEntry], name: str, result: RungResult, before: RungResult | None
 ) -> None:
     """One rung: what it has more than the last, what it says next, what it writes, and the way to it."""
     entry, labels = rungs[name], library.tokenizer(name).labels
@@ -83,14 +107,14 @@ def _rung(
                 st.markdown(":material/check: This is the selected model.", width="content")
             else:
                 st.button("Choose this rung", key=f"rung_{name}", on_click=_choose, args=(name, session.prompt))
-        order = np.argsort(-found.probabilities, kind="stable")[:LIKELIEST]
+        order = [*map(int, np.argsort(-result.probabilities, kind="stable")[:LIKELIEST])]
         named = ", ".join(
-            f"{code(label)} {percent(found.probabilities[token])}"
-            for token, label in zip(order, labels(order.tolist()), strict=True)
+            f"{code(label)} {percent(result.probabilities[token])}"
+            for token, label in zip(order, labels(order), strict=True)
         )
-        st.markdown(f"{plain(entry.card.summary, 200)} {_loss_in_words(found, before)} Next token: {named}.")
+        st.markdown(f"{plain(entry.card.summary, 200)} {_loss_in_words(result, before)} Next token: {named}.")
         st.caption(f"It writes {GENERATED_TOKENS} more characters:")
-        st.code(session.prompt + found.text, language=None, wrap_lines=True)
+        st.code(session.prompt + result.text, language=None, wrap_lines=True)
         if name == session.name and (higher := _first_with_attention(rungs, name)):
             title = plain(rungs[higher].card.title)
             st.caption("It has no softmax attention.")
@@ -99,29 +123,20 @@ def _rung(
             )
 
 
-def _loss_in_words(found: RungResult, before: RungResult | None) -> str:
-    if found.loss is None:
+def _loss_in_words(result: RungResult, before: RungResult | None) -> str:
+    if result.loss is None:
         return ""
-    pair = f"Loss {found.loss:.3f} nats"
+    pair = f"Loss {result.loss:.3f} nats"
     if before is None or before.loss is None:
         return f"{pair}."
-    change = found.loss - before.loss
+    change = result.loss - before.loss
     return f"{pair}, {abs(change):.3f} {'more' if change > 0 else 'less'} than the rung before it."
 
 
 def _first_with_attention(rungs: dict[str, CheckpointEntry], name: str) -> str | None:
     """The lowest rung with attention by queries and keys, above one that has none."""
-    able = [each for each, entry in rungs.items() if entry.config.n_layers and entry.config.attention == "softmax"]
-    return next((each for each in able if each > name), None) if name not in able else None
-
-
-def _lead_to(name: str, rungs: dict[str, CheckpointEntry]) -> None:
-    st.button(
-        f"Go on to {plain(rungs[name].card.title)}, and its own prompt",
-        type="primary",
-        on_click=choose_model,
-        args=(name,),
-    )
+    able = [rung for rung, entry in rungs.items() if entry.config.n_layers and entry.config.attention == "softmax"]
+    return next((rung for rung in able if rung > name), None) if name not in able else None
 
 
 def _choose(name: str, prompt: str) -> None:
@@ -131,17 +146,17 @@ def _choose(name: str, prompt: str) -> None:
 
 def _table(rungs: dict[str, CheckpointEntry], stands: dict[str, RungResult]) -> pd.DataFrame:
     rows = []
-    for name, found in stands.items():
-        best = int(found.probabilities.argmax())
+    for name, result in stands.items():
+        best = int(result.probabilities.argmax())
         rows.append(
             {
                 "rung": rungs[name].card.title,
                 "parameters": rungs[name].card.parameters,
-                "loss (nats)": found.loss,
+                "loss (nats)": result.loss,
                 "validation loss (nats)": rungs[name].card.validation_loss,
                 "next token": library.tokenizer(name).label(best),
-                "probability": found.probabilities[best],
-                "writes": found.text,
+                "probability": result.probabilities[best],
+                "writes": result.text,
             }
         )
     return pd.DataFrame(rows)

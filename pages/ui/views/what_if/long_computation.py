@@ -16,7 +16,7 @@ POLL_INTERVAL = 0.5
 
 
 def compute_with_progress(what: ModelCached, name: str, *args: Any, ask: str, does: str, **kwargs: Any) -> Any:
-    """What a remembered function gives; of a large model None until it has been asked for and computed.
+    """What a cached function gives; of a large model None until it has been asked for and computed.
 
     ask: the button's label. does: what is done meanwhile, in words.
     """
@@ -42,7 +42,8 @@ def compute_with_progress(what: ModelCached, name: str, *args: Any, ask: str, do
             type="primary",
             icon=":material/play_arrow:",
             key=f"begin_{ask}",
-            on_click=lambda: background_jobs.start(key, compute),
+            on_click=background_jobs.start,
+            args=(key, compute),
         )
         return None
     st.fragment(_watch, run_every=POLL_INTERVAL)(job, does)

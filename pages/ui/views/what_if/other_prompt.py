@@ -24,15 +24,10 @@ def other_prompt(session: Session) -> tuple[int, ...] | None:
 
     Of an encoder–decoder it is another source.
     """
-    found = activation_patching.suggested_prompt(session.name, session.prompt)
-    suggested = found or session.prompt
-    typed = widgets.text_area(
-        "Another prompt",
-        Binding("other_prompt", default=suggested),
-        height=68,
-        help="Ctrl + Enter applies what you typed.",
-    )
-    if typed != suggested and found is not None:
+    suggestion = activation_patching.suggested_prompt(session.name, session.prompt)
+    suggested = suggestion or session.prompt
+    typed = widgets.text_area("Another prompt", Binding("other_prompt", default=suggested), height=68)
+    if typed != suggested and suggestion is not None:
         st.button("Suggest another prompt", icon=":material/autorenew:", type="tertiary", on_click=_suggest)
     return read_text(session.name, typed, "The other prompt")
 
@@ -51,7 +46,7 @@ def read_text(name: str, text: str, what: str) -> tuple[int, ...] | None:
     if not tokens:
         st.info(f"{what} is empty. Type something.")
         return None
-    if len(tokens) > longest and checkpoint.model.config.architecture == "encoder-decoder":
+    if len(tokens) > longest and checkpoint.model.config.architecture != "decoder-only":
         st.error(f"{what} has {len(tokens):,} tokens, and this model reads at most {longest}.")
         return None
     return tokens
@@ -95,7 +90,7 @@ def _suggest() -> None:
 
 
 def _short(text: str, beside: str) -> str:
-    """A text as far as there is room, with the place where it begins to differ from the one beside it."""
+    """A text as far as there is room, marked where it begins to differ from the one beside it."""
     length = SHOWN - 2
     if len(text) <= SHOWN:
         return text.replace("\n", " ↵ ")

@@ -21,43 +21,54 @@ for changes in ([], {changes}):
     steps = list(generate(checkpoint.model, text, source=source or None, max_new_tokens={count}, sampling={sampling},
                           stop_tokens={stop}, interventions=changes))
     values, tokens = steps[0].logits.softmax(-1).topk(5)
-    print(dict(zip(checkpoint.tokenizer.labels(tokens.tolist()), values.tolist())))  # what it says next
+    print(list(zip(checkpoint.tokenizer.labels(tokens.tolist()), values.tolist())))  # what it says next
     print(checkpoint.tokenizer.decode([step.token_id for step in steps]))  # what it writes"""
+
+FILLED = """from transformer import {names}
+
+checkpoint = load_checkpoint({path!r})
+text, position = {text}, {position}
+for changes in ([], {changes}):
+    trace = trace_pass(checkpoint.model, text, interventions=changes)
+    values, tokens = trace.tensors["probabilities"][position].topk(5)
+    print(list(zip(checkpoint.tokenizer.labels(tokens.tolist()), values.tolist())))  # what it predicts there
+    steps = fill_masks(checkpoint.model, text, {mask}, interventions=changes)
+    print([(step.position, checkpoint.tokenizer.label(step.token_id)) for step in steps])  # what it fills in"""
 
 ABLATION = """from transformer import {names}
 
 checkpoint = load_checkpoint({path!r})
 text, source = {text}, {source}
-found = ablation(checkpoint.model, text, source{changes})
+ablated = ablation(checkpoint.model, text, source{changes})
 effects = {effects}
-for part, effect in zip(found.parts, effects.tolist()):
+for part, effect in zip(ablated.parts, effects.tolist()):
     print(part, effect){note}"""
 PATCHING = """from transformer import {names}
 
 checkpoint = load_checkpoint({path!r})
 prompt, other = {own}, {other}
-found = patching(checkpoint.model, other, prompt, answer={answer}, against={against}{options})
-for site, layers in zip(found.sites, found.restored):
-    print(site, layers)  # (layer, position): the share that each place brings of the other answer"""
+patched = patching(checkpoint.model, other, prompt, answer={answer}, against={against}{options})
+for site, layers in zip(patched.sites, patched.restored):
+    print(site, layers)  # (layer, position): the share that each patch brings of the other answer"""
 
 COMPARISON = """from transformer import {names}
 
-for path, text, source, place, changes in [
+for path, text, source, position, changes in [
     {one},
     {two},
 ]:
     checkpoint = load_checkpoint(path)
-    found = trace_pass(checkpoint.model, text, source, interventions=changes)
-    values, tokens = found.tensors["probabilities"][place].topk(5)
-    print(dict(zip(checkpoint.tokenizer.labels(tokens.tolist()), values.tolist())))  # what it says next
-    print(logit_lens(found).logits[:, place].argmax(-1))  # the token that each height would have said"""
+    trace = trace_pass(checkpoint.model, text, source, interventions=changes)
+    values, tokens = trace.tensors["probabilities"][position].topk(5)
+    print(list(zip(checkpoint.tokenizer.labels(tokens.tolist()), values.tolist())))  # what it says next
+    print(logit_lens(trace).logits[:, position].argmax(-1))  # the likeliest token after each layer"""
 NOTE = "  # for what is ablated in every pass, 0"
 
 
 EFFECTS = {
-    "loss": "found.loss(text)",
-    "logit": "found.logit({place}, {token})",
-    "probability": "100 * (found.logits.softmax(-1) - found.plain.softmax(-1))[:, {place}, {token}]",
+    "loss": "ablated.loss(text)",
+    "logit": "ablated.logit({position}, {token})",
+    "probability": "100 * (ablated.logits.softmax(-1) - ablated.plain.softmax(-1))[:, {position}, {token}]",
 }
 
 
@@ -71,6 +82,15 @@ def ablation(session: Session, model_input: ModelInput, count: int, mapped: Abla
 
 def _before(session: Session, model_input: ModelInput, count: int) -> str:
     names, changes = as_python(session.interventions)
+    if not session.config.is_causal:
+        return FILLED.format(
+            names=", ".join(sorted([*names, "fill_masks", "load_checkpoint", "trace_pass"])),
+            path=_path(session),
+            text=list(model_input.tokens),
+            position=model_input.position,
+            changes=changes,
+            mask=library.model(session.name).card.mask_token_id,
+        )
     room = session.config.context_length - len(model_input.before) if model_input.source else count
     return NEXT_TOKEN.format(
         names=", ".join(sorted([*names, "Sampling", "generate", "load_checkpoint"])),
@@ -92,7 +112,7 @@ def _ablation(session: Session, model_input: ModelInput, mapped: AblationMap) ->
         text=list(model_input.tokens),
         source=list(model_input.source),
         changes=f", {changes}" if names else "",
-        effects=EFFECTS[mapped.effect].format(place=model_input.place, token=mapped.token),
+        effects=EFFECTS[mapped.effect].format(position=model_input.position, token=mapped.token),
         note=NOTE if names else "",
     )
 
@@ -100,7 +120,7 @@ def _ablation(session: Session, model_input: ModelInput, mapped: AblationMap) ->
 def activation_patching(
     session: Session, pair: PromptPair, answers: tuple[int, int], stack: str, interventions: tuple[Intervention, ...]
 ) -> None:
-    """The lines that put one place after another in.
+    """The lines that patch one position after another.
 
     answers: the token that is the prompt's own, and the other's. stack: as in `patching`.
     """
@@ -109,6 +129,7 @@ def activation_patching(
         [
             f", source={list(pair.sources[1])}, corrupted_source={list(pair.sources[0])}" if pair.sources[0] else "",
             f", stack={stack!r}" if pair.sources[0] else "",
+            f", position={pair.position}" if not session.config.is_causal else "",
             f", interventions={changes}" if names else "",
         ]
     )
@@ -132,7 +153,7 @@ def comparison(sides: tuple[Side, Side]) -> None:
     for side in sides:
         more, changes = as_python(in_window(side.interventions, side.begin))
         names |= set(more)
-        rows.append(f"({_path(side)!r}, {list(side.tokens)}, {list(side.source)}, {side.place}, {changes})")
+        rows.append(f"({_path(side)!r}, {list(side.tokens)}, {list(side.source)}, {side.position}, {changes})")
     _show(COMPARISON.format(names=", ".join(sorted(names)), one=rows[0], two=rows[1]))
 
 

@@ -1,0 +1,109 @@
+// Draws the input for an answer that is an order, set by dragging or with buttons.
+import { attribute, node, put, withView } from "../../../../transformer/frontend/dom.js";
+
+class Order {
+  constructor(parts) {
+    this.parts = parts;
+    this.list = node("ol", "", parts.body);
+    this.rows = [];
+  }
+
+  /** data: `items`, their words; `order`, their numbers as they stand; `fixed`, whether nothing can be moved. */
+  update(data, send) {
+    const whole = JSON.stringify([data.items, data.order, data.fixed, data.serial]);
+    this.send = send;
+    if (whole === this.whole) return;
+    this.whole = whole;
+    this.fixed = data.fixed;
+    this.order = [...data.order];
+    attribute(this.list, "class", data.fixed ? "fixed" : "");
+    attribute(this.list, "aria-label", data.label);
+    this.list.replaceChildren();
+    this.rows = data.items.map((words) => this.row(words));
+    put(this.parts.sentence, data.fixed ? "" : "Drag them, or use the arrows.");
+    this.arrange();
+  }
+
+  row(words) {
+    const row = node("li", "");
+    const number = node("span", "number", row);
+    put(node("span", "words", row), words);
+    const entry = { row, number, words, buttons: [] };
+    if (this.fixed) return entry;
+    for (const [sign, by, name] of [["↑", -1, "up"], ["↓", 1, "down"]]) {
+      const button = node("button", "", row);
+      button.type = "button";
+      put(button, sign);
+      attribute(button, "aria-label", `Move ${name}: ${words}`);
+      button.onclick = () => this.move(this.rankOf(entry), by, button);
+      entry.buttons.push(button);
+    }
+    row.onpointerdown = (event) => this.hold(event, entry);
+    return entry;
+  }
+
+  rankOf(entry) {
+    return this.order.findIndex((item) => this.rows[item] === entry);
+  }
+
+  move(from, by, button) {
+    const to = from + by;
+    if (to < 0 || to >= this.order.length) return;
+    const [item] = this.order.splice(from, 1);
+    this.order.splice(to, 0, item);
+    this.arrange();
+    const buttons = this.rows[item].buttons;
+    (button.disabled ? buttons.find((other) => !other.disabled) : button)?.focus();
+    put(this.parts.sentence, `${this.rows[item].words} is number ${to + 1} of ${this.order.length} now.`);
+    this.report();
+  }
+
+  hold(event, entry) {
+    if (event.button || event.target.closest("button")) return;
+    const before = this.order.join();
+    let begin = event.clientY;
+    entry.row.setPointerCapture(event.pointerId);
+    entry.row.classList.add("held");
+    entry.row.onpointermove = ({ clientY }) => {
+      const from = this.rankOf(entry);
+      const step = clientY < begin ? -1 : 1;
+      const next = this.rows[this.order[from + step]];
+      if (next && Math.abs(clientY - begin) > next.row.offsetHeight * 0.6) {
+        begin += step * (next.row.offsetHeight + 6);
+        this.order.splice(from, 1, this.order[from + step]);
+        this.order.splice(from + step, 1, this.rows.indexOf(entry));
+        this.arrange();
+      }
+      entry.row.style.transform = `translateY(${clientY - begin}px)`;
+    };
+    entry.row.onpointerup = entry.row.onpointercancel = () => {
+      entry.row.classList.remove("held");
+      entry.row.style.transform = "";
+      entry.row.onpointermove = entry.row.onpointerup = entry.row.onpointercancel = null;
+      if (this.order.join() !== before) this.report();
+    };
+  }
+
+  /** Puts the rows as the order says, without taking one away: what is held, or has the focus, keeps it. */
+  arrange() {
+    this.order.forEach((item, rank) => {
+      const { row, number, buttons } = this.rows[item];
+      put(number, `${rank + 1}.`);
+      if (buttons.length) {
+        buttons[0].disabled = rank === 0;
+        buttons[1].disabled = rank === this.order.length - 1;
+      }
+      const there = this.list.children[rank];
+      if (there !== row) this.list.insertBefore(row, there ?? null);
+    });
+  }
+
+  report() {
+    this.send("chosen", [...this.order]);
+  }
+}
+
+export default function ({ data, parentElement, setTriggerValue }) {
+  if (!data) return;
+  withView(parentElement, (parts) => new Order(parts), (view) => view.update(data, setTriggerValue));
+}

@@ -1,0 +1,78 @@
+"""Loads the files of components, and serves their scripts as modules.
+
+Scripts are served as modules, at addresses with their content's hash; a session is sent no more than where they are,
+all that a script imports included, so that the browser fetches it at once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pages.ui import glossary
+from transformer import frontend
+from transformer.api.frontend_modules import FrontendModules
+
+MOUNTED_AT = "modules"
+"""Where the app serves them, relative to its pages."""
+HERE = Path(__file__).parent
+GLOSSARY = "pages/ui/glossary.json"
+LOADER = """const [base, first, ...others] = [new URL(%s, document.baseURI), ...%s];
+for (const path of others) {
+  const link = { rel: "modulepreload", href: new URL(path, base) };
+  document.head.append(Object.assign(document.createElement("link"), link));
+}
+const module = import(new URL(first, base));
+export default function (component) {
+  module.then((loaded) => loaded.default(component), () => {
+    const root = component.parentElement.querySelector("[data-part=root]");
+    if (root) root.textContent = "This part of the page could not be loaded. Reload the page.";
+  });
+}
+"""
+
+
+def glossary_terms() -> list[dict[str, Any]]:
+    """The glossary as the browser gets it: `words` are all words for a term, its name first."""
+    return [{**dataclasses.asdict(term), "words": [term.name, *term.others]} for term in glossary.entries()]
+
+
+MODULES = FrontendModules(
+    {"transformer/frontend": frontend.FOLDER, "pages/ui/components": HERE},
+    {GLOSSARY: json.dumps(glossary_terms(), ensure_ascii=False).encode()},
+)
+
+
+def address(path: str) -> str:
+    """Where a file is served, relative to the app's pages. Raises: KeyError if there is no such file."""
+    return f"{MOUNTED_AT}/{MODULES.address(path)}"
+
+
+def reader(module_file: str) -> Callable[[str], str]:
+    """A function that returns the text of a file beside a module. module_file: the module's `__file__`."""
+    folder = Path(module_file).parent
+    return lambda name: (folder / name).read_text(encoding="utf-8")
+
+
+def script(module_file: str, name: str) -> str:
+    """A script that loads a module: a file beside a Python module, which has the default export."""
+    return _loader(f"pages/ui/components/{Path(module_file).with_name(name).relative_to(HERE).as_posix()}")
+
+
+def frontend_script(name: str) -> str:
+    """The same of a module of the frontend."""
+    return _loader(f"transformer/frontend/{name}")
+
+
+def style(module_file: str, *names: str, instruments: Sequence[str] = ()) -> str:
+    """One style sheet: the theme, the scale, the frontend's of these names, then those beside a Python module."""
+    read, read_instruments = reader(module_file), reader(frontend.__file__)
+    sheets = map(read_instruments, ("type_scale.css", *instruments))
+    return "\n".join([reader(__file__)("theme.css"), *sheets, *map(read, names)])
+
+
+def _loader(path: str) -> str:
+    return LOADER % (json.dumps(f"{MOUNTED_AT}/{MODULES.version}/"), json.dumps(MODULES.needs(path)))

@@ -1,0 +1,19 @@
+"""Follows a room: runs the fragment that it stands in when the room is no longer as that has drawn it."""
+
+from __future__ import annotations
+
+from streamlit.components.v2 import component
+
+from pages.ui.components.assets import script
+
+_mount = component("headsup_room_follower", js=script(__file__, "room_follower.js"))
+
+
+def follow_room(membership: str, version: str, *, seconds_left: int = 0, key: str) -> None:
+    """Listen to a room's events.
+
+    membership: the code and the visitor's key. version: what is drawn; "" for nothing yet. seconds_left: to answer, as
+    drawn; as long as there are some, the fragment runs each second.
+    """
+    data = {"membership": membership, "version": version, "left": seconds_left}
+    _mount(key=key, data=data, on_changed_change=lambda: None)

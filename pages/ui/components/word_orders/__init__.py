@@ -1,0 +1,35 @@
+"""Shows a text in two orders as a table, with the likeliest tokens that are predicted for each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from streamlit.components.v2 import component
+
+from pages.ui.components.assets import reader, script, style
+
+_mount = component(
+    "headsup_word_orders",
+    html=reader(__file__)("word_orders.html"),
+    css=style(__file__, "word_orders.css", instruments=["top_tokens.css"]),
+    js=script(__file__, "word_orders.js"),
+)
+
+Likeliest = Sequence[tuple[str, float]]
+"""Labels of tokens and their probabilities, the likeliest first."""
+
+
+def word_orders(
+    ways: Sequence[str],
+    texts: Sequence[tuple[str, Sequence[str]]],
+    cells: Sequence[Sequence[Likeliest]],
+    moved: Sequence[float],
+    *,
+    key: str,
+) -> None:
+    """Show the table.
+
+    ways: what its columns are called. texts: what its rows are called, and the labels of their tokens. cells: by row
+    and column. moved: by column, how far the order moves any probability.
+    """
+    _mount(key=key, data={"ways": ways, "texts": texts, "cells": cells, "moved": moved})

@@ -1,0 +1,152 @@
+"""Reads the values of a link's parameters. Each raises a ValueError that says what would do."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from pages.ui.models import lesson_answers
+from pages.ui.models.selection import FARTHEST
+from transformer.activation_cache import current_name
+
+MAX_WAVES = 6
+MAX_DIMENSIONS = 4
+PLACE = 10**6
+"""No text and no vocabulary is as long."""
+
+
+N = TypeVar("N", int, float)
+
+
+@dataclass(frozen=True)
+class Number(Generic[N]):
+    """A number, and the range it must lie in."""
+
+    kind: type[N]
+    low: float
+    high: float
+    meaning: str
+
+    def __call__(self, text: str) -> N:
+        with contextlib.suppress(ValueError):
+            if self.low <= (value := self.kind(text)) <= self.high:
+                return value
+        raise ValueError(f"{self.meaning} must be a number from {self.low:,.12g} to {self.high:,.12g}")
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """One of several texts or whole numbers, whichever the first is."""
+
+    choices: tuple
+
+    def __call__(self, text: str) -> Any:
+        names = [*map(str, self.choices)]
+        if text not in names:
+            raise ValueError(f"it can be {', '.join(names)}")
+        return self.choices[names.index(text)]
+
+
+@dataclass(frozen=True)
+class SomeOf:
+    """Any of several texts, in their order."""
+
+    choices: tuple[str, ...]
+
+    def __call__(self, text: str) -> tuple[str, ...]:
+        chosen = set(map(OneOf(self.choices), text.split(","))) if text else set()
+        return tuple(choice for choice in self.choices if choice in chosen)
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text of so many characters at most, all of which match the pattern, if there is one."""
+
+    longest: int
+    pattern: str = ""
+
+    def __call__(self, text: str) -> str:
+        if len(text) > self.longest:
+            raise ValueError(f"it can have at most {self.longest:,} characters")
+        if self.pattern and not re.fullmatch(self.pattern, text, re.ASCII):
+            raise ValueError("it isn't what this app writes")
+        return text
+
+
+@dataclass(frozen=True)
+class HookName(Text):
+    """A hook point's name; one of an older release is read as today's."""
+
+    def __call__(self, text: str) -> str:
+        return current_name(super().__call__(text))
+
+
+def one_of(*choices: Any) -> OneOf:
+    """One of these."""
+    return OneOf(choices)
+
+
+def position_or_token(meaning: str) -> Number:
+    """A position, or a token's number."""
+    return Number(int, 0, PLACE, meaning)
+
+
+def _several(text: str, read: Callable[[str], Any]) -> tuple:
+    return tuple(map(read, text.split(",")))
+
+
+def waves(text: str) -> tuple[int, ...]:
+    """Dimensions, each named once."""
+    chosen = tuple(dict.fromkeys(_several(text, Number(int, 0, 511, "each dimension")))) if text else ()
+    if len(chosen) > MAX_WAVES:
+        raise ValueError(f"at most {MAX_WAVES} waves can be drawn")
+    return chosen
+
+
+def zoom(text: str) -> tuple[int, ...]:
+    """The first query, the one after the last, and the same of the keys."""
+    bounds = _several(text, position_or_token("each position"))
+    if len(bounds) != 4 or bounds[0] >= bounds[1] or bounds[2] >= bounds[3]:
+        raise ValueError("it needs the first query, the one after the last, and the same of the keys")
+    return bounds
+
+
+def cell(text: str) -> tuple[int, ...]:
+    """An index along each dimension of a tensor."""
+    cell = _several(text, position_or_token("each number"))
+    if len(cell) > MAX_DIMENSIONS:
+        raise ValueError(f"a tensor has at most {MAX_DIMENSIONS} dimensions")
+    return cell
+
+
+def circuit(text: str) -> tuple[str | int, ...]:
+    """A kind, an attention, a head, a distance, and perhaps a row and a column."""
+    kind, _, rest = text.partition(",")
+    attention, _, numbers = rest.partition(",")
+    indices = _several(numbers, Number(int, 0, FARTHEST - 1, "each number"))
+    if len(text) > 200 or len(indices) not in (2, 4):
+        raise ValueError("it needs a kind, an attention, a head, a distance, and perhaps a row and a column")
+    return kind, attention, *indices
+
+
+def written(longest: int) -> Callable[[str], tuple[int, ...]]:
+    """At most so many tokens, with dots between them."""
+
+    def parse(text: str) -> tuple[int, ...]:
+        if not re.fullmatch(r"(\d{1,7}(\.\d{1,7})*)?", text, re.ASCII):
+            raise ValueError("it needs the tokens' numbers with dots between them")
+        tokens = tuple(map(int, text.split("."))) if text else ()
+        if len(tokens) > longest:
+            raise ValueError(f"it can have at most {longest:,} tokens")
+        return tokens
+
+    return parse
+
+
+def answers(text: str) -> str:
+    """Answers to lessons, as `lesson_answers` reads them."""
+    lesson_answers.from_text(text)
+    return text

@@ -1,0 +1,258 @@
+"""Stores rooms: in this process's memory, or in Redis, which several servers share.
+
+A store knows no rules; those are in `rooms`. It holds each room, when each of its people was connected last, and tells
+whoever listens that a room has changed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Protocol, TypeVar
+
+import redis
+from redis.backoff import ConstantBackoff
+from redis.retry import Retry
+
+from pages.ui.lessons.room import NoRoomError, Room, RoomsAwayError
+
+REDIS_VARIABLE = "HEADSUP_REDIS"
+"""The environment variable that names the Redis in which rooms are; without it, they are in memory."""
+TEACHER = "teacher"
+"""Stands for the teacher among those who are connected."""
+PREFIX = "headsup:"
+CHANGES = f"{PREFIX}room-changes"
+"""The channel on which the code of each room that has changed is published."""
+LEFT_OVER_AFTER = 24 * 3600
+"""Seconds after its last use that Redis removes what a server that was killed has left of a room."""
+PATIENCE = 2.0
+"""Seconds within which Redis has to answer."""
+AGAIN_AFTER = 1.0
+"""Seconds after which a connection that was lost is tried anew."""
+T = TypeVar("T")
+Seen = Mapping[str, float]
+"""When the page of each member, and of the teacher, was connected last, on the store's clock."""
+
+
+class RoomStore(Protocol):
+    """What rooms need of a store. Every method can be called from any thread. Each may raise RoomsAwayError."""
+
+    def now(self) -> float:
+        """Seconds on a clock that all who share the store have."""
+        ...
+
+    def add(self, room: Room, most: int) -> bool:
+        """Store a new room, whose teacher is connected; False if there are `most` already, or one with its code."""
+        ...
+
+    def read(self, code: str, look: Callable[[Room, Seen], T]) -> T:
+        """Look at a room, without changing it. Raises: NoRoomError."""
+        ...
+
+    def update(self, code: str, change: Callable[[Room, Seen], T]) -> T:
+        """Change a room in one piece, or not at all if `change` raises; it may be called again. Raises: NoRoomError."""
+        ...
+
+    def remove(self, code: str) -> None:
+        """Remove a room."""
+        ...
+
+    def see(self, code: str, people: Mapping[str, float]) -> None:
+        """Note who is connected."""
+        ...
+
+    def open_since(self, moment: float) -> int:
+        """How many rooms there are; those whose teacher was connected last before a moment are removed."""
+        ...
+
+    def listen(self, on_change: Callable[[str | None], None]) -> None:
+        """Call with the code of each room that changes from now on, from any thread; with None for any of them."""
+        ...
+
+
+class MemoryStore:
+    """Rooms in this process's memory. clock: seconds that only grow."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.now = clock
+        self._lock = threading.RLock()
+        self._rooms: dict[str, Room] = {}
+        self._seen: dict[str, dict[str, float]] = {}
+        self._listeners: list[Callable[[str | None], None]] = []
+
+    def add(self, room: Room, most: int) -> bool:
+        with self._lock:
+            if len(self._rooms) >= most or room.code in self._rooms:
+                return False
+            self._rooms[room.code], self._seen[room.code] = room, {TEACHER: self.now()}
+        return True
+
+    def read(self, code: str, look: Callable[[Room, Seen], T]) -> T:
+        with self._lock:
+            if code not in self._rooms:
+                raise NoRoomError
+            return look(self._rooms[code], self._seen[code])
+
+    def update(self, code: str, change: Callable[[Room, Seen], T]) -> T:
+        result = self.read(code, change)
+        self._tell(code)
+        return result
+
+    def remove(self, code: str) -> None:
+        with self._lock:
+            self._rooms.pop(code, None)
+            self._seen.pop(code, None)
+        self._tell(code)
+
+    def see(self, code: str, people: Mapping[str, float]) -> None:
+        with self._lock:
+            if code in self._seen:
+                self._seen[code].update(people)
+
+    def open_since(self, moment: float) -> int:
+        with self._lock:
+            for code in [code for code, seen in self._seen.items() if seen[TEACHER] < moment]:
+                self.remove(code)
+            return len(self._rooms)
+
+    def listen(self, on_change: Callable[[str | None], None]) -> None:
+        self._listeners.append(on_change)
+
+    def _tell(self, code: str) -> None:
+        for listener in self._listeners:
+            listener(code)
+
+
+class RedisStore:
+    """Rooms in Redis: of each a hash of texts, and one of who was connected when.
+
+    Raises: ValueError for an address that isn't one. clock: seconds, Redis's own where it isn't given.
+    """
+
+    def __init__(self, address: str, clock: Callable[[], float] | None = None) -> None:
+        self._redis: Any = redis.Redis.from_url(  # whose types have the asynchronous client's answers, too
+            address,
+            decode_responses=True,
+            socket_timeout=PATIENCE,
+            socket_connect_timeout=PATIENCE,
+            retry=Retry(ConstantBackoff(0.05), 1),
+            health_check_interval=15,
+        )
+        self._clock = clock
+        self._lock = threading.Lock()
+
+    def now(self) -> float:
+        if self._clock:
+            return self._clock()
+        with _reachable():
+            seconds, microseconds = self._redis.time()
+        return seconds + microseconds / 1e6
+
+    def add(self, room: Room, most: int) -> bool:
+        now = self.now()
+
+        def change(pipe: Any) -> bool:
+            if pipe.zcard(_OPEN) >= most or pipe.zscore(_OPEN, room.code) is not None:
+                return False
+            pipe.multi()
+            pipe.zadd(_OPEN, {room.code: now})
+            pipe.hset(_room(room.code), mapping=room.as_fields())
+            pipe.hset(_seen(room.code), TEACHER, str(now))
+            pipe.expire(_seen(room.code), LEFT_OVER_AFTER).expire(_room(room.code), LEFT_OVER_AFTER)
+            return True
+
+        with _reachable():
+            return self._redis.transaction(change, _OPEN, value_from_callable=True)
+
+    def read(self, code: str, look: Callable[[Room, Seen], T]) -> T:
+        with _reachable(), self._redis.pipeline(transaction=False) as pipe:
+            fields, seen = pipe.hgetall(_room(code)).hgetall(_seen(code)).execute()
+        return look(*_stored(fields, seen))
+
+    def update(self, code: str, change: Callable[[Room, Seen], T]) -> T:
+        def changed(pipe: Any) -> T:
+            room, seen = _stored(pipe.hgetall(_room(code)), pipe.hgetall(_seen(code)))
+            result = change(room, seen)
+            pipe.multi()
+            pipe.hset(_room(code), mapping=room.as_fields())
+            pipe.publish(CHANGES, code)
+            return result
+
+        with _reachable(), self._lock:  # of this process one at a time: what several begin, all but one begin again
+            return self._redis.transaction(changed, _room(code), value_from_callable=True)
+
+    def remove(self, code: str) -> None:
+        with _reachable(), self._redis.pipeline() as pipe:
+            pipe.delete(_room(code), _seen(code)).zrem(_OPEN, code).publish(CHANGES, code).execute()
+
+    def see(self, code: str, people: Mapping[str, float]) -> None:
+        with _reachable(), self._redis.pipeline() as pipe:
+            pipe.hset(_seen(code), mapping={who: str(moment) for who, moment in people.items()})
+            pipe.expire(_seen(code), LEFT_OVER_AFTER).expire(_room(code), LEFT_OVER_AFTER)
+            if TEACHER in people:
+                pipe.zadd(_OPEN, {code: people[TEACHER]}, xx=True)
+            pipe.execute()
+
+    def open_since(self, moment: float) -> int:
+        with _reachable():
+            for code in self._redis.zrangebyscore(_OPEN, "-inf", f"({moment}"):
+                self.remove(code)
+            return self._redis.zcard(_OPEN)
+
+    def listen(self, on_change: Callable[[str | None], None]) -> None:
+        threading.Thread(target=self._listen, args=(on_change,), name="room changes", daemon=True).start()
+
+    def _listen(self, on_change: Callable[[str | None], None]) -> None:
+        while True:
+            with contextlib.suppress(redis.RedisError), self._redis.pubsub(ignore_subscribe_messages=True) as changes:
+                changes.subscribe(CHANGES)
+                on_change(None)  # what changed before nobody heard
+                while True:
+                    if message := changes.get_message(timeout=PATIENCE / 2):
+                        on_change(message["data"])
+            time.sleep(AGAIN_AFTER)
+
+
+_OPEN = f"{PREFIX}rooms"
+"""The codes of all open rooms, each with when its teacher was connected last."""
+
+
+def _room(code: str) -> str:
+    return f"{PREFIX}room:{code}"
+
+
+def _seen(code: str) -> str:
+    return f"{PREFIX}room:{code}:seen"
+
+
+def _stored(fields: Mapping[str, str], seen: Mapping[str, str]) -> tuple[Room, Seen]:
+    if not fields:
+        raise NoRoomError
+    return Room.from_fields(fields), {who: float(moment) for who, moment in seen.items()}
+
+
+@contextlib.contextmanager
+def _reachable() -> Iterator[None]:
+    """Within, that Redis can't be asked is a sentence."""
+    try:
+        yield
+    except redis.RedisError:
+        raise RoomsAwayError(
+            "Rooms can't be reached at the moment. A page that is in a room tries again by itself."
+        ) from None
+
+
+def room_store() -> RoomStore:
+    """The store that the environment names. Raises: ValueError, saying what would do, for what is none."""
+    address = os.environ.get(REDIS_VARIABLE, "")
+    if not address:
+        return MemoryStore()
+    try:
+        return RedisStore(address)
+    except ValueError:
+        raise ValueError(
+            f"{REDIS_VARIABLE} isn't the address of a Redis, such as 'redis://localhost:6379/0'."
+        ) from None

@@ -1,0 +1,276 @@
+"""Prepares the server before its first visitor: imports the pages, opens the first model, sets the routes.
+
+Streamlit does none of that until somebody opens a page, who then waits. So it is done as the server starts, while the
+visitor's browser fetches the frontend. Only the connection that runs pages is kept waiting until the first page's needs
+are met, so that no page is imported by two threads at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from types import FrameType
+from typing import Any
+
+from pages.ui.security_headers import frame_ancestors
+
+REST = 3.0
+"""Seconds between what the first page needs and what the others do: the first visitor's browser is busy meanwhile."""
+SWITCH_EVERY = 0.0005
+"""Seconds after which Python turns to another thread during the former. The frontend is a hundred files, each of which
+would wait several times for the usual 5 ms."""
+SEEN_WITHIN = 3.0
+"""Seconds in which a visitor's page sees that its training has ended, and keeps the model."""
+_LOGGER = logging.getLogger(__name__)
+_prepared = threading.Event()
+_stopping = threading.Event()
+"""Set when the server is told to end: streams that would last for hours end by it."""
+_trainings_seen_until = 0.0
+"""On the clock, until when visitors' pages have time to see that their trainings have been stopped."""
+
+
+@contextlib.asynccontextmanager
+async def preparing(app: Any) -> AsyncIterator[None]:
+    """The life of a served app: as it begins, what visitors need is prepared on a thread of its own; as it ends, what
+    they have begun."""
+    from transformer.api.graceful_shutdown import ending_in_order
+
+    threading.Thread(target=_prepare, name="preparing", daemon=True).start()
+    if threading.current_thread() is threading.main_thread():
+        _note_as_stopping(signal.SIGINT)
+    with ending_in_order(_begin_nothing, _has_ended, _cancel):
+        yield
+
+
+def _begin_nothing() -> None:
+    """Stop trainings, whose visitors' pages then take their models, and let no computation begin."""
+    global _trainings_seen_until
+    from pages.ui.models.visitor_training import queue
+
+    _stopping.set()
+    if API.made:
+        API.made.state.responder.stop()
+    _trainings_seen_until = time.monotonic() + SEEN_WITHIN if any(queue().counts) else 0.0
+    queue().stop("The training was stopped because the server is being restarted.")
+
+
+def _has_ended() -> bool:
+    from pages.ui.models.visitor_training import queue
+    from transformer.inference.scheduler import schedulers
+
+    return not schedulers.texts and not any(queue().counts) and time.monotonic() > _trainings_seen_until
+
+
+def _cancel() -> None:
+    from transformer.inference.scheduler import schedulers
+
+    if API.made:
+        API.made.state.responder.close()
+    schedulers.close()
+
+
+def _note_as_stopping(number: signal.Signals) -> None:
+    """Let streams that would last for hours know that the server is told to end: it waits for them."""
+    usual = signal.getsignal(number)
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        _stopping.set()
+        if callable(usual):
+            usual(number, frame)
+
+    signal.signal(number, handle)
+
+
+def check_settings() -> None:
+    """End the server with a sentence if an environment variable says what it can't. Without any, it imports nothing."""
+    if folder := os.environ.get("HEADSUP_STORE"):
+        try:
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise SystemExit(
+                f"Error: HEADSUP_STORE is {folder[:200]!r}, which can't be a folder for own models: {error.strerror}."
+            ) from None
+    if any(os.environ.get(f"HEADSUP_{name}") for name in ("REDIS", "ROOMS", "ROOM_SIZE")):
+        from pages.ui.lessons.rooms import all_rooms
+
+        try:
+            all_rooms()
+        except ValueError as error:
+            raise SystemExit(f"Error: {error}") from None
+    try:
+        frame_ancestors()
+    except ValueError as error:
+        raise SystemExit(f"Error: {error}") from None
+    if os.environ.get("HEADSUP_MODEL_MEMORY") or os.environ.get("HEADSUP_PROXIES"):
+        from transformer.api.limits import proxies
+        from transformer.checkpoints.memory_limit import memory_limit
+
+        try:
+            memory_limit()
+            proxies()
+        except ValueError as error:
+            raise SystemExit(f"Error: {error}") from None
+
+
+def routes(base_path: str) -> list[Any]:
+    """What is served beside the pages: the engine over HTTP, and the modules that draw what it answers.
+
+    base_path: that of the pages, as `server.baseUrlPath` has it.
+    """
+    from starlette.routing import Mount
+
+    base = f"/{base_path.strip('/')}".rstrip("/")
+    return [
+        Mount(f"{base}/api/rooms", MadeWhenAsked(_room_events)),
+        Mount(f"{base}/api", API),
+        Mount(f"{base}/modules", MadeWhenAsked(_modules)),
+    ]
+
+
+def _api() -> Any:
+    from pages.ui.models import library
+    from transformer.api.app import create_app
+    from transformer.api.model_store import model_store
+
+    return create_app(library.shared, model_store().get, gauges=_gauges)
+
+
+def _gauges() -> dict[str, float]:
+    """What /api/metrics tells of the pages."""
+    from pages.ui.lessons.rooms import all_rooms
+    from pages.ui.models.visitor_training import queue
+
+    running, waiting = queue().counts
+    return {
+        "visitors": WaitUntilPrepared.connected,
+        "rooms": len(all_rooms()),
+        "trainings_running": running,
+        "trainings_waiting": waiting,
+    }
+
+
+def _room_events() -> Any:
+    from pages.ui.lessons.room_events import RoomEvents, app_of
+    from pages.ui.lessons.rooms import all_rooms
+
+    return app_of(RoomEvents(all_rooms, _stopping.is_set))
+
+
+def _modules() -> Any:
+    from pages.ui.components.assets import MODULES
+
+    return MODULES
+
+
+class MadeWhenAsked:
+    """An ASGI application that is made by the first who asks: importing it would keep the server from starting."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make, self._lock = make, asyncio.Lock()
+        self.made: Any = None
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if self.made is None:
+            async with self._lock:
+                self.made = self.made or await asyncio.to_thread(self._make)
+        await self.made(scope, receive, send)
+
+
+API = MadeWhenAsked(_api)
+"""The engine over HTTP."""
+
+
+class WaitUntilPrepared:
+    """ASGI middleware: who wants pages run waits until the first page is prepared, everybody else is let in at once."""
+
+    connected = 0
+    """Visitors' tabs that are connected: each has one connection that runs its pages."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "websocket":
+            await self._app(scope, receive, send)
+            return
+        if not _prepared.is_set():
+            await asyncio.to_thread(_prepared.wait)
+        WaitUntilPrepared.connected += 1
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            WaitUntilPrepared.connected -= 1
+
+
+def prepare_first_page() -> None:
+    """Import what every page needs, and let the model that a visit begins with read its own prompt."""
+    from pages.ui.frame.page import open_page  # noqa: F401
+    from pages.ui.frame.visitor_choices import DEFAULT_MODEL
+    from pages.ui.models import activations, library
+    from pages.ui.views import generate  # noqa: F401
+
+    if any(entry.name == DEFAULT_MODEL and not entry.problem for entry in library.catalogue()):
+        model = library.shared().open(DEFAULT_MODEL)
+        checkpoint = model.checkpoint
+        activations.next_token(model, tuple(checkpoint.tokenizer.encode(checkpoint.card.examples[0])))
+
+
+def prepare_other_pages() -> None:
+    """Import the rest: tables, charts, and what PyTorch imports when a training is measured for the first time.
+
+    Compress the frontend's modules.
+    """
+    from plotly.graph_objects import Figure
+
+    from pages.ui.components.assets import MODULES
+    from pages.ui.lessons.lesson_files import all_lessons
+    from pages.ui.views import attention, inside, masks, padded_batch, positions, train_choice, train_progress  # noqa: F401
+    from pages.ui.views.learn import lesson_list, step  # noqa: F401
+    from pages.ui.views.what_if import ablation, activation_patching, comparison, ladder  # noqa: F401
+    from transformer.training.cost_estimate import machine
+
+    MODULES.compress()
+    Figure()
+    machine()
+    all_lessons()
+
+
+def _prepare() -> None:
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_EVERY)
+    try:
+        with _uncollected():
+            _attempt(prepare_first_page)
+        gc.freeze()  # what is there before the first visitor stays, and needn't be gone through again and again
+    finally:
+        sys.setswitchinterval(usual)
+        _prepared.set()
+    time.sleep(REST)
+    with _uncollected():
+        _attempt(prepare_other_pages)
+
+
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """Within, the garbage collector rests: what is imported is no garbage, and it would look for some a dozen times."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def _attempt(prepare: Any) -> None:
+    """What can't be prepared isn't; the page that needs it will say what is wrong."""
+    try:
+        prepare()
+    except Exception:
+        _LOGGER.exception("Not everything could be prepared for the first visitor.")

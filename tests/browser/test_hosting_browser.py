@@ -1,0 +1,167 @@
+"""Tests the app inside another origin's page, below a path, in a browser that blocks third-party cookies."""
+
+import json
+import re
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.attention_page import until
+from tests.browser.conftest import CHROMIUM_ARGS, find_chromium
+from tests.browser.servers import ROOT
+from tests.train_page import LONG
+
+OUTER = """<!doctype html><iframe src="{}" width="800" height="500"></iframe><script>addEventListener("message",
+({{ data }}) => {{ if (data.type === "SET_QUERY_PARAM") window.told = data.queryParams; }});</script>"""
+SECRET = "Zwielicht"
+"""A word of a visitor's text."""
+
+
+@contextmanager
+def learning_platform() -> Iterator[ThreadingHTTPServer]:
+    """A server whose pages frame the address that their own has after its question mark."""
+
+    class Page(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(OUTER.format(self.path.partition("?")[2]).encode())
+
+        def log_message(self, *arguments):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Page)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+
+
+@pytest.fixture
+def tab(chromium, tmp_path):
+    """A tab of a visitor who comes over HTTPS, as a proxy says, and whose browser blocks third-party cookies; and with
+    them storage, as Chromium does where it doesn't keep one for each page around a frame."""
+    folder = tmp_path / "Default"
+    folder.mkdir()
+    blocks = {"profile": {"cookie_controls_mode": 1, "block_third_party_cookies": True}}
+    (folder / "Preferences").write_text(json.dumps(blocks), encoding="utf-8")
+    others = {
+        "EXCLUDE 127.0.0.1": "EXCLUDE 127.0.0.1, EXCLUDE localhost",
+        "--disable-features=": "--disable-features=ThirdPartyStoragePartitioning,",
+    }
+    args = [*CHROMIUM_ARGS]
+    for before, after in others.items():
+        args = [arg.replace(before, after) for arg in args]
+    context = chromium.browser_type.launch_persistent_context(
+        str(tmp_path),
+        executable_path=find_chromium(),
+        args=args,
+        extra_http_headers={"X-Forwarded-Proto": "https"},
+        viewport={"width": 840, "height": 560},
+    )
+    page = context.new_page()
+    page.refused = []
+    page.on("console", lambda said: "Content Security Policy" in said.text and page.refused.append(said.text))
+    yield page
+    context.close()
+
+
+@pytest.fixture
+def platform():
+    with learning_platform() as server:
+        yield f"http://localhost:{server.server_port}"
+
+
+@pytest.fixture
+def server(serve, tiny_folder, platform, tmp_path):
+    folders = {"HEADSUP_CHECKPOINTS": str(tiny_folder), "HEADSUP_STORE": str(tmp_path / "store")}
+    env = folders | {"HEADSUP_FRAME_ANCESTORS": platform}
+    with serve(ROOT / "app.py", env=env, options=["--server.baseUrlPath", "school/headsup"]) as server:
+        yield server
+
+
+@pytest.mark.timeout(300)
+def test_a_frame_in_another_origins_page_has_all_that_the_app_has(server, platform, tab):
+    app, frame = server.url, tab.frame_locator("iframe")
+    tab.goto(f"{platform}/?{app}/Masks?prompt={SECRET}&embed=true")
+    expect(frame.get_by_role("heading", level=1, name="Masks")).to_be_visible(timeout=60_000)
+    denied = "() => { try { return sessionStorage.length; } catch { return 'denied'; } }"
+    assert tab.frames[1].evaluate(denied) == "denied"
+    until(tab, lambda: f"prompt={SECRET}" in (tab.evaluate("window.told") or ""))
+    frame.get_by_role("link", name="Attention").click()
+    expect(frame.get_by_role("heading", level=1, name="Attention")).to_be_visible(timeout=60_000)
+    frame.get_by_role("button", name="Share").click()
+    link = urlsplit(frame.get_by_test_id("stCode").inner_text().strip())
+    assert f"{link.scheme}://{link.netloc}{link.path}" == f"{app}/Attention"
+    assert parse_qs(link.query)["prompt"] == [SECRET] and "embed" not in parse_qs(link.query)
+    frame.get_by_role("button", name="Copy link to embed").click()
+    expect(frame.get_by_text("Copied.")).to_be_visible()
+
+    tab.goto(f"{platform}/?{app}/Learn?embed=true")
+    frame.get_by_role("button", name="Room for a class").click(timeout=60_000)
+    frame.get_by_role("button", name="Open a room").click()
+    room = frame.get_by_role("heading", name=re.compile("^Room "))
+    room.wait_for(timeout=60_000)
+    tab.reload()
+    expect(room).to_be_visible(timeout=60_000)
+
+    with learning_platform() as stranger:
+        assert tab.refused == []
+        tab.goto(f"http://localhost:{stranger.server_port}/?{app}/Masks")
+        until(tab, lambda: any("frame-ancestors" in said for said in tab.refused))
+    log = server.log()
+    assert SECRET not in log and log.count("127.0.0.1") == log.count("URL: http://127.0.0.1") == 1
+
+
+@pytest.mark.timeout(300)
+def test_a_training_in_a_frame_is_kept_over_a_reload_and_over_the_servers_end(server, platform, tab):
+    frame = tab.frame_locator("iframe")
+    tab.goto(f"{platform}/?{server.url}/Train?{urlencode(LONG)}")
+    frame.get_by_test_id("stMain").get_by_role("button", name="Train").last.click(timeout=60_000)
+    stops = frame.get_by_role("button", name="Stop and keep")
+    stops.wait_for(timeout=60_000)
+    tab.reload()
+    stops.wait_for(timeout=60_000)
+    begun = time.monotonic()
+    with server.away():
+        assert server.process.returncode == -signal.SIGTERM and time.monotonic() - begun < 10
+    tab.goto(f"{platform}/?{server.url}/Attention")
+    frame.get_by_role("combobox", name="Model").click(timeout=60_000)
+    expect(frame.get_by_role("option", name=re.compile("^Yours · ")).first).to_be_visible()
+    assert tab.refused == []
+
+
+def test_no_page_needs_what_the_policy_forbids(chromium, tiny_server):
+    """Contexts of other tests bypass the policy: Playwright itself evaluates texts."""
+    with chromium.new_context() as context:
+        page, refused = context.new_page(), []
+        page.on("console", lambda message: refused.append(message.text) if "Content Security" in message.text else None)
+        for name in ("", "Learn", "Attention", "Inside", "Masks", "Positions", "What_if", "Train"):
+            answer = page.goto(f"{tiny_server.url}/{name}")
+            assert "unsafe-inline" not in re.findall(r"script-src [^;]*", answer.headers["content-security-policy"])[0]
+            page.get_by_role("heading", level=1).wait_for(timeout=60_000)
+            page.wait_for_timeout(1_500)
+        page.get_by_role("button", name="Train", exact=True).wait_for()
+        page.goto(f"{tiny_server.url}/api/docs")
+        page.get_by_role("heading").first.wait_for()
+    assert not refused
+
+
+def test_an_inline_script_is_refused(chromium, tiny_server):
+    with chromium.new_context() as context:
+        page, refused = context.new_page(), []
+        page.on("console", lambda message: refused.append(message.text) if "Content Security" in message.text else None)
+        page.goto(f"{tiny_server.url}/api/docs")
+        page.evaluate(
+            "document.body.append(Object.assign(document.createElement('script'), { text: 'window.ran = 1' }))"
+        )
+        assert page.evaluate("window.ran") is None and refused

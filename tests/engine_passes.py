@@ -1,0 +1,169 @@
+"""Records passes and texts of Python's engine, for the tests of the one in JavaScript."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from hypothesis import Phase, given, settings
+from safetensors.numpy import save
+from torch import Tensor
+
+from tests.helpers import MODERN, any_configs, encoder_configs, modern_config, some_inputs, tiny_model
+from transformer import (
+    Checkpoint,
+    Intervention,
+    MeanAblate,
+    ModelConfig,
+    Patch,
+    Sampling,
+    Scale,
+    SetAttention,
+    Steer,
+    Without,
+    generate,
+    load_checkpoint,
+)
+from transformer.inference.intervention_codes import to_code
+from transformer.inference.sampling import random_points
+from transformer.inference.tracing import trace_pass
+from transformer.model.equations import equations, equations_json
+from transformer.model.models import Model
+
+CHECKPOINTS = Path(__file__).resolve().parents[1] / "checkpoints"
+LONGEST = 20
+"""Tokens of a pass."""
+WRITTEN = 100
+"""Tokens of a text."""
+SEED = 2**40 + 3
+
+
+def write_passes(folder: Path) -> None:
+    """In `folder`, of each shipped model a pass and texts; of odd ones a pass and their weights; and random numbers."""
+    folder.mkdir()
+    generator = torch.Generator().manual_seed(0)
+    for path in sorted(path.parent for path in CHECKPOINTS.glob("*/config.json")):
+        checkpoint = load_checkpoint(path)
+        inputs = _random_inputs(checkpoint.model.config, generator)
+        texts = _texts(checkpoint) if checkpoint.model.config.is_causal else []
+        changes = _changes(checkpoint.model.config, inputs) if path.name in ("stories", "number-words-en-es") else [()]
+        for at, interventions in enumerate(changes):
+            about = {"folder": str(path), "texts": [] if at else texts}
+            _write(folder / f"{path.name}-{at}", checkpoint.model, inputs, interventions, about)
+    for name, config in _odd_configs():
+        model, inputs = tiny_model(config), [list(map(int, each[0])) for each in some_inputs(config)]
+        for at, interventions in enumerate([(), *(_changes(config, inputs) if name in MODERN else [])]):
+            _write(folder / f"{name}-{at}", model, inputs, interventions, {})
+    positions = [(0, 0), (1, 5), (2**31, 7), (SEED, 1000), (2**53 - 1, 99999), (7, 2**33)]
+    points = [[*each, next(random_points(Sampling(seed=each[0]), each[1], ahead=1))] for each in positions]
+    (folder / "points.json").write_text(json.dumps(points), encoding="utf-8")
+
+
+def _odd_configs() -> Iterator[tuple[str, ModelConfig]]:
+    """Those of `MODERN`, and random ones."""
+    yield from ((kind, modern_config(kind)) for kind in MODERN)
+    found: list[ModelConfig] = []
+
+    @settings(max_examples=40, phases=[Phase.generate], database=None)
+    @given(any_configs() | encoder_configs() | encoder_configs(n_segments=2, separator_token_id=3))
+    def collect(config: ModelConfig) -> None:
+        found.append(config)
+
+    collect()
+    yield from ((f"random {at}", config) for at, config in enumerate(found))
+
+
+def _random_inputs(config: ModelConfig, generator: torch.Generator) -> list[list[int]]:
+    lengths = [min(config.context_length, LONGEST)] * (2 if config.architecture == "encoder-decoder" else 1)
+    return [torch.randint(config.vocab_size, (length,), generator=generator).tolist() for length in lengths]
+
+
+def _changes(config: ModelConfig, inputs: Sequence[Sequence[int]]) -> list[tuple[Intervention, ...]]:
+    """Interventions of each kind that a model of this configuration has the points for, one kind at a time."""
+    *source, tokens = inputs
+    other = {"tokens": tuple(tokens[::-1][:-1]), "source": tuple(source[0]) if source else ()}
+    block = "decoder.blocks.0." if source else "blocks.0."
+    attention = f"{block}attn."
+    found: list[tuple[Intervention, ...]] = [
+        (Scale(f"{attention}hook_z", head=0), Scale(f"{block}hook_attn_out", position=2, factor=1.5)),
+        (MeanAblate(f"{attention}hook_v", head=0), MeanAblate(f"{block}hook_mlp_out")),
+        (Patch(f"{attention}hook_result", 1, **other), Patch(f"{block}hook_mlp_out", **other)),
+        (Steer(f"{block}hook_attn_out", against=tuple(tokens), factor=2.0, **other),),
+        (
+            SetAttention(f"{attention}hook_pattern", 1, query=3, key=1, weight=0.7),
+            SetAttention(f"{attention}hook_pattern", 0, query=3, key=3, weight=0.2, renormalised=False),
+        ),
+        *((Without(rule),) for rule in ("mask", "scale", "positions", "norm")),
+    ]
+    if source:
+        of_encoder = Scale("encoder.blocks.0.attn.hook_z", head=0, position=1, factor=-1.0)
+        found.append((of_encoder, Scale("decoder.blocks.0.cross_attn.hook_k", head=1, factor=2.0)))
+    return [each for each in found if _fits(each, config)]
+
+
+def _fits(interventions: Sequence[Intervention], config: ModelConfig) -> bool:
+    try:
+        for intervention in interventions:
+            intervention.check(config)
+    except ValueError:
+        return False
+    return True
+
+
+def _texts(checkpoint: Checkpoint) -> list[dict[str, object]]:
+    """What a model writes, most of it past its context: the likeliest tokens, by chance, and with something changed."""
+    config, card = checkpoint.model.config, checkpoint.card
+    source, prefix = ([1, 2, 3], "decoder.") if config.architecture == "encoder-decoder" else ([], "")
+    prompt = [card.start_token_id] if source else [1, 2]
+    greedy, by_chance = Sampling(temperature=0), Sampling(0.8, top_k=20, top_p=0.9, seed=SEED)
+    beyond = config.context_length + 1
+    of_position = (
+        Scale(f"{prefix}hook_embed", position=beyond, factor=-1.0),
+        SetAttention(f"{prefix}blocks.0.attn.hook_pattern", 0, query=beyond, key=beyond - 1, weight=0.9),
+    )
+    wanted = [(greedy, WRITTEN, ()), (by_chance, WRITTEN // 4, ())]
+    if config.context_length < WRITTEN:
+        wanted.append((greedy, beyond + 5, tuple(each for each in of_position if _fits([each], config))))
+    if _fits([without := Without("mask", f"{prefix}blocks.0")], config):
+        wanted.append((greedy, WRITTEN // 10, (without,)))
+    texts = []
+    for sampling, count, interventions in wanted:
+        about = {"sampling": sampling, "source": source, "interventions": interventions}
+        steps = generate(checkpoint.model, prompt, max_new_tokens=count, **about)
+        codes = [to_code(each) for each in interventions]
+        asked = {"tokens": prompt, "source": source, "settings": dataclasses.asdict(sampling), "changes": codes}
+        texts.append({**asked, "written": [step.token_id for step in steps]})
+    return texts
+
+
+def _write(
+    path: Path, model: Model, inputs: Sequence[Sequence[int]], interventions: Sequence[Intervention], about: dict
+) -> None:
+    """A pass, and beside it the weights of a model that isn't in a folder of its own."""
+    *source, tokens = inputs
+    source = source[0] if source else []
+    is_told = model.config.n_segments and model.config.separator_token_id is None
+    segments = [at % 2 for at in range(len(tokens))] if is_told else []
+    trace = trace_pass(model, tokens, source, segments=segments, interventions=interventions)
+    tensors = {name: _as_array(trace.tensors[name]) for name in equations(model.config)}
+    codes = [to_code(each) for each in interventions]
+    about = {**about, "equations": equations_json(model.config), "changes": codes}
+    about |= {"text": {"tokens": tokens, "source": source, "segments": segments or None}}
+    if "folder" not in about:
+        about["config"] = model.config.to_dict()
+        weights = model.state_dict()
+        if model.config.tie_embeddings:
+            del weights["unembed.weight"]
+        path.with_suffix(".weights").write_bytes(save({name: _as_array(each) for name, each in weights.items()}))
+    path.with_suffix(".safetensors").write_bytes(
+        save(tensors, {name: json.dumps(each) for name, each in about.items()})
+    )
+
+
+def _as_array(tensor: Tensor) -> np.ndarray:
+    array = tensor.contiguous().numpy()
+    return array.astype(np.uint8) if tensor.dtype == torch.bool else array.copy()

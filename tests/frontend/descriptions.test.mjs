@@ -1,0 +1,71 @@
+// Tests how generated tokens and counts are described in words.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { formula, headInWords } from "../../transformer/frontend/attention/attention_description.js";
+import { Pass } from "../../transformer/frontend/attention/pass.js";
+import { chapterInWords, selectionInWords } from "../../transformer/frontend/inside/selection_description.js";
+import { counted } from "../../transformer/frontend/number_format.js";
+import { resampledSentence } from "../../transformer/frontend/generation/resampling.js";
+
+const SETTINGS = { temperature: 1, top_k: 0, top_p: 1, seed: 1 };
+
+test("one of something is one", () => {
+  assert.deepEqual([1, 2, 2000].map((count) => counted(count, "cell")), ["1 cell", "2 cells", "2,000 cells"]);
+});
+
+test("of a token whose choice wasn't kept it is said that it isn't known, wherever the text comes from", () => {
+  const token = { id: 3, label: "x", flag: "u", settings: SETTINGS };
+  const { words, token: offered } = resampledSentence({ token, drawn: 3, chosen: SETTINGS, isNext: false, isStale: false, label: String });
+  assert.match(words, /^How “x” was chosen is unknown: links, reloads and changes to the model keep only the text\./);
+  assert.equal(offered, undefined);
+});
+
+test("of a token that was chosen by hand nothing is said of a random number that isn't known", () => {
+  const said = (point) => resampledSentence({
+    token: { id: 3, label: "x", flag: "h", settings: SETTINGS, point }, drawn: 3, chosen: SETTINGS, isNext: false, isStale: false, label: String,
+  }).words;
+  assert.equal(said(0.5), "“x” was chosen by hand; the random number falls on it, too.");
+  assert.equal(said(null), "“x” was chosen by hand; the random number isn't known.");
+});
+
+test("a head is said to do only what most of its weight does", () => {
+  const said = (name, value) => headInWords([{ name, sentence: "looks there", value }, { name: "spread", value: 0.2 }]);
+  assert.equal(said("first", 0.37), "No pattern stands out in this text.");
+  assert.equal(said("first", 0.5), "It mostly looks there (50%).");
+  assert.equal(said("same", 0.5), "Where a token occurs again, it mostly looks there (50%).");
+});
+
+test("a formula has a mask where some key is hidden: of an encoder in layers with a window alone", () => {
+  const written = (causal, left = []) => {
+    const metadata = {
+      config: { n_heads: 1, d_model: 4, attention_windows: [3, 0, 9] }, labels: { text: [..."abcdefgh"] }, kind: "self", modules: ["0", "1", "2"], names: [{}, {}, {}],
+      causal, uniform: false, measures: [], queries: 8, keys: 8, predicted_position: 2, offsets: { queries: 0, keys: 0 }, next: null, title: "",
+    };
+    const pass = new Pass({ metadata, tensors: { overview: { shape: [3, 1, 8, 8], data: new Uint8Array(192) }, measures: { shape: [3, 1, 0], data: new Float32Array() } } });
+    return [0, 1, 2].map((layer) => formula(pass, layer, left).endsWith(" + mask)"));
+  };
+  assert.deepEqual(written(true), [true, true, true]);
+  assert.deepEqual(written(true, ["mask"]), [false, false, false]);
+  assert.deepEqual(written(false), [true, false, false]);
+});
+
+test("an encoder predicts the token at a position, others the next", () => {
+  const said = (architecture) => selectionInWords({
+    config: { n_heads: 1, architecture }, labels: { text: ["a", "b"] }, vocabulary: ["x"], describe: () => null,
+    outline: { next: { data: [0, 0], shape: [2, 1] }, "next.probability": { data: [0.5, 0.25] } },
+  }, { chosen: { cell: null }, focus: { part: { module: null } }, token: 1, scene: {}, structure: {} });
+  assert.equal(said("encoder-only"), "Token 1 “b”: predicted here “x” 25%.");
+  assert.equal(said("decoder-only"), "Token 1 “b”: predicted next “x” 25%.");
+});
+
+test("where all weights are alike, none is called the largest", () => {
+  const said = (...row) => {
+    const scene = { head: null, token: 1, isAblated: () => false, weights: () => ({ queries: 2, keys: 2, weights: Float32Array.from([1, 0, ...row]) }) };
+    const locations = new Map([["pattern", { stack: { title: "" }, group: { title: "layer 0" }, part: { id: "blocks.0.attn" } }]]);
+    const pass = { labels: { text: ["a", "b"] }, config: { n_heads: 1 } };
+    const asked = { id: "blocks.0.attn", part: "attention", name: "pattern", zone: "lane", prefix: "" };
+    return chapterInWords(pass, scene, { locations, residual: true }, asked);
+  };
+  assert.equal(said(0.5, 0.5), "Layer 0, head 0: “b” looks equally at all 2 tokens it can see, 50% each.");
+  assert.match(said(0.4, 0.6), /^Layer 0, head 0: “b” looks most at “b”/);
+});

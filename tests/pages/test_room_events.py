@@ -1,0 +1,169 @@
+"""Tests the events of rooms over HTTP: on one server, on two that share a Redis, and as they stop."""
+
+import json
+import signal
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from urllib.error import HTTPError
+
+import pytest
+import uvicorn
+
+from pages.ui import server_startup
+from pages.ui.lessons import room_events, rooms
+from pages.ui.lessons.room_events import AT_ONCE, HEADER, RoomEvents, app_of
+from pages.ui.lessons.room_stores import MemoryStore, RedisStore
+from pages.ui.lessons.rooms import Rooms
+from pages.ui.models.lesson_answers import StepId
+from tests.redis_server import RedisServer
+
+HERE, THERE = StepId("heads", 0), StepId("heads", 1)
+
+
+@contextmanager
+def serving(all_rooms: Rooms, is_stopping: Callable[[], bool] = lambda: False) -> Iterator[str]:
+    """The address of a server of a room's events, which is stopped at the end, and ends by itself."""
+    app = app_of(RoomEvents(lambda: all_rooms, is_stopping))
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning", timeout_graceful_shutdown=1))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    try:
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/events"
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+def ask(url: str, headers: dict[str, str]) -> tuple[int, str]:
+    """Status and sentence of an answer that is no stream."""
+    with pytest.raises(HTTPError) as refused:
+        urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=10)
+    return refused.value.code, json.loads(refused.value.read())["error"]
+
+
+class Follower:
+    """A page that follows its room. versions: those that it has heard of, each with when it did."""
+
+    def __init__(self, url: str, code: str, key: str) -> None:
+        self.versions: list[tuple[str, float]] = []
+        self.ended = False
+        request = urllib.request.Request(url, headers={HEADER: f"{code} {key}"})
+        threading.Thread(target=self._follow, args=(request,), daemon=True).start()
+
+    def _follow(self, request: urllib.request.Request) -> None:
+        with urllib.request.urlopen(request, timeout=20) as response:
+            name = ""
+            for line in response:
+                field, _, value = line.decode().strip().partition(": ")
+                name = value if field == "event" else name
+                if field == "data" and name == "room":
+                    self.versions.append((json.loads(value)["version"], time.monotonic()))
+        self.ended = True
+
+
+def within(seconds: float, holds: Callable[[], bool]) -> bool:
+    until = time.monotonic() + seconds
+    while not holds() and time.monotonic() < until:
+        time.sleep(0.01)
+    return holds()
+
+
+@pytest.fixture(params=["one server", "two servers"])
+def servers(request, tmp_path) -> Iterator[tuple[Rooms, Rooms, str, str]]:
+    """The rooms of a teacher's server and of a student's, and where either is."""
+    with ExitStack() as stack:
+        if request.param == "one server":
+            one = other = Rooms(MemoryStore())
+            url = another = stack.enter_context(serving(one))
+        else:
+            redis = stack.enter_context(RedisServer(tmp_path))
+            one, other = (Rooms(RedisStore(redis.address)) for _ in range(2))
+            url, another = (stack.enter_context(serving(each)) for each in (one, other))
+        yield one, other, url, another
+
+
+def test_a_page_hears_at_once_of_what_its_teacher_does(servers):
+    one, other, url, another = servers
+    code, key = one.open(HERE)
+    member = other.join(code)[1]
+    teacher, student = Follower(url, code, key), Follower(another, code, member)
+    assert within(5, lambda: bool(teacher.versions and student.versions))
+    assert within(5, lambda: teacher.versions[-1][0] == one.versions(code).of(key))
+    began, before = time.monotonic(), len(student.versions)
+    one.move(code, key, THERE)
+    assert within(5, lambda: len(student.versions) > before)
+    version, heard_at = student.versions[-1]
+    assert version == other.versions(code).of(member) and heard_at - began < room_events.LOOK_EVERY / 2
+    told = len(student.versions)
+    other.vote(code, member, THERE, "a")
+    assert within(5, lambda: teacher.versions[-1][0] == one.versions(code).of(key))
+    assert len(student.versions) == told, "how others vote is the teacher's to see"
+    one.end(code, key)
+    assert within(5, lambda: teacher.ended and student.ended)
+
+
+def test_who_follows_a_room_is_here(monkeypatch):
+    monkeypatch.setattr(rooms, "HERE", 0.6)
+    monkeypatch.setattr(room_events, "LOOK_EVERY", 0.2)
+    all_rooms = Rooms()
+    with serving(all_rooms) as url:
+        code, key = all_rooms.open(HERE)
+        stays, _ = (all_rooms.join(code)[1] for _ in range(2))
+        Follower(url, code, stays)
+        assert within(5, lambda: all_rooms.tally(code, key, HERE).here == 1)
+        time.sleep(1)
+        assert all_rooms.tally(code, key, HERE).here == 1
+
+
+def test_who_is_not_in_a_room_hears_nothing_of_it_and_not_whether_there_is_one():
+    all_rooms = Rooms()
+    with serving(all_rooms) as url:
+        code, key = all_rooms.open(HERE)
+        answers = [
+            ask(url, headers)
+            for headers in ({}, {HEADER: code}, {HEADER: f"{code} {'0' * 32}"}, {HEADER: f"ZZZZZ {key}"})
+        ]
+        assert set(answers) == {(404, "You are not in this room, or it has ended.")}
+        member = all_rooms.join(code)[1]
+        followers = [Follower(url, code, member) for _ in range(AT_ONCE)]
+        assert within(5, lambda: all(follower.versions for follower in followers))
+        assert ask(url, {HEADER: f"{code} {member}"})[0] == 429
+
+
+def test_streams_end_where_the_server_stops_and_say_so_where_rooms_cannot_be_reached(tmp_path, monkeypatch):
+    monkeypatch.setattr(room_events, "LOOK_EVERY", 0.2)
+    stopping = threading.Event()
+    with RedisServer(tmp_path) as redis:
+        all_rooms = Rooms(RedisStore(redis.address))
+        code, key = all_rooms.open(HERE)
+        with serving(all_rooms, stopping.is_set) as url:
+            first = Follower(url, code, key)
+            assert within(5, lambda: bool(first.versions))
+            redis.kill()
+            assert within(10, lambda: first.ended)
+            status, sentence = ask(url, {HEADER: f"{code} {key}"})
+            assert status == 503 and "can't be reached" in sentence
+            redis.start()
+            second = Follower(url, code, key)
+            assert within(5, lambda: bool(second.versions))
+            stopping.set()
+            assert within(5, lambda: second.ended)
+            assert ask(url, {HEADER: f"{code} {key}"})[0] == 503
+
+
+def test_a_server_that_is_told_to_end_notes_that_and_does_what_it_did_then():
+    told: list[int] = []
+    usual = signal.signal(signal.SIGUSR1, lambda number, frame: told.append(number))
+    try:
+        server_startup._note_as_stopping(signal.SIGUSR1)
+        assert not server_startup._stopping.is_set()
+        signal.raise_signal(signal.SIGUSR1)
+        assert server_startup._stopping.is_set() and told == [signal.SIGUSR1]
+    finally:
+        signal.signal(signal.SIGUSR1, usual)
+        server_startup._stopping.clear()

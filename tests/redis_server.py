@@ -1,0 +1,52 @@
+"""Runs a Redis for tests, where one is installed."""
+
+import shutil
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+import redis
+
+
+class RedisServer:
+    """A Redis on a free port that keeps what it was told in a folder. Also a context manager, which stops it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._program = shutil.which("redis-server")
+        if self._program is None:
+            pytest.skip("redis-server is not installed")
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self._port = probe.getsockname()[1]
+        self.address = f"redis://127.0.0.1:{self._port}/0"
+        self._folder = folder
+        self.start()
+
+    def start(self) -> None:
+        options = {"port": self._port, "bind": "127.0.0.1", "dir": self._folder, "appendonly": "yes", "save": ""}
+        options["appendfsync"] = "always"
+        command = [self._program, *(str(part) for name, value in options.items() for part in (f"--{name}", value))]
+        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        client, until = redis.Redis.from_url(self.address), time.monotonic() + 20
+        while True:
+            try:
+                client.ping()
+                return
+            except redis.RedisError:
+                assert self._process.poll() is None and time.monotonic() < until, "Redis doesn't start"
+                time.sleep(0.02)
+
+    def clear(self) -> None:
+        redis.Redis.from_url(self.address).flushall()
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def __enter__(self) -> "RedisServer":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.kill()

@@ -1,0 +1,339 @@
+"""The parameters of every API address as Pydantic models, with their limits and their validation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from ..data.chat import Chat
+from ..data.tasks import TASKS
+from ..data.tokenizers import UnknownTokenError
+from ..inference.context_windows import in_window
+from ..inference.intervention_codes import from_code
+from ..inference.interventions import Intervention
+from ..inference.sampling import Sampling
+from ..model.registry import attention_modules
+from . import tensors
+from .errors import ApiError, wrong
+from .open_models import OpenModel
+
+MOST_CHANGES = 24
+LONGEST_CHANGES = 6_000
+LONGEST_TEXT = 20_000
+MOST_NAMES = 64
+MOST_CELLS = 8_000_000
+"""Numbers of one answer, which are 32 MB."""
+MOST_NEW_TOKENS = 500
+BETWEEN = "!"
+"""Between two changes."""
+
+Ids = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,9}(,[0-9]{1,9})*$", max_length=60_000)]
+Index = Annotated[int, Field(ge=0, le=10**9)]
+
+
+class ModelQuery(BaseModel):
+    """Which model."""
+
+    model_config = ConfigDict(extra="forbid", regex_engine="python-re", use_attribute_docstrings=True)
+
+    model: Annotated[str, Field(min_length=1, max_length=200)]
+    """A name that /api/models lists; “own” for the model whose token the header HeadsUp-Model holds."""
+    version: Annotated[str | None, Field(max_length=80)] = None
+    """Its version, as /api/models says it. An answer of a named version can be cached for good; without it
+    the present one answers."""
+
+
+class PassQuery(ModelQuery):
+    """Which forward pass: a model, what it reads, and what is changed in it."""
+
+    text: Annotated[str | None, Field(max_length=LONGEST_TEXT)] = None
+    """What the model reads: a decoder continues it, an encoder–decoder has it for its source."""
+    reads: Literal["plain", "chat"] = "plain"
+    """Whether a model that was tuned to answer reads the text in its chat template."""
+    tokens: Ids | None = None
+    """Instead of the text: ids of what a decoder has before it, such as 31,5,7."""
+    source: Ids | None = None
+    """With tokens: ids of what an encoder reads."""
+    changes: Annotated[str, Field(max_length=LONGEST_CHANGES)] = ""
+    """Interventions, as `to_code` writes them, with ! between them: scale~blocks.0.attn.hook_z~3~~0.0 ablates
+    head 3 of block 0."""
+    begin: Index = 0
+    """The first token's position in the whole text; changes count from the text's start."""
+
+
+class OverviewQuery(PassQuery):
+    """Which attention of a pass."""
+
+    kind: Literal["self", "encoder", "decoder", "cross"] | None = None
+    """The kind of attention; without it the model's own, or its cross-attention."""
+
+
+class TensorsQuery(PassQuery):
+    """Which tensors of a pass."""
+
+    names: Annotated[
+        list[Annotated[str, StringConstraints(min_length=1, max_length=300)]],
+        Field(min_length=1, max_length=MOST_NAMES),
+    ]
+    """Hook points, parameters, logits or probabilities, each perhaps with an index as in NumPy:
+    blocks.2.attn.hook_q[:, 3]. May be given several times."""
+
+
+class LensQuery(PassQuery):
+    """Which position the logit lens reads."""
+
+    position: Index
+    """Of a token that was read, from 0."""
+
+
+class AttributionQuery(LensQuery):
+    """Whose logit is taken apart."""
+
+    token: Index
+    """The id of a token that may come after that position."""
+
+
+class CircuitQuery(ModelQuery):
+    """Which circuit of a head."""
+
+    kind: Literal["qk", "ov"]
+    """What makes it look, or what it then says."""
+    attention: Annotated[str, Field(max_length=100)]
+    """Such as blocks.0.attn."""
+    head: Index
+    tokens: Ids | None = None
+    """Ids that are among those shown of a large vocabulary."""
+
+
+class AblationQuery(PassQuery):
+    """What is compared with each part and without it, besides the loss of the text."""
+
+    position: Index | None = None
+    """Whose logits are compared; without it the last one's, or of an encoder the first mask's."""
+    token: Index | None = None
+    """The id of the token whose logit is compared; without it the likeliest."""
+
+
+class PatchingQuery(PassQuery):
+    """Two texts of one length; the one of the address is the one that is patched."""
+
+    clean_text: Annotated[str | None, Field(max_length=LONGEST_TEXT)] = None
+    """The text that is put in."""
+    clean_tokens: Ids | None = None
+    """Instead of it: ids of what a decoder has before it; else the same as in the other."""
+    clean_source: Ids | None = None
+    """And of what an encoder reads."""
+    stack: Literal["self", "encoder", "decoder"] | None = None
+    """Where it is patched; without it in the encoder of a model that has one."""
+    answer: Index
+    """The id of the token that is right on the clean text."""
+    against: Index
+    """The id of the token that is right on the other."""
+
+
+class SamplingQuery(PassQuery):
+    """How a token is drawn."""
+
+    temperature: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)] = 1.0
+    """0 is greedy."""
+    top_k: Annotated[int | None, Field(ge=1, le=10**6)] = None
+    top_p: Annotated[float | None, Field(gt=0, le=1)] = None
+    seed: Annotated[int | None, Field(ge=0, lt=2**63)] = None
+    """The random number of each position follows from the seed and the position; without a seed it is different
+    each time."""
+
+    def sampling(self) -> Sampling:
+        """As the engine takes it."""
+        return Sampling(self.temperature, self.top_k, self.top_p, self.seed)
+
+
+class GenerateQuery(SamplingQuery):
+    """How a text is continued."""
+
+    max_new_tokens: Annotated[int, Field(ge=1, le=MOST_NEW_TOKENS)] = 100
+    attention: Annotated[str | None, Field(max_length=100)] = None
+    """An attention, such as blocks.2.attn: each token comes with its head's newest row."""
+    head: Index = 0
+
+
+class ScoresQuery(SamplingQuery):
+    """From which position of a text on."""
+
+    first: Annotated[int, Field(ge=1, le=10**9)] = 1
+    """The first position that is reported; the one after the text's last token is the next token's."""
+
+
+class RowsQuery(PassQuery):
+    """Whose rows, of which positions."""
+
+    attention: Annotated[str, Field(max_length=100)]
+    """An attention of the decoder: blocks.2.attn."""
+    head: Index = 0
+    first: Annotated[int, Field(ge=1, le=10**9)]
+    last: Annotated[int, Field(ge=1, le=10**9)]
+    """The last position, which may be the one after the text."""
+
+
+class ExportQuery(OverviewQuery):
+    """What is saved, and in which form."""
+
+    format: Literal["html", "csv", "safetensors"]
+    view: Literal["inside", "attention"] = "inside"
+    """Of a page: what it shows."""
+    name: Annotated[str | None, Field(max_length=300)] = None
+    """Of CSV: the tensor, or the part of one; of safetensors: a module or tensor, all if it is left out."""
+
+
+@dataclass(frozen=True)
+class PassInputs:
+    """What a pass reads, checked against its model."""
+
+    model: OpenModel
+    tokens: tuple[int, ...]
+    source: tuple[int, ...]
+    interventions: tuple[Intervention, ...]
+    """As the pass takes them: their positions count from its first token."""
+    changes: tuple[Intervention, ...]
+    """As they were given: their positions count from the text's start."""
+
+    @property
+    def passed(self) -> tuple[OpenModel, tuple[int, ...], tuple[int, ...]]:
+        """Model, tokens and source: what a pass is of, as most functions take it."""
+        return self.model, self.tokens, self.source
+
+
+def inputs_of(query: PassQuery, model: OpenModel, *, fits: bool = True) -> PassInputs:
+    """What a query means of a model. fits: whether the tokens have to fit the context length.
+
+    Raises: ApiError, saying which parameter is wrong.
+    """
+    if (query.text is None) == (query.tokens is None):
+        raise ApiError(400, "Give either text or tokens.", "text" if query.tokens is None else "tokens")
+    tokens, source = ids_of(query.tokens), ids_of(query.source)
+    if query.text is not None:
+        if query.source is not None:
+            raise wrong("source", "with a text, the text itself is the source")
+        tokens = encoded(model, query.text, query.reads, "text")
+        if model.checkpoint.model.config.architecture == "encoder-decoder":
+            tokens, source = model.checkpoint.card.start_tokens, tokens
+    _check_pass(model, tokens, source, "tokens" if query.text is None else "text", fits=fits)
+    changes = changes_of(query.changes, model)
+    return PassInputs(model, tokens, source, in_window(changes, query.begin), changes)
+
+
+def clean_inputs_of(query: PatchingQuery, inputs: PassInputs) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Tokens and source of the clean text, which is put into the other. Raises: as `inputs_of`."""
+    if (query.clean_text is None) == (query.clean_tokens is None and query.clean_source is None):
+        raise ApiError(400, "Give either clean_text, or clean_tokens or clean_source.", "clean_text")
+    tokens, source = ids_of(query.clean_tokens) or inputs.tokens, ids_of(query.clean_source) or inputs.source
+    if query.clean_text is not None:
+        read = encoded(inputs.model, query.clean_text, query.reads, "clean_text")
+        tokens, source = (inputs.tokens, read) if inputs.source else (read, ())
+    parameter = "clean_tokens" if query.clean_text is None else "clean_text"
+    _check_pass(inputs.model, tokens, source, parameter)
+    for one, other in ((inputs.tokens, tokens), (inputs.source, source)):
+        if len(one) != len(other):
+            raise wrong(parameter, f"it has {len(other)} tokens and the other text {len(one)}; both must have as many")
+    return tokens, source
+
+
+def _check_pass(
+    model: OpenModel, tokens: tuple[int, ...], source: tuple[int, ...], parameter: str, *, fits: bool = True
+) -> None:
+    """Raises: ApiError for what a model can't read. parameter: where it comes from."""
+    config = model.checkpoint.model.config
+    of_source = parameter if parameter.endswith("text") else parameter.replace("tokens", "source")
+    if not tokens or (parameter.endswith("text") and config.architecture == "encoder-decoder" and not source):
+        raise wrong(parameter, "it is empty, and a model needs at least one token")
+    if (config.architecture == "encoder-decoder") != bool(source):
+        raise wrong(of_source, "this model has no encoder" if source else "this model's encoder needs a source")
+    for ids, where in ((tokens, parameter), (source, of_source)):
+        if ids and max(ids) >= config.vocab_size:
+            raise wrong(where, f"{max(ids)} is not in this model's vocabulary of {config.vocab_size}")
+        if len(ids) > config.context_length and (fits or ids is source):
+            raise wrong(where, f"it has {len(ids)} tokens, and this model reads at most {config.context_length}")
+
+
+def check_token(parameter: str, token: int, model: OpenModel) -> None:
+    """Raises: ApiError for an id that a model doesn't know."""
+    if token >= model.checkpoint.model.config.vocab_size:
+        raise wrong(parameter, "it is not in this model's vocabulary")
+
+
+def check_position(position: int, inputs: PassInputs) -> None:
+    """Raises: ApiError for a position that the text hasn't."""
+    if position >= len(inputs.tokens):
+        raise wrong("position", f"the text has {len(inputs.tokens)} tokens, from 0")
+
+
+def part_named(name: str, parameter: str, inputs: PassInputs) -> tensors.Part:
+    """The tensor of a name, or the part of it. Raises: ApiError for one that the pass hasn't."""
+    infos = tensors.infos_of(inputs.model.checkpoint.model.config, len(inputs.tokens), len(inputs.source))
+    try:
+        return tensors.part_of(name, infos)
+    except ValueError as error:
+        raise wrong(parameter, error) from None
+
+
+def check_size(parts: Sequence[tensors.Part], parameter: str) -> None:
+    """Raises: ApiError for parts that are too much for one answer."""
+    if (cells := sum(part.cells for part in parts)) > MOST_CELLS:
+        raise ApiError(
+            413,
+            f"These tensors have {cells:,} numbers, and one answer holds at most {MOST_CELLS:,}; ask "
+            "for parts of them, such as [0:8].",
+            parameter,
+        )
+    if (size := tensors.bytes_recorded(parts)) > tensors.MOST_RECORDED:
+        raise ApiError(
+            413,
+            f"These parts are cut from tensors of {size / 1e6:,.0f} MB, and one answer may take "
+            f"{tensors.MOST_RECORDED / 1e6:,.0f} MB; ask for fewer at once, or of a shorter text.",
+            parameter,
+        )
+
+
+def encoded(model: OpenModel, text: str, reads: str, parameter: str) -> tuple[int, ...]:
+    """A text's ids. Raises: ApiError for one that the model can't read."""
+    card, tokenizer = model.checkpoint.card, model.checkpoint.tokenizer
+    if card.task in TASKS and (problem := TASKS[card.task].problem(text)):
+        raise wrong(parameter, problem)
+    try:
+        if reads == "chat" and card.chat is not None:
+            return tuple(Chat(**card.chat).tokens(tokenizer, text))
+        return tuple(tokenizer.encode(text))
+    except UnknownTokenError as error:
+        raise wrong(parameter, error) from None
+
+
+def ids_of(written: str | None) -> tuple[int, ...]:
+    """Ids as an address has them."""
+    return tuple(map(int, written.split(","))) if written else ()
+
+
+def changes_of(written: str, model: OpenModel) -> tuple[Intervention, ...]:
+    """Interventions as an address has them. Raises: ApiError for what can't be done with this model."""
+    codes = written.split(BETWEEN) if written else []
+    if len(codes) > MOST_CHANGES:
+        raise wrong("changes", f"there are {len(codes)}, and at most {MOST_CHANGES} can be made at once")
+    interventions = []
+    for code in codes:
+        try:
+            intervention = from_code(code)
+            intervention.check(model.checkpoint.model.config)
+        except (ValueError, OverflowError) as error:
+            raise wrong("changes", f"{code[:60]!r}: {error}") from None
+        interventions.append(intervention)
+    return tuple(interventions)
+
+
+def kind_of(query: OverviewQuery, model: OpenModel) -> str:
+    """The kind of attention that is asked for. Raises: ApiError for one that the model hasn't."""
+    kinds = attention_modules(model.checkpoint.model.config)
+    kind = query.kind or next(reversed(kinds), None)
+    if kind not in kinds:
+        raise wrong("kind", f"this model has {', '.join(kinds) or 'no attention'}")
+    return kind

@@ -1,0 +1,271 @@
+"""Connects routes to the engine: finds the model, runs each computation once, and caches the encoded answer."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from gzip import compress
+from typing import Any
+
+from fastapi import Request
+from fastapi.responses import JSONResponse, Response
+
+from ..checkpoints.folder import Checkpoint, CheckpointError
+from ..inference.recording import Recording
+from ..inference.scheduler import schedulers
+from .cache import Cache
+from .computations import AbandonedError, Computations, Progress
+from .errors import BROKEN, ApiError, sentence_of
+from .library import Library
+from .open_models import OpenModel
+from .request_parameters import ModelQuery
+from .server_sent_events import HEADERS, MEDIA_TYPE, STILL_THERE, event, stream_of
+
+OWN, OWN_HEADER = "own", "HeadsUp-Model"
+"""What an own model is called in an address, and the header that its token comes in."""
+KEPT_BYTES, LARGEST_KEPT = 16_000_000, 4_000_000
+"""Of answers that took some work after the engine's, whose own results are cached; and of one of them."""
+THREADS, WAITING = 4, 64
+"""Answers that are computed at the same moment, and those that may be under way; one more is told to come back."""
+LONG_THREADS, LONG_WAITING = 2, 16
+"""The same of what takes long, so that the others needn't wait for it."""
+LOOK_EVERY, SAY_EVERY = 0.05, 5.0
+"""Seconds between two looks for progress; and after which a reader is told that there is none."""
+STUCK_AFTER, LISTED_WITHIN = 30.0, 3.0
+"""Seconds that neither a short computation nor one step of a batch of texts takes, however slow the machine; and in
+which the models are listed."""
+COMPRESSED_FROM = 4_000
+"""Bytes from which on an answer is compressed, where that pays."""
+STOPPING = "The server is stopping; ask again in a minute."
+RECORDING = "application/vnd.headsup.recording"
+"""A safetensors file."""
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The bytes of an answer, and those compressed, if that makes them shorter."""
+
+    media_type: str
+    body: bytes
+    compressed: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class Responder:
+    """Answers the requests to all addresses, cached. library, own: where models are found, by name and by token."""
+
+    def __init__(self, library: Callable[[], Library], own: Callable[[str], Checkpoint | None]) -> None:
+        self._library, self._own = library, own
+        self._answers = Cache(KEPT_BYTES, LARGEST_KEPT)
+        self._short, self._long = Computations(THREADS, WAITING), Computations(LONG_THREADS, LONG_WAITING)
+        self._opening = ThreadPoolExecutor(2, "opening")
+        self._is_stopping = False
+        self.counts: dict[str, int] = {}
+        """Answers by address and how they came to be, for /api/metrics."""
+
+    @property
+    def library(self) -> Library:
+        """The models that ship."""
+        return self._library()
+
+    async def model(self, query: ModelQuery, request: Request) -> OpenModel:
+        """The model that is asked. Raises: ApiError for one that there isn't, or that has changed."""
+        self._check_going_on()
+        token = request.headers.get(OWN_HEADER, "")
+        if query.model == OWN and query.version is not None:
+            raise ApiError(400, "A model of your own has no version; leave it out.", "version")
+        return await self.read(lambda: self._open(query, token))
+
+    def _open(self, query: ModelQuery, token: str) -> OpenModel:
+        if query.model == OWN:
+            checkpoint = self._own(token)
+            if checkpoint is None:
+                raise ApiError(404, "This model of your own isn't here any more; train or upload it again.", "model")
+            return OpenModel(OWN, token, checkpoint, is_own=True)
+        if query.model not in {entry.name for entry in self.library.entries() if entry.problem is None}:
+            raise ApiError(404, f"There is no model {query.model[:60]!r}; /api/models lists those there are.", "model")
+        try:
+            model = self.library.open(query.model)
+        except CheckpointError as error:
+            raise ApiError(503, f"The model can't be opened: {error}", "model", retry_after=5) from None
+        if query.version is not None and query.version != model.version:
+            raise ApiError(409, "The model has been replaced by another version; load the page again.", "version")
+        return model
+
+    async def readable_models(self) -> int:
+        """How many models can be asked. Raises: ApiError 503 if none can, or the engine doesn't answer."""
+        self._check_going_on()
+        if max(self._short.seconds_running, schedulers.seconds_in_step) > STUCK_AFTER:
+            raise ApiError(503, f"A computation has been stuck for {STUCK_AFTER:.0f} seconds.", retry_after=5)
+        try:
+            entries = await asyncio.wait_for(self.read(lambda: self.library.entries()), LISTED_WITHIN)
+        except (OSError, TimeoutError):
+            entries = ()
+        if not (models := sum(entry.problem is None for entry in entries)):
+            raise ApiError(503, "The folder of models has none that can be read.", retry_after=5)
+        return models
+
+    def gauges(self) -> dict[str, float]:
+        """What is under way, for /api/metrics."""
+        return {"computations": len(self._short) + len(self._long), "texts_in_progress": schedulers.texts}
+
+    async def read(self, find: Callable[[], Any]) -> Any:
+        """Look something up in files, on a thread that nothing is computed on."""
+        return await asyncio.wrap_future(self._opening.submit(find))
+
+    async def recording(
+        self,
+        request: Request,
+        query: ModelQuery,
+        model: OpenModel,
+        compute: Callable[[], Recording],
+        *,
+        compresses: bool = False,
+    ) -> Response:
+        """Answer with a recording's bytes. compresses: whether that pays, as for bytes, and not for floats."""
+
+        def make() -> Answer:
+            body = compute().to_bytes()
+            packed = compress(body, 5, mtime=0) if compresses and len(body) >= COMPRESSED_FROM else b""
+            return Answer(RECORDING, body, packed if len(packed) < len(body) else b"")
+
+        return await self.answer(request, query, model, make, keeps=compresses)
+
+    async def json(self, request: Request, query: ModelQuery, model: OpenModel, compute: Callable[[], Any]) -> Response:
+        """Answer with what JSON can hold, which takes long."""
+
+        def make() -> Answer:
+            return Answer("application/json", json.dumps(compute(), allow_nan=False).encode())
+
+        return await self.answer(request, query, model, make, takes_long=True)
+
+    async def answer(
+        self,
+        request: Request,
+        query: ModelQuery,
+        model: OpenModel,
+        make: Callable[[], Answer],
+        *,
+        takes_long: bool = False,
+        keeps: bool = True,
+    ) -> Response:
+        """Answer what was asked: from what the client has, from what is kept, or computed now, once for all who ask."""
+        key, headers, response = self._known(request, query, model)
+        if response is not None:
+            return response
+        computations = self._long if takes_long else self._short
+        computed = (lambda progress: self._answers.get(key, make)) if keeps else (lambda progress: make())
+        with computations.join(key, computed) as computation:
+            try:
+                answer = await asyncio.shield(asyncio.wrap_future(computation.future))
+            except ValueError as error:  # what only computing shows
+                raise ApiError(400, sentence_of(error)) from None
+        return _response(request, answer, headers)
+
+    async def stream(
+        self, request: Request, query: ModelQuery, model: OpenModel, compute: Callable[[Progress], Any]
+    ) -> Response:
+        """Answer with events: `progress` {share} now and then, then `result`, or `error`.
+
+        compute: returns what JSON can hold; ends with what its `progress` raises once nobody reads the stream.
+        """
+        key, headers, response = self._known(request, query, model)
+        if response is not None:
+            return response
+
+        def make(progress: Progress) -> Answer:
+            progress(0.0)  # it may have waited for a thread until nobody reads it
+            return self._answers.get(key, lambda: Answer(MEDIA_TYPE, event("result", compute(progress))))
+
+        async def events() -> AsyncIterator[bytes]:
+            try:
+                with self._long.join(key, make) as computation:
+                    last_share, last_sent = -1.0, time.monotonic()
+                    while not computation.future.done():
+                        if computation.share != last_share:
+                            last_share, last_sent = computation.share, time.monotonic()
+                            yield event("progress", {"share": last_share})
+                        elif time.monotonic() - last_sent > SAY_EVERY:
+                            last_sent = time.monotonic()
+                            yield STILL_THERE
+                        await asyncio.sleep(LOOK_EVERY)
+                    yield computation.future.result().body
+            except ApiError as error:
+                yield event("error", error.content())
+            except ValueError as error:
+                yield event("error", ApiError(400, sentence_of(error)).content())
+            except (AbandonedError, CancelledError):
+                yield event("error", ApiError(503, STOPPING).content())
+            except Exception:
+                _log.exception("A stream broke off.")
+                yield event("error", ApiError(500, BROKEN).content())
+
+        return stream_of(events(), {**headers, **HEADERS})
+
+    def _known(
+        self, request: Request, query: ModelQuery, model: OpenModel
+    ) -> tuple[Hashable, dict[str, str], Response | None]:
+        """What an answer is kept under, its headers, and the response where nothing has to be computed."""
+        path = request.url.path.rpartition("/")[2]
+        key = path, model.version, query.model_dump_json(exclude={"version"}, exclude_none=True)
+        tag = f'"{hashlib.blake2b(repr(key).encode("utf-8", "backslashreplace"), digest_size=12).hexdigest()}"'
+        headers = self._headers(tag, query, model)
+        if tag in (
+            tag_sent.strip().removeprefix("W/") for tag_sent in request.headers.get("if-none-match", "").split(",")
+        ):
+            self._count(path, "unchanged")
+            return key, headers, Response(status_code=304, headers=headers)
+        answer: Answer | None = self._answers.known(key)
+        self._count(path, "computed" if answer is None else "cached")
+        return key, headers, None if answer is None else _response(request, answer, headers)
+
+    def forget(self) -> None:
+        """Keep no answers."""
+        self._answers.clear()
+
+    def stop(self) -> None:
+        """Answer what has been asked, and nothing more that has to be computed."""
+        self._is_stopping = True
+
+    def _check_going_on(self) -> None:
+        if self._is_stopping:
+            raise ApiError(503, STOPPING, retry_after=60)
+
+    def close(self) -> None:
+        """Begin no computation any more."""
+        self.stop()
+        self._short.close()
+        self._long.close()
+
+    def _headers(self, tag: str, query: ModelQuery, model: OpenModel) -> dict[str, str]:
+        scope = "private" if model.is_own else "public"
+        lasts = "max-age=31536000, immutable" if query.version is not None else "no-cache"
+        return {
+            "ETag": tag,
+            "Cache-Control": f"{scope}, {lasts}",
+            "Vary": f"Accept-Encoding, {OWN_HEADER}",
+            "X-Content-Type-Options": "nosniff",
+        }
+
+    def _count(self, path: str, how: str) -> None:
+        name = f"{path}:{how}"
+        self.counts[name] = self.counts.get(name, 0) + 1
+
+
+def _response(request: Request, answer: Answer, headers: Mapping[str, str]) -> Response:
+    headers, body = {**headers, **answer.headers}, answer.body
+    if answer.compressed and "gzip" in request.headers.get("accept-encoding", ""):
+        body, headers["Content-Encoding"] = answer.compressed, "gzip"
+    return Response(body, 200, headers, answer.media_type)
+
+
+def as_json(content: Mapping[str, Any]) -> JSONResponse:
+    """JSON that is asked for anew each time."""
+    return JSONResponse(content, headers={"Cache-Control": "no-cache"})

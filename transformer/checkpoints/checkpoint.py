@@ -1,0 +1,94 @@
+"""A model with its tokenizer and its card: what a text can be given to.
+
+Shapes: batch, pos (or source, target), vocab.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from ..data.tokenizers import Tokenizer
+from ..hooks import ActivationCache
+from ..inference.inputs import predicted_position
+from ..model.models import Model
+from .model_card import ModelCard
+
+Texts = str | Sequence[str]
+
+
+class CheckpointError(Exception):
+    """A checkpoint can't be read or written; the message says which file, and what is wrong with it."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A model in evaluation mode, its tokenizer and its card.
+
+    Given texts, it calls its model: `checkpoint("To be")`. What an encoder–decoder reads is `text`, and `written` is
+    what its decoder has written so far, after the start token. To an encoder's tokenizer, the names of special tokens
+    in a text are those tokens: it has to be told what is masked.
+    """
+
+    model: Model
+    tokenizer: Tokenizer
+    card: ModelCard
+
+    def __post_init__(self) -> None:
+        if not self.model.config.is_causal and not self.tokenizer.reads_names:
+            object.__setattr__(self, "tokenizer", self.tokenizer.with_names())
+
+    def predicted_position(self, tokens: Sequence[int]) -> int:
+        """The position whose logits a text is given for: of an encoder that of its first mask, or of the last token
+        where there is none; of any other model that of the last token, after which it writes on."""
+        return predicted_position(self.model.config, tokens, self.card.mask_token_id)
+
+    def encode(
+        self, text: Texts, *, padding_side: Literal["left", "right"] = "right", split_special_tokens: bool | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Token ids of one text or several, and their attention mask, (batch, pos) each, on the model's device.
+
+        The mask is 1 where a token is one of the text, 0 where it fills up the row. padding_side: where that is.
+        split_special_tokens: as in `Tokenizer.encode`.
+        Raises: ValueError for no text; UnknownTokenError for one with pieces that the vocabulary lacks.
+        """
+        texts = [text] if isinstance(text, str) else list(text)
+        rows = [self.tokenizer.encode(each, split_special_tokens=split_special_tokens) for each in texts]
+        if not any(rows):
+            raise ValueError("There is no text, or none with a token; a model reads at least one.")
+        return self._padded(rows, padding_side)
+
+    def __call__(self, text: Texts, written: Texts = "", **options: Any) -> Tensor:
+        """Logits after each token, (batch, pos, vocab); those after padding mean nothing. options: as in `encode`."""
+        inputs, mask = self._inputs(text, written, **options)
+        return self.model(*inputs, attention_mask=mask)
+
+    def run_with_cache(
+        self, text: Texts, written: Texts = "", *, split_special_tokens: bool | None = None, **options: Any
+    ) -> tuple[Tensor, ActivationCache]:
+        """Logits and activations, as the model's `run_with_cache` records them. options: as there."""
+        inputs, mask = self._inputs(text, written, split_special_tokens=split_special_tokens)
+        return self.model.run_with_cache(*inputs, attention_mask=mask, **options)
+
+    def _inputs(self, text: Texts, written: Texts, **options: Any) -> tuple[list[Tensor], Tensor | None]:
+        """What the model is called with, and the attention mask of the texts, where they aren't of one length."""
+        tokens, mask = self.encode(text, **options)
+        mask = None if mask.all() else mask
+        if self.model.config.architecture != "encoder-decoder":
+            return [tokens], mask
+        begun = [written] * len(tokens) if isinstance(written, str) else written
+        rows = [[*self.card.start_tokens, *self.tokenizer.encode(each, add_special_tokens=False)] for each in begun]
+        return [tokens, self._padded(rows)[0]], mask
+
+    def _padded(self, rows: Sequence[Sequence[int]], side: str = "right") -> tuple[Tensor, Tensor]:
+        longest, pad = max(map(len, rows)), self.model.config.pad_token_id or 0
+        tokens = torch.full((len(rows), longest), pad, device=self.model.device)
+        mask = torch.zeros_like(tokens)
+        for row, ids in enumerate(rows):
+            place = slice(longest - len(ids), None) if side == "left" else slice(len(ids))
+            tokens[row, place], mask[row, place] = torch.tensor(ids, dtype=tokens.dtype), 1
+        return tokens, mask

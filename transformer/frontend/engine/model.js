@@ -1,0 +1,66 @@
+// A model in the browser: a checkpoint's weights, its configuration, and the table of equations that says what every
+// tensor of a pass is made of (transformer/model/equations.py). It knows no architecture: all of that is in the table.
+
+import { readSafetensors } from "../recording.js";
+
+/**
+ * @typedef {import("../attention_config.js").Config & { tie_embeddings?: boolean }} Config
+ * @typedef {{ name: string, dims: string[], cells: (string | number)[], shift?: number }} Operand
+ * @typedef {{ name: string, operation: string, dims: string[], operands: Record<string, Operand[]>, constants: Record<string, any> }} Equation
+ * @typedef {{ shape: number[], data: Float32Array }} Tensor row-major
+ *
+ * @typedef {object} Model
+ * @property {Config} config
+ * @property {Equation[]} equations in the order of the pass
+ * @property {Map<string, Tensor>} weights by name
+ * @property {Set<string>} cached what of the text's own tensors is read at earlier positions: keys and values
+ */
+
+/**
+ * A model of a checkpoint's files. An Error says what is wrong with them.
+ *
+ * @param {Uint8Array | ArrayBuffer} bytes model.safetensors
+ * @param {Config} config config.json
+ * @param {Equation[]} equations what `equations_json` makes of the configuration
+ * @returns {Model}
+ */
+export function modelOf(bytes, config, equations) {
+  const weights = new Map(Object.entries(readSafetensors(bytes).tensors).map(([name, tensor]) => [name, asFloats(tensor)]));
+  if (config.tie_embeddings) weights.set("unembed.weight", weights.get("embed.weight"));
+  const computed = new Map(equations.map((equation) => [equation.name, equation]));
+  for (const { name } of equations.flatMap(operandsOf)) {
+    if (!computed.has(name) && !weights.has(name)) throw new Error(`The checkpoint has no weights called ${name}, which the model needs.`);
+  }
+  const isOfText = (name) => computed.get(name)?.dims[0] === "pos" && !isOfSource(computed.get(name));
+  const keys = equations.flatMap(operandsOf).filter(({ name, dims }) => dims[0] === "key" && isOfText(name));
+  return { config, equations, weights, cached: new Set(keys.map(({ name }) => name)) };
+}
+
+/** All that an equation reads. @param {Equation} equation */
+export function operandsOf({ operands }) {
+  return Object.values(operands).flat();
+}
+
+/** Whether a tensor depends on what an encoder reads alone: then it is the same in every pass. @param {Equation} equation */
+export function isOfSource({ name, dims }) {
+  return name.startsWith("encoder.") || dims[0] === "key";
+}
+
+/**
+ * Some tensors, what they are made of, what that is made of, and so on.
+ *
+ * @param {string[]} results
+ * @param {Equation[]} equations
+ */
+export function neededFor(results, equations) {
+  const needed = new Set(results);
+  for (const equation of equations.toReversed()) {
+    if (needed.has(equation.name)) for (const { name } of operandsOf(equation)) needed.add(name);
+  }
+  return needed;
+}
+
+/** @returns {Tensor} */
+function asFloats({ shape, data }) {
+  return { shape, data: data instanceof Float32Array ? data : Float32Array.from(data) };
+}

@@ -1,0 +1,42 @@
+// Shows a token's attention in words, and as one bar from 0 to 1 for each earlier token.
+import { attribute, node, property, put } from "../dom.js";
+import { percent } from "../number_format.js";
+import { nameOf } from "./token_descriptions.js";
+
+export const COLUMNS = 64;
+
+export class AttentionBars {
+  /** @type {HTMLElement} */ root;
+  /** @type {HTMLElement} */ largest;
+
+  constructor({ columns, largest }) {
+    Object.assign(this, { root: columns, largest });
+    this.columns = Array.from({ length: COLUMNS }, () => {
+      const column = node("span", "column", columns);
+      return { column, bar: node("i", "", column), label: node("b", "", column) };
+    });
+  }
+
+  /** count: tokens seen; look: as `lookOf` gives it; where: "in layer 2, head 3"; placeholder: what is said while nothing is known; said: what is said instead. */
+  update(generated, count, look, where, placeholder, given = undefined) {
+    // Keys end where the query stands, or, in cross-attention, where the source ends.
+    const last = look ? look.start + look.weights.length - 1 : count - 1;
+    // From right to left: the columns that find no room are the oldest, and wrap out of sight. A token keeps its column as the
+    // text goes on, so that only those that change hands are laid out anew.
+    for (let back = 0; back < COLUMNS; back++) {
+      const index = last - back;
+      const { column, bar, label } = this.columns[(index + COLUMNS) % COLUMNS];
+      if (column.hidden !== index < 0) column.hidden = index < 0;
+      if (column.hidden) continue;
+      attribute(column, "data-index", String(index));
+      property(column, "order", String(-index));
+      column.classList.toggle("query", look?.query === index);
+      property(bar, "background-size", `100% ${look ? (100 * (look.weight(index) ?? 0)).toFixed(1) : 0}%`);
+      put(label, generated.at(index).label);
+    }
+    const named = (index) => `${nameOf(generated, index)} “${generated.at(index).label}”`;
+    const summary = look ? `${named(look.query)} looks most at ${named(look.top)}, ${percent(look.largest)}` : placeholder;
+    put(this.largest, where ? `${where}: ${given ?? summary}` : summary);
+    this.root.setAttribute("aria-label", `Attention weights as bars, ${summary}`);
+  }
+}

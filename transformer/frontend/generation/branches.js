@@ -1,0 +1,88 @@
+// Lists the branches of a prompt, and compares two of them from where they differ.
+import { attribute, node, put } from "../dom.js";
+import { counted } from "../number_format.js";
+import { percent } from "../number_format.js";
+import { dress } from "./token_strip.js";
+
+export class Branches {
+  /** @type {HTMLElement} */ root;
+  /** @type {HTMLElement} */ list;
+  /** @type {HTMLElement} */ compared;
+  /** @type {HTMLElement} */ ownTitle;
+  /** @type {HTMLElement} */ ownText;
+  /** @type {HTMLElement} */ otherTitle;
+  /** @type {HTMLElement} */ otherText;
+  /** @type {{ back: (id: number) => void, compare: (id: number | null) => void }} */ on;
+
+  /** on: { back(id), compare(id) }, id null to compare no more. */
+  constructor({ branches, branchList, compared, ownTitle, ownText, otherTitle, otherText }, on) {
+    Object.assign(this, { root: branches, list: branchList, compared, ownTitle, ownText, otherTitle, otherText, on });
+    this.items = new Map();
+  }
+
+  /** branches: as the message has them. locked: nothing can be returned to now; comparing: the one that is compared, or null. */
+  show(branches, { locked, comparing }) {
+    const hidden = branches.length < 2;
+    if (this.root.hidden !== hidden) this.root.hidden = hidden;
+    const kept = new Set(branches.map(({ id }) => id));
+    for (const [id, { item }] of this.items) {
+      if (kept.has(id)) continue;
+      item.remove();
+      this.items.delete(id);
+    }
+    branches.forEach((branch, at) => {
+      if (!this.items.has(branch.id)) this.items.set(branch.id, this.make(branch.id));
+      const made = this.items.get(branch.id);
+      if (this.list.children[at] !== made.item) this.list.insertBefore(made.item, this.list.children[at] ?? null);
+      put(made.name, `Branch ${branch.id}: ${branch.name}`);
+      put(made.text, branch.text);
+      put(made.count, `${counted(branch.tokens, "token")}${branch.current ? ", shown" : ""}`);
+      attribute(made.item, "aria-current", String(branch.current));
+      for (const button of [made.back, made.compare]) attribute(button, "aria-disabled", String(branch.current || locked));
+      put(made.compare, comparing === branch.id ? "Close" : "Compare");
+      made.branch = { ...branch, locked, isCompared: comparing === branch.id };
+    });
+  }
+
+  make(id) {
+    const item = node("li", "");
+    const [name, text, count] = [node("b", "", item), node("span", "snippet", item), node("span", "count", item)];
+    const [back, compare] = [node("button", "", item), node("button", "", item)];
+    const made = { item, name, text, count, back, compare };
+    put(back, "Return");
+    const acts = { back: () => this.on.back(id), compare: () => this.on.compare(made.branch.isCompared ? null : id) };
+    for (const [button, act] of /** @type {[HTMLButtonElement, () => void][]} */ ([[back, acts.back], [compare, acts.compare]])) {
+      button.type = "button";
+      button.addEventListener("click", () => !made.branch.current && !made.branch.locked && act());
+    }
+    return made;
+  }
+
+  /** own and other: { title, tokens } from the position where they part; null for no comparison. */
+  showCompared(own, other) {
+    const hidden = !other;
+    if (this.compared.hidden !== hidden) this.compared.hidden = hidden;
+    if (hidden) return;
+    for (const [title, box, side] of [[this.ownTitle, this.ownText, own], [this.otherTitle, this.otherText, other]]) {
+      put(title, side.title);
+      side.tokens.forEach((token, at) => {
+        const span = box.children[at] ?? node("span", "token", box);
+        if (span.token === token) return;
+        span.token = token;
+        dress(span, token);
+        span.title = `“${token.label}”, probability ${percent(token.probability)}, rank ${token.rank ?? "–"}`;
+        span.classList.toggle("parting", at === 0);
+      });
+      while (box.children.length > side.tokens.length) box.lastChild.remove();
+    }
+  }
+}
+
+/** "Branch 2 from token 34 on: 1.52 nats per token": how the model rated what was written from there. */
+export function sideTitle(id, first, tokens) {
+  const name = `Branch ${id} from token ${first} on`;
+  if (!tokens.length) return `${name}: nothing yet`;
+  if (tokens.some(({ probability }) => probability === undefined)) return name;
+  const nats = tokens.reduce((sum, { probability }) => sum - Math.log(probability), 0) / tokens.length;
+  return `${name}: ${nats.toFixed(2)} nats per token`;
+}

@@ -1,0 +1,96 @@
+// Samples the next token from logits, as transformer/inference/sampling.py does: temperature, top-k, top-p, and a
+// random number that lands on one of the tokens. All in double precision, and in the vocabulary's order. settings: {
+// temperature, top_k, top_p }; top_k 0 and top_p 1 keep everything.
+
+const COLDEST = 1e-250; // which no difference of two logits overflows when it is divided by it
+
+/** The likeliest tokens first; of equal ones the one that comes first in the vocabulary. */
+export function ranking(logits) {
+  return Int32Array.from(logits.keys()).sort((one, other) => logits[other] - logits[one] || one - other);
+}
+
+function likeliest(logits) {
+  let largest = 0;
+  for (let id = 1; id < logits.length; id++) if (logits[id] > logits[largest]) largest = id;
+  return largest;
+}
+
+/** e to the power of each logit's distance from the largest, over the temperature; 0 for what has no chance. */
+function exponentials(logits, temperature) {
+  const largest = logits[likeliest(logits)];
+  const weights = new Float64Array(logits.length);
+  for (let id = 0; id < weights.length; id++) weights[id] = Math.exp((logits[id] - largest) / Math.max(temperature, COLDEST));
+  return weights;
+}
+
+/**
+ * The steps of one draw: { weights, total, order, ofTopK, kept }. weights: what the probabilities are proportional to, 0
+ * where cut off; total: their sum; order: the likeliest first; ofTopK, kept: how many of it top-k leaves, and top-p of those.
+ */
+export function drawing(logits, { temperature, top_k: k, top_p: p }) {
+  const order = ranking(logits);
+  const count = logits.length;
+  if (temperature === 0) {
+    const weights = new Float64Array(count);
+    weights[order[0]] = 1;
+    return { weights, total: 1, order, ofTopK: 1, kept: 1 };
+  }
+  const weights = exponentials(logits, temperature);
+  let ofTopK = count;
+  if (k && k < count) {
+    const last = logits[order[k - 1]];
+    while (ofTopK > 0 && !(logits[order[ofTopK - 1]] >= last)) ofTopK -= 1; // more than k if the last are equal
+  }
+  let kept = ofTopK;
+  if (p && p < 1) {
+    let whole = 0;
+    for (let rank = 0; rank < ofTopK; rank++) whole += weights[order[rank]];
+    let reached = 0;
+    kept = 0;
+    for (let rank = 0; rank < ofTopK; rank++) {
+      reached += weights[order[rank]];
+      if (reached - weights[order[rank]] < p * whole) kept += 1; // what is likelier than it doesn't suffice
+    }
+  }
+  for (let rank = kept; rank < count; rank++) weights[order[rank]] = 0;
+  let total = 0;
+  for (let id = 0; id < count; id++) total += weights[id];
+  return { weights, total, order, ofTopK, kept };
+}
+
+/** What each token is drawn with: probabilities that sum to 1. */
+export function drawnWith(logits, settings) {
+  const { weights, total } = drawing(logits, settings);
+  return weights.map((weight) => weight / total);
+}
+
+/** The token whose share a point between 0 and 1 falls into, and where the share begins and ends: { token, from, to }. */
+export function landing(point, { weights, total }) {
+  const at = point * total;
+  let reached = 0;
+  let last = 0;
+  for (let id = 0; id < weights.length; id++) {
+    if (weights[id] > 0) last = id;
+    if (reached + weights[id] > at) return { token: id, from: reached / total, to: (reached + weights[id]) / total };
+    reached += weights[id];
+  }
+  return { token: last, from: (total - weights[last]) / total, to: 1 }; // rounded up to the very end
+}
+
+/** Where the share of a token begins and ends: { token, from, to }. */
+export function shareOf(token, { weights, total }) {
+  let before = 0;
+  for (let id = 0; id < token; id++) before += weights[id];
+  return { token, from: before / total, to: (before + weights[token]) / total };
+}
+
+/** The token that a random number chooses; greedy, without one, the likeliest. */
+export function tokenAt(point, logits, settings) {
+  return settings.temperature === 0 ? likeliest(logits) : landing(point, drawing(logits, settings)).token;
+}
+
+/** Whether two settings draw the same way, their seeds included. */
+export function sameSettings(one, other) {
+  const plain = ({ temperature, top_k: k, top_p: p, seed }) => [temperature, k || 0, p || 1, seed ?? null].join();
+  return Boolean(one && other) && plain(one) === plain(other);
+}

@@ -1,0 +1,189 @@
+// Draws the tokens of a text, underlined by their probabilities and coloured by a head's attention, both on scales from
+// 0 to 1. One tab stop: keys go from token to token. Nodes are kept from update to update, so that nothing flickers and
+// the focus stays.
+import { node, property, put } from "../dom.js";
+import { percent } from "../number_format.js";
+import { indexOf } from "./token_descriptions.js";
+
+const BLINK_MS = 600; // by the clock of the writing: an animation of CSS has every frame drawn
+const STEPS = 50; // of a scale: what stays as it is from update to update costs nothing
+const FAINTEST = 0.12; // of a line, so that what was written is told from the prompt
+const STRONGEST = 0.55; // of a wash, on which the text keeps a contrast of 4.5
+const READ_BELOW = 0.1; // of a wash, on which the prompt's paler letters can be read, too
+
+/** How strong the line below a token of this probability is, 0 to 1. */
+export function lineOf(probability) {
+  return FAINTEST + (1 - FAINTEST) * stepped(probability);
+}
+
+/** How strong the wash over a token with this weight is, 0 to 1. */
+export function washOf(weight) {
+  return STRONGEST * stepped(weight);
+}
+
+function stepped(share) {
+  return Math.round(Math.min(Math.max(share, 0), 1) * STEPS) / STEPS;
+}
+
+/** A colour of the style sheet, so strong. */
+function faded(name, strength) {
+  return `color-mix(in srgb, var(${name}) ${Math.round(100 * strength)}%, transparent)`;
+}
+
+/** Let a node show a token: its text, the line of its probability, and what it is. */
+export function dress(span, { shown, label, flag, probability: p }) {
+  const isRated = flag !== "p" && p != null;
+  put(span, shown);
+  span.setAttribute("aria-label", isRated ? `${label}, ${percent(p)}` : label);
+  property(span, "box-shadow", isRated ? `0 3px 0 ${faded("--accent", lineOf(p))}` : "");
+  const names = [flag === "p" ? "prompt" : "written"];
+  if (flag === "h") names.push("picked");
+  if (shown === " ") names.push("space");
+  if (shown.startsWith("\n")) names.push("newline");
+  if (shown.trim() === label && label.length > 1 && /^[<[].*[>\]]$/.test(label)) names.push("special");
+  span.className = `token ${names.join(" ")}`;
+}
+
+export class TokenStrip {
+  /** onVisit(index): a token was clicked or reached with keys. onScroll(): what was over a token isn't any more. */
+  constructor({ strip }, onVisit, onScroll) {
+    this.strip = strip;
+    this.spans = [];
+    this.dressed = []; // what each span shows, and how strong its wash is
+    this.washes = [];
+    this.atEnd = true;
+    this.top = 0; // where it was scrolled to last
+    this.onVisit = onVisit;
+    // One listener for all tokens: spans come and go at the end of the text without any bookkeeping.
+    strip.addEventListener("click", (event) => {
+      const index = indexOf(event);
+      if (index !== null) this.visit(index);
+    });
+    strip.addEventListener("keydown", (event) => this.onKey(event));
+    strip.addEventListener("scroll", () => {
+      this.top = strip.scrollTop;
+      this.atEnd = strip.scrollHeight - this.top - strip.clientHeight < 24;
+      onScroll();
+    });
+  }
+
+  onKey(event) {
+    const last = this.spans.length - 1;
+    const here = this.focusable;
+    const target = { ArrowLeft: here - 1, ArrowRight: here + 1, Home: 0, End: last }[event.key];
+    if (target === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    this.visit(Math.min(Math.max(target, 0), last));
+  }
+
+  visit(index) {
+    if (!this.spans[index]) return;
+    this.makeFocusable(index);
+    this.spans[index].focus({ preventScroll: true }); // the page must not jump: only the box scrolls
+    this.reveal(index);
+    this.onVisit(index);
+  }
+
+  /** The sign of the writing after the last token goes dim and bright again. now: milliseconds. */
+  blink(now) {
+    const isDim = String(Math.floor(now / BLINK_MS) % 2 === 1);
+    if (this.strip.dataset.dim !== isDim) this.strip.dataset.dim = isDim;
+  }
+
+  /** count: how many tokens are seen, given ones included; look: as `lookOf` gives it; live: more are on their way. */
+  update(generated, count, look, live) {
+    this.showTokens(generated, count);
+    this.showAttention(look);
+    this.strip.dataset.live = live;
+  }
+
+  /** Scroll to the end, unless somebody has scrolled up. */
+  follow() {
+    if (this.strip.scrollTop < this.top - 24) this.atEnd = false; // just now: its event is on its way
+    if (!this.atEnd) return;
+    this.strip.scrollTop = this.strip.scrollHeight;
+    this.top = this.strip.scrollTop;
+  }
+
+  showTokens(generated, count) {
+    const added = document.createDocumentFragment();
+    for (let index = 0; index < count; index++) {
+      const token = generated.at(index);
+      const old = this.dressed[index];
+      if (old === token || (old && old.shown === token.shown && old.label === token.label && old.flag === token.flag
+        && old.probability === token.probability)) continue;
+      this.dressed[index] = token;
+      if (!this.spans[index]) this.spans[index] = this.makeSpan(index, added);
+      dress(this.spans[index], token);
+      if (this.query === index) this.spans[index].classList.add("query");
+      if (this.selected === index) this.spans[index].classList.add("selected");
+    }
+    if (added.childNodes.length) this.strip.append(added);
+    for (const span of this.spans.splice(count)) span.remove();
+    this.dressed.length = count;
+    if (this.washes.length > count) this.washes.length = count;
+  }
+
+  makeSpan(index, parent) {
+    const span = node("span", "token", parent);
+    span.dataset.index = index;
+    span.dataset.testid = "live-text-token";
+    span.setAttribute("role", "option");
+    span.setAttribute("aria-selected", "false");
+    span.tabIndex = -1;
+    return span;
+  }
+
+  showAttention(look) {
+    this.spans.forEach((span, index) => {
+      const wash = look ? washOf(look.weight(index) ?? 0) : 0;
+      if (wash === (this.washes[index] ?? 0)) return;
+      this.washes[index] = wash;
+      // Not through a property of our own: those are inherited, which costs half as much again.
+      property(span, "background-color", wash ? faded("--attention", wash) : "");
+      property(span, "color", wash > READ_BELOW ? "var(--ink)" : "");
+    });
+    const query = look?.query;
+    if (this.query === query) return;
+    this.spans[this.query]?.classList.remove("query");
+    this.query = query;
+    this.spans[query]?.classList.add("query");
+  }
+
+  showSelection(selected, live) {
+    if (this.selected !== selected) {
+      const before = this.spans[this.selected];
+      before?.classList.remove("selected");
+      before?.setAttribute("aria-selected", "false");
+      this.selected = selected;
+      if (!live) this.reveal(selected);
+    }
+    this.spans[selected]?.classList.add("selected");
+    this.spans[selected]?.setAttribute("aria-selected", "true");
+    // A focused token keeps the tab stop: the newest token must not take it away while somebody reads with the keys.
+    const focused = this.spans[this.focusable]?.matches(":focus");
+    if (!focused) this.makeFocusable(Math.min(selected, this.spans.length - 1));
+  }
+
+  /** Take the focus, at the token that has the tab stop. */
+  focus() {
+    this.spans[this.focusable]?.focus({ preventScroll: true });
+  }
+
+  makeFocusable(index) {
+    const before = this.spans[this.focusable];
+    if (before && this.focusable !== index) before.tabIndex = -1;
+    this.focusable = index;
+    if (this.spans[index]) this.spans[index].tabIndex = 0;
+  }
+
+  /** Scroll the box, never the page, until a token can be seen. */
+  reveal(index) {
+    const span = this.spans[index];
+    if (!span) return;
+    const box = this.strip.getBoundingClientRect();
+    const rect = span.getBoundingClientRect();
+    if (rect.top < box.top + 8) this.strip.scrollTop -= box.top + 8 - rect.top;
+    else if (rect.bottom > box.bottom - 8) this.strip.scrollTop += rect.bottom - box.bottom + 8;
+  }
+}

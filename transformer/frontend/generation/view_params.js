@@ -1,0 +1,46 @@
+// Converts the settings of Generate to and from view parameters, and links its tokens to Inside.
+/** @import { ViewState } from "../view_state.js" */
+
+const LIMITS = { temperature: [0, 2], top_k: [0, 100], top_p: [0.05, 1], seed: [0, 2 ** 31 - 1], tokens: [1, 500] };
+const BEGIN = { temperature: 0.8, top_k: 0, top_p: 1, seed: 1, tokens: 200, pace: "fast" };
+
+/**
+ * As `GenerationInstrument.begin` takes them. about: { choices, attention, opening }, what there is to choose from.
+ *
+ * @param {ViewState} looked
+ * @param {Record<string, any>} about
+ */
+export function selectionFrom(looked, { choices: { layers, heads, attentions, paces }, attention, opening }) {
+  /** @type {typeof BEGIN & { attention?: string, layer?: number, head?: number }} */
+  const chosen = { ...BEGIN };
+  for (const [name, [low, high]] of Object.entries(LIMITS)) {
+    const value = Number(looked.get(name) ?? NaN);
+    if (value >= low && value <= high) chosen[name] = value;
+  }
+  const among = (name, listed, otherwise) => (listed.some(([value]) => value === looked.get(name)) ? looked.get(name) : otherwise);
+  chosen.pace = among("pace", paces, chosen.pace);
+  chosen.attention = among("attention", attentions, attention);
+  chosen.layer = Math.min(looked.number("layer") ?? opening.layer, Math.max(layers - 1, 0));
+  chosen.head = Math.min(looked.number("head") ?? opening.head, Math.max(heads - 1, 0));
+  return chosen;
+}
+
+/** The other way round, of those that were turned. */
+export function paramsFrom(change) {
+  return Object.fromEntries(Object.entries(change).map(([name, value]) => [name, value === BEGIN[name] ? null : value]));
+}
+
+/** Where the window begins from which the token after the first `length` of a text is predicted (inference/windows.py). */
+export function windowStart(length, context) {
+  const step = Math.max(1, Math.floor(context / 4));
+  return Math.max(0, Math.ceil((length - context) / step)) * step;
+}
+
+/**
+ * What to look at on the page Inside for a token's logit at a position of a text so long: it is computed one position before it. null where
+ * the model doesn't read that any more.
+ */
+export function toLogit(position, token, length, context) {
+  const begin = windowStart(length, context);
+  return position - 1 < begin ? null : { inside: "logits", moment: null, place: position - 1, cell: [position - 1 - begin, token].join() };
+}

@@ -1,0 +1,110 @@
+// Draws the controls of Play, the animation of a pass, and runs its clock.
+
+import { attribute, node, put } from "../dom.js";
+import { mayMove } from "./transition.js";
+import { endOf, isAtEnd, momentAt, stepFrom, timeOf } from "./animation.js";
+
+const LONGEST_FRAME = 100; // milliseconds: what takes longer, as while the tab is hidden, is not caught up with
+
+export class AnimationControls {
+  /** @type {(moment: number | null, isResting?: boolean) => void} */ moved;
+  /** @type {() => number} */ count;
+  /** @type {number | null} */ moment;
+  /** @type {HTMLElement} */ line;
+  /** @type {number | undefined} */ frame;
+
+  /** moved(moment, isResting): the time is another; null once Play is left. count(): how many chapters there are. */
+  constructor(parent, line, { moved, count }) {
+    Object.assign(this, { moved, count, moment: null, line });
+    const button = (words, title, press, className = "control") => {
+      const made = node("button", className, parent);
+      made.type = "button";
+      put(made, title);
+      attribute(made, "aria-label", words);
+      made.title = words;
+      made.addEventListener("click", press);
+      return made;
+    };
+    this.back = button("Back one step (left arrow)", "‹", () => this.step(-1));
+    this.toggle = button("Play or pause the pass (space)", "Play", () => this.toggled(), "control start");
+    this.on = button("On one step (right arrow)", "›", () => this.step(1));
+    this.slider = node("input", "", parent);
+    Object.assign(this.slider, { type: "range", min: "0", step: "0.01", value: "0" });
+    attribute(this.slider, "aria-label", "Where in the pass");
+    this.slider.addEventListener("input", () => {
+      this.stop();
+      this.goTo(Math.min(Number(this.slider.value), endOf(this.count() - 1)), true);
+    });
+    this.leaver = button("Leave Play (Escape)", "×", () => this.leave());
+    this.show("");
+  }
+
+  get isRunning() {
+    return this.frame !== undefined;
+  }
+
+  toggled() {
+    if (this.isRunning) {
+      this.stop();
+      this.moved(this.moment, true);
+    } else this.start();
+  }
+
+  // Where nothing may move, a press leads to the end of the next chapter.
+  start() {
+    const count = this.count();
+    const from = this.moment === null || isAtEnd(this.moment, count) ? 0 : this.moment;
+    if (!mayMove()) {
+      this.goTo(stepFrom(from, 1, count), true);
+      return;
+    }
+    let [time, before] = [timeOf(from, count), performance.now()];
+    const tick = (now) => {
+      time += Math.min(LONGEST_FRAME, Math.max(0, now - before));
+      before = now;
+      const moment = momentAt(time, count);
+      const isLast = isAtEnd(moment, count);
+      this.frame = isLast ? undefined : requestAnimationFrame(tick);
+      if (moment !== this.moment) this.goTo(moment, isLast); // while it rests there is nothing to draw
+    };
+    this.frame = requestAnimationFrame(tick);
+  }
+
+  stop() {
+    if (this.isRunning) cancelAnimationFrame(this.frame);
+    this.frame = undefined;
+  }
+
+  step(by) {
+    this.stop();
+    this.goTo(this.moment === null ? endOf(0) : stepFrom(this.moment, by, this.count()), true);
+  }
+
+  leave() {
+    this.stop();
+    this.goTo(null, true);
+  }
+
+  goTo(moment, isResting) {
+    this.moment = moment;
+    this.moved(moment, isResting);
+  }
+
+  /** Somebody else has set the time: a link. */
+  set(moment) {
+    if (moment === this.moment) return;
+    this.stop();
+    this.moment = moment;
+  }
+
+  /** sentence: what happens in the chapter. */
+  show(sentence) {
+    const isOff = this.moment === null;
+    put(this.toggle, this.isRunning ? "Pause" : "Play");
+    for (const part of [this.back, this.on, this.slider, this.leaver]) part.hidden = isOff;
+    this.line.hidden = isOff;
+    put(this.line, sentence);
+    this.slider.max = String(this.count());
+    if (!isOff && this.slider.value !== String(this.moment)) this.slider.value = String(this.moment);
+  }
+}

@@ -1,0 +1,122 @@
+"""A stack's weights as formulas have them, cut into heads, by the names and in the shapes of TransformerLens.
+
+Shapes: layer, head, d_model, d_head, d_ff, vocab, pos. A layer's matrices are copied out of those that the modules
+multiply by; a vector is read from the left: x · W_Q + b_Q. What a configuration lacks is no attribute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from ..config import ModelConfig
+
+
+class FormulaWeights:
+    """The weights of a stack of blocks. Heads that share keys and values each have their group's."""
+
+    config: ModelConfig
+    embed: nn.Embedding
+    blocks: nn.ModuleList
+    position_rows: Callable[..., Tensor]
+
+    @property
+    def W_E(self) -> Tensor:
+        """(vocab, d_model); where the configuration has `scale_embeddings`, what is looked up is √d_model times it."""
+        return self.embed.weight
+
+    @property
+    def W_pos(self) -> Tensor:
+        """(pos, d_model), the table that is added to embeddings, learned or sinusoidal."""
+        if self.config.positions not in ("learned", "sinusoidal"):
+            raise AttributeError
+        return self.position_rows(0, self.config.context_length, self.embed.weight.device)
+
+    @property
+    def W_Q(self) -> Tensor:
+        """(layer, head, d_model, d_head)."""
+        return self._of_heads("weight", 0).mT
+
+    @property
+    def W_K(self) -> Tensor:
+        """(layer, head, d_model, d_head)."""
+        return self._of_heads("weight", 1).mT
+
+    @property
+    def W_V(self) -> Tensor:
+        """(layer, head, d_model, d_head)."""
+        return self._of_heads("weight", 2).mT
+
+    @property
+    def W_O(self) -> Tensor:
+        """(layer, head, d_head, d_model)."""
+        return self._stacked("attn.out.weight").mT.unflatten(1, (self.config.n_heads, -1))
+
+    @property
+    def W_in(self) -> Tensor:
+        """(layer, d_model, d_ff)."""
+        return self._stacked("mlp.up.weight").mT
+
+    @property
+    def W_gate(self) -> Tensor:
+        """(layer, d_model, d_ff)."""
+        return self._stacked("mlp.gate.weight").mT
+
+    @property
+    def W_out(self) -> Tensor:
+        """(layer, d_ff, d_model)."""
+        return self._stacked("mlp.down.weight").mT
+
+    @property
+    def b_Q(self) -> Tensor:
+        """(layer, head, d_head), zeros where there is no bias; and so the others."""
+        return self._of_heads("bias", 0)
+
+    @property
+    def b_K(self) -> Tensor:
+        """(layer, head, d_head)."""
+        return self._of_heads("bias", 1)
+
+    @property
+    def b_V(self) -> Tensor:
+        """(layer, head, d_head)."""
+        return self._of_heads("bias", 2)
+
+    @property
+    def b_O(self) -> Tensor:
+        """(layer, d_model)."""
+        return self._stacked("attn.out.bias")
+
+    @property
+    def b_in(self) -> Tensor:
+        """(layer, d_ff)."""
+        return self._stacked("mlp.up.bias")
+
+    @property
+    def b_out(self) -> Tensor:
+        """(layer, d_model)."""
+        return self._stacked("mlp.down.bias")
+
+    def _of_heads(self, name: str, kind: int) -> Tensor:
+        """(layer, head, …): the rows of queries (0), keys (1) or values (2) in the matrix or bias that holds them."""
+        config = self.config
+        if kind == 2 and config.attention == "uniform":  # which has nothing else
+            return self._stacked(f"attn.v.{name}").unflatten(1, (-1, config.d_head))
+        heads = (config.n_heads, config.kv_heads, config.kv_heads)
+        rows = self._stacked(f"attn.qkv.{name}").unflatten(1, (-1, config.d_head)).split_with_sizes(heads, 1)[kind]
+        return rows.repeat_interleave(config.n_heads // heads[kind], 1)
+
+    def _stacked(self, name: str) -> Tensor:
+        """(layer, …): a matrix or bias of every block, by its name there."""
+        path, _, kind = name.rpartition(".")
+        linears = [part for block in self.blocks if isinstance(part := block.get_submodule(path), nn.Linear)]
+        if not linears:
+            raise AttributeError  # without a layer there is nothing to stack
+        return torch.stack([linear.weight if kind == "weight" else bias_or_zeros(linear) for linear in linears])
+
+
+def bias_or_zeros(linear: nn.Linear) -> Tensor:
+    """A linear map's bias; zeros where it has none."""
+    return linear.weight.new_zeros(linear.out_features) if linear.bias is None else linear.bias

@@ -1,0 +1,163 @@
+"""Estimates the cost of a training before it starts: parameters, memory and time.
+
+Numbers: N weights that multiply, T tokens of a batch, L attentions, n context length, d = d_model.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from statistics import median
+
+import torch
+
+from ..config import ModelConfig
+from ..data.batches import Batch
+from ..model.models import Model, build_model, shapes_alone
+from .loop import TrainingConfig, TrainingRun
+
+COPIES = 5
+"""Of each parameter, in float32: the weight, its gradient, two moments of Adam, and a moving average."""
+MOVING = 400
+"""FLOPs that take as long as one activation does to be written, and read again on the way back."""
+SMALL = ModelConfig(vocab_size=16, context_length=8, n_layers=2, n_heads=2, d_model=16)
+LARGE = ModelConfig(vocab_size=64, context_length=64, n_layers=1, n_heads=4, d_model=96)
+CALIBRATED_WITH = ((SMALL, 4), (LARGE, 16))
+"""Steps that show the price of each operation, and that of arithmetic: a configuration and a batch each."""
+CALIBRATION_SECONDS = 0.12
+"""For each of the two."""
+_ONE_AT_A_TIME = threading.Lock()
+
+
+def parameter_count(config: ModelConfig) -> int:
+    """How many numbers training adjusts. Takes no memory: the model is built of shapes alone."""
+    return _shapes(config).parameter_count()
+
+
+def training_memory(config: ModelConfig, batch: int) -> int:
+    """Bytes that a training takes at its peak, beside what the process has anyway.
+
+    Each parameter `COPIES` times, and every activation that the backward pass needs, in float32.
+    """
+    return 4 * (COPIES * parameter_count(config) + batch * _activations(config))
+
+
+def training_flops(config: ModelConfig, batch: int) -> int:
+    """Floating-point operations of one step: 6·N·T + 12·L·d·n·T, and the optimiser's.
+
+    Forward and backward take 6 for each weight and token (Kaplan et al. 2020, §2.1), and 12 for each token, dimension
+    and position attended to (Chowdhery et al. 2022, PaLM, appendix B). Muon's five iterations of three products take
+    30 · d_model for each weight inside a block, whatever the batch.
+    """
+    weights = dict(_shapes(config).named_parameters())
+    inside = sum(weight.numel() for name, weight in weights.items() if "blocks." in name and weight.dim() == 2)
+    multiplying = inside + config.vocab_size * config.d_model  # the unembedding; the other tables are looked up
+    tokens = batch * config.context_length
+    width = config.n_heads * config.d_head
+    attention = 12 * _attentions(config) * width * config.context_length * tokens
+    return 6 * multiplying * tokens + attention + 30 * config.d_model * inside
+
+
+def training_seconds(config: ModelConfig, batch: int, steps: int) -> float:
+    """How long this machine, as busy as it was when it was first asked, takes to train with Muon; to a factor of two.
+
+    seconds = steps · (operations · price of each + (FLOPs + MOVING · activations) / speed)
+
+    Price and speed come from a quarter of a second of training, measured once per process. Small models cost mostly
+    the operations, in proportion to how many parameter tensors there are, however small; wide ones the FLOPs.
+    """
+    return steps * machine().step_seconds(config, batch)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a training step is made of, as measured on one machine."""
+
+    tensor_seconds: float
+    """For each parameter tensor, the fixed price of the operations around it."""
+    flops_per_second: float
+
+    def step_seconds(self, config: ModelConfig, batch: int) -> float:
+        """The time of one step."""
+        return self.tensor_seconds * _tensors(config) + _work(config, batch) / self.flops_per_second
+
+
+def machine() -> Machine:
+    """This machine, measured the first time it is asked for."""
+    with _ONE_AT_A_TIME:
+        return _machine()
+
+
+@cache
+def _machine() -> Machine:
+    (small, large), ((few, little), (many, much)) = _measured(), _parts()
+    # Two equations, seconds = price · tensors + work / speed.
+    pace = (large * few - small * many) / (much * few - little * many)
+    pace = min(max(pace, 0.1 * large / much), large / much)  # a disturbed measurement must not turn negative
+    return Machine(max(small - pace * little, 0.1 * small) / few, 1 / pace)
+
+
+def _parts() -> list[tuple[int, int]]:
+    return [(_tensors(config), _work(config, batch)) for config, batch in CALIBRATED_WITH]
+
+
+def _measured() -> list[float]:
+    """Median seconds of each of the two steps."""
+    medians = []
+    for config, batch in CALIBRATED_WITH:
+        run = TrainingRun(build_model(config, seed=0), TrainingConfig(steps=1, optimizer="muon", warmup_steps=0))
+        tokens = torch.arange(batch * config.context_length).view(batch, -1) % config.vocab_size
+        times: list[float] = []
+        begun = time.perf_counter()
+        while len(times) < 4 or time.perf_counter() - begun < CALIBRATION_SECONDS:
+            started = time.perf_counter()
+            run.take_step(Batch((tokens,), tokens))
+            times.append(time.perf_counter() - started)
+        medians.append(median(times[1:]))  # the first one also takes up memory
+    return medians
+
+
+@lru_cache(maxsize=32)
+def _shapes(config: ModelConfig) -> Model:
+    return shapes_alone(config)
+
+
+def _tensors(config: ModelConfig) -> int:
+    return sum(1 for _ in _shapes(config).parameters())
+
+
+def _work(config: ModelConfig, batch: int) -> int:
+    """FLOPs of one step, and activations counted as the FLOPs they take as long as."""
+    return training_flops(config, batch) + MOVING * batch * _activations(config)
+
+
+def _attentions(config: ModelConfig) -> int:
+    """Self-attentions, of an encoder–decoder on either side, and the decoder's cross-attentions."""
+    return config.n_encoder_layers + 2 * config.n_layers if _has_two_sides(config) else config.n_layers
+
+
+def _has_two_sides(config: ModelConfig) -> bool:
+    return config.architecture == "encoder-decoder"
+
+
+def _activations(config: ModelConfig) -> int:
+    """Numbers that the backward pass needs of one sequence.
+
+    Attention keeps its input, plain and normalised, queries, keys, values, z and what is made of it on the way back,
+    but not the scores, which the fused kernel computes again, and keys and values twice where heads share them; the
+    feed-forward layer its input, plain and normalised, and its inside before and after the activation, and before and
+    after the gate where it has one; the end three numbers for each of the vocabulary.
+    """
+    encoder = config.n_encoder_layers if _has_two_sides(config) else 0
+    inside = (4 if config.mlp_gate else 2) * config.d_ff
+    feed_forward = (encoder + config.n_layers) * (2 * config.d_model + inside) if config.d_ff else 0
+    of_heads = 4 * config.n_heads + 2 * config.kv_heads  # queries, z and two on the way back; keys and values
+    if config.kv_heads < config.n_heads:
+        of_heads += 2 * config.n_heads
+    attention = (2 * config.d_model + of_heads * config.d_head) * _attentions(config)
+    position = attention + feed_forward + 3 * config.vocab_size
+    uniform = config.attention == "uniform"  # its weights are a tensor like any other
+    scores = (encoder + config.n_layers) * config.n_heads * config.context_length**2 if uniform else 0
+    return position * config.context_length + scores
