@@ -305,7 +305,7 @@ def test_what_is_left_or_turned_in_the_middle_of_the_writing(visit, wait_ready):
         until_at_rest(page, wait_ready)
         left = page.evaluate("localStorage.left")
         assert len(left) >= begun + 10 and raw_text(page).startswith(left), event
-        assert len(PROMPT) + len(written(page)) == tokens(page).count()
+        until(page, lambda: len(PROMPT) + len(written(page)) == tokens(page).count())
         expect(main_button(page, "Stop")).to_be_disabled()
         expect(main_button(page, "Generate")).to_be_enabled()
 
