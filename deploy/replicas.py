@@ -59,7 +59,7 @@ class Replicas:
             )
 
     def start_all(self) -> None:
-        """Start all of them, and return when each app answers. Raises: TimeoutError if one doesn't within a minute."""
+        """Start all of them, and return when each app answers. Raises: TimeoutError if one has not in two minutes."""
         for name in self._commands:
             self.start(name)
         for port in self.app_ports:
@@ -130,7 +130,7 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-def _wait_for(url: str, seconds: float = 60.0) -> None:
+def _wait_for(url: str, seconds: float = 120.0) -> None:
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:

@@ -190,7 +190,7 @@ def test_a_broken_text_goes_on_as_if_it_never_broke(client):
 
 def test_who_goes_away_ends_the_computing(client, library):
     model, passes = library.open("tiny").checkpoint.model, []
-    handle = model.register_forward_pre_hook(lambda *_: passes.append(time.sleep(0.005)))
+    handle = model.register_forward_pre_hook(lambda *_: passes.append(time.sleep(0.02)))
     try:
         with served(client.app) as url:
             steps = Client(url).generate("tiny", "a", max_new_tokens=500, seed=1)

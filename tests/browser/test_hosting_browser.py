@@ -89,7 +89,6 @@ def server(serve, tiny_folder, platform, tmp_path):
         yield server
 
 
-@pytest.mark.timeout(300)
 def test_a_frame_in_another_origins_page_has_all_that_the_app_has(server, platform, tab):
     app, frame = server.url, tab.frame_locator("iframe")
     tab.goto(f"{platform}/?{app}/Masks?prompt={SECRET}&embed=true")
@@ -122,7 +121,6 @@ def test_a_frame_in_another_origins_page_has_all_that_the_app_has(server, platfo
     assert SECRET not in log and log.count("127.0.0.1") == log.count("URL: http://127.0.0.1") == 1
 
 
-@pytest.mark.timeout(300)
 def test_a_training_in_a_frame_is_kept_over_a_reload_and_over_the_servers_end(server, platform, tab):
     frame = tab.frame_locator("iframe")
     tab.goto(f"{platform}/?{server.url}/Train?{urlencode(LONG)}")

@@ -59,7 +59,6 @@ def answer(page, reach, wait_ready):
     return give
 
 
-@pytest.mark.timeout(300)
 def test_a_lesson_is_taken_with_the_keyboard_alone(page, reach, answer, wait_ready):
     reach("Start with lesson 1")
     expect(page.get_by_role("heading", name="Only words")).to_be_visible()

@@ -3,8 +3,6 @@
 import re
 from urllib.parse import parse_qsl, urlsplit
 
-import pytest
-
 from tests.browser.attention_page import all_equal, head, parameters, shown, turn_to, until, until_shown
 from tests.browser.generate_page import (
     expect,
@@ -169,7 +167,6 @@ class Visitors:
                 expect(page.get_by_role("heading", name="Layer 1, head 1")).to_be_visible()
 
 
-@pytest.mark.timeout(300)
 def test_what_visitors_had_is_there_when_the_server_was_away(
     tiny_server, tiny_store, new_page, wait_ready, browser_errors
 ):

@@ -25,7 +25,6 @@ def teacher(app_url, new_page, wait_ready):
     return page
 
 
-@pytest.mark.timeout(300)
 def test_a_phone_joins_by_its_link_and_a_projector_shows_question_and_votes(teacher, app_url, new_page, wait_ready):
     code = teacher.locator(".st-key-room_teacher h3").inner_text().split()[1]
     assert teacher.get_by_role("img", name="QR code of the address").bounding_box()["width"] > 200

@@ -96,7 +96,6 @@ def steps(page):
     return int(re.search(r"step ([\d,]+) of", text)[1].replace(",", ""))
 
 
-@pytest.mark.timeout(300)
 def test_a_training_goes_on_whatever_its_page_does_and_its_model_can_be_used_and_taken_away(
     visit, new_window, app_url, browser_errors, wait_ready, tmp_path
 ):
