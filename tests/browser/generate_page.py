@@ -6,7 +6,6 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 expect = pytest.importorskip("playwright.sync_api").expect
-expect.set_options(timeout=30_000)
 
 SHOWN = "[data-state=shown]"
 """An instrument that has been answered what it asked first."""

@@ -88,7 +88,7 @@ class Server:
             if self.process.poll() is None:
                 os.killpg(self.process.pid, sign)
                 try:
-                    self.process.wait(timeout=5)
+                    self.process.wait(timeout=30)
                 except subprocess.TimeoutExpired:
                     continue
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.browser.attention_page import until
 from tests.browser.plotly_figures import CRAMPED, OVERLAPPING
 
 axe = pytest.importorskip("axe_playwright_python")
@@ -16,8 +17,8 @@ AXE = Path(axe.__file__).with_name("axe.min.js")
 # enough to hit.
 ALL = {"rules": {rule: {"enabled": True} for rule in ("label-content-name-mismatch", "target-size")}}
 OF_COLOUR = {"runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}}
-TURNING = 2
-"""Seconds that charts may take to turn dark."""
+TURNING = 20
+"""Seconds that charts may take to turn dark, on a busy machine."""
 LONG = "?prompt=To%20be,%20or%20not%20to%20be,%20that%20is%20the%20question%20now%20asked"
 
 WHAT_IF = [
@@ -105,12 +106,12 @@ def test_axe_finds_nothing_serious_in_light_or_dark_and_a_phone_is_wide_enough(v
         drawers = page.get_by_test_id("inside").locator("summary").all()
         assert drawers and all(drawer.bounding_box()["height"] >= 24 for drawer in drawers)
     if path in ("Masks", "Positions"):
-        assert page.locator(".js-plotly-plot").evaluate_all(CRAMPED) == []
-    assert found(page) == []
+        until(page, lambda: page.locator(".js-plotly-plot").evaluate_all(CRAMPED) == [])
+    assert found(page, seconds=TURNING) == []  # what has just opened may still fade in
     light = said(page)
     turn_dark(page, wait_ready)
     assert found(page, OF_COLOUR, TURNING) == []
-    assert said(page) == light  # and so the other rules hold, too
+    until(page, lambda: said(page) == light)  # and so the other rules hold, too
     page.set_viewport_size({"width": 420, "height": 900})
     for box in ("document.scrollingElement", "document.querySelector('[data-testid=stMain]')"):
         page.wait_for_function(f"{box}.scrollWidth <= {box}.clientWidth")
@@ -127,6 +128,7 @@ def test_the_keyboard_passes_by_a_sidebar_that_is_closed(visit, wait_ready):
 
     assert not any(reached() for _ in range(12))
     page.get_by_role("button", name="Expand sidebar").click()
+    expect(page.get_by_role("link", name="Masks")).to_be_visible()
     page.get_by_role("link", name="Masks").focus()
     assert page.evaluate(in_sidebar) and reached()
 
@@ -141,8 +143,10 @@ def test_axe_finds_nothing_serious_in_what_opens_over_the_page(visit, wait_ready
             page.get_by_role("button", name=name).click()
             page.get_by_test_id("stPopoverBody").wait_for()
             wait_ready(page)
-            assert (found(page, OF_COLOUR, TURNING) if dark else found(page)) == []
-            assert light.setdefault(name, said(page)) == said(page)
+            if name == "Share":  # until it has come, the link's place is held by blanks
+                expect(page.get_by_test_id("stPopoverBody").locator("code").first).to_contain_text("?model=")
+            assert found(page, OF_COLOUR if dark else ALL, TURNING) == []
+            until(page, lambda name=name: light.setdefault(name, said(page)) == said(page))
             page.keyboard.press("Escape")
             page.get_by_test_id("stPopoverBody").wait_for(state="detached")
 
@@ -156,8 +160,8 @@ def test_no_label_of_an_axis_runs_into_the_next(visit, wait_ready):
         page.set_viewport_size({"width": width, "height": height})
         plots.nth(charts - 1).wait_for(timeout=60_000)
         page.wait_for_timeout(400)  # plotly draws anew when its box has come to rest
-        assert plots.count() == charts
-        assert plots.evaluate_all(OVERLAPPING) == []
-        assert plots.evaluate_all(CRAMPED) == []
-        assert page.get_by_text(re.compile("Every (second|third) token is labelled")).count() >= 2
-        assert page.get_by_test_id("stMain").evaluate("(main) => main.scrollWidth <= main.clientWidth")
+        expect(plots).to_have_count(charts)
+        until(page, lambda: plots.evaluate_all(OVERLAPPING) == [])
+        until(page, lambda: plots.evaluate_all(CRAMPED) == [])
+        until(page, lambda: page.get_by_text(re.compile("Every (second|third) token is labelled")).count() >= 2)
+        until(page, lambda: page.get_by_test_id("stMain").evaluate("(main) => main.scrollWidth <= main.clientWidth"))

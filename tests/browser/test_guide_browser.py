@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import pytest
 
+from tests.browser.attention_page import until
 from tests.browser.test_accessibility import found
 
 TERM = """(name) => {
@@ -59,6 +60,10 @@ CUT_METRICS = """() => [...document.querySelectorAll("[data-testid=stMetricValue
   .filter((each) => each.scrollWidth > each.clientWidth && each.clientWidth).map((each) => each.textContent)"""
 NAMES_OF_BARS = """() => [...document.querySelectorAll(".js-plotly-plot .ytick text")]
   .map((each) => each.getBoundingClientRect()).map(({ top, bottom }) => [top, bottom])"""
+MIDDLE = """(element) => {
+  const { x, y, width, height } = element.getBoundingClientRect();
+  return [x + width / 2, y + height / 2].map(Math.round);
+}"""
 RUNGS = "() => [...document.querySelectorAll('[class*=st-key-view_]')].map((each) => each.getBoundingClientRect().top)"
 
 
@@ -100,7 +105,7 @@ def test_a_term_is_explained_where_it_stands_and_all_are_listed(visit):
     page.mouse.wheel(0, 3_000)  # so that what the tour's card points at is above the window
     page.wait_for_function("() => headsupGuide.start.target.getBoundingClientRect().bottom < 0")
     page.wait_for_timeout(300)  # longer than between two looks at where that is
-    assert not page.evaluate(OUTSIDE)
+    until(page, lambda: not page.evaluate(OUTSIDE))
     page.keyboard.press("Escape")
     page.get_by_test_id("start").wait_for(state="hidden")
     page.evaluate("() => document.querySelector('[data-testid=stMain]').scrollTo(0, 0)")
@@ -168,8 +173,7 @@ def test_no_card_opens_over_what_is_pressed_typed_into_or_chosen_from(visit):
     gloss.wait_for()
     assert page.evaluate(COVERED) == 0
     page.keyboard.press("Tab")
-    page.wait_for_timeout(100)
-    assert gloss.is_hidden()
+    gloss.wait_for(state="hidden")
 
 
 @pytest.mark.parametrize("path", ["", "Attention", "Inside", "Learn"])
@@ -206,10 +210,8 @@ def test_a_page_is_presented_in_large_type_and_gone_through_by_a_clicker(visit, 
 
     page.keyboard.press("l")
     page.mouse.move(300, 200)
-    box = page.get_by_test_id("pointer").bounding_box()
-    assert abs(box["x"] + box["width"] / 2 - 300) < 2 and abs(box["y"] + box["height"] / 2 - 200) < 2
-
-    assert page.evaluate(CUT_METRICS) == []
+    until(page, lambda: page.get_by_test_id("pointer").evaluate(MIDDLE) == [300, 200])
+    until(page, lambda: page.evaluate(CUT_METRICS) == [])
 
     def turned(key):
         page.keyboard.press(key)

@@ -4,8 +4,9 @@ import re
 
 import pytest
 
+from tests.browser.attention_page import until
+
 expect = pytest.importorskip("playwright.sync_api").expect
-expect.set_options(timeout=30_000)
 
 CHARTS, ROWS = 2, 3
 """Figures of Plotly's, and rows of masks, once all is unfolded."""
@@ -130,12 +131,13 @@ def test_nothing_is_clipped_or_overlaps(visit):
 
 def fits(page, rows):
     """The page is wide enough for its pictures, of which those of the batch stand in so many rows."""
-    assert page.get_by_test_id("stMain").evaluate("(main) => main.scrollWidth <= main.clientWidth")
-    assert charts(page).evaluate_all(MISPLACED) == []
+    until(page, lambda: page.get_by_test_id("stMain").evaluate("(main) => main.scrollWidth <= main.clientWidth"))
+    until(page, lambda: charts(page).evaluate_all(MISPLACED) == [])
     shown = page.get_by_test_id("masks").nth(2).locator("figure")
-    assert len({shown.nth(i).bounding_box()["y"] for i in range(3)}) == rows
+    until(page, lambda: len({shown.nth(i).bounding_box()["y"] for i in range(3)}) == rows)
 
 
+BOTTOM = "(element) => element.getBoundingClientRect().bottom"
 BLUE = """(marks, size) => {
   const { width, height } = marks.parentElement.querySelector(".picture");
   const pixels = marks.parentElement.querySelector(".picture").getContext("2d").getImageData(0, 0, width, height).data;
@@ -152,7 +154,8 @@ BLUE = """(marks, size) => {
 
 def test_a_mask_is_drawn_as_it_is_and_every_cell_can_be_read_by_pointer_and_by_key(visit):
     page = visit("?prompt=To%20be&filler=2&batch=To%20be%0Aor&batch_row=1")
-    assert masks(page, 0).evaluate(BLUE, 5) == [[key <= query for key in range(5)] for query in range(5)]
+    causal = [[key <= query for key in range(5)] for query in range(5)]
+    until(page, lambda: masks(page, 0).evaluate(BLUE, 5) == causal)
 
     marks = masks(page, 0)
     place = {"x": 300, "y": 20}  # in the last column of the first row: cells of 64 pixels, after the rows' labels
@@ -188,6 +191,5 @@ def test_the_picture_is_on_the_first_screen_and_the_page_is_short(tiny_server, n
         page.locator(parts[0]).first.wait_for()
         wait_ready(page, timeout=90)
         for part in parts:
-            box = page.locator(part).first.bounding_box()
-            assert box["y"] + box["height"] <= 720
-        assert page.get_by_test_id("stMain").evaluate("(main) => main.scrollHeight") < 1500
+            until(page, lambda part=part: page.locator(part).first.evaluate(BOTTOM) <= 720)
+        until(page, lambda: page.get_by_test_id("stMain").evaluate("(main) => main.scrollHeight") < 1500)

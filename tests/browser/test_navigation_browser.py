@@ -1,11 +1,11 @@
 """Tests back, forward, typing and reconnecting in a browser."""
 
-import time
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from tests.browser.address_bar import address
+from tests.browser.attention_page import until
 from tests.browser.generate_page import expect, focused, look_at, picture, sampling_opened, tokens
 
 HISTORY_LOG = """() => {
@@ -64,14 +64,6 @@ def expect_entries(page, number):
 
 def parameters(page):
     return {name: values[0] for name, values in parse_qs(urlsplit(address(page)).query, keep_blank_values=True).items()}
-
-
-def until(page, condition, seconds=30):
-    """Wait for what the address says; it is written when the page has been drawn."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, address(page)
-        page.wait_for_timeout(50)
 
 
 def test_one_step_back_leaves_a_page_to_the_one_before_as_it_was(visit, wait_ready):
@@ -139,6 +131,7 @@ def test_what_is_typed_and_not_applied_outlives_a_reload(visit, wait_ready):
     page.reload()
     wait_ready(page)
     expect(prompt_box(page)).to_have_value("KING: I")
+    expect(prompt_box(page)).to_be_focused()
     assert parameters(page)["prompt"] == "ROMEO"  # as it was: it still waits to be applied
     page.keyboard.type(" am")  # where the cursor was
     page.keyboard.press("Control+Enter")
@@ -221,7 +214,7 @@ def test_the_keyboard_stays_on_what_starts_and_stops_the_writing(visit, wait_rea
         wait_ready(page)
         expect(main.get_by_role("button", name="Stop", exact=True)).to_be_disabled()
         page.keyboard.press("Tab")
-        assert focused(page) == "Step"
+        until(page, lambda: focused(page) == "Step")
         page.keyboard.press(key)
         wait_ready(page)
         assert focused(page) == "Step"

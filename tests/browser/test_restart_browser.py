@@ -3,7 +3,7 @@
 import re
 from urllib.parse import parse_qsl, urlsplit
 
-from tests.browser.attention_page import all_equal, head, parameters, shown, turn_to, until, until_shown
+from tests.browser.attention_page import all_equal, head, parameters, turn_to, until, until_shown
 from tests.browser.generate_page import (
     expect,
     inspect,
@@ -89,7 +89,7 @@ class Visitors:
         until(page, lambda: parameters(page) == before)
         turn_to(page, "Generate")
         self.wait_ready(page, timeout=60)
-        assert tokens(page).all_inner_texts() == shown_text
+        until(page, lambda: tokens(page).all_inner_texts() == shown_text)
 
     def one_who_chooses_a_head(self):
         """Which is told to what is gone with the session."""
@@ -101,7 +101,7 @@ class Visitors:
         yield
         expect(picture(page)).to_contain_text(" looks most at ")
         self.wait_ready(page, timeout=60)
-        assert tokens(page).all_inner_texts() == shown_text
+        until(page, lambda: tokens(page).all_inner_texts() == shown_text)
         look_at(page, "Head", "head 1")
         until(page, lambda: parameters(page) == before | {"head": "1"})
 
@@ -113,7 +113,7 @@ class Visitors:
         self.wait_ready(page, timeout=60)
         until_shown(page, (0, 0, 7, 3))
         head(page, 2, 1).click()
-        assert shown(page) == (2, 1, 7, 3)
+        until_shown(page, (2, 1, 7, 3))
         all_equal(page)
         chosen = {"layer": "2", "head": "1", "query": "7", "key": "3"}
         until(page, lambda: chosen.items() <= parameters(page).items())
@@ -153,8 +153,8 @@ class Visitors:
         page = self.visit(f"?{link}", apart=True)
         until(page, lambda: labels(page) == shown_labels)
         expect(tokens(page).nth(place)).to_have_attribute("aria-selected", "true")
-        assert page.get_by_test_id("live-text-candidates").inner_text() == candidates
-        assert picture(page).inner_text() == looked
+        until(page, lambda: page.get_by_test_id("live-text-candidates").inner_text() == candidates)
+        until(page, lambda: picture(page).inner_text() == looked)
         assert "layer 1, head 1" in looked
         until(page, lambda: parameters(page) == sent)
         for name in ("Attention", "Positions"):

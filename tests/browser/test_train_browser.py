@@ -5,7 +5,6 @@ import re
 import pytest
 
 expect = pytest.importorskip("playwright.sync_api").expect
-expect.set_options(timeout=60_000)
 
 SMALL = "?learn=task&task=sort-letters&shape=dials&n_layers=1&n_heads=2&d_model=64&steps=3000"
 
