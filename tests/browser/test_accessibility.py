@@ -18,7 +18,7 @@ AXE = Path(axe.__file__).with_name("axe.min.js")
 ALL = {"rules": {rule: {"enabled": True} for rule in ("label-content-name-mismatch", "target-size")}}
 OF_COLOUR = {"runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}}
 TURNING = 20
-"""Seconds that charts may take to turn dark, on a busy machine."""
+"""Seconds that charts may take to turn dark, and what has just opened to fade in, on a busy machine."""
 LONG = "?prompt=To%20be,%20or%20not%20to%20be,%20that%20is%20the%20question%20now%20asked"
 
 WHAT_IF = [
@@ -49,11 +49,11 @@ def visit(tiny_server, new_page, wait_ready):
     return open_page
 
 
-def found(page, rules=ALL, seconds=0):
-    """What axe-core calls serious or critical, still after so many seconds."""
+def found(page, rules=ALL):
+    """What axe-core calls serious or critical, still after a while."""
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE.read_text(encoding="utf-8"))
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + TURNING
     while (problems := page.evaluate(FIND, rules)) and time.monotonic() < deadline:
         page.wait_for_timeout(200)
     return problems
@@ -107,10 +107,10 @@ def test_axe_finds_nothing_serious_in_light_or_dark_and_a_phone_is_wide_enough(v
         assert drawers and all(drawer.bounding_box()["height"] >= 24 for drawer in drawers)
     if path in ("Masks", "Positions"):
         until(page, lambda: page.locator(".js-plotly-plot").evaluate_all(CRAMPED) == [])
-    assert found(page, seconds=TURNING) == []  # what has just opened may still fade in
+    assert found(page) == []
     light = said(page)
     turn_dark(page, wait_ready)
-    assert found(page, OF_COLOUR, TURNING) == []
+    assert found(page, OF_COLOUR) == []
     until(page, lambda: said(page) == light)  # and so the other rules hold, too
     page.set_viewport_size({"width": 420, "height": 900})
     for box in ("document.scrollingElement", "document.querySelector('[data-testid=stMain]')"):
@@ -145,7 +145,7 @@ def test_axe_finds_nothing_serious_in_what_opens_over_the_page(visit, wait_ready
             wait_ready(page)
             if name == "Share":  # until it has come, the link's place is held by blanks
                 expect(page.get_by_test_id("stPopoverBody").locator("code").first).to_contain_text("?model=")
-            assert found(page, OF_COLOUR if dark else ALL, TURNING) == []
+            assert found(page, OF_COLOUR if dark else ALL) == []
             until(page, lambda name=name: light.setdefault(name, said(page)) == said(page))
             page.keyboard.press("Escape")
             page.get_by_test_id("stPopoverBody").wait_for(state="detached")
