@@ -104,6 +104,26 @@ def test_one_step_back_leaves_a_page_to_the_one_before_as_it_was(visit, wait_rea
     expect_entries(page, before + 2)
 
 
+CHOOSE_AND_LEAVE = """([dial, link, ms]) => new Promise((resolve) => {
+  dial.selectedIndex = 1 - dial.selectedIndex;
+  for (const kind of ["input", "change"]) dial.dispatchEvent(new Event(kind, { bubbles: true }));
+  setTimeout(() => { link.click(); resolve(); }, ms);
+})"""
+"""Chooses something, and follows a link so many milliseconds later."""
+
+
+def test_a_page_is_come_to_though_the_one_before_is_told_something_at_that_moment(visit, wait_ready):
+    page = visit("?layer=0")
+    for ms in (380, 599):  # just before it is told of what was chosen
+        before = entries(page)
+        parts = page.get_by_label("Layer", exact=True), page.get_by_role("link", name="Attention")
+        page.evaluate(CHOOSE_AND_LEAVE, [*(part.element_handle() for part in parts), ms])
+        until_on(page, "Attention", wait_ready)
+        expect_entries(page, before + 1)
+        turn_to(page, "Generate", wait_ready)
+    until(page, lambda: parameters(page)["layer"] == "0")
+
+
 def test_what_was_written_comes_back_with_its_page(visit, wait_ready):
     page = visit("?tokens=6")
     main = page.get_by_test_id("stMain")

@@ -2,6 +2,7 @@
 // other instruments, and tells the page only of changes to the model and of links to other pages.
 import { Api, ApiError } from "./api.js";
 import { node, put } from "./dom.js";
+import { pageChange } from "./page_change.js";
 import { viewState } from "./view_state.js";
 /** @import { Parameters } from "./api.js" */
 
@@ -26,6 +27,7 @@ import { viewState } from "./view_state.js";
 
 const AGAIN_MS = 5000; // after which what couldn't be asked is asked again
 const REST_MS = 400; // after which a page that follows is told that something else is looked at
+const LEAVING_MS = 250; // after which it is looked again whether the page is being left
 const views = new WeakMap();
 
 /**
@@ -47,7 +49,7 @@ export function onPage(component, make) {
 }
 
 class OnPage {
-  /** @type {(name: string, value: unknown) => void} */ send;
+  /** @type {(name: string, value: unknown) => void} */ trigger;
   /** @type {string} */ now; // the data that are shown
   /** @type {Api} */ api;
 
@@ -59,10 +61,11 @@ class OnPage {
     this.view = make(node("div", "", root), this);
     this.listener = () => (this.root.isConnected ? this.view.setSelection() : unfollow());
     const unfollow = viewState().follow(this.listener);
+    pageChange();
   }
 
-  update({ sends_selection: sendsSelection, ...given }, send) {
-    this.send = send;
+  update({ sends_selection: sendsSelection, ...given }, trigger) {
+    this.trigger = trigger;
     this.sendsSelection = sendsSelection;
     const now = JSON.stringify(given);
     if (now === this.now) this.view.draw(); // another theme
@@ -111,6 +114,12 @@ class OnPage {
   say(sentence) {
     put(this.problem, sentence);
     this.problem.hidden = !sentence;
+  }
+
+  /** Tell the page, unless the visitor leaves it: the next one reads the address. */
+  send(name, value) {
+    if (!pageChange().isUnderWay(performance.now())) this.trigger(name, value);
+    else setTimeout(() => this.root.isConnected && this.send(name, value), LEAVING_MS);
   }
 
   /** The visitor looks at something else here. */
