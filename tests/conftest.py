@@ -73,7 +73,7 @@ def node() -> Callable[..., subprocess.CompletedProcess]:
     def run(*arguments, **options):
         # No folder above the scripts says that they are modules; Node finds out by reading them.
         command = [executable, "--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=60, **options)
+        return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=250, **options)
 
     return run
 

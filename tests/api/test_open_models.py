@@ -178,7 +178,7 @@ def of_a_visitor():
 
 
 def test_a_job_ends_when_another_begins_or_its_visitor_s_session_does():
-    at = AppTest.from_function(of_a_visitor, default_timeout=60).run()
+    at = AppTest.from_function(of_a_visitor, default_timeout=120).run()
     assert not at.exception
     first, second = at.session_state["jobs"]
     assert first.wait(30) and first.was_stopped

@@ -218,7 +218,7 @@ def test_what_goes_wrong_is_one_sentence_on_stderr(run, arguments, message):
 
 def test_it_runs_as_a_module(folder):
     command = [sys.executable, "-m", "transformer", "--checkpoints", str(folder), "generate", "absent", "a"]
-    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100)
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=250)
     assert result.returncode == 1
     assert result.stderr == "Error: There is no checkpoint folder 'absent'.\n"
 

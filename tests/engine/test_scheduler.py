@@ -393,5 +393,5 @@ class TestThreads:
             "requests = [schedulers.of(model).submit(DecodeState(model, [1]), buffer=10**9) for _ in range(5)]\n"
             "next(iter(requests[0]))\n"
         )
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=250, check=False)
         assert (done.returncode, done.stderr) == (0, "")

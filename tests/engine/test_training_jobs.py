@@ -275,6 +275,6 @@ class TestFailing:
             "t.until(lambda: job.step > 3)"
         )
         done = subprocess.run(
-            [sys.executable, "-c", script], cwd=Path(__file__).parents[2], capture_output=True, timeout=100
+            [sys.executable, "-c", script], cwd=Path(__file__).parents[2], capture_output=True, timeout=250
         )
         assert (done.returncode, done.stderr) == (0, b"")
