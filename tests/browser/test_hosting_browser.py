@@ -14,6 +14,7 @@ from playwright.sync_api import expect
 
 from tests.browser.at_rest import IDLE
 from tests.browser.attention_page import until
+from tests.browser.browser_windows import PATIENCE_MS
 from tests.browser.conftest import CHROMIUM_ARGS, find_chromium
 from tests.browser.servers import ROOT
 from tests.train_page import LONG
@@ -68,6 +69,7 @@ def tab(chromium, tmp_path):
         extra_http_headers={"X-Forwarded-Proto": "https"},
         viewport={"width": 840, "height": 560},
     )
+    context.set_default_timeout(PATIENCE_MS)
     page = context.new_page()
     page.refused = []
     page.on("console", lambda said: "Content Security Policy" in said.text and page.refused.append(said.text))
@@ -144,6 +146,7 @@ def test_no_page_needs_what_the_policy_forbids(chromium, tiny_server):
     with chromium.new_context() as context:
         page, refused = context.new_page(), []
         page.on("console", lambda message: refused.append(message.text) if "Content Security" in message.text else None)
+        context.set_default_timeout(PATIENCE_MS)
         for name in ("", "Learn", "Attention", "Inside", "Masks", "Positions", "What_if", "Train"):
             answer = page.goto(f"{tiny_server.url}/{name}")
             assert "unsafe-inline" not in re.findall(r"script-src [^;]*", answer.headers["content-security-policy"])[0]

@@ -174,8 +174,7 @@ def test_no_name_is_cut_or_lies_on_another(show, name, width, height):
         page.wait_for_function("(size) => window.instrument.page.type === `${size}px`", arg=size)
         for group in groups:
             page.evaluate("(open) => window.instrument.open(open)", group)
-            found = page.evaluate(NAMES_IN_THE_WAY)
-            assert found == {"cut": [], "out": [], "over": []}, (group, size)
+            until(page, lambda: page.evaluate(NAMES_IN_THE_WAY) == {"cut": [], "out": [], "over": []})
 
 
 def veiled(page):

@@ -6,7 +6,7 @@ import pytest
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
-SMALL = "?learn=task&task=sort-letters&shape=dials&n_layers=1&n_heads=2&d_model=64&steps=3000"
+SMALL = "?learn=task&task=sort-letters&shape=dials&n_layers=1&n_heads=2&d_model=96&steps=3000"
 
 PIXELS = """(canvas) => [...canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data].join()"""
 """What a head of the grid looks like."""
@@ -118,7 +118,10 @@ def test_a_training_goes_on_whatever_its_page_does_and_its_model_can_be_used_and
     expect(other.get_by_role("heading", name="Training data")).to_be_visible()
     expect(other.get_by_text("Your training")).to_have_count(0)
     button(other, "Train").click()
-    expect(other.get_by_text("Waiting for a place on the server, place 1 in the queue")).to_be_visible()
+    waiting = other.get_by_text("Waiting for a place on the server, place 1 in the queue")
+    expect(waiting).to_be_visible()
+    button(other, "Stop and keep").click()  # whoever waits goes first while the other is away
+    expect(other.get_by_text("stopped before its first step")).to_be_visible()
 
     page.wait_for_function(CHANGED, arg=early)
     assert heads(page).first.evaluate("(canvas) => canvas.tagged")  # drawn over
@@ -156,6 +159,9 @@ def test_a_training_goes_on_whatever_its_page_does_and_its_model_can_be_used_and
         assert content.startswith(b"\x89PNG\r\n\x1a\n") and len(content) > 5_000
         assert (int.from_bytes(content[16:20]), int.from_bytes(content[20:24])) > least
 
+    button(other, "Train another").click()
+    button(other, "Train").click()
+    expect(waiting).to_be_visible()
     button(page, "Stop and keep").click()
     expect(page.get_by_text("is now one of your models").first).to_be_visible()
     assert page.get_by_text("you had been away").count() == 0
