@@ -343,6 +343,21 @@ def test_a_wrong_code_gets_a_sentence_and_a_way_back_and_so_does_a_full_server(m
     assert "open rooms. Try again later" in said(at) and has(at, "room_open")
 
 
+def test_how_many_a_room_takes_is_said_before_a_class_comes_and_when_it_is_full(monkeypatch):
+    monkeypatch.setattr(rooms.all_rooms(), "size", 2)
+    at = start("Learn")
+    assert any("a room takes 2 students" in each.value for each in at.caption)
+    teacher = click(at, "room_open")
+    assert any(each.value == "This room takes 2 students." for each in teacher.caption)
+    code = membership(teacher).code
+    for here, full in ((1, False), (2, True)):
+        student(code)
+        text = markdown_with(again(teacher), f"### Room {code}")
+        assert text.count(f"{here} student") == 1 and ("(the room is full)" in text) == full
+    third = student(code)
+    assert "This room is full: it takes 2 students. Ask your teacher" in said(third) and has(third, "room_join")
+
+
 def test_too_many_wrong_codes_are_refused_and_who_is_in_a_room_stays_there(code, monkeypatch):
     member, one = student(code), start("Learn")
     for _ in range(room_attempts.VISITOR[0]):
