@@ -16,6 +16,7 @@ from pages.ui.lessons.room_attempts import Attempts
 from pages.ui.lessons.room_stores import MemoryStore, RedisStore
 from pages.ui.lessons.rooms import LETTERS, Rooms, State
 from pages.ui.models.lesson_answers import StepId
+from pages.ui.models.shared_redis import MemoryBuckets
 from tests.redis_server import RedisServer
 
 PLACES = [StepId("heads", 0), StepId("heads", 1), StepId("masks", 0)]
@@ -251,7 +252,7 @@ def test_codes_get_longer_with_the_number_of_rooms_so_that_none_is_guessed(monke
 
 
 def test_wrong_codes_are_limited_by_visitor_by_address_and_in_all(clock):
-    attempts = Attempts(clock)
+    attempts = Attempts(MemoryBuckets(clock))
     (visitor, rate), (address, _), (everybody, _) = room_attempts.VISITOR, room_attempts.ADDRESS, room_attempts.ALL
     for _ in range(visitor):
         attempts.check("one", "here")

@@ -14,22 +14,16 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol, TypeVar
 
 import redis
-from redis.backoff import ConstantBackoff
-from redis.retry import Retry
 
 from pages.ui.lessons.room import NoRoomError, Room, RoomsAwayError
+from pages.ui.models.shared_redis import PATIENCE, PREFIX, REDIS_VARIABLE, redis_client
 
-REDIS_VARIABLE = "HEADSUP_REDIS"
-"""The environment variable that names the Redis in which rooms are; without it, they are in memory."""
 TEACHER = "teacher"
 """Stands for the teacher among those who are connected."""
-PREFIX = "headsup:"
 CHANGES = f"{PREFIX}room-changes"
 """The channel on which the code of each room that has changed is published."""
 LEFT_OVER_AFTER = 24 * 3600
 """Seconds after its last use that Redis removes what a server that was killed has left of a room."""
-PATIENCE = 2.0
-"""Seconds within which Redis has to answer."""
 AGAIN_AFTER = 1.0
 """Seconds after which a connection that was lost is tried anew."""
 T = TypeVar("T")
@@ -133,14 +127,7 @@ class RedisStore:
     """
 
     def __init__(self, address: str, clock: Callable[[], float] | None = None) -> None:
-        self._redis: Any = redis.Redis.from_url(  # whose types have the asynchronous client's answers, too
-            address,
-            decode_responses=True,
-            socket_timeout=PATIENCE,
-            socket_connect_timeout=PATIENCE,
-            retry=Retry(ConstantBackoff(0.05), 1),
-            health_check_interval=15,
-        )
+        self._redis = redis_client(address)
         self._clock = clock
         self._lock = threading.Lock()
 

@@ -225,8 +225,9 @@ def _count_members(own: Membership) -> None:
         tally = all_rooms().tally(own.code, own.key, StepId("", -1))
     except RoomError:
         st.rerun()
+    is_full = " (the room is full)" if tally.here >= all_rooms().size else ""
     with st.container(gap=None, width="content"):
-        st.markdown(f"### Room {own.code}\n{counted(tally.here, 'student')} · {_short_address()}")
+        st.markdown(f"### Room {own.code}\n{counted(tally.here, 'student')}{is_full} · {_short_address()}")
         follow_room(own.for_events(), version, key="room_counts_members")
 
 
