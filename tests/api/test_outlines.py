@@ -10,8 +10,8 @@ import torch
 from tests.api.cases import BOTH, SHAPES, SOURCE, TOKENS, open_model, parts_of_attention
 from tests.engine.test_recording import SilencedHead
 from tests.helpers import MODERN
-from transformer import MEASURES, ModelConfig, Recording, attention_modules, causal_mask, head_measures, hook_points
-from transformer.api import exports, outlines, tensors
+from transformer import MEASURES, ModelConfig, Recording, attention_modules, head_measures, hook_points
+from transformer.api import outlines, tensors
 from transformer.api.library import FOLDER, Library
 from transformer.inference.attention_outline import has_scores, names_around
 from transformer.inference.pattern_pooling import HIDDEN
@@ -93,25 +93,6 @@ def test_the_overview_is_of_every_head(attended):
     assert [measure["name"] for measure in about["measures"]] == [measure.name for measure in MEASURES]
     assert [len(about["labels"][text]) for text in ("text", "source")] == [len(TOKENS), len(source)]
     assert Recording.from_bytes(found.to_bytes()).metadata["names"] == [dict(names) for names in about["names"]]
-
-
-def test_a_whole_layer_can_be_taken_along(attended):
-    model, source, kind, recorded = attended
-    module = attention_modules(model.checkpoint.model.config)[kind][0]
-    found = Recording.from_bytes(exports.whole_layer(model, TOKENS, source, kind, 0).to_bytes())
-    assert set(found.tensors) == {name for name in recorded if name.startswith(f"{module}.")}
-    close(found.tensors[f"{module}.hook_result"], recorded[f"{module}.hook_result"][0])
-
-
-def test_what_is_added_to_the_stream_is_what_attention_gives(attended):
-    model, _, kind, recorded = attended
-    shape = model.checkpoint.model.config
-    for layer in range(len(attention_modules(shape)[kind])):
-        names = names_around(shape, kind, layer)
-        assert all(name in hook_points(shape) for name in names.values() if name)
-        assert (names["before"] is None) == (names["after"] is None) == (not shape.residual)
-        if shape.residual:
-            close(recorded[names["before"]] + recorded[names["out"]], recorded[names["after"]])
 
 
 def test_weights_and_averages_follow_from_queries_keys_and_values(of_any_kind):
@@ -229,19 +210,6 @@ def test_interventions_are_seen_and_remembered_apart():
         assert any((plain[name] != changed[name]).any() for name in plain)
     row = parts_of_attention(model, (), "self", ["row", 0, 1, 3], interventions=silenced)
     assert not row["blocks.0.attn.hook_z[3, 1]"].any()
-
-
-def test_an_intervention_on_the_pattern_is_in_the_overview():
-    class Uniform:
-        def fwd_hooks(self, model, start=None):
-            mask = causal_mask(len(TOKENS), len(TOKENS))
-            even = (mask / mask.sum(-1, keepdim=True)).expand(1, 2, -1, -1)
-            return [("blocks.1.attn.hook_pattern", lambda pattern, hook: even)]
-
-    found = outlines.overview(open_model({}), TOKENS, interventions=(Uniform(),)).tensors["measures"]
-    spread = [measure.name for measure in MEASURES].index("spread")
-    close(found[1, :, spread], [1, 1])
-    assert (found[0, :, spread] < 0.999).all()
 
 
 # The picture of a whole pass

@@ -252,24 +252,6 @@ def both(request, tmp_path_factory):
     return model, load_pretrained(folder), tokens
 
 
-@pytest.mark.parametrize("family", DECODERS)
-def test_every_flag_of_a_family_is_varied(family):
-    made = [drawn(family, Spread(family, seed)) for seed in SEEDS]
-    made = [fields | fields.get("rope_parameters", {}) for fields in made]
-    flags = [
-        flag
-        for flag, options in OPTIONS[family].items()
-        if len(options) > 1 and flag not in ("kinds", "kind", "rope_parameters")
-    ]
-    for flag in ("tie_word_embeddings", *flags):
-        assert len({str(fields.get(flag)) for fields in made}) >= 2, flag
-    if family in ("llama", "qwen2"):  # one head of keys for all, some for a few each, and one for each
-        ratios = {fields["num_key_value_heads"] / fields["num_attention_heads"] for fields in made}
-        assert 1 in ratios and min(ratios) < 1
-    if family == "gpt_neo":
-        assert {str(fields["attention_types"][0][0]) for fields in made} >= {"['global']", "['local']"}
-
-
 @torch.no_grad()
 def test_logits_are_those_of_transformers(both):
     model, ours, tokens = both
@@ -447,18 +429,6 @@ def test_a_large_model_of_16_bits_computes_in_them_as_transformers_does(family, 
     assert (
         logits.amax(-1) - logits.gather(-1, written[..., None])[..., 0]
     ).max() <= apart  # the likeliest, or as likely
-
-
-def test_several_shards_are_one_model(tmp_path):
-    model = theirs("llama", drawn("llama", random.Random(5)), 5)
-    save(tmp_path, model)
-    whole = load_pretrained(tmp_path)
-    (tmp_path / "model.safetensors").unlink()
-    model.save_pretrained(tmp_path, max_shard_size="4KB")
-    assert json.loads((tmp_path / "model.safetensors.index.json").read_text())["weight_map"]
-    assert len(list(tmp_path.glob("*.safetensors"))) > 1
-    tokens = torch.randint(VOCABULARY, (1, 9))
-    assert torch.equal(load_pretrained(tmp_path).model(tokens), whole.model(tokens))
 
 
 @pytest.mark.parametrize("kept", [0, 7, 0.5, 0.99, None])

@@ -108,14 +108,6 @@ class TestParts:
         numbers = [number_from_english(example.source) for example in drawn(NUMBERS, 300, held_out=True)]
         assert all(map(NUMBERS.is_held_out, numbers))
 
-    def test_letters_are_held_out_by_the_bag(self):
-        """Whatever order a held-out bag of letters comes in, training has not met it."""
-        held_out = {example.target for example in drawn(SORT, 3000, held_out=True)}
-        short = [bag for bag in held_out if len(bag) == 2]
-        assert len(short) > 20
-        trained = {example.source for example in drawn(SORT, 20_000, seed=1)}
-        assert not trained & {f"{first}{second}=" for bag in short for first, second in (bag, bag[::-1])}
-
     @every_task
     @pytest.mark.parametrize("held_out", [False, True])
     def test_a_seed_decides_what_is_drawn(self, task, held_out):
@@ -231,14 +223,6 @@ class TestNumberFromEnglish:
     @given(st.lists(st.sampled_from(ENGLISH_WORDS), max_size=7))
     def test_words_in_any_order_name_a_number_or_none(self, words):
         assert number_from_english(" ".join(words)) == number_by_table(words)
-
-    def test_nonsense_is_none(self):
-        for nonsense in (
-            *("", " ", "and", "five two", "twenty twelve", "twenty zero", "hundred", "thousand", "zero hundred"),
-            *("two hundred hundred", "ten hundred", "one thousand thousand", "zero thousand", "five thousand zero"),
-            *("ninety ninety", "205", "two million", "fünf", "one thousand one thousand"),
-        ):
-            assert number_from_english(nonsense) is None, nonsense
 
 
 VOWEL_CASES = {
