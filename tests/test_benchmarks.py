@@ -105,10 +105,8 @@ def test_a_system_that_is_not_installed_is_named_and_the_rest_is_measured(tiny_g
     assert all(sentence in written and "requirements.txt" in sentence for sentence in figures["not_measured"])
     for mode in ("greedy", "sampled"):
         assert figures[f"{mode}_of_bare"] > 0
-        assert figures[f"{mode}_of_bare_target"] == 0.7
         for name in generation.CHANGED:
             assert figures[f"{mode}_{name}_of_unchanged"] > 0
-            assert figures[f"{mode}_{name}_of_unchanged_target"] == 0.6
         assert figures[f"{mode}_ours_tokens_per_second"] > 0
     assert not any("hugging_face" in name for name in figures)
 

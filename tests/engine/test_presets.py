@@ -46,19 +46,6 @@ class TestPresets:
         for (below, above), (name, added) in zip(itertools.pairwise(fields), self.ADDED[1:], strict=True):
             assert {field for field in above if above[field] != below[field]} == added, name
 
-    def test_the_parts_are_what_the_rungs_are_named_after(self):
-        one = {"n_layers": 1, "residual": False, "d_ff": 0, "norm": "none", "n_heads": 1}
-        parts = (
-            *({"n_layers": 0, "positions": "none", "norm": "none"}, {"n_layers": 0, "positions": "learned"}),
-            *(one | {"attention": "uniform"}, {"attention": "softmax"}, {"d_ff": 128, "norm": "pre"}),
-            *({"n_heads": 4}, {"residual": True}, {"n_layers": 3}),
-        )
-        for config, fields in zip(self.configs(), parts, strict=True):
-            assert {name: getattr(config, name) for name in fields} == fields
-            assert (config.d_model, config.context_length) == (32, 8)
-        alike = {(preset.corpus, preset.batch, preset.training) for preset in self.LADDER}
-        assert len(alike) == 1 and next(iter(alike))[0] == "tiny-shakespeare"
-
 
 class TestSince2017:
     LADDER = RUNGS["since-2017"]
