@@ -121,47 +121,25 @@ def test_weights_and_averages_follow_from_queries_keys_and_values(of_any_kind):
 
 
 def test_a_row_is_what_the_model_computed(of_any_kind):
+    """And has what leads from it to what the head adds to the stream."""
     model, source, kind, recorded = of_any_kind
-    engine, shape = model.checkpoint.model, model.checkpoint.model.config
+    shape, query = model.checkpoint.model.config, 2
     layer = len(attention_modules(shape)[kind]) - 1
     module, names = attention_modules(shape)[kind][layer], names_around(shape, kind, layer)
-    query = 2
-    rows = [parts_of_attention(model, source, kind, ["row", layer, head, query]) for head in range(shape.n_heads)]
-    for head, found in enumerate(rows):
-        assert all(array.dtype == np.float32 and not array.flags.writeable for array in found.values())
-        for name, array in found.items():
-            point, _, part = name.removesuffix("]").partition("[")
-            if point.endswith("out.weight"):
-                part_of_w_o = engine.get_parameter(point).detach().unflatten(-1, (shape.n_heads, -1))[:, head]
-                close(array, part_of_w_o)
-                close(
-                    part_of_w_o.numpy() @ found[f"{module}.hook_z[{query}, {head}]"],
-                    found[f"{module}.hook_result[{query}, {head}]"],
-                )
-            else:
-                close(array, recorded[point][0][tuple(map(int, part.split(", ")))])
-        scores = (
-            []
-            if has_scores(shape, kind) is False
-            else [
-                name
-                for step in ("raw_scores", "scaled_scores", "capped_scores", "attn_scores")
-                if (name := f"{module}.hook_{step}") in recorded
-            ]
-        )
+    steps = ("raw_scores", "scaled_scores", "capped_scores", "attn_scores") if has_scores(shape, kind) else ()
+    scores = [f"{module}.hook_{step}" for step in steps if f"{module}.hook_{step}" in recorded]
+    w_o = model.checkpoint.model.get_parameter(f"{module}.out.weight").detach().unflatten(-1, (shape.n_heads, -1))
+    for head in range(shape.n_heads):
+        found = parts_of_attention(model, source, kind, ["row", layer, head, query])
+        close(found.pop(f"{module}.out.weight[:, {head}]"), w_o[:, head])
         assert set(found) == {
-            *(f"{name}[{head}, {query}]" for name in scores),
-            f"{module}.hook_pattern[{head}, {query}]",
-            f"{module}.hook_z[{query}, {head}]",
-            f"{module}.hook_result[{query}, {head}]",
-            f"{module}.out.weight[:, {head}]",
+            *(f"{name}[{head}, {query}]" for name in (*scores, f"{module}.hook_pattern")),
+            *(f"{module}.hook_{name}[{query}, {head}]" for name in ("z", "result")),
             *(f"{names[name]}[{query}]" for name in ("before", "given", "out", "after") if names[name]),
         }
-    bias = engine.get_submodule(module).out.bias
-    summed = sum(found[f"{module}.hook_result[{query}, {head}]"] for head, found in enumerate(rows))
-    close(
-        summed + (0 if bias is None else bias.detach().numpy()), rows[0][f"{names['given'] or names['out']}[{query}]"]
-    )
+        for name, array in found.items():
+            point, _, part = name.removesuffix("]").partition("[")
+            close(array, recorded[point][0][tuple(map(int, part.split(", ")))])
 
 
 def test_a_long_text_is_pooled():

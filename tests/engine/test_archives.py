@@ -262,7 +262,7 @@ class TestDamage:
         refused(GOOD[:length])
 
     @given(st.data())
-    @settings(max_examples=300)
+    @settings(max_examples=150)
     def test_bits_that_flipped(self, data):
         """Most in the directory and the records, where most can go wrong."""
         directory = GOOD.index(b"PK\1\2")

@@ -104,7 +104,7 @@ ACTS = st.lists(st.tuples(WHAT, st.integers(0, 9)), min_size=4, max_size=20)
 
 
 class TestEachText:
-    @settings(max_examples=40)
+    @settings(max_examples=25)
     @given(any_configs(context_length=8), ACTS, st.data())
     def test_is_what_is_written_alone_whoever_joins_and_leaves(self, config, acts, data):
         """Of every configuration, past the context too; tokens, logits, random numbers, and whatever is recorded."""

@@ -28,7 +28,7 @@ def write(model, prompt=PROMPT, n: int = 6, **options) -> list[int]:
 
 
 class TestTheCache:
-    @settings(max_examples=60)
+    @settings(max_examples=40)
     @given(
         any_configs() | any_configs(context_length=9),
         st.lists(st.integers(0, 10), min_size=1, max_size=6),

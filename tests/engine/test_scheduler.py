@@ -73,7 +73,7 @@ def model():
 
 
 class TestEachText:
-    @settings(max_examples=25)
+    @settings(max_examples=15)
     @given(any_configs(context_length=8), st.integers(1, 7), st.integers(0, 20), st.integers(1, 5))
     def test_is_what_is_written_alone_whatever_else_is_in_the_batch(self, config, many, tokens, buffer):
         """Of every configuration, past the context too, with changes and recording, and of readers who fall behind."""
