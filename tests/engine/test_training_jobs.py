@@ -44,18 +44,6 @@ class TestOneTraining:
         assert not finished.result.model.training
         assert all(weight.dtype == torch.float32 for weight in finished.result.model.parameters())
 
-    def test_its_card_says_where_it_comes_from(self, finished):
-        card = finished.result.card
-        assert (card.title, card.summary, card.group) == ("Mine", "Goes up and down.", "Yours")
-        assert card.corpus["title"] == "Up and down" and card.corpus["licence"] == "yours"
-        assert card.training["steps"] == card.training["best_step"] == 60 and card.training["seconds"] > 0
-        assert card.training["measured_on"] == "all of the part held out, and on all of the part trained on"
-        assert card.parameters == finished.result.model.parameter_count()
-        assert card.examples == ["abc", "hgf"]
-        assert card.accuracy is None
-        assert card.validation_loss == pytest.approx(finished.validation_losses[-1][1], abs=0.05)
-        assert card.train_loss == pytest.approx(card.validation_loss, abs=0.2)
-
     def test_snapshots_show_attention_form(self, finished):
         steps = [snapshot.step for snapshot in finished.snapshots]
         assert steps[:5] == [0, 1, 2, 4, 8] and steps[-1] == 60
