@@ -70,7 +70,7 @@ def read_prompt(name: str, prompt: str) -> tuple[tuple[int, ...] | None, tuple[i
             st.error(unknown_sentence(unknown))
             if words := _known_words(name):
                 st.caption(f"It knows these words: {', '.join(words)}.")
-            st.button("Remove what is unknown", type="primary", on_click=_remove_unknown, args=(name,))
+            widgets.button("Remove what is unknown", _remove_unknown, name, type="primary")
         return None, ()
     tokens = library.encoded(name, prompt, visitor().reads)
     if not tokens:

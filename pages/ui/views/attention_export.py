@@ -5,9 +5,11 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.ui.frame import selection_sync as looked_at
+from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
 from pages.ui.models.changes import as_python
-from pages.ui.views.attention import AttentionInput
+from pages.ui.models.page_text import PassInput
+from pages.ui.views.attention import next_labels
 from transformer import attention_modules
 from transformer.api import exports
 from transformer.frontend.saved_page import attention_fits
@@ -25,7 +27,7 @@ print(recording.tensors[{pattern!r}][{head}])  # the weights of the head above: 
 show(recording, {kind!r}, layer={layer}, head={head}{query})  # in a notebook, the picture above"""
 
 
-def offer_files(session: Session, inputs: AttentionInput) -> None:
+def offer_files(session: Session, inputs: PassInput) -> None:
     """Everything this attention computed, for Python and for people. It is made when it is asked for, not before."""
     current, title = session.visitor, session.file_name
     # Opening it runs the page: what is looked at may have changed since in the browser, and code that nobody sees
@@ -37,13 +39,12 @@ def offer_files(session: Session, inputs: AttentionInput) -> None:
     with opened:
         if attention_fits(session.config, inputs.kind, len(inputs.tokens), len(inputs.source)):
             st.markdown("All layers and heads as one HTML page that works offline:")
-            st.download_button(
+            widgets.download_button(
                 "Save as a page",
                 lambda: _page(session, inputs).encode(),
                 f"{title}-attention.html",
                 key="save_page",
-                on_click="ignore",
-                icon=":material/html:",
+                icon="html",
             )
         else:
             st.markdown("This attention has too many numbers for one page. Shorten the text to save it.")
@@ -51,21 +52,19 @@ def offer_files(session: Session, inputs: AttentionInput) -> None:
             "Every step of this layer, all heads, from queries to what each adds: safetensors, which "
             "`Recording.from_bytes` reads."
         )
-        st.download_button(
+        widgets.download_button(
             "Save this layer",
             lambda: exports.whole_layer(
-                inputs.model, inputs.tokens, inputs.source, inputs.kind, current.layer or 0, inputs.interventions
+                *inputs.passed, inputs.kind, current.layer or 0, inputs.interventions
             ).to_bytes(),
             f"{title}-attention.safetensors",
             key="save_recording",
-            on_click="ignore",
-            icon=":material/download:",
         )
         st.markdown("In Python:")
         st.code(lines(session, inputs), language=None, wrap_lines=True)
 
 
-def lines(session: Session, inputs: AttentionInput) -> str:
+def lines(session: Session, inputs: PassInput) -> str:
     """A program that records this pass again, from `transformer` alone."""
     current = session.visitor
     module = attention_modules(session.config)[inputs.kind][current.layer or 0]
@@ -86,13 +85,15 @@ def lines(session: Session, inputs: AttentionInput) -> str:
     )
 
 
-def _page(session: Session, inputs: AttentionInput) -> str:
+def _page(session: Session, inputs: PassInput) -> str:
     current = session.visitor
     return exports.attention_page(
-        *inputs.read,
+        *inputs.passed,
+        inputs.kind,
+        inputs.interventions,
         title=f"{session.file_name}-attention",
         layer=current.layer,
         head=current.head,
-        offsets={"queries": inputs.query_offset, "keys": inputs.key_offset},
-        next=inputs.next_labels,
+        offsets=inputs.offsets,
+        next=next_labels(session, inputs),
     )

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import streamlit as st
 
 from pages.ui.components.instruments import instrument, request_of
-from pages.ui.frame import changes
+from pages.ui.frame import changes, widgets
 from pages.ui.frame import selection_sync as held
 from pages.ui.frame.page import Session
 from pages.ui.frame.saved_view import open_with_lesson_view
@@ -15,10 +13,9 @@ from pages.ui.frame.visitor_choices import Visitor
 from pages.ui.markdown import code, counted
 from pages.ui.models import activations, attention_kinds, library
 from pages.ui.models.changes import as_python
-from pages.ui.models.library import OpenModel
+from pages.ui.models.page_text import PassInput
 from pages.ui.models.selection import Extent, Selection, is_cell, is_circuit
-from pages.ui.views.attention import whole_text
-from transformer import Intervention, attention_modules, in_window
+from transformer import attention_modules
 from transformer.api import exports
 from transformer.api.outlines import outline
 from transformer.api.tensors import infos_of
@@ -37,39 +34,17 @@ for name, array in saved.tensors.items():
     print(name, array.shape, np.allclose(trace.tensors[name], array, atol=1e-5))"""
 
 
-@dataclass(frozen=True)
-class PassInput:
-    """A text as the model reads it; what a run of the fragment needs, too."""
-
-    model: OpenModel
-    tokens: tuple[int, ...]
-    source: tuple[int, ...]
-    offset: int
-    """The position of the first token in the whole text: the model reads the last of a long one."""
-    interventions: tuple[Intervention, ...] = ()
-    """What is changed in this pass, at positions that count from its first token."""
-
-
-def choose(session: Session) -> PassInput:
-    """Prompt and generated text; for an encoder–decoder the source, and what it would write."""
-    text = whole_text(session)
-    tokens = library.window(session.name, text)
-    offset = len(text) - len(tokens)
-    changed = in_window(session.interventions, offset)
-    return PassInput(library.opened(session.name), tokens, session.source, offset, changed)
-
-
 def explain(session: Session, inputs: PassInput) -> None:
     """For an encoder–decoder: where the decoder's text comes from; of a long text, what of it is here."""
-    if inputs.offset:
-        end, context = inputs.offset + len(inputs.tokens), session.config.context_length
-        first = next(length for length in range(end + 1) if window_start(length, context) == inputs.offset)
+    if inputs.begin:
+        end, context = inputs.begin + len(inputs.tokens), session.config.context_length
+        first = next(length for length in range(end + 1) if window_start(length, context) == inputs.begin)
         older = (
             f" Logits before position {first} came from earlier windows and differ." if session.config.is_causal else ""
         )
         st.caption(
             f"The text is longer than the context, so the model reads its last {counted(len(inputs.tokens), 'token')}, "
-            f"from position {inputs.offset} on.{older if first > inputs.offset + 1 else ''}"
+            f"from position {inputs.begin} on.{older if first > inputs.begin + 1 else ''}"
         )
     if inputs.source:
         written = library.tokenizer(session.name).decode(inputs.tokens[1:])
@@ -81,15 +56,15 @@ def explain(session: Session, inputs: PassInput) -> None:
 
 def show(session: Session, inputs: PassInput) -> None:
     """The instrument."""
-    activations.compute_ahead(outline, inputs.model, inputs.tokens, inputs.source, inputs.interventions)
+    activations.compute_ahead(outline, *inputs.passed, inputs.interventions)
     is_said = any(st.session_state.get(f"drawer_{name}") for name in ("page", "numbers"))
     instrument(
         "inside",
         key=KEY,
         model=inputs.model,
-        request=request_of(inputs.model, inputs.tokens, inputs.source, session.interventions, inputs.offset),
+        request=request_of(*inputs.passed, session.interventions, inputs.begin),
         about={
-            "offset": inputs.offset,
+            "offset": inputs.begin,
             "prompt": len(session.text.prompt),
             "title": session.file_name,
             "model": changes.model_id(session.name),
@@ -126,21 +101,17 @@ def offer_numbers(session: Session, inputs: PassInput) -> None:
         # The colours of code are too faint to be read, and what has to be scrolled can't be reached by keys.
         st.code(_lines(session, inputs, file), language=None, wrap_lines=True)
         # When it is pressed, not before; and of what was opened since.
-        st.download_button(
+        widgets.download_button(
             "Save these numbers",
-            lambda: exports.file_of(
-                inputs.model, inputs.tokens, inputs.source, current.inside, inputs.interventions
-            ).to_bytes(),
+            lambda: exports.file_of(*inputs.passed, current.inside, inputs.interventions).to_bytes(),
             file,
             key="save_inside",
-            on_click="ignore",
-            icon=":material/download:",
         )
 
 
 def _too_much(inputs: PassInput, current: Visitor) -> str | None:
     """Why the numbers of what is open don't go into a file; None where they do."""
-    return exports.too_much(inputs.model, inputs.tokens, inputs.source, current.inside)
+    return exports.too_much(*inputs.passed, current.inside)
 
 
 def _lines(session: Session, inputs: PassInput, file: str) -> str:
@@ -176,7 +147,7 @@ def _chosen(inputs: PassInput, extent: Extent, current: Visitor) -> Selection:
         current.inside, current.cell, current.moment = "", None, None
     if current.cell is not None and not is_cell(current.cell, current.inside, extent):
         current.cell = None
-    if current.place is not None and not 0 <= current.place - inputs.offset < extent.tokens:
+    if current.place is not None and not 0 <= current.place - inputs.begin < extent.tokens:
         current.place = None
     if current.source_place is not None and not current.source_place < extent.sources:
         current.source_place = None
@@ -186,7 +157,7 @@ def _chosen(inputs: PassInput, extent: Extent, current: Visitor) -> Selection:
         current.circuit = None
     return Selection(
         open=current.inside,
-        token=None if current.place is None else current.place - inputs.offset,
+        token=None if current.place is None else current.place - inputs.begin,
         source=current.source_place,
         head=current.head if current.heads == "one" and _has_heads(inputs) else None,
         cell=current.cell,

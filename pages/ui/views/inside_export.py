@@ -7,10 +7,12 @@ import dataclasses
 import streamlit as st
 
 from pages.ui.frame import selection_sync as held
+from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
 from pages.ui.models.changes import as_python
+from pages.ui.models.page_text import PassInput
 from pages.ui.models.selection import Selection
-from pages.ui.views.inside import PassInput, as_code, selection_of
+from pages.ui.views.inside import as_code, selection_of
 from transformer.api import exports
 from transformer.api.outlines import outline
 from transformer.api.tensors import infos_of
@@ -55,15 +57,14 @@ def offer_page(session: Session, inputs: PassInput) -> None:
         else:
             st.markdown(f"The view above as one HTML page that works offline.{_said_of(fit.kinds)}")
             title = f"{session.file_name}-inside"
-            outlined = outline(inputs.model, inputs.tokens, inputs.source, inputs.interventions)
+            outlined = outline(*inputs.passed, inputs.interventions)
             size = page_size(session.config, outlined, fit)
-            st.download_button(
+            widgets.download_button(
                 f"Save as a page ({in_words(size)})",
                 lambda: _page(session, inputs, title),
                 f"{title}.html",
                 key="save_inside_page",
-                on_click="ignore",
-                icon=":material/html:",
+                icon="html",
             )
         st.markdown("In Python, without the app:")
         # The colours of code are too faint to be read, and what has to be scrolled can't be reached by keys.
@@ -100,8 +101,8 @@ def _numbers(inputs: PassInput, chosen: Selection) -> str:
 
 
 def _page(session: Session, inputs: PassInput, title: str) -> bytes:
-    options = {"title": title, "offset": inputs.offset, **dataclasses.asdict(selection_of(session, inputs))}
-    return exports.page_of(inputs.model, inputs.tokens, inputs.source, inputs.interventions, options=options).encode()
+    options = {"title": title, "offset": inputs.begin, **dataclasses.asdict(selection_of(session, inputs))}
+    return exports.page_of(*inputs.passed, inputs.interventions, options=options).encode()
 
 
 def _said_of(kinds: tuple[str, ...]) -> str:
