@@ -53,11 +53,8 @@ def test_the_prompt_is_a_source_and_the_target_is_streamed():
 def test_the_attention_that_is_shown_beside_the_text_can_be_changed():
     at = start(model="translator", layer=0, head=1)
     assert app.dials(at).items() >= {"attention": "cross", "layer": 0, "head": 1}.items()
-    assert given(at)["modules"] == {
-        "encoder": ["encoder.blocks.0.attn", "encoder.blocks.1.attn"],
-        "decoder": ["decoder.blocks.0.attn"],
-        "cross": ["decoder.blocks.0.cross_attn"],
-    }
+    modules = {"decoder": ["decoder.blocks.0.attn"], "cross": ["decoder.blocks.0.cross_attn"]}
+    assert given(at)["modules"] == modules
     app.turn(at, attention="decoder")
     assert link_of(at)["attention"] == app.dials(at)["attention"] == "decoder"
 

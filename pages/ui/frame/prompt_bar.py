@@ -156,11 +156,8 @@ def _choose_reading(current: Visitor, name: str, prompt: str) -> None:
                 "This model was tuned on conversations. It reads this, and goes on with the assistant's turn; "
                 "names in ⟨…⟩ are single tokens of its own:"
             )
-            st.code(_marked(f"{around.before}{prompt}{around.after}"), language=None, wrap_lines=True)
-
-
-def _marked(text: str) -> str:
-    return text.replace("<|", "⟨").replace("|>", "⟩")
+            marked = f"{around.before}{prompt}{around.after}".replace("<|", "⟨").replace("|>", "⟩")
+            st.code(marked, language=None, wrap_lines=True)
 
 
 def _one_line(text: str) -> str:
