@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import streamlit as st
+from pydantic import TypeAdapter, ValidationError
 
 from pages.ui.frame.state import visitor
 from pages.ui.lessons.questions import Answer
@@ -55,12 +56,9 @@ class Membership(NamedTuple):
     def from_text(cls, text: str) -> Membership | None:
         """From what a tab has stored; None if that is anything else."""
         try:
-            code, key, is_teacher = json.loads(text)
-        except (ValueError, TypeError):
+            return TypeAdapter(cls).validate_json(text, strict=True)
+        except ValidationError:
             return None
-        if isinstance(code, str) and isinstance(key, str) and isinstance(is_teacher, bool):
-            return cls(code, key, is_teacher)
-        return None
 
     def for_events(self) -> str:
         """As a stream of the room's events is asked for."""
