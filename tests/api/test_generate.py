@@ -15,6 +15,7 @@ from transformer import Client, MeanAblate, Patch, Recording, Sampling, Scale, S
 from transformer.api import generated_texts
 from transformer.api.app import create_app
 from transformer.api.library import Library
+from transformer.data import token_names
 from transformer.inference.context_windows import window_start
 from transformer.inference.scheduler import schedulers
 
@@ -235,16 +236,16 @@ def test_rows_are_the_pattern_of_the_window_that_a_token_was_chosen_in(client, l
     ],
 )
 def test_text_is_shown_raw_unless_it_cannot_be_seen(text, label, shown):
-    assert generated_texts._shown_as(text, label) == shown
+    assert token_names._shown_as(text, label) == shown
 
 
 def test_a_word_is_named_with_and_without_the_space_before_it(library):
     tokenizer = library.open("translator").checkpoint.tokenizer
     (word,) = tokenizer.encode("five")
-    assert generated_texts.kinds_of(tokenizer, [word]) == {str(word): ["five", " five", "five"]}
+    assert token_names.kinds_of(tokenizer, [word]) == {str(word): ["five", " five", "five"]}
     letters = library.open("tiny").checkpoint.tokenizer
     (letter,) = letters.encode("a")
-    assert generated_texts.kinds_of(letters, [letter]) == {str(letter): ["a", "a"]}
+    assert token_names.kinds_of(letters, [letter]) == {str(letter): ["a", "a"]}
 
 
 # What can't be

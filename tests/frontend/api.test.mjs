@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { beforeEach, mock, test } from "node:test";
-import { Api, ApiError, parametersOf } from "../../transformer/frontend/api.js";
+import { Api, parametersOf } from "../../transformer/frontend/api.js";
+import { ApiError } from "../../transformer/frontend/api_error.js";
 
 const BASE = new URL("http://host/app/api/");
 const recording = readFileSync(`${process.env.HEADSUP_FIXTURES}/recording.safetensors`);

@@ -2,7 +2,7 @@
 // anew.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ApiError } from "../../transformer/frontend/api.js";
+import { ApiError } from "../../transformer/frontend/api_error.js";
 import { GeneratedText } from "../../transformer/frontend/generation/generated_text.js";
 import { Writer } from "../../transformer/frontend/generation/writer.js";
 

@@ -21,6 +21,7 @@ from safetensors.numpy import save
 from tests.engine_passes import write_passes
 from tests.helpers import tiny_config, tiny_model
 from tests.inside_answers import Inside
+from tests.local_answers import write_answers
 from tests.sampling_cases import draw_cases
 from transformer import ModelConfig, Recording
 from transformer.frontend import FOLDER, bundle
@@ -33,6 +34,8 @@ from transformer.model.layers import ACTIVATIONS
 
 ROOT = Path(__file__).resolve().parents[2]
 COMPONENTS = ROOT / "pages" / "ui" / "components"
+FRONTEND_TESTS = Path(__file__).parents[1] / "frontend"
+LOCAL_API = FRONTEND_TESTS / "local_api.test.mjs"
 SCRIPTS = sorted([*FOLDER.rglob("*.js"), *COMPONENTS.rglob("*.js")])
 ENTRIES = [path for path in SCRIPTS if re.search(r"^export default", path.read_text(encoding="utf-8"), re.MULTILINE)]
 
@@ -202,12 +205,18 @@ def test_every_script_can_be_imported_as_it_is(node):
 
 def test_the_tests_of_the_scripts_pass(node, tmp_path):
     write_fixtures(tmp_path)
-    tests = sorted((Path(__file__).parents[1] / "frontend").glob("*.test.mjs"))
+    tests = sorted(path for path in FRONTEND_TESTS.glob("*.test.mjs") if path != LOCAL_API)
     assert tests
     found = node("--test", *tests, env={**os.environ, "HEADSUP_FIXTURES": str(tmp_path)})
     assert found.returncode == 0, found.stdout + found.stderr
     with (tmp_path / "table.csv").open(encoding="utf-8", newline="") as file:
         assert list(csv.reader(file)) == [TABLE["columns"], *TABLE["rows"]]
+
+
+def test_a_browser_answers_what_instruments_ask_as_the_api_does(node, tmp_path):
+    write_answers(tmp_path / "answers")
+    found = node("--test", LOCAL_API, env={**os.environ, "HEADSUP_FIXTURES": str(tmp_path)})
+    assert found.returncode == 0, found.stdout + found.stderr
 
 
 TABLE = {

@@ -6,14 +6,15 @@ Positions count the tokens of the decoder's text from 0, prompt included. Dimens
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import torch
 
 from ..checkpoints.folder import Checkpoint
-from ..data.tokenizers import HALF, Tokenizer
+from ..data.token_names import kinds_of
+from ..data.tokenizers import Tokenizer
 from ..inference.analysis import token_statistics
 from ..inference.context_windows import by_window, in_window
 from ..inference.generation import GenerationStep
@@ -33,27 +34,6 @@ NAMED = 10
 """And so many tokens are named at a position."""
 MOST_WINDOWS = 8
 """Passes that one question about rows may take."""
-
-
-def kinds_of(tokenizer: Tokenizer, ids: Iterable[int]) -> dict[str, list[str]]:
-    """What tokens are called and what they add to a text; third, if it differs, what they add as the first of one."""
-    kinds = {}
-    for token in sorted(set(map(int, ids))):
-        label = tokenizer.label(token)
-        shown, first = (_shown_as(tokenizer.piece(token, first=first), label) for first in (False, True))
-        kinds[str(token)] = [label, shown] if first == shown else [label, shown, first]
-    return kinds
-
-
-def _shown_as(text: str, label: str) -> str:
-    """The raw text where it can be seen or is white space that the page lays out, else the printable label.
-
-    A special token adds nothing to a text: it is shown by its name.
-    """
-    if HALF in text:  # a part of a character, whose bytes the label tells
-        return label
-    seen = text and all(character.isprintable() or character in " \n\t" for character in text)
-    return text if seen else label if text else f" {label}"
 
 
 def top_of(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:

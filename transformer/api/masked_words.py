@@ -8,10 +8,10 @@ import numpy as np
 import torch
 
 from ..checkpoints.folder import Checkpoint
+from ..data.token_names import kinds_of
 from ..inference.masked_words import masked_logits
 from ..model.models import EncoderOnly
 from .cache import cached
-from .generated_texts import kinds_of
 from .open_models import OpenModel
 from .tensors import Interventions, Tokens
 

@@ -1,4 +1,5 @@
 // Requests answers from the engine over HTTP (transformer/api). The URL of a request contains everything its answer depends on.
+import { ApiError } from "./api_error.js";
 import { readRecording } from "./recording.js";
 /** @import { Recording } from "./recording.js" */
 
@@ -9,17 +10,6 @@ const TRIES = 3; // of a question that couldn't be answered for want of a connec
 const PAUSE_MS = 700; // before it is asked again, and twice that before the third time
 const OWN_HEADER = "HeadsUp-Model";
 const AWAY = "The server can't be reached just now. What is missing here comes when it is back.";
-
-/** Why a question wasn't answered, in a sentence. parameter: the one that was wrong; isFinal: asking again is no use. */
-export class ApiError extends Error {
-  /** @type {string} */ parameter;
-  /** @type {boolean} */ isFinal;
-
-  constructor(sentence, { parameter = "", isFinal = true } = {}) {
-    super(sentence);
-    Object.assign(this, { parameter, isFinal });
-  }
-}
 
 /** Parameters as an address has them: values that are null or undefined are left out, a list is several of one name. */
 export function parametersOf(values) {

@@ -219,7 +219,7 @@ class _Sketch:
                 "rounding": rounding_of(self.dtype),
                 "tensors": [dict(vars(info)) for info in infos.values()],
                 "equations": equations_json(config),
-                "stacks": _stacks(config),
+                "stacks": stacks_of(config),
                 "strip_limits": {name: self.strips[name][1] for name in infos if name in self.strips},
                 "ids": {"text": self.tokens.tolist(), "source": self.source.tolist()},
                 "predicted_position": predicted_position(config, self.tokens.tolist(), self.mask_token_id),
@@ -303,7 +303,7 @@ def _likeliest(probabilities: Tensor) -> Tensor:
     return likeliest
 
 
-def _stacks(config: ModelConfig) -> list[dict[str, object]]:
+def stacks_of(config: ModelConfig) -> list[dict[str, object]]:
     """The sides of a model: what they read, and which points make up the stream at each depth."""
     sides = [("", "text")]
     if config.architecture == "encoder-decoder":

@@ -8,6 +8,7 @@ import { TENSOR_OPERATIONS } from "./operations.js";
 /**
  * @typedef {import("./model.js").Config} Config
  * @typedef {import("./model.js").Equation} Equation
+ * @typedef {import("./model.js").Floats} Floats
  * @typedef {import("./model.js").Model} Model
  * @typedef {import("./model.js").Operand} Operand
  * @typedef {import("./model.js").Tensor} Tensor
@@ -15,13 +16,13 @@ import { TENSOR_OPERATIONS } from "./operations.js";
  * @typedef {object} Step what an operation is given to compute the tensor of one equation
  * @property {Equation} equation
  * @property {Config} config
- * @property {Float32Array} out the result, zeros
+ * @property {Floats} out the result, zeros
  * @property {number} width of its last dimension
  * @property {number} start the position of its first row
  * @property {number} rows how many positions it has
  * @property {number[]} ids what a table is looked up by: tokens, or segments, of those positions
  * @property {number[]} keyIds the tokens that stand at its keys
- * @property {(role: string) => Float32Array} read what stands in a role, added together
+ * @property {(role: string) => Floats} read what stands in a role, added together
  * @property {() => Parameters<typeof import("./products.js").sumProducts>[0]} factors those of a sum of products
  *
  * @typedef {object} Cache
@@ -54,7 +55,16 @@ export function emptyCache() {
  * @param {number} [options.begin] the position of the first of the tokens in the text that changes count in
  * @returns {Map<string, Tensor>}
  */
-export function forwardPass(model, text, { cache = emptyCache(), wanted = null, changes = null, begin = 0 } = {}) {
+export function forwardPass(model, text, options = {}) {
+  const steps = passInSteps(model, text, options);
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done) return value;
+  }
+}
+
+/** The same tensor by tensor, for who does something else in between. @type {(...given: Parameters<typeof forwardPass>) => Generator<void, Map<string, Tensor>>} */
+export function* passInSteps(model, text, { cache = emptyCache(), wanted = null, changes = null, begin = 0 } = {}) {
   checkText(model, text, cache);
   const pass = new Pass(model, text, cache);
   for (const equation of model.equations) {
@@ -64,9 +74,25 @@ export function forwardPass(model, text, { cache = emptyCache(), wanted = null, 
     const place = { start: isOfSource(equation) ? 0 : begin + pass.start, tensors: pass.tensors };
     for (const change of changes?.of.get(equation.name) ?? []) change(tensor, place);
     pass.keep(equation, tensor);
+    yield;
   }
   cache.length = text.tokens.length;
   return pass.tensors;
+}
+
+/**
+ * What an equation gives, in double precision, from tensors of a pass that is over; of a text, or of some of its positions, if all
+ * that it reads is cut to these.
+ *
+ * @param {Model} model
+ * @param {Text} text
+ * @param {Map<string, Tensor>} tensors
+ * @param {Equation} equation
+ */
+export function recomputed(model, text, tensors, equation) {
+  const pass = new Pass(model, text, emptyCache(), Float64Array);
+  pass.tensors = tensors;
+  return pass.compute(equation);
 }
 
 /** @param {Model} model @param {Text} text @param {Cache} cache */
@@ -83,9 +109,10 @@ function checkText({ config }, { tokens, source = [] }, cache) {
 }
 
 class Pass {
-  /** @param {Model} model @param {Text} text @param {Cache} cache */
-  constructor(model, { tokens, source = [], segments = null }, cache) {
+  /** @param {Model} model @param {Text} text @param {Cache} cache @param {typeof Float32Array | typeof Float64Array} [Numbers] what results are kept in */
+  constructor(model, { tokens, source = [], segments = null }, cache, Numbers = Float32Array) {
     this.model = model;
+    this.Numbers = Numbers;
     this.tokens = Array.from(tokens);
     this.source = Array.from(source);
     this.segments = segments ?? segmentsOf(tokens, model.config);
@@ -117,7 +144,7 @@ class Pass {
     const rows = isOfSource(equation) ? this.source.length : this.tokens.length - start;
     const keyIds = isEncoder || name.includes(".cross_attn.") ? this.source : this.tokens;
     const sizes = dims.map((dim) => (dim === "key" ? keyIds.length : dim === "pos" || dim === "query" ? rows : this.sizes[dim]));
-    const out = new Float32Array(product(sizes));
+    const out = new this.Numbers(product(sizes));
     const read = (role) => this.read(equation, role, start, rows);
     const factors = () => ({
       x: { data: read("x"), axes: this.axes(equation.operands.x[0], true) },
@@ -171,7 +198,7 @@ class Pass {
       return data.subarray(from * stride, end * stride);
     });
     if (parts.length === 1) return parts[0];
-    const sum = parts[0].slice();
+    const sum = new this.Numbers(parts[0]);
     for (const part of parts.slice(1)) for (let at = 0; at < sum.length; at++) sum[at] += part[at];
     return sum;
   }

@@ -14,7 +14,7 @@ import { randomPoint } from "./random_points.js";
  * @typedef {import("./model.js").Model} Model
  * @typedef {import("./model.js").Tensor} Tensor
  * @typedef {{ temperature: number, top_k?: number, top_p?: number, seed?: number | bigint | null }} Settings without a seed, texts differ each time
- * @typedef {{ token: number, position: number, point: number, logits: Float32Array, tensors: Map<string, Tensor> }} Written
+ * @typedef {{ token: number, position: number, point: number, logits: import("./model.js").Floats, tensors: Map<string, Tensor> }} Written
  */
 
 /** A text that a model writes. */
@@ -58,7 +58,7 @@ export class DecodeState {
 }
 
 /** The random number that decides a position's token; greedy writing needs none. @param {number} position @param {Settings} settings */
-function pointAt(position, { temperature, seed = null }) {
+export function pointAt(position, { temperature, seed = null }) {
   if (temperature === 0) return 0;
   return seed === null ? Math.random() : randomPoint(seed, position);
 }

@@ -18,7 +18,7 @@ import { neededFor } from "./model.js";
  */
 
 const FIELDS = { scale: 4, mean: 3, from: 5, steer: 8, without: 2, weigh: 6 }; // of each kind's code
-const RULES = { mask: /hook_mask$/, scale: /hook_scaled_scores$/, positions: /hook_(pos_embed|position_bias|rot_[qk])$/, norm: /hook_scale$/ };
+export const RULES = { mask: /hook_mask$/, scale: /hook_scaled_scores$/, positions: /hook_(pos_embed|position_bias|rot_[qk])$/, norm: /hook_scale$/ };
 
 /**
  * What interventions change, in their order. An Error says what is wrong with a code.

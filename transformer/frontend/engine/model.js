@@ -7,7 +7,8 @@ import { readSafetensors } from "../recording.js";
  * @typedef {import("../attention_config.js").Config & { tie_embeddings?: boolean }} Config
  * @typedef {{ name: string, dims: string[], cells: (string | number)[], shift?: number }} Operand
  * @typedef {{ name: string, operation: string, dims: string[], operands: Record<string, Operand[]>, constants: Record<string, any> }} Equation
- * @typedef {{ shape: number[], data: Float32Array }} Tensor row-major
+ * @typedef {Float32Array | Float64Array} Floats in double precision where something is checked
+ * @typedef {{ shape: number[], data: Floats }} Tensor row-major
  *
  * @typedef {object} Model
  * @property {Config} config

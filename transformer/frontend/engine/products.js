@@ -2,11 +2,12 @@
 // All are out[batch, row, column] = Σ x[batch, row, k] · w[batch, column, k]: a dimension that both read is a batch's, one
 // that x alone has is the rows', one that w alone has the columns'. Sums are in double precision.
 
+/** @import { Floats } from "./model.js" */
 /**
  * @typedef {{ name: string, size: number, stride: number }} Axis
- * @typedef {{ data: Float32Array, axes: Axis[] }} Factor its sums' axes are called "Σ …"
- * @typedef {{ data: Float32Array, lines: Int32Array }} Lines where each begins in the data
- * @typedef {{ data: Float32Array, start: number, rows: Int32Array, columns: Int32Array }} Cells where each row and column is
+ * @typedef {{ data: Floats, axes: Axis[] }} Factor its sums' axes are called "Σ …"
+ * @typedef {{ data: Floats, lines: Int32Array }} Lines where each begins in the data
+ * @typedef {{ data: Floats, start: number, rows: Int32Array, columns: Int32Array }} Cells where each row and column is
  */
 
 /**

@@ -1,6 +1,6 @@
 // Requests the continuation of a text from the engine as a stream, and the scores of tokens that are there already.
 // Whatever breaks off is requested again, from the tokens that have arrived.
-import { ApiError } from "../api.js";
+import { ApiError } from "../api_error.js";
 import { sameSettings } from "./sampling.js";
 import { eventsOf } from "./server_sent_events.js";
 /** @import { Api } from "../api.js" */

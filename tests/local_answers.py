@@ -1,0 +1,125 @@
+"""Asks the API what instruments ask, for the tests of what a browser answers by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from tests.helpers import MODERN
+from tests.tiny_models import ALPHABET, save_encoder, save_tiny, save_translator
+from transformer import Checkpoint, attention_modules, load_checkpoint
+from transformer.api.app import create_app
+from transformer.api.library import Library
+from transformer.frontend.live_model import about_model, weights_of
+from transformer.inference.circuits import circuits_of
+
+CHECKPOINTS = Path(__file__).resolve().parents[1] / "checkpoints"
+SHIPPED = ("stories", "number-words-en-es", "masked-stories", "ladder-3-average", "since-7-grouped")
+ODD = ("parallel", "norms of all heads", "sandwich", "alibi", "relative", "all at once")
+CHANGED = ("stories", "number-words-en-es", "all-at-once")
+"""Of these, passes in which something is changed are asked for, too."""
+TOKENS = 9
+DRAWN = {"temperature": 0.9, "top_k": 5, "top_p": 0.95, "seed": 7}
+
+
+def write_answers(folder: Path) -> None:
+    """In `folder`, of each model its weights, what a browser knows of it, and questions with the API's answers."""
+    folder.mkdir()
+    odd = folder / "models"
+    odd.mkdir()
+    for name in ODD:
+        save_tiny(odd, name.replace(" ", "-"), **{"n_heads": 4, **MODERN[name]})
+    save_tiny(odd, "bigram", n_layers=0)
+    save_tiny(odd, "many", alphabet=ALPHABET + "".join(map(chr, range(0x4E00, 0x4E00 + 600))))
+    save_encoder(odd, "encoder-with-head", masked_word_head=True, norm="post", attention_windows=(3, 0))
+    save_translator(odd, norm="post")
+    for path, names in ((CHECKPOINTS, SHIPPED), (odd, sorted(path.name for path in odd.iterdir()))):
+        asyncio.run(_write_all(folder, path, names))
+
+
+async def _write_all(folder: Path, path: Path, names: Iterable[str]) -> None:
+    library = Library(path)
+    transport = httpx2.ASGITransport(create_app(lambda: library, limits=lambda app: app))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://api") as client:
+        for name in names:
+            await _write(folder, client, name, load_checkpoint(path / name))
+
+
+async def _write(folder: Path, client: httpx2.AsyncClient, name: str, checkpoint: Checkpoint) -> None:
+    questions = list(_questions(checkpoint, name in CHANGED))
+    given = [{name: value for name, value in values.items() if value is not None} for _, values in questions]
+    waiting = [
+        client.get(f"/{path}", params={"model": name, **params})
+        for (path, _), params in zip(questions, given, strict=True)
+    ]
+    asked = []
+    for at, ((path, values), response) in enumerate(zip(questions, await asyncio.gather(*waiting), strict=True)):
+        assert response.status_code == 200, (name, path, values, response.text)
+        kind = response.headers["content-type"]
+        asked.append({"path": path, "values": values, "file": f"{name}-{at}", "is_recording": "recording" in kind})
+        (folder / f"{name}-{at}").write_bytes(response.content)
+    about = about_model(checkpoint.model.config, checkpoint.tokenizer, checkpoint.card)
+    (folder / f"{name}.weights").write_bytes(weights_of(checkpoint.model))
+    (folder / f"{name}.json").write_text(json.dumps({"about": about, "asked": asked}), encoding="utf-8")
+
+
+def _questions(checkpoint: Checkpoint, is_changed: bool) -> Iterator[tuple[str, dict[str, Any]]]:
+    config, card = checkpoint.model.config, checkpoint.card
+    count = min(TOKENS, config.context_length)
+    tokens = [(3 + 5 * at * at) % config.vocab_size for at in range(count)]
+    if card.mask_token_id is not None:
+        tokens[2] = tokens[5] = card.mask_token_id
+    source = None
+    if config.architecture == "encoder-decoder":
+        source = ",".join(str(1 + at % (config.vocab_size - 1)) for at in range(min(4, config.context_length)))
+    kinds = attention_modules(config)
+    modules = [module for of_kind in kinds.values() for module in of_kind]
+    last = modules[-1] if modules else None
+    changes = [None]
+    if last and is_changed:
+        block = last.rpartition(".")[0]
+        first = f"{next(iter(kinds.values()))[0]}"
+        codes = [f"scale~{last}.hook_z~0~~0.0", f"scale~{block}.hook_{last.rpartition('.')[2]}_out~~4~1.5"]
+        codes += [f"weigh~{first}.hook_pattern~0~1~0~0.25~1", f"mean~{first}.hook_v~~"]
+        changes += ["!".join(codes), "without~mask~" if config.is_causal else None]
+    text: dict[str, Any] = {"tokens": ",".join(map(str, tokens)), "source": source}
+    length = config.context_length + 3 if config.context_length < 40 else 12
+    long = {**text, "tokens": ",".join(str((7 * at + 3) % config.vocab_size) for at in range(length))}
+    for code in dict.fromkeys(changes):
+        of = {**text, "changes": code}
+        yield "outline", of
+        yield "checks", of
+        for kind in kinds:
+            yield "overview", {**of, "kind": kind}
+        yield "lens", {**of, "position": 1}
+        yield "attribution", {**of, "position": count - 1, "token": 4}
+        yield "tensors", {**of, "names": _names(last)}
+        if not config.is_causal:
+            yield "masked", of
+            continue
+        of = {**long, "changes": code}
+        yield "scores", {**of, **DRAWN, "first": 2}
+        yield "generate", {**of, "temperature": 0, "seed": 5, "max_new_tokens": 6, "attention": last, "head": 0}
+        if last:
+            yield "rows", {**of, "attention": last, "head": 0, "first": 1, "last": length}
+    if last:
+        in_window = {**text, "changes": f"scale~{last}.hook_z~0~6~-1.0", "begin": 5}
+        yield "overview", {**in_window, "kind": next(reversed(kinds))}
+        for kind in circuits_of(config, last):
+            yield "circuit", {"kind": kind, "attention": last, "head": config.n_heads - 1, "tokens": "3,4"}
+
+
+def _names(last: str | None) -> list[str]:
+    parts = ("hook_z[:, 0]", "hook_mask", "hook_pattern[0, 1:3]", "out.weight[:, 0]")
+    return [
+        "logits",
+        "logits[1]",
+        "probabilities[:, 2]",
+        "unembed.weight[1]",
+        *(f"{last}.{part}" for part in parts if last),
+    ]

@@ -1,0 +1,28 @@
+"""What tokens are called, and how each is shown as a part of a text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .tokenizers import HALF, Tokenizer
+
+
+def kinds_of(tokenizer: Tokenizer, ids: Iterable[int]) -> dict[str, list[str]]:
+    """What tokens are called and what they add to a text; third, if it differs, what they add as the first of one."""
+    kinds = {}
+    for token in sorted(set(map(int, ids))):
+        label = tokenizer.label(token)
+        shown, first = (_shown_as(tokenizer.piece(token, first=first), label) for first in (False, True))
+        kinds[str(token)] = [label, shown] if first == shown else [label, shown, first]
+    return kinds
+
+
+def _shown_as(text: str, label: str) -> str:
+    """The raw text where it can be seen or is white space that the page lays out, else the printable label.
+
+    A special token adds nothing to a text: it is shown by its name.
+    """
+    if HALF in text:  # a part of a character, whose bytes the label tells
+        return label
+    seen = text and all(character.isprintable() or character in " \n\t" for character in text)
+    return text if seen else label if text else f" {label}"

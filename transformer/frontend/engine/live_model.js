@@ -1,0 +1,159 @@
+// A model that answers questions in the browser: its weights, and what transformer/frontend/live_model.py says of it. And
+// the passes that were computed last, which several questions are about.
+
+import { ApiError } from "../api_error.js";
+import { passInSteps } from "./forward_pass.js";
+import { modelOf } from "./model.js";
+
+/**
+ * @typedef {import("./model.js").Config} Config
+ * @typedef {import("./model.js").Equation} Equation
+ * @typedef {import("./model.js").Model} Model
+ * @typedef {import("./model.js").Tensor} Tensor
+ * @typedef {import("./questions.js").Question} Question
+ * @typedef {import("../inside/loaded_tensors.js").Entry} Entry
+ *
+ * @typedef {object} AboutModel as `about_model` in live_model.py makes it
+ * @property {Config} config
+ * @property {Equation[]} equations
+ * @property {Entry[]} tensors of a text and a source of one token each
+ * @property {{ prefix: string, tokens: "text" | "source", layers: number, heights: string[][] }[]} stacks
+ * @property {Record<string, { modules: string[], names: Record<string, string | null>[], causal: boolean, uniform: boolean, cap: number | null, bias: any }>} attentions
+ * @property {Record<string, string[]>} circuits
+ * @property {{ name: string, title: string, sentence: string }[]} measures
+ * @property {number} rounding
+ * @property {Record<string, string[]>} kinds
+ * @property {{ before: boolean, added: boolean, last: boolean }} norms
+ * @property {{ title: string, task: string, start_tokens: number[], stop_tokens: number[], mask_token_id: number | null }} card
+ *
+ * @typedef {() => Promise<void>} Rest lets others have their turn; ends what nobody waits for any more
+ */
+
+const MOST_WEIGHTS = 60_000_000; // bytes of a model's file: in memory a number takes twice as many
+const MOST_OF_PASS = 256_000_000; // bytes of a pass
+const KEPT = 2; // passes
+
+/** What ends the work on a question that nobody waits for any more. */
+export class Abandoned extends Error {}
+
+export class LiveModel {
+  /**
+   * @param {Uint8Array | ArrayBuffer} weights model.safetensors
+   * @param {AboutModel} about
+   */
+  constructor(weights, about) {
+    if (weights.byteLength > MOST_WEIGHTS) {
+      throw new ApiError(`This model's weights take ${megabytes(weights.byteLength)} MB; a browser computes with models of at most ${megabytes(MOST_WEIGHTS)} MB.`);
+    }
+    this.about = about;
+    /** @type {Model} */
+    this.model = opened(weights, about);
+    /** @type {Map<string, Promise<Map<string, Tensor>>>} */
+    this.passes = new Map();
+    /** @type {Map<string, number[]>} */
+    this.statistics = new Map(); // of weights, by name, once they were asked for
+  }
+
+  get config() {
+    return this.model.config;
+  }
+
+  label(token) {
+    return this.about.kinds[token]?.[0] ?? `#${token}`;
+  }
+
+  labels(tokens) {
+    return Array.from(tokens, (token) => this.label(token));
+  }
+
+  /** What tokens are called, by their number. @param {Iterable<number>} tokens */
+  kindsOf(tokens) {
+    const named = [...new Set(tokens)].filter((token) => this.about.kinds[token]);
+    return Object.fromEntries(named.map((token) => [token, this.about.kinds[token]]));
+  }
+
+  /** Every tensor of a pass with its sizes, by name. @param {Question} question @returns {Map<string, Entry>} */
+  entries({ tokens, source }) {
+    return new Map(this.about.tensors.map((entry) => {
+      if (entry.kind === "parameter") return [entry.name, entry];
+      const isEncoder = entry.name.startsWith("encoder.");
+      const keys = isEncoder || entry.name.includes(".cross_attn.") ? source.length : tokens.length;
+      const read = { pos: isEncoder ? source.length : tokens.length, query: isEncoder ? source.length : tokens.length, key: keys };
+      return [entry.name, { ...entry, sizes: entry.dims.map((dim, axis) => read[dim] ?? entry.sizes[axis]) }];
+    }));
+  }
+
+  /**
+   * Every tensor of a pass by name, weights among them, in the dimensions of `entries`.
+   *
+   * @param {Question} question
+   * @param {Rest} rest
+   */
+  async pass(question, rest) {
+    for (;;) {
+      try {
+        return await this.known(question, rest);
+      } catch (error) {
+        if (!(error instanceof Abandoned)) throw error;
+        await rest(); // it was somebody else who doesn't wait any more, unless this ends, too
+      }
+    }
+  }
+
+  known(question, rest) {
+    const { key } = question;
+    const known = this.passes.get(key) ?? this.compute(question, rest);
+    this.passes.delete(key);
+    this.passes.set(key, known); // the last in order is the last that was used
+    known.catch(() => this.passes.delete(key));
+    if (this.passes.size > KEPT) this.passes.delete(this.passes.keys().next().value);
+    return known;
+  }
+
+  async compute(question, rest) {
+    const computed = [...this.entries(question).values()].filter(({ kind }) => kind !== "parameter");
+    const bytes = computed.reduce((sum, { sizes }) => sum + 4 * sizes.reduce((product, size) => product * size, 1), 0);
+    if (bytes > MOST_OF_PASS) throw new ApiError(`The numbers of this pass take ${megabytes(bytes)} MB, and a browser holds at most ${megabytes(MOST_OF_PASS)} MB; take a shorter text.`);
+    const { tokens, source, changes, begin } = question;
+    return inTurns(passInSteps(this.model, { tokens, source }, { changes, begin }), rest);
+  }
+
+  /** A weight in the dimensions that equations read it by. @param {Entry} entry @returns {Tensor} */
+  weight({ name, sizes }) {
+    return { shape: sizes, data: this.model.weights.get(name).data };
+  }
+
+  /** A weight's numbers. @param {string} name */
+  numbers(name) {
+    return this.model.weights.get(name).data;
+  }
+}
+
+/** What a generator returns, others having their turn between its steps. @template T @param {Generator<void, T>} steps @param {Rest} rest @returns {Promise<T>} */
+export async function inTurns(steps, rest) {
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done) return /** @type {T} */ (value);
+    await rest();
+  }
+}
+
+/** @param {Uint8Array | ArrayBuffer} weights @param {AboutModel} about */
+function opened(weights, { config, equations, tensors }) {
+  let model;
+  try {
+    model = modelOf(weights, config, equations);
+  } catch (error) {
+    throw new ApiError(`This model's file can't be read. ${/** @type {Error} */ (error).message}`);
+  }
+  for (const { name, kind, sizes } of tensors) {
+    if (kind !== "parameter") continue;
+    const [needed, there] = [sizes.reduce((product, size) => product * size, 1), model.weights.get(name)?.data.length];
+    if (there !== needed) throw new ApiError(`This model's file can't be read. ${name} should have ${needed} numbers; ${there ?? "none"} are there.`);
+  }
+  return model;
+}
+
+function megabytes(bytes) {
+  return Math.ceil(bytes / 1e6).toLocaleString("en");
+}

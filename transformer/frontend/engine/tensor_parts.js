@@ -1,0 +1,65 @@
+// Named tensors of a pass, whole or in part, as transformer/api/tensors.py has them: `blocks.2.attn.hook_q[:, 3]`.
+
+import { wrong } from "./questions.js";
+/** @import { Entry } from "../inside/loaded_tensors.js" */
+/** @import { Tensor } from "../recording.js" */
+
+const NAME = /^([\w.]{1,200})(?:\[([\d:, ]{1,80})\])?$/;
+const MOST_NAMES = 64;
+const MOST_CELLS = 8_000_000; // of one answer
+
+/** @typedef {{ text: string, entry: Entry, ranges: { from: number, to: number, isOne: boolean }[] }} Part along each dimension what it takes */
+
+/** What names mean; an ApiError says what is wrong with one. @param {string[]} names @param {Map<string, Entry>} entries @returns {Part[]} */
+export function partsOf(names, entries) {
+  if (!names.length || names.length > MOST_NAMES) throw wrong("names", `there are ${names.length}; from 1 to ${MOST_NAMES} can be asked for at once`);
+  const parts = [...new Set(names)].map((text) => partOf(text, entries));
+  const cells = parts.reduce((sum, { ranges }) => sum + ranges.reduce((product, { from, to }) => product * (to - from), 1), 0);
+  if (cells > MOST_CELLS) throw wrong("names", `these tensors have ${cells.toLocaleString("en")} numbers, and one answer holds at most ${MOST_CELLS.toLocaleString("en")}; ask for parts of them, such as [0:8]`);
+  return parts;
+}
+
+function partOf(text, entries) {
+  const found = NAME.exec(text);
+  if (!found) throw wrong("names", `“${text.slice(0, 80)}” is no name of a tensor; blocks.0.attn.hook_q[:, 3] is one`);
+  const [, name, written] = found;
+  const entry = entries.get(name);
+  if (!entry) throw wrong("names", `this model has no ${name}`);
+  const index = written === undefined ? [] : written.split(",");
+  if (index.length > entry.sizes.length) throw wrong("names", `${name} has ${entry.sizes.length} dimensions (${entry.dims.join(", ")}); ${index.length} are indexed`);
+  return { text, entry, ranges: entry.sizes.map((size, axis) => rangeOf(index[axis]?.trim() ?? ":", size, entry, axis)) };
+}
+
+function rangeOf(written, size, { name, dims }, axis) {
+  const bounds = written.split(":").map((bound) => bound.trim());
+  if (bounds.length > 2 || (bounds.length === 1 && !/^\d+$/.test(bounds[0]))) throw wrong("names", `“${written}” is no index; 3, : and 2:5 are`);
+  const isOne = bounds.length === 1;
+  const from = Number(bounds[0] || 0);
+  const to = isOne ? from + 1 : Number(bounds[1] || size);
+  if (from >= to || to > size) throw wrong("names", `${name} has ${size} positions along ${dims[axis]}; ${written} isn't there`);
+  return { from, to, isOne };
+}
+
+/** @param {{ shape: number[], data: any }} tensor @param {Part["ranges"]} ranges @returns {Tensor} */
+export function taken({ shape, data }, ranges) {
+  const sizes = ranges.map(({ from, to }) => to - from);
+  const kept = sizes.filter((_, axis) => !ranges[axis].isOne);
+  let inner = ranges.length; // dimensions from here on are taken whole
+  while (inner > 0 && sizes[inner - 1] === shape[inner - 1]) inner -= 1;
+  const block = shape.slice(inner).reduce((product, size) => product * size, 1);
+  if (inner === 0) return { shape: kept, data: data.slice() };
+  const out = new data.constructor(sizes.reduce((product, size) => product * size, 1));
+  let to = 0;
+  const copy = (axis, at) => {
+    if (axis === inner - 1) { // neighbours lie next to one another
+      const start = (at * shape[axis] + ranges[axis].from) * block;
+      const part = data.subarray(start, start + sizes[axis] * block);
+      out.set(part, to);
+      to += part.length;
+      return;
+    }
+    for (let each = ranges[axis].from; each < ranges[axis].to; each++) copy(axis + 1, at * shape[axis] + each);
+  };
+  copy(0, 0);
+  return { shape: kept, data: out };
+}

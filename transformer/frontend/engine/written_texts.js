@@ -1,0 +1,170 @@
+// Generated texts, as transformer/api/generated_texts.py tells of them: tokens as they are written, what the model thought of
+// those of a text, and where a head looked to choose each.
+
+import { windowStart } from "../generation/view_params.js";
+import { ranking, tokenAt } from "../generation/sampling.js";
+import { inTurns } from "./live_model.js";
+import { DecodeState, pointAt } from "./generation.js";
+import { passInSteps } from "./forward_pass.js";
+import { rankOf, summary } from "./logit_lens.js";
+import { neededFor } from "./model.js";
+import { samplingOf, whole, wrong } from "./questions.js";
+/** @import { LiveModel, Rest } from "./live_model.js" */
+/** @import { Question } from "./questions.js" */
+/** @import { Recording } from "../recording.js" */
+
+const SMALL_VOCABULARY = 256; // up to this size all logits of a token are told
+const LIKELIEST = 64; // of a larger one so many stand for all
+const NAMED = 10;
+const MOST_WINDOWS = 8; // passes that one question about rows may take
+const MOST_NEW_TOKENS = 500;
+
+/** Continues a text: calls `tell` with each event and its data. @param {LiveModel} live @param {Question} question @param {Record<string, any>} values @param {Rest} rest @param {(event: string, data: object) => void} tell */
+export async function generate(live, question, values, rest, tell) {
+  const { tokens, source, changes } = question;
+  const [module, head] = lookedAt(live, values);
+  const count = whole("max_new_tokens", values.max_new_tokens ?? 100, 1, MOST_NEW_TOKENS);
+  const pattern = module ? `${module}.hook_pattern` : null;
+  const seed = values.seed ?? Math.floor(Math.random() * 2 ** 53);
+  const settings = samplingOf({ ...values, seed });
+  const state = new DecodeState(live.model, { tokens, source, settings, changes, record: pattern ? [pattern] : [] });
+  tell("begin", { seed });
+  const ends = live.about.card.stop_tokens;
+  for (let written = 0; written < count; written++) {
+    const step = state.step();
+    const { token, position, point, logits } = step;
+    const { probability, rank, entropy } = statisticsOf(logits, token);
+    const told = { position, id: token, label: live.label(token), probability, rank, entropy, point, window_start: state.begin };
+    if (logits.length <= SMALL_VOCABULARY) told.logits = packed(logits);
+    else {
+      const { ids, values: scores, normaliser } = topOf(logits);
+      Object.assign(told, { top: { ids: [...ids], logits: packed(scores), normaliser }, kinds: live.kindsOf([token, ...ids.slice(0, NAMED)]) });
+    }
+    if (pattern) {
+      const { shape: [, queries, keys], data } = step.tensors.get(pattern);
+      const end = (head + 1) * queries * keys;
+      Object.assign(told, { row: packed(data.subarray(end - keys, end)), row_start: module.endsWith("cross_attn") ? 0 : state.begin });
+    }
+    tell("token", told);
+    if (ends.includes(token)) {
+      tell("end", { reason: "stop" });
+      return;
+    }
+    await rest();
+  }
+  tell("end", { reason: "length" });
+}
+
+/** float32 numbers in base64. */
+function packed(numbers) {
+  const bytes = new Uint8Array(Float32Array.from(numbers).buffer);
+  let text = "";
+  for (const byte of bytes) text += String.fromCharCode(byte);
+  return btoa(text);
+}
+
+/** A token's probability and rank, and the distribution's entropy in nats. */
+function statisticsOf(logits, token) {
+  const { total } = summary(logits);
+  let entropy = 0;
+  for (let id = 0; id < logits.length; id++) {
+    const probability = Math.exp(logits[id] - total);
+    if (probability > 0) entropy -= probability * (logits[id] - total);
+  }
+  return { probability: Math.exp(logits[token] - total), rank: rankOf(logits, token), entropy: Math.max(entropy, 0) };
+}
+
+/** The likeliest tokens and their logits, and the logarithm of the sum of all exponentials. */
+function topOf(logits) {
+  const ids = ranking(logits).slice(0, LIKELIEST);
+  return { ids, values: Float32Array.from(ids, (id) => logits[id]), normaliser: summary(logits).total };
+}
+
+/** @param {LiveModel} live @param {Record<string, any>} values @returns {[string | null, number]} */
+function lookedAt({ about: { attentions }, config }, { attention = null, head = 0 }) {
+  if (attention === null) return [null, 0];
+  const modules = Object.entries(attentions).filter(([kind]) => kind !== "encoder").flatMap(([, of]) => of.modules);
+  if (!modules.includes(attention)) throw wrong("attention", `this model's decoder has ${modules.slice(0, 3).join(", ") || "none"}`);
+  return [attention, whole("head", head ?? 0, 0, config.n_heads - 1)];
+}
+
+/** Positions, each with the start of the window that it is predicted from: one pass serves those of a window. */
+function byWindow(first, last, context, changes) {
+  const windows = [];
+  for (let length = first; length <= last; length++) {
+    const start = windowStart(length, context);
+    if (windows.at(-1)?.start === start && !changes.looksAhead) windows.at(-1).lengths.push(length);
+    else windows.push({ start, lengths: [length] });
+  }
+  return windows;
+}
+
+/** A tensor of the pass from which the tokens at some positions are predicted. */
+async function ofWindow(live, { tokens, source, changes }, { start, lengths }, name, rest) {
+  const wanted = neededFor([name, ...changes.of.keys()], live.model.equations);
+  const text = { tokens: tokens.slice(start, lengths.at(-1)), source };
+  return (await inTurns(passInSteps(live.model, text, { wanted, changes, begin: start }), rest)).get(name);
+}
+
+/** What the model thought of each token of a text, and of the one to come. @param {LiveModel} live @param {Question} question @param {Record<string, any>} values @param {Rest} rest @returns {Promise<Recording>} */
+export async function scores(live, question, values, rest) {
+  const { tokens, source } = question;
+  const { vocab_size: vocab, context_length: context } = live.config;
+  const first = whole("first", values.first ?? 1, 1, tokens.length);
+  const settings = samplingOf(values);
+  const count = tokens.length - first + 1;
+  const isSmall = vocab <= SMALL_VOCABULARY;
+  const width = isSmall ? vocab : LIKELIEST;
+  const found = {
+    drawn: new Int32Array(count), points: new Float64Array(count), probability: new Float64Array(count), rank: new Int32Array(count),
+    entropy: new Float32Array(count), window_start: new Int32Array(count), ...(!isSmall && { normaliser: new Float32Array(count) }),
+  };
+  const [logitsOf, idsOf] = [new Float32Array(count * width), new Int32Array(count * width)];
+  const named = new Set([...tokens, ...source]);
+  for (const window of byWindow(first, tokens.length, context, question.changes)) {
+    const { data } = await ofWindow(live, question, window, "logits", rest);
+    for (const position of window.lengths) {
+      const [at, row] = [position - first, position - 1 - window.start];
+      const logits = data.subarray(row * vocab, (row + 1) * vocab);
+      const point = pointAt(position, settings);
+      const drawn = tokenAt(point, logits, settings);
+      const told = { drawn, points: point, ...statisticsOf(logits, tokens[position] ?? drawn), window_start: window.start };
+      const top = isSmall ? null : topOf(logits);
+      logitsOf.set(top ? top.values : logits, at * width);
+      if (top) idsOf.set(top.ids, at * width);
+      for (const [name, value] of Object.entries(top ? { ...told, normaliser: top.normaliser } : told)) found[name][at] = value;
+      for (const id of top ? [drawn, ...top.ids.slice(0, NAMED)] : []) named.add(id);
+    }
+  }
+  const tensors = Object.fromEntries(Object.entries(found).map(([name, data]) => [name, { shape: [count], data }]));
+  const shape = [count, width];
+  const scored = isSmall ? { logits: { shape, data: logitsOf } } : { top_ids: { shape, data: idsOf }, top_logits: { shape, data: logitsOf } };
+  return { tensors: { ...tensors, ...scored }, metadata: { first, kinds: isSmall ? live.about.kinds : live.kindsOf(named) } };
+}
+
+/** The attention rows from which the token at each of some positions was chosen, in the last few windows. @param {LiveModel} live @param {Question} question @param {Record<string, any>} values @param {Rest} rest @returns {Promise<Recording>} */
+export async function rows(live, question, values, rest) {
+  const [module, head] = lookedAt(live, values);
+  if (!module) throw wrong("attention", "it is left out; blocks.0.attn is one");
+  const last = whole("last", values.last, 1, question.tokens.length);
+  const first = whole("first", values.first, 1, last);
+  const isCross = module.endsWith("cross_attn");
+  const found = [];
+  for (const window of byWindow(first, last, live.config.context_length, question.changes).slice(-MOST_WINDOWS)) {
+    const { shape: [, queries, keys], data } = await ofWindow(live, question, window, `${module}.hook_pattern`, rest);
+    for (const position of window.lengths) {
+      const row = position - 1 - window.start;
+      const from = (head * queries + row) * keys;
+      found.push({ place: position, start: isCross ? 0 : window.start, weights: data.subarray(from, from + (isCross ? keys : row + 1)) });
+    }
+  }
+  const column = (numbers) => ({ shape: [found.length], data: Int32Array.from(numbers) });
+  const weights = found.flatMap((row) => [...row.weights]);
+  return {
+    tensors: {
+      rows: { shape: [weights.length], data: Float32Array.from(weights) }, place: column(found.map(({ place }) => place)),
+      start: column(found.map(({ start }) => start)), length: column(found.map((row) => row.weights.length)),
+    },
+    metadata: { module, head },
+  };
+}

@@ -1,0 +1,103 @@
+"""A model for a browser that computes with it: its weights, and all that there is to know of it beside them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import torch
+from safetensors.torch import save
+
+from ..config import ModelConfig
+from ..data.token_names import kinds_of
+from ..data.tokenizers import Tokenizer
+from ..inference.attention_outline import has_scores, names_around, position_bias
+from ..inference.circuits import circuits_of
+from ..inference.head_measures import MEASURES
+from ..inference.pass_outline import stacks_of, tensors_of
+from ..inference.recording import rounding_of
+from ..model.equations import equations_json
+from ..model.models import Model
+from ..model.registry import attention_modules
+
+
+class Card(Protocol):
+    """What is read of a model's card."""
+
+    @property
+    def title(self) -> str: ...
+    @property
+    def task(self) -> str: ...
+    @property
+    def start_tokens(self) -> tuple[int, ...]: ...
+    @property
+    def stop_tokens(self) -> tuple[int, ...]: ...
+    @property
+    def mask_token_id(self) -> int | None: ...
+
+
+class Checkpoint(Protocol):
+    """A model with what belongs to it."""
+
+    @property
+    def model(self) -> Model: ...
+    @property
+    def tokenizer(self) -> Tokenizer: ...
+    @property
+    def card(self) -> Card: ...
+
+
+def about_model(config: ModelConfig, tokenizer: Tokenizer, card: Card) -> dict[str, Any]:
+    """All that the engine in JavaScript knows of a model beside its weights, JSON-ready.
+
+    `config`; `equations`; `tensors`, the fields of `TensorInfo` for a text and a source of one token each; `stacks`;
+    `attentions`, by kind and in the order of `attention_modules`, what an overview says of it; `circuits` by module;
+    `measures`; `rounding` of what the browser computes with; `kinds`, what tokens are called; `card`; and `norms`,
+    which a circuit takes into account.
+    """
+    kinds = attention_modules(config)
+    return {
+        "config": config.to_dict(),
+        "equations": equations_json(config),
+        "tensors": [dict(vars(info)) for info in tensors_of(config, 1, 1).values()],
+        "stacks": stacks_of(config),
+        "attentions": {kind: _about_attention(config, kind, modules) for kind, modules in kinds.items()},
+        "circuits": {module: circuits_of(config, module) for modules in kinds.values() for module in modules},
+        "measures": [dataclasses.asdict(measure) for measure in MEASURES],
+        "rounding": rounding_of(torch.float32),
+        "kinds": kinds_of(tokenizer, range(tokenizer.vocab_size)),
+        "norms": {"before": config.norms_before, "added": config.norms_what_is_added, "last": config.has_final_norm},
+        "card": {
+            "title": card.title,
+            "task": card.task,
+            "start_tokens": card.start_tokens,
+            "stop_tokens": card.stop_tokens,
+            "mask_token_id": card.mask_token_id,
+        },
+    }
+
+
+def _about_attention(config: ModelConfig, kind: str, modules: list[str]) -> Mapping[str, Any]:
+    bias = position_bias(config, modules[0])
+    return {
+        "modules": modules,
+        "names": [names_around(config, kind, layer) for layer in range(len(modules))],
+        "causal": kind == "decoder" or (kind == "self" and config.is_causal),
+        "uniform": not has_scores(config, kind),
+        "cap": config.score_cap if kind != "cross" else None,
+        "bias": bias and dict(bias),
+    }
+
+
+def weights_of(model: Model) -> bytes:
+    """A model's weights as a safetensors file, each in half precision where that has all of its numbers exactly."""
+    weights = dict(model.state_dict())
+    if model.config.tie_embeddings:
+        del weights["unembed.weight"]
+    return save({name: _narrowed(tensor.cpu()).contiguous() for name, tensor in weights.items()})
+
+
+def _narrowed(tensor: torch.Tensor) -> torch.Tensor:
+    narrow = tensor.half()
+    return narrow if torch.equal(narrow.type_as(tensor), tensor) else tensor.float()

@@ -1,0 +1,153 @@
+// Requests answers from a model in this browser, as api.js does from a server: instruments needn't know which one they ask. A
+// worker computes them, and the page's thread stays free.
+
+import { ApiError } from "./api_error.js";
+/** @import { Parameters } from "./api.js" */
+/** @import { AboutModel } from "./engine/live_model.js" */
+/** @import { Recording } from "./recording.js" */
+
+const NO_WORKER = "This browser can't compute the model itself: it runs no workers. Open the page in another one.";
+
+/** Where a browser follows imports: the worker's own file. */
+export function workerOfModule() {
+  return new Worker(new URL("./engine/worker.js", import.meta.url), { type: "module" });
+}
+
+/** Where it doesn't, as in a file: a worker of its bundled text. @param {string} script */
+export function workerOfText(script) {
+  return new Worker(URL.createObjectURL(new Blob([script], { type: "text/javascript" })));
+}
+
+/** A model in a worker. */
+export class LocalEngine {
+  /**
+   * @param {() => Worker} begin makes the worker
+   * @param {{ weights: ArrayBuffer | Uint8Array | string, about: AboutModel }} model weights: model.safetensors, or that in base64
+   */
+  constructor(begin, model) {
+    /** @type {Map<number, { take: (reply: any) => void, fail: (error: ApiError) => void }>} */
+    this.waiting = new Map();
+    this.asked = 0;
+    try {
+      this.worker = begin();
+    } catch {
+      this.problem = new ApiError(NO_WORKER); // some browsers know none, and some let a file have none
+      return;
+    }
+    this.worker.addEventListener("message", ({ data }) => this.receive(data));
+    this.worker.addEventListener("error", () => this.break());
+    /** Resolved once the model can be asked; rejected with why it can't. @type {Promise<void>} */
+    this.ready = this.ask({ open: model });
+    this.ready.catch((error) => (this.problem ??= error));
+  }
+
+  /**
+   * What the worker makes of a message; rejects with an ApiError, or, once nobody waits any more, never settles. tell: is told
+   * events that come before.
+   *
+   * @param {object} message
+   * @param {{ signal?: AbortSignal | null, tell?: (event: string, data: object) => void }} [options]
+   * @returns {Promise<any>}
+   */
+  ask(message, { signal = null, tell = () => {} } = {}) {
+    const id = (this.asked += 1);
+    return new Promise((resolve, reject) => {
+      if (signal?.aborted) return;
+      if (this.problem) {
+        reject(this.problem);
+        return;
+      }
+      const over = () => {
+        this.waiting.delete(id);
+        this.worker.postMessage({ id, isOver: true });
+      };
+      const done = (settle) => (value) => {
+        this.waiting.delete(id);
+        signal?.removeEventListener("abort", over);
+        settle(value);
+      };
+      const take = ({ event, data, result }) => (event ? tell(event, data) : done(resolve)(result));
+      this.waiting.set(id, { take, fail: done(reject) });
+      signal?.addEventListener("abort", over);
+      this.worker.postMessage({ id, ...message });
+    });
+  }
+
+  receive({ id, error, ...reply }) {
+    const waiting = this.waiting.get(id);
+    if (error) waiting?.fail(new ApiError(error.sentence, { parameter: error.parameter }));
+    else waiting?.take(reply);
+  }
+
+  break() {
+    this.problem ??= new ApiError(NO_WORKER);
+    for (const { fail } of [...this.waiting.values()]) fail(this.problem);
+  }
+
+  /** Compute nothing any more, and give the memory back. */
+  end() {
+    this.worker?.terminate();
+    this.problem = new ApiError("This model isn't held any more.");
+  }
+}
+
+/** Of the same use as `Api`. */
+export class LocalApi {
+  /** @type {Parameters} */ about;
+  /** @type {string | null} */ token = null;
+  /** @type {LocalEngine} */ engine;
+
+  /**
+   * @param {Parameters} about what every question has: tokens, source, changes, begin
+   * @param {LocalEngine} engine
+   */
+  constructor(about, engine) {
+    Object.assign(this, { about, engine });
+    this.ending = new AbortController();
+  }
+
+  /** Ask nothing more, and compute nothing more for it. */
+  end() {
+    this.ending.abort();
+  }
+
+  /** @param {string} path @param {Parameters} [values] @returns {Promise<Recording>} */
+  recording(path, values) {
+    return this.question(path, values);
+  }
+
+  /** @param {string} path @param {Parameters} [values] */
+  json(path, values) {
+    return this.question(path, values);
+  }
+
+  /**
+   * A response whose body is a stream of events, as a server's is.
+   *
+   * @param {string} path
+   * @param {Parameters} [values]
+   * @param {{ signal?: AbortSignal | null }} [options]
+   */
+  async ask(path, values = {}, { signal = null } = {}) {
+    const [encoder, stopped] = [new TextEncoder(), new AbortController()];
+    const signals = AbortSignal.any([stopped.signal, ...(signal ? [signal] : [])]);
+    const body = new ReadableStream({
+      start: (stream) => {
+        const tell = (event, data) => stream.enqueue(encoder.encode(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`));
+        const end = () => stream.close();
+        signal?.addEventListener("abort", () => stream.error(signal.reason));
+        this.question(path, values, { signal: signals, tell }).then(end, (error) => {
+          tell("error", { error: error.message, parameter: error.parameter });
+          end();
+        });
+      },
+      cancel: () => stopped.abort(),
+    });
+    return new Response(body);
+  }
+
+  question(path, values, { signal = null, tell = undefined } = {}) {
+    const signals = AbortSignal.any([this.ending.signal, ...(signal ? [signal] : [])]);
+    return this.engine.ask({ path, values: { ...this.about, ...values } }, { signal: signals, tell });
+  }
+}
