@@ -91,7 +91,7 @@ def queues() -> Iterator[Callable]:
 
     yield make
     for queue in made:
-        queue.close(20)
+        queue.close(60)
     assert not [thread for thread in threading.enumerate() if thread.name == "training"]
 
 

@@ -14,7 +14,7 @@ from transformer.api import ablation_and_patching, app
 from transformer.api.computations import AbandonedError, Computations
 from transformer.api.errors import ApiError
 
-PATIENCE = 30
+PATIENCE = 120
 """Seconds after which something that should have happened hasn't."""
 TEXT = {"rotary": "To be, or not", "grouped": "To be", "local": "To be, or not", "translator": "two hundred and five"}
 

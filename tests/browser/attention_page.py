@@ -110,8 +110,8 @@ def visits(tiny_server, new_page, wait_ready):
         traffic = Traffic(page)
         followed.append(traffic)
         page.goto(f"{tiny_server.url}/Attention?{query or f'prompt={PROMPT}'}")
-        page.locator(f"{WHOLE}[data-fetched=true]").wait_for(timeout=60_000)
-        wait_ready(page, timeout=60)
+        page.locator(f"{WHOLE}[data-fetched=true]").wait_for()
+        wait_ready(page)
         traffic.settle()
         return page, traffic
 
@@ -179,7 +179,7 @@ def parameters(page):
     return {name: values[0] for name, values in parse_qs(urlsplit(address(page)).query).items()}
 
 
-def until(page, condition, seconds=60):
+def until(page, condition, seconds=120):
     """Wait for what comes a moment later: the address, say, follows what is on screen after up to 400 ms."""
     deadline = time.monotonic() + seconds
     while not condition():
@@ -194,7 +194,7 @@ def until_drawn(page):
 
 def turn_to(page, name):
     page.get_by_role("link", name=name).click()
-    page.get_by_role("heading", level=1, name=name).wait_for(timeout=60_000)
+    page.get_by_role("heading", level=1, name=name).wait_for()
 
 
 def type_prompt(page, typed):

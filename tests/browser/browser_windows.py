@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 SPARE_TABS = 2
-PATIENCE_MS = 60_000
+PATIENCE_MS = 120_000
 """How long a test waits for what it expects: on a busy machine everything takes ten times as long."""
 
 

@@ -308,5 +308,5 @@ def page(new_page: Callable[..., "Page"]) -> "Page":
 
 @pytest.fixture(scope="session")
 def wait_ready() -> Callable[..., None]:
-    """`wait_ready(page, timeout=60.0, settled=0.25)`: `wait_until_ready`, without an import."""
+    """`wait_ready(page, timeout=120.0, settled=0.25)`: `wait_until_ready`, without an import."""
     return wait_until_ready

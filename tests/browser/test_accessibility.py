@@ -42,8 +42,8 @@ def visit(tiny_server, new_page, wait_ready):
     def open_page(path="", **options):
         page = new_page(**options)
         page.goto(f"{tiny_server.url}/{path}")
-        page.get_by_role("heading", level=1).wait_for(timeout=60_000)
-        wait_ready(page, timeout=90)
+        page.get_by_role("heading", level=1).wait_for()
+        wait_ready(page)
         return page
 
     return open_page
@@ -71,7 +71,7 @@ def turn_dark(page, wait_ready):
         "(light) => getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor !== light",
         arg=light,
     )
-    wait_ready(page, timeout=60)
+    wait_ready(page)
 
 
 TYPED = '<script>alert(1)</script>"><img src=x onerror=alert(1)>'
@@ -97,11 +97,11 @@ def test_axe_finds_nothing_serious_in_light_or_dark_and_a_phone_is_wide_enough(v
         page.get_by_test_id("stMain").get_by_role("button", name="Sampling").click()
     # All at once: one that opens moves those below it, and each would be waited for until it stands still.
     page.locator("summary").evaluate_all("(all) => all.forEach((drawer) => drawer.click())")
-    wait_ready(page, timeout=60)
+    wait_ready(page)
     # What is folded is made once it is open: an open drawer that shows its name alone is still to be filled.
     page.wait_for_function("""() => [...document.querySelectorAll("[data-testid=stExpander] details[open]")].every(
       (drawer) => drawer.innerText.length > drawer.querySelector("summary").innerText.length)""")
-    wait_ready(page, timeout=60)
+    wait_ready(page)
     if path == CELL:  # axe measures it only where something stands beside it
         drawers = page.get_by_test_id("inside").locator("summary").all()
         assert drawers and all(drawer.bounding_box()["height"] >= 24 for drawer in drawers)
@@ -154,11 +154,11 @@ def test_axe_finds_nothing_serious_in_what_opens_over_the_page(visit, wait_ready
 def test_no_label_of_an_axis_runs_into_the_next(visit, wait_ready):
     page, charts = visit(f"Masks{LONG}", width=1440), 2
     page.locator("summary", has_text="Every prediction of the text").click()
-    wait_ready(page, timeout=60)
+    wait_ready(page)
     plots = page.locator(".js-plotly-plot")
     for width, height in ((1440, 900), (960, 540), (420, 900)):
         page.set_viewport_size({"width": width, "height": height})
-        plots.nth(charts - 1).wait_for(timeout=60_000)
+        plots.nth(charts - 1).wait_for()
         page.wait_for_timeout(400)  # plotly draws anew when its box has come to rest
         expect(plots).to_have_count(charts)
         until(page, lambda: plots.evaluate_all(OVERLAPPING) == [])

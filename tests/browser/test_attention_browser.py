@@ -118,7 +118,7 @@ def test_looking_costs_no_run_of_the_page_and_the_address_follows(visit):
     page.go_back()
     page.locator("[data-testid=inside][data-open='blocks.1']").wait_for()
     page.reload()
-    page.locator("[data-testid=inside][data-open='blocks.1']").wait_for(timeout=60_000)
+    page.locator("[data-testid=inside][data-open='blocks.1']").wait_for()
     turn_to(page, "Attention")
     until_shown(page, chosen)
 

@@ -131,14 +131,14 @@ def test_each_step_is_recomputed_and_equal_for_every_kind_of_attention(visit, wa
         if title != "Shakespeare":
             pick(page, "Model", title)
             expect(page.get_by_role("combobox", name="Model")).to_have_value(title)
-            wait_ready(page, timeout=60)
+            wait_ready(page)
         expect(badges_shown(page)).to_have_count(steps)
         expect(formula).to_have_text("uniform average" if title == "Average" else "softmax(QKᵀ/√d_head + mask)")
         all_equal(page)
         page.get_by_test_id("head-grid-head").last.click()
         all_equal(page)
     pick(page, "Model", "Translator")
-    wait_ready(page, timeout=60)
+    wait_ready(page)
     for kind, mask in (
         ("Cross: the text attends to the source", ""),
         ("Encoder: the source attends to itself", ""),
@@ -146,7 +146,7 @@ def test_each_step_is_recomputed_and_equal_for_every_kind_of_attention(visit, wa
     ):
         if not kind.startswith("Cross"):
             pick(page, "Attention", kind)
-            wait_ready(page, timeout=60)
+            wait_ready(page)
         expect(instrument(page)).to_have_attribute("data-kind", kind.split(":")[0].lower())
         expect(formula).to_have_text(f"softmax(QKᵀ/√d_head{mask})")
         assert panel(page, "weights").locator(".legend .hidden-key").is_visible() == bool(mask)

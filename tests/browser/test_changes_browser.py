@@ -206,8 +206,8 @@ def test_a_finger_carries_a_weight_along_its_row_and_scrolls_across_it(visit, ne
 def test_a_rule_is_taken_away_on_a_narrow_page_of_inside(tiny_server, new_page, wait_ready):
     page = new_page(width=420)
     page.goto(f"{tiny_server.url}/Inside?prompt=To be&inside=blocks.0.attn")
-    page.get_by_test_id("inside").wait_for(timeout=60_000)
-    wait_ready(page, timeout=60)
+    page.get_by_test_id("inside").wait_for()
+    wait_ready(page)
     page.get_by_test_id("inside").get_by_role("button", name="layer 1").first.click(button="right")
     expect(page.get_by_test_id("inside")).to_have_attribute("data-open", "blocks.1")
     expect(part(page, "changing").get_by_role("combobox", name="What")).to_be_focused()

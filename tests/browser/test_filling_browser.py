@@ -22,8 +22,8 @@ def filling(tiny_server, new_page, wait_ready):
     def open_page(prompt=PROMPT, **options):
         page = new_page(**options)
         page.goto(f"{tiny_server.url}/?model=encoder&prompt={quote(prompt)}")
-        expect(page.get_by_test_id("filling-status")).to_contain_text("mask", timeout=60_000)
-        wait_ready(page, timeout=60)
+        expect(page.get_by_test_id("filling-status")).to_contain_text("mask")
+        wait_ready(page)
         return page
 
     return open_page

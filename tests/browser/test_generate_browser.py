@@ -51,7 +51,7 @@ def visit(tiny_server, new_page, wait_ready):
         followed.append(traffic)
         page.goto(f"{tiny_server.url}/?prompt={PROMPT}&{query}")
         until_shown(page)
-        wait_ready(page, timeout=60)
+        wait_ready(page)
         traffic.settle()
         return page, traffic
 
@@ -106,7 +106,7 @@ def test_a_text_is_stopped_stepped_and_goes_on_as_if_it_had_been_written_in_one_
     until(page, lambda: len(written(page)) == len(stopped) - len(PROMPT))
     page.reload()
     until_shown(page)
-    wait_ready(page, timeout=60)
+    wait_ready(page)
     assert raw_text(page) == stopped
     for _ in range(2):
         main_button(page, "Step").click()
@@ -246,7 +246,7 @@ def test_a_branch_is_listed_compared_undone_and_returned_to(visit, wait_ready, n
     listed = branches(page).all_inner_texts()
     page.reload()
     until_shown(page)
-    wait_ready(page, timeout=60)
+    wait_ready(page)
     until(page, lambda: (labels(page), branches(page).all_inner_texts()) == (other, listed))
     another = new_page(apart=True)
     another.goto(page.evaluate("location.href"))

@@ -55,7 +55,7 @@ def visit(tiny_server, new_page, wait_ready):
         page = page or new_page(**options)
         page.goto(f"{tiny_server.url}/?prompt={PROMPT}&pace=unbounded&{query}")
         until_shown(page)
-        wait_ready(page, timeout=60)
+        wait_ready(page)
         return page
 
     return open_page
@@ -178,7 +178,7 @@ def test_a_step_out_of_sight_is_drawn_once_it_comes_in_sight_and_the_box_follows
     page.set_viewport_size({"width": 1280, "height": 2400})
     page.reload()  # where it is in sight from the first
     until_written(page, len(PROMPT) + 12)
-    wait_ready(page, timeout=60)
+    wait_ready(page)
     until(page, lambda: last.evaluate(PICTURE) == drawn)
 
     page = visit(f"tokens=500&pace=fast&text={'ROME' * 150}", page)

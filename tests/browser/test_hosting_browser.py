@@ -94,12 +94,12 @@ def server(serve, tiny_folder, platform, tmp_path):
 def test_a_frame_in_another_origins_page_has_all_that_the_app_has(server, platform, tab):
     app, frame = server.url, tab.frame_locator("iframe")
     tab.goto(f"{platform}/?{app}/Masks?prompt={SECRET}&embed=true")
-    expect(frame.get_by_role("heading", level=1, name="Masks")).to_be_visible(timeout=60_000)
+    expect(frame.get_by_role("heading", level=1, name="Masks")).to_be_visible()
     denied = "() => { try { return sessionStorage.length; } catch { return 'denied'; } }"
     assert tab.frames[1].evaluate(denied) == "denied"
     until(tab, lambda: f"prompt={SECRET}" in (tab.evaluate("window.told") or ""))
     frame.get_by_role("link", name="Attention").click()
-    expect(frame.get_by_role("heading", level=1, name="Attention")).to_be_visible(timeout=60_000)
+    expect(frame.get_by_role("heading", level=1, name="Attention")).to_be_visible()
     frame.get_by_role("button", name="Share").click()
     code = frame.get_by_test_id("stCode").filter(has_text="?model=")  # until it has come, its place is held by blanks
     link = urlsplit(code.inner_text().strip())
@@ -109,12 +109,12 @@ def test_a_frame_in_another_origins_page_has_all_that_the_app_has(server, platfo
     expect(frame.get_by_text("Copied.")).to_be_visible()
 
     tab.goto(f"{platform}/?{app}/Learn?embed=true")
-    frame.get_by_role("button", name="Room for a class").click(timeout=60_000)
+    frame.get_by_role("button", name="Room for a class").click()
     frame.get_by_role("button", name="Open a room").click()
     room = frame.get_by_role("heading", name=re.compile("^Room "))
-    room.wait_for(timeout=60_000)
+    room.wait_for()
     tab.reload()
-    expect(room).to_be_visible(timeout=60_000)
+    expect(room).to_be_visible()
 
     with learning_platform() as stranger:
         assert tab.refused == []
@@ -126,17 +126,17 @@ def test_a_frame_in_another_origins_page_has_all_that_the_app_has(server, platfo
 
 def test_a_training_in_a_frame_is_kept_over_a_reload_and_over_the_servers_end(server, platform, tab):
     frame = tab.frame_locator("iframe")
-    link = urlencode(LONG | {"n_layers": 4, "d_model": 128})  # which goes on meanwhile, however slow the browser is
+    link = urlencode(LONG | {"d_model": 128})  # which goes on meanwhile, however slow the browser is
     tab.goto(f"{platform}/?{server.url}/Train?{link}")
-    frame.get_by_test_id("stMain").get_by_role("button", name="Train").last.click(timeout=60_000)
+    frame.get_by_test_id("stMain").get_by_role("button", name="Train").last.click()
     stops = frame.get_by_role("button", name="Stop and keep")
-    stops.wait_for(timeout=60_000)
+    stops.wait_for()
     tab.reload()
-    stops.wait_for(timeout=60_000)
+    stops.wait_for()
     with server.away():
         assert server.process.returncode == -signal.SIGTERM
     tab.goto(f"{platform}/?{server.url}/Attention")
-    frame.get_by_role("combobox", name="Model").click(timeout=60_000)
+    frame.get_by_role("combobox", name="Model").click()
     expect(frame.get_by_role("option", name=re.compile("^Yours · ")).first).to_be_visible()
     assert tab.refused == []
 

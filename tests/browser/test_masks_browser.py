@@ -36,8 +36,8 @@ def visit(tiny_server, new_page, wait_ready):
     def open_page(link="", page=None, **options):
         page = page or new_page(**options)
         page.goto(f"{tiny_server.url}/Masks{link}")
-        expect(page.get_by_test_id("masks").first).to_be_visible(timeout=90_000)
-        wait_ready(page, timeout=60)
+        expect(page.get_by_test_id("masks").first).to_be_visible()
+        wait_ready(page)
         unfold(page, wait_ready)
         return page
 
@@ -50,10 +50,10 @@ def unfold(page, wait_ready):
         drawer = page.locator("details", has=page.locator("summary", has_text=name))
         if drawer.get_attribute("open") is None:
             drawer.locator("summary").click()
-            wait_ready(page, timeout=60)
-    expect(charts(page)).to_have_count(CHARTS, timeout=90_000)
+            wait_ready(page)
+    expect(charts(page)).to_have_count(CHARTS)
     expect(page.get_by_test_id("masks")).to_have_count(ROWS)
-    wait_ready(page, timeout=60)
+    wait_ready(page)
 
 
 def masks(page, row, number=0):
@@ -80,7 +80,7 @@ def editor(page):
 
 def until_written(page, cells):
     """Wait for what is in the cells of the batch."""
-    expect(picture(page).locator("td")).to_have_text(cells, timeout=30_000)
+    expect(picture(page).locator("td")).to_have_text(cells)
 
 
 def test_a_cold_link_opens_the_batch_and_typing_changes_it(visit, wait_ready):
@@ -93,10 +93,10 @@ def test_a_cold_link_opens_the_batch_and_typing_changes_it(visit, wait_ready):
 
     page.get_by_role("link", name="Positions").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Positions")
-    wait_ready(page, timeout=60)
+    wait_ready(page)
     page.get_by_role("link", name="Masks").click()
     expect(editor(page)).to_have_value("To be\nor")
-    wait_ready(page, timeout=60)
+    wait_ready(page)
 
     editor(page).fill("To be\nor\n<b>é\nnot")
     editor(page).press("Control+Enter")
@@ -112,7 +112,7 @@ def test_a_cold_link_opens_the_batch_and_typing_changes_it(visit, wait_ready):
     page.get_by_role("button", name="Restore the examples").click()
     expect(editor(page)).to_have_value("KING:\nROMEO:\nBut, soft\nTo be, or not")
     expect(page).not_to_have_url(re.compile("batch=To"))
-    wait_ready(page, timeout=60)
+    wait_ready(page)
 
 
 def test_nothing_is_clipped_or_overlaps(visit):
@@ -189,7 +189,7 @@ def test_the_picture_is_on_the_first_screen_and_the_page_is_short(tiny_server, n
     for path, parts in (("Masks", ("canvas.picture", ".predictions ol >> nth=1")), ("Positions", ("table",))):
         page.goto(f"{tiny_server.url}/{path}?model=shakespeare")
         page.locator(parts[0]).first.wait_for()
-        wait_ready(page, timeout=90)
+        wait_ready(page)
         for part in parts:
             until(page, lambda part=part: page.locator(part).first.evaluate(BOTTOM) <= 720)
         until(page, lambda: page.get_by_test_id("stMain").evaluate("(main) => main.scrollHeight") < 1500)

@@ -34,8 +34,8 @@ def visit(tiny_server, new_page, wait_ready):
 
 
 def until_on(page, name, wait_ready):
-    page.get_by_role("heading", level=1, name=name).wait_for(timeout=60_000)
-    wait_ready(page, timeout=60)
+    page.get_by_role("heading", level=1, name=name).wait_for()
+    wait_ready(page)
 
 
 def turn_to(page, name, wait_ready):

@@ -40,7 +40,7 @@ class Tour:
 
     def look(self, is_done=False):
         self.title = self.card.get_by_role("heading").inner_text()
-        self.page.wait_for_function(IS_DONE, arg=[is_done, self.title], timeout=60_000)
+        self.page.wait_for_function(IS_DONE, arg=[is_done, self.title])
         deadline, before = time.monotonic() + 60, None
         while (state := self.page.evaluate(STATE)) != before or state | CLEAR != state:
             assert time.monotonic() < deadline, (self.title, state)
@@ -60,7 +60,7 @@ class Tour:
 def test_the_tour_is_offered_once_gone_through_and_covers_nothing_that_it_is_about(app_url, new_page, wait_ready):
     page = new_page(width=1280, height=720)
     page.goto(app_url)
-    wait_ready(page, timeout=90)
+    wait_ready(page)
     offer, again = (page.get_by_role("button", name=name, exact=True) for name in ("New here? Take the tour", "Tour"))
     offer.wait_for()
     assert page.get_by_test_id("start").is_hidden()
@@ -68,7 +68,7 @@ def test_the_tour_is_offered_once_gone_through_and_covers_nothing_that_it_is_abo
     offer.wait_for(state="hidden")
     until(page, lambda: again.evaluate("(tour) => tour.getRootNode().activeElement === tour"))
     page.goto(address(page).partition("?")[0])
-    wait_ready(page, timeout=60)
+    wait_ready(page)
     again.wait_for()
     assert offer.is_hidden()
 
@@ -99,21 +99,21 @@ def test_the_tour_is_offered_once_gone_through_and_covers_nothing_that_it_is_abo
     page.get_by_role("heading", level=1, name="Inside").wait_for()
     tour.go_on("What next?")
     tour.card.get_by_role("button", name="Learn").click()
-    page.get_by_role("heading", level=1, name="Learn").wait_for(timeout=60_000)
+    page.get_by_role("heading", level=1, name="Learn").wait_for()
     tour.card.wait_for(state="hidden")
 
     again.click()  # begun on another page
     tour.card.get_by_role("heading", name="Six steps on Generate").wait_for()
     page.get_by_role("heading", level=1, name="Learn").wait_for()
     tour.card.get_by_role("button", name="Next").click()
-    page.get_by_role("heading", level=1, name="Generate").wait_for(timeout=60_000)
+    page.get_by_role("heading", level=1, name="Generate").wait_for()
     tour.look(is_done=True)  # the text has ended: there is nothing to press
 
 
 def test_the_tour_is_gone_through_by_keyboard_on_a_phone(tiny_server, new_page, wait_ready):
     page = new_page(width=420, height=860)
     page.goto(f"{tiny_server.url}/?seed=3")
-    wait_ready(page, timeout=90)
+    wait_ready(page)
     page.get_by_role("button", name="Tour", exact=True).press("Enter")
     tour = Tour(page)
     card = tour.card
@@ -129,7 +129,7 @@ def test_the_tour_is_gone_through_by_keyboard_on_a_phone(tiny_server, new_page, 
 
     take("Enter")
     tour.look(is_done=True)
-    page.get_by_text(re.compile("tokens written")).wait_for(timeout=60_000)
+    page.get_by_text(re.compile("tokens written")).wait_for()
     tour.go_on("Attention", by_key=True)
     take("ArrowLeft")
     tour.look(is_done=True)
@@ -148,7 +148,7 @@ def test_the_tour_is_gone_through_by_keyboard_on_a_phone(tiny_server, new_page, 
     take("Enter")
     page.get_by_role("heading", level=1, name="Inside").wait_for()
     tour.look(is_done=True)
-    wait_ready(page, timeout=60)
+    wait_ready(page)
     tour.go_on("What next?", by_key=True)
     page.keyboard.press("Escape")
     card.wait_for(state="hidden")
@@ -158,7 +158,7 @@ def test_what_a_step_has_changed_is_undone_however_it_is_left_and_nothing_else(t
     page = new_page()
     own = "scale~blocks.1.attn.hook_z~1~~0.0"
     page.goto(f"{tiny_server.url}/?model=shakespeare&changes={own}")
-    wait_ready(page, timeout=90)
+    wait_ready(page)
     for way in ("Back", "Skip", "Escape"):
         page.get_by_role("button", name="Tour", exact=True).click()
         card = page.get_by_test_id("start")

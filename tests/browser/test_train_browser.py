@@ -25,8 +25,8 @@ def visit(app_url, new_page, wait_ready):
     def open_page(path, **options):
         page = new_page(**options)
         page.goto(f"{app_url}/{path}")
-        page.get_by_test_id("stMain").get_by_role("heading").first.wait_for(timeout=90_000)
-        wait_ready(page, timeout=90)
+        page.get_by_test_id("stMain").get_by_role("heading").first.wait_for()
+        wait_ready(page)
         return page
 
     return open_page
@@ -168,14 +168,14 @@ def test_a_training_goes_on_whatever_its_page_does_and_its_model_can_be_used_and
     expect(other.get_by_text(re.compile(r"^Training: step "))).to_be_visible()
     page.reload()
     expect(page.get_by_text("is now one of your models").first).to_be_visible()
-    wait_ready(page, timeout=60)
+    wait_ready(page)
     file = save(page, tmp_path, button(page, "Download it").click)
     button(other, "Stop and keep").click()
     button(other, "Train another").click()
     expect(other.get_by_role("heading", name="Training data")).to_be_visible()
     button(page, "Look at its attention").click()
     expect(page.get_by_role("heading", name="Attention", exact=True)).to_be_visible()
-    wait_ready(page, timeout=60)
+    wait_ready(page)
     page.reload()
     expect(page.get_by_role("heading", name="Attention", exact=True)).to_be_visible()
     expect(heads(page).first).to_be_visible()

@@ -15,8 +15,8 @@ def visit(tiny_server, new_page, wait_ready):
     def open_page(parameters="", page=None, **options):
         page = page or new_page(**options)
         page.goto(f"{tiny_server.url}/What_if?prompt=To%20be,%20or%20not{parameters}")
-        page.get_by_role("heading", level=1, name="What if").wait_for(timeout=60_000)
-        wait_ready(page, timeout=60)
+        page.get_by_role("heading", level=1, name="What if").wait_for()
+        wait_ready(page)
         return page
 
     return open_page

@@ -38,7 +38,7 @@ def asked_of(model, number):
     return prompt, asked
 
 
-PATIENCE = 30
+PATIENCE = 120
 """Seconds after which something that should have happened hasn't."""
 
 
