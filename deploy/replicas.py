@@ -22,7 +22,7 @@ import urllib.request
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-SECONDS_TO_START, SECONDS_TO_END = 180.0, 10.0
+SECONDS_TO_START, SECONDS_TO_END = 300.0, 10.0
 
 
 class Replicas:
@@ -62,13 +62,13 @@ class Replicas:
             )
 
     def start_all(self) -> None:
-        """Start all of them, and return when each app answers. Raises: TimeoutError if one doesn't in three minutes."""
+        """Start all of them, and return when each app answers. Raises: TimeoutError if one doesn't in five minutes."""
         for name in self._commands:
             self.start(name)
         self.wait_until_healthy()
 
     def wait_until_healthy(self) -> None:
-        """Return when each app answers. Raises: TimeoutError if one doesn't in three minutes."""
+        """Return when each app answers. Raises: TimeoutError if one doesn't in five minutes."""
         for port in self.app_ports:
             _wait_for(f"http://127.0.0.1:{port}{self._path}/api/health")
         _wait_for(f"{self.url}/api/health")

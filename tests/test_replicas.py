@@ -35,7 +35,7 @@ def replicas(tmp_path_factory):
 def ask(replicas):
     """`ask(server)`: the server on which a visitor is after a question, who was on this one, or on none, before."""
 
-    def ask(server="", path="/api/health", status=200, **headers):
+    def ask(server="", path="/_stcore/health", status=200, **headers):
         url = urlsplit(replicas.url)
         connection = http.client.HTTPConnection(url.netloc, timeout=30)
         connection.request("GET", f"{url.path}{path}", headers={"Cookie": f"{COOKIE}={server}", **headers})
@@ -77,6 +77,7 @@ def test_a_visitor_stays_and_moves_only_when_the_server_is_killed(replicas, ask)
     replicas.kill(replicas.app_of(server))
     other = ask(server)  # which doesn't wait for one that is gone
     assert other != server
+    assert ask(server, "/api/health") == server, "a question to the engine takes nobody from the server of their page"
     assert [ask(other) for _ in range(6)] == [other] * 6
 
     replicas.restart_ended()
