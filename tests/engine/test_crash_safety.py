@@ -1,4 +1,4 @@
-"""Tests that a save killed at any moment leaves the old file or the new one."""
+"""Tests that saves and readers at once never meet half a checkpoint."""
 
 import os
 import subprocess
@@ -6,12 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
-
-def run(script: str, *arguments: object) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-c", script, *map(str, arguments)]
-    return subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, timeout=110, text=True)
-
 
 BUSY = """
 import json, os, sys, time
@@ -75,6 +69,7 @@ print(json.dumps(statuses))
 def test_saves_and_readers_at_once(tmp_path):
     """Two processes save again and again, others list and load: no save is lost, no reader sees half of one."""
     (tmp_path / "models").mkdir()
-    done = run(BUSY, tmp_path / "models")
+    command = [sys.executable, "-c", BUSY, str(tmp_path / "models")]
+    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, timeout=110, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "[0, 0, 0, 0]\n", "")
     assert [child.name for child in (tmp_path / "models").iterdir()] == ["model"]
