@@ -253,9 +253,17 @@ def both(request, tmp_path_factory):
 
 
 @torch.no_grad()
-def test_logits_are_those_of_transformers(both):
+def test_logits_and_patterns_are_those_of_transformers(both):
     model, ours, tokens = both
-    torch.testing.assert_close(ours.model(tokens), model(tokens).logits, atol=1e-4, rtol=0)
+    has_patterns = not getattr(model.config, "alibi", False)  # of which it gives out others than it uses
+    expected = model(tokens, output_attentions=has_patterns)
+    logits, cache = ours.model.run_with_cache(tokens, names_filter=lambda name: name.endswith("hook_pattern"))
+    for found in (logits, ours.model(tokens)):  # step by step, and in one call
+        torch.testing.assert_close(found, expected.logits, atol=1e-4, rtol=0)
+    if has_patterns:
+        assert len(expected.attentions) == len(cache)
+        for layer, pattern in enumerate(expected.attentions):
+            torch.testing.assert_close(cache["pattern", layer], pattern, atol=1e-5, rtol=0)
 
 
 SMALL_ONE = {"vocab_size": VOCABULARY, "hidden_size": 32, "num_hidden_layers": 4, "num_attention_heads": 4}
@@ -307,18 +315,6 @@ def test_files_as_people_share_them_are_read_as_transformers_reads_them(family, 
     (tmp_path / "config.json").write_text(json.dumps(fields))
     tokens = torch.arange(14)[None]
     torch.testing.assert_close(load_pretrained(tmp_path).model(tokens), model(tokens).logits, atol=1e-4, rtol=0)
-
-
-@torch.no_grad()
-def test_recorded_attention_is_what_transformers_gives_out(both):
-    model, ours, tokens = both
-    if getattr(model.config, "alibi", False):
-        pytest.skip("transformers gives out another pattern than it uses")
-    patterns = model(tokens, output_attentions=True).attentions
-    _, cache = ours.model.run_with_cache(tokens, names_filter=lambda name: name.endswith("hook_pattern"))
-    assert len(patterns) == len(cache)
-    for layer, pattern in enumerate(patterns):
-        torch.testing.assert_close(cache["pattern", layer], pattern, atol=1e-5, rtol=0)
 
 
 @torch.no_grad()

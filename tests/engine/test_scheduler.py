@@ -20,8 +20,6 @@ from transformer.inference import scheduler as module
 from transformer.inference.generation import DecodeState
 from transformer.inference.scheduler import Scheduler, schedulers
 
-"""Seconds after which something that should have happened hasn't."""
-
 
 def asked_of(model, number):
     """What is asked for one of several texts: prompt, source, sampling, changes, recorded points."""

@@ -30,6 +30,7 @@ PAGES = {
     "positions": "Positions",
     "train": "Train",
     "what_if": "What if",
+    **dict.fromkeys(("lesson_answers", "lesson_views", "lessons"), "Learn"),
 }
 PARAMETERS = set(
     re.findall(
@@ -54,7 +55,7 @@ def _read() -> list[tuple[str, dict[str, Any]]]:
             seen = {"prompt": asked["prompt"]} if "prompt" in asked else {}
             if (card := ROOT / "checkpoints" / asked.get("model", "") / "card.json").is_file():
                 seen["model"] = json.loads(card.read_text(encoding="utf-8"))["title"]
-            found.append((f"{file.stem}: {name}", {"page": PAGES.get(file.stem), **seen, **link}))
+            found.append((f"{file.stem}: {name}", {"page": PAGES[file.stem], **seen, **link}))
     return found
 
 
