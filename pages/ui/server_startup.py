@@ -137,10 +137,13 @@ def routes(base_path: str) -> list[Any]:
 
 def _api() -> Any:
     from pages.ui.models import library
+    from pages.ui.models.visitor_training import queue
     from transformer.api.app import create_app
     from transformer.api.model_store import model_store
 
-    return create_app(library.shared, model_store().get, gauges=_gauges)
+    app = create_app(library.shared, model_store().get, gauges=_gauges)
+    queue().is_busy = app.state.responder.is_busy
+    return app
 
 
 def _gauges() -> dict[str, float]:
