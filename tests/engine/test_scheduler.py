@@ -354,6 +354,18 @@ class TestThreads:
             request.wait()
         assert schedulers.texts == before
 
+    def test_nobody_waits_for_a_text_that_is_ahead_of_its_reader(self, model):
+        request = schedulers.of(model).submit(DecodeState(model, [1]), buffer=4)
+        assert schedulers.texts_due in (0, 1)
+        until(lambda: schedulers.texts_due == 0)
+        assert schedulers.texts == 1
+        steps = iter(request)
+        for _ in range(2):
+            next(steps)
+        until(lambda: schedulers.texts_due == 0 and len(request._steps) == 4)  # it was written on
+        request.cancel()
+        request.wait()
+
     def test_a_model_that_is_let_go_is_held_by_nobody(self):
         model = tiny_model()
         assert len(list(schedulers.of(model).submit(DecodeState(model, [1]), max_new_tokens=3))) == 3

@@ -81,6 +81,61 @@ class TestOneTraining:
         assert rests == [training_worker.REST] * 5
 
 
+class FakeClock:
+    """A clock on which only sleeping, and a step that a test times, take time."""
+
+    def __init__(self) -> None:
+        self.now, self.slept = 100.0, 0.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+    monotonic = perf_counter
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        self.slept += seconds
+
+
+class TestYielding:
+    """While visitors wait for answers, a training leaves them most of the time, but goes on."""
+
+    STEPS, SECONDS = 5, 0.02
+
+    def train(self, queues, monkeypatch, is_busy) -> FakeClock:
+        """Take a few steps of 20 ms by a fake clock, which is returned."""
+        clock, plan = FakeClock(), text_plan(self.STEPS, snapshots=0)
+        monkeypatch.setattr(training_worker, "time", clock)
+        draw = plan.objective.batches
+
+        def batches(step: int):
+            clock.now += self.SECONDS
+            return draw(step)
+
+        monkeypatch.setattr(plan.objective, "batches", batches)
+        job = ended(queues(is_busy=lambda: is_busy(clock)).submit(plan))
+        assert (job.state, job.step) == ("finished", self.STEPS)
+        return clock
+
+    def test_it_takes_a_tenth_of_the_time_while_somebody_waits(self, queues, monkeypatch):
+        clock = self.train(queues, monkeypatch, lambda clock: True)
+        given = self.STEPS * self.SECONDS * 9
+        assert given <= clock.slept + 1e-9 and clock.slept < given + self.STEPS * 2 * training_worker.GLANCE_EVERY
+
+    def test_it_goes_on_as_soon_as_nobody_waits(self, queues, monkeypatch):
+        clock = self.train(queues, monkeypatch, lambda clock: clock.slept < 0.05)
+        assert clock.slept < 0.06 + self.STEPS * training_worker.REST
+
+    def test_it_can_be_stopped_and_paused_meanwhile(self, queues, monkeypatch):
+        monkeypatch.setattr(training_worker, "LEAST_SHARE", 1e-9)
+        queue = queues(is_busy=lambda: True)
+        paused = queue.submit(text_plan(5, snapshots=0))
+        until(lambda: paused.step == 1)
+        paused.pause()
+        paused.stop()
+        assert ended(paused).step == 1
+
+
 class TestTasks:
     @pytest.mark.parametrize("name", ["next-vowel", "sort-letters", "induction"])
     def test_what_has_right_answers_is_measured_by_them(self, queues, name):
