@@ -10,6 +10,8 @@ from pages.ui.models.changes import as_python
 from pages.ui.views.attention import AttentionInput
 from transformer import attention_modules
 from transformer.api import exports
+from transformer.api.open_models import OpenModel
+from transformer.frontend.live_page import LIVE, too_large
 from transformer.frontend.saved_page import attention_fits
 
 LINES = """import torch
@@ -36,7 +38,7 @@ def offer_files(session: Session, inputs: AttentionInput) -> None:
     looked_at.request()
     with opened:
         if attention_fits(session.config, inputs.kind, len(inputs.tokens), len(inputs.source)):
-            st.markdown("All layers and heads as one HTML page that works offline:")
+            st.markdown(f"All layers and heads as one HTML page that works offline. {live_or_not(inputs.model)}")
             st.download_button(
                 "Save as a page",
                 lambda: _page(session, inputs).encode(),
@@ -65,6 +67,11 @@ def offer_files(session: Session, inputs: AttentionInput) -> None:
         st.code(lines(session, inputs), language=None, wrap_lines=True)
 
 
+def live_or_not(model: OpenModel) -> str:
+    """Whether a page that is saved computes, in a sentence."""
+    return too_large(model.checkpoint.model) or LIVE
+
+
 def lines(session: Session, inputs: AttentionInput) -> str:
     """A program that records this pass again, from `transformer` alone."""
     current = session.visitor
@@ -90,9 +97,9 @@ def _page(session: Session, inputs: AttentionInput) -> str:
     current = session.visitor
     return exports.attention_page(
         *inputs.read,
+        inputs.begin,
         title=f"{session.file_name}-attention",
         layer=current.layer,
         head=current.head,
-        offsets={"queries": inputs.query_offset, "keys": inputs.key_offset},
         next=inputs.next_labels,
     )

@@ -14,7 +14,9 @@ from pages.ui.views.inside import PassInput, as_code, selection_of
 from transformer.api import exports
 from transformer.api.outlines import outline
 from transformer.api.tensors import infos_of
-from transformer.frontend.saved_page import in_words, page_fit, page_size
+from transformer.frontend.html_page import in_words
+from transformer.frontend.live_page import LIVE, too_large
+from transformer.frontend.saved_page import page_fit, page_size
 
 LINES = """from transformer import {imports}
 
@@ -48,26 +50,34 @@ def offer_page(session: Session, inputs: PassInput) -> None:
         return
     held.request()
     with opened:
+        title = f"{session.file_name}-inside"
         fit = page_fit(session.config, len(inputs.tokens), len(inputs.source))
-        if fit is None:
+        if (too_large_to_compute := too_large(inputs.model.checkpoint.model)) is None:
+            st.markdown(f"The view above as one HTML page that works offline. {LIVE}")
+            _button("Save as a page", session, inputs, title)
+        elif fit is None:
             can_be = page_fit(session.config, 1, min(len(inputs.source), 1)) is not None
             st.markdown(SHORTER if can_be else TOO_MANY)
         else:
             st.markdown(f"The view above as one HTML page that works offline.{_said_of(fit.kinds)}")
-            title = f"{session.file_name}-inside"
+            st.markdown(too_large_to_compute)
             outlined = outline(inputs.model, inputs.tokens, inputs.source, inputs.interventions)
             size = page_size(session.config, outlined, fit)
-            st.download_button(
-                f"Save as a page ({in_words(size)})",
-                lambda: _page(session, inputs, title),
-                f"{title}.html",
-                key="save_inside_page",
-                on_click="ignore",
-                icon=":material/html:",
-            )
+            _button(f"Save as a page ({in_words(size)})", session, inputs, title)
         st.markdown("In Python, without the app:")
         # The colours of code are too faint to be read, and what has to be scrolled can't be reached by keys.
         st.code(lines(session, inputs), language=None, wrap_lines=True)
+
+
+def _button(label: str, session: Session, inputs: PassInput, title: str) -> None:
+    st.download_button(
+        label,
+        lambda: _page(session, inputs, title),
+        f"{title}.html",
+        key="save_inside_page",
+        on_click="ignore",
+        icon=":material/html:",
+    )
 
 
 def lines(session: Session, inputs: PassInput) -> str:
@@ -101,7 +111,9 @@ def _numbers(inputs: PassInput, chosen: Selection) -> str:
 
 def _page(session: Session, inputs: PassInput, title: str) -> bytes:
     options = {"title": title, "offset": inputs.offset, **dataclasses.asdict(selection_of(session, inputs))}
-    return exports.page_of(inputs.model, inputs.tokens, inputs.source, inputs.interventions, options=options).encode()
+    return exports.inside_view(
+        inputs.model, inputs.tokens, inputs.source, inputs.interventions, options=options
+    ).encode()
 
 
 def _said_of(kinds: tuple[str, ...]) -> str:
