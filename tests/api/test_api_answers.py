@@ -184,7 +184,7 @@ def saved(client, token="", **parameters):
     return re.search(r'filename="(.*?)"', found.headers["content-disposition"])[1], found.content
 
 
-@pytest.mark.parametrize("view", ["inside", "attention"])
+@pytest.mark.parametrize("view", ["inside", "attention", "generation"])
 @pytest.mark.parametrize(
     ("model", "text", "file"),
     [("rotary", "To be", "tiny-rotary"), ("translator", "forty-two", "translator"), ("own", "To be", "b-mine-b")],

@@ -103,7 +103,7 @@ def _read(path: Path, is_entry: bool) -> _Module:
                 done = start + len("export ")
         elif not (is_entry and _DEFAULT.match(source, start)):
             raise _unsupported(path, source, start)
-    if dynamic := _DYNAMIC.search(source):
+    if dynamic := _DYNAMIC.search(_COMMENTS.sub(lambda comment: re.sub(r"[^\n]", " ", comment[0]), source)):
         raise _unsupported(path, source, dynamic.start())
     text = "".join([*kept, source[done:]])
     return _Module(path, tuple(imports), tuple(exports), frozenset(_declared(source)), text)

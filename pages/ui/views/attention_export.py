@@ -13,6 +13,8 @@ from pages.ui.views.attention import next_labels
 from pages.ui.views.expanders import drawer
 from transformer import attention_modules
 from transformer.api import exports
+from transformer.api.open_models import OpenModel
+from transformer.frontend.live_page import LIVE, too_large
 from transformer.frontend.saved_page import attention_fits
 
 LINES = """import torch
@@ -38,7 +40,7 @@ def _show(session: Session, inputs: PassInput) -> None:
     looked_at.request()
     current, title = session.visitor, session.file_name
     if attention_fits(session.config, inputs.kind, len(inputs.tokens), len(inputs.source)):
-        st.markdown("All layers and heads as one HTML page that works offline:")
+        st.markdown(f"All layers and heads as one HTML page that works offline. {live_or_not(inputs.model)}")
         widgets.download_button(
             "Save as a page",
             lambda: _page(session, inputs).encode(),
@@ -60,6 +62,11 @@ def _show(session: Session, inputs: PassInput) -> None:
     )
     st.markdown("In Python:")
     python_lines.show(lines(session, inputs))
+
+
+def live_or_not(model: OpenModel) -> str:
+    """Whether a page that is saved computes, in a sentence."""
+    return too_large(model.checkpoint.model) or LIVE
 
 
 def lines(session: Session, inputs: PassInput) -> str:
@@ -91,9 +98,9 @@ def _page(session: Session, inputs: PassInput) -> str:
         *inputs.passed,
         inputs.kind,
         inputs.interventions,
+        inputs.begin,
         title=f"{session.file_name}-attention",
         layer=current.layer,
         head=current.head,
-        offsets=inputs.offsets,
         next=next_labels(session, inputs),
     )

@@ -17,7 +17,9 @@ from pages.ui.views.inside import selection_of, texts_as_code
 from transformer.api import exports
 from transformer.api.outlines import outline
 from transformer.api.tensors import infos_of
-from transformer.frontend.saved_page import in_words, page_fit, page_size
+from transformer.frontend.html_page import in_words
+from transformer.frontend.live_page import LIVE, too_large
+from transformer.frontend.saved_page import page_fit, page_size
 
 LINES = """from transformer import {imports}
 
@@ -50,24 +52,27 @@ def offer_page(session: Session, inputs: PassInput) -> None:
 def _show(session: Session, inputs: PassInput) -> None:
     # What is looked at may have changed since in the browser.
     held.request()
+    title = f"{session.file_name}-inside"
     fit = page_fit(session.config, len(inputs.tokens), len(inputs.source))
-    if fit is None:
+    if (too_large_to_compute := too_large(inputs.model.checkpoint.model)) is None:
+        st.markdown(f"The view above as one HTML page that works offline. {LIVE}")
+        _button("Save as a page", session, inputs, title)
+    elif fit is None:
         can_be = page_fit(session.config, 1, min(len(inputs.source), 1)) is not None
         st.markdown(SHORTER if can_be else TOO_MANY)
     else:
         st.markdown(f"The view above as one HTML page that works offline.{_said_of(fit.kinds)}")
-        title = f"{session.file_name}-inside"
-        outlined = outline(*inputs.passed, inputs.interventions)
-        size = page_size(session.config, outlined, fit)
-        widgets.download_button(
-            f"Save as a page ({in_words(size)})",
-            lambda: _page(session, inputs, title),
-            f"{title}.html",
-            key="save_inside_page",
-            icon="html",
-        )
+        st.markdown(too_large_to_compute)
+        size = page_size(session.config, outline(*inputs.passed, inputs.interventions), fit)
+        _button(f"Save as a page ({in_words(size)})", session, inputs, title)
     st.markdown("In Python, without the app:")
     python_lines.show(lines(session, inputs))
+
+
+def _button(label: str, session: Session, inputs: PassInput, title: str) -> None:
+    widgets.download_button(
+        label, lambda: _page(session, inputs, title), f"{title}.html", key="save_inside_page", icon="html"
+    )
 
 
 def lines(session: Session, inputs: PassInput) -> str:
@@ -104,7 +109,7 @@ def _numbers(inputs: PassInput, chosen: Selection) -> str:
 
 def _page(session: Session, inputs: PassInput, title: str) -> bytes:
     options = {"title": title, "offset": inputs.begin, **dataclasses.asdict(selection_of(session, inputs))}
-    return exports.page_of(*inputs.passed, inputs.interventions, options=options).encode()
+    return exports.inside_view(*inputs.passed, inputs.interventions, options=options).encode()
 
 
 def _said_of(kinds: tuple[str, ...]) -> str:

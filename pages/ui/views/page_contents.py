@@ -19,8 +19,13 @@ def generate(session: Session) -> None:
     """The page Generate."""
     from pages.ui.views import fill_in
     from pages.ui.views import generate as view
+    from pages.ui.views.generate_export import offer_page
 
-    (view if session.config.is_causal else fill_in).show(session)
+    if not session.config.is_causal:
+        fill_in.show(session)
+        return
+    view.show(session)
+    offer_page(session)
 
 
 def attention(session: Session) -> None:

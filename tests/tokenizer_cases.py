@@ -1,0 +1,65 @@
+"""Writes texts with what Python's tokenizers make of them, for the test of what the browser makes of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from transformer import load_checkpoint
+from transformer.data.tokenizers import Tokenizer, UnknownTokenError
+
+CHECKPOINTS = Path(__file__).resolve().parents[1] / "checkpoints"
+ODD = ("", " ", "\r\n", "🙂", "👩‍🚀 é e\u0301", "ΣΑΣ", "İstanbul", "anna_ben", "'\"\\")
+ODD += ("\ufeff\x85\u2028", "[mask]", "[pad][end]")
+ASSIGNED = st.characters(exclude_categories=["Cn", "Cs"])
+"""A browser and Python may know characters of different editions of Unicode."""
+
+
+def write_tokenizer_cases(file: Path) -> None:
+    """Texts with their ids, or the error, and ids with their text: of each tokenizer that shipped models have, once."""
+    files = sorted(CHECKPOINTS.glob("*/tokenizer.json"))
+    assert len(files) > 20
+    by_content = {path.read_bytes(): path.parent.name for path in files}
+    file.write_text(json.dumps([_cases(name) for name in by_content.values()]), encoding="utf-8")
+
+
+def _cases(name: str) -> dict[str, Any]:
+    checkpoint = load_checkpoint(CHECKPOINTS / name)
+    tokenizer, vocabulary = checkpoint.tokenizer, checkpoint.tokenizer.vocab_size
+    texts = [*ODD, *checkpoint.card.examples, *(text.upper() for text in checkpoint.card.examples)]
+    texts.append(" ".join(checkpoint.card.examples * 8))
+    lists = [[vocabulary, 0], list(range(vocabulary))]
+
+    known = st.sampled_from([tokenizer.label(id).replace("␣", " ").replace("↵", "\n") for id in range(vocabulary)])
+    among = st.sampled_from(["", " ", ", ", "-", "\n", ".", "!"])
+
+    some = st.lists(st.integers(0, vocabulary + 1), max_size=20)
+
+    @settings(max_examples=25)
+    @given(st.text(ASSIGNED, max_size=20), st.lists(st.tuples(known, among), max_size=20), some)
+    def collect(anything: str, parts: list[tuple[str, str]], ids: list[int]) -> None:
+        typed = "".join(f"{token}{between}" for token, between in parts)
+        texts.extend([anything, typed, typed.title()])
+        lists.append(ids)
+
+    collect()
+    return {
+        "name": name,
+        "folder": str(CHECKPOINTS / name),
+        "readsNames": tokenizer.reads_names,
+        "vocabSize": vocabulary,
+        "labels": tokenizer.labels(range(vocabulary + 1)),
+        "encoded": [_encoded(tokenizer, text) for text in dict.fromkeys(texts)],
+        "decoded": [[ids, tokenizer.decode(ids)] for ids in lists],
+    }
+
+
+def _encoded(tokenizer: Tokenizer, text: str) -> dict[str, Any]:
+    if unknown := tokenizer.unknown_pieces(text):
+        pieces = [[piece.text, piece.position] for piece in unknown]
+        return {"text": text, "error": str(UnknownTokenError(unknown)), "pieces": pieces}
+    return {"text": text, "ids": tokenizer.encode(text)}

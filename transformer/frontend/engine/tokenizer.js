@@ -1,0 +1,235 @@
+// Reads a shipped model's tokenizer.json and encodes and decodes as transformer/data/tokenizers.py does: one token a
+// character, a word, or a word or sign of a sentence. A text is never dropped in part: what the vocabulary lacks is named.
+
+/**
+ * @typedef {{ text: string, position: number }} UnknownPiece of a text, and where it begins, in characters
+ * @typedef {(text: string) => string} Normalize
+ * @typedef {(pieces: UnknownPiece[]) => UnknownPiece[]} Cut what was cut already into smaller pieces
+ */
+
+const WORD = "[\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}]";
+const BOUNDARY = `(?:(?<=${WORD})(?!${WORD})|(?<!${WORD})(?=${WORD}))`;
+const PUNCTUATION = /[\p{P}$+<=>^`|~]/u; // the last are signs of ASCII that Unicode files elsewhere
+const WHITE_SPACE = /\p{White_Space}+/gu;
+const UNSEEN = /[\p{C}\p{Z}]/u;
+const SURROGATE = /^\p{Cs}$/u;
+const VISIBLE = { " ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍" };
+const NAMED = 8; // pieces that an error names
+/** How a sentence is written, once its words stand side by side (WordPiece's clean-up). @type {[string, string][]} */
+const CLEANED = [
+  [" .", "."], [" ?", "?"], [" !", "!"], [" ,", ","], [" ' ", "'"], [" n't", "n't"], [" 'm", "'m"], [" do not", " don't"],
+  [" 's", "'s"], [" 've", "'ve"], [" 're", "'re"],
+];
+
+/** The text has pieces that the vocabulary lacks. */
+export class UnknownTokenError extends Error {
+  /** @param {UnknownPiece[]} pieces */
+  constructor(pieces) {
+    const listed = pieces.slice(0, NAMED).map(({ text, position }) => `${quoted(printable(text))} at ${position + 1}`).join(", ");
+    super(`This model has never seen: ${listed}${pieces.length > NAMED ? ` and ${pieces.length - NAMED} more` : ""}.`);
+    this.pieces = pieces;
+  }
+}
+
+/**
+ * A tokenizer of the parsed tokenizer.json. An Error says which part of it isn't read here.
+ *
+ * @param {any} json
+ * @param {{ readsNames?: boolean }} [options] readsNames: whether the name of a special token in a text, such as [mask], is that token
+ */
+export function tokenizerFrom(json, { readsNames = false } = {}) {
+  return new Tokenizer(json, readsNames);
+}
+
+class Tokenizer {
+  /** @param {any} json @param {boolean} readsNames */
+  constructor({ model, normalizer, pre_tokenizer: cut, decoder, added_tokens: added, post_processor: around }, readsNames) {
+    if (model.type !== "WordLevel") throw notRead(`a model of the type ${model.type}`);
+    if (around) throw notRead(`a post-processor of the type ${around.type}`);
+    this.readsNames = readsNames;
+    /** @type {Map<string, number>} */
+    this.ids = new Map(Object.entries(model.vocab));
+    /** @type {Map<string, number>} */
+    this.special = new Map(added.map(({ content, id }) => [content, id]));
+    this.tokens = new Map([...this.ids, ...this.special].map(([token, id]) => [id, token]));
+    this.normalize = normalizerOf(normalizer);
+    this.cut = cutOf(cut);
+    this.join = joinOf(decoder);
+    const names = [...this.special.keys()].sort((a, b) => b.length - a.length).map(escaped);
+    this.names = names.length ? new RegExp(`(${names.join("|")})`) : /((?!))/;
+  }
+
+  /** One more than the largest id. */
+  get vocabSize() {
+    return Math.max(-1, ...this.tokens.keys()) + 1;
+  }
+
+  /** Token ids of a text. UnknownTokenError for pieces that the vocabulary lacks. @param {string} text @returns {number[]} */
+  encode(text) {
+    const unknown = this.unknownPieces(text);
+    if (unknown.length) throw new UnknownTokenError(unknown);
+    return this.parted(text).flatMap((part, at) => (at % 2 ? this.special.get(part) : this.pieces(part).map((piece) => this.idOf(piece))));
+  }
+
+  /** The text that these ids write; special tokens are left out, unless their names are read. @param {Iterable<number>} ids */
+  decode(ids) {
+    const tokens = Array.from(ids, (id) => this.tokens.get(id));
+    return this.join(tokens.filter((token) => token !== undefined && (this.readsNames || !this.special.has(token))));
+  }
+
+  /** A token as it can be read in a chart. @param {number} id */
+  label(id) {
+    const token = this.tokens.get(id);
+    return token === undefined ? `#${id}` : printable(token);
+  }
+
+  /** @param {Iterable<number>} ids */
+  labels(ids) {
+    return Array.from(ids, (id) => this.label(id));
+  }
+
+  /** Every piece of a text that the vocabulary lacks, in order. @param {string} text @returns {UnknownPiece[]} */
+  unknownPieces(text) {
+    let start = 0;
+    return this.parted(text).flatMap((part, at) => {
+      const begin = start;
+      start += Array.from(part).length;
+      return at % 2 ? [] : this.unknownIn(part).map((piece) => ({ ...piece, position: begin + piece.position }));
+    });
+  }
+
+  /** Texts and names of special tokens by turns, a text first and last. @param {string} text */
+  parted(text) {
+    return this.readsNames ? text.split(this.names) : [text];
+  }
+
+  /** @param {string} text */
+  unknownIn(text) {
+    const characters = Array.from(text, (character, position) => ({ text: character, position }));
+    const broken = characters.filter(({ text: character }) => SURROGATE.test(character)); // no file has them
+    return broken.length ? broken : this.pieces(text).filter((piece) => this.idOf(piece) === undefined);
+  }
+
+  /** @param {string} text */
+  pieces(text) {
+    return text ? this.cut([{ text, position: 0 }]) : [];
+  }
+
+  /** @param {UnknownPiece} piece @returns {number | undefined} */
+  idOf({ text }) {
+    const normal = this.normalize(text);
+    return this.special.has(normal) ? undefined : this.ids.get(normal);
+  }
+}
+
+/** The text with spaces, line ends and other invisible characters replaced by signs. @param {string} text */
+export function printable(text) {
+  const code = (character) => `U+${character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`;
+  return Array.from(text, (character) => VISIBLE[character] ?? (UNSEEN.test(character) ? code(character) : character)).join("");
+}
+
+/** @param {any} given @returns {Normalize} */
+function normalizerOf(given) {
+  switch (given?.type) {
+    case undefined:
+      return (text) => text;
+    case "Sequence": {
+      const steps = given.normalizers.map(normalizerOf);
+      return (text) => steps.reduce((changed, step) => step(changed), text);
+    }
+    case "Lowercase": // each by itself: a word's last Σ is as any other
+      return (text) => Array.from(text, (character) => character.toLowerCase()).join("");
+    case "Replace": {
+      const pattern = patternOf(given.pattern);
+      return (text) => text.replace(pattern, () => given.content);
+    }
+    default:
+      throw notRead(`a normalizer of the type ${given.type}`);
+  }
+}
+
+/** @param {any} given @returns {Cut} */
+function cutOf(given) {
+  switch (given?.type) {
+    case undefined:
+      return (pieces) => pieces;
+    case "Sequence": {
+      const steps = given.pretokenizers.map(cutOf);
+      return (pieces) => steps.reduce((cut, step) => step(cut), pieces);
+    }
+    case "Split":
+      return cutAt(patternOf(given.pattern), behaviour(given));
+    case "WhitespaceSplit":
+      return cutAt(WHITE_SPACE, "Removed");
+    case "Punctuation":
+      return cutAt(new RegExp(PUNCTUATION, "gu"), behaviour(given));
+    default:
+      throw notRead(`a pre-tokenizer of the type ${given.type}`);
+  }
+}
+
+/** @param {any} given */
+function behaviour({ type, behavior, invert = false }) {
+  if (!["Removed", "Isolated"].includes(behavior) || invert) throw notRead(`a ${type} that is ${invert ? "inverted" : behavior}`);
+  return behavior;
+}
+
+/** Cut at what a pattern finds, which is a piece of its own or left out. @param {RegExp} pattern @param {string} how @returns {Cut} */
+function cutAt(pattern, how) {
+  return (pieces) => pieces.flatMap((piece) => {
+    const found = [];
+    let { position } = piece;
+    let end = 0;
+    const take = (text, isKept) => {
+      if (text && isKept) found.push({ text, position });
+      position += Array.from(text).length;
+    };
+    for (const match of piece.text.matchAll(pattern)) {
+      take(piece.text.slice(end, match.index), true);
+      take(match[0], how === "Isolated");
+      end = match.index + match[0].length;
+    }
+    take(piece.text.slice(end), true);
+    return found;
+  });
+}
+
+/** @param {any} given @returns {(tokens: string[]) => string} */
+function joinOf(given) {
+  switch (given?.type) {
+    case undefined:
+      return (tokens) => tokens.join(" ");
+    case "Fuse":
+      return (tokens) => tokens.join("");
+    case "WordPiece":
+      return (tokens) => tokens.map((token, at) => {
+        const piece = at === 0 ? token : token.startsWith(given.prefix) ? token.slice(given.prefix.length) : ` ${token}`;
+        return given.cleanup ? CLEANED.reduce((text, [apart, joined]) => text.replaceAll(apart, joined), piece) : piece;
+      }).join("");
+    default:
+      throw notRead(`a decoder of the type ${given.type}`);
+  }
+}
+
+/** A pattern of the library's: there, classes and word boundaries are Unicode's. @param {{ Regex?: string, String?: string }} given */
+function patternOf({ Regex: pattern, String: text }) {
+  if (pattern === undefined) return new RegExp(escaped(text), "gu");
+  const classes = { "\\s": "\\p{White_Space}", "\\S": "\\P{White_Space}", "\\b": BOUNDARY };
+  return new RegExp(pattern.replace(/\\[\s\S]/g, (escape) => classes[escape] ?? escape), "gu");
+}
+
+/** @param {string} text */
+function escaped(text) {
+  return text.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&");
+}
+
+/** As Python writes a text in quotation marks. @param {string} text */
+function quoted(text) {
+  const mark = text.includes("'") && !text.includes('"') ? '"' : "'";
+  return `${mark}${text.replaceAll("\\", "\\\\").replaceAll(mark, `\\${mark}`)}${mark}`;
+}
+
+/** @param {string} what */
+function notRead(what) {
+  return new Error(`This tokenizer can't be read in the browser: it has ${what}.`);
+}
