@@ -123,7 +123,7 @@ def test_a_frame_in_another_origins_page_has_all_that_the_app_has(server, platfo
 
 
 @pytest.mark.timeout(300)
-def test_a_training_in_a_frame_is_kept_over_a_reload_and_over_the_servers_end(server, platform, tab):
+def test_a_training_in_a_frame_is_kept_over_a_reload_and_over_the_servers_end(server, platform, tab, tmp_path):
     frame = tab.frame_locator("iframe")
     tab.goto(f"{platform}/?{server.url}/Train?{urlencode(LONG)}")
     frame.get_by_test_id("stMain").get_by_role("button", name="Train").last.click(timeout=60_000)
@@ -137,6 +137,16 @@ def test_a_training_in_a_frame_is_kept_over_a_reload_and_over_the_servers_end(se
     tab.goto(f"{platform}/?{server.url}/Attention")
     frame.get_by_role("combobox", name="Model").click(timeout=60_000)
     expect(frame.get_by_role("option", name=re.compile("^Yours · ")).first).to_be_visible()
+
+    tab.goto(f"{platform}/?{server.url}/Train")
+    frame.get_by_text("Your models as files").click(timeout=60_000)
+    downloads = frame.get_by_role("button", name=re.compile("^Download "))
+    with tab.expect_download(timeout=60_000) as saved:
+        downloads.click()
+    saved.value.save_as(tmp_path / "model.headsup.zip")
+    files = frame.get_by_test_id("stExpander").filter(has_text="Your models as files")
+    files.locator("input[type=file]").set_input_files(tmp_path / "model.headsup.zip")
+    expect(downloads).to_have_count(2, timeout=60_000)
     assert tab.refused == []
 
 
