@@ -124,7 +124,7 @@ def test_a_frame_in_another_origins_page_has_all_that_the_app_has(server, platfo
     assert SECRET not in log and log.count("127.0.0.1") == log.count("URL: http://127.0.0.1") == 1
 
 
-def test_a_training_in_a_frame_is_kept_over_a_reload_and_over_the_servers_end(server, platform, tab):
+def test_a_training_in_a_frame_is_kept_over_a_reload_and_over_the_servers_end(server, platform, tab, tmp_path):
     frame = tab.frame_locator("iframe")
     link = urlencode(LONG | {"d_model": 128})  # which goes on meanwhile, however slow the browser is
     tab.goto(f"{platform}/?{server.url}/Train?{link}")
@@ -138,6 +138,16 @@ def test_a_training_in_a_frame_is_kept_over_a_reload_and_over_the_servers_end(se
     tab.goto(f"{platform}/?{server.url}/Attention")
     frame.get_by_role("combobox", name="Model").click()
     expect(frame.get_by_role("option", name=re.compile("^Yours · ")).first).to_be_visible()
+
+    tab.goto(f"{platform}/?{server.url}/Train")
+    frame.get_by_text("Your models as files").click()
+    downloads = frame.get_by_role("button", name=re.compile("^Download "))
+    with tab.expect_download() as saved:
+        downloads.click()
+    saved.value.save_as(tmp_path / "model.headsup.zip")
+    files = frame.get_by_test_id("stExpander").filter(has_text="Your models as files")
+    files.locator("input[type=file]").set_input_files(tmp_path / "model.headsup.zip")
+    expect(downloads).to_have_count(2)
     assert tab.refused == []
 
 
