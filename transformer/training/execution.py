@@ -132,11 +132,12 @@ def process_group(execution: Execution) -> Iterator[Execution]:
             )
         torch.cuda.set_device(local_rank)
         kind = f"cuda:{local_rank}"
-    store, _, _ = next(dist.rendezvous("env://"))
+    store, _, _ = next(dist.rendezvous("env://"))  # pyright: ignore[reportPrivateImportUsage]
     if os.environ.get("GROUP_WORLD_SIZE") == "1":
         # On one machine torchrun may keep its store over a restart, with the addresses of processes that are gone. (On
         # several it makes a new one, and each machine counts restarts for itself.)
-        store = dist.PrefixStore(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"), store)
+        attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+        store = dist.PrefixStore(attempt, store)  # pyright: ignore[reportPrivateImportUsage]
     backend = "nccl" if execution.device == "cuda" else "gloo"
     dist.init_process_group(backend, store=store, rank=rank, world_size=world_size)
     try:

@@ -66,7 +66,7 @@ def custom_component(module_file: str, *instruments: str) -> Callable[..., Any]:
     """
     folder = Path(module_file).parent
     name, own = folder.name, [f"{folder.name}.css"] if (folder / f"{folder.name}.css").exists() else []
-    look = {}
+    look: dict[str, Any] = {}
     if (folder / f"{name}.html").exists():
         look = {"html": reader(module_file)(f"{name}.html"), "css": style(module_file, *own, instruments=instruments)}
     return component(f"headsup_{name}", js=script(module_file, f"{name}.js"), **look)

@@ -170,7 +170,7 @@ def short_form(label: str, name: str, submit: str, take: Callable[[], None], *, 
         st.form_submit_button(submit, type="primary", key=key, on_click=send)
 
 
-def button(label: str, act: Callable[..., object], *args: Any, icon: str = "", **look: Any) -> None:
+def button(label: str, act: Callable[..., Any], *args: Any, icon: str = "", **look: Any) -> None:
     """A button that calls `act` with these arguments. icon: of Material Symbols; look: passed on to Streamlit."""
     st.button(label, icon=_icon(icon), on_click=act, args=args, **look)
 

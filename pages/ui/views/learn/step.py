@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
+from pages.ui.components.copy_button import copy_button
 from pages.ui.frame import saved_view, state, widgets
 from pages.ui.frame.page import Session
+from pages.ui.frame.url_parameters import embedded
 from pages.ui.lessons.expressions import ExpressionError, Words
 from pages.ui.lessons.measure_setup import NotMeasurableYet
 from pages.ui.lessons.measured_values import MeasuredValues, failed_claims
@@ -16,6 +18,7 @@ from pages.ui.models.session_store import session_record
 from pages.ui.views.learn import handout, lesson_list, opened_step, room_membership, room_student
 from pages.ui.views.learn.opened_step import OpenedStep, go_to, leave, show_again
 from pages.ui.views.learn.question import ask
+from pages.ui.views.learn.room_teacher import address
 from pages.ui.views.page_contents import CONTENTS, NEEDS_NO_TEXT
 
 VIEW = "lesson_view"
@@ -150,6 +153,10 @@ def _move(entered: OpenedStep) -> None:
         if last:
             handout.offer(entered.lesson)
         room_student.offer(entered.step_id)
+        if not (entered.shows_view or room_membership.membership() or st.context.is_embedded):
+            # Beside a view, *Share* has it; in a room, the room's link is the one to give away.
+            link = address(lesson=lesson, lesson_step=str(number))
+            copy_button("Copy link to embed", embedded(link), key="lesson_link_to_embed")
     if led:
         st.caption("Your teacher goes from step to step.")
     elif leads and to:
