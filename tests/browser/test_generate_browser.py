@@ -172,8 +172,8 @@ def test_timeline_dials_and_heads_are_answered_without_the_server(visit, wait_re
 
 
 def test_dials_that_are_turned_before_the_first_answer_count(tiny_server, new_page, wait_ready):
-    page, held = new_page(), []
-    page.route("**/api/scores*", lambda route: held.append(route))
+    page, held, is_open = new_page(), [], []
+    page.route("**/api/scores*", lambda route: route.continue_() if is_open else held.append(route))
     page.goto(f"{tiny_server.url}/?prompt={PROMPT}&temperature=1&pace=unbounded")
     number, heat = page.get_by_label("Number of tokens"), page.get_by_label("Temperature")
     number.fill("5")
@@ -181,10 +181,11 @@ def test_dials_that_are_turned_before_the_first_answer_count(tiny_server, new_pa
     heat.fill("0")
     assert (number.input_value(), heat.input_value()) == ("5", "0")
     until(page, lambda: held)
-    page.unroute("**/api/scores*")
+    is_open.append(True)
     for route in held:
         route.continue_()
     until_shown(page)
+    page.unroute("**/api/scores*")
     write(page, wait_ready, 5)
     assert tokens(page).count() == len(PROMPT) + 5
     for place in range(len(PROMPT), len(PROMPT) + 5):

@@ -155,6 +155,7 @@ def test_nothing_moves_attention_has_one_scale_and_what_is_used_keeps_the_focus(
     expect(branches(page)).to_have_count(2)
     assert candidate.evaluate("(button) => button.matches(':focus')")
 
+    sampling_opened(page)
     page.get_by_label("Number of tokens").fill("500")  # which are not all there before it is stopped
     main_button(page, "Generate").click()
     until_written(page, tokens(page).count() + 2)

@@ -99,8 +99,8 @@ class Visitors:
         yield page
         page.get_by_label("Head", exact=True).select_option("head 1")
         yield
+        self.wait_ready(page)  # until then the picture of before may stand beside the new one
         expect(picture(page)).to_contain_text(" looks most at ")
-        self.wait_ready(page)
         until(page, lambda: tokens(page).all_inner_texts() == shown_text)
         look_at(page, "Head", "head 1")
         until(page, lambda: parameters(page) == before | {"head": "1"})

@@ -72,6 +72,7 @@ def test_the_tour_is_offered_once_gone_through_and_covers_nothing_that_it_is_abo
     again.wait_for()
     assert offer.is_hidden()
 
+    page.wait_for_function("() => globalThis.headsupGuide")  # whose script comes after the page is at rest
     again.click()
     tour = Tour(page)
     tour.look()
@@ -114,6 +115,7 @@ def test_the_tour_is_gone_through_by_keyboard_on_a_phone(tiny_server, new_page, 
     page = new_page(width=420, height=860)
     page.goto(f"{tiny_server.url}/?seed=3")
     wait_ready(page)
+    page.wait_for_function("() => globalThis.headsupGuide")  # whose script comes after the page is at rest
     page.get_by_role("button", name="Tour", exact=True).press("Enter")
     tour = Tour(page)
     card = tour.card
@@ -159,6 +161,7 @@ def test_what_a_step_has_changed_is_undone_however_it_is_left_and_nothing_else(t
     own = "scale~blocks.1.attn.hook_z~1~~0.0"
     page.goto(f"{tiny_server.url}/?model=shakespeare&changes={own}")
     wait_ready(page)
+    page.wait_for_function("() => globalThis.headsupGuide")  # whose script comes after the page is at rest
     for way in ("Back", "Skip", "Escape"):
         page.get_by_role("button", name="Tour", exact=True).click()
         card = page.get_by_test_id("start")
