@@ -14,8 +14,8 @@ const TALLEST = { model: 780, tensor: 460 }; // pixels of the picture; the latte
 const LEAST = 300; // of usual type, so that all of it is seen on a projector, too
 const ABOVE = 288; // pixels of a window that stand above it
 
-const LONGEST_NAME = "attention weights";
-const USUAL = 88; // pixels that it takes at 12 pixels, in a face of usual width
+const LONGEST_NAME = "standard deviation";
+const USUAL = 93; // pixels that it takes at 12 pixels, in a face of usual width
 
 /**
  * { kind, width, height, gutter, margin } in pixels.
