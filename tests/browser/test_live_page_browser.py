@@ -12,17 +12,17 @@ HEAD = Scale("blocks.1.attn.hook_z", 2)
 
 
 @pytest.fixture
-def opened(new_page, tmp_path):
+def opened(new_window, tmp_path):
     """`opened(checkpoint, text, …)`: what `show` makes of them as a file, in a browser that is offline."""
 
     def open_file(checkpoint, text, **chosen):
         show(checkpoint, text, **chosen).save(tmp_path / "view.html")
-        page = new_page()
+        page = new_window()
         page.context.set_offline(True)
         requests = []
         page.on("request", lambda request: requests.append(request.url))
         page.goto((tmp_path / "view.html").as_uri())
-        page.locator(SHOWN).wait_for(timeout=60_000)
+        page.locator(SHOWN).wait_for()
         assert [url for url in requests if not url.startswith(("file:", "blob:", "data:"))] == []
         return page
 
@@ -127,7 +127,7 @@ def test_a_notebook_needs_no_kernel_after_it_was_made(new_page, sorting, browser
     page = new_page()
     page.set_content(show(sorting, "hello=", view="attention")._repr_html_())
     frame = page.frame_locator("iframe")
-    frame.locator(SHOWN).wait_for(timeout=60_000)
+    frame.locator(SHOWN).wait_for()
     frame.get_by_label("Prompt").fill("cab=")
     frame.get_by_role("button", name="Compute").click()
     expect(frame.locator("[data-part=texts]")).to_contain_text("c")
