@@ -9,6 +9,7 @@ who starts them, and end together, with Ctrl+C or SIGTERM; one that ends by itse
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
 import secrets
 import shutil
@@ -21,14 +22,15 @@ import urllib.request
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-SECONDS_TO_END = 10.0
+SECONDS_TO_START, SECONDS_TO_END = 300.0, 10.0
 
 
 class Replicas:
     """The processes. Also a context manager, which ends them."""
 
-    def __init__(self, folder: Path, apps: int, port: int, *, redis: bool = False) -> None:
-        self.folder, self.url = folder.resolve(), f"http://127.0.0.1:{port}"
+    def __init__(self, folder: Path, apps: int, port: int, *, redis: bool = False, base_path: str = "") -> None:
+        self.folder, self._path = folder.resolve(), f"/{base_path.strip('/')}".rstrip("/")
+        self.url = f"http://127.0.0.1:{port}{self._path}"
         self.processes: dict[str, subprocess.Popen] = {}
         (self.folder / "temporary").mkdir(mode=0o700, parents=True, exist_ok=True)
         self.app_ports = [free_port() for _ in range(apps)]
@@ -38,6 +40,7 @@ class Replicas:
             **os.environ,
             "HEADSUP_SECRET": self._secret(),
             "STREAMLIT_SERVER_COOKIE_SECRET": self._secret(),
+            "STREAMLIT_SERVER_BASE_URL_PATH": self._path,
             "HEADSUP_STORE": str(self.folder / "store"),
             "HEADSUP_PROXIES": "127.0.0.1",
         }
@@ -59,19 +62,38 @@ class Replicas:
             )
 
     def start_all(self) -> None:
-        """Start all of them, and return when each app answers. Raises: TimeoutError if one doesn't within a minute."""
+        """Start all of them, and return when each app answers. Raises: TimeoutError if one doesn't in five minutes."""
         for name in self._commands:
             self.start(name)
+        self.wait_until_healthy()
+
+    def wait_until_healthy(self) -> None:
+        """Return when each app answers. Raises: TimeoutError if one doesn't in five minutes."""
         for port in self.app_ports:
-            _wait_for(f"http://127.0.0.1:{port}/api/health")
+            _wait_for(f"http://127.0.0.1:{port}{self._path}/api/health")
         _wait_for(f"{self.url}/api/health")
 
-    def restart_ended(self) -> None:
-        """Start anew what has ended."""
+    @property
+    def redis_address(self) -> str:
+        """Of the Redis that was asked for."""
+        return self._environment["HEADSUP_REDIS"]
+
+    def restart_ended(self, *names: str) -> None:
+        """Start anew what has ended, or of that what is named."""
         for name, process in self.processes.items():
-            if process.poll() is not None:
+            if process.poll() is not None and (not names or name in names):
                 print(f"{name} has ended with {process.returncode}; it is started anew.", file=sys.stderr)
                 self.start(name)
+
+    def app_of(self, cookie: str) -> str:
+        """The app that a visitor's cookie names, such as "app-1"; "" for none."""
+        names = {hashlib.md5(f"127.0.0.1:{port}".encode()).hexdigest()[:8]: port for port in self.app_ports}
+        return f"app-{self.app_ports.index(names[cookie]) + 1}" if cookie in names else ""
+
+    def kill(self, name: str) -> None:
+        """End one of them at once, as a machine does that fails."""
+        self.processes[name].kill()
+        self.processes[name].wait()
 
     def stop(self) -> None:
         """End all of them."""
@@ -130,7 +152,7 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-def _wait_for(url: str, seconds: float = 60.0) -> None:
+def _wait_for(url: str, seconds: float = SECONDS_TO_START) -> None:
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -148,11 +170,14 @@ def main() -> int:
     parser.add_argument("folder", type=Path, help="what they write goes here")
     parser.add_argument("--apps", type=int, default=3, help="how many copies of the app (default: 3)")
     parser.add_argument("--port", type=int, default=8080, help="nginx's (default: 8080)")
+    parser.add_argument("--base-path", default="", help="a path below which everything is, such as headsup")
     parser.add_argument("--redis", action="store_true", help="start Redis too, for rooms")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
-        with Replicas(options.folder, options.apps, options.port, redis=options.redis) as replicas:
+        with Replicas(
+            options.folder, options.apps, options.port, redis=options.redis, base_path=options.base_path
+        ) as replicas:
             replicas.start_all()
             print(f"{options.apps} copies of the app answer at port {options.port}.", flush=True)
             while True:

@@ -104,6 +104,9 @@ def configs(draw, **fixed) -> ModelConfig:
     return tiny_config(**{"context_length": 6, **drawn, **fixed})
 
 
+SHARED = {"norm_kind": "rms", "mlp_gate": True, "activation": "silu", "n_kv_heads": 2, "positions": "rotary"}
+SHARED |= {"rotary_pairs": "halves"}
+"""What most language models since 2023 have."""
 MODERN = {
     "rms": {"norm_kind": "rms"},
     "gated": {"mlp_gate": True, "activation": "silu"},
@@ -112,17 +115,7 @@ MODERN = {
     "wide heads": {"head_width": 6, "positions": "rotary", "rotary_dims": 4, "rotary_base": 100.0},
     "parallel": {"parallel_residual": True, "positions": "rotary", "rotary_dims": 2, "rotary_pairs": "halves"},
     "windows": {"attention_windows": (0, 3), "positions": "learned", "attention_scale": False},
-    "llama": {
-        "norm_kind": "rms",
-        "mlp_gate": True,
-        "activation": "silu",
-        "n_kv_heads": 2,
-        "positions": "rotary",
-        "rotary_pairs": "halves",
-        "attention_bias": False,
-        "mlp_bias": False,
-        "tie_embeddings": True,
-    },
+    "llama": {**SHARED, "attention_bias": False, "mlp_bias": False, "tie_embeddings": True},
     "norms of queries": {"qk_norm": "head", "positions": "rotary", "n_kv_heads": 2},
     "norms of all heads": {"qk_norm": "all", "norm_kind": "rms", "norm": "res-post", "n_kv_heads": 2},
     "sandwich": {"norm": "sandwich", "norm_kind": "rms", "score_cap": 0.5, "logit_cap": 0.3},
@@ -140,20 +133,8 @@ MODERN = {
     },
     "layers without positions": {"positions": "rotary", "unrotated_layers": (1,), "qk_norm": "head"},
     "all at once": {
-        "norm_kind": "rms",
-        "mlp_gate": True,
-        "activation": "silu",
-        "n_kv_heads": 2,
-        "positions": "rotary",
-        "rotary_pairs": "halves",
-        "rotary_dims": 2,
-        "rotary_base": 500.0,
-        "parallel_residual": True,
-        "head_width": 4,
-        "attention_windows": (2, 0, 5),
-        "attention_scale": False,
-        "attention_out_bias": False,
-        "pad_token_id": 0,
+        **{**SHARED, "rotary_dims": 2, "rotary_base": 500.0, "parallel_residual": True, "head_width": 4},
+        **{"attention_windows": (2, 0, 5), "attention_scale": False, "attention_out_bias": False, "pad_token_id": 0},
     },
 }
 """Decoders with what has changed since 2017, by what they show; each has four heads, and two blocks or three."""

@@ -29,7 +29,7 @@ class RedisServer:
         options["appendfsync"] = "always"
         command = [self._program, *(str(part) for name, value in options.items() for part in (f"--{name}", value))]
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        client, until = redis.Redis.from_url(self.address), time.monotonic() + 20
+        client, until = redis.Redis.from_url(self.address), time.monotonic() + 60
         while True:
             try:
                 client.ping()

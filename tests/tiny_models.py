@@ -13,6 +13,17 @@ CONTEXT = 16
 EXAMPLES = ("ROMEO:\nBut, soft", "To be, or not", "KING:\n")
 
 
+def _save(folder: Path, name: str, tokenizer: Tokenizer, shape: dict, seed: int = 0, **card: object) -> Checkpoint:
+    """Write a checkpoint of random weights: 2 heads, d_model 16, unless the shape says more."""
+    config = ModelConfig(vocab_size=tokenizer.vocab_size, **{"n_layers": 2, "n_heads": 2, "d_model": 16, **shape})
+    model = build_model(config, seed=seed).eval()
+    card = {"summary": "Guesses.", "group": "Tasks", "parameters": 1000, **card}
+    card["parameters"] = card["parameters"] or model.parameter_count()
+    checkpoint = Checkpoint(model, tokenizer, ModelCard(**card))
+    save_checkpoint(folder / name, checkpoint)
+    return checkpoint
+
+
 def save_tiny(
     folder: Path,
     name: str,
@@ -25,86 +36,40 @@ def save_tiny(
     **changes: object,
 ) -> Checkpoint:
     """Write the checkpoint `folder/name`: 2 layers × 2 heads, d_model 16, context 16, unless `changes` says more."""
-    tokenizer = Tokenizer.of_characters(alphabet)
-    shape = {"n_layers": 2, "n_heads": 2, "d_model": 16, "context_length": CONTEXT, "positions": "rotary", **changes}
-    model = build_model(ModelConfig(vocab_size=tokenizer.vocab_size, **shape), seed=seed).eval()
-    size = sum(weight.numel() for weight in model.parameters())
-    card = ModelCard(
-        title=title or name, summary="Writes at random.", group=group, parameters=size, examples=list(examples)
-    )
-    checkpoint = Checkpoint(model, tokenizer, card)
-    save_checkpoint(folder / name, checkpoint)
-    return checkpoint
+    shape = {"context_length": CONTEXT, "positions": "rotary", **changes}
+    card = {"title": title or name, "summary": "Writes at random.", "group": group, "examples": list(examples)}
+    return _save(folder, name, Tokenizer.of_characters(alphabet), shape, seed, parameters=0, **card)
 
 
 def save_encoder(folder: Path, name: str = "encoder", *, seed: int = 0, **changes: object) -> Checkpoint:
     """Write a model that fills masks, at random weights; its alphabet and size are those of `save_tiny`."""
     tokenizer = Tokenizer.of_characters(ALPHABET, ("[mask]",))
-    mask = tokenizer.special_id("[mask]")
-    shape = {"n_layers": 2, "n_heads": 2, "d_model": 16, "context_length": CONTEXT, "positions": "rotary", **changes}
-    config = ModelConfig(architecture="encoder-only", vocab_size=tokenizer.vocab_size, **shape)
-    card = ModelCard(
-        title="Encoder",
-        summary="Guesses.",
-        group="Tasks",
-        parameters=1000,
-        examples=["To [mask]e [mask]r"],
-        mask_token_id=mask,
-    )
-    checkpoint = Checkpoint(build_model(config, seed=seed).eval(), tokenizer, card)
-    save_checkpoint(folder / name, checkpoint)
-    return checkpoint
+    shape = {"architecture": "encoder-only", "context_length": CONTEXT, "positions": "rotary", **changes}
+    card = {"title": "Encoder", "examples": ["To [mask]e [mask]r"], "mask_token_id": tokenizer.special_id("[mask]")}
+    return _save(folder, name, tokenizer, shape, seed, **card)
+
+
+def _of_task(name: str, title: str, *examples: str) -> dict[str, object]:
+    """The card of a model that writes the answers of a task."""
+    special = TASKS[name].tokenizer.special_id
+    ends = {"start_token_id": special("[start]"), "end_token_id": special("[end]")}
+    return {"title": title, "task": name, "examples": list(examples), **ends}
 
 
 def save_translator(folder: Path, name: str = "translator", *, seed: int = 0, **changes: object) -> Checkpoint:
     """Write an encoder–decoder for number words, at random weights: 2 encoder and 1 decoder layers unless `changes`."""
-    task = TASKS["number-words"]
-    special = task.tokenizer.special_id
-    shape = {"n_layers": 1, "n_encoder_layers": 2, "n_heads": 2, "d_model": 16, "context_length": 12, **changes}
-    config = ModelConfig(
-        architecture="encoder-decoder", vocab_size=task.tokenizer.vocab_size, pad_token_id=special("[pad]"), **shape
-    )
-    card = ModelCard(
-        title="Translator",
-        summary="Guesses.",
-        group="Tasks",
-        task=task.name,
-        parameters=1000,
-        examples=["two hundred and five", "forty-two"],
-        start_token_id=special("[start]"),
-        end_token_id=special("[end]"),
-    )
-    checkpoint = Checkpoint(build_model(config, seed=seed).eval(), task.tokenizer, card)
-    save_checkpoint(folder / name, checkpoint)
-    return checkpoint
+    tokenizer = TASKS["number-words"].tokenizer
+    shape = {"architecture": "encoder-decoder", "n_layers": 1, "n_encoder_layers": 2, "context_length": 12, **changes}
+    card = _of_task("number-words", "Translator", "two hundred and five", "forty-two")
+    return _save(folder, name, tokenizer, {"pad_token_id": tokenizer.special_id("[pad]"), **shape}, seed, **card)
 
 
 def save_reader(folder: Path, name: str = "reader") -> Checkpoint:
     """Write a decoder-only model for stories, word by word, at random weights."""
     task = TASKS["stories"]
-    special = task.tokenizer.special_id
-    config = ModelConfig(
-        vocab_size=task.tokenizer.vocab_size,
-        pad_token_id=special("[pad]"),
-        n_layers=2,
-        n_heads=2,
-        d_model=16,
-        context_length=task.longest,
-        positions="rotary",
-    )
-    card = ModelCard(
-        title="Reader",
-        summary="Guesses.",
-        group="Tasks",
-        task=task.name,
-        parameters=1000,
-        examples=["Mary took the ball. Who has the ball?"],
-        start_token_id=special("[start]"),
-        end_token_id=special("[end]"),
-    )
-    checkpoint = Checkpoint(build_model(config, seed=0).eval(), task.tokenizer, card)
-    save_checkpoint(folder / name, checkpoint)
-    return checkpoint
+    shape = {"context_length": task.longest, "positions": "rotary", "pad_token_id": task.tokenizer.special_id("[pad]")}
+    card = _of_task("stories", "Reader", "Mary took the ball. Who has the ball?")
+    return _save(folder, name, task.tokenizer, shape, **card)
 
 
 def save_pair(folder: Path, **changes: object) -> dict[str, Checkpoint]:
@@ -163,32 +128,11 @@ def save_chatty(folder: Path, name: str = "chatty", *, begins: bool = False, **c
     """
     tokenizer = byte_tokenizer(begins=begins)
     shape = {
-        "n_layers": 3,
-        "n_heads": 4,
-        "n_kv_heads": 2,
-        "d_model": 32,
-        "context_length": 96,
-        "positions": "rotary",
-        "rotary_pairs": "halves",
-        "norm_kind": "rms",
-        "mlp_gate": True,
-        "activation": "silu",
-        "mlp_bias": False,
-        "attention_bias": False,
-        "tie_embeddings": True,
-        **changes,
+        **{"n_layers": 3, "n_heads": 4, "n_kv_heads": 2, "d_model": 32, "context_length": 96, "positions": "rotary"},
+        **{"rotary_pairs": "halves", "norm_kind": "rms", "mlp_gate": True, "activation": "silu", "mlp_bias": False},
+        **{"attention_bias": False, "tie_embeddings": True, **changes},
     }
-    model = build_model(ModelConfig(vocab_size=tokenizer.vocab_size, **shape), seed=3).eval()
-    chat = {"before": "<|im_start|>user\n", "after": "<|im_end|>\n<|im_start|>assistant\n"}
-    card = ModelCard(
-        title="Chatty",
-        summary="Answers at random.",
-        group="Imported",
-        parameters=model.parameter_count(),
-        examples=["Who is the cat?"],
-        end_token_id=tokenizer.special_id("<|im_end|>"),
-        chat=chat,
-    )
-    checkpoint = Checkpoint(model, tokenizer, card)
-    save_checkpoint(folder / name, checkpoint)
-    return checkpoint
+    card = {"title": "Chatty", "summary": "Answers at random.", "group": "Imported", "examples": ["Who is the cat?"]}
+    card["chat"] = {"before": "<|im_start|>user\n", "after": "<|im_end|>\n<|im_start|>assistant\n"}
+    end = tokenizer.special_id("<|im_end|>")
+    return _save(folder, name, tokenizer, shape, 3, parameters=0, end_token_id=end, **card)

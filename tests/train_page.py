@@ -7,7 +7,7 @@ from tests.app_driver import checked, component, named, press, said, start, tell
 
 SHAPE = {"shape": "dials", "n_layers": 1, "n_heads": 1, "d_model": 16}
 SMALL = {"learn": "task", "task": "next-vowel", "steps": 50, **SHAPE}
-LONG = SMALL | {"steps": 3000}
+LONG = SMALL | {"steps": 3000, "n_layers": 4}
 
 
 def captions(at):

@@ -41,7 +41,7 @@ class Gated(TextObjective):
 
     def batches(self, step: int) -> Batch:
         self.asked = step
-        assert self.gate.acquire(timeout=60), "no test allowed this batch"
+        assert self.gate.acquire(timeout=200), "no test allowed this batch"
         if step == self.fails_at:
             raise RuntimeError("no such batch")
         return super().batches(step)
@@ -96,7 +96,7 @@ def task_plan(name: str, **shape) -> TrainingPlan:
     )
 
 
-def until(condition: Callable[[], object], seconds: float = 30) -> None:
+def until(condition: Callable[[], object], seconds: float = 120) -> None:
     """Wait for something that takes a moment, and longer on a busy machine."""
     deadline = time.monotonic() + seconds
     while not condition():
@@ -106,7 +106,7 @@ def until(condition: Callable[[], object], seconds: float = 30) -> None:
 
 def ended(job: TrainingJob) -> TrainingJob:
     until(lambda: job.state in ENDED)
-    assert job.join(10)
+    assert job.join(60)
     return job
 
 

@@ -29,12 +29,23 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--checkpoints", type=Path, help="their folder (default: the shipped ones')")
     commands = parser.add_subparsers(required=True, dest="command", metavar="COMMAND")
 
-    command = commands.add_parser("train", help="train a preset and save it among the checkpoints")
+    command = commands.add_parser(
+        "train",
+        help="train a preset and save it among the checkpoints",
+        epilog="On several processes: torchrun --nproc-per-node 2 --max-restarts 3 -m transformer train PRESET. Each "
+        "takes its share of every batch; if one fails, all go on from the last state, as with --resume.",
+    )
     command.add_argument("preset", help="one of those that list tells")
     command.add_argument("--corpus-dir", type=Path, help="where the texts are; else the cache, else a download")
     command.add_argument("--work-dir", type=Path, help="where to keep the state of the run (default: runs/PRESET)")
     command.add_argument("--resume", action="store_true", help="continue an interrupted run")
     command.add_argument("--device", default="cpu", choices=("cpu", "cuda", "mps"), help="cpu is the default")
+    command.add_argument(
+        "--dtype",
+        choices=("float32", "bfloat16"),
+        help="what the forward pass computes in (default: bfloat16 where it is faster); weights are float32",
+    )
+    command.add_argument("--compile", action="store_true", help="compile the model first, which pays on a GPU")
     command.add_argument("--threads", type=int, help="CPU threads (default: PyTorch's choice)")
 
     command = commands.add_parser("ladder", help="train the rungs of a ladder and compare them")
@@ -45,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--work-dir", type=Path, help="where to keep the states of the runs (default: runs)")
     command.add_argument("--threads", type=int)
     command.add_argument("--resume", action="store_true", help="continue an interrupted run")
-    command.set_defaults(device="cpu")
+    command.set_defaults(device="cpu", dtype=None, compile=False)
 
     command = commands.add_parser("evaluate", help="measure a checkpoint on what its training never saw")
     command.add_argument("name")

@@ -24,6 +24,7 @@ from .frontend.site import write_site
 from .inference.generation import generate
 from .inference.sampling import Sampling
 from .training.evaluation import HELD_OUT, evaluate_loss, exact_matches, measure_induction, measure_reading
+from .training.execution import Execution, check_alone, may_be_restarted, process_group
 from .training.loop import NotFiniteError, StepReport
 from .training.objectives import Objective, TaskObjective, TextObjective
 from .training.plan import plan_of
@@ -37,36 +38,39 @@ def _train(options: argparse.Namespace) -> None:
     if options.preset not in PRESETS:
         raise ValueError(f"There is no preset {options.preset!r}; there are {', '.join(PRESETS)}.")
     preset = PRESETS[options.preset]
-    is_there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-    if not is_there[options.device]:
-        raise ValueError(f"PyTorch finds no {options.device.upper()} device here; train with --device cpu.")
     _set_threads(options.threads)
     card = _trained(preset, options, options.work_dir or Path("runs") / preset.name, on_step=_report)
-    exact = "" if card.accuracy is None else f", {card.accuracy:.3%} of held-out examples exactly right"
-    print(f"Saved {options.checkpoints / preset.name}: validation loss {card.validation_loss} nats{exact}.")
+    if card:
+        exact = "" if card.accuracy is None else f", {card.accuracy:.3%} of held-out examples exactly right"
+        print(f"Saved {options.checkpoints / preset.name}: validation loss {card.validation_loss} nats{exact}.")
 
 
-def _trained(preset: Preset, options: argparse.Namespace, folder: Path, **watch: Any) -> ModelCard:
-    """Train a preset and save it among the checkpoints; returns its card.
+def _trained(preset: Preset, options: argparse.Namespace, folder: Path, **watch: Any) -> ModelCard | None:
+    """Train a preset and save it among the checkpoints; returns its card, or None if another process has saved it.
 
     folder: takes the state of the run. watch: what `Trainer.go` calls.
     """
     _check_writable(options.checkpoints)
     folder.mkdir(parents=True, exist_ok=True)
     state = folder / "state.safetensors"
-    if state.exists() and not options.resume:
+    is_resumed = options.resume or may_be_restarted()
+    if state.exists() and not is_resumed:
         raise ValueError(
             f"{state} is the state of another run: go on from it with --resume, or delete it to begin anew."
         )
     begun = load_checkpoint(options.checkpoints / preset.begins_with).model if preset.begins_with else None
     plan = plan_of(preset, _objective(preset, options.corpus_dir), dict(begun.named_parameters()) if begun else None)
-    trainer = Trainer(plan, state=state, device=options.device)
-    if options.resume and state.is_file():
-        trainer.resume()
-    trainer.go(**watch)
-    checkpoint = trainer.checkpoint()
-    save_checkpoint(options.checkpoints / preset.name, checkpoint, dtype=torch.float16)
-    return checkpoint.card
+    with process_group(Execution(device=options.device, dtype=options.dtype, is_compiled=options.compile)) as execution:
+        trainer = Trainer(plan, state=state, execution=execution)
+        if is_resumed and state.is_file():
+            trainer.resume()
+        execution.check_agreed(trainer.run.step)
+        trainer.go(lambda: execution.is_main, **watch)
+        if not execution.is_main:
+            return None
+        checkpoint = trainer.checkpoint()
+        save_checkpoint(options.checkpoints / preset.name, checkpoint, dtype=torch.float16)
+        return checkpoint.card
 
 
 def _check_writable(folder: Path) -> None:
@@ -109,10 +113,12 @@ def _report(step: StepReport, validation_loss: float | None) -> None:
 
 
 def _ladder(options: argparse.Namespace) -> None:
+    check_alone("A ladder is trained")
     _set_threads(options.threads)
     print(f"{'rung':24} {'parameters':>10} {'batches':>9} {'validation':>10} {'seconds':>8}")
     for preset in RUNGS[options.which]:
         card = _trained(preset, options, (options.work_dir or Path("runs")) / preset.name)
+        assert card  # there is one process
         print(
             f"{preset.name:24} {card.parameters:10,} {card.training['last_batches_loss']:9.4f} "
             f"{card.validation_loss:10.4f} {card.training['seconds']:8.0f}",

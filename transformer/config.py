@@ -403,12 +403,12 @@ _NUMBERS = ("attention_windows", "alibi_slopes", "rotary_factors", "unrotated_la
 _OF_ROTATION = {"rotary_factors": (), "rotary_scale": 1.0, "window_rotary_base": None, "unrotated_layers": ()}
 
 
-def _is_int(value: object) -> bool:
+def _is_int(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, float) or (_is_int(value) and abs(value) < 2**63)  # PyTorch takes no larger whole number
 
 
 def _is_positive(value: object) -> bool:

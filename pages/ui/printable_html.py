@@ -7,6 +7,7 @@ $$formulas$$. Everything else is text. Nothing in a text can become an element: 
 from __future__ import annotations
 
 from html import escape, unescape
+from pathlib import Path
 from xml.etree import ElementTree
 
 from latex2mathml.converter import convert_to_element
@@ -18,41 +19,7 @@ MAX_BRACES = 60
 """Braces of a formula."""
 ATTRIBUTES = {"display", "mathvariant", "width", "stretchy", "displaystyle", "scriptlevel"}
 """What an element of a formula keeps; a link or a style is none of its parts."""
-STYLE = """
-:root { color-scheme: light; --line: #b9b9c3; --faint: #5c5c68; }
-* { box-sizing: border-box; }
-body { font: 11pt/1.45 "Source Sans 3", "Source Sans Pro", system-ui, sans-serif; color: #111; background: #fff;
-  max-width: 19cm; margin: 0 auto; padding: 1cm; }
-h1 { font-size: 1.7em; line-height: 1.15; margin: 0 0 .2em; break-after: avoid; }
-p { orphans: 3; widows: 3; } p:has(> strong:only-child) { break-after: avoid; }
-h2 { font-size: 1.25em; margin: 1em 0 .3em; break-after: avoid; }
-h3 { font-size: 1em; margin: 1em 0 .2em; break-after: avoid; }
-p, ul, ol, pre, figure { margin: .5em 0; }
-code { font-family: ui-monospace, "DejaVu Sans Mono", monospace; font-size: .88em; background: #f1f1f5;
-  padding: .05em .25em; border-radius: 3px; overflow-wrap: anywhere; print-color-adjust: exact; }
-pre { white-space: pre-wrap; } pre code { display: block; padding: .5em; }
-math[display="block"] { margin: .6em 0; }
-.faint { color: var(--faint); }
-.part { min-height: 80mm; display: flex; flex-direction: column; padding-top: .6em; break-inside: avoid; }
-.part > :first-child { margin-top: 0; } .part > :not(h1, h2, .question) { margin-block: .25em; }
-.part:last-of-type { min-height: 0; } .part > .fold { border-bottom: 1px dashed var(--faint); padding-bottom: .4em; }
-.question { border: 1px solid var(--line); border-radius: 6px; padding: .5em .9em; margin: .4em 0;
-  break-inside: avoid; flex: 1; display: flex; flex-direction: column; }
-.question > p:first-child { font-weight: 600; } .question > * { margin: .2em 0; }
-.options { list-style: none; padding: 0; } .options li { margin: .25em 0; }
-.options li::before { content: "☐"; margin-right: .6em; }
-.to-order li::before { content: "___"; }
-.lines { flex: 1; min-height: 2.6em; print-color-adjust: exact;
-  background: linear-gradient(to top, var(--line) 1px, transparent 1px) 0 100% / 100% 2.6em repeat-y; }
-.new-page { break-before: page; }
-.together, figure { break-inside: avoid; }
-table { border-collapse: collapse; } td, th { border: 1px solid var(--line); padding: .2em .5em; text-align: left;
-  vertical-align: top; }
-svg { max-width: min(100%, 7cm); height: auto; }
-@page { size: A4; margin: 14mm 16mm; }
-@media print { body { padding: 0; max-width: none; font-size: 10pt; line-height: 1.36; }
-  h3 { margin-top: .8em; } a { color: inherit; } }
-"""
+STYLE = Path(__file__).with_name("printable.css").read_text("utf-8")
 
 
 def document(title: str, body: str) -> str:

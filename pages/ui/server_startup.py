@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import gc
 import logging
 import os
@@ -137,10 +138,18 @@ def routes(base_path: str) -> list[Any]:
 
 def _api() -> Any:
     from pages.ui.models import library
+    from pages.ui.models.shared_redis import REDIS_VARIABLE, buckets
+    from pages.ui.models.visitor_training import queue
     from transformer.api.app import create_app
+    from transformer.api.limits import Counts, Limits
     from transformer.api.model_store import model_store
+    from transformer.api.shared_counts import SharedCounts
 
-    return create_app(library.shared, model_store().get, gauges=_gauges)
+    counts = SharedCounts(buckets().fill) if os.environ.get(REDIS_VARIABLE) else Counts()
+    limits = functools.partial(Limits, counts=counts)
+    app = create_app(library.shared, model_store().get, limits=limits, gauges=_gauges)
+    queue().is_busy = app.state.responder.is_busy
+    return app
 
 
 def _gauges() -> dict[str, float]:

@@ -9,6 +9,7 @@ import pandas as pd
 import streamlit as st
 from pandas.api.types import is_numeric_dtype
 
+from pages.ui.frame import widgets
 from transformer.api.csv_file import as_text
 
 
@@ -31,15 +32,7 @@ def offer_data(
         st.dataframe(table, hide_index=True, height=280)
         # Written at once: Streamlit drops a file that is written on demand after two runs of anybody's, which in a
         # class can be before the browser has fetched it. And pressing it runs nothing, which would replace the file.
-        st.download_button(
-            "Save as CSV",
-            as_csv(table),
-            file_name,
-            "text/csv",
-            key=f"save_{file_name}",
-            on_click="ignore",
-            icon=":material/download:",
-        )
+        widgets.download_button("Save as CSV", as_csv(table), file_name, "text/csv", key=f"save_{file_name}")
 
 
 def as_csv(table: pd.DataFrame) -> bytes:

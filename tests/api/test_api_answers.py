@@ -16,6 +16,7 @@ from starlette.testclient import TestClient
 
 from tests.api.conftest import served
 from tests.tiny_models import save_tiny
+from tests.training_plans import until
 from transformer import Client, Recording, load_checkpoint, record_pass
 from transformer.api import (
     ablation_and_patching,
@@ -30,6 +31,8 @@ from transformer.api import (
 )
 from transformer.api.library import Library, version_of
 from transformer.api.model_store import TOKEN
+from transformer.inference.generation import DecodeState
+from transformer.inference.scheduler import schedulers
 
 PASS = {"model": "rotary", "text": "To be, or not"}
 QUESTIONS = {
@@ -181,7 +184,7 @@ def saved(client, token="", **parameters):
     return re.search(r'filename="(.*?)"', found.headers["content-disposition"])[1], found.content
 
 
-@pytest.mark.parametrize("view", ["inside", "attention"])
+@pytest.mark.parametrize("view", ["inside", "attention", "generation"])
 @pytest.mark.parametrize(
     ("model", "text", "file"),
     [("rotary", "To be", "tiny-rotary"), ("translator", "forty-two", "translator"), ("own", "To be", "b-mine-b")],
@@ -358,3 +361,18 @@ def test_health_fails_when_the_engine_does(client, tmp_path, monkeypatch):
     monkeypatch.setattr(responses, "STUCK_AFTER", 60.0)
     client.app.state.responder.stop()
     assert client.get("/health").status_code == client.get("/overview", params=PASS).status_code == 503
+
+
+def test_a_server_is_busy_while_somebody_waits_for_an_answer(client, library):
+    responder, model = client.app.state.responder, library.open("rotary").checkpoint.model
+    until(lambda: not responder.is_busy())
+    done = threading.Event()
+    with responder._short.join("computation", lambda progress: done.wait(60)):
+        assert responder.is_busy()
+        done.set()
+    assert not responder.is_busy()
+    request = schedulers.of(model).submit(DecodeState(model, [1]), on_step=lambda step: True)
+    assert responder.is_busy()
+    request.cancel()
+    request.wait()
+    assert not responder.is_busy()

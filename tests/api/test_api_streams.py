@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 
 from tests.api.conftest import served
+from tests.training_plans import until
 from transformer import Client, Scale, WindowedIntervention, ablation, patching, to_code
 from transformer.api import ablation_and_patching, app
 from transformer.api.computations import AbandonedError, Computations
 from transformer.api.errors import ApiError
 
+PATIENCE = 120
+"""Seconds after which something that should have happened hasn't."""
 TEXT = {"rotary": "To be, or not", "grouped": "To be", "local": "To be, or not", "translator": "two hundred and five"}
 
 
@@ -161,34 +164,33 @@ def test_a_model_without_layers_has_nothing_to_silence(client):
 
 @pytest.fixture
 def endless(monkeypatch):
-    """Ablation whose batches never end, and how many there were."""
-    seen, batches = [], ablation_and_patching.ablated_in_batches
+    """Ablation whose batches never end: how many there were, and whether it was ended."""
+    seen, ended, batches = [], threading.Event(), ablation_and_patching.ablated_in_batches
 
     def again(*args):
-        while True:
-            for each in batches(*args):
-                seen.append(time.sleep(0.02))
-                yield each
+        try:
+            while True:
+                for each in batches(*args):
+                    seen.append(time.sleep(0.02))
+                    yield each
+        finally:
+            ended.set()
 
     monkeypatch.setattr(ablation_and_patching, "ablated_in_batches", again)
-    return seen
-
-
-def has_ended(seen) -> bool:
-    time.sleep(0.5)
-    count = len(seen)
-    time.sleep(0.3)
-    return len(seen) == count
+    return seen, ended
 
 
 def test_computing_ends_when_its_last_reader_goes_away(client, endless):
+    seen, ended = endless
     with served(client.app) as url:
         one, other = (Client(url).events("ablation", model="rotary", text="To be") for _ in range(2))
         assert next(one)[0] == next(other)[0] == "progress"
         one.close()
-        assert not has_ended(endless)
+        assert not ended.wait(0.5)
+        count = len(seen)
+        until(lambda: len(seen) > count)
         other.close()
-        assert has_ended(endless)
+        assert ended.wait(PATIENCE)
     assert client.app.state.responder.counts == {"ablation:computed": 2}
 
 
@@ -209,7 +211,7 @@ def test_patching_ends_when_its_reader_goes_away(client, monkeypatch):
         events = Client(url).events("patching", model="rotary", text="To be", clean_text="So be", answer=3, against=4)
         assert next(events)[0] == "progress" and not ended.wait(0.3)
         events.close()
-        assert ended.wait(5)
+        assert ended.wait(PATIENCE)
 
 
 def test_what_was_abandoned_before_it_began_never_begins():

@@ -117,7 +117,7 @@ def test_many_who_ask_at_once_open_it_once():
 
     def load():
         loads.append(1)
-        began.wait(10)
+        began.wait(30)
         return opened()
 
     threads = [threading.Thread(target=lambda: found.append(models.get("a", lambda: SIZE, load))) for _ in range(4)]
@@ -125,7 +125,7 @@ def test_many_who_ask_at_once_open_it_once():
         thread.start()
     began.set()
     for thread in threads:
-        thread.join(10)
+        thread.join(30)
     assert len(loads) == 1 and len(found) == 4 and len(set(map(id, found))) == 1
 
 
@@ -147,16 +147,16 @@ def test_a_job_says_how_far_it_is_and_stops_at_its_next_step():
             background_jobs.progress(at / 1000)
             if at == 500:
                 seen.set()
-                go.wait(10)
+                go.wait(30)
         raise AssertionError("it wasn't stopped")
 
     job = background_jobs.Job("key", compute)
-    assert seen.wait(10) and job.share == 0.5 and not job.is_over
+    assert seen.wait(30) and job.share == 0.5 and not job.is_over
     job.stop()
     go.set()
-    assert job.wait(10) and job.was_stopped and job.error is None
+    assert job.wait(30) and job.was_stopped and job.error is None
     failed = background_jobs.Job("key", lambda: 1 / 0)
-    assert failed.wait(10) and isinstance(failed.error, ZeroDivisionError) and not failed.was_stopped
+    assert failed.wait(30) and isinstance(failed.error, ZeroDivisionError) and not failed.was_stopped
     background_jobs.progress(0.5)  # outside of a job nobody's business
 
 
@@ -178,12 +178,12 @@ def of_a_visitor():
 
 
 def test_a_job_ends_when_another_begins_or_its_visitor_s_session_does():
-    at = AppTest.from_function(of_a_visitor, default_timeout=60).run()
+    at = AppTest.from_function(of_a_visitor, default_timeout=120).run()
     assert not at.exception
     first, second = at.session_state["jobs"]
-    assert first.wait(10) and first.was_stopped
+    assert first.wait(30) and first.was_stopped
     assert not second.wait(0.2)
     at.run()
     assert not second.is_over
     st.cache_resource.clear()  # as Streamlit clears a session's own when its connection ends
-    assert second.wait(10) and second.was_stopped
+    assert second.wait(30) and second.was_stopped

@@ -10,8 +10,8 @@ import torch
 from tests.api.cases import BOTH, SHAPES, SOURCE, TOKENS, open_model, parts_of_attention
 from tests.engine.test_recording import SilencedHead
 from tests.helpers import MODERN
-from transformer import MEASURES, ModelConfig, Recording, attention_modules, causal_mask, head_measures, hook_points
-from transformer.api import exports, outlines, tensors
+from transformer import MEASURES, ModelConfig, Recording, attention_modules, head_measures, hook_points
+from transformer.api import outlines, tensors
 from transformer.api.library import FOLDER, Library
 from transformer.inference.attention_outline import has_scores, names_around
 from transformer.inference.pattern_pooling import HIDDEN
@@ -95,25 +95,6 @@ def test_the_overview_is_of_every_head(attended):
     assert Recording.from_bytes(found.to_bytes()).metadata["names"] == [dict(names) for names in about["names"]]
 
 
-def test_a_whole_layer_can_be_taken_along(attended):
-    model, source, kind, recorded = attended
-    module = attention_modules(model.checkpoint.model.config)[kind][0]
-    found = Recording.from_bytes(exports.whole_layer(model, TOKENS, source, kind, 0).to_bytes())
-    assert set(found.tensors) == {name for name in recorded if name.startswith(f"{module}.")}
-    close(found.tensors[f"{module}.hook_result"], recorded[f"{module}.hook_result"][0])
-
-
-def test_what_is_added_to_the_stream_is_what_attention_gives(attended):
-    model, _, kind, recorded = attended
-    shape = model.checkpoint.model.config
-    for layer in range(len(attention_modules(shape)[kind])):
-        names = names_around(shape, kind, layer)
-        assert all(name in hook_points(shape) for name in names.values() if name)
-        assert (names["before"] is None) == (names["after"] is None) == (not shape.residual)
-        if shape.residual:
-            close(recorded[names["before"]] + recorded[names["out"]], recorded[names["after"]])
-
-
 def test_weights_and_averages_follow_from_queries_keys_and_values(of_any_kind):
     model, source, kind, recorded = of_any_kind
     shape = model.checkpoint.model.config
@@ -140,47 +121,25 @@ def test_weights_and_averages_follow_from_queries_keys_and_values(of_any_kind):
 
 
 def test_a_row_is_what_the_model_computed(of_any_kind):
+    """And has what leads from it to what the head adds to the stream."""
     model, source, kind, recorded = of_any_kind
-    engine, shape = model.checkpoint.model, model.checkpoint.model.config
+    shape, query = model.checkpoint.model.config, 2
     layer = len(attention_modules(shape)[kind]) - 1
     module, names = attention_modules(shape)[kind][layer], names_around(shape, kind, layer)
-    query = 2
-    rows = [parts_of_attention(model, source, kind, ["row", layer, head, query]) for head in range(shape.n_heads)]
-    for head, found in enumerate(rows):
-        assert all(array.dtype == np.float32 and not array.flags.writeable for array in found.values())
-        for name, array in found.items():
-            point, _, part = name.removesuffix("]").partition("[")
-            if point.endswith("out.weight"):
-                part_of_w_o = engine.get_parameter(point).detach().unflatten(-1, (shape.n_heads, -1))[:, head]
-                close(array, part_of_w_o)
-                close(
-                    part_of_w_o.numpy() @ found[f"{module}.hook_z[{query}, {head}]"],
-                    found[f"{module}.hook_result[{query}, {head}]"],
-                )
-            else:
-                close(array, recorded[point][0][tuple(map(int, part.split(", ")))])
-        scores = (
-            []
-            if has_scores(shape, kind) is False
-            else [
-                name
-                for step in ("raw_scores", "scaled_scores", "capped_scores", "attn_scores")
-                if (name := f"{module}.hook_{step}") in recorded
-            ]
-        )
+    steps = ("raw_scores", "scaled_scores", "capped_scores", "attn_scores") if has_scores(shape, kind) else ()
+    scores = [f"{module}.hook_{step}" for step in steps if f"{module}.hook_{step}" in recorded]
+    w_o = model.checkpoint.model.get_parameter(f"{module}.out.weight").detach().unflatten(-1, (shape.n_heads, -1))
+    for head in range(shape.n_heads):
+        found = parts_of_attention(model, source, kind, ["row", layer, head, query])
+        close(found.pop(f"{module}.out.weight[:, {head}]"), w_o[:, head])
         assert set(found) == {
-            *(f"{name}[{head}, {query}]" for name in scores),
-            f"{module}.hook_pattern[{head}, {query}]",
-            f"{module}.hook_z[{query}, {head}]",
-            f"{module}.hook_result[{query}, {head}]",
-            f"{module}.out.weight[:, {head}]",
+            *(f"{name}[{head}, {query}]" for name in (*scores, f"{module}.hook_pattern")),
+            *(f"{module}.hook_{name}[{query}, {head}]" for name in ("z", "result")),
             *(f"{names[name]}[{query}]" for name in ("before", "given", "out", "after") if names[name]),
         }
-    bias = engine.get_submodule(module).out.bias
-    summed = sum(found[f"{module}.hook_result[{query}, {head}]"] for head, found in enumerate(rows))
-    close(
-        summed + (0 if bias is None else bias.detach().numpy()), rows[0][f"{names['given'] or names['out']}[{query}]"]
-    )
+        for name, array in found.items():
+            point, _, part = name.removesuffix("]").partition("[")
+            close(array, recorded[point][0][tuple(map(int, part.split(", ")))])
 
 
 def test_a_long_text_is_pooled():
@@ -229,19 +188,6 @@ def test_interventions_are_seen_and_remembered_apart():
         assert any((plain[name] != changed[name]).any() for name in plain)
     row = parts_of_attention(model, (), "self", ["row", 0, 1, 3], interventions=silenced)
     assert not row["blocks.0.attn.hook_z[3, 1]"].any()
-
-
-def test_an_intervention_on_the_pattern_is_in_the_overview():
-    class Uniform:
-        def fwd_hooks(self, model, start=None):
-            mask = causal_mask(len(TOKENS), len(TOKENS))
-            even = (mask / mask.sum(-1, keepdim=True)).expand(1, 2, -1, -1)
-            return [("blocks.1.attn.hook_pattern", lambda pattern, hook: even)]
-
-    found = outlines.overview(open_model({}), TOKENS, interventions=(Uniform(),)).tensors["measures"]
-    spread = [measure.name for measure in MEASURES].index("spread")
-    close(found[1, :, spread], [1, 1])
-    assert (found[0, :, spread] < 0.999).all()
 
 
 # The picture of a whole pass

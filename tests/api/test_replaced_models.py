@@ -1,7 +1,6 @@
 """Tests checkpoints that are replaced, damaged or removed while pages are open."""
 
 import shutil
-import threading
 
 import pytest
 import streamlit as st
@@ -9,7 +8,6 @@ import streamlit as st
 from pages.ui.models import library
 from tests.app_driver import PAGES, asked, go, show_text, step, visitor
 from tests.tiny_models import ALPHABET, save_pair, save_tiny, truncate
-from transformer import save_checkpoint
 from transformer.api import library as shelf
 
 
@@ -77,30 +75,3 @@ def test_one_that_has_gone_or_broken_is_a_sentence(folder, page, change, monkeyp
     run(at)
     (model,) = [box for box in at.selectbox if box.label == "Model"]
     assert model.value == "martin-fierro"
-
-
-def test_pages_beside_saves_that_never_end(folder, monkeypatch):
-    """Two shapes take turns; whatever a page runs into, it shows one of them."""
-    two = [
-        save_tiny(folder, "other", seed=seed, n_layers=seed, alphabet=ALPHABET + "é" * (seed - 1)) for seed in (1, 2)
-    ]
-    ended = threading.Event()
-
-    def save():
-        while not ended.is_set():
-            for checkpoint in two:
-                save_checkpoint(folder / "other", checkpoint)
-
-    thread = threading.Thread(target=save)
-    thread.start()
-    try:
-        for page in PAGES:
-            at = opened(page, model="other")
-            for _ in range(4):
-                monkeypatch.setattr(shelf, "LISTED_FOR", 0.0)
-                run(at)
-                assert shown(at) in ((1, len(ALPHABET)), (2, len(ALPHABET) + 1))
-                assert not at.error, at.error[0].value
-    finally:
-        ended.set()
-        thread.join(30)

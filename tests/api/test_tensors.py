@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from tests.api.cases import TOKENS, have, infos, open_model
 from tests.engine.test_recording import SilencedHead
 from tests.helpers import any_configs
-from transformer import Recording
 from transformer.api import analyses, exports, outlines, tensors
 from transformer.api.library import FOLDER, Library
 
@@ -25,18 +24,6 @@ def either_way(request, monkeypatch):
 
 def close(found, expected):
     np.testing.assert_allclose(found, np.asarray(expected, dtype=np.float32), atol=2e-5, rtol=1e-5)
-
-
-@pytest.mark.usefixtures("either_way")
-def test_every_tensor_can_be_had(case):
-    model, source, found = case
-    named = infos(model, source=source)
-    assert named.keys() >= found.tensors.keys() - {"encoder.embed.weight", "decoder.embed.weight"}
-    there = have(model, named, source=source)
-    for name, info in named.items():
-        assert there[name].shape == info.sizes and not there[name].flags.writeable
-        close(there[name].reshape(-1), found.tensors[name].reshape(-1))
-    assert Recording.from_bytes(Recording(there, {}).to_bytes()).tensors.keys() == named.keys()
 
 
 @pytest.mark.usefixtures("either_way")
@@ -131,20 +118,6 @@ def test_interventions_change_all_of_it_and_only_with_them():
 
 
 # A file to take along
-
-
-def test_a_file_has_what_is_open_as_the_engine_has_it(case):
-    model, source, found = case
-    stack = "decoder." if source else ""
-    layer = f"{stack}blocks.1" if found.config.n_layers else f"{stack}hook_embed"
-    for place in (layer, "logits", "unembed"):
-        there = Recording.from_bytes(exports.file_of(model, TOKENS, source, place).to_bytes())
-        assert there.tensors.keys() == {
-            name for name in infos(model, source=source) if name == place or name.startswith(f"{place}.")
-        }
-        for name, array in there.tensors.items():
-            assert array.shape == tuple(found.tensors[name].shape)
-            close(array, found.tensors[name])
 
 
 def test_a_file_of_the_whole_model_has_what_its_picture_is_drawn_of(case):

@@ -10,7 +10,17 @@ import pkgutil
 import sys
 from pathlib import Path
 
-SUPPORT = {"__main__", "chromium", "engine_client", "measuring", "protocol", "real_model", "serving", "visitors"}
+SUPPORT = {
+    "__main__",
+    "chromium",
+    "engine_client",
+    "measuring",
+    "protocol",
+    "real_model",
+    "returning",
+    "serving",
+    "visitors",
+}
 """Modules of this folder that are no benchmarks."""
 
 

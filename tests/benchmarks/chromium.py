@@ -129,21 +129,28 @@ class Browser:
 
 
 @contextmanager
-def app_in_chromium(width: int = 1280, height: int = 900) -> Iterator[Browser]:
-    """A Chromium whose tabs have this many pixels, and the app, which has opened its first page."""
+def chromium() -> Iterator[Any]:
+    """A Chromium that nobody sees."""
     from playwright.sync_api import sync_playwright
 
     executable = find_chromium()
     if executable is None:
         raise SystemExit("This benchmark needs Chromium: install it, or name it in HEADSUP_CHROMIUM.")
-    with app_server() as server, sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=executable, args=list(CHROMIUM_ARGS))
-        browser = Browser(chromium, server.url, width, height)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=executable, args=list(CHROMIUM_ARGS))
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def app_in_chromium(width: int = 1280, height: int = 900) -> Iterator[Browser]:
+    """A Chromium whose tabs have this many pixels, and the app, which has opened its first page."""
+    with app_server() as server, chromium() as launched:
+        browser = Browser(launched, server.url, width, height)
         page, traffic = browser.tab()
         page.goto(server.url)  # the first page of a server opens the model, too
         traffic.settle(page)
         yield browser
-        chromium.close()
 
 
 def opened(browser: Browser, address: str, drawn: str, *, is_new: bool = False) -> tuple[Any, Traffic, float]:

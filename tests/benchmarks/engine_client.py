@@ -14,7 +14,7 @@ from urllib.parse import urlencode, urlsplit
 
 from transformer import Recording
 
-from .protocol import PATIENCE, FailedError
+from .protocol import PATIENCE, Cookies, FailedError
 
 WAITING = 200
 """Questions of all visitors that are waited for at the same moment, each on a thread."""
@@ -24,9 +24,9 @@ _threads = ThreadPoolExecutor(WAITING, "engine")
 class EngineClient:
     """One visitor's. asks: the parameters that each of their questions about a pass has."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, cookies: Cookies | None = None) -> None:
         self._host = urlsplit(url).netloc
-        self._cookie = ""
+        self._cookies = Cookies() if cookies is None else cookies
         self.bytes = 0
         """That came, of what isn't streamed."""
         self.asks: Mapping[str, Any] = {}
@@ -64,10 +64,9 @@ class EngineClient:
         began = time.perf_counter()
         connection = HTTPConnection(self._host, timeout=PATIENCE)
         try:
-            headers = {"Accept-Encoding": "gzip"} | ({"Cookie": self._cookie} if self._cookie else {})
-            connection.request("GET", address, headers=headers)
+            connection.request("GET", address, headers={"Accept-Encoding": "gzip", **self._cookies.header})
             response = connection.getresponse()
-            self._cookie = (response.headers["Set-Cookie"] or self._cookie).partition(";")[0]
+            self._cookies.take(response.headers.get_all("Set-Cookie", []))
             if response.status != 200:
                 raise FailedError(f"{response.status}: {response.read(300).decode(errors='replace')}")
             found = read(response, began)

@@ -28,7 +28,7 @@ import torch
 
 from transformer import DecoderOnly, Intervention, KeyValueCache, ModelConfig, Sampling, Scale, build_model, generate
 
-from .measuring import Timing, alternate, keep_freed_memory, machine, print_table, ratio
+from .measuring import Timing, alternate, figures_of, keep_freed_memory, machine, print_ratios, print_timings, ratio
 
 CONFIG = ModelConfig(
     vocab_size=65, context_length=256, n_layers=4, n_heads=4, d_model=128, positions="learned", activation="gelu_tanh"
@@ -60,7 +60,9 @@ def measure(model: DecoderOnly, prompt: list[int], new_tokens: int, rounds: int)
     text = [step.token_id for step in ours(model, prompt, new_tokens)(MODES["greedy"])]
     writers = {
         "ours": ours(model, prompt, new_tokens),
-        "ours_statistics": ours_with_statistics(model, prompt, new_tokens),
+        "ours_statistics": lambda sampling: [
+            (step.probability, step.rank, step.entropy) for step in ours(model, prompt, new_tokens)(sampling)
+        ],
         **{f"ours_{name}": ours(model, prompt, new_tokens, changed) for name, changed in CHANGED.items()},
         **writers,
     }
@@ -73,13 +75,12 @@ def measure(model: DecoderOnly, prompt: list[int], new_tokens: int, rounds: int)
     keep_freed_memory()
     timings = alternate(things, rounds, clock=time.thread_time, warm_up=2, before_each=gc.collect)
     ratios = _ratios(timings)
-    _print(timings, ratios, new_tokens)
+    print_timings(f"writing {new_tokens} tokens", timings)
+    print_ratios(ratios, TARGETS, "at least")
     for sentence in missing:
         print(sentence)
     return {
-        **{name: value["median"] for name, value in ratios.items()},
-        **{f"{name}_quartiles": [value["low"], value["high"]] for name, value in ratios.items()},
-        **{f"{name}_target": target for name in ratios if (target := _target(name))},
+        **figures_of(ratios),
         **{f"{name}_tokens_per_second": round(new_tokens / timing.median, 1) for name, timing in timings.items()},
         "not_measured": missing,
         "rounds": rounds,
@@ -97,12 +98,6 @@ def ours(
             model, prompt, max_new_tokens=new_tokens, sampling=sampling, names_filter=names, interventions=interventions
         )
     )
-
-
-def ours_with_statistics(model: DecoderOnly, prompt: list[int], new_tokens: int) -> Writer:
-    """The same, and asks each step what the model thought of its token."""
-    write = ours(model, prompt, new_tokens)
-    return lambda sampling: [(step.probability, step.rank, step.entropy) for step in write(sampling)]
 
 
 def bare(model: DecoderOnly, prompt: list[int], text: list[int]) -> Callable[[], None]:
@@ -236,22 +231,3 @@ def _ratios(timings: dict[str, Timing]) -> dict[str, dict[str, float]]:
             ratios[f"{mode}_{name}_of_unchanged"] = ratio(mine, to=timings[f"{mode}_ours_{name}"])
         ratios[f"{mode}_statistics_of_bare"] = ratio(timings["bare"], to=timings[f"{mode}_ours_statistics"])
     return ratios
-
-
-def _target(name: str) -> float | None:
-    """What a ratio is to reach at least; None where nothing was promised."""
-    return next((target for end, target in TARGETS.items() if name.endswith(end)), None)
-
-
-def _print(timings: dict[str, Timing], ratios: dict[str, dict[str, float]], new_tokens: int) -> None:
-    rows = []
-    for name, timing in timings.items():
-        fast, slow = (new_tokens / seconds for seconds in timing.quartiles)
-        rows.append((name, f"{new_tokens / timing.median:.0f}", f"{slow:.0f} – {fast:.0f}"))
-    print_table(("writing", "median tokens/s", "quartiles"), rows)
-    print()
-    rows = [
-        (name, f"{value['median']:.2f}", f"{value['low']:.2f} – {value['high']:.2f}", f"{_target(name) or ''}")
-        for name, value in ratios.items()
-    ]
-    print_table(("ratio", "median", "quartiles", "at least"), rows)

@@ -24,7 +24,7 @@ import torch
 
 from transformer import DecoderOnly, ModelConfig, build_model
 
-from .measuring import alternate, keep_freed_memory, machine, print_table, ratio
+from .measuring import alternate, figures_of, keep_freed_memory, machine, print_ratios, print_timings, ratio
 
 CONFIG = ModelConfig(vocab_size=65, context_length=64, n_layers=4, n_heads=4, d_model=128)
 TARGETS = {"present_ratio": 1.05, "record_all_ratio": 1.40}
@@ -57,31 +57,16 @@ def run(quick: bool = False) -> dict:
         "record_all_ratio": ratio(timings["record_all"], to=timings["plain"]),
         "record_all_ratio_bare_process": ratio(bare["record_all"], to=bare["plain"]),
     }
-    _print(timings, ratios)
+    print_timings("forward pass", timings)
+    print_ratios(ratios, TARGETS, "at most")
     return {
-        **{name: value["median"] for name, value in ratios.items()},
-        **{f"{name}_quartiles": [value["low"], value["high"]] for name, value in ratios.items()},
+        **figures_of(ratios),
         **{f"{name}_target": target for name, target in TARGETS.items()},
         **{f"{name}_ms": round(1000 * timing.median, 4) for name, timing in timings.items()},
-        **{f"{name}_ms_quartiles": [round(1000 * q, 4) for q in timing.quartiles] for name, timing in timings.items()},
         "rounds": rounds,
         "points_recorded": recorded,
         **machine(),
     }
-
-
-def _print(timings: dict, ratios: dict) -> None:
-    rows = [
-        (name, f"{1000 * timing.median:.3f}", " – ".join(f"{1000 * q:.3f}" for q in timing.quartiles))
-        for name, timing in timings.items()
-    ]
-    print_table(("forward pass", "median ms", "quartiles"), rows)
-    print()
-    rows = []
-    for name, value in ratios.items():
-        target = f"{TARGETS[name]:.2f}" if name in TARGETS else ""
-        rows.append((name, f"{value['median']:.3f}", f"{value['low']:.3f} – {value['high']:.3f}", target))
-    print_table(("ratio", "median", "quartiles", "at most"), rows)
 
 
 def model_without_hook_points(model: DecoderOnly) -> torch.nn.Module:

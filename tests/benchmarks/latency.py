@@ -18,9 +18,9 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from tests.browser.conftest import CHROMIUM_ARGS, find_chromium
 from tests.browser.servers import ROOT, Server
 
+from .chromium import chromium
 from .measuring import machine, print_table
 
 TOKEN = "[data-testid=live-text-token]"
@@ -101,7 +101,7 @@ TURN = """([name, selector, quiet]) => new Promise((resolve) => {
 def run(quick: bool = False) -> dict:
     """Measure, print the table, and return every figure."""
     starts, tokens, changes = [], [], []
-    with _browser() as browser, tempfile.TemporaryDirectory() as folder:
+    with chromium() as browser, tempfile.TemporaryDirectory() as folder:
         for number in range(1 if quick else 5):
             with _waiting_page(browser) as page:
                 start, server = _start(page, Path(folder, f"{number}.log"))
@@ -145,19 +145,6 @@ def _report(starts: list[dict], tokens: list[float], changes: list[dict]) -> dic
         **{f"{name}_all": [round(second, 3) for second in figures[name]] for name in list(figures)[:7]},
         **machine(),
     }
-
-
-@contextmanager
-def _browser() -> Iterator:
-    from playwright.sync_api import sync_playwright
-
-    executable = find_chromium()
-    if executable is None:
-        raise SystemExit("This benchmark needs Chromium: install it, or name it in HEADSUP_CHROMIUM.")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable, args=list(CHROMIUM_ARGS))
-        yield browser
-        browser.close()
 
 
 class _Waiting(BaseHTTPRequestHandler):

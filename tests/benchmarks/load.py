@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
 import statistics
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -20,7 +19,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from tests.browser.conftest import CHROMIUM_ARGS, find_chromium
 from tests.browser.servers import Server
 
-from .measuring import machine, print_table
+from .measuring import machine, percentile, print_table, spread
 from .protocol import FailedError
 from .serving import app_server, memory, on_two_cores, processor_seconds
 from .visitors import Log, Visitor, WatchingVisitor
@@ -135,9 +134,7 @@ async def _press_together(visitors: Sequence[Visitor], name: str, *, is_long: bo
     found = await asyncio.gather(*(press(visitor, number) for number, visitor in enumerate(visitors)))
     firsts, rates = zip(*filter(None, found), strict=True)
     return {
-        f"{name}_first_token_median": statistics.median(firsts),
-        f"{name}_first_token_95": percentile(firsts, 95),
-        f"{name}_first_token_worst": max(firsts),
+        **{f"{name}_first_token_{part}": value for part, value in spread(firsts).items()},
         f"{name}_tokens_per_second_median": statistics.median(rates),
         f"{name}_tokens_per_second_least": min(rates),
         f"{name}_failed": found.count(None),
@@ -152,19 +149,13 @@ def _lesson(log: Log) -> dict[str, float]:
     rows = []
     for kind, times in [("all", together), *sorted(kinds.items())]:
         failed = len(log.failures) if kind == "all" else sum(f.startswith(f"{kind}:") for f in log.failures)
-        median, high, worst = statistics.median(times), percentile(times, 95), max(times)
-        rows.append((kind, str(len(times)), f"{median:.3f}", f"{high:.3f}", f"{worst:.3f}", str(failed)))
-        of_kind = {"count": len(times), "median": median, "95": high, "worst": worst, "failed": failed}
+        found = spread(times)
+        rows.append((kind, str(len(times)), *(f"{value:.3f}" for value in found.values()), str(failed)))
+        of_kind = {"count": len(times), **found, "failed": failed}
         figures |= {f"{kind}_{name}".replace(" ", "_"): value for name, value in of_kind.items()}
     print_table(("answers", "times", "median s", "95 % s", "worst s", "failed"), rows)
     stalls = log.stalls or [0.0]
     return figures | {"texts": len(log.stalls), "text_stood_still_95": percentile(stalls, 95)}
-
-
-def percentile(values: Sequence[float], percent: float) -> float:
-    """The least of the values that is at least as large as so many per cent of them."""
-    ordered = sorted(values)
-    return ordered[max(math.ceil(len(ordered) * percent / 100) - 1, 0)]
 
 
 async def _note_memory(process: int, noted: list[float]) -> None:

@@ -1,10 +1,11 @@
 """Measures alternatives in turn, and estimates the uncertainty."""
 
+import math
 import os
 import platform
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -78,6 +79,48 @@ def quartiles(values: list[float] | tuple[float, ...]) -> tuple[float, float]:
     """The values below which a quarter and three quarters lie."""
     low, _, high = statistics.quantiles(values, n=4)
     return low, high
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """The least of the values that is at least as large as so many per cent of them."""
+    ordered = sorted(values)
+    return ordered[max(math.ceil(len(ordered) * percent / 100) - 1, 0)]
+
+
+def spread(values: Sequence[float]) -> dict[str, float]:
+    """Median, 95th percentile and worst."""
+    return {"median": round(statistics.median(values), 3), "95": percentile(values, 95), "worst": max(values)}
+
+
+def print_timings(what: str, timings: dict[str, Timing]) -> None:
+    """A table of medians and quartiles, in milliseconds."""
+    rows = [
+        (name, f"{1000 * timing.median:.3f}", " – ".join(f"{1000 * q:.3f}" for q in timing.quartiles))
+        for name, timing in timings.items()
+    ]
+    print_table((what, "median ms", "quartiles"), rows)
+
+
+def print_ratios(ratios: dict[str, dict[str, float]], targets: dict[str, float], aim: str) -> None:
+    """A table of ratios, and of what they should be, by the ends of their names. aim: "at most" or "at least"."""
+    print_table(
+        ("ratio", "median", "quartiles", aim),
+        [
+            (
+                name,
+                f"{value['median']:.3f}",
+                f"{value['low']:.3f} – {value['high']:.3f}",
+                next((f"{target:.2f}" for end, target in targets.items() if name.endswith(end)), ""),
+            )
+            for name, value in ratios.items()
+        ],
+    )
+
+
+def figures_of(ratios: dict[str, dict[str, float]]) -> dict[str, object]:
+    """Ratios as a benchmark returns them: medians, and their quartiles."""
+    medians = {name: value["median"] for name, value in ratios.items()}
+    return medians | {f"{name}_quartiles": [value["low"], value["high"]] for name, value in ratios.items()}
 
 
 def machine() -> dict[str, str | int]:

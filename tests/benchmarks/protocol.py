@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +21,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.NewSession_pb2 import NewSession
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed
 
 PATIENCE = 60.0
 """Seconds after which a request counts as failed."""
@@ -50,11 +51,27 @@ class _Request:
     begun: bool = False
 
 
+class Cookies(dict[str, str]):
+    """What a browser keeps of a server's cookies."""
+
+    @property
+    def header(self) -> dict[str, str]:
+        """As they are sent."""
+        return {"Cookie": "; ".join(f"{name}={value}" for name, value in self.items())} if self else {}
+
+    def take(self, headers: Iterable[str]) -> None:
+        """Keep what an answer sets."""
+        for header in headers:
+            name, _, value = header.partition(";")[0].partition("=")
+            self[name] = value
+
+
 class Tab:
     """One visitor's connection; use it as an asynchronous context manager."""
 
-    def __init__(self, url: str, query: str = "") -> None:
+    def __init__(self, url: str, query: str = "", cookies: Cookies | None = None) -> None:
         self.url, self.query = url, query
+        self.cookies = Cookies() if cookies is None else cookies
         self.page = ""
         self.bytes = 0
         """That came."""
@@ -70,12 +87,23 @@ class Tab:
         """The navigation: each page's script, by its title."""
 
     async def __aenter__(self) -> Tab:
+        await self.connect()
+        return self
+
+    async def connect(self) -> None:
+        """Connect, with the cookies there are, and read what comes. Raises: OSError, WebSocketException."""
         address = self.url.replace("http", "ws", 1) + "/_stcore/stream"
         self._socket: ClientConnection = await connect(
-            address, origin=self.url, subprotocols=["streamlit"], max_size=None, compression=None, open_timeout=PATIENCE
+            address,
+            origin=self.url,
+            subprotocols=["streamlit"],
+            additional_headers=self.cookies.header,
+            max_size=None,
+            compression=None,
+            open_timeout=PATIENCE,
         )
+        self.cookies.take(self._socket.response.headers.get_all("Set-Cookie"))
         self._reader = asyncio.create_task(self._read())
-        return self
 
     async def __aexit__(self, *_: object) -> None:
         self._reader.cancel()
@@ -92,6 +120,10 @@ class Tab:
         self.query = ""
         self._values.clear()
         return await self._ask(_Request("", self._pages[name]))
+
+    async def again(self) -> float:
+        """Have the open page run once more; returns the seconds until it was all there."""
+        return await self._ask(_Request("", self.page))
 
     async def set(self, widget: Any, **value: Any) -> float:
         """What a widget reports, such as `string_value="…"`, and the run of its page or fragment that this causes."""
@@ -153,6 +185,8 @@ class Tab:
             await self._socket.send(message.SerializeToString())
             async with asyncio.timeout(PATIENCE):
                 await request.done
+        except ConnectionClosed:
+            raise FailedError("the connection was closed") from None
         except TimeoutError:
             raise FailedError(f"no answer in {PATIENCE:.0f} s") from None
         finally:
@@ -170,6 +204,10 @@ class Tab:
             why = f"a message can't be read: {error!r}"
         finally:
             self._fail(why)
+            self.on_lost()
+
+    def on_lost(self) -> None:
+        """The connection has ended."""
 
     def _take(self, message: ForwardMsg) -> None:
         kind = message.WhichOneof("type")

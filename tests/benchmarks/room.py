@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import statistics
 import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
@@ -20,8 +19,7 @@ from urllib.parse import urlencode, urlsplit
 from pages.ui.lessons.room_events import HEADER
 from tests.browser.servers import Server
 
-from .load import percentile
-from .measuring import machine, print_table
+from .measuring import machine, print_table, spread
 from .protocol import FailedError, Tab
 from .serving import app_server, memory, on_two_cores, processor_seconds
 
@@ -102,12 +100,7 @@ async def _measure(server: Server, count: int, moves: int) -> dict:
         ("answered", answered),
         ("revealed", revealed),
     ):
-        figures |= {
-            f"{name}_median": statistics.median(times),
-            f"{name}_95": percentile(times, 95),
-            f"{name}_worst": max(times),
-            f"{name}_times": len(times),
-        }
+        figures |= {f"{name}_{part}": value for part, value in spread(times).items()} | {f"{name}_times": len(times)}
     return figures | shares | {"failures": failures[:20]}
 
 

@@ -73,6 +73,9 @@ def seen_at(times: Sequence[float], pace: float = PACE) -> list[float]:
 class Visitor:
     """One visitor without a browser."""
 
+    tab_of: type[Tab] = Tab
+    """What they open pages in."""
+
     def __init__(self, url: str, number: int, log: Log) -> None:
         self.random = random.Random(number)
         self.log = log
@@ -82,8 +85,8 @@ class Visitor:
         self._written: dict[str, list[int]] = {}
         """What was written after each prompt."""
         model = MODELS[number % len(MODELS)]
-        self.engine = EngineClient(url)
-        self.tab = Tab(url, urlencode({"model": model, "prompt": self._prompt(), "pace": "fast"}))
+        self.tab = self.tab_of(url, urlencode({"model": model, "prompt": self._prompt(), "pace": "fast"}))
+        self.engine = EngineClient(url, self.tab.cookies)
 
     @property
     def bytes(self) -> int:
@@ -109,10 +112,14 @@ class Visitor:
         while (left := until - time.perf_counter()) > 0:
             await asyncio.sleep(min(self.random.uniform(*THINK), left))
             (act,) = self.random.choices(list(acts), list(acts.values()))
+            await self.ready()
             try:
                 await act()
             except FailedError:
                 await asyncio.sleep(1)
+
+    async def ready(self) -> None:
+        """Return when there is a page to act on."""
 
     async def change_page(self, to: str | None = None) -> None:
         """Go to another page."""

@@ -90,7 +90,7 @@ def follow_reruns(page: "Page") -> None:
     page.on("websocket", follow)
 
 
-def wait_until_ready(page: "Page", timeout: float = 30.0, settled: float = 0.25) -> None:
+def wait_until_ready(page: "Page", timeout: float = 120.0, settled: float = 0.25) -> None:
     """Wait until the app is connected and idle, no rerun is asked for, and that has lasted `settled` seconds.
 
     Both times are in seconds; `settled` covers widgets that wait a moment before they ask for a rerun.

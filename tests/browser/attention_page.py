@@ -10,7 +10,6 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from tests.browser.address_bar import address
 
 expect = pytest.importorskip("playwright.sync_api").expect
-expect.set_options(timeout=30_000)
 
 PROMPT = "To be, or not"
 WHOLE = "[data-testid=attention][data-whole=true]"
@@ -38,6 +37,7 @@ NOTE_WRITING = """() => {
     },
   });
 }"""
+TWO_FRAMES = "() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))"
 STATE = """(root) => ({
   ...root.dataset, fetched: null, // which goes on by itself
   stage: root.querySelector(".panels").dataset.stage,
@@ -110,8 +110,8 @@ def visits(tiny_server, new_page, wait_ready):
         traffic = Traffic(page)
         followed.append(traffic)
         page.goto(f"{tiny_server.url}/Attention?{query or f'prompt={PROMPT}'}")
-        page.locator(f"{WHOLE}[data-fetched=true]").wait_for(timeout=60_000)
-        wait_ready(page, timeout=60)
+        page.locator(f"{WHOLE}[data-fetched=true]").wait_for()
+        wait_ready(page)
         traffic.settle()
         return page, traffic
 
@@ -160,9 +160,10 @@ def labels(page, stage):
 
 def place_of(page, stage, row, column):
     """Where a cell is, by the labels beside and below it: every one must have room."""
-    rows, columns = labels(page, stage)
     marks = panel(page, stage).locator("canvas.marks")
     marks.scroll_into_view_if_needed()
+    until_drawn(page)
+    rows, columns = labels(page, stage)
     box = marks.bounding_box()
     return box["x"] + columns[column]["x"], box["y"] + rows[row]["y"]
 
@@ -178,16 +179,22 @@ def parameters(page):
     return {name: values[0] for name, values in parse_qs(urlsplit(address(page)).query).items()}
 
 
-def until(page, condition, seconds=30):
+def until(page, condition, seconds=120):
+    """Wait for what comes a moment later: the address, say, follows what is on screen after up to 400 ms."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, address(page)
         page.wait_for_timeout(50)
 
 
+def until_drawn(page):
+    """Until what has been changed, scrolled or given another size has been laid out and drawn."""
+    page.evaluate(TWO_FRAMES)
+
+
 def turn_to(page, name):
     page.get_by_role("link", name=name).click()
-    page.get_by_role("heading", level=1, name=name).wait_for(timeout=60_000)
+    page.get_by_role("heading", level=1, name=name).wait_for()
 
 
 def type_prompt(page, typed):

@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 SPARE_TABS = 2
+PATIENCE_MS = 120_000
+"""How long a test waits for what it expects: on a busy machine everything takes ten times as long."""
 
 
 class Window:
@@ -19,6 +21,7 @@ class Window:
 
     def __init__(self, browser: "Browser") -> None:
         self.context = browser.new_context(bypass_csp=True)  # Playwright waits by evaluating texts in the page
+        self.context.set_default_timeout(PATIENCE_MS)
         self.spare: list[Page] = []
 
     def open_tab(self) -> "Page":

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.browser.at_rest import follow_reruns, wait_until_ready
-from tests.browser.browser_windows import Window
+from tests.browser.browser_windows import PATIENCE_MS, Window
 from tests.browser.servers import ROOT, Server
 
 if TYPE_CHECKING:
@@ -90,9 +90,10 @@ def chromium() -> Iterator["Browser"]:
     if executable is None:
         _unavailable("no Chromium was found: install the package chromium or set HEADSUP_CHROMIUM")
     try:
-        from playwright.sync_api import sync_playwright
+        from playwright.sync_api import expect, sync_playwright
     except ImportError:
         _unavailable("playwright is not installed: see requirements-dev.txt")
+    expect.set_options(timeout=PATIENCE_MS)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable, args=[*CHROMIUM_ARGS, SHARING])
         yield browser
@@ -290,6 +291,7 @@ def new_window(
 
     def create(width: int = 1280, height: int = 900, **options: object) -> "Page":
         contexts.append(chromium.new_context(viewport={"width": width, "height": height}, bypass_csp=True, **options))
+        contexts[-1].set_default_timeout(PATIENCE_MS)
         listen(contexts[-1], browser_errors)
         return contexts[-1].new_page()
 
@@ -306,5 +308,5 @@ def page(new_page: Callable[..., "Page"]) -> "Page":
 
 @pytest.fixture(scope="session")
 def wait_ready() -> Callable[..., None]:
-    """`wait_ready(page, timeout=30.0, settled=0.25)`: `wait_until_ready`, without an import."""
+    """`wait_ready(page, timeout=120.0, settled=0.25)`: `wait_until_ready`, without an import."""
     return wait_until_ready

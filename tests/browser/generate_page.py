@@ -6,7 +6,6 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 expect = pytest.importorskip("playwright.sync_api").expect
-expect.set_options(timeout=30_000)
 
 SHOWN = "[data-state=shown]"
 """An instrument that has been answered what it asked first."""
@@ -74,18 +73,18 @@ def sampling_opened(page):
 
 
 def until_written(page, count):
-    tokens(page).nth(count - 1).wait_for(timeout=60_000)
+    tokens(page).nth(count - 1).wait_for()
 
 
 def until_shown(page):
     """Until the model has said what it thinks of the text that is there."""
-    page.locator(SHOWN).get_by_test_id("live-text").wait_for(timeout=60_000)
+    page.locator(SHOWN).get_by_test_id("live-text").wait_for()
 
 
 def until_at_rest(page, wait_ready):
     """Until nothing is being written, and the page has heard what was."""
-    page.locator("[data-testid=live-text][data-live=false]").wait_for(timeout=60_000)
-    wait_ready(page, timeout=60)
+    page.locator("[data-testid=live-text][data-live=false]").wait_for()
+    wait_ready(page)
 
 
 def written(page):

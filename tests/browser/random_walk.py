@@ -69,7 +69,7 @@ SHORT_TRAINING = 100
 
 STEERING = ("ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "Home", "End", "PageUp", "PageDown", "+", "-", "0")
 """Keys for what is steered from cell to cell."""
-PATIENCE_MS = 3_000
+PATIENCE_MS = 10_000
 """For one click. What is covered, or goes away meanwhile, isn't worth more."""
 DEBOUNCE_MS = {"slide": 250, "look at": 150}
 """How long what was used waits before it tells the server, where it does."""
@@ -285,7 +285,7 @@ class Walk:
             return ""
         element.click(**patience)
         if kind == "turn to" and not self.hurry:
-            self.page.get_by_role("heading", level=1, name=label, exact=True).wait_for(timeout=10_000)
+            self.page.get_by_role("heading", level=1, name=label, exact=True).wait_for(timeout=60_000)
         return ""
 
     def _problem(self) -> str:
@@ -294,10 +294,10 @@ class Walk:
 
         problems = []
         try:
-            self.page.locator(HEADING).first.wait_for(timeout=20_000)
-            self.wait_ready(self.page, timeout=30, settled=0.05)
+            self.page.locator(HEADING).first.wait_for(timeout=60_000)
+            self.wait_ready(self.page, settled=0.05)
             self.page.evaluate(DRAWN)
-            self.wait_ready(self.page, timeout=30, settled=0)  # what was drawn last may be an exception
+            self.wait_ready(self.page, settled=0)  # what was drawn last may be an exception
             self._on = self.page.locator(HEADING).first.inner_text(timeout=PATIENCE_MS)
             self.headings.add(self._on)
         except (AssertionError, Error) as error:

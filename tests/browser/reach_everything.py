@@ -165,7 +165,7 @@ class Explorer:
     def problem(self, name: str, expected: Expected) -> str | None:
         """What is wrong with the tensor that is open; None if it is this one, with these extremes."""
         try:
-            self.page.wait_for_function(SHOWN, arg=[self.root.element_handle(), name], timeout=20_000)
+            self.page.wait_for_function(SHOWN, arg=[self.root.element_handle(), name], timeout=60_000)
         except Exception:  # Playwright's own, which isn't at hand without a browser
             return f"{name} isn't shown, but {self.root.get_attribute('data-open')!r}"
         largest = max(abs(expected.smallest), abs(expected.largest))

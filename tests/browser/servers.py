@@ -16,7 +16,7 @@ import pytest
 from tests.browser.server_log import has_traceback
 
 ROOT = Path(__file__).resolve().parents[2]
-START_SECONDS = 60.0
+START_SECONDS = 120.0
 LOG_TAIL_LINES = 60
 
 
@@ -88,7 +88,7 @@ class Server:
             if self.process.poll() is None:
                 os.killpg(self.process.pid, sign)
                 try:
-                    self.process.wait(timeout=5)
+                    self.process.wait(timeout=30)
                 except subprocess.TimeoutExpired:
                     continue
 

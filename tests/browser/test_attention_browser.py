@@ -118,7 +118,7 @@ def test_looking_costs_no_run_of_the_page_and_the_address_follows(visit):
     page.go_back()
     page.locator("[data-testid=inside][data-open='blocks.1']").wait_for()
     page.reload()
-    page.locator("[data-testid=inside][data-open='blocks.1']").wait_for(timeout=60_000)
+    page.locator("[data-testid=inside][data-open='blocks.1']").wait_for()
     turn_to(page, "Attention")
     until_shown(page, chosen)
 
@@ -170,7 +170,7 @@ def test_back_forward_reload_and_a_link_show_the_same(visit, wait_ready):
     page.locator(WHOLE).wait_for()
     until(page, lambda: state(page) == chosen)
     other, _ = visit(urlsplit(address(page)).query, apart=True)
-    assert state(other) == chosen
+    until(other, lambda: state(other) == chosen)
 
     page.reload()  # a tab that is opened by a link, which Streamlit tells each run of, whatever the bar holds since
     page.locator(WHOLE).wait_for()
@@ -179,7 +179,7 @@ def test_back_forward_reload_and_a_link_show_the_same(visit, wait_ready):
     head(other, 1, 0).click()  # two visitors don't mix
     for each, number in ((page, "1"), (other, "0")):
         until(each, lambda each=each, number=number: parameters(each)["head"] == number)
-        assert shown(each)[:2] == (1, int(number))
+        until(each, lambda each=each, number=number: shown(each)[:2] == (1, int(number)))
     type_prompt(page, "KING: I am")
     until(page, lambda: parameters(page)["prompt"] == "KING: I am")
     assert (parameters(page)["layer"], parameters(page)["head"]) == ("1", "1")

@@ -8,6 +8,7 @@ from urllib.request import urlopen
 import pytest
 
 from tests.browser.address_bar import address
+from tests.browser.attention_page import until
 
 expect = pytest.importorskip("playwright.sync_api").expect
 PROMPT = "To [mask]e [mask]r"
@@ -21,8 +22,8 @@ def filling(tiny_server, new_page, wait_ready):
     def open_page(prompt=PROMPT, **options):
         page = new_page(**options)
         page.goto(f"{tiny_server.url}/?model=encoder&prompt={quote(prompt)}")
-        expect(page.get_by_test_id("filling-status")).to_contain_text("mask", timeout=60_000)
-        wait_ready(page, timeout=60)
+        expect(page.get_by_test_id("filling-status")).to_contain_text("mask")
+        wait_ready(page)
         return page
 
     return open_page
@@ -86,7 +87,7 @@ def test_a_word_is_masked_by_hand_and_filled_with_another_candidate(filling, bro
     press(page, "Show the word again")
     expect(status).to_contain_text("2 masks.")
     expect(words(page).nth(0)).to_have_text("T")
-    assert "query=0" in address(page)
+    until(page, lambda: "query=0" in address(page))
 
 
 def test_attention_is_that_of_the_head_and_goes_on_behind_the_mask(filling, tiny_server, browser_errors):
@@ -99,7 +100,7 @@ def test_attention_is_that_of_the_head_and_goes_on_behind_the_mask(filling, tiny
     press(page, "Open in Inside")
     page.get_by_role("heading", level=1, name="Inside").wait_for()
     page.wait_for_function("location.search.includes('inside=logits')")
-    assert f"place={MASKS[0]}" in address(page)
+    until(page, lambda: f"place={MASKS[0]}" in address(page))
 
 
 def test_a_prompt_without_masks_says_what_to_do_on_a_phone(filling, browser_errors):
@@ -115,7 +116,7 @@ def test_a_server_that_is_away_is_said_and_the_next_click_asks_again(filling, br
     page.route("**/api/masked*", lambda route: route.abort())
     press(page, "Fill in")
     problem = page.get_by_role("alert").filter(has_text="The server can't be reached")
-    expect(problem).to_be_visible(timeout=15_000)
+    expect(problem).to_be_visible()
     page.unroute("**/api/masked*")
     press(page, "Fill in")
     expect(page.get_by_test_id("filling-status")).to_contain_text("One mask.")

@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from tests.browser.attention_page import until, until_drawn
 from tests.browser.generate_page import (
     branches,
     candidates,
@@ -54,7 +55,7 @@ def visit(tiny_server, new_page, wait_ready):
         page = page or new_page(**options)
         page.goto(f"{tiny_server.url}/?prompt={PROMPT}&pace=unbounded&{query}")
         until_shown(page)
-        wait_ready(page, timeout=60)
+        wait_ready(page)
         return page
 
     return open_page
@@ -154,6 +155,8 @@ def test_nothing_moves_attention_has_one_scale_and_what_is_used_keeps_the_focus(
     expect(branches(page)).to_have_count(2)
     assert candidate.evaluate("(button) => button.matches(':focus')")
 
+    sampling_opened(page)
+    page.get_by_label("Number of tokens").fill("500")  # which are not all there before it is stopped
     main_button(page, "Generate").click()
     until_written(page, tokens(page).count() + 2)
     strip = page.get_by_test_id("live-text-strip")
@@ -161,7 +164,7 @@ def test_nothing_moves_attention_has_one_scale_and_what_is_used_keeps_the_focus(
     page.emulate_media(reduced_motion="reduce")
     page.wait_for_function(SIGN, arg=[strip.element_handle(), "1"])
     main_button(page, "Stop").click()
-    assert strip.evaluate("(strip) => getComputedStyle(strip, '::after').content") == "none"
+    until(page, lambda: strip.evaluate("(strip) => getComputedStyle(strip, '::after').content") == "none")
 
 
 def test_a_step_out_of_sight_is_drawn_once_it_comes_in_sight_and_the_box_follows_the_end(visit, wait_ready):
@@ -171,20 +174,20 @@ def test_a_step_out_of_sight_is_drawn_once_it_comes_in_sight_and_the_box_follows
     late = last.evaluate(PICTURE)
     last.scroll_into_view_if_needed()
     page.wait_for_function(f"([canvas, late]) => ({PICTURE})(canvas) !== late", arg=[last.element_handle(), late])
+    until_drawn(page)
     drawn = last.evaluate(PICTURE)
     page.set_viewport_size({"width": 1280, "height": 2400})
     page.reload()  # where it is in sight from the first
     until_written(page, len(PROMPT) + 12)
-    wait_ready(page, timeout=60)
-    assert last.evaluate(PICTURE) == drawn
+    wait_ready(page)
+    until(page, lambda: last.evaluate(PICTURE) == drawn)
 
     page = visit(f"tokens=500&pace=fast&text={'ROME' * 150}", page)
     page.set_viewport_size({"width": 1280, "height": 900})
     strip = page.get_by_test_id("live-text-strip")
     left = "(strip) => [strip.scrollHeight - strip.clientHeight, strip.scrollTop]"
     main_button(page, "Generate").click()
-    while strip.evaluate("(strip) => strip.scrollHeight < strip.clientHeight + 60"):
-        page.wait_for_timeout(50)
+    until(page, lambda: strip.evaluate("(strip) => strip.scrollHeight >= strip.clientHeight + 60"))
     height, top = strip.evaluate(left)
     assert abs(height - top) < 40
     strip.evaluate("(strip) => { strip.scrollTop = 10; }")
@@ -215,6 +218,7 @@ def test_the_text_its_face_and_what_writes_are_in_the_first_screen(visit):
     page = visit()
     for width, height in ((420, 860), (1280, 720)):
         page.set_viewport_size({"width": width, "height": height})
+        until_drawn(page)
         expect(candidates(page).first).to_contain_text("%")
         for element in (main_button(page, "Generate"), part(page, "strip"), part(page, "largest")):
             box = element.bounding_box()
@@ -233,7 +237,7 @@ def test_the_text_its_face_and_what_writes_are_in_the_first_screen(visit):
 
     canvas = sampling_opened(page).locator("canvas").first
     canvas.scroll_into_view_if_needed()  # while the page scrolls, a card would go
-    page.wait_for_timeout(200)
+    until_drawn(page)
     canvas.focus()
     page.keyboard.press("End")
     page.keyboard.press("ArrowLeft")
@@ -248,7 +252,7 @@ def test_the_text_its_face_and_what_writes_are_in_the_first_screen(visit):
 def test_with_all_open_nothing_is_wider_than_a_phone_and_a_finger_will_do(new_window, tiny_server, wait_ready):
     page = new_window(width=360, height=640, has_touch=True)
     page.goto(f"{tiny_server.url}/?prompt={PROMPT}&tokens=40&pace=unbounded")
-    tokens(page).first.wait_for(timeout=25_000)
+    tokens(page).first.wait_for()
     until_shown(page)
     nothing_moves_while(page, lambda: (main_button(page, "Generate").tap(), until_written(page, len(PROMPT) + 40)))
     until_at_rest(page, wait_ready)
@@ -258,27 +262,29 @@ def test_with_all_open_nothing_is_wider_than_a_phone_and_a_finger_will_do(new_wi
     page.get_by_role("button", name="Next token").tap()
     expect(part(page, "position")).to_have_text(f"token {len(PROMPT) + 3}")
     tip = page.get_by_role("tooltip")
-    assert not tip.is_visible()
+    expect(tip).to_be_hidden()
     for index in range(len(PROMPT), len(PROMPT) + 40, 13):
         tokens(page).nth(index).tap()
+        expect(part(page, "details")).to_have_text(re.compile(f"^Token {index} “"))
         page.mouse.move(0, 0)
-        assert not tip.is_visible()  # what it says of the token that was clicked stands below the text
+        expect(tip).to_be_hidden()  # what it says of the token that was clicked stands below the text
         tokens(page).nth(index).hover()
-        assert tip.inner_text().startswith(f"token {index} “")
-        assert part(page, "details").inner_text().startswith(f"Token {index} “")
+        expect(tip).to_have_text(re.compile(f"^token {index} “"))
+        until_drawn(page)
         box = tip.bounding_box()
         assert box["x"] >= 0 and box["y"] >= 0
         assert box["x"] + box["width"] <= 360 and box["y"] + box["height"] <= 640
     tokens(page).nth(len(PROMPT) + 5).hover()
     for words in ("id ", "probability ", "rank ", "nats", "bits", "attention"):
-        assert words in tip.inner_text()
+        expect(tip).to_contain_text(words)
     page.keyboard.press("Escape")
-    assert not tip.is_visible()
+    expect(tip).to_be_hidden()
     candidates(page).nth(3).tap()
     page.get_by_role("button", name="Compare").first.tap()
     expect(page.get_by_test_id("live-text-compared")).to_be_visible()
     for name in ("Written tokens as a table", "Attention as bars", "Sampling"):
         page.get_by_text(name).last.tap()
+    until_drawn(page)
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     main = page.get_by_test_id("stMain")
     assert main.evaluate("(main) => main.scrollWidth - main.clientWidth") == 0

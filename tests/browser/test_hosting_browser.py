@@ -4,7 +4,6 @@ import json
 import re
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,7 +12,9 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.at_rest import IDLE
 from tests.browser.attention_page import until
+from tests.browser.browser_windows import PATIENCE_MS
 from tests.browser.conftest import CHROMIUM_ARGS, find_chromium
 from tests.browser.servers import ROOT
 from tests.train_page import LONG
@@ -68,6 +69,7 @@ def tab(chromium, tmp_path):
         extra_http_headers={"X-Forwarded-Proto": "https"},
         viewport={"width": 840, "height": 560},
     )
+    context.set_default_timeout(PATIENCE_MS)
     page = context.new_page()
     page.refused = []
     page.on("console", lambda said: "Content Security Policy" in said.text and page.refused.append(said.text))
@@ -89,30 +91,30 @@ def server(serve, tiny_folder, platform, tmp_path):
         yield server
 
 
-@pytest.mark.timeout(300)
 def test_a_frame_in_another_origins_page_has_all_that_the_app_has(server, platform, tab):
     app, frame = server.url, tab.frame_locator("iframe")
     tab.goto(f"{platform}/?{app}/Masks?prompt={SECRET}&embed=true")
-    expect(frame.get_by_role("heading", level=1, name="Masks")).to_be_visible(timeout=60_000)
+    expect(frame.get_by_role("heading", level=1, name="Masks")).to_be_visible()
     denied = "() => { try { return sessionStorage.length; } catch { return 'denied'; } }"
     assert tab.frames[1].evaluate(denied) == "denied"
     until(tab, lambda: f"prompt={SECRET}" in (tab.evaluate("window.told") or ""))
     frame.get_by_role("link", name="Attention").click()
-    expect(frame.get_by_role("heading", level=1, name="Attention")).to_be_visible(timeout=60_000)
+    expect(frame.get_by_role("heading", level=1, name="Attention")).to_be_visible()
     frame.get_by_role("button", name="Share").click()
-    link = urlsplit(frame.get_by_test_id("stCode").inner_text().strip())
+    code = frame.get_by_test_id("stCode").filter(has_text="?model=")  # until it has come, its place is held by blanks
+    link = urlsplit(code.inner_text().strip())
     assert f"{link.scheme}://{link.netloc}{link.path}" == f"{app}/Attention"
     assert parse_qs(link.query)["prompt"] == [SECRET] and "embed" not in parse_qs(link.query)
     frame.get_by_role("button", name="Copy link to embed").click()
     expect(frame.get_by_text("Copied.")).to_be_visible()
 
     tab.goto(f"{platform}/?{app}/Learn?embed=true")
-    frame.get_by_role("button", name="Room for a class").click(timeout=60_000)
+    frame.get_by_role("button", name="Room for a class").click()
     frame.get_by_role("button", name="Open a room").click()
     room = frame.get_by_role("heading", name=re.compile("^Room "))
-    room.wait_for(timeout=60_000)
+    room.wait_for()
     tab.reload()
-    expect(room).to_be_visible(timeout=60_000)
+    expect(room).to_be_visible()
 
     with learning_platform() as stranger:
         assert tab.refused == []
@@ -122,21 +124,30 @@ def test_a_frame_in_another_origins_page_has_all_that_the_app_has(server, platfo
     assert SECRET not in log and log.count("127.0.0.1") == log.count("URL: http://127.0.0.1") == 1
 
 
-@pytest.mark.timeout(300)
-def test_a_training_in_a_frame_is_kept_over_a_reload_and_over_the_servers_end(server, platform, tab):
+def test_a_training_in_a_frame_is_kept_over_a_reload_and_over_the_servers_end(server, platform, tab, tmp_path):
     frame = tab.frame_locator("iframe")
-    tab.goto(f"{platform}/?{server.url}/Train?{urlencode(LONG)}")
-    frame.get_by_test_id("stMain").get_by_role("button", name="Train").last.click(timeout=60_000)
+    link = urlencode(LONG | {"d_model": 128})  # which goes on meanwhile, however slow the browser is
+    tab.goto(f"{platform}/?{server.url}/Train?{link}")
+    frame.get_by_test_id("stMain").get_by_role("button", name="Train").last.click()
     stops = frame.get_by_role("button", name="Stop and keep")
-    stops.wait_for(timeout=60_000)
+    stops.wait_for()
     tab.reload()
-    stops.wait_for(timeout=60_000)
-    begun = time.monotonic()
+    stops.wait_for()
     with server.away():
-        assert server.process.returncode == -signal.SIGTERM and time.monotonic() - begun < 10
+        assert server.process.returncode == -signal.SIGTERM
     tab.goto(f"{platform}/?{server.url}/Attention")
-    frame.get_by_role("combobox", name="Model").click(timeout=60_000)
+    frame.get_by_role("combobox", name="Model").click()
     expect(frame.get_by_role("option", name=re.compile("^Yours · ")).first).to_be_visible()
+
+    tab.goto(f"{platform}/?{server.url}/Train")
+    frame.get_by_text("Your models as files").click()
+    downloads = frame.get_by_role("button", name=re.compile("^Download "))
+    with tab.expect_download() as saved:
+        downloads.click()
+    saved.value.save_as(tmp_path / "model.headsup.zip")
+    files = frame.get_by_test_id("stExpander").filter(has_text="Your models as files")
+    files.locator("input[type=file]").set_input_files(tmp_path / "model.headsup.zip")
+    expect(downloads).to_have_count(2)
     assert tab.refused == []
 
 
@@ -145,11 +156,13 @@ def test_no_page_needs_what_the_policy_forbids(chromium, tiny_server):
     with chromium.new_context() as context:
         page, refused = context.new_page(), []
         page.on("console", lambda message: refused.append(message.text) if "Content Security" in message.text else None)
+        context.set_default_timeout(PATIENCE_MS)
         for name in ("", "Learn", "Attention", "Inside", "Masks", "Positions", "What_if", "Train"):
             answer = page.goto(f"{tiny_server.url}/{name}")
             assert "unsafe-inline" not in re.findall(r"script-src [^;]*", answer.headers["content-security-policy"])[0]
-            page.get_by_role("heading", level=1).wait_for(timeout=60_000)
-            page.wait_for_timeout(1_500)
+            page.get_by_role("heading", level=1).wait_for()
+            page.locator(IDLE).wait_for()
+            page.wait_for_load_state("networkidle")
         page.get_by_role("button", name="Train", exact=True).wait_for()
         page.goto(f"{tiny_server.url}/api/docs")
         page.get_by_role("heading").first.wait_for()
@@ -164,4 +177,5 @@ def test_an_inline_script_is_refused(chromium, tiny_server):
         page.evaluate(
             "document.body.append(Object.assign(document.createElement('script'), { text: 'window.ran = 1' }))"
         )
-        assert page.evaluate("window.ran") is None and refused
+        until(page, lambda: refused)
+        assert page.evaluate("window.ran") is None

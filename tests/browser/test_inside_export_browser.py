@@ -16,8 +16,8 @@ def page(tiny_server, new_page, wait_ready):
     page = new_page()
     page.traffic = Traffic(page)
     page.goto(f"{tiny_server.url}/Inside?prompt=To%20be&inside=blocks.1.attn.hook_pattern")
-    page.locator("[data-testid=inside][data-open='blocks.1.attn.hook_pattern']").wait_for(timeout=60_000)
-    wait_ready(page, timeout=60)
+    page.locator("[data-testid=inside][data-open='blocks.1.attn.hook_pattern']").wait_for()
+    wait_ready(page)
     yield page
     page.traffic.stop()
 

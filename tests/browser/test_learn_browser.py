@@ -23,8 +23,8 @@ def page(app_url, new_page, wait_ready):
     page = new_page()
     page.traffic = Traffic(page)
     page.goto(f"{app_url}/Learn?prompt=To%20be&model=shakespeare")
-    page.get_by_role("heading", level=1, name="Learn").wait_for(timeout=60_000)
-    wait_ready(page, timeout=60)
+    page.get_by_role("heading", level=1, name="Learn").wait_for()
+    wait_ready(page)
     yield page
     page.traffic.stop()
 
@@ -42,7 +42,7 @@ def reach(page, wait_ready):
             pytest.fail(f"Tab doesn't come to {words}")
         if key:
             page.keyboard.press(key)
-            wait_ready(page, timeout=60)
+            wait_ready(page)
 
     return go_on
 
@@ -59,7 +59,6 @@ def answer(page, reach, wait_ready):
     return give
 
 
-@pytest.mark.timeout(300)
 def test_a_lesson_is_taken_with_the_keyboard_alone(page, reach, answer, wait_ready):
     reach("Start with lesson 1")
     expect(page.get_by_role("heading", name="Only words")).to_be_visible()
@@ -70,35 +69,35 @@ def test_a_lesson_is_taken_with_the_keyboard_alone(page, reach, answer, wait_rea
     reach("As before|Hardly", key="ArrowDown")  # the radio has one stop for all
     page.get_by_role("radio", name="Hardly").press("Space")
     expect(page.get_by_role("button", name="Answer", exact=True)).to_be_enabled()
-    wait_ready(page, timeout=60)
+    wait_ready(page)
     assert page.traffic.page_runs == page.traffic.fragment_runs > 0  # the view below stays as it is
     answer("Correct: “Hardly”.")
 
     page.get_by_role("slider").focus()
-    for _ in range(2):
+    for value in ("3.5", "3.0"):  # each step is drawn before the next: the focus stays where it is
         page.keyboard.press("ArrowLeft")
-    expect(page.get_by_test_id("stSliderThumbValue")).to_have_text(re.compile(r"^3\.0 nats"))
-    wait_ready(page, timeout=60)
+        expect(page.get_by_test_id("stSliderThumbValue")).to_have_text(re.compile(rf"^{value} nats"))
+        wait_ready(page)
     reach("^Answer$")
     expect(page.get_by_test_id("stAlert").filter(has_text="close enough")).to_be_visible()
     assert found(page) == []
     page.reload()
-    page.get_by_role("heading", name="Number").wait_for(timeout=60_000)
+    page.get_by_role("heading", name="Number").wait_for()
     expect(page.get_by_test_id("stAlert").filter(has_text="Your answer: 3 nats. Correct: 3.06 nats")).to_be_visible()
-    wait_ready(page, timeout=60)
+    wait_ready(page)
     reach("Next$")
 
     reach("k₀", key=None)
     for key in (*["ArrowRight"] * 5, "Enter"):
         page.keyboard.press(key)
-    wait_ready(page, timeout=60)
+    wait_ready(page)
     answer("Correct: q at position 5.")
 
     reach(r"Z looks at k$", key=None)
     for key in ("ArrowUp", *["ArrowRight"] * 4, "Enter"):
         page.keyboard.press(key)
     expect(page.get_by_test_id("answer-inputs").get_by_role("status")).to_have_text("Chosen: w (13) looks at Z (4).")
-    wait_ready(page, timeout=60)
+    wait_ready(page)
     expect(page.get_by_role("button", name="Answer", exact=True)).to_be_enabled()
     answer("Correct: w (13) looks at Z (4).")
 
@@ -112,9 +111,9 @@ def test_a_lesson_is_taken_with_the_keyboard_alone(page, reach, answer, wait_rea
     expect(page.get_by_test_id("stAlert").filter(has_text="Correct: ")).to_be_visible()
     reach("Finish$")
     expect(page.get_by_text("1 of 1 lesson done, 5 minutes in all.")).to_be_visible()
-    wait_ready(page, timeout=60)
+    wait_ready(page)
     assert found(page) == []
-    assert "To+be" in page.evaluate("location.search")  # the visitor's own prompt is back
+    page.wait_for_function("() => location.search.includes('To+be')")  # the visitor's own prompt is back
 
     reach("For teachers$")
     expect(page.get_by_role("heading", name="With a class")).to_be_visible()

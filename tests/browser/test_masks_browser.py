@@ -4,8 +4,9 @@ import re
 
 import pytest
 
+from tests.browser.attention_page import until
+
 expect = pytest.importorskip("playwright.sync_api").expect
-expect.set_options(timeout=30_000)
 
 CHARTS, ROWS = 2, 3
 """Figures of Plotly's, and rows of masks, once all is unfolded."""
@@ -35,8 +36,8 @@ def visit(tiny_server, new_page, wait_ready):
     def open_page(link="", page=None, **options):
         page = page or new_page(**options)
         page.goto(f"{tiny_server.url}/Masks{link}")
-        expect(page.get_by_test_id("masks").first).to_be_visible(timeout=90_000)
-        wait_ready(page, timeout=60)
+        expect(page.get_by_test_id("masks").first).to_be_visible()
+        wait_ready(page)
         unfold(page, wait_ready)
         return page
 
@@ -49,10 +50,10 @@ def unfold(page, wait_ready):
         drawer = page.locator("details", has=page.locator("summary", has_text=name))
         if drawer.get_attribute("open") is None:
             drawer.locator("summary").click()
-            wait_ready(page, timeout=60)
-    expect(charts(page)).to_have_count(CHARTS, timeout=90_000)
+            wait_ready(page)
+    expect(charts(page)).to_have_count(CHARTS)
     expect(page.get_by_test_id("masks")).to_have_count(ROWS)
-    wait_ready(page, timeout=60)
+    wait_ready(page)
 
 
 def masks(page, row, number=0):
@@ -79,7 +80,7 @@ def editor(page):
 
 def until_written(page, cells):
     """Wait for what is in the cells of the batch."""
-    expect(picture(page).locator("td")).to_have_text(cells, timeout=30_000)
+    expect(picture(page).locator("td")).to_have_text(cells)
 
 
 def test_a_cold_link_opens_the_batch_and_typing_changes_it(visit, wait_ready):
@@ -92,10 +93,10 @@ def test_a_cold_link_opens_the_batch_and_typing_changes_it(visit, wait_ready):
 
     page.get_by_role("link", name="Positions").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Positions")
-    wait_ready(page, timeout=60)
+    wait_ready(page)
     page.get_by_role("link", name="Masks").click()
     expect(editor(page)).to_have_value("To be\nor")
-    wait_ready(page, timeout=60)
+    wait_ready(page)
 
     editor(page).fill("To be\nor\n<b>é\nnot")
     editor(page).press("Control+Enter")
@@ -111,7 +112,7 @@ def test_a_cold_link_opens_the_batch_and_typing_changes_it(visit, wait_ready):
     page.get_by_role("button", name="Restore the examples").click()
     expect(editor(page)).to_have_value("KING:\nROMEO:\nBut, soft\nTo be, or not")
     expect(page).not_to_have_url(re.compile("batch=To"))
-    wait_ready(page, timeout=60)
+    wait_ready(page)
 
 
 def test_nothing_is_clipped_or_overlaps(visit):
@@ -130,12 +131,13 @@ def test_nothing_is_clipped_or_overlaps(visit):
 
 def fits(page, rows):
     """The page is wide enough for its pictures, of which those of the batch stand in so many rows."""
-    assert page.get_by_test_id("stMain").evaluate("(main) => main.scrollWidth <= main.clientWidth")
-    assert charts(page).evaluate_all(MISPLACED) == []
+    until(page, lambda: page.get_by_test_id("stMain").evaluate("(main) => main.scrollWidth <= main.clientWidth"))
+    until(page, lambda: charts(page).evaluate_all(MISPLACED) == [])
     shown = page.get_by_test_id("masks").nth(2).locator("figure")
-    assert len({shown.nth(i).bounding_box()["y"] for i in range(3)}) == rows
+    until(page, lambda: len({shown.nth(i).bounding_box()["y"] for i in range(3)}) == rows)
 
 
+BOTTOM = "(element) => element.getBoundingClientRect().bottom"
 BLUE = """(marks, size) => {
   const { width, height } = marks.parentElement.querySelector(".picture");
   const pixels = marks.parentElement.querySelector(".picture").getContext("2d").getImageData(0, 0, width, height).data;
@@ -152,7 +154,8 @@ BLUE = """(marks, size) => {
 
 def test_a_mask_is_drawn_as_it_is_and_every_cell_can_be_read_by_pointer_and_by_key(visit):
     page = visit("?prompt=To%20be&filler=2&batch=To%20be%0Aor&batch_row=1")
-    assert masks(page, 0).evaluate(BLUE, 5) == [[key <= query for key in range(5)] for query in range(5)]
+    causal = [[key <= query for key in range(5)] for query in range(5)]
+    until(page, lambda: masks(page, 0).evaluate(BLUE, 5) == causal)
 
     marks = masks(page, 0)
     place = {"x": 300, "y": 20}  # in the last column of the first row: cells of 64 pixels, after the rows' labels
@@ -186,8 +189,7 @@ def test_the_picture_is_on_the_first_screen_and_the_page_is_short(tiny_server, n
     for path, parts in (("Masks", ("canvas.picture", ".predictions ol >> nth=1")), ("Positions", ("table",))):
         page.goto(f"{tiny_server.url}/{path}?model=shakespeare")
         page.locator(parts[0]).first.wait_for()
-        wait_ready(page, timeout=90)
+        wait_ready(page)
         for part in parts:
-            box = page.locator(part).first.bounding_box()
-            assert box["y"] + box["height"] <= 720
-        assert page.get_by_test_id("stMain").evaluate("(main) => main.scrollHeight") < 1500
+            until(page, lambda part=part: page.locator(part).first.evaluate(BOTTOM) <= 720)
+        until(page, lambda: page.get_by_test_id("stMain").evaluate("(main) => main.scrollHeight") < 1500)

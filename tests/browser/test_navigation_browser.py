@@ -1,11 +1,11 @@
 """Tests back, forward, typing and reconnecting in a browser."""
 
-import time
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from tests.browser.address_bar import address
+from tests.browser.attention_page import until
 from tests.browser.generate_page import expect, focused, look_at, picture, sampling_opened, tokens
 
 HISTORY_LOG = """() => {
@@ -34,8 +34,8 @@ def visit(tiny_server, new_page, wait_ready):
 
 
 def until_on(page, name, wait_ready):
-    page.get_by_role("heading", level=1, name=name).wait_for(timeout=60_000)
-    wait_ready(page, timeout=60)
+    page.get_by_role("heading", level=1, name=name).wait_for()
+    wait_ready(page)
 
 
 def turn_to(page, name, wait_ready):
@@ -64,14 +64,6 @@ def expect_entries(page, number):
 
 def parameters(page):
     return {name: values[0] for name, values in parse_qs(urlsplit(address(page)).query, keep_blank_values=True).items()}
-
-
-def until(page, condition, seconds=30):
-    """Wait for what the address says; it is written when the page has been drawn."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, address(page)
-        page.wait_for_timeout(50)
 
 
 def test_one_step_back_leaves_a_page_to_the_one_before_as_it_was(visit, wait_ready):
@@ -112,6 +104,26 @@ def test_one_step_back_leaves_a_page_to_the_one_before_as_it_was(visit, wait_rea
     expect_entries(page, before + 2)
 
 
+CHOOSE_AND_LEAVE = """([dial, link, ms]) => new Promise((resolve) => {
+  dial.selectedIndex = 1 - dial.selectedIndex;
+  for (const kind of ["input", "change"]) dial.dispatchEvent(new Event(kind, { bubbles: true }));
+  setTimeout(() => { link.click(); resolve(); }, ms);
+})"""
+"""Chooses something, and follows a link so many milliseconds later."""
+
+
+def test_a_page_is_come_to_though_the_one_before_is_told_something_at_that_moment(visit, wait_ready):
+    page = visit("?layer=0")
+    for ms in (380, 599):  # just before it is told of what was chosen
+        before = entries(page)
+        parts = page.get_by_label("Layer", exact=True), page.get_by_role("link", name="Attention")
+        page.evaluate(CHOOSE_AND_LEAVE, [*(part.element_handle() for part in parts), ms])
+        until_on(page, "Attention", wait_ready)
+        expect_entries(page, before + 1)
+        turn_to(page, "Generate", wait_ready)
+    until(page, lambda: parameters(page)["layer"] == "0")
+
+
 def test_what_was_written_comes_back_with_its_page(visit, wait_ready):
     page = visit("?tokens=6")
     main = page.get_by_test_id("stMain")
@@ -139,6 +151,7 @@ def test_what_is_typed_and_not_applied_outlives_a_reload(visit, wait_ready):
     page.reload()
     wait_ready(page)
     expect(prompt_box(page)).to_have_value("KING: I")
+    expect(prompt_box(page)).to_be_focused()
     assert parameters(page)["prompt"] == "ROMEO"  # as it was: it still waits to be applied
     page.keyboard.type(" am")  # where the cursor was
     page.keyboard.press("Control+Enter")
@@ -221,7 +234,7 @@ def test_the_keyboard_stays_on_what_starts_and_stops_the_writing(visit, wait_rea
         wait_ready(page)
         expect(main.get_by_role("button", name="Stop", exact=True)).to_be_disabled()
         page.keyboard.press("Tab")
-        assert focused(page) == "Step"
+        until(page, lambda: focused(page) == "Step")
         page.keyboard.press(key)
         wait_ready(page)
         assert focused(page) == "Step"

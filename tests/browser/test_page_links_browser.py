@@ -4,7 +4,7 @@ import pytest
 
 from tests.browser.attention_page import WHOLE, parameters, shown, until, until_shown
 
-pytest.importorskip("playwright.sync_api")
+expect = pytest.importorskip("playwright.sync_api").expect
 
 MOBILE = {"width": 420, "height": 900}
 
@@ -13,7 +13,7 @@ def by_hand(page):
     """What is said of the cell that is open on Inside, once its arithmetic is there."""
     page.get_by_role("heading", level=1, name="Inside").wait_for()
     page.locator(".by-hand[data-state=shown]").wait_for()
-    assert page.locator(".by-hand .badge").get_attribute("data-state") == "equal"
+    expect(page.locator(".by-hand .badge")).to_have_attribute("data-state", "equal")
     return page.locator(".by-hand .where").inner_text()
 
 

@@ -20,12 +20,11 @@ def teacher(app_url, new_page, wait_ready):
     page.goto(f"{app_url}/Learn?lesson=01-every-kind&lesson_step=2")
     page.get_by_role("button", name="Room for a class").click()
     page.get_by_role("button", name="Open a room").click()
-    page.get_by_role("img", name="QR code of the address").wait_for(timeout=60_000)
-    wait_ready(page, timeout=60)
+    page.get_by_role("img", name="QR code of the address").wait_for()
+    wait_ready(page)
     return page
 
 
-@pytest.mark.timeout(300)
 def test_a_phone_joins_by_its_link_and_a_projector_shows_question_and_votes(teacher, app_url, new_page, wait_ready):
     code = teacher.locator(".st-key-room_teacher h3").inner_text().split()[1]
     assert teacher.get_by_role("img", name="QR code of the address").bounding_box()["width"] > 200
@@ -34,15 +33,15 @@ def test_a_phone_joins_by_its_link_and_a_projector_shows_question_and_votes(teac
     sent = []
     phone.on("websocket", lambda socket: socket.on("framesent", lambda frame: sent.append(frame)))
     phone.goto(f"{app_url}/Learn?room={code}")
-    phone.get_by_role("button", name="Leave the room").wait_for(timeout=60_000)  # nothing was pressed
-    wait_ready(phone, timeout=60)
+    phone.get_by_role("button", name="Leave the room").wait_for()  # nothing was pressed
+    wait_ready(phone)
 
     expect(teacher.locator(".st-key-room_teacher")).to_contain_text("1 student ")
     sent.clear()
     phone.wait_for_timeout(4_000)
     assert sent == [], "a page whose room is idle asks for nothing"
     teacher.get_by_role("button", name="Start a minute").click()
-    expect(phone.locator(".st-key-room_member")).to_contain_text("0:55 left.", timeout=20_000)
+    expect(phone.locator(".st-key-room_member")).to_contain_text(re.compile(r"0:[1-5]\d left\."))
 
     answer = phone.get_by_role("button", name="Answer", exact=True)
     expect(answer).to_be_disabled()
@@ -51,7 +50,7 @@ def test_a_phone_joins_by_its_link_and_a_projector_shows_question_and_votes(teac
     for moved in range(1, 6):  # each step is drawn before the next: the focus stays where it is
         phone.keyboard.press("ArrowRight")
         expect(phone.get_by_test_id("stSliderThumbValue")).to_have_text(re.compile(rf"^{4 + moved / 2:.1f} "))
-        wait_ready(phone, timeout=60)
+        wait_ready(phone)
     answer.click()
     expect(phone.get_by_role("button", name="Change my answer")).to_be_visible()
 
@@ -62,7 +61,7 @@ def test_a_phone_joins_by_its_link_and_a_projector_shows_question_and_votes(teac
     before = teacher.get_by_role("slider").get_attribute("aria-valuenow")
     teacher.keyboard.press("p")
     teacher.get_by_test_id("presenting").wait_for()
-    wait_ready(teacher, timeout=60)
+    wait_ready(teacher)
     places = [teacher.evaluate(SCROLLED)]
     for _ in range(12):
         teacher.keyboard.press("ArrowRight")
@@ -74,26 +73,25 @@ def test_a_phone_joins_by_its_link_and_a_projector_shows_question_and_votes(teac
     parts = [".st-key-lesson_question", ".st-key-room_votes"]
     teacher.evaluate("() => document.querySelector('[data-testid=stMain]').scrollTo(0, 0)")
     teacher.get_by_role("button", name="Show the votes").click()
-    teacher.wait_for_function(IN_SIGHT, arg=parts, timeout=60_000)
+    teacher.wait_for_function(IN_SIGHT, arg=parts)
     expect(phone.get_by_role("button", name="Change my answer")).to_have_count(0)
     teacher.evaluate("() => document.querySelector('[data-testid=stMain]').scrollTo(0, 0)")
     teacher.get_by_role("button", name="Reveal").click()
-    teacher.wait_for_function(IN_SIGHT, arg=parts, timeout=60_000)
+    teacher.wait_for_function(IN_SIGHT, arg=parts)
     expect(phone.get_by_test_id("stAlert").filter(has_text="Your answer: 6.5 nats. Correct: 3.06 nats")).to_be_visible()
 
-    wait_ready(teacher, timeout=60)
+    wait_ready(teacher)
     teacher.keyboard.press("n")
-    expect(phone.get_by_role("heading", name="Token")).to_be_visible(timeout=60_000)
+    expect(phone.get_by_role("heading", name="Token")).to_be_visible()
 
 
 def test_what_opens_from_the_end_of_a_page_begins_at_its_top(app_url, new_page, wait_ready):
     page = new_page(width=420, height=500)
     page.goto(f"{app_url}/Learn")
-    page.get_by_role("button", name="For teachers").scroll_into_view_if_needed(timeout=60_000)
-    wait_ready(page, timeout=60)
+    page.get_by_role("button", name="For teachers").scroll_into_view_if_needed()
+    wait_ready(page)
     page.evaluate("() => document.querySelector('[data-testid=stMain]').scrollTo(0, 1e6)")
-    assert page.evaluate(SCROLLED) > 100
+    page.wait_for_function(f"() => ({SCROLLED})() > 100")
     page.get_by_role("button", name="For teachers").click()
-    expect(page.get_by_role("heading", name="A room for your class")).to_be_visible(timeout=60_000)
-    wait_ready(page, timeout=60)
-    assert page.evaluate(SCROLLED) == 0
+    expect(page.get_by_role("heading", name="A room for your class")).to_be_visible()
+    page.wait_for_function(f"() => ({SCROLLED})() === 0")

@@ -5,9 +5,8 @@ import re
 import pytest
 
 expect = pytest.importorskip("playwright.sync_api").expect
-expect.set_options(timeout=60_000)
 
-SMALL = "?learn=task&task=sort-letters&shape=dials&n_layers=1&n_heads=2&d_model=64&steps=3000"
+SMALL = "?learn=task&task=sort-letters&shape=dials&n_layers=1&n_heads=2&d_model=96&steps=3000"
 
 PIXELS = """(canvas) => [...canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data].join()"""
 """What a head of the grid looks like."""
@@ -26,8 +25,8 @@ def visit(app_url, new_page, wait_ready):
     def open_page(path, **options):
         page = new_page(**options)
         page.goto(f"{app_url}/{path}")
-        page.get_by_test_id("stMain").get_by_role("heading").first.wait_for(timeout=90_000)
-        wait_ready(page, timeout=90)
+        page.get_by_test_id("stMain").get_by_role("heading").first.wait_for()
+        wait_ready(page)
         return page
 
     return open_page
@@ -96,7 +95,6 @@ def steps(page):
     return int(re.search(r"step ([\d,]+) of", text)[1].replace(",", ""))
 
 
-@pytest.mark.timeout(300)
 def test_a_training_goes_on_whatever_its_page_does_and_its_model_can_be_used_and_taken_away(
     visit, new_window, app_url, browser_errors, wait_ready, tmp_path
 ):
@@ -120,7 +118,10 @@ def test_a_training_goes_on_whatever_its_page_does_and_its_model_can_be_used_and
     expect(other.get_by_role("heading", name="Training data")).to_be_visible()
     expect(other.get_by_text("Your training")).to_have_count(0)
     button(other, "Train").click()
-    expect(other.get_by_text("Waiting for a place on the server, place 1 in the queue")).to_be_visible()
+    waiting = other.get_by_text("Waiting for a place on the server, place 1 in the queue")
+    expect(waiting).to_be_visible()
+    button(other, "Stop and keep").click()  # whoever waits goes first while the other is away
+    expect(other.get_by_text("stopped before its first step")).to_be_visible()
 
     page.wait_for_function(CHANGED, arg=early)
     assert heads(page).first.evaluate("(canvas) => canvas.tagged")  # drawn over
@@ -158,20 +159,23 @@ def test_a_training_goes_on_whatever_its_page_does_and_its_model_can_be_used_and
         assert content.startswith(b"\x89PNG\r\n\x1a\n") and len(content) > 5_000
         assert (int.from_bytes(content[16:20]), int.from_bytes(content[20:24])) > least
 
+    button(other, "Train another").click()
+    button(other, "Train").click()
+    expect(waiting).to_be_visible()
     button(page, "Stop and keep").click()
     expect(page.get_by_text("is now one of your models").first).to_be_visible()
     assert page.get_by_text("you had been away").count() == 0
     expect(other.get_by_text(re.compile(r"^Training: step "))).to_be_visible()
     page.reload()
     expect(page.get_by_text("is now one of your models").first).to_be_visible()
-    wait_ready(page, timeout=60)
+    wait_ready(page)
     file = save(page, tmp_path, button(page, "Download it").click)
     button(other, "Stop and keep").click()
     button(other, "Train another").click()
     expect(other.get_by_role("heading", name="Training data")).to_be_visible()
     button(page, "Look at its attention").click()
     expect(page.get_by_role("heading", name="Attention", exact=True)).to_be_visible()
-    wait_ready(page, timeout=60)
+    wait_ready(page)
     page.reload()
     expect(page.get_by_role("heading", name="Attention", exact=True)).to_be_visible()
     expect(heads(page).first).to_be_visible()

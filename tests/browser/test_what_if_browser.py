@@ -5,6 +5,8 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.attention_page import until
+
 
 @pytest.fixture
 def visit(tiny_server, new_page, wait_ready):
@@ -13,8 +15,8 @@ def visit(tiny_server, new_page, wait_ready):
     def open_page(parameters="", page=None, **options):
         page = page or new_page(**options)
         page.goto(f"{tiny_server.url}/What_if?prompt=To%20be,%20or%20not{parameters}")
-        page.get_by_role("heading", level=1, name="What if").wait_for(timeout=60_000)
-        wait_ready(page, timeout=60)
+        page.get_by_role("heading", level=1, name="What if").wait_for()
+        wait_ready(page)
         return page
 
     return open_page
@@ -47,10 +49,10 @@ def test_a_part_is_ablated_by_click_and_brought_back_by_key(visit, wait_ready):
     cells(page).click(position=middle_of(1, 2))
     until_changed(page, "1 change")
     wait_ready(page)
-    assert cells(page).bounding_box() == before  # nothing moves
+    until(page, lambda: cells(page).bounding_box() == before)  # nothing moves
     expect(page.get_by_text("Changed: feed-forward of layer 1 ablated.")).to_be_visible()
     expect(sentence(page)).to_have_text(re.compile(r"Without layer 1, feed-forward, .* This change is set\."))
-    assert "scale~blocks.1.hook_mlp_out" in page.evaluate("decodeURIComponent(location.search)")
+    page.wait_for_function("() => decodeURIComponent(location.search).includes('scale~blocks.1.hook_mlp_out')")
     cells(page).focus()
     for key, words in (("ArrowDown", "feed-forward"), ("Home", "head 0"), ("ArrowRight", "head 1")):
         page.keyboard.press(key)
@@ -81,7 +83,7 @@ def test_at_the_width_of_a_phone_the_pictures_are_read_and_saved_and_models_comp
       const { x, y, width, height } = bar.getBoundingClientRect();
       return bar.contains(document.elementFromPoint(x + width / 2, y + height / 2));
     }"""
-    assert chart.locator(".modebar").first.evaluate(seen)
+    until(page, lambda: chart.locator(".modebar").first.evaluate(seen))
     bar, drawn = chart.locator(".modebar").first.bounding_box(), chart.locator(".main-svg").first.bounding_box()
     assert bar["y"] + bar["height"] <= drawn["y"]
 

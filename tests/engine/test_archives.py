@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load, save
 
-from tests.helpers import any_configs, some_inputs, tiny_config, tiny_model
+from tests.helpers import tiny_config, tiny_model
 from tests.saved_checkpoints import ALPHABET, CARD, FILES, checkpoint
 from transformer import Checkpoint, CheckpointError, ModelCard, Tokenizer
 from transformer.checkpoints import archive as archives
@@ -77,17 +77,6 @@ def cheaply(largest: int = 20_000_000) -> Iterator[None]:
 
 
 class TestRoundTrip:
-    @given(any_configs())
-    @settings(max_examples=15)
-    def test_everything_comes_back(self, config):
-        saved = Checkpoint(tiny_model(config), CHARACTERS, CARD)
-        loaded = unpack_checkpoint(pack_checkpoint(saved))
-        assert (loaded.model.config, loaded.card, loaded.model.training) == (config, saved.card, False)
-        assert loaded.tokenizer.encode("abc j") == saved.tokenizer.encode("abc j")
-        for name, weight in saved.model.state_dict().items():
-            assert torch.equal(weight, loaded.model.state_dict()[name])
-        assert torch.equal(saved.model(*some_inputs(config)), loaded.model(*some_inputs(config)))
-
     def test_the_same_model_gives_the_same_bytes(self):
         assert pack_checkpoint(checkpoint()) == GOOD
         assert pack_checkpoint(unpack_checkpoint(GOOD)) == GOOD
@@ -207,12 +196,6 @@ class TestHostile:
         with cheaply():
             refused(changed("config.json", lambda config: config.update(claims)), "config.json")
 
-    @pytest.mark.parametrize("length", [1_000_001, 2**40, 2**64 - 1])
-    def test_a_header_without_end(self, length):
-        weights = members()["model.safetensors"]
-        with cheaply():
-            refused(changed("model.safetensors", struct.pack("<Q", length) + weights[8:]), "its header")
-
     def test_a_tokenizer_of_sentences_that_is_not_ours(self):
         """Its capital letters are patterns, which must be those of its words, and few."""
 
@@ -251,12 +234,6 @@ class TestHostile:
         monkeypatch.setattr(tokenizers.Tokenizer, "from_file", None)
         refused(changed("tokenizer.json", change), "tokenizer.json is of a kind that HeadsUp doesn't write")
 
-    @pytest.mark.parametrize("name", FILES[1:])
-    @pytest.mark.parametrize("content", [b"", b"[", b"[]", b"3", b"[" * 50_000, b"\xff\xfe", b'"x"', b"1" * 5000])
-    def test_json_of_another_kind(self, name, content):
-        with cheaply():
-            refused(changed(name, content), name)
-
 
 HOSTILE = [
     *("null", "true", "-1", "0", "1", "7", "1e999", "1e308", "0.5", "NaN", "1" * 4_000, "9" * 30, '""', '"\\ud800"'),
@@ -285,7 +262,7 @@ class TestDamage:
         refused(GOOD[:length])
 
     @given(st.data())
-    @settings(max_examples=300)
+    @settings(max_examples=150)
     def test_bits_that_flipped(self, data):
         """Most in the directory and the records, where most can go wrong."""
         directory = GOOD.index(b"PK\1\2")
@@ -314,26 +291,6 @@ class TestDamage:
             written = written.replace('"a value"', data.draw(st.sampled_from(HOSTILE)), 1)
         with cheaply():
             opened(changed(name, written.encode()))
-
-    @given(st.lists(st.sampled_from(FILES), min_size=1, max_size=6), st.data())
-    @pytest.mark.filterwarnings("ignore:Duplicate name")
-    def test_members_in_any_order_and_number(self, names, data):
-        files = members()
-        content = packed([(name, data.draw(st.sampled_from([files[name], b"", b"{}"]))) for name in names])
-        if sorted(names) == sorted(FILES):
-            opened(content)
-        else:
-            refused(content)
-
-    @given(st.data())
-    def test_directories_that_claim_anything(self, data):
-        """Sizes, offsets and kinds of packing in the directory, and in its own record, are random."""
-        content, directory = bytearray(GOOD), GOOD.index(b"PK\1\2")
-        for _ in range(data.draw(st.integers(1, 3))):
-            at = data.draw(st.integers(directory, len(GOOD) - 5))
-            content[at : at + 4] = data.draw(st.binary(min_size=4, max_size=4) | st.just(b"\xff" * 4))
-        with cheaply(80_000_000):
-            opened(bytes(content))
 
     def test_nothing_is_left_behind(self, tmp_path, monkeypatch):
         monkeypatch.setattr("tempfile.tempdir", str(tmp_path))

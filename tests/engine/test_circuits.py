@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.helpers import any_configs, configs, some_inputs, tiny_config, tiny_encoder_decoder, tiny_model
+from tests.helpers import any_configs, configs, some_inputs, tiny_encoder_decoder, tiny_model
 from transformer import attention_modules
 from transformer.inference.circuits import circuits_of, ov_circuit, qk_circuit
 from transformer.inference.tracing import trace_pass
@@ -50,18 +50,6 @@ def test_ov_is_what_a_model_of_one_head_says_after_one_token(config):
     for token in range(config.vocab_size):
         logits = model(torch.tensor([[token]]))[0, 0]
         torch.testing.assert_close(full[token].float(), logits.detach(), atol=1e-4, rtol=1e-4)
-
-
-def test_a_norm_s_gain_is_in_the_circuit_and_its_mean_is_not():
-    """With a pre-norm the true score is the circuit's, divided by both norms' spread, if shift and biases are 0."""
-    model = tiny_model(tiny_config(n_layers=1, positions="none", attention_bias=False))
-    with torch.no_grad():
-        model.blocks[0].ln1.bias.zero_()
-    found = trace_pass(model, [3, 7])
-    spread = found.tensors["blocks.0.ln1.hook_scale"][:, 0]
-    score = found.tensors["blocks.0.attn.hook_scaled_scores"][0, 1, 0]
-    circuit = qk_circuit(model, "blocks.0.attn", 0)
-    torch.testing.assert_close(float(circuit.row(7)[3] / spread[0] / spread[1]), float(score), atol=1e-4, rtol=1e-4)
 
 
 MAKE = {"qk": qk_circuit, "ov": ov_circuit}

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from tests.helpers import tiny_model
@@ -130,29 +129,6 @@ class TestTrainAndEvaluate:
         assert (status, err) == (0, "")
         assert out.startswith(f"tiny: {measured:.4f} nats per character over {len(validation):,} characters")
 
-    @pytest.mark.parametrize(
-        ("fails", "message"),
-        [
-            ("loop", "The state of the training can't be written to runs/tiny/state.safetensors: No space left"),
-            ("folder", "tiny can't be saved: No space left"),
-        ],
-    )
-    def test_a_full_disk_is_a_sentence_and_leaves_no_half_a_file(
-        self, run, folder, tmp_path, monkeypatch, fails, message
-    ):
-        """The library that writes weights raises an error of its own, which is no OSError."""
-        module = {"loop": "transformer.training.loop", "folder": "transformer.checkpoints.folder"}[fails]
-
-        def save_file(tensors, path, metadata=None):
-            Path(path).write_bytes(b"half of it")
-            raise SafetensorError("No space left on device")
-
-        monkeypatch.setattr(f"{module}.save_file", save_file)
-        status, _, err = run("train", "tiny")
-        assert (status, err) == (1, f"Error: {message} on device{'.' if fails == 'folder' else ''}\n")
-        assert not (folder / "tiny").exists()
-        assert not [path for path in tmp_path.rglob("*") if path.name.endswith(".tmp")]
-
     @pytest.mark.parametrize("state", ["damaged", "another"])
     def test_a_state_that_can_not_be_gone_on_from_is_a_sentence(self, run, tmp_path, state):
         path = tmp_path / "runs/tiny/state.safetensors"
@@ -214,13 +190,6 @@ def test_what_goes_wrong_is_one_sentence_on_stderr(run, arguments, message):
     status, out, err = run(*arguments)
     assert status == 1 and (out == "" or arguments[0] != "generate")
     assert err.startswith("Error: ") and message in err and err.count("\n") == 1
-
-
-def test_it_runs_as_a_module(folder):
-    command = [sys.executable, "-m", "transformer", "--checkpoints", str(folder), "generate", "absent", "a"]
-    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100)
-    assert result.returncode == 1
-    assert result.stderr == "Error: There is no checkpoint folder 'absent'.\n"
 
 
 def test_help_doesn_t_wait_for_pytorch():

@@ -50,7 +50,7 @@ WRONG = [
     ("attention_windows", [(1, -1)], "whole numbers, 0 or more"),
     ("attention_windows alibi_slopes rotary_factors unrotated_layers", [4, "ab", (None,)], "a tuple of numbers"),
     ("qk_norm", ["both"], "'none' or 'head' or 'all'"),
-    ("qkv_clip score_cap logit_cap", [0, -1.0, NONE, "2"], "None or a number above 0"),
+    ("qkv_clip score_cap logit_cap", [0, -1.0, NONE, "2", 10**30], "None or a number above 0"),
     ("rotary_factors unrotated_layers", [(1,)], "is for rotary positions"),
     ("alibi_slopes", [(0.5, 0.25)], "for positions 'alibi'"),
     ("attention_out_bias", [1], "True, False or None"),

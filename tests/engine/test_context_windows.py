@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.helpers import MODERN, close, tiny_config, tiny_model
+from tests.helpers import MODERN, close, tiny_model
 from transformer import MeanAblate, Patch, Sampling, Scale, SetAttention, Steer, Without, generate, in_window
 from transformer.inference.context_windows import by_window, window_start
 from transformer.inference.interventions import hooks_of
@@ -87,17 +87,3 @@ class TestWhatIsWritten:
     )
     def test_with_changes_whose_positions_count_from_the_texts_start(self, changed, positions):
         check(tiny_model(context_length=CONTEXT, positions=positions), changed)
-
-    def test_with_changes_of_an_encoder_decoder(self):
-        changed = (
-            Scale("encoder.blocks.0.attn.hook_z", 0, 3),
-            SetAttention("decoder.blocks.0.cross_attn.hook_pattern", 0, 17, 2, 0.8),
-            SetAttention("decoder.blocks.1.attn.hook_pattern", 1, 17, 10, 0.5),
-        )
-        check(tiny_model(tiny_config(architecture="encoder-decoder", context_length=CONTEXT)), changed)
-
-    def test_a_hook_sees_the_whole_window_each_time(self):
-        model, seen = tiny_model(), []
-        hooks = [("hook_embed", lambda tensor, hook: seen.append(tensor.shape[1]))]
-        list(generate(model, [1] * 7, max_new_tokens=5, fwd_hooks=hooks))
-        assert seen == [7, 8, 7, 8, 7]

@@ -123,11 +123,6 @@ def test_a_file_with_another_checksum_is_refused(tmp_path):
     assert Server.asked == []
 
 
-def test_an_unknown_name_lists_the_known_ones():
-    with pytest.raises(CorpusError, match=r"no corpus 'bible'; there are tiny-shakespeare, .*python-manual"):
-        load_corpus("bible")
-
-
 def test_every_source_says_what_it_is_and_the_manual_of_python_is_always_there():
     for name, each in SOURCES.items():
         assert each.name == name and each.title and each.language and each.licence

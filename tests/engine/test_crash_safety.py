@@ -66,6 +66,11 @@ def unfinished():
     return [*folder.glob("*.tmp"), *folder.glob(".*")]
 
 
+def stop(child):
+    os.kill(child, signal.SIGSTOP)
+    os.waitpid(child, os.WUNTRACED)
+
+
 def kill_again_and_again(save, load):
     started = time.perf_counter()
     save(1)
@@ -85,8 +90,11 @@ def kill_again_and_again(save, load):
         while not begun.exists():
             time.sleep(0.001)
         time.sleep(random.Random(attempt).uniform(0, 4 * duration))
-        while attempt % 2 and not unfinished():
-            pass  # every other time in the middle of a save
+        stop(child)
+        while attempt % 2 and not unfinished():  # every other time in the middle of a save
+            os.kill(child, signal.SIGCONT)
+            time.sleep(random.random() * duration / 4)
+            stop(child)
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         left = unfinished()
@@ -105,7 +113,7 @@ print(json.dumps({"checkpoint": checkpoint, "run": run_state}))
 
 def run(script: str, *arguments: object) -> subprocess.CompletedProcess:
     command = [sys.executable, "-c", script, *map(str, arguments)]
-    return subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, timeout=110, text=True)
+    return subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, timeout=250, text=True)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that can be forked and killed")

@@ -16,7 +16,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
-from tests.helpers import tiny_config
 from tests.saved_checkpoints import FILES, checkpoint, refused
 from transformer import CheckpointError, load_checkpoint, save_checkpoint
 
@@ -160,13 +159,6 @@ class TestLies:
         with cheaply():
             refused(folder, "config.json")
 
-    def test_a_context_without_end_costs_only_what_is_used(self, copied):
-        claims = {"context_length": 10**12}
-        (copied / "config.json").write_text(json.dumps({**tiny_config().to_dict(), **claims}))
-        with cheaply():
-            model = load_checkpoint(copied).model
-            assert model(torch.zeros(1, 20, dtype=torch.long)).shape == (1, 20, 11)
-
     def test_layers_that_are_not_there_are_refused_before_anything_is_built(self, copied, of_both_sides, monkeypatch):
         monkeypatch.setattr("transformer.checkpoints.folder.with_weights", lambda *args, **kwargs: pytest.fail("built"))
         nothing = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
@@ -246,11 +238,6 @@ class TestTokenizers:
     def test_a_vocabulary_that_the_model_does_not_have(self, copied, vocabulary):
         self.change(copied, model={"type": "WordLevel", "vocab": vocabulary, "unk_token": "a"})
         refused(copied, "tokenizer.json", "but the model only 11")
-
-    def test_a_file_that_would_cut_texts(self, copied):
-        cut = {"direction": "Right", "max_length": 1, "strategy": "LongestFirst", "stride": 0}
-        self.change(copied, truncation=cut)
-        assert len(load_checkpoint(copied).tokenizer.encode("abc")) == 3
 
 
 @pytest.mark.parametrize("name", FILES)

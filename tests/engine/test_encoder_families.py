@@ -18,9 +18,8 @@ from tests.engine.test_families import (
     theirs,
     transformers,
 )
-from tests.helpers import tiny_model
 from tests.third_party_tokenizers import bert, roberta, trained_bpe, write
-from transformer import Checkpoint, CheckpointError, ModelCard, Tokenizer, fill_masks, load_checkpoint, save_checkpoint
+from transformer import CheckpointError, fill_masks, load_checkpoint, save_checkpoint
 from transformer.checkpoints.exporting import export_pretrained
 from transformer.checkpoints.families import FAMILIES
 from transformer.checkpoints.pretrained import load_pretrained
@@ -90,13 +89,6 @@ def both(request, tmp_path_factory):
 
 def logits_of(model, tokens, segments=None, **more) -> torch.Tensor:
     return model(tokens, **({} if segments is None else {"token_type_ids": segments}), **more).logits
-
-
-@pytest.mark.parametrize("family", ENCODERS)
-def test_every_flag_of_a_family_is_varied(family):
-    made = [drawn(family, seed) for seed in SEEDS]
-    for flag in ("tie_word_embeddings", *(flag for flag, options in OPTIONS[family].items() if len(options) > 1)):
-        assert len({str(fields[flag]) for fields in made}) >= 2, flag
 
 
 @torch.no_grad()
@@ -240,47 +232,6 @@ def test_a_model_that_fills_no_masked_words_is_refused(tmp_path):
     save(tmp_path, transformers.BertForTokenClassification(transformers.BertConfig(**fields)), ["[MASK]"])
     with pytest.raises(CheckpointError, match="is a BertForTokenClassification; of this family, a BertForMaskedLM"):
         load_pretrained(tmp_path)
-
-
-AS_BERT = {"architecture": "encoder-only", "norm": "post", "embed_norm": True, "masked_word_head": True}
-AS_MODERN = {**AS_BERT, "norm": "pre", "norm_first_input": False, "mlp_gate": True, "positions": "rotary"}
-
-
-@pytest.mark.parametrize(
-    "fields, family",
-    [
-        ({**AS_BERT, "positions": "learned", "n_segments": 2}, "bert"),
-        ({**AS_BERT, "positions": "sinusoidal", "tie_embeddings": True, "attention_bias": False}, "bert"),
-        ({**AS_MODERN, "attention_windows": (0, 3), "tie_embeddings": True}, "modernbert"),
-        ({**AS_MODERN, "rotary_pairs": "halves", "mlp_bias": False, "unembed_bias": True}, "modernbert"),
-    ],
-)
-@torch.no_grad()
-def test_an_encoder_of_ours_goes_out_to_the_family_that_can_express_it(fields, family, tmp_path):
-    card = ModelCard(title="x", mask_token_id=10)
-    ours = Checkpoint(tiny_model(**fields), Tokenizer.of_characters("abcdefghij", ["[mask]"]), card)
-    assert export_pretrained(tmp_path / "out", ours).model_type == family
-    tokens = torch.randint(11, (2, 8))
-    again = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "out")
-    torch.testing.assert_close(again(tokens).logits, ours.model(tokens), atol=1e-4, rtol=0)
-    back = load_pretrained(tmp_path / "out")
-    torch.testing.assert_close(back.model(tokens), ours.model(tokens), atol=1e-5, rtol=0)
-    assert back.card.mask_token_id == 10
-
-
-@pytest.mark.parametrize(
-    "fields, words",
-    [
-        ({**AS_BERT, "norm": "pre"}, r"BERT \(its norms come after each sublayer, on the stream\), .*ModernBERT"),
-        ({**AS_BERT, "masked_word_head": False}, r"BERT \(it has a norm on its embeddings, and a head"),
-    ],
-)
-def test_an_encoder_that_no_family_has_stays_here(fields, words, tmp_path):
-    card = ModelCard(title="x", mask_token_id=10)
-    ours = Checkpoint(tiny_model(**fields), Tokenizer.of_characters("abcdefghij", ["[mask]"]), card)
-    with pytest.raises(CheckpointError, match=f"No family that is known has models of this shape; known are {words}"):
-        export_pretrained(tmp_path / "out", ours)
-    assert not list(tmp_path.iterdir())
 
 
 def byte_level(folder) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from tests.helpers import tiny_config, tiny_model
-from transformer import TASKS, ActivationCache, Corpus, ModelConfig, build_model, evaluate_loss, induction_score
+from transformer import TASKS, Corpus, ModelConfig, build_model, evaluate_loss, induction_score
 from transformer.data.batches import IGNORED, task_batch
 from transformer.data.corpora import CorpusSource
 from transformer.data.tasks import Example, Task
@@ -188,63 +188,6 @@ class TestInduction:
         pattern[0, 0, 3, 1], pattern[0, 0, 4, 2], pattern[1, 0, 5, 3] = 0.5, 0.7, 0.9
         pattern[:, :, :3] = 1.0  # the first stretch doesn't count
         assert induction_score(pattern, 3).tolist() == pytest.approx([2.1 / 6])
-
-    def test_a_perfect_model_is_found_with_its_head(self):
-        outer = self
-
-        class Perfect(nn.Module):
-            """Goes on, from the end of the first stretch, as the text went before; head 1 of block 2 looks there."""
-
-            def __init__(self) -> None:
-                super().__init__()
-                self.weight = nn.Parameter(torch.zeros(1))
-
-            def run_with_cache(self, tokens: Tensor, names_filter) -> tuple[Tensor, ActivationCache]:
-                read = INDUCTION.tokenizer.decode(tokens[0].tolist())
-                assert read[:6] == read[32:38] == "dfA5B2"  # of the sequences that the documentation's figures are of
-                logits = torch.zeros(*tokens.shape, 72)
-                logits[:, 31:] = 100.0 * F.one_hot(tokens[:, :32], 72)
-                patterns = torch.stack([outer.pattern(32, 63, 0)] * 3).expand(len(tokens), -1, -1, -1)
-                cache = {f"blocks.{layer}.attn.hook_pattern": patterns.clone() for layer in range(3)}
-                cache["blocks.2.attn.hook_pattern"][:, 1] = outer.pattern(32, 63, 31)
-                assert all(names_filter(name) for name in cache)
-                assert not names_filter("blocks.0.attn.hook_z")
-                return logits, ActivationCache(cache)
-
-        found = measure_induction(Perfect(), INDUCTION, sequences=5)
-        assert (found.layer, found.head, found.best_score) == (2, 1, 1.0)
-        assert found.first_loss == pytest.approx(math.log(72))
-        assert found.second_loss == pytest.approx(0.0, abs=1e-6)
-
-
-class TestReading:
-    def test_a_perfect_reader_is_found_with_the_head_that_looks_at_the_answer(self, monkeypatch):
-        """Head 1 of block 2 gives the word that answers 0.7, any other nothing; every fifth answer is wrong."""
-        monkeypatch.setattr(evaluation, "ANSWERED_AT_ONCE", 10)
-        examples = STORIES.sample(25)
-        by_source = {example.source: (number, example) for number, example in enumerate(examples)}
-        encode, decode = STORIES.tokenizer.encode, STORIES.tokenizer.decode
-
-        class Reader(nn.Module):
-            def __init__(self) -> None:
-                super().__init__()
-                self.weight = nn.Parameter(torch.zeros(1))
-
-            def run_with_cache(self, tokens: Tensor, names_filter) -> tuple[Tensor, ActivationCache]:
-                logits = torch.zeros(*tokens.shape, STORIES.tokenizer.vocab_size)
-                patterns = torch.zeros(3, len(tokens), 2, tokens.shape[1], tokens.shape[1])
-                for row, ids in enumerate(tokens.tolist()):
-                    asked = ids.index(encode("?")[0])
-                    number, example = by_source[decode(ids[: asked + 1])]
-                    logits[row, asked, encode("the" if number % 5 == 0 else example.target)] = 9.0
-                    patterns[2, row, 1, asked, example.position] = 0.7
-                cache = {f"blocks.{layer}.attn.hook_pattern": patterns[layer] for layer in range(3)}
-                assert all(map(names_filter, cache)) and not names_filter("blocks.0.attn.hook_z")
-                return logits, ActivationCache(cache)
-
-        found = measure_reading(Reader(), STORIES, questions=25)
-        assert (found.layer, found.head, found.questions, found.accuracy) == (2, 1, 25, 0.8)
-        assert found.weight == pytest.approx(0.7)
 
 
 class TestMeasuring:

@@ -7,11 +7,21 @@ import torch
 gguf = pytest.importorskip("gguf", reason="requirements.txt installs the package that dequantises")
 transformers = pytest.importorskip("transformers", reason="requirements-dev.txt installs what models are compared with")
 
-from tests.engine.test_gguf import MERGES, TOKENS, TYPES, turned  # noqa: E402
 from transformer import load_pretrained  # noqa: E402
+from transformer.checkpoints import gguf_file, weight_numbers  # noqa: E402
 from transformer.checkpoints.families import FAMILIES  # noqa: E402
 from transformer.checkpoints.gguf_families import KINDS  # noqa: E402
 
+LETTERS = [*map(chr, [*range(33, 127), *range(161, 173), *range(174, 256)]), *(chr(256 + place) for place in range(68))]
+"""How byte-level BPE writes each byte."""
+MERGES = ["Ġ t", "h e", "Ġt he", "c a"]
+TOKENS = [*LETTERS, "Ġt", "he", "Ġthe", "ca", "<|end|>"]
+TYPES = {
+    float: gguf.GGUFValueType.FLOAT32,
+    int: gguf.GGUFValueType.UINT32,
+    str: gguf.GGUFValueType.STRING,
+    bool: gguf.GGUFValueType.BOOL,
+}
 ARCHITECTURES = {name: architecture for architecture, name in gguf.MODEL_ARCH_NAMES.items()}
 CONTEXT, HEADS, WIDTH, LAYERS = 24, 4, 64, 3
 DEEP = {"num_hidden_layers": LAYERS, "num_attention_heads": HEADS, "intermediate_size": 96, "hidden_size": WIDTH}
@@ -114,6 +124,11 @@ def of_transformers(architecture: str, fields: dict) -> torch.nn.Module:
     return model
 
 
+def turned(weight: torch.Tensor, heads: int) -> torch.Tensor:
+    """Halves as neighbours, as llama.cpp's converter does it for Llama."""
+    return weight.reshape(heads, 2, -1, *weight.shape[1:]).swapaxes(1, 2).reshape(weight.shape)
+
+
 def as_converted(architecture: str, model: torch.nn.Module) -> dict[str, torch.Tensor]:
     """Tensors as llama.cpp's converter stores them, by GGUF's names."""
     config, found = model.config, {}
@@ -155,8 +170,13 @@ def as_converted(architecture: str, model: torch.nn.Module) -> dict[str, torch.T
 
 
 def write(path, architecture: str, model: torch.nn.Module, said: dict, blocks=None, kind=None) -> None:
-    """The model as llama.cpp's converter writes it. blocks: what is quantised, by transformers' names, as `kind`."""
-    config, writer = model.config, gguf.GGUFWriter(path, architecture)
+    """The model as llama.cpp's converter writes it. blocks: what is quantised, by transformers' names, as `kind`.
+
+    said: fields of the architecture; and "called", another name for it, and "tokenizer", another kind of it.
+    """
+    said = {"called": architecture, "tokenizer": "gpt2", **said}
+    called, tokenizer = said.pop("called"), said.pop("tokenizer")
+    config, writer = model.config, gguf.GGUFWriter(path, called)
     writer.add_block_count(config.num_hidden_layers)
     writer.add_context_length(getattr(config, "max_position_embeddings", CONTEXT))
     writer.add_embedding_length(config.hidden_size)
@@ -178,12 +198,14 @@ def write(path, architecture: str, model: torch.nn.Module, said: dict, blocks=No
     if rope := getattr(config, "rope_parameters", None):
         writer.add_rope_freq_base(rope.get("full_attention", rope)["rope_theta"])
     for name, value in said.items():
-        writer.add_key_value(f"{architecture}.{name}", value, TYPES[type(value)])
-    writer.add_tokenizer_model("gpt2")
+        prefix = "" if name.startswith(("split.", "tokenizer.")) else f"{called}."
+        writer.add_key_value(f"{prefix}{name}", value, TYPES[type(value)])
+    writer.add_tokenizer_model(tokenizer)
     writer.add_tokenizer_pre("smollm")
     writer.add_token_list(TOKENS)
-    writer.add_token_types([1] * len(TOKENS))
+    writer.add_token_types([1] * (len(TOKENS) - 1) + [3])
     writer.add_token_merges(MERGES)
+    writer.add_eos_token_id(len(TOKENS) - 1)
     names = gguf.get_tensor_name_map(ARCHITECTURES[architecture], config.num_hidden_layers)
     quantised = {names.get_name(name, (".weight",)): data for name, data in (blocks or {}).items()}
     for name, tensor in as_converted(architecture, model).items():
@@ -225,9 +247,21 @@ def stored(tensor: torch.Tensor, kind: gguf.GGMLQuantizationType) -> np.ndarray:
     return blocks.reshape(len(tensor), -1)
 
 
-@pytest.mark.parametrize("name", ["F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K"])
+SMALL_KINDS = ["F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K"]
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        *((name, torch.float32) for name in SMALL_KINDS),
+        *(("F16", torch.float16), ("BF16", torch.bfloat16), ("Q8_0", torch.bfloat16)),
+    ],
+)
 @torch.no_grad()
-def test_logits_are_those_of_the_dequantised_weights_in_transformers(name, tmp_path):
+def test_logits_are_those_of_the_dequantised_weights_in_transformers(name, dtype, tmp_path, monkeypatch):
+    """A large model keeps half the precision."""
+    monkeypatch.setattr(weight_numbers, "LARGE", 10**9 if dtype == torch.float32 else 0)
+    monkeypatch.setattr(gguf_file, "NUMBERS_AT_ONCE", 1000)
     kind = gguf.GGMLQuantizationType[name]
     sizes = {"hidden_size": 256, "intermediate_size": 256, "num_hidden_layers": 1}
     model = of_transformers("qwen2", {**DEEP, **sizes, "rope_parameters": PLAIN})
@@ -238,5 +272,8 @@ def test_logits_are_those_of_the_dequantised_weights_in_transformers(name, tmp_p
             parameter.copy_(torch.from_numpy(gguf.quants.dequantize(blocks[theirs], kind)).reshape(parameter.shape))
     write(tmp_path / "small.gguf", "qwen2", model, {}, blocks, kind)
     tokens = torch.arange(14)[None]
-    found = load_pretrained(tmp_path / "small.gguf").model(tokens)
-    torch.testing.assert_close(found, model(tokens).logits, atol=1e-4, rtol=0)
+    found = load_pretrained(tmp_path / "small.gguf").model
+    assert {each.dtype for each in found.parameters()} == {dtype}
+    largest = float(model(tokens).logits.abs().max())
+    apart = 1e-4 if dtype == torch.float32 else 0.03 * largest
+    torch.testing.assert_close(found(tokens).float(), model(tokens).logits, atol=apart, rtol=0)

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer import MEASURES, attention_modules, causal_mask, head_measures, induction_score, load_checkpoint
+from transformer import MEASURES, causal_mask, head_measures
 from transformer.inference.pattern_pooling import HIDDEN, pool, quantise
 
 TEXT = torch.tensor([1, 2, 3, 1, 2, 3, 4])
@@ -107,24 +107,6 @@ def test_every_measure_is_from_0_to_1_or_no_number(drawn):
     assert found.shape == (len(drawn[0]), len(MEASURES))
     assert (found.isnan() | ((found >= 0) & (found <= 1))).all()
     assert (found.isnan() == found[:1].isnan()).all()  # what is missing depends on the text alone
-
-
-def test_the_induction_head_has_the_largest_induction():
-    """The head that repeats random sequences best is the one that stands out in an example on its card."""
-    checkpoint = load_checkpoint("checkpoints/induction")
-    model, layers = checkpoint.model, attention_modules(checkpoint.model.config)["self"]
-    names = [f"{module}.hook_pattern" for module in layers]
-    stretch = torch.randint(0, 60, (8, 12), generator=torch.Generator().manual_seed(0))
-    example = torch.tensor([checkpoint.tokenizer.encode(checkpoint.card.examples[0])])
-    with torch.no_grad():
-        _, random = model.run_with_cache(torch.cat([stretch, stretch], 1), names_filter=names)
-        _, cache = model.run_with_cache(example, names_filter=names)
-    scores = torch.stack([induction_score(random[name], 12) for name in names])
-    mask = causal_mask(example.shape[1], example.shape[1])
-    found = torch.stack([head_measures(cache[name][0], mask, example[0]) for name in names])
-    found = found[..., ALL.index("induction")]
-    assert found.argmax() == scores.argmax()
-    assert found.max() > 0.8
 
 
 # The overview

@@ -274,18 +274,6 @@ class TestInterventions:
 
 class TestPytorchsOwnHooks:
     @given(any_configs(), st.data())
-    def test_they_see_what_the_cache_has(self, config, data):
-        model, _, cache = record(config)
-        name = data.draw(st.sampled_from(model.hook_names()))
-        seen = []
-        handle = model.get_submodule(name).register_forward_hook(lambda module, inputs, output: seen.append(output))
-        model(*some_inputs(config))
-        handle.remove()
-        model(*some_inputs(config))
-        assert len(seen) == 1
-        close(seen[0].float(), cache[name].float())
-
-    @given(any_configs(), st.data())
     def test_they_can_replace_and_the_cache_has_what_they_left(self, config, data):
         model, inputs = tiny_model(config), some_inputs(config)
         name = data.draw(st.sampled_from(model.hook_names()))

@@ -8,7 +8,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.browser.servers import ROOT
 from tests.helpers import (
     any_configs,
     close,
@@ -17,11 +16,9 @@ from tests.helpers import (
     tiny_config,
     tiny_encoder_decoder,
     tiny_model,
-    translated,
     unpadded,
 )
-from transformer import Sampling, generate, hook_points, load_checkpoint
-from transformer.data.tasks import TASKS
+from transformer import Sampling, generate, hook_points
 from transformer.inference.intervention_codes import KINDS, from_code, to_code
 from transformer.inference.interventions import (
     Intervention,
@@ -278,29 +275,6 @@ def test_they_are_said_in_plain_words():
         "without positions in the encoder",
         "decoder layer 0, cross-attention, head 1: query 2 gives key 0 the weight 0.9",
     ]
-
-
-class TestShippedModels:
-    """What the interventions show of the models that ship, to two digits."""
-
-    @pytest.mark.parametrize(
-        ("silenced", "expected"), [((), 0.9995), ((0, 0), 0.064), ((1, 1), 0.071), ((0, 1), 0.9994)]
-    )
-    def test_induction_needs_two_heads_together(self, silenced, expected):
-        checkpoint = load_checkpoint(ROOT / "checkpoints" / "induction")
-        tokens = torch.tensor([checkpoint.tokenizer.encode("kR7wZq3xB kR7wZ")])
-        taken = [Scale(f"blocks.{silenced[0]}.attn.hook_z", silenced[1])] if silenced else []
-        (q,) = checkpoint.tokenizer.encode("q")
-        probability = float(logits(checkpoint.model, (tokens,), *taken)[0, -1].softmax(-1)[q])
-        assert probability == pytest.approx(expected, abs=0.0005)
-
-    @pytest.mark.parametrize(("where", "right"), [("encoder.", 0), ("decoder.", 15)])
-    def test_the_translator_needs_positions_in_its_encoder_alone(self, where, right):
-        checkpoint = load_checkpoint(ROOT / "checkpoints" / "number-words-en-es")
-        examples = TASKS["number-words"].sample(15)
-        written = [translated(checkpoint, example.source, Without("positions", where)) for example in examples]
-        decode = checkpoint.tokenizer.decode
-        assert sum(decode(ids) == each.target for ids, each in zip(written, examples, strict=True)) == right
 
 
 def test_an_encoder_decoder_is_steered_by_two_sources_of_its_own():

@@ -7,15 +7,7 @@ import torch
 
 from tests.helpers import MODERN, close, modern_config, some_tokens, tiny_config, tiny_model, unpadded
 from tests.tiny_models import save_tiny
-from transformer import (
-    ModelConfig,
-    direct_logit_attribution,
-    equations,
-    hook_points,
-    logit_lens,
-    ov_circuit,
-    qk_circuit,
-)
+from transformer import ModelConfig, direct_logit_attribution, equations, hook_points, logit_lens
 from transformer.checkpoints.folder import load_checkpoint
 from transformer.inference.interventions import Without
 from transformer.inference.pass_outline import array_of, outline, tensors_of
@@ -65,13 +57,6 @@ def test_every_model_keeps_what_all_keep(kind, tmp_path):
     assert torch.equal(again(tokens), saved(tokens))
 
 
-def test_a_kind_has_the_parts_and_points_that_it_should():
-    parallel, rms, shared = (tiny_model(modern_config(kind)) for kind in ("parallel", "rms", "shared"))
-    assert not [name for name in parallel.hook_names() if name.endswith("resid_mid")]
-    assert "blocks.0.ln1.bias" not in rms.state_dict()
-    assert shared.blocks[0].attn.qkv.weight.shape == ((4 + 2 * 2) * 2, 8)
-
-
 def test_a_window_hides_what_is_far_and_layers_take_turns():
     config = modern_config("windows")
     _, cache = tiny_model(config).run_with_cache(unpadded(config))
@@ -85,20 +70,6 @@ def test_a_window_hides_what_is_far_and_layers_take_turns():
 def test_a_scale_that_isn_t_there_can_t_be_taken_away():
     with pytest.raises(ValueError, match="doesn't divide its scores"):
         Without("scale").fwd_hooks(tiny_model(modern_config("windows")))
-
-
-def test_circuits_read_the_group_s_keys_and_values():
-    """Without norms, positions and biases in the way, a circuit is what a text of two tokens shows."""
-    config = modern_config("one for all", norm="none", positions="none", n_layers=1, d_ff=0, attention_out_bias=False)
-    model = tiny_model(config)
-    found = trace_pass(model, [3, 5])
-    for head in (0, 3):
-        score = found.tensors["blocks.0.attn.hook_scaled_scores"][head, 1, 0].double()
-        close(qk_circuit(model, "blocks.0.attn", head).full()[5, 3], score)
-        written = found.tensors["blocks.0.attn.hook_v"][0, 0].double() @ (
-            model.blocks[0].attn.out.weight.double()[:, 2 * head : 2 * head + 2].T
-        )
-        close(ov_circuit(model, "blocks.0.attn", head).row(3), model.unembed.weight.double() @ written)
 
 
 def test_an_old_configuration_means_what_it_meant():

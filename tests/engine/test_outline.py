@@ -1,7 +1,5 @@
 """Tests the outline of a pass: every tensor is listed, with the engine's numbers."""
 
-import json
-
 import numpy as np
 import pytest
 import torch
@@ -51,17 +49,6 @@ def test_every_tensor_is_named_in_order_and_has_the_shape_that_is_said(config):
             assert info.dims == tuple(dim for dim in point.shape if dim != "batch")
             assert (info.meaning, info.formula) == (point.meaning, point.formula)
         assert info.meaning.endswith(".")
-
-
-@given(any_configs())
-def test_a_parameter_is_cut_as_the_equations_read_it(config):
-    infos = tensors_of(config, 3, 4)
-    for equation in equations(config).values():
-        for operand in equation.sources:
-            if infos[operand.name].kind == "parameter":
-                assert infos[operand.name].dims == operand.dims
-                places = zip(operand.cells, infos[operand.name].sizes, strict=True)
-                assert all(cell < size for cell, size in places if isinstance(cell, int))
 
 
 @given(any_configs())
@@ -234,10 +221,6 @@ def test_a_parameter_that_no_model_has_is_refused():
     for name in ("blocks.0.attn.weight", "weight", "embed.bias", "ln1.gain", ""):
         with pytest.raises(ValueError, match="No model has"):
             parameter_meaning(name)
-
-
-def test_an_outline_is_json_without_nan():
-    json.dumps(dict(outline(some_pass(tiny_model().config)).metadata), allow_nan=False)
 
 
 @given(any_configs())

@@ -5,9 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transformer import CorpusError
-from transformer.data.batches import character_ids
 from transformer.data.corpora import LONGEST_TEXT, MOST_CHARACTERS, text_corpus
-from transformer.training.objectives import TextObjective
 
 PAGE = "Aquí me pongo a cantar\nal compás de la vigüela.\n" * 30
 
@@ -72,15 +70,3 @@ def test_what_can_t_be_learned_from_is_refused_in_a_sentence(content, words):
     message = str(caught.value)
     assert message[0].isupper() and message.endswith(".") and message.count(". ") == 0
     assert all(word in message for word in words)
-
-
-class TestLearningFromIt:
-    @given(st.text(max_size=200))
-    def test_its_characters_are_looked_up_at_once_as_the_tokenizer_would_one_by_one(self, text):
-        text = text.encode("utf-8", "replace").decode().replace("\0", "")
-        objective = TextObjective(text_corpus(PAGE + text, "Mine"), 8, 2, 0)
-        written = objective.corpus.text
-        assert character_ids(objective.tokenizer, written).tolist() == objective.tokenizer.encode(written)
-        assert character_ids(objective.tokenizer, "").tolist() == []
-        assert [*objective.train.tolist(), *objective.validation.tolist()] == objective.tokenizer.encode(written)
-        assert objective.tokenizer.decode(objective.train.tolist()) == objective.corpus.split()[0]

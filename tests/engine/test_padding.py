@@ -75,18 +75,6 @@ def test_padding_on_the_left_changes_nothing_where_only_distances_count(data, be
     close(found, expected, positions=config.positions)
 
 
-@given(configs(n_layers=1, positions="none", attention="softmax", residual=True))
-def test_without_a_padding_token_the_same_ids_are_words_like_any_others(config):
-    """The tests above can fail: the token that pads has an influence if the model doesn't know that it pads."""
-    known, unknown = (
-        exact_model(ModelConfig.from_dict({**config.to_dict(), "pad_token_id": pad})) for pad in (PAD, None)
-    )
-    tokens = texts(1, 3)
-    padded = torch.cat((pads(2), tokens[0]))[None]
-    close(known(tokens), unknown(tokens))
-    assert (known(padded)[:, 2:] - unknown(padded)[:, 2:]).abs().max() > 1e-4
-
-
 class TestAnAttentionMask:
     """Which says what is padding, whatever its id, and wherever it is."""
 

@@ -36,12 +36,6 @@ def test_the_pass_comes_back_from_its_bytes(config):
     assert all(torch.equal(again.tensors[name], tensor) for name, tensor in found.tensors.items())
 
 
-def test_without_labels_tokens_are_called_by_their_number():
-    about = record_pass(tiny_model(), [3, 1]).metadata
-    assert about["labels"] == {"text": ["3", "1"], "source": []}
-    assert about["vocabulary"][:3] == ["0", "1", "2"]
-
-
 def test_what_a_recording_lacks_is_said():
     whole = record_pass(tiny_model(), [3, 1])
     for name in ("blocks.1.attn.hook_z", "unembed.weight", "probabilities"):

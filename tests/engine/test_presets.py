@@ -3,15 +3,11 @@
 import dataclasses
 import itertools
 
-import numpy as np
 import pytest
 
-from transformer import TASKS, ModelConfig, StepReport, TrainingConfig, build_model, load_checkpoint, save_checkpoint
-from transformer.training.evaluation import exact_matches
+from transformer import TASKS, ModelConfig, build_model
 from transformer.training.objectives import TaskObjective
-from transformer.training.plan import plan_of
-from transformer.training.presets import PRESETS, RUNGS, Group, Preset
-from transformer.training.trainer import Trainer
+from transformer.training.presets import PRESETS, RUNGS
 
 VOWEL = TASKS["next-vowel"]
 
@@ -49,25 +45,6 @@ class TestPresets:
         fields = [dataclasses.asdict(config) for config in self.configs()]
         for (below, above), (name, added) in zip(itertools.pairwise(fields), self.ADDED[1:], strict=True):
             assert {field for field in above if above[field] != below[field]} == added, name
-
-    def test_the_parts_are_what_the_rungs_are_named_after(self):
-        one = {"n_layers": 1, "residual": False, "d_ff": 0, "norm": "none", "n_heads": 1}
-        parts = (
-            *({"n_layers": 0, "positions": "none", "norm": "none"}, {"n_layers": 0, "positions": "learned"}),
-            *(one | {"attention": "uniform"}, {"attention": "softmax"}, {"d_ff": 128, "norm": "pre"}),
-            *({"n_heads": 4}, {"residual": True}, {"n_layers": 3}),
-        )
-        for config, fields in zip(self.configs(), parts, strict=True):
-            assert {name: getattr(config, name) for name in fields} == fields
-            assert (config.d_model, config.context_length) == (32, 8)
-        alike = {(preset.corpus, preset.batch, preset.training) for preset in self.LADDER}
-        assert len(alike) == 1 and next(iter(alike))[0] == "tiny-shakespeare"
-
-    def test_no_rung_is_smaller_than_the_one_below(self):
-        sizes = [build_model(config, seed=0).parameter_count() for config in self.configs()]
-        assert sizes == sorted(sizes)
-        assert sizes[0] == 2 * 65 * 32 + 65
-        assert sizes[4] == sizes[5] == sizes[6]
 
 
 class TestSince2017:
@@ -111,42 +88,3 @@ class TestSince2017:
         sizes = [build_model(config, seed=0).parameter_count() for config in self.configs()]
         assert max(sizes) < 1.12 * min(sizes)
         assert 2 * max(sizes) < 600_000  # bytes on disk, two a parameter
-
-
-class TestTeaching:
-    PRESET = Preset(
-        name="small",
-        title="Small",
-        summary="Next vowels, for a moment.",
-        group=Group.TASKS,
-        task="next-vowel",
-        shape=PRESETS["next-vowel"].shape,
-        training=TrainingConfig(steps=80, learning_rate=1e-2, warmup_steps=10, weight_decay=0.0, seed=3),
-        batch=32,
-        evaluate_every=40,
-        examples=("abc",),
-    )
-
-    def test_an_encoder_decoder_learns_from_an_objective_and_becomes_a_checkpoint(self, tmp_path):
-        objective, losses = TaskObjective(VOWEL, 32, 3), []
-
-        def report(step: StepReport, validation_loss: float | None) -> None:
-            losses.append((step.loss, validation_loss))
-
-        trainer = Trainer(plan_of(self.PRESET, objective), state=tmp_path / "state")
-        trainer.go(on_step=report)
-        checkpoint = trainer.checkpoint()
-        assert len(losses) == 80
-        assert losses[0][0] > 2.5
-        validated = [validation for _, validation in losses if validation is not None]
-        assert len(validated) == 2
-        assert validated[-1] < validated[0] < losses[0][0]
-        card = checkpoint.card
-        assert (card.task, card.group, card.corpus["licence"]) == ("next-vowel", "Tasks", "generated")
-        assert card.validation_loss == pytest.approx(min(validated), abs=1e-5)
-        assert card.accuracy == pytest.approx(exact_matches(checkpoint.model, VOWEL, VOWEL.parts[1]), abs=1e-5)
-        assert card.training["last_batches_loss"] == pytest.approx(np.mean([loss for loss, _ in losses]), abs=1e-5)
-        assert card.parameters == sum(weight.numel() for weight in checkpoint.model.parameters())
-        save_checkpoint(tmp_path / "small", checkpoint)
-        loaded = load_checkpoint(tmp_path / "small")
-        assert exact_matches(loaded.model, VOWEL, VOWEL.parts[1]) == pytest.approx(card.accuracy, abs=1e-5)

@@ -188,9 +188,3 @@ def test_a_batch_of_several_texts_is_refused(both):
         record(model, (several[:1], several) if both else several, None)
     with pytest.raises(ValueError, match="no hook point"):
         record(model, (several[:1], several[:1]) if both else several[:1], "blocks.9.attn.hook_q")
-
-
-def test_equal_recordings_are_equal_bytes():
-    about = {name: name for name in "abcdefgh"}
-    tensors = {name: np.arange(3, dtype=np.float32) for name in "stuvw"}
-    assert len({Recording(tensors, about).to_bytes() for _ in range(8)}) == 1

@@ -25,7 +25,7 @@ from transformer.api.outlines import overview
 from transformer.data.stories import NAMES, PLACES, THINGS
 from transformer.data.tasks import Example, Induction
 from transformer.training.evaluation import exact_matches, measure_induction, measure_reading
-from transformer.training.presets import PRESETS, RUNGS, Group
+from transformer.training.presets import PRESETS, RUNGS
 
 ENTRIES = list_checkpoints(Path(__file__).resolve().parents[2] / "checkpoints")
 LARGE = {"shakespeare": 8_000_000, "martin-fierro": 8_000_000}
@@ -65,11 +65,6 @@ def test_the_table_of_a_ladder_says_what_its_cards_say(which):
     for card in (cards[preset.name] for preset in RUNGS[which] if preset.name in cards):
         losses = f"{card.training['last_batches_loss']:.3f} | {card.validation_loss:.3f}"
         assert f"| {card.title} | {card.parameters:,} | {losses} |".lower() in written, card.title
-
-
-def test_a_rung_since_2017_is_very_small():
-    sizes = [size(entry) for entry in ENTRIES if entry.card and entry.card.group == Group.SINCE_2017]
-    assert sizes and max(sizes) <= 600_000
 
 
 @every_checkpoint

@@ -80,15 +80,6 @@ class TestLabels:
 
 
 class TestWords:
-    def test_words_are_found_and_unknown_ones_placed(self):
-        assert WORDS.encode("two  hundred and one") == [2, 3, 4, 1]
-        with pytest.raises(UnknownTokenError) as caught:
-            WORDS.encode("ñ two thousand")
-        assert [(piece.text, piece.position) for piece in caught.value.pieces] == [("ñ", 0), ("thousand", 6)]
-        assert WORDS.encode(WORDS.without_unknown("two thousand one")) == [2, 1]
-        found = OF_SENTENCES.unknown_pieces("Mary bought the park! Who?")
-        assert found == [UnknownPiece("bought", 5), UnknownPiece("!", 20)]
-
     def test_a_long_text_takes_as_much_longer_as_it_is_longer(self):
         def seconds(text):
             began = time.thread_time()  # what others on the machine do doesn't count

@@ -13,7 +13,7 @@ from transformer.inference import tracing as recomputing
 from transformer.inference.logits import probabilities_of
 from transformer.inference.recording import rounding_of
 from transformer.inference.tracing import Trace, deviations, deviations_of_text, recompute, trace_pass, viewed
-from transformer.model.equations import ALL, LOGITS, OPERATIONS, PROBABILITIES, TOKEN, Operand, equations
+from transformer.model.equations import LOGITS, OPERATIONS, PROBABILITIES, TOKEN, equations
 
 
 def some_pass(config, dtype=torch.float32) -> Trace:
@@ -95,23 +95,11 @@ def test_a_cell_depends_on_exactly_the_cells_that_are_named(config, data):
         assert gradient[named].all()
 
 
-def test_the_cells_of_a_query_are_its_rows():
-    q = equations(tiny_config())["blocks.1.attn.hook_q"]
-    place = {"pos": 3, "head": 1, "d_head": 2}
-    assert [operand.at(place) for operand in q.sources] == [(3, slice(None)), (0, 1, 2, slice(None)), (0, 1, 2)]
-
-
 def test_an_unknown_operation_is_refused():
     found = some_pass(tiny_config())
     strange = dataclasses.replace(equations(tiny_config())[LOGITS], operation="guess", operands={})
     with pytest.raises(ValueError, match="no operation called 'guess'"):
         recompute(found, strange)
-
-
-def test_an_operand_says_where_it_is_read():
-    operand = Operand("embed.weight", ("vocab", "d_model"), (TOKEN, "d_model"))
-    assert operand.at({"pos": 1, "d_model": 4}, token=7) == (7, 4)
-    assert Operand("x", ("pos", "d_model"), ("pos", ALL)).at({"pos": 1}) == (1, slice(None))
 
 
 def test_probabilities_over_a_large_vocabulary_are_those_of_double_precision():

@@ -318,13 +318,3 @@ def copied(model: torch.nn.Module) -> torch.nn.Module:
     copy = build_model(model.config, seed=0).eval()
     copy.load_state_dict(model.state_dict())
     return copy
-
-
-def test_training_by_hand_is_what_a_plan_does():
-    """Nothing of the driver shows in the weights."""
-    plan = thorough()
-    trainer = Trainer(plan)
-    trainer.go()
-    alone = build_model(plan.config, seed=plan.training.seed)
-    run = train(alone, plan.objective.batches, plan.training)
-    assert same_weights(trainer.run.best_model, run.best_model)

@@ -57,13 +57,6 @@ class TestLearning:
         assert losses[0] == pytest.approx(math.log(11), abs=0.4)
         assert evaluate_loss(run.best_model, TEXT) < 0.2  # a table of pairs can't go below 0.55
 
-    def test_averaged_weights_are_what_is_kept(self):
-        model = build_model(tiny_config(), seed=0)
-        run = train(model, batches(), TrainingConfig(steps=5, average_decay=0.5))
-        assert run.best_model is not model
-        assert not same(state(run.best_model), state(model))
-        assert train(model, batches(), TrainingConfig(steps=1)).best_model is model
-
     def test_the_average_is_exponential(self):
         model = build_model(tiny_config(n_layers=0, norm="none"), seed=0)
         history = []

@@ -45,7 +45,7 @@ class TestQueue:
         second, third = queue.submit(text_plan(3)), queue.submit(text_plan(3))
         getattr(second, order)()
         assert (second.state, second.result, queue.position(third)) == ("stopped", None, 1)
-        assert second.join(5)
+        assert second.join(30)
         objective.allow()
         assert ended(first).state == ended(third).state == "finished"
         assert second.step == 0
@@ -62,28 +62,33 @@ class TestQueue:
         assert ended(second).state == ended(third).state == "finished"
 
     def test_a_short_pause_keeps_its_place(self, queues):
-        queue = queues(1, patience=1000)
-        first = queue.submit(text_plan(30))
-        until(lambda: first.step >= 1)
+        queue, objective = queues(1, patience=1000), Gated()
+        first = queue.submit(text_plan(30, objective=objective))
+        objective.allow(1)
+        until(lambda: first.step == 1)
         first.pause()
         second = queue.submit(text_plan(3))
         time.sleep(0.1)
         assert (first.state, second.state) == ("paused", "waiting")
         first.resume()
         assert first.state == "running"
+        objective.allow()
         assert ended(first).state == ended(second).state == "finished"
 
     @pytest.mark.parametrize("somebody_waits_before", [True, False])
     def test_a_long_pause_gives_its_place_to_whoever_waits(self, queues, somebody_waits_before):
-        queue, objective = queues(1, patience=0.3), Gated()
-        plan = text_plan(30)
+        queue, own, objective = queues(1, patience=0.3), Gated(), Gated()
+        plan = text_plan(30, objective=own)
         first = queue.submit(plan)
-        until(lambda: first.step >= 1)
+        own.allow(1)
+        until(lambda: first.step == 1)
         if somebody_waits_before:
             second = queue.submit(text_plan(3, objective=objective))
-            first.pause()
             assert second.state == "waiting"
+            first.pause()
+            own.allow(1)  # the step in progress
         else:
+            own.allow(1)
             first.pause()
             time.sleep(0.5)
             second = queue.submit(text_plan(3, objective=objective))
@@ -92,7 +97,8 @@ class TestQueue:
         third = queue.submit(text_plan(3))
         first.resume()
         assert (first.state, queue.position(third), queue.position(first)) == ("waiting", 1, 2)
-        objective.allow()
+        for gate in (own, objective):
+            gate.allow()
         assert [ended(job).state for job in (second, third, first)] == ["finished"] * 3
         assert same_weights(first.result.model, trained_alone(plan))
 

@@ -5,7 +5,6 @@ import { GeneratedText } from "../../transformer/frontend/generation/generated_t
 import { lookedAt } from "../../transformer/frontend/generation/token_descriptions.js";
 
 const SETTINGS = { temperature: 1, top_k: 0, top_p: 1, seed: 1 };
-const OTHER = { ...SETTINGS, temperature: 0 };
 const HEAD = ["self", 0, 1];
 const packed = (values) => Buffer.from(Float32Array.from(values).buffer).toString("base64");
 const KINDS = { 0: ["a", "a"], 1: ["␣", " "], 2: ["▁c", " c", "c"] };
@@ -104,13 +103,6 @@ test("where none may be drawn the next place is known, and no token is there", (
   assert.deepEqual([idsOf(generated), [...generated.logits(3)]], [[0], [1, 0, 1]]);
   assert.equal(generated.picked(3, 2).flag, "h");
   assert.equal(generated.picked(3, 2).rank, 2);
-});
-
-test("what a token was drawn by stays with it when settings are changed", () => {
-  const generated = begun();
-  generated.add(told(0, 2), SETTINGS, HEAD);
-  generated.add(told(0, 3), OTHER, HEAD);
-  assert.deepEqual(generated.tokens.map(({ settings }) => settings), [SETTINGS, OTHER]);
 });
 
 test("a text ends with the token that says so", () => {

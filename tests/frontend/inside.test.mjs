@@ -5,8 +5,8 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { ACTIVATIONS, erf, positionAngle } from "../../transformer/frontend/inside/scalar_functions.js";
-import { product, strongestPairs, turned } from "../../transformer/frontend/inside/circuit_matrix.js";
+import { ACTIVATIONS, erf } from "../../transformer/frontend/inside/scalar_functions.js";
+import { product, turned } from "../../transformer/frontend/inside/circuit_matrix.js";
 import { InsidePass } from "../../transformer/frontend/inside/pass.js";
 import { TensorSlice, sliceDims } from "../../transformer/frontend/inside/tensor_slice.js";
 import { inputsOf } from "../../transformer/frontend/inside/cell_inputs.js";
@@ -35,17 +35,6 @@ test("a circuit is the product of its factors, and its queries turn with the dis
       found.forEach((value, at) => near(value, expected[at], 1e-6));
     }
   }
-});
-
-test("the strongest pairs are the largest and the smallest numbers", () => {
-  const { most, least } = strongestPairs(Float64Array.of(3, -2, 5, 0, -7), 2);
-  assert.deepEqual([most, least], [[2, 0], [4, 1]]);
-  assert.deepEqual(strongestPairs(Float64Array.of(1), 6), { most: [0], least: [0] });
-});
-
-test("angles are those of the paper", () => {
-  assert.equal(positionAngle(7, 0, 64), 7);
-  near(positionAngle(3, 16, 64), 3 / 100);
 });
 
 // Two heads of two queries and three keys, 2 × 2 × 3 numbers, sent whole or head by head.

@@ -64,10 +64,6 @@ test("a tab that nobody sees loses no token and skips none", () => {
   assert.ok(gaps(shown).every((gap) => gap >= 24));
 });
 
-test("a tab that is never seen shows nothing, and nothing is asked for in it", () => {
-  assert.deepEqual(watch({ rate: 25, until: 5000, hidden: () => true }), []);
-});
-
 test("without a pace what has come is spread, and a pace is one", () => {
   assert.equal(rateOf("steady", 100), 8);
   assert.equal(rateOf("nonsense", 100), 25);

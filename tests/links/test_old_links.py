@@ -1,13 +1,14 @@
 """Tests that old links, of handouts, lessons and bookmarks, still open the same view.
 
 The files beside this one hold them. `query` is what stood in the address bar; the rest of an entry is what is seen, and
-`seen.py` says how that is found out. What an entry doesn't name isn't asked about, except for notices, changes and what
-is looked at: where it names none, there is none. `long` gives parameters of so many letters; `absent` names a model
-without which the entry holds.
+`link_view.py` says how that is found out. Model and prompt are those of the address, unless the entry has others. What
+else an entry doesn't name isn't asked about, except for notices, changes and what is looked at: where it names none,
+there is none. `long` gives parameters of so many letters; `absent` names a model without which the entry holds.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -29,6 +30,7 @@ PAGES = {
     "positions": "Positions",
     "train": "Train",
     "what_if": "What if",
+    **dict.fromkeys(("lesson_answers", "lesson_views", "lessons"), "Learn"),
 }
 PARAMETERS = set(
     re.findall(
@@ -48,8 +50,12 @@ PARAMETERS = set(
 def _read() -> list[tuple[str, dict[str, Any]]]:
     found = []
     for file in sorted(FOLDER.glob("*.toml")):
-        for link in tomllib.loads(file.read_text(encoding="utf-8"))["link"]:
-            found.append((f"{file.stem}: {link['name']}", {"page": PAGES.get(file.stem), **link}))
+        for name, link in tomllib.loads(file.read_text(encoding="utf-8")).items():
+            asked = dict(parse_qsl(link["query"], keep_blank_values=True))
+            seen = {"prompt": asked["prompt"]} if "prompt" in asked else {}
+            if (card := ROOT / "checkpoints" / asked.get("model", "") / "card.json").is_file():
+                seen["model"] = json.loads(card.read_text(encoding="utf-8"))["title"]
+            found.append((f"{file.stem}: {name}", {"page": PAGES[file.stem], **seen, **link}))
     return found
 
 
@@ -81,7 +87,6 @@ def test_every_parameter_of_an_address_is_in_a_link_that_has_nothing_wrong_with_
     assert {name for query in sound for name, _ in parse_qsl(query, keep_blank_values=True)} >= PARAMETERS
 
 
-def test_there_are_links_to_every_page_and_no_two_are_called_the_same():
+def test_there_are_links_to_every_page():
     assert {link["page"] for _, link in LINKS} == set(PAGES.values())
-    assert len({name for name, _ in LINKS}) == len(LINKS)
-    assert not [link["name"] for _, link in LINKS if not {"prompt", "looked", "views", "says"} & link.keys()]
+    assert not [name for name, link in LINKS if not {"prompt", "looked", "views", "says"} & link.keys()]

@@ -259,7 +259,7 @@ def test_own_models_are_bounded_in_number_and_bytes(tmp_path, monkeypatch, bytes
     """One more is refused, and none goes; the first stays however large it is."""
     size = sum(weight.nbytes for weight in save_tiny(tmp_path, "model").model.parameters())
     monkeypatch.setattr(visitor_models, "MAX_TOTAL_BYTES", bytes_for * size)
-    at = AppTest.from_function(of_a_collector, default_timeout=60)
+    at = AppTest.from_function(of_a_collector, default_timeout=120)
     at.session_state["folder"], at.session_state["room"] = tmp_path, room
     assert not at.run().exception
 

@@ -1,8 +1,6 @@
 """Tests the pages with an encoder–decoder: source, target, and three kinds of attention."""
 
-import numpy as np
 import pytest
-import torch
 
 from pages.ui.models import library
 from tests import app_driver as app
@@ -52,24 +50,13 @@ def test_the_prompt_is_a_source_and_the_target_is_streamed():
     assert app.checked(at.run()) and text_of(start(**link_of(at))) == text_of(at)
 
 
-def test_the_logits_and_the_rows_are_the_model_s_own():
+def test_the_attention_that_is_shown_beside_the_text_can_be_changed():
     at = start(model="translator", layer=0, head=1)
-    checkpoint = library.model("translator")
-    source = torch.tensor([checkpoint.tokenizer.encode(SOURCE)])
-    begin = torch.tensor([[checkpoint.card.start_token_id]])
-    with torch.no_grad():
-        logits, cache = checkpoint.model.run_with_cache(source, begin)
-    sent = app.writing(at)
-    assert np.allclose(sent.tensors["logits"][0], logits[0, -1], atol=1e-4)
     assert app.dials(at).items() >= {"attention": "cross", "layer": 0, "head": 1}.items()
-    (module,) = given(at)["modules"]["cross"]
-    found = app.answered(at, "rows", attention=module, head=1, first=1, last=1).tensors
-    assert np.allclose(found["rows"], cache["decoder.blocks.0.cross_attn.hook_pattern"][0, 1, -1], atol=1e-4)
-    assert (found["start"].tolist(), found["place"].tolist()) == ([0], [1])
+    modules = {"decoder": ["decoder.blocks.0.attn"], "cross": ["decoder.blocks.0.cross_attn"]}
+    assert given(at)["modules"] == modules
     app.turn(at, attention="decoder")
     assert link_of(at)["attention"] == app.dials(at)["attention"] == "decoder"
-    found = app.answered(at, "rows", attention=given(at)["modules"]["decoder"][0], head=1, first=1, last=1).tensors
-    assert (found["rows"].tolist(), found["start"].tolist()) == ([1.0], [0])
 
 
 def test_a_token_of_the_target_can_be_looked_at_and_replaced():
@@ -129,42 +116,17 @@ def test_a_source_longer_than_the_model_reads_is_refused(tmp_path, monkeypatch):
     assert "4 tokens, and this model reads at most 3. Take 1 away" in said(at)
 
 
-def recorded(written):
-    """The translator's own tensors for its source and what it has written: start token, and all but an end token."""
-    checkpoint = library.model("translator")
-    target = [checkpoint.card.start_token_id, *written]
-    target = target[:-1] if target[-1] == END else target
-    source = checkpoint.tokenizer.encode(SOURCE)
-    with torch.no_grad():
-        _, cache = checkpoint.model.run_with_cache(torch.tensor([source]), torch.tensor([target]))
-    return source, target, cache
-
-
 @pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
 def test_each_attention_is_shown_with_its_own_labels(kind):
+    """Of the start token and what is written, all but the end token."""
     at = start("Attention", model="translator", attention=kind, head=1)
-    source, target, cache = recorded(greedy(11))
-    module = {
-        "encoder": "encoder.blocks.0.attn",
-        "decoder": "decoder.blocks.0.attn",
-        "cross": "decoder.blocks.0.cross_attn",
-    }[kind]
-    pattern, visible = cache[f"{module}.hook_pattern"][0].numpy(), cache[f"{module}.hook_mask"].numpy()
-    found, about = overview(at), overview(at).metadata
-    shown = found.tensors["overview"][0]
-    if about["causal"]:
-        pattern, visible = (array[..., *np.tril_indices(len(target))] for array in (pattern, visible))
-    assert about["causal"] == (kind == "decoder") and visible.all()
-    assert np.allclose(shown / 254, pattern, atol=0.5 / 254 + 1e-6)
+    target = [library.model("translator").card.start_token_id, *greedy(11)]
+    target = target[:-1] if target[-1] == END else target
+    asked, about, source = given(at)["request"], overview(at).metadata, app.ids(SOURCE, "translator")
+    assert (asked["tokens"], asked["source"]) == tuple(",".join(map(str, each)) for each in (target, source))
     labels = TASK.tokenizer.labels
-    assert about["labels"] == {"text": labels(target), "source": labels(source)}
-    assert about["queries"] == len(source if kind == "encoder" else target)
-    assert about["keys"] == len(target if kind == "decoder" else source)
-    assert (about["kind"], about["modules"][0]) == (kind, module)
+    assert about["labels"] == {"text": labels(target), "source": labels(source)} and about["kind"] == kind
     assert about["offsets"] == {"queries": 0, "keys": 0}
-    sent = app.parts(at).tensors
-    assert all(name.startswith(module) for name in sent)
-    assert np.allclose(sent[f"{module}.hook_q[:, 1]"], cache[f"{module}.hook_q"][0, :, 1], atol=1e-5)
 
 
 @pytest.mark.parametrize("count", [0, 3])
@@ -196,13 +158,6 @@ def test_the_attention_can_be_changed_and_its_layers_are_its_own():
 def test_another_attention_is_another_pass_with_another_cell():
     at = start("Attention", model="translator", query=1, key=2, zoom="0,2,0,3")
     assert looked_at(at)["key"] == 2 and looked_at(at)["zoom"]
-    _, _, cache = recorded(greedy(11))
-    sent, block = app.parts(at, ["row", 0, 0, 0]).tensors, "decoder.blocks.0."
-    for point in ("hook_raw_scores", "hook_scaled_scores", "hook_attn_scores", "hook_pattern"):
-        name = f"{block}cross_attn.{point}"
-        assert np.allclose(sent[f"{name}[0, 0]"], cache[name][0, 0, 0], atol=1e-5)
-    name = f"{block}hook_cross_attn_out"
-    assert np.allclose(sent[f"{name}[0]"], cache[name][0, 0], atol=1e-5)
     choose(at, "Attention", "decoder")
     assert overview(at).metadata["kind"] == "decoder"
     assert [looked_at(at)[name] for name in ("query", "key", "zoom")] == [None] * 3
@@ -215,8 +170,6 @@ def test_uniform_attention_is_shown_without_scores():
     at = start("Attention", model="average")
     assert overview(at).metadata["uniform"]
     assert [name.partition("[")[0] for name in app.parts(at).tensors] == ["blocks.0.attn.hook_v"]
-    size = overview(at).metadata["queries"]
-    assert np.allclose(overview(at).tensors["overview"][0, 0, -size:] / 254, 1 / size, atol=0.5 / 254)
 
 
 def test_the_positions_of_an_encoder_decoder_are_its_table():

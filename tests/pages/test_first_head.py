@@ -18,6 +18,7 @@ def models(tmp_path, monkeypatch):
     openings = {
         "shakespeare": (save_tiny(tmp_path, "shakespeare"), {"layer": 1, "head": 1, "attention": "self"}),
         "small": (save_tiny(tmp_path, "small", n_layers=1), {"layer": 7, "head": 1, "attention": "self"}),
+        "narrow": (save_tiny(tmp_path, "narrow"), {"layer": 1, "head": 2, "attention": "self"}),
         "plain": (save_tiny(tmp_path, "plain", n_layers=0), {"layer": 1, "head": 1, "attention": "self"}),
         "crossing": (save_translator(tmp_path, "crossing", n_layers=2), {"layer": 0, "head": 1, "attention": "cross"}),
         "reading": (save_translator(tmp_path, "reading"), {"layer": 1, "head": 1, "attention": "encoder"}),
@@ -41,8 +42,9 @@ def linked(at):
 
 @pytest.mark.parametrize("page", ["Generate", "Attention"])
 def test_a_page_opens_on_what_the_card_says(page):
-    said_by_cards = {"shakespeare": (1, 1), "small": (0, 1), "silent": (0, 0), "translator": (1, 0), "reading": (0, 0)}
-    for model, expected in (said_by_cards | {"crossing": (0, 1)}).items():
+    said_by_cards = {"shakespeare": (1, 1), "small": (0, 1), "narrow": (1, 0), "silent": (0, 0)}
+    said_by_cards |= {"translator": (1, 0), "reading": (0, 0), "crossing": (0, 1)}
+    for model, expected in said_by_cards.items():
         at = start(page, model=model)
         assert shown(at) == expected and linked(at) == tuple(map(str, expected))
         assert not said(at)

@@ -172,7 +172,7 @@ def test_any_text_is_linked_or_refused(tmp_path_factory, text):
 
 def test_the_instrument_knows_nothing_of_who_shows_it():
     """Only what mounts them on a page does, and tells a page that frames it where it is."""
-    shows = {"on_page.js", "page_link.js", "view_state.js"}
+    shows = {"on_page.js", "page_change.js", "page_link.js", "view_state.js"}
     for path in [path for kind in ("*.js", "*.css") for path in FOLDER.rglob(kind) if path.name not in shows]:
         assert not re.search(r"streamlit|--st-|setTriggerValue", path.read_text(encoding="utf-8"), re.IGNORECASE), path
 
@@ -183,7 +183,7 @@ def test_an_installed_engine_has_the_scripts(tmp_path):
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tmp_path)
     build = "from setuptools.build_meta import build_wheel; print(build_wheel('.'))"
-    built = subprocess.run([sys.executable, "-c", build], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    built = subprocess.run([sys.executable, "-c", build], cwd=tmp_path, capture_output=True, text=True, timeout=250)
     assert built.returncode == 0, built.stderr
     packed = set(zipfile.ZipFile(tmp_path / built.stdout.split()[-1]).namelist())
     there = {path.relative_to(ROOT).as_posix() for kind in ("*.js", "*.css") for path in FOLDER.rglob(kind)}

@@ -1,13 +1,10 @@
 """Tests the page Generate: its text is the engine's, and other pages show the same text."""
 
-import numpy as np
 import pytest
-import torch
 
-from pages.ui.models import library
 from tests import app_driver as app
-from tests.app_driver import checked, dials, given, ids_of, link_of, start, step, text_of, turn, write, writing
-from tests.tiny_models import CONTEXT, EXAMPLES
+from tests.app_driver import checked, dials, given, ids_of, link_of, start, step, text_of, turn, write
+from tests.tiny_models import EXAMPLES
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -29,36 +26,6 @@ def test_a_step_writes_the_first_token_of_generate():
     for tokens in range(1, 5):
         step(stepwise)
         assert text_of(stepwise) == text_of(at_once)[:tokens]
-
-
-def test_what_the_model_computed_for_a_place_is_told():
-    at = write(start(tokens=6, temperature=0.5))
-    first = len(EXAMPLES[0])
-    at = start(**link_of(at) | {"step": first + 2})
-    shown, begin = writing(at), int(writing(at).tensors["window_start"][2])
-    read = [*given(at)["prompt"], *ids_of(at)[:2]][begin:]
-    with torch.no_grad():
-        logits, cache = library.model("shakespeare").model.run_with_cache(torch.tensor([read]))
-    assert np.allclose(shown.tensors["logits"][2], logits[0, -1], atol=1e-5)
-    token = ids_of(at)[2]
-    assert shown.tensors["probability"][2] == pytest.approx(float(logits[0, -1].softmax(-1)[token]), rel=1e-3)
-    module, head = given(at)["modules"]["self"][dials(at)["layer"]], dials(at)["head"]
-    tokens = ",".join(map(str, [*given(at)["prompt"], *ids_of(at)]))
-    found = app.answered(
-        at, "rows", tokens=tokens, attention=module, head=head, first=first + 2, last=first + 2
-    ).tensors
-    assert np.allclose(found["rows"], cache["pattern", 0][0, head, -1], atol=1e-5)
-
-
-def test_a_text_past_the_context_says_where_its_window_begins():
-    at = write(start(tokens=CONTEXT, temperature=0.5))
-    length = len(EXAMPLES[0]) + CONTEXT
-    (begin,) = writing(at).tensors["window_start"][-1:]
-    assert 0 < begin <= length - CONTEXT + CONTEXT // 4
-    read = [*given(at)["prompt"], *ids_of(at)][begin:]
-    with torch.no_grad():
-        logits = library.model("shakespeare").model(torch.tensor([read]))[0, -1]
-    assert np.allclose(writing(at).tensors["logits"][-1], logits, atol=1e-5)
 
 
 def test_an_old_link_has_its_characters_translated_to_tokens_once():

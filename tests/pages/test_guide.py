@@ -5,7 +5,7 @@ import pytest
 from plotly.graph_objects import Figure, Scatter
 from streamlit.testing.v1 import AppTest
 
-from pages.ui.components import guide
+from pages.ui.components import events, guide
 from pages.ui.figures.bars import loss_bars
 from pages.ui.figures.lines import Line, lens_lines
 from pages.ui.figures.presentation import enlarge_type
@@ -53,7 +53,7 @@ def test_what_the_guide_is_given_stays_the_same_from_run_to_run(monkeypatch):
 def test_only_yes_or_no_from_the_browser_counts(monkeypatch):
     for told in (True, False, "yes", None, 1):
         heard = []
-        monkeypatch.setattr(guide, "event_value", lambda key, event, told=told: told)
+        monkeypatch.setattr(events, "event_value", lambda key, event, told=told: told)
         monkeypatch.setattr(guide, "_mount", lambda **call: call["on_presenting_change"]())
         guide.guide(begins=False, tour_requests=0, changed=("", []), on_present=heard.append, on_undo=heard.append)
         assert heard == ([told] if type(told) is bool else [])
@@ -64,7 +64,7 @@ HEAD, OTHER = "scale~blocks.0.attn.hook_z~0~~0.0", "scale~blocks.1.attn.hook_z~1
 
 def undo(monkeypatch, page, told):
     """The page after the browser has said that the tour takes something back."""
-    monkeypatch.setattr(guide, "event_value", lambda key, event: told)
+    monkeypatch.setattr(events, "event_value", lambda key, event: told)
     monkeypatch.setattr(guide, "_mount", lambda **call: call["on_undo_change"]())
     return page.run()
 

@@ -11,7 +11,7 @@ from tests.tiny_models import save_encoder, save_tiny, save_translator
 from transformer import Scale, Without, from_code, in_window, load_checkpoint, to_code, trace_pass
 from transformer.api import exports
 from transformer.api.tensors import tensor
-from transformer.frontend import saved_page
+from transformer.frontend import live_page, saved_page
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -53,7 +53,14 @@ def test_the_lines_of_python_show_the_view_again(model, link, tmp_path, monkeypa
     assert page == eval(lines.strip().splitlines()[-1], names).html
 
 
+def test_the_page_of_a_small_model_computes():
+    at = open_drawers(start("Inside", prompt="To be"))
+    assert "in it another prompt can be typed" in words_of(at)
+    assert [each for each in at.get("download_button") if each.proto.label == "Save as a page"]
+
+
 def test_the_button_says_how_large_the_page_is_and_what_it_lacks(monkeypatch):
+    monkeypatch.setattr(live_page, "MOST_BYTES", 1000)
     at = open_drawers(start("Inside", prompt="To be"))
     ids = tuple(outline(at).metadata["ids"]["text"])
     page = exports.page_of(library.opened("shakespeare"), ids, (), options={"title": "x"})
@@ -61,6 +68,7 @@ def test_the_button_says_how_large_the_page_is_and_what_it_lacks(monkeypatch):
     size = int(re.search(r"\((\d+) kB\)", button.proto.label)[1])
     assert size == pytest.approx(len(page.encode()) / 1000, rel=0.01)
     assert "every number of the pass" in words_of(at)
+    assert "computes nothing new" in words_of(at)
     all_of_it = saved_page.page_fit(library.config("shakespeare"), len(ids)).size
     monkeypatch.setattr(saved_page, "MOST_BYTES", all_of_it - 1)
     assert "it leaves out the matrices of weights" in words_of(open_drawers(start("Inside", prompt="To be")))

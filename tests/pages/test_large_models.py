@@ -8,7 +8,7 @@ import torch
 
 from pages.ui.models import activation_patching, activations, background_jobs, library
 from pages.ui.views.what_if import ablation_map
-from tests.app_driver import checked, every_page, named, outline, said, start, step, text_of, use, writing
+from tests.app_driver import checked, every_page, named, outline, said, start, step, text_of, use
 from tests.tiny_models import save_chatty
 from transformer import Scale, save_checkpoint
 from transformer.api import ablation_and_patching, exports, generated_texts, outlines, tensors
@@ -43,16 +43,6 @@ def test_a_page_opens(page, folder):
     elif page == "Inside":
         lens = outline(at).tensors["lens"]
         assert (lens[:, :-5] == -1).all() and (lens[:, -5:] >= 0).all()
-
-
-def test_the_top_and_the_remainder_are_those_of_all_logits(folder):
-    at = start(model="chatty", prompt=PROMPT)
-    shown, text = writing(at), at.session_state["text"]
-    logits = activations.next_token(text.model, text.tokens).astype(np.float64)
-    top = shown.tensors["top_ids"][0]
-    assert list(top) == np.argsort(-logits, kind="stable")[: len(top)].tolist()
-    total = np.exp(shown.tensors["normaliser"][0])
-    assert total == pytest.approx(np.exp(logits).sum(), rel=1e-5)
 
 
 def test_a_row_is_what_the_whole_tensor_has_there(folder, monkeypatch):

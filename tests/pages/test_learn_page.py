@@ -67,6 +67,13 @@ def own_answers(at):
     return at.session_state["session_record"].answers
 
 
+def test_a_step_without_a_view_has_a_link_to_embed_which_tells_no_answers():
+    at = open_step(0)
+    (copied,) = [json.loads(each.json) for each in app.components(at, "headsup_copy_button")]
+    assert copied["label"] == "Copy link to embed"
+    assert copied["text"].endswith(f"?lesson={LESSON}&lesson_step=0&embed=true")
+
+
 def test_the_list_has_lessons_aims_and_what_cant_be_used():
     at = start("Learn", prompt="KING:\nAye")
     markdown_with(at, "Every kind of question")

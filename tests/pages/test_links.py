@@ -86,8 +86,9 @@ ASKS_TOO_MUCH = {
 def test_a_link_that_asks_for_too_much_is_answered_on_every_page(page):
     at = start(page, **ASKS_TOO_MUCH)
     assert {name for name in ASKS_TOO_MUCH if f"{name} = “" in said(at)} == {"temperature", "step", "seed", "length"}
-    assert "There is no model “hal9000” here" in said(at)
-    assert "There is no layer 99 here" in said(at) and "There is no head 7 here" in said(at)
+    assert "There is no model “hal9000” here; Shakespeare is shown." in said(at)
+    for what, number in (("layer", 99), ("head", 7)):
+        assert f"There is no {what} {number} here; the last one, 1, is shown." in said(at)
     assert "never seen “`é`” (character 1)" in said(at)
     press(at, "Remove what is unknown")
     press(at, "OK")
@@ -97,14 +98,8 @@ def test_a_link_that_asks_for_too_much_is_answered_on_every_page(page):
 
 
 ASKS_WRONGLY = [
-    ({"model": "hal9000"}, "There is no model “hal9000” here; Shakespeare is shown."),
     ({"model": "../../../etc"}, "There is no model “../../../etc” here; Shakespeare is shown."),
-    ({"layer": 99}, "There is no layer 99 here; the last one, 1, is shown."),
-    ({"head": 7}, "There is no head 7 here; the last one, 1, is shown."),
-    ({"temperature": "abc"}, "temperature = “abc”, but the temperature must be a number from 0 to 2."),
-    ({"step": 10**9}, "step = “1000000000”, but the step must be a number from 0 to 1,000,000."),
     ({"step": 999}, "The text has no predicted token at position 999; the last one is shown."),
-    ({"seed": "nan"}, "the seed must be a number from 0 to 2,147,483,647"),
     ({"scope": "<b>"}, "scope = “<b>”, but it can be prompt, all."),
     ({"text": "é"}, "The link's text was left out: it has characters that this model doesn't know."),
 ]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pages.ui.components import batch_table, matrix
+from pages.ui.components import batch_table, events, matrix
 from pages.ui.components.masks import MaskPanel, build_payload
 from pages.ui.figures import lines
 from transformer import Recording
@@ -57,10 +57,14 @@ class TestAMatrix:
             with pytest.raises(ValueError, match="shape"):
                 matrix.build_payload(np.array(values), {"selected": selected})
 
-    def test_a_cell_that_is_not_there_is_not_chosen(self):
-        assert matrix.checked_cell({"row": 1, "column": 2}, (2, 3)) == (1, 2)
-        for told in (None, [], {"row": 2, "column": 0}, {"row": True, "column": 0}, {"row": 0}):
-            assert matrix.checked_cell(told, (2, 3)) is None
+    def test_a_cell_that_is_not_there_is_not_chosen(self, monkeypatch):
+        chosen = []
+        told = [{"row": 1, "column": 2}, None, [], {"row": 2, "column": 0}, {"row": True, "column": 0}, {"row": 0}]
+        monkeypatch.setattr(matrix, "_mount", lambda **call: call["on_chosen_change"]())
+        for value in told:
+            monkeypatch.setattr(events, "event_value", lambda key, event, value=value: value)
+            matrix.matrix(np.ones((2, 3)), key="m", name="", across="", down="", unit="", on_choose=chosen.append)
+        assert chosen == [(1, 2)]
 
 
 class TestPredictions:

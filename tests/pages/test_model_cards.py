@@ -191,22 +191,3 @@ def test_the_check_would_see_what_a_page_cannot_show():
     for field, value in (("summary", "\ud800"), ("parameters", 10**400), ("training", {"seconds": 10**400})):
         with pytest.raises((ValueError, OverflowError, TypeError, StreamlitAPIException)):
             shown_on_every_page(ModelCard(title="A title", **{field: value}))
-
-
-@pytest.mark.parametrize(
-    ("shape", "opening", "kind", "expected"),
-    [
-        (tiny_config(), None, "self", (0, 0)),
-        (tiny_config(), OPENING, "self", (1, 0)),
-        (tiny_config(), OPENING | {"head": 1}, "self", (1, 1)),
-        (tiny_config(), OPENING | {"layer": 2, "head": 1}, "self", (0, 1)),
-        (tiny_config(), OPENING | {"head": 2}, "self", (1, 0)),
-        (BOTH, None, "cross", (2, 0)),
-        (BOTH, None, "encoder", (0, 0)),
-        (BOTH, OPENING | {"attention": "cross"}, "cross", (1, 0)),
-        (BOTH, OPENING | {"attention": "cross"}, "decoder", (0, 0)),
-        (BOTH, OPENING | {"attention": "encoder", "layer": 2}, "encoder", (0, 0)),
-    ],
-)
-def test_a_page_opens_on_what_the_card_says_as_far_as_the_model_has_it(shape, opening, kind, expected):
-    assert attention_kinds.first_layer_and_head(shape, ModelCard(title="A title", opening=opening), kind) == expected

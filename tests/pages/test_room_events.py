@@ -42,27 +42,27 @@ def serving(all_rooms: Rooms, is_stopping: Callable[[], bool] = lambda: False) -
 def ask(url: str, headers: dict[str, str]) -> tuple[int, str]:
     """Status and sentence of an answer that is no stream."""
     with pytest.raises(HTTPError) as refused:
-        urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=10)
+        urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=30)
     return refused.value.code, json.loads(refused.value.read())["error"]
 
 
 class Follower:
-    """A page that follows its room. versions: those that it has heard of, each with when it did."""
+    """A page that follows its room. versions: those that it has heard of."""
 
     def __init__(self, url: str, code: str, key: str) -> None:
-        self.versions: list[tuple[str, float]] = []
+        self.versions: list[str] = []
         self.ended = False
         request = urllib.request.Request(url, headers={HEADER: f"{code} {key}"})
         threading.Thread(target=self._follow, args=(request,), daemon=True).start()
 
     def _follow(self, request: urllib.request.Request) -> None:
-        with urllib.request.urlopen(request, timeout=20) as response:
+        with urllib.request.urlopen(request, timeout=100) as response:
             name = ""
             for line in response:
                 field, _, value = line.decode().strip().partition(": ")
                 name = value if field == "event" else name
                 if field == "data" and name == "room":
-                    self.versions.append((json.loads(value)["version"], time.monotonic()))
+                    self.versions.append(json.loads(value)["version"])
         self.ended = True
 
 
@@ -87,24 +87,24 @@ def servers(request, tmp_path) -> Iterator[tuple[Rooms, Rooms, str, str]]:
         yield one, other, url, another
 
 
-def test_a_page_hears_at_once_of_what_its_teacher_does(servers):
+def test_a_page_hears_at_once_of_what_its_teacher_does(servers, monkeypatch):
+    monkeypatch.setattr(room_events, "LOOK_EVERY", 3600.0)  # what is heard, the store has said
     one, other, url, another = servers
     code, key = one.open(HERE)
     member = other.join(code)[1]
     teacher, student = Follower(url, code, key), Follower(another, code, member)
-    assert within(5, lambda: bool(teacher.versions and student.versions))
-    assert within(5, lambda: teacher.versions[-1][0] == one.versions(code).of(key))
-    began, before = time.monotonic(), len(student.versions)
+    assert within(30, lambda: bool(teacher.versions and student.versions))
+    assert within(30, lambda: teacher.versions[-1] == one.versions(code).of(key))
+    before = len(student.versions)
     one.move(code, key, THERE)
-    assert within(5, lambda: len(student.versions) > before)
-    version, heard_at = student.versions[-1]
-    assert version == other.versions(code).of(member) and heard_at - began < room_events.LOOK_EVERY / 2
+    assert within(30, lambda: len(student.versions) > before)
+    assert student.versions[-1] == other.versions(code).of(member)
     told = len(student.versions)
     other.vote(code, member, THERE, "a")
-    assert within(5, lambda: teacher.versions[-1][0] == one.versions(code).of(key))
+    assert within(30, lambda: teacher.versions[-1] == one.versions(code).of(key))
     assert len(student.versions) == told, "how others vote is the teacher's to see"
     one.end(code, key)
-    assert within(5, lambda: teacher.ended and student.ended)
+    assert within(30, lambda: teacher.ended and student.ended)
 
 
 def test_who_follows_a_room_is_here(monkeypatch):
@@ -115,9 +115,9 @@ def test_who_follows_a_room_is_here(monkeypatch):
         code, key = all_rooms.open(HERE)
         stays, _ = (all_rooms.join(code)[1] for _ in range(2))
         Follower(url, code, stays)
-        assert within(5, lambda: all_rooms.tally(code, key, HERE).here == 1)
+        assert within(30, lambda: all_rooms.tally(code, key, HERE).here == 1)
         time.sleep(1)
-        assert all_rooms.tally(code, key, HERE).here == 1
+        assert within(30, lambda: all_rooms.tally(code, key, HERE).here == 1)
 
 
 def test_who_is_not_in_a_room_hears_nothing_of_it_and_not_whether_there_is_one():
@@ -131,7 +131,7 @@ def test_who_is_not_in_a_room_hears_nothing_of_it_and_not_whether_there_is_one()
         assert set(answers) == {(404, "You are not in this room, or it has ended.")}
         member = all_rooms.join(code)[1]
         followers = [Follower(url, code, member) for _ in range(AT_ONCE)]
-        assert within(5, lambda: all(follower.versions for follower in followers))
+        assert within(30, lambda: all(follower.versions for follower in followers))
         assert ask(url, {HEADER: f"{code} {member}"})[0] == 429
 
 
@@ -143,16 +143,16 @@ def test_streams_end_where_the_server_stops_and_say_so_where_rooms_cannot_be_rea
         code, key = all_rooms.open(HERE)
         with serving(all_rooms, stopping.is_set) as url:
             first = Follower(url, code, key)
-            assert within(5, lambda: bool(first.versions))
+            assert within(30, lambda: bool(first.versions))
             redis.kill()
             assert within(10, lambda: first.ended)
             status, sentence = ask(url, {HEADER: f"{code} {key}"})
             assert status == 503 and "can't be reached" in sentence
             redis.start()
             second = Follower(url, code, key)
-            assert within(5, lambda: bool(second.versions))
+            assert within(30, lambda: bool(second.versions))
             stopping.set()
-            assert within(5, lambda: second.ended)
+            assert within(30, lambda: second.ended)
             assert ask(url, {HEADER: f"{code} {key}"})[0] == 503
 
 

@@ -343,6 +343,21 @@ def test_a_wrong_code_gets_a_sentence_and_a_way_back_and_so_does_a_full_server(m
     assert "open rooms. Try again later" in said(at) and has(at, "room_open")
 
 
+def test_how_many_a_room_takes_is_said_before_a_class_comes_and_when_it_is_full(monkeypatch):
+    monkeypatch.setattr(rooms.all_rooms(), "size", 2)
+    at = start("Learn")
+    assert any("a room takes 2 students" in each.value for each in at.caption)
+    teacher = click(at, "room_open")
+    assert any(each.value == "This room takes 2 students." for each in teacher.caption)
+    code = membership(teacher).code
+    for here, full in ((1, False), (2, True)):
+        student(code)
+        text = markdown_with(again(teacher), f"### Room {code}")
+        assert text.count(f"{here} student") == 1 and ("(the room is full)" in text) == full
+    third = student(code)
+    assert "This room is full: it takes 2 students. Ask your teacher" in said(third) and has(third, "room_join")
+
+
 def test_too_many_wrong_codes_are_refused_and_who_is_in_a_room_stays_there(code, monkeypatch):
     member, one = student(code), start("Learn")
     for _ in range(room_attempts.VISITOR[0]):
@@ -368,13 +383,45 @@ def test_a_class_on_two_servers_outlives_their_redis(monkeypatch, tmp_path):
         markdown_with(again(teacher), "**1** of 1 has answered")
         redis.kill()
         teacher, one = again(teacher), again(one)
-        assert all("Rooms can't be reached at the moment" in said(at) for at in (teacher, one))
+        assert "Rooms can't be reached at the moment" in said(teacher) and "Go on by yourself" in said(one)
         assert not has(teacher, "room_end") and not has(one, "room_leave") and not has(one, "room_open")
         new = tab_has(start("Learn"), kept(one)["membership"])
         assert "can't be reached" in said(new)
         redis.start()
         assert has(again(new), "room_leave") and has(again(one), "room_leave")
         assert votes(click(again(teacher), "room_reveal")) == [["As before", [0], False], ["Hardly", [1], True]]
+    rooms.all_rooms.cache_clear()
+
+
+def test_who_answers_while_the_room_is_away_is_counted_when_it_is_back_if_voting_is_still_open(monkeypatch, tmp_path):
+    with RedisServer(tmp_path) as redis:
+        monkeypatch.setenv("HEADSUP_REDIS", redis.address)
+        rooms.all_rooms.cache_clear()
+        teacher = click(open_step(CHOOSE), "room_open")
+        code = membership(teacher).code
+        one, two, three = (student(code) for _ in range(3))
+        redis.kill()
+        one = answer(again(one), 1)
+        assert said(one).count("Your room can't be reached at the moment. Go on by yourself") == 1
+        assert one.session_state["session_record"].answers.answered(LESSON) == 1
+        two = again(answer(two, 0))  # it was drawn before
+        assert "Go on by yourself" in said(two)
+        one = click(one, "learn_next")  # and nobody waits
+        assert "Number" in title(one)
+        one = learning.slide(one, 3.0)
+        redis.start()
+        assert "Choose" in title(again(one)), "the teacher leads"
+        assert said(one).count("what you answered meanwhile counts in it") == 1
+        assert "counts in it" in said(again(two))
+        markdown_with(again(teacher), "**2** of 3 have answered")
+        own = membership(teacher)
+        assert rooms.all_rooms().tally(code, own.key, StepId(LESSON, NUMBER)).voted == 1
+        redis.kill()
+        three = answer(again(three), 0)
+        redis.start()
+        teacher = click(again(teacher), "room_reveal")
+        assert "Voting on what you answered meanwhile is closed" in said(again(three))
+        assert votes(again(teacher)) == [["As before", [1], False], ["Hardly", [1], True]]
     rooms.all_rooms.cache_clear()
 
 

@@ -21,6 +21,7 @@ from starlette.testclient import TestClient
 from streamlit.web.server.app_discovery import discover_asgi_app
 
 from pages.ui import security_headers, server_startup
+from pages.ui.models.visitor_training import queue
 from pages.ui.security_headers import SecurityHeaders
 from transformer.api.graceful_shutdown import ending_in_order
 
@@ -40,12 +41,20 @@ print([name for name in ("torch._dynamo", "sympy", "streamlit.emojis") if name i
 
 def test_neither_the_first_page_nor_a_training_needs_the_compiler_or_a_table_of_emojis():
     """PyTorch's compiler takes a second and 80 MB to import; the emojis a quarter of a second."""
-    found = subprocess.run([sys.executable, "-c", FIRST_PAGE], cwd=ROOT, capture_output=True, text=True, timeout=100)
+    found = subprocess.run([sys.executable, "-c", FIRST_PAGE], cwd=ROOT, capture_output=True, text=True, timeout=250)
     assert found.stdout.splitlines()[-1:] == ["[]"], found.stderr
 
 
 def test_streamlit_finds_the_app_in_the_file_that_is_the_first_page():
     assert discover_asgi_app(ROOT / "app.py").import_string == "app:app"
+
+
+def test_trainings_are_told_when_visitors_wait_for_answers():
+    api = server_startup._api()
+    try:
+        assert queue().is_busy == api.state.responder.is_busy
+    finally:
+        queue.clear()
 
 
 def test_who_wants_pages_run_waits_until_the_first_page_is_prepared(monkeypatch):

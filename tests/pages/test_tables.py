@@ -30,7 +30,7 @@ def page():
 
 
 def visit(count: int, opened: bool = True) -> AppTest:
-    at = AppTest.from_function(page, default_timeout=60)
+    at = AppTest.from_function(page, default_timeout=120)
     at.session_state["count"] = count
     checked(at.run())
     return open_drawers(at) if opened else at

@@ -218,8 +218,24 @@ class TestComingBack:
         assert job.join(30)
         assert len(record(checked(again.run())).models) == 1
 
+    def test_one_that_has_died_with_its_server_says_so_once(self):
+        at = begun()
+        kept, job = page.kept_by_tab(at)["value"], record(at).training.job
+        session_store.clear()  # another server, which knows nothing of it
+        for name in ("Train", "Masks"):
+            again = tell_page(start(name), "headsup_session_token", "found", kept)
+            assert said(again).count("Your training has ended: its server stopped") == 1
+            assert "start the training again" not in said(press(again, "OK")) and "OK" not in labels(again)
+        job.stop()
+        assert job.join(30)
+        checked(at.run())
+        kept = page.kept_by_tab(checked(at.run()))["value"]
+        session_store.clear()
+        again = tell_page(start("Train"), "headsup_session_token", "found", kept)
+        assert not said(again) and len(record(again).models) == 1, "its model was kept"
+
     def test_what_a_browser_makes_up_is_nothing(self):
-        for kept in ("", " ", "a" * 32, "../ own-1", "own-" + "0" * 32, "x" * 3000, 3, None, ["a"]):
+        for kept in ("", " ", "a" * 32, "../ own-1", "a training", "own-" + "0" * 32, "x" * 3000, 3, None, ["a"]):
             at = tell_page(start("Train"), "headsup_session_token", "found", kept)
             assert record(at).is_empty and not at.warning, kept
 

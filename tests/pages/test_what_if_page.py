@@ -14,7 +14,7 @@ from tests import app_driver as app
 from tests.app_driver import checked, component, figure, ids, link_of, markdown_with, named, numbers, said, start, step
 from tests.app_driver import logits as run
 from tests.tiny_models import save_encoder, save_tiny, save_translator
-from transformer import Scale, Without, fill_masks
+from transformer import Scale, fill_masks
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -367,13 +367,3 @@ def test_the_shipped_induction_needs_two_heads_together(monkeypatch):
     assert offered[:2] == ["Ablate layer 0, head 0", "Ablate layer 1, head 1"]
     app.press(at, offered[0])
     assert "`q` 99.95% → 6.4%" in markdown_with(at, "What changed most")
-
-
-def test_without_is_accepted_beside_parts():
-    found = activations.ablation("shakespeare", tuple(ids(PROMPT)), (), -1, 0, (Without("mask"), SILENCED))
-    row = found.parts.index(SILENCED)
-    without = run("shakespeare", ids(PROMPT), Without("mask"), SILENCED)
-    with_it = run("shakespeare", ids(PROMPT), Without("mask"))
-    np.testing.assert_allclose(found.logits[row], without[-1], atol=1e-5)
-    np.testing.assert_allclose(found.kept[row], with_it[-1], atol=1e-5)
-    assert found.loss[row] == pytest.approx(loss(without, ids(PROMPT)) - loss(with_it, ids(PROMPT)), abs=1e-5)

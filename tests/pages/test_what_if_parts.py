@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from pages.ui.components.effect_heatmaps import Cell, Matrix, build_payload, checked_cell
+from pages.ui.components.effect_heatmaps import Cell, Matrix, build_payload
+from pages.ui.components.events import parsed
 from pages.ui.figures.bars import paired_bars
 from pages.ui.models.activations import log_softmax
 from pages.ui.views.what_if.ablation_map import colour_limit, matrices_of
@@ -41,12 +42,12 @@ def test_numbers_arrive_with_five_digits_and_what_is_none_as_null(values):
 def test_only_a_cell_that_is_there_is_chosen(value):
     values = np.zeros((2, 3))
     values[1, 1] = np.nan
-    found = checked_cell(value, [matrix_of(values)])
-    if found is not None:
-        assert found == Cell(value["matrix"], value["row"], value["column"])
+    found = parsed(Cell, value)
+    if found is not None and found.is_in([matrix_of(values)]):
+        assert vars(found) == {name: value[name] for name in ("matrix", "row", "column")}
         assert found.matrix == 0 and np.isfinite(values[found.row, found.column])
-    assert checked_cell({"matrix": 0, "row": 1, "column": 1}, [matrix_of(values)]) is None
-    assert checked_cell({"matrix": 0, "row": 1, "column": 2}, [matrix_of(values)]) == Cell(0, 1, 2)
+    assert not parsed(Cell, {"matrix": 0, "row": 1, "column": 1}).is_in([matrix_of(values)])
+    assert parsed(Cell, {"matrix": 0, "row": 1, "column": 2}).is_in([matrix_of(values)])
 
 
 def test_labels_that_do_not_fit_are_refused():

@@ -77,7 +77,7 @@ state.end_run()
 
 
 def page(call, **session):
-    at = AppTest.from_string(PAGE.replace("{call}", call), default_timeout=60)
+    at = AppTest.from_string(PAGE.replace("{call}", call), default_timeout=120)
     for name, value in session.items():
         at.session_state[name] = value
     return checked(at.run())
@@ -172,7 +172,7 @@ def test_a_report_from_before_the_choice_was_changed_elsewhere_is_discarded():
     ],
 )
 def test_a_field_out_of_range_is_shown_within_it_and_kept(call, name, given, shown):
-    at = AppTest.from_string(PAGE.replace("{call}", call), default_timeout=60)
+    at = AppTest.from_string(PAGE.replace("{call}", call), default_timeout=120)
     at.session_state["visitor"] = visitor = field_of(name, given)
     checked(at.run())
     assert at.session_state["got"] == shown

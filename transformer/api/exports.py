@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..frontend.saved_page import attention_fits, inside_page, page, page_fit
+from ..frontend.live_page import live_page, too_large
+from ..frontend.saved_page import INSIDE, attention_fits, inside_page, page, page_fit
 from ..inference.attention_outline import names_around
 from ..inference.pass_outline import TensorInfo, tensors_of
 from ..inference.pass_recording import record_pass
@@ -131,6 +132,31 @@ def page_of(
             mask_token_id=checkpoint.card.mask_token_id,
         )
         return inside_page(recording, **options).html
+
+
+def inside_view(
+    model: OpenModel, tokens: Tokens, source: Tokens, interventions: Interventions = (), *, options: Mapping[str, Any]
+) -> str:
+    """The page Inside as an HTML page that computes; of a model that is too large for that, as `page_of` makes it."""
+    title, begin = options["title"], options.get("offset", 0)
+    chosen = {name: options.get(name, value) for name, value in INSIDE.items()}
+    about = {"title": title, "interventions": interventions, "begin": begin, "chosen": chosen}
+    if (live := live_page(model.checkpoint, "inside", tokens, source, **about)) is not None:
+        return live.html
+    note = too_large(model.checkpoint.model) or ""
+    return page_of(model, tokens, source, interventions, options={**options, "note": note})
+
+
+def generation_page(
+    model: OpenModel, tokens: Tokens, source: Tokens, interventions: Interventions = (), *, title: str
+) -> str:
+    """A model that writes as an HTML page that computes. Raises: ValueError where it is too large for a page."""
+    if problem := too_large(model.checkpoint.model):
+        raise ValueError(problem)
+    live = live_page(model.checkpoint, "generation", tokens, source, title=title, interventions=interventions)
+    if live is None:
+        raise ValueError("This model has too many tokens for a page.")
+    return live.html
 
 
 def _is_in_view(name: str, info: TensorInfo, scope: str | None) -> bool:
@@ -254,6 +280,8 @@ def _table(query: ExportQuery, inputs: PassInputs, title: str) -> Callable[[], A
 def _page(query: ExportQuery, inputs: PassInputs, title: str) -> Callable[[], Answer]:
     config, lengths = inputs.model.checkpoint.model.config, (len(inputs.tokens), len(inputs.source))
     passed = inputs.model, inputs.tokens, inputs.source
+    if query.view == "generation":
+        return _generation(inputs, title)
     kind = None if query.view == "inside" else kind_of(query, inputs.model)
     if kind is None:
         fits = bytes_of_pass(config, *lengths) <= tensors.MOST_RECORDED and page_fit(config, *lengths) is not None
@@ -266,10 +294,25 @@ def _page(query: ExportQuery, inputs: PassInputs, title: str) -> Callable[[], An
 
     def make() -> Answer:
         if kind is None:
-            page = page_of(*passed, inputs.interventions, options={"title": title, "offset": query.begin})
+            page = inside_view(*passed, inputs.interventions, options={"title": title, "offset": query.begin})
         else:
             page = attention_page(*passed, kind, inputs.interventions, query.begin, title=title)
         return Answer("text/html; charset=utf-8", page.encode(), headers=attachment(f"{title}.html"))
+
+    return make
+
+
+def _generation(inputs: PassInputs, title: str) -> Callable[[], Answer]:
+    model = inputs.model.checkpoint.model
+    if not model.config.is_causal:
+        raise wrong("view", "this model reads in both directions and writes nothing on")
+    if problem := too_large(model):
+        raise ApiError(413, problem, "view")
+    passed = inputs.model, inputs.tokens, inputs.source, inputs.changes
+
+    def make() -> Answer:
+        page = generation_page(*passed, title=title).encode()
+        return Answer("text/html; charset=utf-8", page, headers=attachment(f"{title}.html"))
 
     return make
 
@@ -283,11 +326,17 @@ def attention_page(
     begin: int = 0,
     **options: Any,
 ) -> str:
-    """An attention as an HTML page that needs no server. begin: the first token's position in the whole text.
+    """An attention as an HTML page that needs no server, and that computes unless the model is too large for one.
 
-    options: what else `page` takes.
+    begin: the first token's position in the whole text. options: what else `page` takes.
     """
     read = model, tokens, source, kind, interventions
+    about = {"interventions": interventions, "begin": begin, "kind": kind}
+    about |= {name: options[name] for name in ("title", "next") if name in options}
+    chosen = {name: value for name, value in options.items() if name not in ("title", "next")}
+    if (live := live_page(model.checkpoint, "attention", tokens, source, **about, chosen=chosen)) is not None:
+        return live.html
+    options = {**options, "note": too_large(model.checkpoint.model) or ""}
     offsets = {"queries": 0 if kind == "encoder" else begin, "keys": begin if kind in ("self", "decoder") else 0}
     outlined = whole_overview(model.checkpoint, *read[1:])
-    return page(outlined, whole_attention(*read), **{"offsets": offsets, **options}).html
+    return page(outlined, whole_attention(*read), offsets=offsets, **options).html

@@ -41,6 +41,11 @@ REMEMBERED = 10_000
 SECRET_VARIABLE, PROXIES_VARIABLE = "HEADSUP_SECRET", "HEADSUP_PROXIES"
 
 
+def too_many() -> ApiError:
+    """Of somebody who asks too often."""
+    return ApiError(429, "Too many questions at once; ask again in a second.", retry_after=1)
+
+
 @dataclass
 class _Count:
     """A token bucket (one token a question), and what is being answered."""
@@ -70,7 +75,7 @@ class Counts:
             count.left = min(many * self.burst, count.left + (now - count.at) * many * self.per_second)
             count.at = now
             if count.left < 1 or count.in_flight >= many * self.at_once:
-                raise ApiError(429, "Too many questions at once; ask again in a second.", retry_after=1)
+                raise too_many()
             count.left -= 1
             count.in_flight += 1
             for _ in range(len(self._counts) - REMEMBERED):

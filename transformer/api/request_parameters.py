@@ -181,7 +181,7 @@ class ExportQuery(OverviewQuery):
     """What is saved, and in which form."""
 
     format: Literal["html", "csv", "safetensors"]
-    view: Literal["inside", "attention"] = "inside"
+    view: Literal["inside", "attention", "generation"] = "inside"
     """Of a page: what it shows."""
     name: Annotated[str | None, Field(max_length=300)] = None
     """Of CSV: the tensor, or the part of one; of safetensors: a module or tensor, all if it is left out."""

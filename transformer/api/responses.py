@@ -116,6 +116,10 @@ class Responder:
         """What is under way, for /api/metrics."""
         return {"computations": len(self._short) + len(self._long), "texts_in_progress": schedulers.texts}
 
+    def is_busy(self) -> bool:
+        """True while somebody waits for a computation, or for the next token of a text."""
+        return bool(len(self._short) or len(self._long) or schedulers.texts_due)
+
     async def read(self, find: Callable[[], Any]) -> Any:
         """Look something up in files, on a thread that nothing is computed on."""
         return await asyncio.wrap_future(self._opening.submit(find))

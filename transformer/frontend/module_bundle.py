@@ -19,8 +19,6 @@ _DEFAULT = re.compile(r"export\s+default\b")
 _DYNAMIC = re.compile(r"\bimport\s*\(\s*[\"'`]\.")
 # Comments that a line begins with, empty lines, and the space that a line begins with: a quarter of the text.
 _COMMENTS = re.compile(r"^[ \t]*(?://.*\n|/\*\*(?:[^*]|\*(?!/))*\*/[ \t]*\n?|\n)|^[ \t]+", re.MULTILINE)
-# In a comment, `import(…)` names a type.
-_JSDOC = re.compile(r"/\*\*(?:[^*]|\*(?!/))*\*/")
 
 
 @dataclass(frozen=True)
@@ -98,7 +96,7 @@ def _read(path: Path, is_entry: bool) -> _Module:
                 done = start + len("export ")
         elif not (is_entry and _DEFAULT.match(source, start)):
             raise _unsupported(path, source, start)
-    if dynamic := _DYNAMIC.search(_JSDOC.sub(lambda comment: " " * len(comment[0]), source)):
+    if dynamic := _DYNAMIC.search(_COMMENTS.sub(lambda comment: re.sub(r"[^\n]", " ", comment[0]), source)):
         raise _unsupported(path, source, dynamic.start())
     text = "".join([*kept, source[done:]])
     return _Module(path, tuple(imports), tuple(exports), text)

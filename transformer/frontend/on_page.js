@@ -3,6 +3,7 @@
 import { Api } from "./api.js";
 import { ApiError } from "./api_error.js";
 import { node, put } from "./dom.js";
+import { pageChange } from "./page_change.js";
 import { viewState } from "./view_state.js";
 /** @import { Parameters } from "./api.js" */
 
@@ -28,6 +29,7 @@ import { viewState } from "./view_state.js";
 
 const AGAIN_MS = 5000; // after which what couldn't be asked is asked again
 const REST_MS = 400; // after which a page that follows is told that something else is looked at
+const LEAVING_MS = 250; // after which it is looked again whether the page is being left
 const views = new WeakMap();
 
 /**
@@ -49,7 +51,7 @@ export function onPage(component, make) {
 }
 
 class OnPage {
-  /** @type {(name: string, value: unknown) => void} */ send;
+  /** @type {(name: string, value: unknown) => void} */ trigger;
   /** @type {NonNullable<Component["apiOf"]>} */ apiOf;
   /** @type {string} */ now; // the data that are shown
   /** @type {Api} */ api;
@@ -62,10 +64,11 @@ class OnPage {
     this.view = make(node("div", "", root), this);
     this.listener = () => (this.root.isConnected ? this.view.setSelection() : unfollow());
     const unfollow = viewState().follow(this.listener);
+    pageChange();
   }
 
-  update({ sends_selection: sendsSelection, ...given }, send, apiOf) {
-    Object.assign(this, { send, apiOf });
+  update({ sends_selection: sendsSelection, ...given }, trigger, apiOf) {
+    Object.assign(this, { trigger, apiOf });
     this.sendsSelection = sendsSelection;
     const now = JSON.stringify(given);
     if (now === this.now) this.view.draw(); // another theme
@@ -114,6 +117,12 @@ class OnPage {
   say(sentence) {
     put(this.problem, sentence);
     this.problem.hidden = !sentence;
+  }
+
+  /** Tell the page, unless the visitor leaves it: the next one reads the address. */
+  send(name, value) {
+    if (!pageChange().isUnderWay(performance.now())) this.trigger(name, value);
+    else setTimeout(() => this.root.isConnected && this.send(name, value), LEAVING_MS);
   }
 
   /** The visitor looks at something else here. */

@@ -10,12 +10,9 @@ Where scripts don't run, a still picture is seen.
 
 from __future__ import annotations
 
-import base64
-import html
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,14 +22,22 @@ from ..config import ModelConfig
 from ..inference.attention_outline import names_around, outline, outline_of_layer
 from ..inference.inputs import predicted_position
 from ..inference.pass_outline import tensors_of
-from ..inference.pass_recording import Fit, circuit_bytes, fitted, is_whole, pass_of, view_bytes, whole_view
-from ..inference.pattern_pooling import pool, quantise
+from ..inference.pass_recording import (
+    Fit,
+    circuit_bytes,
+    fitted,
+    is_whole,
+    pass_of,
+    record_pass,
+    view_bytes,
+    whole_view,
+)
 from ..inference.recording import Recording
 from ..model.equations import PROBABILITIES
 from ..model.registry import attention_modules
-from . import FOLDER
-from .module_bundle import bundle
-from .static_image import still
+from .html_page import HEADS, SavedPage, assembled, picture_of, picture_of_pass
+from .live_model import Checkpoint
+from .live_page import View, live_page, too_large
 
 MOST_BYTES = 48_000_000
 """Of the numbers in a page, which then is a third larger; of larger passes a part is left out."""
@@ -47,93 +52,82 @@ COMPARED = (
 )
 """What a page derives of an attention, and compares with the model's own where that is there."""
 
-PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'unsafe-inline'; \
-style-src 'unsafe-inline'; img-src blob: data:">
-<title>{title}</title>
-<style>{style}</style>
-</head>
-<body>
-<main>{picture}</main>
-{recordings}
-<script type="module">{script}
-{start}();</script>
-</body>
-</html>
-"""
-STYLES = {
-    "attention": ("head_overview.css", "attention/attention.css"),
-    "inside": ("inside/inside.css", "inside/tensors.css", "inside/circuits.css"),
-}
 CHOICES = ("layer", "head", "query", "key", "stage", "zoom", "without", "order", "direction", "derivation")
 """What an instrument of attention can be told to look at first."""
-STARTS = {"attention": "showAttention", "inside": "showInside"}
-"""What an instrument's script, `standalone.js` in its folder, exports."""
+INSIDE: Mapping[str, Any] = {
+    "open": "",
+    "token": None,
+    "source": None,
+    "head": None,
+    "cell": None,
+    "moment": None,
+    "folds": (),
+    "candidate": None,
+    "circuit": None,
+}
+"""What that of a whole pass can be told, and what it looks at if it isn't."""
 
 
-STILL = """<figure class="headsup-still" style="margin: 0; max-width: 40rem; font-family: system-ui, sans-serif">
-<img src="data:image/png;base64,{png}" alt="{seen}" style="width: {width}px; max-width: 100%; \
-image-rendering: pixelated">
-<figcaption>{seen} Here it stands still: scripts are needed to explore it. Trust the notebook, or open the saved \
-page in a browser that runs scripts.</figcaption>
-</figure>"""
-HEADS = "The attention of every head, a row for each layer: in each square rows are queries, columns are keys."
-PREDICTIONS = "The probability of each token: a row for each of the text, a column for each of the vocabulary."
-WIDTH = 480
-"""Pixels of a still picture, about."""
+def show(
+    shown: Recording | Checkpoint,
+    of: str | None = None,
+    *,
+    kind: str | None = None,
+    view: View = "inside",
+    title: str | None = None,
+    **chosen: Any,
+) -> SavedPage:
+    """A pass as the app shows it: all of it, as on the page Inside, or its attention; of a model, one that computes.
 
-
-@dataclass(frozen=True, repr=False)
-class SavedPage:
-    """A page that shows an instrument. At the end of a notebook's cell it appears below it."""
-
-    html: str
-    """The whole page, scripts and numbers included."""
-    what: str = "A page"
-    """What it shows, in a few words."""
-    picture: str = ""
-    """What is seen of it where no script runs, as HTML: a still picture and a sentence."""
-
-    def save(self, path: str | Path) -> None:
-        """Write the page to a file, which any browser opens."""
-        Path(path).write_text(self.html, encoding="utf-8")
-
-    def __repr__(self) -> str:
-        return f"<SavedPage: {self.what}, {in_words(len(self.html.encode()))} of HTML>"
-
-    def _repr_html_(self) -> str:
-        """The page in a frame; a host that takes the frame out leaves the picture, which else isn't shown."""
-        frame = html.escape(self.html, quote=True)
-        return (
-            f'<iframe srcdoc="{frame}" class="headsup-frame" style="width: 100%; height: 900px; border: 0" '
-            f'title="HeadsUp"></iframe><style>.headsup-frame ~ .headsup-still {{ display: none }}</style>{self.picture}'
-        )
-
-
-def in_words(size: int) -> str:
-    """A number of bytes as people say it."""
-    return f"{size / 1e6:.1f} MB" if size >= 999_500 else f"{size / 1e3:.0f} kB"
-
-
-def show(recording: Recording, kind: str | None = None, *, title: str | None = None, **chosen: Any) -> SavedPage:
-    """A pass as the app shows it: all of it, as on the page Inside, or its attention.
-
-    recording: as `record_pass` makes it, for both. For attention it needs no more than `hook_pattern`, `hook_mask`,
-        `hook_v` and, where they exist, queries and keys (rotated ones, for rotary positions) of every layer. Of a
-        whole pass the page takes these alone; whatever else a smaller recording has of this attention, and of
-        `attn.out.weight`, is compared with what the page derives, while there is room.
+    shown: a checkpoint, or a recording as `record_pass` makes it. For attention a recording needs no more than
+        `hook_pattern`, `hook_mask`, `hook_v` and, where they exist, queries and keys (rotated ones, for rotary
+        positions) of every layer. Of a whole pass the page takes these alone; whatever else a smaller recording has of
+        this attention, and of `attn.out.weight`, is compared with what the page derives, while there is room.
+    of: of a checkpoint the text that it reads; then the page holds the model, and another text can be typed into it,
+        unless it would take more than 10 MB. Of a recording the same as `kind`.
     kind: of attention, as in `attention_modules`; None for all of a whole pass, and for the model's first attention
         where the recording is of something less.
+    view: of a checkpoint, what the page shows: "inside", "attention", or "generation".
     chosen: what is looked at first. Of a pass: open="blocks.1.attn.hook_z", token=4, head=2, cell=(4, 2, 7), and what
         else `inside_page` names; of attention: layer=1, head=0.
     title: what files that are saved from the page are called.
     Raises: ValueError for a recording that lacks what is needed, a model without attention of this kind, or something
-        to be looked at that isn't there; or a recording that is too large for a page.
+        to be looked at that isn't there; a text that the model can't read; or what is too large for a page.
     """
+    if not isinstance(shown, Recording):
+        return _show_model(shown, of or "", view, kind, title or view, chosen)
+    return _show_recording(shown, kind or of, title, chosen)
+
+
+def _show_model(
+    checkpoint: Checkpoint, text: str, view: View, kind: str | None, title: str, chosen: Mapping[str, Any]
+) -> SavedPage:
+    model, tokenizer, card = checkpoint.model, checkpoint.tokenizer, checkpoint.card
+    kinds = attention_modules(model.config)
+    kind = kind or next(reversed(kinds), None)
+    if view == "attention" and kind not in kinds:
+        raise ValueError(f"This model has no attention {kind or ''}; it has {', '.join(kinds) or 'none'}.")
+    known = CHOICES if view == "attention" else INSIDE if view == "inside" else ()
+    if unknown := sorted(set(chosen) - set(known)):
+        raise ValueError(f"{unknown[0]!r} is nothing that can be looked at first; that is {', '.join(known)}.")
+    tokens, source = tokenizer.encode(text), []
+    if not tokens:
+        raise ValueError("The text is empty; a model reads at least one token.")
+    if model.config.architecture == "encoder-decoder":
+        tokens, source = list(card.start_tokens), tokens
+    first = {**INSIDE, **chosen} if view == "inside" else chosen
+    if (
+        live := live_page(checkpoint, view, tokens, source, title=title, text=text, kind=kind, chosen=first)
+    ) is not None:
+        return live
+    note = too_large(model) or ""
+    if view == "generation":
+        raise ValueError(note)
+    recorded = record_pass(model, tokens, source, labels=tokenizer.labels, mask_token_id=card.mask_token_id)
+    return _show_recording(recorded, kind if view == "attention" else None, title, {**chosen, "note": note})
+
+
+def _show_recording(recording: Recording, kind: str | None, title: str | None, chosen: dict[str, Any]) -> SavedPage:
     if kind is None and is_whole(recording):
         return inside_page(recording, title=title or "inside", **chosen)
     config = ModelConfig.from_dict(recording.metadata["config"])
@@ -143,7 +137,7 @@ def show(recording: Recording, kind: str | None = None, *, title: str | None = N
         pass_name = f"attention {kind}" if kind else "attention"
         raise ValueError(f"This model has no {pass_name}; it has {', '.join(kinds) or 'none'}.")
     beginning = _outline(recording, config, kind)
-    _check_chosen(chosen, beginning)
+    _check_chosen({name: value for name, value in chosen.items() if name != "note"}, beginning)
     if is_whole(recording):
         recording = Recording(_cut(recording, attention_points(_sizes(recording), beginning.metadata)), {})
     return page(beginning, recording, title=title or "attention", **chosen)
@@ -156,12 +150,13 @@ def page(
     title: str,
     offsets: Mapping[str, int] | None = None,
     next: Sequence[str] | None = None,
+    note: str = "",
     **chosen: Any,
 ) -> SavedPage:
     """A page from an outline, as `inference.attention_outline` makes it, and the recording its parts are cut from.
 
     offsets: the positions of the first of `queries` and `keys` in the text; None where it begins with them. next: the
-    token that each query chose. title, chosen: as in `show`.
+    token that each query chose. note: a sentence below the instrument. title, chosen: as in `show`.
     Raises: ValueError for more numbers than a page holds.
     """
     about = {"offsets": offsets or {"queries": 0, "keys": 0}, "next": next, "title": title, "chosen": chosen}
@@ -178,7 +173,8 @@ def page(
     layers, heads = cells.shape[:2]
     what = f"attention ({about['kind']}) over {about['queries']} tokens, {layers} × {heads} heads"
     whole = Recording(_cut(whole, points), {})
-    return _page("attention", title, Recording(beginning.tensors, about), whole, what, _picture(list(cells), HEADS))
+    elements = {"outline": Recording(beginning.tensors, about), "whole": whole}
+    return assembled("attention/standalone.js", title, elements, what, picture_of(list(cells), HEADS), note)
 
 
 def attention_fits(config: ModelConfig, kind: str, tokens: int, source: int = 0) -> bool:
@@ -238,6 +234,7 @@ def inside_page(
     folds: Sequence[str] = (),
     candidate: int | None = None,
     circuit: Sequence[str | int] | None = None,
+    note: str = "",
 ) -> SavedPage:
     """A whole pass as the page Inside shows it, from what `record_pass` recorded. title: as in `show`.
 
@@ -245,7 +242,8 @@ def inside_page(
     token, source, head: those that are looked at, None for the predicted position, none, and all; cell: an index of the
     tensor that is open; moment: where Play stands; folds: what is unfolded below, of "lens", "who", "checks" and
     "circuits"; candidate: the token whose logit is asked about, None for the likeliest; circuit: ("qk",
-    "blocks.1.attn", 2, 0) is that of head 2 at distance 0, with two more numbers for a cell of it.
+    "blocks.1.attn", 2, 0) is that of head 2 at distance 0, with two more numbers for a cell of it. note: a
+    sentence below the instrument.
     Of a large pass a part is left out, as `page_fit` says.
     Raises: ValueError for a recording of less than the whole pass, a module or tensor that the model doesn't have, a
         cell that the tensor doesn't have, or a pass that is too large.
@@ -277,10 +275,11 @@ def inside_page(
     labels, changed = recording.metadata["vocabulary"], recording.metadata.get("changed", [])
     beginning, whole = whole_view(trace, labels, fit.names, changed, recording.metadata.get("mask_token_id"))
     about = {"id": title, "title": title, "offset": offset, "complete": True, "chosen": chosen}
-    picture = _picture_of_pass(beginning, trace.tensors[PROBABILITIES].detach().float().numpy())
+    picture = picture_of_pass(beginning, trace.tensors[PROBABILITIES].detach().float().numpy())
     what = f"a whole pass over {len(trace.tokens)} tokens, {len(infos)} tensors"
     outlined = Recording(beginning.tensors, {**beginning.metadata, **about})
-    return _page("inside", title, outlined, whole, what, picture)
+    elements = {"outline": outlined, "whole": whole}
+    return assembled("inside/standalone.js", title, elements, what, picture, note)
 
 
 def page_fit(config: ModelConfig, tokens: int, source: int = 0) -> Fit | None:
@@ -297,7 +296,8 @@ def page_size(config: ModelConfig, outlined: Recording, fit: Fit) -> int:
     """
     ids = outlined.metadata["ids"]
     whole = view_bytes(config, len(ids["text"]), len(ids["source"]), fit)
-    frame = _page("inside", "", outlined, Recording({}, {}), "", _picture_of_pass(outlined, None))
+    elements = {"outline": outlined, "whole": Recording({}, {})}
+    frame = assembled("inside/standalone.js", "", elements, "", picture_of_pass(outlined, None))
     return len(frame.html.encode()) + whole * 4 // 3
 
 
@@ -319,42 +319,6 @@ def _check_index(name: str, index: int | None, size: int) -> None:
 
 def _is_cell(cell: Sequence[int], sizes: Sequence[int]) -> bool:
     return len(cell) == len(sizes) > 0 and all(at in range(size) for at, size in zip(cell, sizes, strict=True))
-
-
-def _page(kind: str, title: str, beginning: Recording, whole: Recording, what: str, picture: str) -> SavedPage:
-    """kind: a folder of scripts. beginning, whole: what its script finds in the page as `outline` and `whole`. what,
-    picture: as in `SavedPage`; the script puts the instrument in the picture's place."""
-    script = bundle(FOLDER / kind / "standalone.js")
-    styles = ("standalone.css", "type_scale.css", "tooltip.css", "save.css", "intervention_controls.css", *STYLES[kind])
-    before, after = PAGE.split("{recordings}")
-    pieces = [before.format(title=html.escape(title), style="\n".join(map(_sheet, styles)), picture=picture)]
-    for name, part in {"outline": beginning, "whole": whole}.items():
-        pieces += [f'<script type="text/plain" id="{name}">', *_in_base64(part.to_bytes()), "</script>\n"]
-    pieces.append(after.format(script=script.replace("</script", "<\\/script"), start=STARTS[kind]))
-    return SavedPage("".join(pieces), what, picture)
-
-
-def _picture_of_pass(outlined: Recording, probabilities: np.ndarray | None) -> str:
-    """All heads; of a model that has none the probabilities (pos, vocab)."""
-    if arcs := [array for name, array in outlined.tensors.items() if name.startswith("arcs.")]:
-        return _picture(arcs, HEADS)
-    return "" if probabilities is None else _picture([quantise(*pool(probabilities[None], None))], PREDICTIONS)
-
-
-def _picture(rows: Sequence[np.ndarray], seen: str) -> str:
-    """A still picture, as `still` draws it, and a sentence. seen: what is on it."""
-    png, width, _ = still(rows)
-    return STILL.format(png=base64.b64encode(png).decode(), seen=seen, width=width * max(1, round(WIDTH / width)))
-
-
-def _sheet(name: str) -> str:
-    return (FOLDER / name).read_text(encoding="utf-8")
-
-
-def _in_base64(data: bytes, length: int = 3 * 2**18) -> Iterator[str]:
-    """Piece by piece, for many megabytes aren't needed twice. length: bytes of a piece, a multiple of three."""
-    for start in range(0, len(data), length):
-        yield base64.b64encode(data[start : start + length]).decode()
 
 
 def _outline(recording: Recording, config: ModelConfig, kind: str) -> Recording:

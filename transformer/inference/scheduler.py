@@ -161,6 +161,12 @@ class Scheduler:
         """How many texts are being written."""
         return len(self._requests)
 
+    @property
+    def texts_due(self) -> int:
+        """How many of them somebody waits for: those with fewer steps than their buffer holds."""
+        with self._changed:
+            return sum(not request._is_resting for request in self._requests)
+
     def submit(
         self,
         state: DecodeState,
@@ -300,6 +306,13 @@ class Schedulers:
         """How many texts are being written, of all models."""
         with self._lock:
             return sum(decoding.texts for decoding in self._known.values())
+
+    @property
+    def texts_due(self) -> int:
+        """How many of them somebody waits for the next token of."""
+        with self._lock:
+            known = list(self._known.values())
+        return sum(decoding.texts_due for decoding in known)
 
     @property
     def seconds_in_step(self) -> float:

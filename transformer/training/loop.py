@@ -23,12 +23,14 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from ..data.batches import Batch, Batches
 from ..model.dropout import dropout_from
 from ..model.models import Model
-from .evaluation import token_loss
+from .execution import Execution
 from .optimizers import make_optimizers
 
 NARROWEST_IN_BFLOAT16 = 192
 """d_model on a CPU. On one with AVX-512 bf16, a step took 0.63 to 0.95 of bfloat16's time in float32 at widths 64 and
 128, where converting costs more than it saves, and 1.25 to 1.40 times as long at 192 and 384."""
+ALONE = Execution()
+"""One process, where the model is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,12 +97,14 @@ class NotFiniteError(ArithmeticError):
 class TrainingRun:
     """A model in training: its optimisers, its averaged weights, its random numbers, and how far it has come."""
 
-    def __init__(self, model: Model, config: TrainingConfig) -> None:
-        self.model, self.config = model, config
+    def __init__(self, model: Model, config: TrainingConfig, execution: Execution = ALONE) -> None:
+        self.model, self.config, self.execution = model, config, execution
+        self._executed = execution.executed(model)
         self.step = 0
         self.parameters = list(model.parameters())  # looking for them takes as long as a small layer
         self.device = self.parameters[0].device
-        self.in_bfloat16 = trains_in_bfloat16(self.device, model.config.d_model)
+        faster = "bfloat16" if trains_in_bfloat16(self.device, model.config.d_model) else "float32"
+        self.in_bfloat16 = (execution.dtype or faster) == "bfloat16"
         self.generator = torch.Generator(self.device).manual_seed(config.seed)
         """What dropout is drawn from: this run's own, so that no other training can disturb it."""
         self.optimizers = make_optimizers(
@@ -123,15 +127,19 @@ class TrainingRun:
         return cast(Model, self.average.module) if self.average else self.model
 
     def take_step(self, batch: Batch) -> float:
-        """One update; returns the batch's loss. Raises NotFiniteError, with nothing changed, if it isn't a number."""
+        """One update; returns the batch's loss. Raises NotFiniteError, with nothing changed, if it isn't a number.
+
+        batch: the whole one, of which each process takes its shard.
+        """
         rate = self.config.learning_rate_at(self.step)
-        batch = batch.to(self.device)
+        shard = self.execution.shard(batch).to(self.device)
+        self.execution.seed_dropout(self.generator, self.config.seed, self.step)
         if not self.model.training:  # telling every module takes as long as a small layer
             self.model.train()
         with self._autocast(), dropout_from(self.generator):
-            logits = self.model(*batch.inputs)
-        loss = token_loss(logits, batch.targets)
-        value = loss.item()
+            logits = self._executed(*shard.inputs)
+        loss = self.execution.loss(logits, shard.targets, batch)
+        value = self.execution.mean(loss)
         if not math.isfinite(value):
             raise NotFiniteError(f"The loss became {value} at step {self.step + 1}; a lower learning rate may help.")
         loss.backward()

@@ -20,13 +20,16 @@ def card_of(
     last_losses: list[float],
     seconds: float,
     device: torch.device,
+    processes: int = 1,
     ending: str = "",
 ) -> ModelCard:
     """The card of a model that a plan brought forth. Whatever the losses are, it can be saved and read.
 
     best_step: how many steps the weights that were kept had seen. last_losses: of the last batches, in nats per token.
-    seconds: how long training took, pauses aside. ending: how it ended, in a sentence, if not with its last step.
+    seconds: how long training took, pauses aside. processes: how many trained, each on such a device. ending: how it
+    ended, in a sentence, if not with its last step.
     """
+    machine = machine_in_words(device)
     training = {
         **({"command": plan.command} if plan.command else {}),
         **asdict(plan.training) | {"betas": list(plan.training.betas)},
@@ -34,7 +37,7 @@ def card_of(
         "best_step": best_step,
         "last_batches_loss": _rounded(sum(last_losses) / len(last_losses) if last_losses else None),
         "seconds": round(seconds, 1),
-        "machine": machine_in_words(device),
+        "machine": machine if processes == 1 else f"{processes} processes, each on {machine}",
         "measured_on": measures.measured_on,
     }
     return ModelCard(

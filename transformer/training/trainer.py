@@ -20,7 +20,8 @@ from ..checkpoints.folder import Checkpoint
 from ..data.batches import Batch
 from ..model.models import build_model
 from .evaluation import evaluator_of
-from .loop import StepReport, TrainingRun, train
+from .execution import Execution
+from .loop import ALONE, StepReport, TrainingRun, train
 from .model_card import card_of
 from .plan import TrainingPlan
 from .snapshots import Snapshot, attention_patterns, sample_text, snapshot_steps
@@ -64,14 +65,19 @@ class Trainer:
     """
 
     def __init__(
-        self, plan: TrainingPlan, progress: Progress | None = None, *, state: Path | None = None, device: str = "cpu"
+        self,
+        plan: TrainingPlan,
+        progress: Progress | None = None,
+        *,
+        state: Path | None = None,
+        execution: Execution = ALONE,
     ) -> None:
         self.plan, self.progress = plan, progress or Progress(plan.training.steps)
         model = build_model(plan.config, seed=plan.training.seed)
         with torch.no_grad():
             for name, weights in plan.begins_with.items():
                 model.get_parameter(name)[: len(weights)] = weights
-        self.run = TrainingRun(model.to(device), plan.training)
+        self.run = TrainingRun(model.to(execution.device), plan.training, execution)
         self._state = state
         self._evaluator = evaluator_of(plan.objective, plan.config.context_length)
         self._clock = Clock()
@@ -179,6 +185,7 @@ class Trainer:
             last_losses=list(self._recent),
             seconds=self._clock.seconds,
             device=self.run.device,
+            processes=self.run.execution.world_size,
             ending=ending,
         )
         return Checkpoint(model.cpu(), self.plan.objective.tokenizer, card)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Callable
 from typing import Literal, Protocol
 
 import torch
@@ -26,6 +27,8 @@ ENDED = ("finished", "stopped", "failed")
 REST, REST_EVERY = 0.0005, 0.01
 """Seconds in which threads that answer visitors go first, and how often. Between them they go first often enough,
 for PyTorch lets go of the interpreter's lock inside each of its operations."""
+LEAST_SHARE, GLANCE_EVERY = 0.1, 0.005
+"""Of the time, for a training while visitors wait for answers; and how often, in seconds, it looks whether they do."""
 _log = logging.getLogger(__name__)
 
 
@@ -37,6 +40,7 @@ class JobQueue(Protocol):
     """What a job asks of the queue that it waits in."""
 
     changed: threading.Condition
+    is_busy: Callable[[], bool]
 
     def enter(self, job: TrainingJob) -> None: ...
     def leave(self, job: TrainingJob) -> None: ...
@@ -191,18 +195,31 @@ class TrainingJob:
     def _may_begin(self) -> bool:
         with self._queue.changed:
             self._queue.wait_for_turn(self)
-            self._begun = not self.is_ending
+            self._begun, self._rested_at = not self.is_ending, time.perf_counter()
             return self._begun
 
     def _may_go_on(self) -> bool:
         if self.state != "running":
             self._queue.wait_for_turn(self)
+            self._rested_at = time.perf_counter()
         return not self.is_ending
 
     def _rest(self, _report: StepReport, _validation_loss: float | None) -> None:
-        if time.perf_counter() - self._rested_at > REST_EVERY:
+        """Let threads that answer visitors go first: longer while somebody waits, but not for ever."""
+        rests_from = time.perf_counter()
+        worked = rests_from - self._rested_at
+        if self._queue.is_busy():
+            longest = worked * (1 / LEAST_SHARE - 1)
+            while self._may_rest() and time.perf_counter() - rests_from < longest:
+                time.sleep(GLANCE_EVERY)
+        elif worked > REST_EVERY:
             time.sleep(REST)
-            self._rested_at = time.perf_counter()
+        else:
+            return
+        self._rested_at = time.perf_counter()
+
+    def _may_rest(self) -> bool:
+        return self._queue.is_busy() and self.state == "running" and not self.is_ending
 
     def _check(self) -> None:
         if self._wish == "close":

@@ -8,6 +8,7 @@ import re
 import threading
 import time
 import weakref
+from collections.abc import Callable
 
 from .plan import TrainingPlan
 from .training_job import TrainingJob
@@ -24,8 +25,12 @@ class TrainingQueue:
     A paused one keeps its slot for `patience` seconds; after that it gives it up as soon as another waits.
     """
 
-    def __init__(self, limit: int | None = None, patience: float = PATIENCE) -> None:
+    def __init__(
+        self, limit: int | None = None, patience: float = PATIENCE, is_busy: Callable[[], bool] = lambda: False
+    ) -> None:
         self.limit = _limit() if limit is None else limit
+        self.is_busy = is_busy
+        """Says whether visitors wait for answers, for which trainings then leave most of the time."""
         self.changed = threading.Condition()
         """The lock of all state, and how threads learn that it changed."""
         self._patience = patience

@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from streamlit.components.v2 import component
+
 from pages.ui import glossary
 from transformer import frontend
 from transformer.api.frontend_modules import FrontendModules
@@ -55,6 +57,19 @@ def reader(module_file: str) -> Callable[[str], str]:
     """A function that returns the text of a file beside a module. module_file: the module's `__file__`."""
     folder = Path(module_file).parent
     return lambda name: (folder / name).read_text(encoding="utf-8")
+
+
+def custom_component(module_file: str, *instruments: str) -> Callable[..., Any]:
+    """The component in a package's folder: the script, and the markup and style sheet if there are any, of its name.
+
+    module_file: the package's `__file__`. instruments: the frontend's style sheets that it needs, too.
+    """
+    folder = Path(module_file).parent
+    name, own = folder.name, [f"{folder.name}.css"] if (folder / f"{folder.name}.css").exists() else []
+    look: dict[str, Any] = {}
+    if (folder / f"{name}.html").exists():
+        look = {"html": reader(module_file)(f"{name}.html"), "css": style(module_file, *own, instruments=instruments)}
+    return component(f"headsup_{name}", js=script(module_file, f"{name}.js"), **look)
 
 
 def script(module_file: str, name: str) -> str:

@@ -6,14 +6,13 @@ the selection if the page depends on it.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from streamlit.components.v2 import component
 
 from pages.ui.components.assets import frontend_script, style
-from pages.ui.components.events import event_value
+from pages.ui.components.events import listener
 from transformer import Intervention, to_code
 from transformer.api.open_models import OpenModel
 from transformer.api.request_parameters import BETWEEN
@@ -72,14 +71,8 @@ def instrument(
     """
     token = model.name if model.is_own else None
     callbacks = {"navigate": on_navigate, "change": on_change, "text": on_text, "select": on_select}
-
-    def handle(event: str, act: Callable[[Mapping[str, Any]], None]) -> None:
-        value = event_value(key, event)
-        if isinstance(value, Mapping):
-            act(value)
-
     listeners: dict[str, Any] = {
-        f"on_{event}_change": functools.partial(handle, event, act) for event, act in callbacks.items() if act
+        f"on_{event}_change": listener(key, event, dict, act) for event, act in callbacks.items() if act
     }
     data = {"request": dict(request), "token": token, "sends_selection": on_select is not None, **about}
     _MOUNTS[kind](key=key, data=data, **listeners)

@@ -90,9 +90,7 @@ def show(name: str, prompt: str) -> None:
     # One that can't be pressed would say nothing of why; what is missing is said above it.
     if wanted is not None:
         st.caption(f"{plain(changes.sentence(wanted))}")
-        st.button(
-            "Change this", type="primary", width="stretch", key="change_this", on_click=changes.add, args=(wanted,)
-        )
+        widgets.button("Change this", changes.add, wanted, key="change_this", type="primary", width="stretch")
 
 
 def close() -> None:

@@ -43,7 +43,7 @@ def _show_fields(index: int, own: Any, shape: ModelConfig) -> None:
 
     for words, other in others(own):
         key = f"turn_{index}_{words}"
-        st.button(words, key=key, width="stretch", on_click=changes.replace, args=(index, other, shape))
+        widgets.button(words, changes.replace, index, other, shape, key=key, width="stretch")
     if isinstance(own, Scale | Steer):
         change_form.factor(tie("factor"))
     if isinstance(own, Without):

@@ -135,7 +135,7 @@ def coded() -> tuple[str, list[str]]:
     return st.session_state.get("changed_model", ""), [to_code(change) for change in in_force(visitor().changes)]
 
 
-def take_back(name: str, codes: list[Any]) -> None:
+def take_back(name: str, codes: list[str]) -> None:
     """Take these back, given as codes, wherever the changes of this model are: in force, or put away with it."""
 
     def others(changes: Changes) -> Changes:
@@ -169,16 +169,11 @@ def show(menu: Callable[[int, Change], None]) -> None:
                 _chip(index, change, menu)
     if changes or _changes_of().before:
         with st.container(horizontal=True, gap="small"):
-            st.button(
-                "Undo",
-                key="undo_change",
-                type="tertiary",
-                icon=":material/undo:",
-                on_click=undo,
-                disabled=not _changes_of().before,
+            widgets.button(
+                "Undo", undo, key="undo_change", icon="undo", type="tertiary", disabled=not _changes_of().before
             )
             if len(changes) > 1:
-                st.button("Take all back", key="clear_changes", type="tertiary", on_click=clear)
+                widgets.button("Take all back", clear, key="clear_changes", type="tertiary")
 
 
 def beyond(interventions: Iterable[Intervention], text: int, source: int) -> list[Intervention]:
@@ -224,13 +219,13 @@ def _chip(index: int, change: Change, menu: Callable[[int, Change], None]) -> No
             width="stretch",
         )
         menu(index, change)
-        st.button(
+        widgets.button(
             "Remove this change",
+            remove,
+            index,
             key=f"remove_change_{index}_{hash(change)}",
+            icon="close",
             type="tertiary",
-            icon=":material/close:",
-            on_click=remove,
-            args=(index,),
         )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import streamlit as st
 
+from pages.ui.frame import widgets
 from pages.ui.frame.model_picker import choose_model
 from pages.ui.frame.state import visitor
 from pages.ui.frame.visitor_choices import DEFAULT_MODEL
@@ -36,22 +37,14 @@ def exchange() -> None:
                     lambda name=token: library.model(name),
                     key=f"download_{token}",
                 )
-                st.button(
-                    f"Remove {title}", icon=":material/delete:", key=f"remove_{token}", on_click=_remove, args=(token,)
-                )
+                widgets.button(f"Remove {title}", _remove, token, key=f"remove_{token}", icon="delete")
         st.caption(f"You can have {MAX_MODELS} models. Each is deleted a day after its last use.")
 
 
 def offer_download(label: str, title: str, load: Callable[[], Checkpoint], key: str) -> None:
     """A button that saves a model as one file. load: opens it once the button is pressed."""
-    st.download_button(
-        label,
-        lambda: pack_checkpoint(load()),
-        f"{slug(title)}.headsup.zip",
-        "application/zip",
-        key=key,
-        on_click="ignore",
-        icon=":material/download:",
+    widgets.download_button(
+        label, lambda: pack_checkpoint(load()), f"{slug(title)}.headsup.zip", "application/zip", key=key
     )
 
 

@@ -14,7 +14,7 @@ from streamlit.delta_generator import DeltaGenerator
 from pages.ui.components.copy_button import copy_button
 from pages.ui.components.input_drafts import keep_input_drafts
 from pages.ui.figures.palette import Theme
-from pages.ui.frame import changes, page_guide, prompt_bar, saved_view, selection_sync, session_restore, state
+from pages.ui.frame import changes, page_guide, prompt_bar, saved_view, selection_sync, session_restore, state, widgets
 from pages.ui.frame.state import visitor
 from pages.ui.frame.url_parameters import TOO_LONG, embedded, left_out
 from pages.ui.frame.visitor_choices import Visitor
@@ -251,7 +251,7 @@ def _show_notices(current: Visitor) -> None:
         return
     with st.container(horizontal=True, vertical_alignment="center"):
         st.warning(plain(" ".join(dict.fromkeys(current.notices))), icon=":material/info:")
-        st.button("OK", on_click=current.notices.clear)
+        widgets.button("OK", current.notices.clear)
 
 
 def _interventions_in_force(

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import streamlit as st
 
-from pages.ui.components.guide import guide
+from pages.ui.components.guide import Undo, guide
 from pages.ui.frame import changes, state
 from pages.ui.lessons import lesson_files
 from pages.ui.models.session_store import session_record
@@ -56,6 +55,5 @@ def _present(is_large: bool) -> None:
     st.session_state["presenting"] = is_large
 
 
-def _undo(made: Any) -> None:
-    if isinstance(made, dict) and isinstance(made.get("codes"), list):
-        changes.take_back(str(made.get("model")), made["codes"])
+def _undo(made: Undo) -> None:
+    changes.take_back(made.model, made.codes)

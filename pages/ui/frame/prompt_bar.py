@@ -70,7 +70,7 @@ def read_prompt(name: str, prompt: str) -> tuple[tuple[int, ...] | None, tuple[i
             st.error(unknown_sentence(unknown))
             if words := _known_words(name):
                 st.caption(f"It knows these words: {', '.join(words)}.")
-            st.button("Remove what is unknown", type="primary", on_click=_remove_unknown, args=(name,))
+            widgets.button("Remove what is unknown", _remove_unknown, name, type="primary")
         return None, ()
     tokens = library.encoded(name, prompt, visitor().reads)
     if not tokens:
@@ -156,11 +156,8 @@ def _choose_reading(current: Visitor, name: str, prompt: str) -> None:
                 "This model was tuned on conversations. It reads this, and goes on with the assistant's turn; "
                 "names in ⟨…⟩ are single tokens of its own:"
             )
-            st.code(_marked(f"{around.before}{prompt}{around.after}"), language=None, wrap_lines=True)
-
-
-def _marked(text: str) -> str:
-    return text.replace("<|", "⟨").replace("|>", "⟩")
+            marked = f"{around.before}{prompt}{around.after}".replace("<|", "⟨").replace("|>", "⟩")
+            st.code(marked, language=None, wrap_lines=True)
 
 
 def _one_line(text: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 import streamlit as st
 
-from pages.ui.frame import selection_sync, state
+from pages.ui.frame import selection_sync, state, widgets
 from pages.ui.frame.visitor_choices import PARSERS, Visitor, fields
 from pages.ui.models.lesson_answers import StepId
 from pages.ui.models.session_store import session_record
@@ -112,7 +112,7 @@ def show_back_links() -> None:
     with st.container(horizontal=True, vertical_alignment="center", key="ways_back"):
         st.markdown(":material/school: This view comes from a lesson. Yours is saved.", width="content")
         st.page_link("Learn.py", label="Back to the lesson", icon=":material/arrow_back:")
-        st.button("Back to my view", key="give_back", type="tertiary", on_click=restore_view)
+        widgets.button("Back to my view", restore_view, key="give_back", type="tertiary")
 
 
 def _save(current: Visitor, step_id: StepId) -> SavedView:

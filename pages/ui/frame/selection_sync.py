@@ -12,7 +12,7 @@ from typing import Any
 
 import streamlit as st
 
-from pages.ui.components.address_bar import texts_of
+from pages.ui.components.events import Texts, parsed
 from pages.ui.frame import url_parameters as links
 from pages.ui.frame.visitor_choices import Visitor
 
@@ -49,8 +49,7 @@ def listener(current: Visitor, is_said: bool) -> Callable[[Mapping[str, Any]], N
     """A callback for an instrument's selection; None if the page doesn't depend on it."""
 
     def hear(wish: Mapping[str, Any]) -> None:
-        held = texts_of(wish)
-        if held is not None:
+        if (held := parsed(Texts, wish)) is not None:
             update_from_browser(current, held)
 
     return hear if is_said else None

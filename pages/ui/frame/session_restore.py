@@ -11,10 +11,17 @@ from pages.ui.frame import saved_view
 from pages.ui.frame.state import visitor
 from pages.ui.models.session_store import HEARTBEAT, keep_record, restore_record, session_record
 from pages.ui.models.visitor_models import own_models, restore_models
+from pages.ui.models.visitor_training import is_under_way
 from transformer.api.model_store import is_token
 
 HEARD = "session_token_heard"
 """Key of the session: whether its tab has sent its token."""
+TRAINING = "training"
+"""What a tab keeps beside its token while a training of its visitor is under way."""
+TRAINING_LOST = (
+    "Your training has ended: its server stopped, or you were away for too long. Its model wasn't kept; start the "
+    "training again."
+)
 
 
 def find_record() -> None:
@@ -22,7 +29,8 @@ def find_record() -> None:
     record = session_record()
     record.own_text = visitor().own_text
     keep_record()
-    value = "" if record.is_empty else " ".join([record.token, *own_models()])
+    trains = [TRAINING] if is_under_way() else []
+    value = "" if record.is_empty else " ".join([record.token, *own_models(), *trains])
     session_token(value, heard=st.session_state.get(HEARD, False), on_found=_restore)
 
 
@@ -37,9 +45,12 @@ def stay_here() -> None:
 def _restore(kept: str) -> None:
     """Restore the record; if it is lost with its server, the models that are still in the store."""
     st.session_state[HEARD] = True
-    token, *models = kept.split(" ")
-    if re.fullmatch("[0-9a-f]{32}", token) and restore_record(token):
+    token, *others = kept.split(" ")
+    is_token_of_ours = re.fullmatch("[0-9a-f]{32}", token) is not None
+    if is_token_of_ours and restore_record(token):
         visitor().own_text = visitor().own_text or session_record().own_text
         if (view := saved_view.saved_view()) and session_record().saved_visitor is not None:
             view.visitor = session_record().saved_visitor
-    restore_models([name for name in models if is_token(name)])
+    elif is_token_of_ours and TRAINING in others:
+        visitor().notices.append(TRAINING_LOST)
+    restore_models([name for name in others if is_token(name)])

@@ -170,6 +170,22 @@ def short_form(label: str, name: str, submit: str, take: Callable[[], None], *, 
         st.form_submit_button(submit, type="primary", key=key, on_click=send)
 
 
+def button(label: str, act: Callable[..., Any], *args: Any, icon: str = "", **look: Any) -> None:
+    """A button that calls `act` with these arguments. icon: of Material Symbols; look: passed on to Streamlit."""
+    st.button(label, icon=_icon(icon), on_click=act, args=args, **look)
+
+
+def download_button(
+    label: str, content: Any, file_name: str, mime: str | None = None, icon: str = "download", **look: Any
+) -> None:
+    """A button that saves a file, and runs nothing. content: the file's, or what makes it at the press."""
+    st.download_button(label, content, file_name, mime, icon=_icon(icon), on_click="ignore", **look)
+
+
+def _icon(name: str) -> str | None:
+    return f":material/{name}:" if name else None
+
+
 @dataclass(frozen=True)
 class _Widget:
     """A widget that is about to be drawn. has_value: its value has been put into Streamlit's session."""

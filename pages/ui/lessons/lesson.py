@@ -88,14 +88,14 @@ class Lesson:
     """
 
     name: str
-    title: str
-    minutes: int
-    aims: tuple[str, ...]
-    teacher: str
-    needs: str
-    get: str
     steps: tuple[Step, ...]
+    title: str = ""
+    minutes: int = 10
+    aims: tuple[str, ...] = ()
     asks: str = ""
+    teacher: str = ""
+    needs: str = ""
+    get: str = ""
 
     @property
     def questions(self) -> list[int]:
@@ -152,8 +152,8 @@ def examine(name: str, text: str) -> tuple[Lesson | None, list[Problem]]:
         return None, [Problem(1, f"a lesson has at most {LONGEST_FILE:,} characters")]
     lines = text.split("\n")
     problems: list[Problem] = []
-    header, begin = dict.fromkeys(("title", "teacher", "needs", "get"), "") | {"minutes": 10, "aims": ()}, 0
-    steps: list[Step] = []
+    header: dict[str, Any] = {}
+    begin, steps = 0, list[Step]()
     try:
         begin = _end_of_header(lines)
         try:
@@ -175,7 +175,7 @@ def examine(name: str, text: str) -> tuple[Lesson | None, list[Problem]]:
             if is_known or not isinstance(problem, _UnknownName):
                 problems.append(problem)
             is_known = False
-    return Lesson(name=name, steps=tuple(steps), **header), problems
+    return Lesson(name, tuple(steps), **header), problems
 
 
 def _end_of_header(lines: list[str]) -> int:
@@ -201,15 +201,7 @@ def _header(lines: list[str], end: int) -> dict[str, Any]:
         raise Problem(line, "minutes is a whole number from 1 to 120")
     if not all(isinstance(aim, str) and aim.strip() for aim in aims):
         raise Problem(line, "aims is a list of texts")
-    return dict(
-        title=title,
-        minutes=minutes,
-        aims=tuple(aims),
-        asks=header.get("asks", ""),
-        teacher=header.get("teacher", ""),
-        needs=header.get("needs", ""),
-        get=header.get("get", ""),
-    )
+    return header | {"aims": tuple(aims)}
 
 
 def _parts(lines: list[str], begin: int) -> list[_Part]:

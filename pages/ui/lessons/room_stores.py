@@ -11,25 +11,19 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import redis
-from redis.backoff import ConstantBackoff
-from redis.retry import Retry
 
 from pages.ui.lessons.room import NoRoomError, Room, RoomsAwayError
+from pages.ui.models.shared_redis import PATIENCE, PREFIX, REDIS_VARIABLE, redis_client
 
-REDIS_VARIABLE = "HEADSUP_REDIS"
-"""The environment variable that names the Redis in which rooms are; without it, they are in memory."""
 TEACHER = "teacher"
 """Stands for the teacher among those who are connected."""
-PREFIX = "headsup:"
 CHANGES = f"{PREFIX}room-changes"
 """The channel on which the code of each room that has changed is published."""
 LEFT_OVER_AFTER = 24 * 3600
 """Seconds after its last use that Redis removes what a server that was killed has left of a room."""
-PATIENCE = 2.0
-"""Seconds within which Redis has to answer."""
 AGAIN_AFTER = 1.0
 """Seconds after which a connection that was lost is tried anew."""
 T = TypeVar("T")
@@ -37,53 +31,22 @@ Seen = Mapping[str, float]
 """When the page of each member, and of the teacher, was connected last, on the store's clock."""
 
 
-class RoomStore(Protocol):
-    """What rooms need of a store. Every method can be called from any thread. Each may raise RoomsAwayError."""
-
-    def now(self) -> float:
-        """Seconds on a clock that all who share the store have."""
-        ...
-
-    def add(self, room: Room, most: int) -> bool:
-        """Store a new room, whose teacher is connected; False if there are `most` already, or one with its code."""
-        ...
-
-    def read(self, code: str, look: Callable[[Room, Seen], T]) -> T:
-        """Look at a room, without changing it. Raises: NoRoomError."""
-        ...
-
-    def update(self, code: str, change: Callable[[Room, Seen], T]) -> T:
-        """Change a room in one piece, or not at all if `change` raises; it may be called again. Raises: NoRoomError."""
-        ...
-
-    def remove(self, code: str) -> None:
-        """Remove a room."""
-        ...
-
-    def see(self, code: str, people: Mapping[str, float]) -> None:
-        """Note who is connected."""
-        ...
-
-    def open_since(self, moment: float) -> int:
-        """How many rooms there are; those whose teacher was connected last before a moment are removed."""
-        ...
-
-    def listen(self, on_change: Callable[[str | None], None]) -> None:
-        """Call with the code of each room that changes from now on, from any thread; with None for any of them."""
-        ...
-
-
 class MemoryStore:
-    """Rooms in this process's memory. clock: seconds that only grow."""
+    """Rooms in this process's memory. clock: seconds that only grow.
+
+    Every method can be called from any thread.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.now = clock
+        """Seconds on a clock that all who share the store have."""
         self._lock = threading.RLock()
         self._rooms: dict[str, Room] = {}
         self._seen: dict[str, dict[str, float]] = {}
         self._listeners: list[Callable[[str | None], None]] = []
 
     def add(self, room: Room, most: int) -> bool:
+        """Store a new room, whose teacher is connected; False if there are `most` already, or one with its code."""
         with self._lock:
             if len(self._rooms) >= most or room.code in self._rooms:
                 return False
@@ -91,34 +54,40 @@ class MemoryStore:
         return True
 
     def read(self, code: str, look: Callable[[Room, Seen], T]) -> T:
+        """Look at a room, without changing it. Raises: NoRoomError."""
         with self._lock:
             if code not in self._rooms:
                 raise NoRoomError
             return look(self._rooms[code], self._seen[code])
 
     def update(self, code: str, change: Callable[[Room, Seen], T]) -> T:
+        """Change a room in one piece, or not at all if `change` raises; it may be called again. Raises: NoRoomError."""
         result = self.read(code, change)
         self._tell(code)
         return result
 
     def remove(self, code: str) -> None:
+        """Remove a room."""
         with self._lock:
             self._rooms.pop(code, None)
             self._seen.pop(code, None)
         self._tell(code)
 
     def see(self, code: str, people: Mapping[str, float]) -> None:
+        """Note who is connected."""
         with self._lock:
             if code in self._seen:
                 self._seen[code].update(people)
 
     def open_since(self, moment: float) -> int:
+        """How many rooms there are; those whose teacher was connected last before a moment are removed."""
         with self._lock:
             for code in [code for code, seen in self._seen.items() if seen[TEACHER] < moment]:
                 self.remove(code)
             return len(self._rooms)
 
     def listen(self, on_change: Callable[[str | None], None]) -> None:
+        """Call with the code of each room that changes from now on, from any thread; with None for any of them."""
         self._listeners.append(on_change)
 
     def _tell(self, code: str) -> None:
@@ -129,18 +98,13 @@ class MemoryStore:
 class RedisStore:
     """Rooms in Redis: of each a hash of texts, and one of who was connected when.
 
+    Its methods do what those of `MemoryStore` do; each may raise RoomsAwayError.
+
     Raises: ValueError for an address that isn't one. clock: seconds, Redis's own where it isn't given.
     """
 
     def __init__(self, address: str, clock: Callable[[], float] | None = None) -> None:
-        self._redis: Any = redis.Redis.from_url(  # whose types have the asynchronous client's answers, too
-            address,
-            decode_responses=True,
-            socket_timeout=PATIENCE,
-            socket_connect_timeout=PATIENCE,
-            retry=Retry(ConstantBackoff(0.05), 1),
-            health_check_interval=15,
-        )
+        self._redis = redis_client(address)
         self._clock = clock
         self._lock = threading.Lock()
 
@@ -215,6 +179,8 @@ class RedisStore:
                         on_change(message["data"])
             time.sleep(AGAIN_AFTER)
 
+
+RoomStore = MemoryStore | RedisStore
 
 _OPEN = f"{PREFIX}rooms"
 """The codes of all open rooms, each with when its teacher was connected last."""

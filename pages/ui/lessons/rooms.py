@@ -207,8 +207,11 @@ class Rooms:
         """Seconds until a deadline; 0 once it is over."""
         return max(0.0, deadline - self.store.now())
 
-    def vote(self, code: str, member: str, step_id: StepId, answer: str) -> None:
-        """Answer the question of a step, or change the answer. RoomError if it is too late, or too long."""
+    def vote(self, code: str, member: str, step_id: StepId, answer: str, within: Phase | None = None) -> None:
+        """Answer the question of a step, or change the answer. RoomError if it is too late, or too long.
+
+        within: the phase in which it was answered; in a later one it is too late. None: the present one.
+        """
         if not 0 < len(answer) <= LONGEST_ANSWER:
             raise RoomError(f"An answer has between 1 and {LONGEST_ANSWER} characters; this one has {len(answer)}.")
 
@@ -218,6 +221,8 @@ class Rooms:
             poll = _poll(room, step_id)
             if poll.phase is Phase.REVEALED:
                 raise RoomError("The answer has been revealed; voting is closed.")
+            if within not in (None, poll.phase):
+                raise RoomError("The class is voting again by now.")
             votes = poll.first if poll.phase is Phase.FIRST else poll.second
             if poll.shown is poll.phase and votes.get(member, answer) != answer:
                 raise RoomError("The votes have been shown; you can't change yours.")

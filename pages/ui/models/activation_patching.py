@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 import string
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -35,45 +37,10 @@ MAX_TRIED_TOKENS = 512
 """Tokens that are tried at a position; of a larger vocabulary, as many evenly spread."""
 LAST_TOKEN_WEIGHT = 0.05
 """What a change of the last token counts, beside one further back: that the last token matters is no surprise."""
-PAIRS = {
-    "shakespeare": (
-        ("ROMEO:\nI know that thou ar", "ROMEO:\nI know that they ar"),
-        ("KING RICHARD III:\nI think thou ha", "KING RICHARD III:\nI think they ha"),
-        ("What, thou wil", "What, they wil"),
-    ),
-    "martin-fierro": (
-        ("Y los gaucho", "Y ese gaucho"),
-        ("Era un hombre muy buen", "Era una mujer muy buen"),
-        ("Los pobre", "Ese pobre"),
-    ),
-}
-"""Texts of which one word, some way before the end, decides how the last one ends. Other models need no words for that:
-what to change is found by trying."""
-FACTS = (
-    ("The capital of France is", "The capital of Italy is"),
-    (
-        "When Mary and John went to the store, John gave a drink to",
-        "When Mary and John went to the store, Mary gave a drink to",
-    ),
-    ("The opposite of hot is", "The opposite of big is"),
-)
-"""The same for a large model, which has read more than one text: what it knows is asked for, to be gone on with."""
-INTERCHANGEABLE_WORDS = (
-    "France Italy Spain Germany England Japan China Russia Greece Egypt Poland Portugal India Brazil Canada",
-    "Paris Rome Madrid Berlin London Tokyo Moscow Athens",
-    "Mary John Anna Tom Peter Lucy",
-    "man woman boy girl",
-    "king queen",
-    "father mother",
-    "he she",
-    "He She",
-    "red blue green white black",
-    "hot cold big small",
-    "one two three four five",
-    "dog cat horse bird",
-    "day night",
-)
-"""Words that can stand for one another in a text for a large model, for which trying tokens takes too long."""
+_TEXTS = tomllib.loads(Path(__file__).with_name("texts_to_patch.toml").read_text("utf-8"))
+PAIRS = {name: tuple((one, other) for one, other in pairs) for name, pairs in _TEXTS["pairs"].items()}
+FACTS = tuple((one, other) for one, other in _TEXTS["facts"])
+INTERCHANGEABLE_WORDS = tuple(_TEXTS["interchangeable"])
 CLASSES = (string.ascii_lowercase, string.ascii_uppercase, string.digits)
 """One character stands in for another of its kind."""
 

@@ -6,15 +6,20 @@ put it into a link, or save it as a file.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Annotated
+
+from pydantic import Field, TypeAdapter, ValidationError
 
 Answer = int | float | list[int]
-
+_LIMITS = Field(ge=-1e9, le=1e9)
+_ANSWER: TypeAdapter[Answer] = TypeAdapter(
+    Annotated[int, _LIMITS] | Annotated[float, _LIMITS] | Annotated[list[int], Field(max_length=20)]
+)
 MAX_CHARACTERS = 4_000
 """Characters of all answers in a link."""
 MAX_ANSWERS = 200
@@ -148,10 +153,7 @@ def from_text(text: str) -> dict[StepId, Response]:
 
 
 def _answer(text: str) -> Answer:
-    with contextlib.suppress(ValueError, RecursionError):
-        answer = json.loads(text)
-        if type(answer) in (int, float) and abs(answer) <= 1e9:
-            return answer
-        if isinstance(answer, list) and len(answer) <= 20 and all(type(number) is int for number in answer):
-            return answer
-    raise ValueError("answers are numbers, and lists of whole numbers")
+    try:
+        return _ANSWER.validate_json(text, strict=True)
+    except ValidationError:
+        raise ValueError("answers are numbers, and lists of whole numbers") from None

@@ -5,8 +5,6 @@ Dimensions: layer, head, query, key.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import streamlit as st
 
 from pages.ui.components.instruments import instrument, request_of
@@ -18,8 +16,7 @@ from pages.ui.frame.state import visitor
 from pages.ui.frame.widgets import Binding
 from pages.ui.markdown import code
 from pages.ui.models import activations, attention_kinds, library
-from pages.ui.models.library import OpenModel
-from transformer import Intervention, in_window
+from pages.ui.models.page_text import PassInput
 from transformer.api.outlines import overview
 
 KEY = "attention"
@@ -32,33 +29,7 @@ KINDS = {
 """The attentions of an encoder–decoder."""
 
 
-@dataclass(frozen=True)
-class AttentionInput:
-    """A text as the model reads it, and the attention that is looked at; what a run of the fragment needs, too."""
-
-    model: OpenModel
-    tokens: tuple[int, ...]
-    source: tuple[int, ...]
-    kind: str
-    """As in `attention_modules`."""
-    query_offset: int
-    """The place of the first query in the whole text: the model reads the last of a long one."""
-    key_offset: int
-    next_labels: tuple[str, ...] | None
-    """In cross-attention, the token that each query chose."""
-    interventions: tuple[Intervention, ...] = ()
-    """What is changed in this pass, at positions that count from its first token."""
-
-    begin: int = 0
-    """The place of the decoder's first token in the whole text."""
-
-    @property
-    def read(self) -> tuple[OpenModel, tuple[int, ...], tuple[int, ...], str, tuple[Intervention, ...]]:
-        """What its recordings are asked for by."""
-        return self.model, self.tokens, self.source, self.kind, self.interventions
-
-
-def choose(session: Session, kind: str) -> AttentionInput:
+def choose(session: Session, kind: str) -> PassInput:
     """The dials of the page, and the text that they choose. kind: as in `attention_modules`."""
     if kind != "self":
         held.request()  # an attention may have been opened on the page Inside
@@ -67,21 +38,15 @@ def choose(session: Session, kind: str) -> AttentionInput:
             session.visitor.attention = kind
         binding = Binding("attention", after=_forget_cell)
         kind = widgets.selectbox("Attention", kinds, binding, KINDS.__getitem__, label_visibility="collapsed")
-    text = _text(session)
-    tokens = library.window(session.name, text)
-    offset = len(text) - len(tokens)
-    labels = library.tokenizer(session.name).labels
-    return AttentionInput(
-        model=library.opened(session.name),
-        tokens=tokens,
-        source=session.source,
-        kind=kind,
-        query_offset=0 if kind == "encoder" else offset,
-        key_offset=offset if kind in ("self", "decoder") else 0,
-        next_labels=tuple(labels(_chosen_next(session, offset, text))) if kind == "cross" else None,
-        interventions=in_window(session.interventions, offset),
-        begin=offset,
-    )
+    return session.text.pass_over(_text(session), kind)
+
+
+def next_labels(session: Session, inputs: PassInput) -> list[str] | None:
+    """In cross-attention, the token that each query chose: what the model, or the visitor, has put there."""
+    if inputs.kind != "cross":
+        return None
+    chosen = session.text.whole()[inputs.begin + 1 : inputs.begin + len(inputs.tokens) + 1]
+    return library.tokenizer(session.name).labels(chosen)
 
 
 def choose_text(session: Session) -> None:
@@ -93,7 +58,7 @@ def choose_text(session: Session) -> None:
     )
 
 
-def explain(session: Session, inputs: AttentionInput) -> None:
+def explain(session: Session, inputs: PassInput) -> None:
     """For an encoder–decoder: what looks at what, and where the text comes from."""
     written = library.tokenizer(session.name).decode(_text(session)[1:])
     words = {
@@ -105,24 +70,21 @@ def explain(session: Session, inputs: AttentionInput) -> None:
     st.caption(f"{words[inputs.kind]} The text: {code(written)}.{whose}")
 
 
-def show(session: Session, inputs: AttentionInput) -> None:
+def show(session: Session, inputs: PassInput) -> None:
     """The instrument."""
-    activations.compute_ahead(overview, *inputs.read)
+    activations.compute_ahead(overview, *inputs.passed, inputs.kind, inputs.interventions)
     current = session.visitor
-    text = whole_text(session)
-    read = len(text) - len(library.window(session.name, text))
-    request = request_of(inputs.model, inputs.tokens, inputs.source, session.interventions, inputs.begin)
     instrument(
         "attention",
         key=KEY,
         model=inputs.model,
-        request=request,
+        request=request_of(*inputs.passed, session.interventions, inputs.begin),
         about={
             "kind": inputs.kind,
-            "offsets": {"queries": inputs.query_offset, "keys": inputs.key_offset},
-            "begin": read,
+            "offsets": inputs.offsets,
+            "begin": session.text.pass_over(session.text.read()).begin,
             "opening": {"layer": current.layer or 0, "head": current.head or 0},
-            "next": inputs.next_labels,
+            "next": next_labels(session, inputs),
             "title": session.file_name,
             "model": changes.model_id(session.name),
             "interventions": changes.listed(session.interventions),
@@ -133,31 +95,10 @@ def show(session: Session, inputs: AttentionInput) -> None:
     )
 
 
-def whole_text(session: Session) -> tuple[int, ...]:
-    """Prompt and generated text after it; for an encoder–decoder what was written, or what it would write."""
-    if not session.source:
-        return session.text.tokens
-    text = _whole_answer(session)
-    end = library.model(session.name).card.end_token_id
-    return text[:-1] if text[-1] == end else text  # nothing is looked up from the end token
-
-
 def _text(session: Session) -> tuple[int, ...]:
     """What the decoder has before it."""
     is_prompt = not session.source and session.visitor.scope == "prompt"
-    return session.text.prompt if is_prompt else whole_text(session)
-
-
-def _whole_answer(session: Session) -> tuple[int, ...]:
-    text = session.text
-    if text.written:
-        return text.tokens
-    return text.tokens + activations.answer(session.name, text.prompt, session.source, session.interventions)
-
-
-def _chosen_next(session: Session, offset: int, text: tuple[int, ...]) -> tuple[int, ...]:
-    """The token after each of a text's from `offset` on: what the model, or the visitor, has put there."""
-    return _whole_answer(session)[offset + 1 : len(text) + 1]
+    return session.text.prompt if is_prompt else session.text.read()
 
 
 def _forget_cell() -> None:

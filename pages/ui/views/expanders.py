@@ -21,7 +21,12 @@ def lazy_expander(title: str, name: str, show: Callable[[], None], *, holds: tup
     if is_named and (key not in st.session_state or not st.session_state.get(seen)):
         st.session_state[key] = True
     st.session_state[seen] = is_named
-    drawer = st.expander(title, key=key, on_change="rerun")
-    if drawer.open:
-        with drawer:
+    drawer(title, key, show)
+
+
+def drawer(title: str, key: str, show: Callable[[], None], *, icon: str | None = None) -> None:
+    """A folded part of a page that is drawn only while it is open: what nobody sees takes a browser as long."""
+    opened = st.expander(title, key=key, icon=icon, on_change="rerun")
+    if opened.open:
+        with opened:
             show()

@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from pages.ui.components.address_bar import texts_of
+from pages.ui.components.events import Texts, parsed
 from pages.ui.components.instruments import instrument, request_of
 from pages.ui.frame import selection_sync
 from pages.ui.frame.page import Session
@@ -33,7 +33,7 @@ def show(session: Session) -> None:
     checkpoint = text.model.checkpoint
 
     def update(value: Mapping[str, Any]) -> None:
-        before, selection = current.written, texts_of(value.get("selection"))
+        before, selection = current.written, parsed(Texts, value.get("selection"))
         if selection is not None:
             selection_sync.update_from_browser(current, selection)
         if value.get("id") != text.identity:

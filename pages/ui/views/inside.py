@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import streamlit as st
 
 from pages.ui.components.instruments import instrument, request_of
-from pages.ui.frame import changes
+from pages.ui.frame import changes, widgets
 from pages.ui.frame import selection_sync as held
 from pages.ui.frame.page import Session
 from pages.ui.frame.saved_view import open_with_lesson_view
 from pages.ui.frame.visitor_choices import Visitor
 from pages.ui.markdown import code, counted
 from pages.ui.models import activations, attention_kinds, library
-from pages.ui.models.changes import as_python
-from pages.ui.models.library import OpenModel
+from pages.ui.models.page_text import PassInput
 from pages.ui.models.selection import Extent, Selection, is_cell, is_circuit
-from pages.ui.views.attention import whole_text
-from transformer import Intervention, attention_modules, in_window
+from pages.ui.views import python_lines
+from pages.ui.views.expanders import drawer
+from transformer import attention_modules
 from transformer.api import exports
 from transformer.api.outlines import outline
 from transformer.api.tensors import infos_of
@@ -28,48 +26,26 @@ from transformer.inference.context_windows import window_start
 KEY = "inside"
 REPRODUCE = """from pathlib import Path
 import numpy as np
-from transformer import {names}
+from transformer import {imports}
 
-checkpoint = load_checkpoint("{path}")
-trace = trace_pass(checkpoint.model, {texts}{changes})
+checkpoint = load_checkpoint({path!r})
+trace = trace_pass(checkpoint.model, {texts}{option})
 saved = Recording.from_bytes(Path("{file}").read_bytes())
 for name, array in saved.tensors.items():
     print(name, array.shape, np.allclose(trace.tensors[name], array, atol=1e-5))"""
 
 
-@dataclass(frozen=True)
-class PassInput:
-    """A text as the model reads it; what a run of the fragment needs, too."""
-
-    model: OpenModel
-    tokens: tuple[int, ...]
-    source: tuple[int, ...]
-    offset: int
-    """The position of the first token in the whole text: the model reads the last of a long one."""
-    interventions: tuple[Intervention, ...] = ()
-    """What is changed in this pass, at positions that count from its first token."""
-
-
-def choose(session: Session) -> PassInput:
-    """Prompt and generated text; for an encoder–decoder the source, and what it would write."""
-    text = whole_text(session)
-    tokens = library.window(session.name, text)
-    offset = len(text) - len(tokens)
-    changed = in_window(session.interventions, offset)
-    return PassInput(library.opened(session.name), tokens, session.source, offset, changed)
-
-
 def explain(session: Session, inputs: PassInput) -> None:
     """For an encoder–decoder: where the decoder's text comes from; of a long text, what of it is here."""
-    if inputs.offset:
-        end, context = inputs.offset + len(inputs.tokens), session.config.context_length
-        first = next(length for length in range(end + 1) if window_start(length, context) == inputs.offset)
+    if inputs.begin:
+        end, context = inputs.begin + len(inputs.tokens), session.config.context_length
+        first = next(length for length in range(end + 1) if window_start(length, context) == inputs.begin)
         older = (
             f" Logits before position {first} came from earlier windows and differ." if session.config.is_causal else ""
         )
         st.caption(
             f"The text is longer than the context, so the model reads its last {counted(len(inputs.tokens), 'token')}, "
-            f"from position {inputs.offset} on.{older if first > inputs.offset + 1 else ''}"
+            f"from position {inputs.begin} on.{older if first > inputs.begin + 1 else ''}"
         )
     if inputs.source:
         written = library.tokenizer(session.name).decode(inputs.tokens[1:])
@@ -81,15 +57,15 @@ def explain(session: Session, inputs: PassInput) -> None:
 
 def show(session: Session, inputs: PassInput) -> None:
     """The instrument."""
-    activations.compute_ahead(outline, inputs.model, inputs.tokens, inputs.source, inputs.interventions)
+    activations.compute_ahead(outline, *inputs.passed, inputs.interventions)
     is_said = any(st.session_state.get(f"drawer_{name}") for name in ("page", "numbers"))
     instrument(
         "inside",
         key=KEY,
         model=inputs.model,
-        request=request_of(inputs.model, inputs.tokens, inputs.source, session.interventions, inputs.offset),
+        request=request_of(*inputs.passed, session.interventions, inputs.begin),
         about={
-            "offset": inputs.offset,
+            "offset": inputs.begin,
             "prompt": len(session.text.prompt),
             "title": session.file_name,
             "model": changes.model_id(session.name),
@@ -108,52 +84,39 @@ def selection_of(session: Session, inputs: PassInput) -> Selection:
 
 def offer_numbers(session: Session, inputs: PassInput) -> None:
     """The numbers of the view as a file for Python, and the lines that compute them again."""
-    current, file = session.visitor, f"{session.file_name}-inside.safetensors"
-    # Opening it runs the page: code that nobody sees takes the browser as long as a chart.
-    opened = st.expander("Export these numbers", icon=":material/download:", key="drawer_numbers", on_change="rerun")
-    if not opened.open:
-        return
+    drawer("Export these numbers", "drawer_numbers", lambda: _show_export(session, inputs), icon=":material/download:")
+
+
+def _show_export(session: Session, inputs: PassInput) -> None:
     held.request()
-    with opened:
-        if problem := _too_much(inputs, current):
-            st.markdown(problem)
-            return
-        st.markdown(
-            "A safetensors file of what is open: of a layer or a sublayer all tensors and weights; of the whole model "
-            "the residual stream, what is added to it, the attention weights, logits and probabilities. To read it, "
-            "and to compute it again:"
-        )
-        # The colours of code are too faint to be read, and what has to be scrolled can't be reached by keys.
-        st.code(_lines(session, inputs, file), language=None, wrap_lines=True)
-        # When it is pressed, not before; and of what was opened since.
-        st.download_button(
-            "Save these numbers",
-            lambda: exports.file_of(
-                inputs.model, inputs.tokens, inputs.source, current.inside, inputs.interventions
-            ).to_bytes(),
-            file,
-            key="save_inside",
-            on_click="ignore",
-            icon=":material/download:",
-        )
+    current, file = session.visitor, f"{session.file_name}-inside.safetensors"
+    if problem := exports.too_much(*inputs.passed, current.inside):
+        st.markdown(problem)
+        return
+    st.markdown(
+        "A safetensors file of what is open: of a layer or a sublayer all tensors and weights; of the whole model "
+        "the residual stream, what is added to it, the attention weights, logits and probabilities. To read it, "
+        "and to compute it again:"
+    )
+    imported, texts = ("Recording", "load_checkpoint", "trace_pass"), texts_as_code(session, inputs)
+    python_lines.show(
+        python_lines.written(REPRODUCE, session.name, inputs.interventions, *imported, texts=texts, file=file)
+    )
+    # When it is pressed, not before; and of what was opened since.
+    widgets.download_button(
+        "Save these numbers",
+        lambda: exports.file_of(*inputs.passed, current.inside, inputs.interventions).to_bytes(),
+        file,
+        key="save_inside",
+    )
 
 
-def _too_much(inputs: PassInput, current: Visitor) -> str | None:
-    """Why the numbers of what is open don't go into a file; None where they do."""
-    return exports.too_much(inputs.model, inputs.tokens, inputs.source, current.inside)
+def texts_as_code(session: Session, inputs: PassInput) -> str:
+    """Arguments for the texts' tokens: the text itself, encoded, or their numbers where that gives others."""
+    return ", ".join(_as_code(session, tokens) for tokens in (inputs.tokens, inputs.source) if tokens)
 
 
-def _lines(session: Session, inputs: PassInput, file: str) -> str:
-    texts = [as_code(session, tokens) for tokens in (inputs.tokens, inputs.source) if tokens]
-    names, changed = as_python(inputs.interventions)
-    imported = ", ".join(sorted([*names, "Recording", "load_checkpoint", "trace_pass"]))
-    changes = f", interventions={changed}" if names else ""
-    path = "the folder of your model" if inputs.model.is_own else f"checkpoints/{session.name}"
-    return REPRODUCE.format(path=path, texts=", ".join(texts), file=file, names=imported, changes=changes)
-
-
-def as_code(session: Session, tokens: tuple[int, ...]) -> str:
-    """An expression for a text's tokens: the text itself, encoded, or their numbers where that gives others."""
+def _as_code(session: Session, tokens: tuple[int, ...]) -> str:
     tokenizer = library.tokenizer(session.name)
     for text in (tokenizer.decode(tokens), session.visitor.prompt or ""):  # decoded, a text lacks its masks
         if not tokenizer.unknown_pieces(text) and tuple(tokenizer.encode(text)) == tokens:
@@ -176,7 +139,7 @@ def _chosen(inputs: PassInput, extent: Extent, current: Visitor) -> Selection:
         current.inside, current.cell, current.moment = "", None, None
     if current.cell is not None and not is_cell(current.cell, current.inside, extent):
         current.cell = None
-    if current.place is not None and not 0 <= current.place - inputs.offset < extent.tokens:
+    if current.place is not None and not 0 <= current.place - inputs.begin < extent.tokens:
         current.place = None
     if current.source_place is not None and not current.source_place < extent.sources:
         current.source_place = None
@@ -184,18 +147,15 @@ def _chosen(inputs: PassInput, extent: Extent, current: Visitor) -> Selection:
         current.candidate = None
     if current.circuit is not None and not is_circuit(current.circuit, extent):
         current.circuit = None
+    has_heads = bool(attention_kinds.kinds_of(inputs.model.checkpoint.model.config))
     return Selection(
         open=current.inside,
-        token=None if current.place is None else current.place - inputs.offset,
+        token=None if current.place is None else current.place - inputs.begin,
         source=current.source_place,
-        head=current.head if current.heads == "one" and _has_heads(inputs) else None,
+        head=current.head if current.heads == "one" and has_heads else None,
         cell=current.cell,
         moment=current.moment,
         folds=current.folds,
         candidate=current.candidate,
         circuit=current.circuit,
     )
-
-
-def _has_heads(inputs: PassInput) -> bool:
-    return bool(attention_kinds.kinds_of(inputs.model.checkpoint.model.config))

@@ -7,19 +7,24 @@ import dataclasses
 import streamlit as st
 
 from pages.ui.frame import selection_sync as held
+from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
-from pages.ui.models.changes import as_python
+from pages.ui.models.page_text import PassInput
 from pages.ui.models.selection import Selection
-from pages.ui.views.inside import PassInput, as_code, selection_of
+from pages.ui.views import python_lines
+from pages.ui.views.expanders import drawer
+from pages.ui.views.inside import selection_of, texts_as_code
 from transformer.api import exports
 from transformer.api.outlines import outline
 from transformer.api.tensors import infos_of
-from transformer.frontend.saved_page import in_words, page_fit, page_size
+from transformer.frontend.html_page import in_words
+from transformer.frontend.live_page import LIVE, too_large
+from transformer.frontend.saved_page import page_fit, page_size
 
 LINES = """from transformer import {imports}
 
 checkpoint = load_checkpoint({path!r})
-recording = record_pass(checkpoint.model, {texts}, labels=checkpoint.tokenizer.labels{options})
+recording = record_pass(checkpoint.model, {texts}, labels=checkpoint.tokenizer.labels{mask}{option})
 print({numbers})
 show(recording{chosen})  # in a notebook, the picture above"""
 LEFT_OUT = {
@@ -41,33 +46,33 @@ TOO_MANY = (
 
 def offer_page(session: Session, inputs: PassInput) -> None:
     """The view as an HTML file, and the lines of Python. Both are made when they are asked for, not before."""
-    # Opening it runs the page: what is looked at may have changed since in the browser, and code that nobody sees
-    # takes it as long as a chart.
-    opened = st.expander("Export this view", icon=":material/html:", key="drawer_page", on_change="rerun")
-    if not opened.open:
-        return
+    drawer("Export this view", "drawer_page", lambda: _show(session, inputs), icon=":material/html:")
+
+
+def _show(session: Session, inputs: PassInput) -> None:
+    # What is looked at may have changed since in the browser.
     held.request()
-    with opened:
-        fit = page_fit(session.config, len(inputs.tokens), len(inputs.source))
-        if fit is None:
-            can_be = page_fit(session.config, 1, min(len(inputs.source), 1)) is not None
-            st.markdown(SHORTER if can_be else TOO_MANY)
-        else:
-            st.markdown(f"The view above as one HTML page that works offline.{_said_of(fit.kinds)}")
-            title = f"{session.file_name}-inside"
-            outlined = outline(inputs.model, inputs.tokens, inputs.source, inputs.interventions)
-            size = page_size(session.config, outlined, fit)
-            st.download_button(
-                f"Save as a page ({in_words(size)})",
-                lambda: _page(session, inputs, title),
-                f"{title}.html",
-                key="save_inside_page",
-                on_click="ignore",
-                icon=":material/html:",
-            )
-        st.markdown("In Python, without the app:")
-        # The colours of code are too faint to be read, and what has to be scrolled can't be reached by keys.
-        st.code(lines(session, inputs), language=None, wrap_lines=True)
+    title = f"{session.file_name}-inside"
+    fit = page_fit(session.config, len(inputs.tokens), len(inputs.source))
+    if (too_large_to_compute := too_large(inputs.model.checkpoint.model)) is None:
+        st.markdown(f"The view above as one HTML page that works offline. {LIVE}")
+        _button("Save as a page", session, inputs, title)
+    elif fit is None:
+        can_be = page_fit(session.config, 1, min(len(inputs.source), 1)) is not None
+        st.markdown(SHORTER if can_be else TOO_MANY)
+    else:
+        st.markdown(f"The view above as one HTML page that works offline.{_said_of(fit.kinds)}")
+        st.markdown(too_large_to_compute)
+        size = page_size(session.config, outline(*inputs.passed, inputs.interventions), fit)
+        _button(f"Save as a page ({in_words(size)})", session, inputs, title)
+    st.markdown("In Python, without the app:")
+    python_lines.show(lines(session, inputs))
+
+
+def _button(label: str, session: Session, inputs: PassInput, title: str) -> None:
+    widgets.download_button(
+        label, lambda: _page(session, inputs, title), f"{title}.html", key="save_inside_page", icon="html"
+    )
 
 
 def lines(session: Session, inputs: PassInput) -> str:
@@ -75,13 +80,16 @@ def lines(session: Session, inputs: PassInput) -> str:
     chosen = selection_of(session, inputs)
     fields = {field.name: getattr(chosen, field.name) for field in dataclasses.fields(chosen)}
     kept = {name: value for name, value in fields.items() if value not in (None, "", ())}
-    names, changed = as_python(inputs.interventions)
-    options = "" if session.config.is_causal else ", mask_token_id=checkpoint.card.mask_token_id"
-    return LINES.format(
-        imports=", ".join(sorted([*names, "load_checkpoint", "record_pass", "show"])),
-        path="the folder of your model" if inputs.model.is_own else f"checkpoints/{session.name}",
-        texts=", ".join(as_code(session, tokens) for tokens in (inputs.tokens, inputs.source) if tokens),
-        options=options + (f", interventions={changed}" if names else ""),
+    mask = "" if session.config.is_causal else ", mask_token_id=checkpoint.card.mask_token_id"
+    return python_lines.written(
+        LINES,
+        session.name,
+        inputs.interventions,
+        "load_checkpoint",
+        "record_pass",
+        "show",
+        texts=texts_as_code(session, inputs),
+        mask=mask,
         numbers=_numbers(inputs, chosen),
         chosen="".join(f", {name}={value!r}" for name, value in kept.items()),
     )
@@ -100,8 +108,8 @@ def _numbers(inputs: PassInput, chosen: Selection) -> str:
 
 
 def _page(session: Session, inputs: PassInput, title: str) -> bytes:
-    options = {"title": title, "offset": inputs.offset, **dataclasses.asdict(selection_of(session, inputs))}
-    return exports.page_of(inputs.model, inputs.tokens, inputs.source, inputs.interventions, options=options).encode()
+    options = {"title": title, "offset": inputs.begin, **dataclasses.asdict(selection_of(session, inputs))}
+    return exports.inside_view(*inputs.passed, inputs.interventions, options=options).encode()
 
 
 def _said_of(kinds: tuple[str, ...]) -> str:

@@ -23,13 +23,21 @@ from pages.ui.views import prompt_batch as batches
 from pages.ui.views import without_mask
 from pages.ui.views.attention import SCOPES
 from pages.ui.views.prompt_batch import PADDING
-from pages.ui.views.without_mask import SHORTEST, Reading, decoded, how_many, layers_by_window, layers_in_words
+from pages.ui.views.two_readings import (
+    SHORTEST,
+    Readings,
+    candidates_table,
+    every,
+    how_many,
+    layers_by_window,
+    layers_in_words,
+)
 
 MAX_TOKENS, MOST_OUTSIDE = 96, 8
 """Tokens of a mask, a longer one looks the same; and tokens outside the context that are drawn before it."""
 
 
-def causal(session: Session) -> Reading | None:
+def causal(session: Session) -> Readings | None:
     """The causal mask of the text, and what the model predicts with it and without; returns the two readings.
 
     None for a model without attention, whose mask is drawn all the same.
@@ -41,7 +49,7 @@ def causal(session: Session) -> Reading | None:
     if not session.source and session.text.written:
         widgets.segmented_control("Text", SCOPES, "scope", SCOPES.__getitem__)
     reading = without_mask.read(session) if session.config.n_layers else None
-    text = decoded(session)
+    text = without_mask.decoded(session)
     length = len(library.window(session.name, text))
     shown = min(how_many(min(length, MAX_TOKENS), "masks_shown"), length)
     panel = _causal_panel(session, text, length, shown)
@@ -55,7 +63,7 @@ def causal(session: Session) -> Reading | None:
     offer_data(lambda: table_of([panel]), "This mask as a table", f"{session.file_name}-causal-mask.csv")
     if reading is not None:
         offer_data(
-            lambda: without_mask.candidates_table(session, reading),
+            lambda: candidates_table(library.tokenizer(session.name).label, reading),
             "These predictions as a table",
             f"{session.file_name}-candidates-without-mask.csv",
         )
@@ -125,7 +133,7 @@ def _causal_words(session: Session, groups: dict[int, list[int]], outside: int) 
     layers, reader = session.config.n_layers, "decoder" if session.source else "attention"
     words = [
         "A token sees itself and what came before it; the next token, which it is trained to predict, is hidden.",
-        f"This model's {reader} uses it in {without_mask.every(layers)} and every head."
+        f"This model's {reader} uses it in {every(layers)} and every head."
         if layers
         else "This model has no attention, so it uses none.",
     ]

@@ -21,7 +21,7 @@ from pages.ui.tables import matrix_table, offer_data
 from pages.ui.views import prompt_batch as batches
 from pages.ui.views.masks import show_panels
 from pages.ui.views.prompt_batch import MAX_LINES, PADDING, PromptBatch
-from pages.ui.views.without_mask import ROUNDING_ERROR
+from pages.ui.views.two_readings import ROUNDING_ERROR
 
 SIDES = {"right": "On the right", "left": "On the left"}
 
@@ -50,7 +50,7 @@ def _edit(session: Session) -> PromptBatch:
     typed = widgets.text_area(
         "Prompts, one per line", Binding("batch", default=suggested), height=140, help=f"Up to {MAX_LINES} lines."
     )
-    st.button("Restore the examples", icon=":material/undo:", disabled=current.batch is None, on_click=_reset)
+    widgets.button("Restore the examples", _reset, icon="undo", disabled=current.batch is None)
     return batches.read_batch(typed, tokenizer, context)
 
 

@@ -19,8 +19,13 @@ def generate(session: Session) -> None:
     """The page Generate."""
     from pages.ui.views import fill_in
     from pages.ui.views import generate as view
+    from pages.ui.views.generate_export import offer_page
 
-    (view if session.config.is_causal else fill_in).show(session)
+    if not session.config.is_causal:
+        fill_in.show(session)
+        return
+    view.show(session)
+    offer_page(session)
 
 
 def attention(session: Session) -> None:
@@ -56,7 +61,7 @@ def masks(session: Session) -> None:
     with _large_model_spinner(session):
         reading = view.causal(session) if session.config.is_causal else encoder_mask.show(session)
     with st.container(gap="small"):
-        if isinstance(reading, encoder_mask.Reading):
+        if reading is not None and not session.config.is_causal:
             lazy_expander(
                 "Every token, masked in turn", "every_masked", lambda: encoder_mask.every_prediction(session, reading)
             )
@@ -102,7 +107,7 @@ def inside(session: Session) -> None:
     from pages.ui.views import inside as view
     from pages.ui.views import inside_export
 
-    inputs = view.choose(session)
+    inputs = session.text.pass_over(session.text.read())
     view.explain(session, inputs)
     with _large_model_spinner(session):
         view.show(session, inputs)

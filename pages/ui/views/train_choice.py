@@ -203,7 +203,7 @@ def _own_text(current: Visitor) -> Corpus | None:
     if name and uploaded is None:  # the page was left, or reloaded, since
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             st.caption(f"{plain(name)}, which you uploaded earlier, is used.", width="content")
-            st.button("Remove it", icon=":material/close:", key="remove_text", on_click=_remove_upload)
+            widgets.button("Remove it", _remove_upload, key="remove_text", icon="close")
     widgets.text_area("Or paste a text", "own_text", height=100)
     if current.own_text.strip():
         name, content = "Your text", current.own_text

@@ -115,23 +115,19 @@ def _buttons(job: TrainingJob) -> None:
     with st.container(horizontal=True, gap="small"):
         if job.state in ENDED:
             label = "Discard the model and train another" if training.training_record().problem else "Train another"
-            st.button(label, icon=":material/restart_alt:", key="train_another", on_click=_leave)
+            widgets.button(label, _leave, key="train_another", icon="restart_alt")
             return
         if job.state == "paused":
-            st.button("Resume", icon=":material/play_arrow:", key="train_resume", on_click=job.resume)
+            widgets.button("Resume", job.resume, key="train_resume", icon="play_arrow")
         else:
-            st.button(
-                "Pause",
-                icon=":material/pause:",
-                key="train_pause",
-                on_click=job.pause,
-                disabled=job.state != "running" or job.finishing,
+            widgets.button(
+                "Pause", job.pause, key="train_pause", icon="pause", disabled=job.state != "running" or job.finishing
             )
-        st.button(
+        widgets.button(
             "Stop and keep",
-            icon=":material/stop:",
+            job.stop,
             key="train_stop",
-            on_click=job.stop,
+            icon="stop",
             disabled=job.finishing,
             help="Ends the training and keeps the model as it is now.",
         )
@@ -163,21 +159,16 @@ def _result(job: TrainingJob, name: str | None) -> None:
             "see it; it is deleted a day after its last use."
         )
         with st.container(horizontal=True, gap="small"):
-            st.button(
+            widgets.button(
                 "Generate with it" if training.training_record().is_causal else "Fill masks with it",
-                icon=":material/edit_note:",
-                type="primary",
+                _open,
+                name,
+                "Generate",
                 key="open_generate",
-                on_click=_open,
-                args=(name, "Generate"),
+                icon="edit_note",
+                type="primary",
             )
-            st.button(
-                "Look at its attention",
-                icon=":material/grid_on:",
-                key="open_attention",
-                on_click=_open,
-                args=(name, "Attention"),
-            )
+            widgets.button("Look at its attention", _open, name, "Attention", key="open_attention", icon="grid_on")
             _offer_download(job.result)
 
 

@@ -5,57 +5,37 @@ Dimensions: pos, vocab.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-
 import numpy as np
-import pandas as pd
 import streamlit as st
 
 from pages.ui.components.masks import Predictions
-from pages.ui.figures.axes import labelling_note
-from pages.ui.figures.lines import lines_by_position
-from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
 from pages.ui.markdown import code, counted
-from pages.ui.models import activations, library, masked_predictions
+from pages.ui.models import library, masked_predictions
 from pages.ui.models.masked_predictions import TextPredictions
 from pages.ui.number_format import percent
-from pages.ui.tables import offer_data
-from pages.ui.views.charts import chart
-from pages.ui.views.side_by_side import side_by_side
+from pages.ui.views.two_readings import (
+    ALIKE,
+    ROUNDING_ERROR,
+    Readings,
+    both_likeliest,
+    by_position,
+    compare_losses,
+    every,
+    how_many,
+    layers_by_window,
+    layers_in_words,
+    places_of,
+)
 from transformer import Intervention, ModelConfig, Without, in_window
 
-SHORTEST = 32
-"""Tokens of a picture that are always drawn; of a longer text, as many as are asked for."""
-ALIKE = 0.02
-"""Nats of mean loss, and less, that make no difference worth a word."""
-ROUNDING_ERROR = 1e-5
-"""A change of probability this small is rounding."""
 SEEN = 0.01
 """A change of probability that can be seen in bars."""
 MASK = Without("mask")
 WITH, WITHOUT = "with the mask", "without it"
 
 
-@dataclass(frozen=True)
-class Reading:
-    """A text as a decoder reads it, all of it or past the context its window, with its mask and without."""
-
-    tokens: tuple[int, ...]
-    following: tuple[int, ...]
-    """What came after each of them; after the last one nothing may have come yet."""
-    offset: int
-    """The first one's position in the whole text."""
-    labels: list[str]
-    after: list[str]
-    """The labels of `following`."""
-    masked: TextPredictions
-    free: TextPredictions
-
-
-def read(session: Session) -> Reading:
+def read(session: Session) -> Readings:
     """Have the model read its text in both ways. What else a visitor has changed in it is changed in both."""
     text, seen = _whole_text(session), decoded(session)
     tokens = library.window(session.name, seen)
@@ -67,7 +47,8 @@ def read(session: Session) -> Reading:
         for changes in (kept, (*kept, MASK))
     )
     labels, after = map(library.tokenizer(session.name).labels, (tokens, following))
-    return Reading(tokens, following, offset, labels, after, masked, free)
+    after = [*after, "?"][: len(tokens)]
+    return Readings(tokens, offset, labels, (WITH, WITHOUT), masked, free, following, after)
 
 
 def takes_mask(change: Intervention) -> bool:
@@ -75,18 +56,15 @@ def takes_mask(change: Intervention) -> bool:
     return isinstance(change, Without) and change.rule == "mask"
 
 
-def predictions(session: Session, reading: Reading, shown: int) -> Predictions:
+def predictions(session: Session, reading: Readings, shown: int) -> Predictions:
     """What the model expects after each of the last `shown` tokens; at first after the one where the mask matters most.
 
     That is where the token that really came next loses most probability; where none loses any, the middle one.
     """
     label = library.tokenizer(session.name).label
-    masked, free = reading.masked, reading.free
-    rows = [(likeliest(label, masked, at), likeliest(label, free, at)) for at in range(len(reading.tokens))]
-    after = [*reading.following, None][: len(rows)]
-    right = [
-        (place_of(token, masked.top_tokens[at]), place_of(token, free.top_tokens[at])) for at, token in enumerate(after)
-    ]
+    masked, free = reading.own, reading.other
+    rows = both_likeliest(label, reading)
+    right = places_of([*(reading.following or ()), None][: len(rows)], reading)
     first = max(len(rows) - shown, 0)
     lost = (masked.probability - free.probability)[first : len(rows) - 1]
     matters = lost.max(initial=0.0) >= SEEN
@@ -107,58 +85,20 @@ def predictions(session: Session, reading: Reading, shown: int) -> Predictions:
     )
 
 
-def layers_by_window(config: ModelConfig, seen: int) -> dict[int, list[int]]:
-    """The layers by how many of the last `seen` tokens their window holds, widest first; 0: all of them."""
-    windows = [size if 0 < (size := config.window(layer)) < seen else 0 for layer in range(config.n_layers)]
-    widest_first = sorted({*windows} or {0}, key=lambda size: -size or -seen)
-    return {size: [layer for layer, window in enumerate(windows) if window == size] for size in widest_first}
-
-
-def layers_in_words(layers: Sequence[int]) -> str:
-    return f"layer{'s'[: len(layers) > 1]} {', '.join(map(str, layers))}"
-
-
-def likeliest(label: Callable[[int], str], predictions: TextPredictions, at: int) -> list[tuple[str, float]]:
-    """The likeliest tokens of a prediction, by their labels, and how likely they are."""
-    top = zip(predictions.top_tokens[at], predictions.top_probabilities[at], strict=True)
-    return [(label(int(token)), float(probability)) for token, probability in top]
-
-
-def place_of(token: int | None, tokens: np.ndarray) -> int | None:
-    """Where a token is among others, or None."""
-    positions = np.flatnonzero(tokens == token)
-    return int(positions[0]) if len(positions) else None
-
-
 def _local(config: ModelConfig, seen: int) -> str:
     """The layers that hide the distant past as well from a token that sees so many, with what they leave of it."""
     groups = reversed(layers_by_window(config, seen).items())
     return "".join(f"; in {layers_in_words(layers)} the last {size}" for size, layers in groups if size)
 
 
-def candidates_table(session: Session, reading: Reading) -> pd.DataFrame:
-    """The likeliest tokens after each token: a row each."""
-    label = library.tokenizer(session.name).label
-    rows = [
-        (name, reading.offset + at, reading.labels[at], rank, *candidate)
-        for name, predictions in ((WITH, reading.masked), (WITHOUT, reading.free))
-        for at in range(len(reading.tokens))
-        for rank, candidate in enumerate(likeliest(label, predictions, at), start=1)
-    ]
-    return pd.DataFrame(rows, columns=["mask", "position", "token", "rank", "next token", "probability"])
-
-
-def every_prediction(session: Session, reading: Reading) -> None:
+def every_prediction(session: Session, reading: Readings) -> None:
     """The two readings over the whole text: their losses, and probability and entropy by position."""
     st.markdown(_how_it_is_done(session))
     _verdict(reading)
     if len(reading.tokens) > 1:
-        _by_position(session, reading)
-
-
-def how_many(longest: int, field: str, label: str = "Tokens shown, from the end") -> int:
-    """How many tokens are shown: SHORTEST of them, or as many as the visitor asks for."""
-    return SHORTEST if longest <= SHORTEST else widgets.slider(label, 8, longest, field, width=240)
+        first = max(len(reading.tokens) - how_many(len(reading.tokens), "positions_shown"), 0)
+        caption = "The probability, after each token, of the token that really came next."
+        by_position(session, reading, caption, "without-mask", first)
 
 
 def _how_it_is_done(session: Session) -> str:
@@ -186,36 +126,17 @@ def decoded(session: Session) -> tuple[int, ...]:
 
 def _whole_text(session: Session) -> tuple[int, ...]:
     """The prompt, or all that was written; of an encoder–decoder what was written, or what it would write."""
-    text = session.text.tokens
-    if not session.source:
-        return session.text.prompt if session.visitor.scope == "prompt" else text
-    if session.text.written:
-        return text
-    return text + activations.answer(session.name, text, session.source, session.interventions)
+    is_prompt = not session.source and session.visitor.scope == "prompt"
+    return session.text.prompt if is_prompt else session.text.whole()
 
 
-def every(layers: int) -> str:
-    """So many layers, in words: all of a model's."""
-    return "its one layer" if layers == 1 else f"all {layers} layers"
-
-
-def _verdict(reading: Reading) -> None:
-    masked, free = reading.masked, reading.free
+def _verdict(reading: Readings) -> None:
     if len(reading.tokens) == 1:
         st.info("A single token has no future to hide. Type a longer text.")
-    if not len(masked.probability):
+    if not len(reading.own.probability):
         return
-    before, after = float(masked.loss.mean()), float(free.loss.mean())
-    with st.container(horizontal=True):
-        st.metric("Mean loss with the mask", f"{before:.4f} nats", width=220)
-        st.metric(
-            "Mean loss without it",
-            f"{after:.4f} nats",
-            delta=f"{after - before:+.4f} nats",
-            delta_color="off" if abs(after - before) < ALIKE else "inverse",
-            width=220,
-        )
-    st.markdown(f"{verdict_in_words(masked, free)} {_largest_change(reading)}")
+    compare_losses(reading)
+    st.markdown(f"{verdict_in_words(reading.own, reading.other)} {_largest_change(reading)}")
 
 
 def verdict_in_words(masked: TextPredictions, free: TextPredictions) -> str:
@@ -236,54 +157,20 @@ def verdict_in_words(masked: TextPredictions, free: TextPredictions) -> str:
     )
 
 
-def _largest_change(reading: Reading) -> str:
-    masked, free = reading.masked.probability, reading.free.probability
+def _largest_change(reading: Readings) -> str:
+    masked, free = reading.own.probability, reading.other.probability
     change = np.abs(free - masked)
     position = int(change.argmax())
     if change[position] < ROUNDING_ERROR:
         return ""
     return (
         f"The largest change is after {code(reading.labels[position])} at position {reading.offset + position}: from "
-        f"{percent(masked[position])} to {percent(free[position])} for {code(reading.after[position])}."
+        f"{percent(masked[position])} to {percent(free[position])} for {code((reading.after or [])[position])}."
     )
 
 
 def _times(count: int) -> str:
     return {0: "nowhere", 1: "at 1 position"}.get(count, f"at {count} positions")
-
-
-def _by_position(session: Session, reading: Reading) -> None:
-    masked, free, count = reading.masked, reading.free, len(reading.tokens)
-    labels, following = reading.labels, [*reading.after, "?"][:count]
-    first = max(count - how_many(count, "positions_shown"), 0)
-    left, right = side_by_side("positions", 2)
-    draw = functools.partial(lines_by_position, theme=session.theme, offset=reading.offset + first)
-    with left:
-        values = {WITH: masked.probability[first:], WITHOUT: free.probability[first:]}
-        figure = draw(values, labels[first:], following[first:], unit="probability", top=1.0)
-        chart(figure, "masks_probability")
-        st.caption(f"The probability, after each token, of the token that really came next. {labelling_note(figure)}")
-    with right:
-        values = {WITH: masked.entropy[first:], WITHOUT: free.entropy[first:]}
-        figure = draw(values, labels[first:], following[first:], unit="entropy (nats)")
-        chart(figure, "masks_entropy")
-        st.caption(
-            "How unsure the model was: 0 is certain, "
-            f"ln {session.config.vocab_size} = {np.log(session.config.vocab_size):.2f} means that every token "
-            f"was equally likely. {labelling_note(figure)}"
-        )
-
-    def table() -> pd.DataFrame:
-        made = pd.DataFrame(
-            {"position": range(reading.offset, reading.offset + count), "token": labels, "next token": following}
-        )
-        for name, predictions in ((WITH, masked), (WITHOUT, free)):
-            made[f"probability {name}"] = pd.Series(predictions.probability)
-            made[f"loss {name} (nats)"] = pd.Series(predictions.loss)
-            made[f"entropy {name} (nats)"] = predictions.entropy
-        return made
-
-    offer_data(table, "These predictions as a table", f"{session.file_name}-without-mask.csv")
 
 
 def last_token_in_words(config: ModelConfig, tokens: int, masked: TextPredictions, free: TextPredictions) -> str:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
-from streamlit.components.v2 import component
+from pydantic import BaseModel
 
-from pages.ui.components import events
-from pages.ui.components.assets import script
+from pages.ui.components.assets import custom_component
+from pages.ui.components.events import Text, Texts, listener
 
-LONGEST_PARAMETER, MAX_PARAMETERS = 100_000, 100
-_mount = component("headsup_address_bar", js=script(__file__, "address_bar.js"))
+_mount = custom_component(__file__)
+
+
+class _Restored(BaseModel):
+    """What the tab holds: the address's parameters, encoded, and those that it had no room for."""
+
+    query: Text
+    others: Texts
 
 
 def address_bar(
@@ -39,17 +44,6 @@ def address_bar(
     back), nothing is written. is_new_session: if the tab then holds a view that the query doesn't have (after a restart
     of the server, say), nothing is written, and on_restore is called with the tab's query and its other parameters.
     """
-
-    def restored() -> None:
-        restored_link = checked(events.event_value(key, "restored"))
-        if restored_link is not None:
-            on_restore(*restored_link)
-
-    def selected() -> None:
-        selection = texts_of(events.event_value(key, "selection"))
-        if selection is not None:
-            on_select(selection)
-
     data = {
         "query": query,
         "time": time,
@@ -61,23 +55,9 @@ def address_bar(
         "path": path,
         "is_new_session": is_new_session,
     }
-    _mount(key=key, data=data, on_restored_change=restored, on_selection_change=selected)
-
-
-def checked(value: Any) -> tuple[str, dict[str, str]] | None:
-    """Query and other parameters of a `restored` event, or None if they are invalid: browsers can send anything."""
-    if not isinstance(value, Mapping):
-        return None
-    query, others = value.get("query"), texts_of(value.get("others"))
-    if not isinstance(query, str) or len(query) > LONGEST_PARAMETER or others is None:
-        return None
-    return query, others
-
-
-def texts_of(value: Any) -> dict[str, str] | None:
-    """Parameters that a browser sent, or None if they are invalid."""
-    if not isinstance(value, Mapping) or len(value) > MAX_PARAMETERS:
-        return None
-    texts = [*value, *value.values()]
-    fits = all(isinstance(text, str) and len(text) <= LONGEST_PARAMETER for text in texts)
-    return dict(value) if fits else None
+    _mount(
+        key=key,
+        data=data,
+        on_restored_change=listener(key, "restored", _Restored, lambda link: on_restore(link.query, link.others)),
+        on_selection_change=listener(key, "selection", Texts, on_select),
+    )

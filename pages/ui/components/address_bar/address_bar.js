@@ -1,6 +1,7 @@
 // Writes the view into the address bar without a new history entry, and tells the server what it doesn't know of the
 // tab.
 import { viewState, replaceAddress } from "../../../../transformer/frontend/view_state.js";
+import { pageChange } from "../../../../transformer/frontend/page_change.js";
 import { pageLink } from "../../../../transformer/frontend/page_link.js";
 import { embedParameters, lastAddress, sameParameters, storeOverflow, unknownToSession } from "./stored_address.js";
 
@@ -17,6 +18,7 @@ export default function ({ data, setTriggerValue }) {
   }
   // After Back, the address bar is already that of the earlier page: it must not be overwritten with the later page's query.
   if (trimmed(location.pathname) !== trimmed(data.path)) return;
+  pageChange().arrived(data.path);
   last.query = data.query;
   storeOverflow(data.query, data.overflow);
   viewState().set(data.selection_changes);
@@ -30,6 +32,7 @@ export default function ({ data, setTriggerValue }) {
   const isSent = last.sent && !differ(selection, last.sent);
   last.sent = null;
   if (!data.requests_selection || isSent || !differ(selection, data.known_selection)) return;
+  if (pageChange().isUnderWay(performance.now())) return; // the next page asks itself
   last.sent = selection;
   setTriggerValue("selection", selection);
 }

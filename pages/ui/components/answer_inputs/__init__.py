@@ -6,12 +6,13 @@ Both report what is chosen; what a browser reports is checked here.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Annotated
 
+from pydantic import Field
 from streamlit.components.v2 import component
 
 from pages.ui.components.assets import reader, script, style
-from pages.ui.components.events import event_value
+from pages.ui.components.events import listener
 
 _HTML, _CSS = reader(__file__)("answer_inputs.html"), style(__file__, "answer_inputs.css")
 _sortable_list = component("headsup_sortable_list", html=_HTML, css=_CSS, js=script(__file__, "sortable_list.js"))
@@ -23,15 +24,14 @@ def sortable_list(
 ) -> None:
     """Show things in an order. order: the numbers of the items; take: called with a new one; fixed: it can't change."""
 
-    def chosen() -> None:
-        order = event_value(key, "chosen")
-        if is_order(order, len(items)):
+    def chosen(order: list[int]) -> None:
+        if sorted(order) == list(range(len(items))):
             take(order)
 
     _sortable_list(
         key=key,
         data={"items": list(items), "order": list(order), "label": label, "fixed": fixed},
-        on_chosen_change=chosen,
+        on_chosen_change=listener(key, "chosen", list[int], chosen),
     )
 
 
@@ -54,9 +54,9 @@ def cell_picker(
     causal: whether later keys are hidden. chosen, right: a query and a key. take: called with those that are chosen.
     """
 
-    def pick() -> None:
-        cell = event_value(key, "chosen")
-        if is_cell(cell, len(queries), len(keys), causal):
+    def pick(cell: list[int]) -> None:
+        query, at = cell
+        if 0 <= query < len(queries) and 0 <= at < len(keys) and not (causal and at > query):
             take(cell)
 
     _cell_picker(
@@ -71,20 +71,5 @@ def cell_picker(
             "label": label,
             "fixed": fixed,
         },
-        on_chosen_change=pick,
+        on_chosen_change=listener(key, "chosen", Annotated[list[int], Field(min_length=2, max_length=2)], pick),
     )
-
-
-def is_order(value: Any, count: int) -> bool:
-    """Whether this holds the numbers of so many items, each once."""
-    return (
-        isinstance(value, list) and all(type(number) is int for number in value) and sorted(value) == list(range(count))
-    )
-
-
-def is_cell(value: Any, queries: int, keys: int, causal: bool) -> bool:
-    """Whether this is a query and a key that there are, and that the mask doesn't hide."""
-    if not (isinstance(value, list) and len(value) == 2 and all(type(number) is int for number in value)):
-        return False
-    query, key = value
-    return 0 <= query < queries and 0 <= key < keys and not (causal and key > query)

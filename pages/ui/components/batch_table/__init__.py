@@ -9,16 +9,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from streamlit.components.v2 import component
 
-from pages.ui.components.assets import reader, script, style
+from pages.ui.components.assets import custom_component
 
-_mount = component(
-    "headsup_batch_table",
-    html=reader(__file__)("batch_table.html"),
-    css=style(__file__, "batch_table.css"),
-    js=script(__file__, "batch_table.js"),
-)
+_mount = custom_component(__file__)
 
 
 def batch_table(

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from streamlit.components.v2 import component
+from pages.ui.components.assets import custom_component
 
-from pages.ui.components.assets import reader, script, style
-
-_mount = component(
-    "headsup_copy_button",
-    html=reader(__file__)("copy_button.html"),
-    css=style(__file__, "copy_button.css"),
-    js=script(__file__, "copy_button.js"),
-)
+_mount = custom_component(__file__)
 
 
 def copy_button(label: str, text: str, *, key: str) -> None:

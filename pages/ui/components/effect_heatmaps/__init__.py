@@ -5,26 +5,21 @@ Dimensions: row, column.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from streamlit.components.v2 import component
+from pydantic import BaseModel, NonNegativeInt
 
-from pages.ui.components.assets import reader, script, style
-from pages.ui.components.events import event_value
+from pages.ui.components.assets import custom_component
+from pages.ui.components.events import listener
 from pages.ui.components.rounding import rounded
 
 PITCH = 28
 """Pixels of a row."""
 
-_mount = component(
-    "headsup_effect_heatmaps",
-    html=reader(__file__)("effect_heatmaps.html"),
-    css=style(__file__, "effect_heatmaps.css", instruments=["save.css", "tooltip.css"]),
-    js=script(__file__, "effect_heatmaps.js"),
-)
+_mount = custom_component(__file__, "save.css", "tooltip.css")
 
 
 @dataclass(frozen=True)
@@ -44,13 +39,20 @@ class Matrix:
     """(row, column) of the cells that are in force, which are crossed out."""
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(BaseModel):
     """A cell, and which of the matrices it is in."""
 
-    matrix: int
-    row: int
-    column: int
+    matrix: NonNegativeInt
+    row: NonNegativeInt
+    column: NonNegativeInt
+
+    def is_in(self, matrices: Sequence[Matrix]) -> bool:
+        """Whether there is such a cell, with something to choose."""
+        if self.matrix >= len(matrices):
+            return False
+        values = matrices[self.matrix].values
+        is_there = self.row < values.shape[0] and self.column < values.shape[1]
+        return is_there and bool(np.isfinite(values[self.row, self.column]))
 
 
 def effect_heatmaps(
@@ -71,12 +73,12 @@ def effect_heatmaps(
     does to one that is in force. pitch: pixels of a row. on_choose: called with the cell before the page runs again.
     """
 
-    def chosen() -> None:
-        cell = checked_cell(event_value(key, "chosen"), matrices)
-        if cell is not None:
+    def chosen(cell: Cell) -> None:
+        if cell.is_in(matrices):
             on_choose(cell)
 
-    _mount(key=key, data=build_payload(matrices, name, sentences, actions, limit, pitch), on_chosen_change=chosen)
+    data = build_payload(matrices, name, sentences, actions, limit, pitch)
+    _mount(key=key, data=data, on_chosen_change=listener(key, "chosen", Cell, chosen))
 
 
 def build_payload(
@@ -115,17 +117,3 @@ def build_payload(
             for matrix in matrices
         ],
     }
-
-
-def checked_cell(value: Any, matrices: Sequence[Matrix]) -> Cell | None:
-    """The cell that a `chosen` event names, or None unless it can be chosen: browsers can send anything."""
-    if not isinstance(value, Mapping):
-        return None
-    cell = [value.get(name, -1) for name in ("matrix", "row", "column")]
-    if not all(type(number) is int and number >= 0 for number in cell) or cell[0] >= len(matrices):
-        return None
-    matrix, row, column = cell
-    values = matrices[matrix].values
-    if row >= values.shape[0] or column >= values.shape[1] or not np.isfinite(values[row, column]):
-        return None
-    return Cell(matrix, row, column)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
+from pydantic import BaseModel
 from streamlit.components.v2 import component
 
 from pages.ui.components.assets import GLOSSARY, address, reader, script, style
-from pages.ui.components.events import event_value
+from pages.ui.components.events import listener
 
 _read = reader(__file__)
 _STYLES = {
@@ -24,35 +24,37 @@ _mount = component(
 )
 
 
+class Undo(BaseModel):
+    """What the tour has changed and takes back: a model, and codes of interventions."""
+
+    model: str
+    codes: list[str]
+
+
 def guide(
     *,
     begins: bool,
     tour_requests: int,
     changed: tuple[str, list[str]],
     on_present: Callable[[bool], None],
-    on_undo: Callable[[Any], None],
+    on_undo: Callable[[Undo], None],
 ) -> None:
     """Show its buttons, and have it at hand.
 
     begins: a visit begins, so that a newcomer is to be offered the tour; whoever has seen it isn't. tour_requests:
     how often it has been asked for by other means than its own button. changed: a model, and the codes of what is
     changed in it. on_present: called, before another run, when the page begins or ceases to be presented, with whether
-    figures have room for large labels now. on_undo: called with what the tour has changed and takes back, as the
-    browser says it: like `changed`, by name, and it can be anything.
+    figures have room for large labels now. on_undo: called with what the tour takes back.
     """
-
-    def presented() -> None:
-        value = event_value("guide", "presenting")
-        if type(value) is bool:
-            on_present(value)
-
-    def undone() -> None:
-        on_undo(event_value("guide", "undo"))
-
     data = {
         "terms": address(GLOSSARY),
         "begins": begins,
         "tour_requests": tour_requests,
         "changed": dict(zip(("model", "codes"), changed, strict=True)),
     }
-    _mount(key="guide", data=data, on_presenting_change=presented, on_undo_change=undone)
+    _mount(
+        key="guide",
+        data=data,
+        on_presenting_change=listener("guide", "presenting", bool, on_present),
+        on_undo_change=listener("guide", "undo", Undo, on_undo),
+    )

@@ -6,21 +6,15 @@ Dimensions: layer, head, query (row of a heatmap), key (column).
 from __future__ import annotations
 
 import numpy as np
-from streamlit.components.v2 import component
 
-from pages.ui.components.assets import reader, script, style
+from pages.ui.components.assets import custom_component
 from transformer import Recording
 from transformer.inference.pattern_pooling import LIMIT, pool, quantise
 
 MAX_BYTES = 1_000_000
 """Of all heatmaps together."""
 
-_mount = component(
-    "headsup_head_grid",
-    html=reader(__file__)("head_grid.html"),
-    css=style(__file__, instruments=["save.css", "head_overview.css"]),
-    js=script(__file__, "head_grid.js"),
-)
+_mount = custom_component(__file__, "save.css", "head_overview.css")
 
 
 def head_grid(*, patterns: np.ndarray, hidden: np.ndarray | None, key: str) -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import secrets
 
 import streamlit as st
-from streamlit.components.v2 import component
 
-from pages.ui.components.assets import script
+from pages.ui.components.assets import custom_component
 
-_mount = component("headsup_input_drafts", js=script(__file__, "input_drafts.js"))
+_mount = custom_component(__file__)
 
 
 def keep_input_drafts(unread_prompt: str | None = None) -> None:

@@ -6,20 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from streamlit.components.v2 import component
-
-from pages.ui.components.assets import reader, script, style
+from pages.ui.components.assets import custom_component
 from pages.ui.components.rounding import rounded
 
 Points = Sequence[tuple[int, float]]
 """(step, loss in nats)."""
 
-_mount = component(
-    "headsup_loss_chart",
-    html=reader(__file__)("loss_chart.html"),
-    css=style(__file__, "loss_chart.css", instruments=["save.css"]),
-    js=script(__file__, "loss_chart.js"),
-)
+_mount = custom_component(__file__, "save.css")
 
 
 def loss_chart(

@@ -10,16 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from streamlit.components.v2 import component
 
-from pages.ui.components.assets import reader, script, style
+from pages.ui.components.assets import custom_component
 
-_mount = component(
-    "headsup_masks",
-    html=reader(__file__)("masks.html"),
-    css=style(__file__, "masks.css", instruments=["top_tokens.css", "tooltip.css"]),
-    js=script(__file__, "masks.js"),
-)
+_mount = custom_component(__file__, "top_tokens.css", "tooltip.css")
 
 
 @dataclass(frozen=True)

@@ -9,20 +9,20 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
-from streamlit.components.v2 import component
+from pydantic import BaseModel, NonNegativeInt
 
-from pages.ui.components.assets import reader, script, style
-from pages.ui.components.events import event_value
+from pages.ui.components.assets import custom_component
+from pages.ui.components.events import listener
 from transformer import Recording
 
-_mount = component(
-    "headsup_matrix",
-    html=reader(__file__)("matrix.html"),
-    css=style(__file__, "matrix.css", instruments=["save.css", "tooltip.css"]),
-    js=script(__file__, "matrix.js"),
-)
+_mount = custom_component(__file__, "save.css", "tooltip.css")
 
 Cell = tuple[int, int]
+
+
+class _Chosen(BaseModel):
+    row: NonNegativeInt
+    column: NonNegativeInt
 
 
 def matrix(
@@ -48,10 +48,9 @@ def matrix(
     on_choose: called with the cell that is chosen, before the page runs again.
     """
 
-    def chosen() -> None:
-        cell = checked_cell(event_value(key, "chosen"), values.shape)
-        if cell is not None and on_choose:
-            on_choose(cell)
+    def chosen(cell: _Chosen) -> None:
+        if on_choose and cell.row < values.shape[0] and cell.column < values.shape[1]:
+            on_choose((cell.row, cell.column))
 
     about = {
         "name": name,
@@ -65,7 +64,7 @@ def matrix(
         "selected": selected and list(selected),
         "chooses": on_choose is not None,
     }
-    _mount(key=key, data=build_payload(values, about), on_chosen_change=chosen)
+    _mount(key=key, data=build_payload(values, about), on_chosen_change=listener(key, "chosen", _Chosen, chosen))
 
 
 def build_payload(values: np.ndarray, about: Mapping[str, Any]) -> bytes:
@@ -85,13 +84,3 @@ def build_payload(values: np.ndarray, about: Mapping[str, Any]) -> bytes:
     # Sines computed in float32 may pass 1 by a rounding error.
     limit = 1.0 if about.get("kind") == "weights" or 0.5 < largest < 1.001 else largest
     return Recording({"values": values.astype(np.float32)}, {"about": {**about, "limit": limit}}).to_bytes()
-
-
-def checked_cell(value: Any, shape: tuple[int, ...]) -> Cell | None:
-    """The cell that a `chosen` event names, or None if there is none: browsers can send anything."""
-    if not isinstance(value, Mapping):
-        return None
-    cell = value.get("row", -1), value.get("column", -1)
-    if not all(type(at) is int and 0 <= at < size for at, size in zip(cell, shape, strict=True)):
-        return None
-    return cell

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from streamlit.components.v2 import component
+from pages.ui.components.assets import custom_component
 
-from pages.ui.components.assets import script
-
-_mount = component("headsup_room_follower", js=script(__file__, "room_follower.js"))
+_mount = custom_component(__file__)
 
 
 def follow_room(membership: str, version: str, *, seconds_left: int = 0, key: str) -> None:

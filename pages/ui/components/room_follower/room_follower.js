@@ -1,5 +1,6 @@
 // Listens to the events of this tab's room, and asks for a run where what is drawn is of another version of it.
 import { eventsOf } from "../../../../transformer/frontend/generation/server_sent_events.js";
+import { pageChange } from "../../../../transformer/frontend/page_change.js";
 
 /** The version of a room that there isn't, or that this tab isn't in. */
 const GONE = "gone";
@@ -86,7 +87,7 @@ class Follower {
   }
 
   ask() {
-    if (this.parent.isConnected) this.trigger("changed", true);
+    if (this.parent.isConnected && !pageChange().isUnderWay(performance.now())) this.trigger("changed", true);
   }
 
   constructor(parent) {

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated
 
-from streamlit.components.v2 import component
+from pydantic import Field
 
-from pages.ui.components.assets import script
-from pages.ui.components.events import event_value
+from pages.ui.components.assets import custom_component
+from pages.ui.components.events import listener
 
 LONGEST = 200
 KEY = "room_membership_kept"
-_mount = component("headsup_room_membership", js=script(__file__, "room_membership.js"))
+_mount = custom_component(__file__)
 
 
 def keep_membership(value: str, *, asks: bool, on_found: Callable[[str], None]) -> None:
@@ -21,15 +21,5 @@ def keep_membership(value: str, *, asks: bool, on_found: Callable[[str], None]) 
     value: what to store; "" for none. asks: the session is new and doesn't know; nothing is stored, and on_found is
     called before another run with what the tab has; "" for none.
     """
-
-    def restored() -> None:
-        kept = checked_membership(event_value(KEY, "found"))
-        if kept is not None:
-            on_found(kept)
-
-    _mount(key=KEY, data={"membership": value, "asks": asks}, on_found_change=restored)
-
-
-def checked_membership(value: Any) -> str | None:
-    """What a `found` event holds, or None: browsers can send anything."""
-    return value if isinstance(value, str) and len(value) <= LONGEST else None
+    found = listener(KEY, "found", Annotated[str, Field(max_length=LONGEST)], on_found)
+    _mount(key=KEY, data={"membership": value, "asks": asks}, on_found_change=found)

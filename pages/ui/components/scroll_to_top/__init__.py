@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from streamlit.components.v2 import component
+from pages.ui.components.assets import custom_component
 
-from pages.ui.components.assets import script
-
-_mount = component("headsup_scroll_to_top", js=script(__file__, "scroll_to_top.js"))
+_mount = custom_component(__file__)
 
 
 def scroll_to_top(opened: str) -> None:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from streamlit.components.v2 import component
-
-from pages.ui.components.assets import script
+from pages.ui.components.assets import custom_component
 from pages.ui.components.events import event_value
 
 LONGEST = 2_000
 KEY = "session_token"
-_mount = component("headsup_session_token", js=script(__file__, "session_token.js"))
+_mount = custom_component(__file__)
 
 
 def session_token(value: str, *, heard: bool, on_found: Callable[[str], None]) -> None:

@@ -6,16 +6,9 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from streamlit.components.v2 import component
+from pages.ui.components.assets import custom_component
 
-from pages.ui.components.assets import reader, script, style
-
-_mount = component(
-    "headsup_text_comparison",
-    html=reader(__file__)("text_comparison.html"),
-    css=style(__file__, "text_comparison.css"),
-    js=script(__file__, "text_comparison.js"),
-)
+_mount = custom_component(__file__)
 
 
 @dataclass(frozen=True)

@@ -5,16 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from streamlit.components.v2 import component
+from pages.ui.components.assets import custom_component
 
-from pages.ui.components.assets import reader, script, style
-
-_mount = component(
-    "headsup_votes",
-    html=reader(__file__)("votes.html"),
-    css=style(__file__, "votes.css"),
-    js=script(__file__, "votes.js"),
-)
+_mount = custom_component(__file__)
 
 
 class Bar(NamedTuple):

@@ -4,16 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from streamlit.components.v2 import component
+from pages.ui.components.assets import custom_component
 
-from pages.ui.components.assets import reader, script, style
-
-_mount = component(
-    "headsup_word_orders",
-    html=reader(__file__)("word_orders.html"),
-    css=style(__file__, "word_orders.css", instruments=["top_tokens.css"]),
-    js=script(__file__, "word_orders.js"),
-)
+_mount = custom_component(__file__, "top_tokens.css")
 
 Likeliest = Sequence[tuple[str, float]]
 """Labels of tokens and their probabilities, the likeliest first."""

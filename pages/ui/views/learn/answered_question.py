@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.ui.components import answer_inputs
+from pages.ui.frame import widgets
 from pages.ui.lessons.expressions import ExpressionError
 from pages.ui.lessons.measure_setup import NotMeasurableYet, Setup
 from pages.ui.lessons.questions import Answer, Verdict, verdict
@@ -31,21 +32,17 @@ def show_given(wording: Wording, entered: OpenedStep, response: Response) -> Non
             f":material/how_to_vote: Your answer: {given}. The right one is shown when your teacher reveals it."
         )
         if room_membership.can_change(entered.step_id):
-            st.button(
+            widgets.button(
                 "Change my answer",
+                room_membership.change,
+                entered.step_id,
                 key="lesson_change",
+                icon="edit",
                 type="tertiary",
-                icon=":material/edit:",
-                on_click=room_membership.change,
-                args=(entered.step_id,),
             )
         if response.second is None and room_membership.phase(entered.step_id) is None:
-            st.button(
-                "Answer again",
-                key="lesson_again",
-                type="tertiary",
-                on_click=session_record().answers.discuss,
-                args=(entered.step_id,),
+            widgets.button(
+                "Answer again", session_record().answers.discuss, entered.step_id, key="lesson_again", type="tertiary"
             )
         return
     try:

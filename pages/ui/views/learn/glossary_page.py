@@ -5,18 +5,18 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.ui.components import glossary
-from pages.ui.frame import state
+from pages.ui.frame import state, widgets
 from pages.ui.views.learn.opened_step import GLOSSARY, leave
 
 
 def offer_link() -> None:
     """The way here."""
-    st.button("Glossary", key="to_glossary", type="tertiary", icon=":material/menu_book:", on_click=_open)
+    widgets.button("Glossary", _open, key="to_glossary", icon="menu_book", type="tertiary")
 
 
 def show() -> None:
     """Every term of the interface, to be searched, each with a way to where it can be seen."""
-    st.button("All lessons", key="glossary_back", type="tertiary", icon=":material/list:", on_click=leave)
+    widgets.button("All lessons", leave, key="glossary_back", icon="list", type="tertiary")
     st.subheader("Glossary", anchor=False)
     st.caption("Point at or tap a word with a dotted underline to read its entry. *Terms* lists all on the page.")
     glossary.glossary(key="glossary")

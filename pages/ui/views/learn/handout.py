@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from html import escape
 
-import streamlit as st
-
+from pages.ui.frame import widgets
 from pages.ui.lessons.expressions import ExpressionError, Words
 from pages.ui.lessons.lesson import Lesson, Step
 from pages.ui.lessons.measure_setup import Setup
@@ -30,15 +29,14 @@ LATER = "This depends on your own training: open the lesson in the app."
 
 def offer(lesson: Lesson, key: str = "save_handout") -> None:
     """The button that downloads a lesson as a handout, which is made at the click."""
-    st.download_button(
+    widgets.download_button(
         "Download the handout",
         lambda: handout(lesson).encode(),
         f"{lesson.name}.html",
         "text/html",
         key=key,
-        on_click="ignore",
+        icon="print",
         type="tertiary",
-        icon=":material/print:",
         help="To print: a part for each question, to be folded, and the answers on pages of their own.",
     )
 

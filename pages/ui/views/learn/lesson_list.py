@@ -94,13 +94,8 @@ def _go_on(step_id: StepId | None, own: Answers) -> None:
         number = names.index(step_id.lesson) + 1
         verb = "Continue" if step_id.lesson in own.opened else "Start with" if own.last is None else "Continue with"
         step = f", step {step_id.step + 1}" if step_id.step else ""
-        st.button(
-            f"{verb} lesson {number}{step}",
-            key="learn_go_on",
-            type="primary",
-            icon=":material/play_arrow:",
-            on_click=go_to,
-            args=(step_id,),
+        widgets.button(
+            f"{verb} lesson {number}{step}", go_to, step_id, key="learn_go_on", icon="play_arrow", type="primary"
         )
     if lessons:
         done = sum(_is_done(lesson, own) for lesson in lessons)
@@ -121,11 +116,11 @@ def _card(lesson: Lesson, number: int | None, own: Answers, *, is_next: bool) ->
             facts = [":blue-badge[Next]" if is_next else "", f"{lesson.minutes} minutes", _progress(lesson, own)]
             st.markdown(f":small[{' · '.join(filter(None, facts))}]", width="content")
             done = _is_done(lesson, own)
-            st.button(
+            widgets.button(
                 "Review" if done else "Continue" if lesson.name in own.opened else "Start",
+                go_to,
+                _first_open(lesson, own),
                 key=f"lesson_{lesson.name}",
-                on_click=go_to,
-                args=(_first_open(lesson, own),),
                 help="You will be able to:\n" + "\n".join(f"- {aim}" for aim in lesson.aims),
             )
 
@@ -167,22 +162,16 @@ def _results(own: Answers, lessons: list[Lesson]) -> None:
         begun = [lesson for lesson in lessons if lesson.name in own.opened]
         with st.container(horizontal=True):
             for lesson in begun:
-                st.button(
+                widgets.button(
                     f"Forget: {plain(lesson.title)}",
+                    own.clear,
+                    lesson.name,
                     key=f"forget_{lesson.name}",
+                    icon="delete",
                     type="tertiary",
-                    icon=":material/delete:",
-                    on_click=own.clear,
-                    args=(lesson.name,),
                 )
-        st.download_button(
-            "Download my results",
-            results_csv(own, lessons),
-            "headsup-results.csv",
-            "text/csv",
-            key="save_results",
-            icon=":material/download:",
-            on_click="ignore",
+        widgets.download_button(
+            "Download my results", results_csv(own, lessons), "headsup-results.csv", "text/csv", key="save_results"
         )
 
 

@@ -81,25 +81,28 @@ def _offer(entered: OpenedStep, answer: Answer | None, response: Response | None
     """The buttons that take an answer."""
     with st.container(horizontal=True):
         changing = room_membership.is_changing(entered.step_id)
-        st.button(
+        widgets.button(
             "Answer" if response is None else "Answer again",
+            _change if changing else _take,
+            entered,
+            answer,
             key="lesson_answer",
             type="primary",
             disabled=answer is None,
-            on_click=_change if changing else _take,
-            args=(entered, answer),
         )
         if changing:
-            st.button("Keep my answer", key="lesson_keep", on_click=room_membership.changed)
+            widgets.button("Keep my answer", room_membership.changed, key="lesson_keep")
         elif response is not None:
-            st.button("Keep my answer", key="lesson_keep_first", on_click=_take, args=(entered, response.first))
+            widgets.button("Keep my answer", _take, entered, response.first, key="lesson_keep_first")
         elif room_membership.phase(entered.step_id) is None:  # in a room, the teacher starts the discussion
-            st.button(
+            widgets.button(
                 "Discuss first",
+                _take,
+                entered,
+                answer,
+                True,
                 key="lesson_discuss",
                 disabled=answer is None,
-                on_click=_take,
-                args=(entered, answer, True),
                 help="Keep this answer, discuss it, then answer again.",
             )
     if response is not None and not changing:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import streamlit as st
+from pydantic import TypeAdapter, ValidationError
 
 from pages.ui.frame.state import visitor
 from pages.ui.lessons.questions import Answer
@@ -20,6 +21,7 @@ from pages.ui.lessons.room import NoRoomError, Phase, RoomError, RoomsAwayError
 from pages.ui.lessons.room_attempts import Attempts
 from pages.ui.lessons.rooms import State, all_rooms, tidy
 from pages.ui.models.lesson_answers import StepId
+from pages.ui.models.shared_redis import buckets
 from transformer.api.limits import COOKIE, address_of
 
 MEMBERSHIP, ASKED, DRAWN, LEFT = "room_membership", "room_membership_asked", "room_drawn", "room_left"
@@ -31,6 +33,12 @@ shown before it is revealed, what was counted of them, and what went wrong."""
 CHANGING, SHOWS_CODE, SCROLLS, STRANGER = "room_changing", "room_shows_code", "room_scrolls", "room_stranger"
 """The question and phase whose answer a member changes, whether address and QR code are shown large, how often the
 teacher's page was scrolled to the votes, and what tells a visitor without a cookie apart."""
+UNSENT, BEFORE = "room_votes_unsent", "room_before"
+"""What a member has answered while the room couldn't be reached, by step with the phase; the room's state before."""
+ALONE = (
+    "Your room can't be reached at the moment. Go on by yourself: what you answer is sent to the room when it is back, "
+    "if voting is still open."
+)
 
 
 class Membership(NamedTuple):
@@ -48,12 +56,9 @@ class Membership(NamedTuple):
     def from_text(cls, text: str) -> Membership | None:
         """From what a tab has stored; None if that is anything else."""
         try:
-            code, key, is_teacher = json.loads(text)
-        except (ValueError, TypeError):
+            return TypeAdapter(cls).validate_json(text, strict=True)
+        except ValidationError:
             return None
-        if isinstance(code, str) and isinstance(key, str) and isinstance(is_teacher, bool):
-            return cls(code, key, is_teacher)
-        return None
 
     def for_events(self) -> str:
         """As a stream of the room's events is asked for."""
@@ -62,8 +67,8 @@ class Membership(NamedTuple):
 
 @functools.cache
 def attempts() -> Attempts:
-    """The wrong codes that were tried on this server."""
-    return Attempts()
+    """The wrong codes that were tried on this server, or on all that share its Redis."""
+    return Attempts(buckets())
 
 
 def membership() -> Membership | None:
@@ -107,12 +112,16 @@ def has_class(step_id: StepId | None) -> bool:
 
 
 def vote(step_id: StepId, answer: Answer) -> bool:
-    """Send an answer to the room; a later one replaces the first. Returns whether the room took it."""
-    own = membership()
+    """Send an answer to the room; a later one replaces the first. Returns whether the room takes it, now or later."""
+    own, known = membership(), st.session_state.get(DRAWN) or st.session_state.get(BEFORE)
     if own is None or own.is_teacher:
         return False
     with catching_problems():
-        all_rooms().vote(own.code, own.key, step_id, as_text(answer))
+        try:
+            all_rooms().vote(own.code, own.key, step_id, as_text(answer))
+        except RoomsAwayError:
+            answered_in = known.phase if known and known.step_id == step_id else Phase.FIRST
+            st.session_state.setdefault(UNSENT, {})[step_id] = answered_in, as_text(answer)
         return True
     return False
 
@@ -152,7 +161,8 @@ def changed() -> None:
 
 def refresh() -> None:
     """Read the room's state; called as a run of the page begins."""
-    st.session_state.pop(DRAWN, None)
+    if before := st.session_state.pop(DRAWN, None):
+        st.session_state[BEFORE] = before
     _restore_teacher()
     own = membership()
     st.session_state.pop(COUNTED, None)
@@ -164,9 +174,10 @@ def refresh() -> None:
         else:
             code, key = all_rooms().join(own.code, own.key)
             st.session_state[MEMBERSHIP] = own._replace(code=code, key=key)
+            _send_unsent(code, key)
             st.session_state[DRAWN] = all_rooms().state(code, key)
     except RoomsAwayError as error:
-        st.session_state[PROBLEM] = str(error)
+        st.session_state[PROBLEM] = str(error) if own.is_teacher else ALONE
         return
     except RoomError as error:
         forget()
@@ -221,7 +232,7 @@ def join() -> None:
 
 def forget() -> None:
     """End the membership in this session."""
-    for name in (MEMBERSHIP, DRAWN, LEADING, OPEN_VOTES, COUNTED, CHANGING, SHOWS_CODE):
+    for name in (MEMBERSHIP, DRAWN, LEADING, OPEN_VOTES, COUNTED, CHANGING, SHOWS_CODE, UNSENT, BEFORE):
         st.session_state.pop(name, None)
 
 
@@ -282,6 +293,20 @@ def _take_up(own: Membership) -> None:
             code, key = all_rooms().join(own.code, own.key)
             own = own._replace(code=code, key=key)
     st.session_state[MEMBERSHIP] = own
+
+
+def _send_unsent(code: str, key: str) -> None:
+    """Send what was answered while the room couldn't be reached. Raises: RoomsAwayError."""
+    unsent: dict[StepId, tuple[Phase, str]] = st.session_state.get(UNSENT, {})
+    for step_id, (answered_in, answer) in list(unsent.items()):
+        try:
+            all_rooms().vote(code, key, step_id, answer, answered_in)
+            visitor().notices.append("Your room is back, and what you answered meanwhile counts in it.")
+        except RoomsAwayError:
+            raise
+        except RoomError:
+            visitor().notices.append("Your room is back. Voting on what you answered meanwhile is closed.")
+        del unsent[step_id]
 
 
 @contextlib.contextmanager

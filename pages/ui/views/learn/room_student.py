@@ -66,13 +66,7 @@ def _join_or_open(step_id: StepId | None) -> None:
     widgets.short_form(
         "Join a room with its code", "room", "Join", room_membership.join, key="room_join", placeholder="Its letters"
     )
-    st.button(
-        "Open a room",
-        icon=":material/co_present:",
-        on_click=room_membership.open_room,
-        args=(step_id,),
-        key="room_open",
-    )
+    widgets.button("Open a room", room_membership.open_room, step_id, key="room_open", icon="co_present")
     st.caption(
         f"For teachers: a room takes {counted(all_rooms().size, 'student')}. You lead from step to step. Votes are "
         "anonymous, and hidden until you show them."
@@ -85,7 +79,7 @@ def _student(own: Membership) -> DeltaGenerator:
         st.markdown(f":material/groups: Room **{own.code}**", width="content")
         following = st.empty()
         following.caption(_status(st.session_state[DRAWN]))
-        st.button("Leave the room", key="room_leave", type="tertiary", on_click=room_membership.leave)
+        widgets.button("Leave the room", room_membership.leave, key="room_leave", type="tertiary")
     return following
 
 

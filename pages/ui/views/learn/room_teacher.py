@@ -14,6 +14,7 @@ import streamlit as st
 from pages.ui.components.copy_button import copy_button
 from pages.ui.components.room_follower import follow_room
 from pages.ui.components.votes import Bar, Line, votes
+from pages.ui.frame import widgets
 from pages.ui.frame.url_parameters import embedded
 from pages.ui.lessons import lesson_files
 from pages.ui.lessons.questions import Answer
@@ -43,22 +44,22 @@ def panel(own: Membership, step_id: StepId | None) -> None:
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             shows = st.session_state.get(SHOWS_CODE, False)
             _count_members(own)
-            st.button(
+            widgets.button(
                 "Hide the QR code" if shows else "Show the QR code",
+                _show_code,
+                not shows,
                 key="room_code",
-                icon=":material/qr_code_2:",
-                on_click=_show_code,
-                args=(not shows,),
+                icon="qr_code_2",
             )
             if state.step_id != step_id:
                 _bring_together(state.step_id, step_id)
             if state.step_id is not None:
-                st.button(
+                widgets.button(
                     "Let students navigate freely",
+                    room_membership.move,
+                    None,
                     key="room_free",
-                    icon=":material/lock_open:",
-                    on_click=room_membership.move,
-                    args=(None,),
+                    icon="lock_open",
                     help="Students open any step, and see answers at once.",
                 )
             _private_link(own)
@@ -72,14 +73,14 @@ def _bring_together(its: StepId | None, own: StepId | None) -> None:
     if its and (lesson := lesson_files.lesson(its.lesson)) and its.step < len(lesson.steps):
         title = plain(lesson.steps[its.step].title)
         st.markdown(f"The class stays at **{title}**, step {its.step + 1} of {plain(lesson.title)}.", width="content")
-        st.button("Back to the class", key="room_back", type="primary", on_click=go_to, args=(its,))
+        widgets.button("Back to the class", go_to, its, key="room_back", type="primary")
     if own:
-        st.button(
+        widgets.button(
             "Bring the class here" if its else "Lead from here",
+            room_membership.move,
+            own,
             key="room_lead",
-            icon=":material/co_present:",
-            on_click=room_membership.move,
-            args=(own,),
+            icon="co_present",
         )
 
 
@@ -96,37 +97,32 @@ def controls(step_id: StepId) -> None:
         return
     shown = st.session_state.get(OPEN_VOTES) == step_id
     with st.container(horizontal=True, vertical_alignment="center", key="room_controls"):
-        st.button(
+        widgets.button(
             "Hide the votes" if shown else "Show the votes",
+            _open_votes,
+            None if shown else step_id,
             key="room_show_votes",
+            icon="bar_chart",
             type="secondary" if shown else "primary",
-            icon=":material/bar_chart:",
-            on_click=_open_votes,
-            args=(None if shown else step_id,),
         )
         if state.phase is Phase.FIRST:
-            st.button(
-                "Discuss and vote again",
-                key="room_again",
-                icon=":material/forum:",
-                on_click=_advance,
-                args=(step_id, Phase.SECOND),
-            )
-        st.button(
+            widgets.button("Discuss and vote again", _advance, step_id, Phase.SECOND, key="room_again", icon="forum")
+        widgets.button(
             "Reveal",
+            _advance,
+            step_id,
+            Phase.REVEALED,
             key="room_reveal",
+            icon="visibility",
             type="primary" if shown else "secondary",
-            icon=":material/visibility:",
-            on_click=_advance,
-            args=(step_id, Phase.REVEALED),
         )
-        st.button(
+        widgets.button(
             "Add a minute" if state.deadline else "Start a minute",
+            _give_time,
+            step_id,
             key="room_time",
-            icon=":material/timer:",
+            icon="timer",
             type="tertiary",
-            on_click=_give_time,
-            args=(step_id,),
         )
 
 
@@ -225,8 +221,9 @@ def _count_members(own: Membership) -> None:
         tally = all_rooms().tally(own.code, own.key, StepId("", -1))
     except RoomError:
         st.rerun()
+    is_full = " (the room is full)" if tally.here >= all_rooms().size else ""
     with st.container(gap=None, width="content"):
-        st.markdown(f"### Room {own.code}\n{counted(tally.here, 'student')} · {_short_address()}")
+        st.markdown(f"### Room {own.code}\n{counted(tally.here, 'student')}{is_full} · {_short_address()}")
         follow_room(own.for_events(), version, key="room_counts_members")
 
 
@@ -275,21 +272,15 @@ def _private_link(own: Membership) -> None:
     with st.popover("Private link, votes", icon=":material/key:", key="room_keep"):
         st.markdown("Your private link brings you back if this tab is closed. Paste it where only you can see it.")
         copy_button("Copy private link", address(room=own.code, room_key=own.key), key="room_private_link")
-        st.download_button(
-            "Download the votes",
-            lambda: votes_csv(own),
-            f"room-{own.code}.csv",
-            "text/csv",
-            key="room_save",
-            icon=":material/download:",
-            on_click="ignore",
+        widgets.download_button(
+            "Download the votes", lambda: votes_csv(own), f"room-{own.code}.csv", "text/csv", key="room_save"
         )
 
 
 def _end() -> None:
     with st.popover("End the room", type="tertiary", icon=":material/logout:", key="room_ending"):
         st.markdown("End the room for everybody? Its votes are deleted.")
-        st.button("End the room", key="room_end", type="primary", on_click=room_membership.end)
+        widgets.button("End the room", room_membership.end, key="room_end", type="primary")
 
 
 def _show_code(shows: bool) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.ui.frame import saved_view, state
+from pages.ui.components.copy_button import copy_button
+from pages.ui.frame import saved_view, state, widgets
 from pages.ui.frame.page import Session
+from pages.ui.frame.url_parameters import embedded
 from pages.ui.lessons.expressions import ExpressionError, Words
 from pages.ui.lessons.measure_setup import NotMeasurableYet
 from pages.ui.lessons.measured_values import MeasuredValues, failed_claims
@@ -16,6 +18,7 @@ from pages.ui.models.session_store import session_record
 from pages.ui.views.learn import handout, lesson_list, opened_step, room_membership, room_student
 from pages.ui.views.learn.opened_step import OpenedStep, go_to, leave, show_again
 from pages.ui.views.learn.question import ask
+from pages.ui.views.learn.room_teacher import address
 from pages.ui.views.page_contents import CONTENTS, NEEDS_NO_TEXT
 
 VIEW = "lesson_view"
@@ -104,13 +107,13 @@ def _sum_up(entered: OpenedStep) -> None:
             with st.container(horizontal=True, vertical_alignment="center"):
                 verb = "is" if len(skipped) == 1 else "are"
                 st.markdown(f"{counted(len(skipped), 'question')} {verb} still open.", width="content")
-                st.button(
+                widgets.button(
                     f"Go to step {skipped[0] + 1}",
+                    go_to,
+                    StepId(lesson.name, skipped[0]),
                     key="lesson_skipped",
+                    icon="arrow_back",
                     type="tertiary",
-                    icon=":material/arrow_back:",
-                    on_click=go_to,
-                    args=(StepId(lesson.name, skipped[0]),),
                 )
 
 
@@ -119,15 +122,13 @@ def _move(entered: OpenedStep) -> None:
     lesson, number = entered.step_id.lesson, entered.step_id.step
     led = room_membership.led_step() is not None
     with st.container(horizontal=True, key="lesson_moves"):
-        st.button(
-            "All lessons", key="learn_list", type="tertiary", icon=":material/list:", on_click=leave, disabled=led
-        )
-        st.button(
+        widgets.button("All lessons", leave, key="learn_list", icon="list", type="tertiary", disabled=led)
+        widgets.button(
             "Previous",
+            go_to,
+            StepId(lesson, number - 1),
             key="learn_previous",
-            icon=":material/arrow_back:",
-            on_click=go_to,
-            args=(StepId(lesson, number - 1),),
+            icon="arrow_back",
             disabled=led or number == 0,
         )
         last = number == len(entered.lesson.steps) - 1
@@ -138,19 +139,24 @@ def _move(entered: OpenedStep) -> None:
             label, to, more = "Next lesson", StepId(following.name, 0), plain(following.title)
         elif last:
             label, icon, to = "Finish", "check", None
-        st.button(
+        widgets.button(
             label,
+            _go_on,
+            entered.step_id,
+            to,
             key="learn_next",
+            icon=icon,
             type="primary" if entered.is_revealed else "secondary",
-            icon=f":material/{icon}:",
             help=more,
-            on_click=_go_on,
-            args=(entered.step_id, to),
             disabled=led,
         )
         if last:
             handout.offer(entered.lesson)
         room_student.offer(entered.step_id)
+        if not (entered.shows_view or room_membership.membership() or st.context.is_embedded):
+            # Beside a view, *Share* has it; in a room, the room's link is the one to give away.
+            link = address(lesson=lesson, lesson_step=str(number))
+            copy_button("Copy link to embed", embedded(link), key="lesson_link_to_embed")
     if led:
         st.caption("Your teacher goes from step to step.")
     elif leads and to:
@@ -173,17 +179,10 @@ def _live_view(session: Session, entered: OpenedStep, page: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center", key="lesson_view"):
         later = " Model, prompt and changes are fixed until you answer." if entered.is_open else ""
         st.markdown(f"{_view_name(session, page)}.{later}", width="content")
-        st.button(
-            "Reset the view", key="lesson_reset", type="tertiary", icon=":material/restart_alt:", on_click=show_again
-        )
+        widgets.button("Reset the view", show_again, key="lesson_reset", icon="restart_alt", type="tertiary")
         if not entered.is_open:
-            st.button(
-                f"Open in {plain(page)}",
-                key="lesson_open",
-                type="tertiary",
-                icon=":material/open_in_full:",
-                on_click=_turn_to,
-                args=(page,),
+            widgets.button(
+                f"Open in {plain(page)}", _turn_to, page, key="lesson_open", icon="open_in_full", type="tertiary"
             )
     if session.tokens is not None or page in NEEDS_NO_TEXT:
         CONTENTS[page](session)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from pages.ui.frame import state
+from pages.ui.frame import state, widgets
 from pages.ui.lessons import lesson_files, measure_reference
 from pages.ui.lessons.lesson import Lesson
 from pages.ui.markdown import plain
@@ -26,23 +26,22 @@ TITLE = "For teachers"
 
 def offer_link() -> None:
     """The way here."""
-    st.button(TITLE, key="for_teachers", type="tertiary", icon=":material/co_present:", on_click=_open)
+    widgets.button(TITLE, _open, key="for_teachers", icon="co_present", type="tertiary")
 
 
 def show() -> None:
     """The page."""
     lessons = [lesson for lesson in lesson_files.all_lessons() if isinstance(lesson, Lesson)]
     with st.container(horizontal=True):
-        st.button("All lessons", key="teachers_back", type="tertiary", icon=":material/list:", on_click=leave)
-        st.download_button(
+        widgets.button("All lessons", leave, key="teachers_back", icon="list", type="tertiary")
+        widgets.download_button(
             "Download this page to print",
             lambda: sheet(lessons).encode(),
             "for-teachers.html",
             "text/html",
             key="save_sheet",
-            on_click="ignore",
+            icon="print",
             type="tertiary",
-            icon=":material/print:",
         )
     with st.container(key="teachers_guide"):
         st.markdown(GUIDE.read_text(encoding="utf-8"))
@@ -100,13 +99,7 @@ def _lesson(lesson: Lesson) -> None:
         st.markdown("**Steps.** " + " · ".join(plain(step.title) for step in lesson.steps))
         if not missing:
             with st.container(horizontal=True):
-                st.button(
-                    "Open",
-                    key=f"teach_{lesson.name}",
-                    icon=":material/play_arrow:",
-                    on_click=go_to,
-                    args=(StepId(lesson.name, 0),),
-                )
+                widgets.button("Open", go_to, StepId(lesson.name, 0), key=f"teach_{lesson.name}", icon="play_arrow")
                 handout.offer(lesson, f"handout_{lesson.name}")
 
 

@@ -55,7 +55,7 @@ def show(session: Session) -> None:
             other = other_prompt.other_prompt(session)
         dials = st.container(horizontal=True, width=420)
         other_prompt.offer_pairs(session)
-        st.button("Swap the prompts", icon=":material/swap_vert:", on_click=other_prompt.swap, args=(session,))
+        widgets.button("Swap the prompts", other_prompt.swap, session, icon="swap_vert")
     if other is None or not _fit(session, own, other):
         return
     put_in = any(isinstance(intervention, Patch) for intervention in session.interventions)

@@ -13,7 +13,7 @@ import streamlit as st
 
 from pages.ui.components.text_comparison import Version, text_comparison
 from pages.ui.figures.bars import paired_bars
-from pages.ui.frame import changes
+from pages.ui.frame import changes, widgets
 from pages.ui.frame.page import Session
 from pages.ui.markdown import code, counted, nats
 from pages.ui.models import activations, library, masked_predictions
@@ -85,7 +85,7 @@ def suggest_ablations(session: Session, model_input: ModelInput, effects: Ablati
         part = effects.parts[row]
         was, becomes = np.exp([with_it[row, likeliest], without[row, likeliest]])
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            st.button(f"Ablate {describe_part(part)}", key=f"suggested_{rank}", on_click=changes.add, args=(part,))
+            widgets.button(f"Ablate {describe_part(part)}", changes.add, part, key=f"suggested_{rank}")
             st.markdown(f"{label}: {percent(was)} → {percent(becomes)}", width="content")
     if moved.max() < NOTICEABLE:
         st.caption("No single part has a large effect. Ablate several together.")

@@ -159,7 +159,7 @@ def _attention(session: Session, both: tuple[Side, Side]) -> None:
     if layer >= (shared_layers := min(attention_kinds.layer_count(side.config, kind) for side in able)):
         st.caption(f"One model has fewer layers; of it, layer {shared_layers - 1} is drawn, its last.")
     panels = [_panel(side, kind, layer, head) for side in able]
-    if len(panels) == 2 and _is_alike(*panels):
+    if len(panels) == 2 and panels[0].weights.shape == panels[1].weights.shape:
         panels.append(_less(*panels))
     count = max(len(panels), 2)
     for number, (column, panel) in enumerate(zip(side_by_side("beside", count), panels, strict=False)):
@@ -212,11 +212,6 @@ def _panel(side: Side, wish: str, layer: int, head: int) -> AttentionPanel:
         (offsets[0] + first[0], offsets[1] + first[1]),
         words,
     )
-
-
-def _is_alike(one: AttentionPanel, other: AttentionPanel) -> bool:
-    """Whether the weights of two panels can be taken from one another: their texts are cut into as many tokens."""
-    return one.weights.shape == other.weights.shape
 
 
 def _less(one: AttentionPanel, other: AttentionPanel) -> AttentionPanel:

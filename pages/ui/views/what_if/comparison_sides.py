@@ -62,7 +62,7 @@ def choose(session: Session) -> tuple[Side, Side] | None:
     if mode == "changes":
         if not changes:
             st.info("This model has no changes. Ablate a head first, for example.")
-            st.button("Go to Ablation", type="primary", on_click=_try)
+            widgets.button("Go to Ablation", _try, type="primary")
             return None
         return _sides(session, ("Unchanged", "Changed"), (own, own), ((), changes))
     return _models(session, own)

@@ -68,7 +68,7 @@ def _offer_last(rungs: dict[str, CheckpointEntry]) -> None:
     """The way to the highest rung, for those whose prompt can't be read there."""
     name = list(rungs)[-1]
     go_on = f"Go on to {plain(rungs[name].card.title)}, and its own prompt"
-    st.button(go_on, type="primary", on_click=choose_model, args=(name,))
+    widgets.button(go_on, choose_model, name, type="primary")
 
 
 def _trained_on(session: Session, rungs: dict[str, CheckpointEntry]) -> str:
@@ -106,7 +106,7 @@ def _rung(
             if name == session.name:
                 st.markdown(":material/check: This is the selected model.", width="content")
             else:
-                st.button("Choose this rung", key=f"rung_{name}", on_click=_choose, args=(name, session.prompt))
+                widgets.button("Choose this rung", _choose, name, session.prompt, key=f"rung_{name}")
         order = [*map(int, np.argsort(-result.probabilities, kind="stable")[:LIKELIEST])]
         named = ", ".join(
             f"{code(label)} {percent(result.probabilities[token])}"
@@ -118,9 +118,7 @@ def _rung(
         if name == session.name and (higher := _first_with_attention(rungs, name)):
             title = plain(rungs[higher].card.title)
             st.caption("It has no softmax attention.")
-            st.button(
-                f"Go on to {title}", key="to_attention", type="primary", on_click=_choose, args=(higher, session.prompt)
-            )
+            widgets.button(f"Go on to {title}", _choose, higher, session.prompt, key="to_attention", type="primary")
 
 
 def _loss_in_words(result: RungResult, before: RungResult | None) -> str:

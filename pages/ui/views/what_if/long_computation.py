@@ -6,6 +6,7 @@ from typing import Any
 
 import streamlit as st
 
+from pages.ui.frame import widgets
 from pages.ui.markdown import plain
 from pages.ui.models import background_jobs, library
 from pages.ui.models.background_jobs import Job
@@ -37,14 +38,7 @@ def compute_with_progress(what: ModelCached, name: str, *args: Any, ask: str, do
             st.caption("Stopped.")
         st.caption(f"{does} With a model of this size that takes a while. You can stop it, and use the page meanwhile.")
         compute = what.later(model, *args, **kwargs)
-        st.button(
-            ask,
-            type="primary",
-            icon=":material/play_arrow:",
-            key=f"begin_{ask}",
-            on_click=background_jobs.start,
-            args=(key, compute),
-        )
+        widgets.button(ask, background_jobs.start, key, compute, key=f"begin_{ask}", icon="play_arrow", type="primary")
         return None
     st.fragment(_watch, run_every=POLL_INTERVAL)(job, does)
     return None
@@ -54,4 +48,4 @@ def _watch(job: Job, does: str) -> None:
     if job.is_over:
         st.rerun()
     st.progress(job.share, text=plain(f"{does} {job.share:.0%}"))
-    st.button("Stop", icon=":material/stop:", key="stop_job", on_click=job.stop)
+    widgets.button("Stop", job.stop, key="stop_job", icon="stop")

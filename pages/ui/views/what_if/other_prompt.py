@@ -28,7 +28,7 @@ def other_prompt(session: Session) -> tuple[int, ...] | None:
     suggested = suggestion or session.prompt
     typed = widgets.text_area("Another prompt", Binding("other_prompt", default=suggested), height=68)
     if typed != suggested and suggestion is not None:
-        st.button("Suggest another prompt", icon=":material/autorenew:", type="tertiary", on_click=_suggest)
+        widgets.button("Suggest another prompt", _suggest, icon="autorenew", type="tertiary")
     return read_text(session.name, typed, "The other prompt")
 
 
@@ -60,13 +60,8 @@ def offer_pairs(session: Session) -> None:
     with st.popover("Pairs", help="Pairs of prompts that work well with this model."):
         for number, (one, other) in enumerate(pairs):
             label = plain(f"{_short(one, other)} | {_short(other, one)}")
-            st.button(
-                label,
-                key=f"pair_{session.name}_{number}",
-                type="tertiary",
-                on_click=_take,
-                args=(one, other),
-                width="content",
+            widgets.button(
+                label, _take, one, other, key=f"pair_{session.name}_{number}", type="tertiary", width="content"
             )
 
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import streamlit as st
-
 from pages.ui.frame.page import Session
 from pages.ui.models import library
 from pages.ui.models.activation_patching import PromptPair
 from pages.ui.models.changes import as_python
+from pages.ui.views import python_lines
+from pages.ui.views.expanders import drawer
 from pages.ui.views.what_if.ablation_map import AblationMap
 from pages.ui.views.what_if.comparison_sides import Side
 from pages.ui.views.what_if.shared import ModelInput
 from transformer import Intervention, Sampling, in_window
 
-NEXT_TOKEN = """from transformer import {names}
+NEXT_TOKEN = """from transformer import {imports}
 
 checkpoint = load_checkpoint({path!r})
 text, source = {text}, {source}
@@ -24,7 +24,7 @@ for changes in ([], {changes}):
     print(list(zip(checkpoint.tokenizer.labels(tokens.tolist()), values.tolist())))  # what it says next
     print(checkpoint.tokenizer.decode([step.token_id for step in steps]))  # what it writes"""
 
-FILLED = """from transformer import {names}
+FILLED = """from transformer import {imports}
 
 checkpoint = load_checkpoint({path!r})
 text, position = {text}, {position}
@@ -35,23 +35,23 @@ for changes in ([], {changes}):
     steps = fill_masks(checkpoint.model, text, {mask}, interventions=changes)
     print([(step.position, checkpoint.tokenizer.label(step.token_id)) for step in steps])  # what it fills in"""
 
-ABLATION = """from transformer import {names}
+ABLATION = """from transformer import {imports}
 
 checkpoint = load_checkpoint({path!r})
 text, source = {text}, {source}
-ablated = ablation(checkpoint.model, text, source{changes})
+ablated = ablation(checkpoint.model, text, source{option})
 effects = {effects}
 for part, effect in zip(ablated.parts, effects.tolist()):
     print(part, effect){note}"""
-PATCHING = """from transformer import {names}
+PATCHING = """from transformer import {imports}
 
 checkpoint = load_checkpoint({path!r})
 prompt, other = {own}, {other}
-patched = patching(checkpoint.model, other, prompt, answer={answer}, against={against}{options})
+patched = patching(checkpoint.model, other, prompt, answer={answer}, against={against}{options}{option})
 for site, layers in zip(patched.sites, patched.restored):
     print(site, layers)  # (layer, position): the share that each patch brings of the other answer"""
 
-COMPARISON = """from transformer import {names}
+COMPARISON = """from transformer import {imports}
 
 for path, text, source, position, changes in [
     {one},
@@ -81,23 +81,27 @@ def ablation(session: Session, model_input: ModelInput, count: int, mapped: Abla
 
 
 def _before(session: Session, model_input: ModelInput, count: int) -> str:
-    names, changes = as_python(session.interventions)
+    changed = session.name, session.interventions
     if not session.config.is_causal:
-        return FILLED.format(
-            names=", ".join(sorted([*names, "fill_masks", "load_checkpoint", "trace_pass"])),
-            path=_path(session),
+        return python_lines.written(
+            FILLED,
+            *changed,
+            "fill_masks",
+            "load_checkpoint",
+            "trace_pass",
             text=list(model_input.tokens),
             position=model_input.position,
-            changes=changes,
             mask=library.model(session.name).card.mask_token_id,
         )
     room = session.config.context_length - len(model_input.before) if model_input.source else count
-    return NEXT_TOKEN.format(
-        names=", ".join(sorted([*names, "Sampling", "generate", "load_checkpoint"])),
-        path=_path(session),
+    return python_lines.written(
+        NEXT_TOKEN,
+        *changed,
+        "Sampling",
+        "generate",
+        "load_checkpoint",
         text=list(model_input.before),
         source=list(model_input.source),
-        changes=changes,
         count=max(min(count, room), 1),
         sampling=_sampling(session.visitor.sampling),
         stop=list(library.model(session.name).card.stop_tokens),
@@ -105,15 +109,16 @@ def _before(session: Session, model_input: ModelInput, count: int) -> str:
 
 
 def _ablation(session: Session, model_input: ModelInput, mapped: AblationMap) -> str:
-    names, changes = as_python(in_window(session.interventions, model_input.begin))
-    return ABLATION.format(
-        names=", ".join(sorted([*names, "load_checkpoint", "ablation"])),
-        path=_path(session),
+    return python_lines.written(
+        ABLATION,
+        session.name,
+        in_window(session.interventions, model_input.begin),
+        "load_checkpoint",
+        "ablation",
         text=list(model_input.tokens),
         source=list(model_input.source),
-        changes=f", {changes}" if names else "",
         effects=EFFECTS[mapped.effect].format(position=model_input.position, token=mapped.token),
-        note=NOTE if names else "",
+        note=NOTE if session.interventions else "",
     )
 
 
@@ -124,26 +129,17 @@ def activation_patching(
 
     answers: the token that is the prompt's own, and the other's. stack: as in `patching`.
     """
-    names, changes = as_python(interventions)
     options = "".join(
         [
             f", source={list(pair.sources[1])}, corrupted_source={list(pair.sources[0])}" if pair.sources[0] else "",
             f", stack={stack!r}" if pair.sources[0] else "",
             f", position={pair.position}" if not session.config.is_causal else "",
-            f", interventions={changes}" if names else "",
         ]
     )
-    _show(
-        PATCHING.format(
-            names=", ".join(sorted([*names, "load_checkpoint", "patching"])),
-            path=_path(session),
-            own=list(pair.tokens[0]),
-            other=list(pair.tokens[1]),
-            answer=answers[1],
-            against=answers[0],
-            options=options,
-        )
-    )
+    own, other = map(list, pair.tokens)
+    against, answer = answers
+    chosen = {"own": own, "other": other, "answer": answer, "against": against, "options": options}
+    _show(python_lines.written(PATCHING, session.name, interventions, "load_checkpoint", "patching", **chosen))
 
 
 def comparison(sides: tuple[Side, Side]) -> None:
@@ -153,20 +149,13 @@ def comparison(sides: tuple[Side, Side]) -> None:
     for side in sides:
         more, changes = as_python(in_window(side.interventions, side.begin))
         names |= set(more)
-        rows.append(f"({_path(side)!r}, {list(side.tokens)}, {list(side.source)}, {side.position}, {changes})")
-    _show(COMPARISON.format(names=", ".join(sorted(names)), one=rows[0], two=rows[1]))
+        path = python_lines.folder_of(side.name)
+        rows.append(f"({path!r}, {list(side.tokens)}, {list(side.source)}, {side.position}, {changes})")
+    _show(COMPARISON.format(imports=", ".join(sorted(names)), one=rows[0], two=rows[1]))
 
 
-def _show(*codes: str) -> None:
-    # Opening it runs the page: code that nobody sees takes the browser as long as a chart.
-    opened = st.expander("Python code for this view", icon=":material/code:", key="drawer_python", on_change="rerun")
-    if opened.open:
-        for code in codes:
-            opened.code(code, language=None, wrap_lines=True)
-
-
-def _path(model: Session | Side) -> str:
-    return "the folder of your model" if library.opened(model.name).is_own else f"checkpoints/{model.name}"
+def _show(*programs: str) -> None:
+    drawer("Python code for this view", "drawer_python", lambda: python_lines.show(*programs), icon=":material/code:")
 
 
 def _sampling(sampling: Sampling) -> str:

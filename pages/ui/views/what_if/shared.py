@@ -96,4 +96,4 @@ def suggest_attention_model(session: Session) -> None:
     ]
     if able:
         name = min(able, key=lambda name: (models[name].card.group != own, name))
-        st.button(f"Go on to {plain(models[name].card.title)}", type="primary", on_click=choose_model, args=(name,))
+        widgets.button(f"Go on to {plain(models[name].card.title)}", choose_model, name, type="primary")

@@ -1,0 +1,34 @@
+"""Exports the page Generate: a model that writes, as one HTML page."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.ui.frame import widgets
+from pages.ui.frame.page import Session
+from pages.ui.views.expanders import drawer
+from transformer.api import exports
+from transformer.frontend.live_page import too_large
+
+
+def offer_page(session: Session) -> None:
+    """The model as an HTML file, which is made when it is asked for."""
+    drawer("Export this model", "drawer_live", lambda: _show(session), icon=":material/html:")
+
+
+def _show(session: Session) -> None:
+    text, title = session.text, f"{session.file_name}-generation"
+    if too_large(text.model.checkpoint.model):
+        st.markdown("This model is too large for an HTML page that writes by itself.")
+        return
+    st.markdown(
+        "The model as one HTML page that works offline: in it another prompt can be typed, the sampling changed, "
+        "and heads ablated."
+    )
+    widgets.download_button(
+        "Save as a page",
+        lambda: exports.generation_page(text.model, text.prompt, text.source, text.interventions, title=title).encode(),
+        f"{title}.html",
+        key="save_live_page",
+        icon="html",
+    )

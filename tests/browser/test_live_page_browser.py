@@ -1,0 +1,142 @@
+"""Tests pages that hold a model and compute with it, offline, from one file."""
+
+import pytest
+
+from tests.browser.servers import ROOT
+from transformer import Sampling, Scale, generate, load_checkpoint, show, trace_pass
+
+expect = pytest.importorskip("playwright.sync_api").expect
+
+SHOWN = ".live[data-state=shown]"
+HEAD = Scale("blocks.1.attn.hook_z", 2)
+
+
+@pytest.fixture
+def opened(new_page, tmp_path):
+    """`opened(checkpoint, text, …)`: what `show` makes of them as a file, in a browser that is offline."""
+
+    def open_file(checkpoint, text, **chosen):
+        show(checkpoint, text, **chosen).save(tmp_path / "view.html")
+        page = new_page()
+        page.context.set_offline(True)
+        requests = []
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto((tmp_path / "view.html").as_uri())
+        page.locator(SHOWN).wait_for(timeout=60_000)
+        assert [url for url in requests if not url.startswith(("file:", "blob:", "data:"))] == []
+        return page
+
+    return open_file
+
+
+@pytest.fixture(scope="module")
+def sorting():
+    return load_checkpoint(ROOT / "checkpoints" / "sort-letters")
+
+
+def compute(page, prompt):
+    page.get_by_label("Prompt").fill(prompt)
+    page.get_by_role("button", name="Compute").click()
+
+
+def ablate(page):
+    page.get_by_label("Head to ablate").select_option("layer 1, head 2")
+    page.get_by_role("button", name="Ablate", exact=True).click()
+    expect(page.get_by_role("list", name="Changes of the model")).to_contain_text("layer 1, head 2 ablated")
+
+
+def test_a_text_is_written_with_another_prompt_and_without_a_head(opened, sorting, browser_errors):
+    page = opened(sorting, "hello=", view="generation")
+    compute(page, "worlds=")
+    tokens = sorting.tokenizer.encode("worlds=")
+    strip = page.get_by_role("listbox", name="Text, token by token")
+    expect(strip).to_contain_text("worlds=")
+    page.get_by_role("button", name="Sampling").click()
+    page.get_by_label("Temperature").fill("0")
+    written = ""
+    for interventions in ((), (HEAD,)):
+        if interventions:
+            ablate(page)
+            expect(strip).not_to_contain_text(written)
+        settings = {"max_new_tokens": 200, "sampling": Sampling(temperature=0), "interventions": interventions}
+        ids = []
+        for step in generate(sorting.model, tokens, **settings):
+            ids.append(step.token_id)
+            if step.token_id in sorting.card.stop_tokens:
+                break
+        written = sorting.tokenizer.decode(ids)
+        page.get_by_role("button", name="Generate", exact=True).click()
+        expect(strip).to_contain_text(f"worlds={written}", timeout=30_000)
+
+
+def test_where_a_token_looks_is_computed_anew(opened, sorting, browser_errors):
+    page = opened(sorting, "hello=", view="attention", layer=1, head=2)
+    expect(page.get_by_role("heading", name="Layer 1, head 2")).to_be_visible()
+    compute(page, "cab=")
+    weights = trace_pass(sorting.model, sorting.tokenizer.encode("cab=")).tensors["blocks.1.attn.hook_pattern"]
+    most = int(weights[2, 3].argmax())
+    said = f"“=” looks at “{'cab='[most]}” ({100 * float(weights[2, 3, most]):.0f}%)"
+    expect(page.locator(".live")).to_contain_text(said)
+    page.get_by_role("button", name="How it comes about").click()
+    expect(page.get_by_text("recomputed, equal").first).to_be_visible()
+    ablate(page)
+    page.get_by_role("button", name="Take back: layer 1, head 2 ablated").first.click()
+    expect(page.get_by_role("list", name="Changes of the model")).to_have_count(0)
+
+
+def test_a_whole_pass_is_computed_anew(opened, sorting, browser_errors):
+    page = opened(sorting, "hello=")
+    compute(page, "cab=")
+    page.get_by_role("button", name="layer 1", exact=True).first.click()
+    page.get_by_role("button", name="layer 1 · feed-forward").click()
+    page.locator(".name.row", has_text="pre-activation").first.click()
+    page.locator(".numbers.tensor[data-state=shown] canvas.marks").first.click()
+    expect(page.locator(".by-hand .badge").first).to_contain_text("recomputed, equal")
+    page.locator("summary", has_text="Direct logit attribution").click()
+    expect(page.locator(".total[data-state=equal]")).to_be_visible()
+    page.locator("summary", has_text="Checks").click()
+    expect(page.get_by_text("tensors of this pass were recomputed")).to_be_visible()
+    ablate(page)
+    expect(page.locator(SHOWN)).to_be_visible()
+
+
+def test_what_the_model_can_t_read_is_said_and_nothing_typed_is_lost(opened, sorting, browser_errors):
+    page = opened(sorting, "hello=", view="attention")
+    for prompt, words in (
+        ("HELLO=", "This model has never seen"),
+        ("", "at least one token"),
+        ("a" * 23, "at most 22"),
+    ):
+        compute(page, prompt)
+        if words != "at most 22":
+            expect(page.get_by_role("alert")).to_contain_text(words)
+        expect(page.get_by_label("Prompt")).to_have_value(prompt)
+    expect(page.get_by_role("alert")).to_be_hidden()  # of a text longer than the context the end is read
+
+
+@pytest.mark.parametrize("name", ["stories", "number-words-en-es", "masked-stories", "since-7-grouped"])
+def test_a_browser_computes_what_the_engine_computes_and_says_so(opened, name, browser_errors):
+    checkpoint = load_checkpoint(ROOT / "checkpoints" / name)
+    page = opened(checkpoint, checkpoint.card.examples[0], view="inside")
+    said = page.locator(".computed[data-deviation]")
+    expect(said).to_contain_text("differs from the engine's numbers by at most", timeout=30_000)
+    assert 0 <= float(said.get_attribute("data-deviation")) <= 1e-4
+
+
+def test_a_notebook_needs_no_kernel_after_it_was_made(new_page, sorting, browser_errors):
+    page = new_page()
+    page.set_content(show(sorting, "hello=", view="attention")._repr_html_())
+    frame = page.frame_locator("iframe")
+    frame.locator(SHOWN).wait_for(timeout=60_000)
+    frame.get_by_label("Prompt").fill("cab=")
+    frame.get_by_role("button", name="Compute").click()
+    expect(frame.locator("[data-part=texts]")).to_contain_text("c")
+    expect(frame.locator(SHOWN)).to_be_visible()
+
+
+def test_a_browser_without_workers_is_told(new_page, tmp_path, sorting, browser_errors):
+    show(sorting, "hello=").save(tmp_path / "view.html")
+    page = new_page()
+    page.add_init_script("delete window.Worker")
+    page.goto((tmp_path / "view.html").as_uri())
+    expect(page.get_by_role("alert")).to_contain_text("it runs no workers")

@@ -1,0 +1,48 @@
+"""Trains a tiny preset, for `torchrun`; the first time, the process of rank 1 is killed in the middle."""
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+
+from transformer import Corpus, StepReport, TrainingConfig, commands
+from transformer import __main__ as command_line
+from transformer.data.corpora import CorpusSource
+from transformer.training import trainer
+from transformer.training.presets import Preset
+
+CORPUS = Corpus(CorpusSource("small", "A small text", "none", "public domain", 0.75), "abcdefg fedcb" * 60)
+PRESET = Preset(
+    name="tiny",
+    title="Tiny",
+    summary="Goes up and down.",
+    corpus="small",
+    shape={"context_length": 8, "n_layers": 1, "n_heads": 2, "d_model": 8, "tie_embeddings": True},
+    training=TrainingConfig(steps=10, warmup_steps=2, optimizer="muon", average_decay=0.5, seed=7),
+    batch=5,
+    evaluate_every=4,
+    examples=("abc",),
+)
+KILLED_AT = 6
+"""The state before is that of step 4."""
+
+
+def main() -> int:
+    """Train as the command line would."""
+    commands.PRESETS, commands.load_corpus = {"tiny": PRESET}, lambda name, folder=None: CORPUS
+    train = trainer.train
+
+    def killed(model, batches, config, on_step: Callable[[StepReport], bool], **more):
+        def step(report: StepReport) -> bool:
+            if (report.step, os.environ["RANK"], os.environ["TORCHELASTIC_RESTART_COUNT"]) == (KILLED_AT, "1", "0"):
+                os.kill(os.getpid(), signal.SIGKILL)
+            return on_step(report)
+
+        return train(model, batches, config, step, **more)
+
+    trainer.train = killed
+    return command_line.main(sys.argv[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
