@@ -110,6 +110,8 @@ def write_site(
         listed.append({"name": path.name, "title": card.title, "group": card.group, "examples": card.examples})
         files[f"models/{path.name}/model.json"] = described(path, checkpoint, card)
         files[f"models/{path.name}/model.safetensors"] = weights_of(checkpoint.model)
+    if not listed:
+        raise ValueError("There is no usable checkpoint to make a site of.")
     frame = {
         "style.css": style().encode(),
         "scripts/page.js": bundle(FOLDER / "site" / "page.js").encode(),

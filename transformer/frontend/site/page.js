@@ -4,18 +4,26 @@ import { ApiError } from "../api_error.js";
 import { node, partsOf, put } from "../dom.js";
 import { replaceAddress, viewState } from "../view_state.js";
 import { Models, fetched } from "./models.js";
-import { FIRST_MODEL, showView } from "./view_host.js";
+import { DEFAULT_MODEL, showView } from "./view_host.js";
 
 /** @typedef {{ page: string, models: { name: string, title: string, group: string, examples: string[] }[] }} About */
 
+const FIRST_MODEL = "stories"; // of an address that says nothing
 const models = new Models(fetched);
 
 export function startPage() {
   const parts = partsOf(document);
   /** @type {About} */
   const { page, models: listed } = JSON.parse(parts.about.textContent);
-  const parameters = () => new URLSearchParams(location.search);
-  const namesOf = () => parameters().get("model") ?? FIRST_MODEL;
+  const available = (name) => (listed.some((model) => model.name === name) ? name : listed[0].name);
+  if (!location.search) replaceAddress(`model=${available(FIRST_MODEL)}`);
+
+  /** What the address says; its model, if it names none, is that of all links. */
+  function parameters() {
+    const all = new URLSearchParams(location.search);
+    if (!all.has("model")) all.set("model", available(DEFAULT_MODEL));
+    return all;
+  }
 
   for (const { name, title, group } of listed) {
     const section = [...parts.model.querySelectorAll("optgroup")].find(({ label }) => label === group) ?? Object.assign(node("optgroup", "", parts.model), { label: group });
@@ -23,13 +31,14 @@ export function startPage() {
   }
 
   async function show() {
-    const known = listed.find(({ name }) => name === namesOf());
+    const wanted = parameters().get("model");
+    const known = listed.find(({ name }) => name === wanted);
     parts.model.value = known?.name ?? "";
     parts.prompt.value = parameters().get("prompt") ?? known?.examples[0] ?? "";
     parts.examples.replaceChildren(new Option("Examples", ""), ...(known?.examples ?? []).map((text) => new Option(text, text)));
     parts.examples.hidden = !known?.examples.length;
     try {
-      if (!known) throw new ApiError(`There is no model “${namesOf().slice(0, 40)}” on this site. Pick another one.`);
+      if (!known) throw new ApiError(`There is no model “${wanted.slice(0, 40)}” on this site. Pick another one.`);
       say("");
       parts.view.dataset.state = "asking";
       await showView(parts.view, page, parameters(), models, tell);
@@ -48,7 +57,7 @@ export function startPage() {
 
   /** Show another text or model: what was looked at of the one before is as at first. */
   function become(change) {
-    const all = new URLSearchParams({ model: namesOf(), prompt: parts.prompt.value, ...change });
+    const all = new URLSearchParams({ model: parameters().get("model"), prompt: parts.prompt.value, ...change });
     if (!all.get("prompt") && change.model) all.delete("prompt");
     viewState().become("");
     viewState().flush();

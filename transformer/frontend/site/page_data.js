@@ -1,5 +1,6 @@
 // What an instrument is told of a model and a text on a page without a server: the same as Python tells it in the app.
 
+import { inWords } from "../engine/overwritten_values.js";
 import { windowStart } from "../generation/view_params.js";
 /** @import { OpenedModel } from "./models.js" */
 
@@ -39,7 +40,7 @@ function windowOf({ about: { config } }, tokens) {
 /** @param {{ tokens: number[], source: number[], changes: string | null, begin?: number }} asked */
 const requestOf = ({ tokens, source, changes, begin = 0 }) => ({ tokens: tokens.join(), source: source.join() || null, changes, begin: begin || null });
 
-const interventionsOf = (changes) => (changes ? changes.split("!").map((code) => ({ code, words: code.replaceAll("~", " ") })) : []);
+const interventionsOf = (changes) => (changes ? changes.split("!").map((code) => ({ code, words: inWords(code) })) : []);
 
 /** @param {OpenedModel} model @param {TypedText} text @param {string | null} wish the attention that a link asks for */
 export function generationData(model, text, wish) {

@@ -17,7 +17,7 @@ const LONGEST_ANSWER = 200; // tokens of what an encoder–decoder would write
 const VIEWS = { Generate: GenerationView, Filling: FillingView, Attention: AttentionView, Inside: InsideView };
 const OFF = "-"; // before a change that is turned off
 
-export const FIRST_MODEL = "stories";
+export const DEFAULT_MODEL = "shakespeare"; // of an address that names none
 
 /** Whether a page has an instrument here. @param {string} page */
 export function isShownHere(page) {
@@ -35,7 +35,7 @@ export function isShownHere(page) {
  * @returns {Promise<OpenedModel>}
  */
 export async function showView(parent, page, parameters, models, tell) {
-  const model = await models.open(parameters.get("model") ?? FIRST_MODEL);
+  const model = await models.open(parameters.get("model") ?? DEFAULT_MODEL);
   const text = typed(model, parameters);
   const attention = parameters.get("attention");
   const isEncoder = model.about.card.mask_token_id !== null;
