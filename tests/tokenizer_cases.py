@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transformer import load_checkpoint
+from transformer.checkpoints.folder import list_checkpoints
 from transformer.data.tokenizers import Tokenizer, UnknownTokenError
 
 CHECKPOINTS = Path(__file__).resolve().parents[1] / "checkpoints"
@@ -21,17 +21,16 @@ ASSIGNED = st.characters(exclude_categories=["Cn", "Cs"])
 
 def write_tokenizer_cases(file: Path) -> None:
     """Texts with their ids, or the error, and ids with their text: of each tokenizer that shipped models have, once."""
-    files = sorted(CHECKPOINTS.glob("*/tokenizer.json"))
-    assert len(files) > 20
-    by_content = {path.read_bytes(): path.parent.name for path in files}
-    file.write_text(json.dumps([_cases(name) for name in by_content.values()]), encoding="utf-8")
+    examples = {entry.name: entry.card.examples for entry in list_checkpoints(CHECKPOINTS) if entry.problem is None}
+    assert len(examples) > 20
+    by_content = {(CHECKPOINTS / name / "tokenizer.json").read_bytes(): name for name in examples}
+    file.write_text(json.dumps([_cases(name, examples[name]) for name in by_content.values()]), encoding="utf-8")
 
 
-def _cases(name: str) -> dict[str, Any]:
-    checkpoint = load_checkpoint(CHECKPOINTS / name)
-    tokenizer, vocabulary = checkpoint.tokenizer, checkpoint.tokenizer.vocab_size
-    texts = [*ODD, *checkpoint.card.examples, *(text.upper() for text in checkpoint.card.examples)]
-    texts.append(" ".join(checkpoint.card.examples * 8))
+def _cases(name: str, examples: list[str]) -> dict[str, Any]:
+    tokenizer = Tokenizer.from_file(CHECKPOINTS / name / "tokenizer.json")
+    vocabulary = tokenizer.vocab_size
+    texts = [*ODD, *examples, *(text.upper() for text in examples), " ".join(examples * 8)]
     lists = [[vocabulary, 0], list(range(vocabulary))]
 
     known = st.sampled_from([tokenizer.label(id).replace("␣", " ").replace("↵", "\n") for id in range(vocabulary)])

@@ -88,6 +88,9 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--host", default="127.0.0.1", help="0.0.0.0 to be reached from other machines")
     command.add_argument("--port", type=int, default=8000)
 
+    command = commands.add_parser("site", help="write a static site that computes the checkpoints in a browser")
+    command.add_argument("folder", type=Path, help="a new folder, or that of an earlier site")
+
     command = commands.add_parser("list", help="list the checkpoints and the presets")
     return parser
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,7 @@ from .checkpoints.pretrained import is_gguf, load_pretrained
 from .data.corpora import CorpusError, load_corpus
 from .data.tasks import TASKS, Induction, Stories, Task
 from .data.tokenizers import HALF
+from .frontend.site import write_site
 from .inference.generation import generate
 from .inference.sampling import Sampling
 from .training.evaluation import HELD_OUT, evaluate_loss, exact_matches, measure_induction, measure_reading
@@ -228,6 +232,19 @@ def _serve(options: argparse.Namespace) -> None:
     serve(library, options.host, options.port)
 
 
+def _site(options: argparse.Namespace) -> None:
+    shipped = options.checkpoints == SHIPPED
+    if shipped and importlib.util.find_spec("streamlit") and (SHIPPED.parent / "pages").is_dir():
+        command = [sys.executable, "-m", "pages.ui", "site", str(options.folder.resolve())]  # which knows the lessons
+        if subprocess.run(command, cwd=SHIPPED.parent).returncode:
+            raise ValueError("The site was not written.")
+        return
+    names = [entry.name for entry in list_checkpoints(options.checkpoints) if entry.problem is None]
+    paths = [options.checkpoints / name for name in names]
+    size = write_site(options.folder, [(path, (read := load_checkpoint(path)), read.card) for path in paths])
+    print(f"Wrote {options.folder}: {len(paths)} models, {size / 1e6:.1f} MB; without the course, which the app has.")
+
+
 def _list(options: argparse.Namespace) -> None:
     for entry in list_checkpoints(options.checkpoints):
         if entry.problem is not None:
@@ -246,6 +263,7 @@ COMMANDS = {
     "import": _import,
     "export": _export,
     "serve": _serve,
+    "site": _site,
     "list": _list,
 }
 ERRORS = (CheckpointError, CorpusError, NotFiniteError, OSError, ValueError)

@@ -6,6 +6,7 @@ A saved HTML page and a notebook can't follow relative imports; Node and a serve
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,12 +19,6 @@ _DEFAULT = re.compile(r"export\s+default\b")
 _DYNAMIC = re.compile(r"\bimport\s*\(\s*[\"'`]\.")
 # Comments that a line begins with, empty lines, and the space that a line begins with: a quarter of the text.
 _COMMENTS = re.compile(r"^[ \t]*(?://.*\n|/\*\*(?:[^*]|\*(?!/))*\*/[ \t]*\n?|\n)|^[ \t]+", re.MULTILINE)
-# What a file declares at its top level begins a line.
-_DECLARED = re.compile(
-    rf"^(?:export\s+)?(?:default\s+)?(?:(?:async\s+)?function\s*\*?\s*|class\s+|(?:const|let|var)\s+)"
-    rf"(?:(?P<name>{_NAME})|(?P<several>[\[{{][^=]*?[\]}}])\s*=)",
-    re.MULTILINE,
-)
 
 
 @dataclass(frozen=True)
@@ -33,7 +28,6 @@ class _Module:
     path: Path
     imports: tuple[tuple[Path, tuple[str, ...]], ...]
     exports: tuple[str, ...]
-    declared: frozenset[str]
     text: str
 
 
@@ -43,24 +37,23 @@ def bundle(entry: Path) -> str:
     Supported are `import { one, other } from "./file.js"`, without renaming and with a relative path, and `export` in
     front of a function, class or const that begins a line; only `entry` may have an `export default`, and only its
     exports stay. What a file doesn't export is its own: each is the body of a function that returns its exports.
-    ValueError for anything else, a file or name that isn't there, files that import each other in a circle, and an
-    exported name that another file exports too, or that the entry declares.
+    ValueError for anything else, a file or name that isn't there, and files that import each other in a circle.
     """
     linked: dict[Path, _Module] = {}
     _link(entry.resolve(), (), linked)
     *others, main = linked.values()
-    seen: dict[str, Path] = {}
-    for module, names in [*((module, module.exports) for module in others), (main, sorted(main.declared))]:
-        for name in names:
-            if name in seen:
-                raise ValueError(f"{seen[name].name} exports {name}, and {module.path.name} has it too; rename one")
-            seen[name] = module.path
-    return _COMMENTS.sub("", "\n".join([*map(_scoped, others), main.text]))
+    names = {module.path: f"module{number}" for number, module in enumerate(others)}
+    return _COMMENTS.sub("", "\n".join([*(_scoped(module, names) for module in others), _body(main, names)]))
 
 
-def _scoped(module: _Module) -> str:
-    names = ", ".join(module.exports)
-    return f"const {{ {names} }} = (() => {{\n{module.text}\nreturn {{ {names} }};\n}})();"
+def _scoped(module: _Module, names: Mapping[Path, str]) -> str:
+    exported = ", ".join(module.exports)
+    return f"const {names[module.path]} = (() => {{\n{_body(module, names)}\nreturn {{ {exported} }};\n}})();"
+
+
+def _body(module: _Module, names: Mapping[Path, str]) -> str:
+    imported = [f"const {{ {', '.join(given)} }} = {names[path]};\n" for path, given in module.imports]
+    return "".join([*imported, module.text])
 
 
 def _link(path: Path, importers: tuple[Path, ...], linked: dict[Path, _Module]) -> None:
@@ -106,19 +99,7 @@ def _read(path: Path, is_entry: bool) -> _Module:
     if dynamic := _DYNAMIC.search(_COMMENTS.sub(lambda comment: re.sub(r"[^\n]", " ", comment[0]), source)):
         raise _unsupported(path, source, dynamic.start())
     text = "".join([*kept, source[done:]])
-    return _Module(path, tuple(imports), tuple(exports), frozenset(_declared(source)), text)
-
-
-def _declared(source: str) -> list[str]:
-    """The names that a file declares at its top level; of `const [a, b] = …` and `const { a, c: b } = …` a and b."""
-    names: list[str] = []
-    for match in _DECLARED.finditer(source):
-        if match["name"]:
-            names.append(match["name"])
-        else:
-            parts = match["several"][1:-1].split(",")
-            names += [re.findall(_NAME, part.partition(":")[2] or part)[0] for part in parts if part.strip()]
-    return names
+    return _Module(path, tuple(imports), tuple(exports), text)
 
 
 def _unsupported(path: Path, source: str, at: int) -> ValueError:

@@ -15,6 +15,7 @@ import { viewState } from "./view_state.js";
  * @property {{ request: Parameters, token: string | null, sends_selection?: boolean, [about: string]: any }} data
  * @property {HTMLElement} parentElement
  * @property {(name: string, value: unknown) => void} setTriggerValue
+ * @property {(request: Parameters, options: { token: string | null }) => Api} [apiOf] what is asked; left out: the server
  */
 
 /**
@@ -38,7 +39,7 @@ const views = new WeakMap();
  * @param {(root: HTMLElement, host: OnPage) => View} make
  */
 export function onPage(component, make) {
-  const { data, parentElement, setTriggerValue } = component;
+  const { data, parentElement, setTriggerValue, apiOf = (request, options) => new Api(request, options) } = component;
   const root = parentElement.querySelector("[data-part=root]");
   if (!root) { // the markup may come after the first call
     if (parentElement.isConnected) requestAnimationFrame(() => onPage(component, make));
@@ -46,11 +47,12 @@ export function onPage(component, make) {
   }
   let view = views.get(parentElement);
   if (!view?.root.isConnected) views.set(parentElement, (view = new OnPage(root, make)));
-  view.update(data, setTriggerValue);
+  view.update(data, setTriggerValue, apiOf);
 }
 
 class OnPage {
   /** @type {(name: string, value: unknown) => void} */ trigger;
+  /** @type {NonNullable<Component["apiOf"]>} */ apiOf;
   /** @type {string} */ now; // the data that are shown
   /** @type {Api} */ api;
 
@@ -65,8 +67,8 @@ class OnPage {
     pageChange();
   }
 
-  update({ sends_selection: sendsSelection, ...given }, trigger) {
-    this.trigger = trigger;
+  update({ sends_selection: sendsSelection, ...given }, trigger, apiOf) {
+    Object.assign(this, { trigger, apiOf });
     this.sendsSelection = sendsSelection;
     const now = JSON.stringify(given);
     if (now === this.now) this.view.draw(); // another theme
@@ -78,7 +80,7 @@ class OnPage {
     this.now = now;
     clearTimeout(this.later);
     this.api?.end();
-    const api = (this.api = new Api(request, { token }));
+    const api = (this.api = this.apiOf(request, { token }));
     this.root.dataset.state = "asking";
     try {
       await this.view.begin(api, about);

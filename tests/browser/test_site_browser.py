@@ -1,0 +1,155 @@
+"""Tests the static site in a real Chromium, with and without a network, and a lesson in one file."""
+
+import functools
+import threading
+from contextlib import contextmanager
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import pytest
+
+from tests.browser.attention_page import until
+from tests.browser.servers import ROOT
+from transformer import Sampling, generate, load_checkpoint
+from transformer.checkpoints.folder import list_checkpoints
+from transformer.frontend.live_model import weights_of
+from transformer.frontend.site import MOST_BYTES, described, lesson_page, write_site
+
+expect = pytest.importorskip("playwright.sync_api").expect
+
+CHECKPOINTS = ROOT / "checkpoints"
+MODELS = ("shakespeare", "stories")
+BELOW = Path("below") / "a path"
+BEFORE_FIRST_PICTURE = 1_500_000
+"""Bytes that are fetched at most until something is seen."""
+SHOWN = "[data-part=root][data-state=shown]"
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, format, *args):
+        pass
+
+
+@contextmanager
+def served(folder):
+    """Yields what ends the server too, and the site's address."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=folder))
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+
+    def end():
+        server.shutdown()
+        server.server_close()
+
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/below/a%20path/", end
+    finally:
+        if thread.is_alive():
+            end()
+
+
+@pytest.fixture(scope="module")
+def lesson():
+    """A lesson of which one view's link names no model."""
+    from pages.ui.views.learn.site_lessons import lessons
+
+    [found] = lessons({"06-queries-keys-values"})
+    found["steps"][1]["view"]["link"] = "prompt=ROMEO:"
+    return found
+
+
+@pytest.fixture(scope="module")
+def checkpoints():
+    return {name: load_checkpoint(CHECKPOINTS / name) for name in MODELS}
+
+
+@pytest.fixture(scope="module")
+def folder(checkpoints, lesson, tmp_path_factory):
+    """Where a site of two models and one lesson lies, below a path."""
+    folder = tmp_path_factory.mktemp("site")
+    models = [(CHECKPOINTS / name, checkpoint, checkpoint.card) for name, checkpoint in checkpoints.items()]
+    write_site(folder / BELOW, models, [lesson])
+    return folder
+
+
+def test_a_site_writes_what_the_engine_does_and_opens_without_a_network(new_page, folder, checkpoints):
+    checkpoint = checkpoints["stories"]
+    page = new_page(apart=True)
+    with served(folder) as (site, end):
+        page.goto(f"{site}?model=stories&temperature=0&tokens=20&pace=unbounded")
+        page.wait_for_selector(SHOWN)
+        page.get_by_role("button", name="Generate", exact=True).click()
+        prompt = checkpoint.tokenizer.encode(checkpoint.card.examples[0])
+        greedy = Sampling(temperature=0)
+        ends = checkpoint.card.stop_tokens
+        steps = generate(checkpoint.model, prompt, max_new_tokens=20, sampling=greedy, stop_tokens=ends)
+        text = ".".join(str(step.token_id) for step in steps)
+        until(page, lambda: parse_qs(urlsplit(page.url).query).get("written") == [text])
+        page.evaluate("navigator.serviceWorker.ready")
+        page.goto(f"{site}Attention/?model=stories")
+        page.wait_for_selector(SHOWN)
+        page.wait_for_function("navigator.serviceWorker.controller")
+        page.reload()  # now by way of the service worker, which keeps the model
+        page.wait_for_selector(SHOWN)
+        end()
+        page.goto(f"{site}Inside/?model=stories")
+        page.wait_for_selector(SHOWN)
+
+
+def test_an_address_without_a_model_means_the_app_s_and_the_first_picture_comes_soon(new_page, folder):
+    page = new_page(apart=True)
+    fetched = set()
+    page.on("request", lambda request: fetched.add(request.url))
+    with served(folder) as (site, _):
+        page.goto(site)
+        page.wait_for_selector(SHOWN)
+        names = [unquote(url.removeprefix(site).partition("?")[0]) or "index.html" for url in fetched if site in url]
+        assert "models/stories/model.safetensors" in names and "scripts/page.js" in names
+        assert sum((folder / BELOW / name).stat().st_size for name in names) < BEFORE_FIRST_PICTURE
+        expect(page.get_by_label("Model")).to_have_value("stories")
+        page.goto(f"{site}Attention/?prompt=ROMEO:")
+        page.wait_for_selector(SHOWN)
+        expect(page.get_by_label("Model")).to_have_value("shakespeare")
+
+
+def test_the_whole_site_is_small_enough(folder):
+    files = {path.relative_to(folder / BELOW): path.stat().st_size for path in (folder / BELOW).rglob("*.*")}
+    frame = sum(size for path, size in files.items() if path.parts[0] != "models")
+    about = max(size for path, size in files.items() if path.name == "model.json")
+    shipped = [entry.path for entry in list_checkpoints(CHECKPOINTS) if entry.problem is None]
+    weights = [sum(path.stat().st_size for path in model.glob("*.safetensors")) for model in shipped]
+    assert len(shipped) > 20
+    assert frame + sum(weights) + about * len(shipped) < MOST_BYTES
+
+
+@pytest.mark.parametrize("kind", ["site", "file"])
+def test_a_lesson_is_answered_and_shows_what_it_asked_about(new_page, folder, lesson, checkpoints, tmp_path, kind):
+    page = new_page(apart=True)
+    with served(folder) as (site, _):
+        if kind == "site":
+            page.goto(f"{site}Learn/")
+            page.get_by_role("link", name="Queries, keys and values").click()
+        else:
+            models = {
+                name: (described(CHECKPOINTS / name, read, read.card), weights_of(read.model))
+                for name, read in checkpoints.items()
+            }
+            (tmp_path / "lesson.html").write_text(lesson_page(lesson, models), encoding="utf-8")
+            page.context.set_offline(True)
+            page.goto((tmp_path / "lesson.html").as_uri())
+        expect(page.get_by_text("Step 1 of 3")).to_be_visible()
+        expect(page.get_by_text("Many choose ball")).to_have_count(0)
+        page.get_by_role("radio", name="ball").first.check()
+        page.get_by_role("button", name="Answer", exact=True).click()
+        expect(page.get_by_role("status").first).to_have_text("Your answer: ball. Correct: garden at position 9.")
+        page.wait_for_selector(SHOWN)
+        expect(page.get_by_test_id("attention")).to_contain_text("“?” looks at “garden”")
+        page.get_by_role("button", name="Next", exact=True).click()
+        page.get_by_role("radio", name="park").check()
+        page.get_by_role("button", name="Answer", exact=True).click()
+        expect(page.get_by_role("status").first).to_have_text("Correct.")
+        page.wait_for_selector(SHOWN)
+        expect(page.get_by_test_id("attention")).to_contain_text("“:” looks at")  # of Shakespeare, which reads letters
+        page.reload()  # the answer is there still
+        expect(page.get_by_role("status").first).to_have_text("Correct.")

@@ -1,0 +1,239 @@
+"""Writes a static site: pages that compute shipped models in the visitor's browser, for any web host.
+
+Addresses are relative, so it works below any path. The first visit keeps what the site is made of; from then on it
+opens without a network, and each model that was picked once does.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import struct
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import parse_qsl
+
+from . import FOLDER
+from .live_model import Checkpoint, about_model, weights_of
+from .module_bundle import bundle
+
+PAGES = {
+    "Generate": "See every number inside a tiny transformer as it writes.",
+    "Attention": "Each row is a query, each column a key it may look at. A row's weights sum to one.",
+    "Inside": "From the prompt up through the layers to the predicted token. Open a layer, a tensor, a number.",
+    "Learn": "Lessons: predict, look, and see why.",
+}
+STYLES = (
+    *("type_scale.css", "tooltip.css", "save.css", "intervention_controls.css", "on_page.css", "head_overview.css"),
+    *("attention/attention.css", "inside/inside.css", "inside/tensors.css", "inside/circuits.css"),
+    *("generation/generation.css", "filling/filling.css", "site/site.css"),
+)
+MOST_BYTES = 20_000_000
+"""Of a whole site."""
+MOST_OF_FILE = 10_000_000
+"""Bytes of a lesson as one file."""
+POLICY = (
+    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'unsafe-inline' blob:; "
+    "worker-src blob:; style-src 'unsafe-inline'; img-src blob: data:\">"
+)
+FRAME = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title} · HeadsUp</title>
+{head}
+</head>
+<body>
+{body}
+</body>
+</html>
+"""
+LINKS = """<base href="{base}">
+<link rel="manifest" href="manifest.webmanifest">
+<link rel="icon" href="icon-192.png">
+<link rel="stylesheet" href="style.css">
+<script type="module" src="scripts/{script}.js"></script>
+<script>
+if (location.protocol === "file:") addEventListener("DOMContentLoaded", () => {{
+  const problem = document.querySelector("[data-part=problem]");
+  problem.textContent = "A browser runs these pages from a web server only. In their folder run: python -m http.server";
+  problem.hidden = false;
+}});
+else if ("serviceWorker" in navigator) navigator.serviceWorker.register(new URL("service_worker.js", document.baseURI));
+</script>"""
+BAR = """<div class="site-bar">
+<label>Model<select data-part="model"></select></label>
+<label class="grows">Prompt<textarea data-part="prompt" rows="1" spellcheck="false"></textarea></label>
+<select data-part="examples" aria-label="Examples"></select>
+</div>"""
+BODY = """<header class="site-head"><b>HeadsUp</b><nav data-part="pages" aria-label="Pages">{links}</nav></header>
+<main class="site-main">
+{main}
+</main>
+<script type="application/json" data-part="about">{about}</script>"""
+PROBLEM = '<p class="problem" data-part="problem" role="alert" hidden></p>'
+
+
+class Card(Protocol):
+    """What a site shows of a model's card."""
+
+    @property
+    def title(self) -> str: ...
+    @property
+    def summary(self) -> str: ...
+    @property
+    def group(self) -> str: ...
+    @property
+    def examples(self) -> list[str]: ...
+    @property
+    def opening(self) -> dict[str, Any] | None: ...
+
+
+def write_site(
+    folder: Path, models: Iterable[tuple[Path, Checkpoint, Card]], lessons: Sequence[Mapping[str, Any]] = ()
+) -> int:
+    """Write a site; returns its bytes.
+
+    models: the folder of each, what was read of it, and its card. lessons: as `pages.ui` makes them, JSON-ready.
+    Raises: ValueError for a folder that holds something else, and where the site would be too large.
+    """
+    if folder.exists() and any(folder.iterdir()) and not (folder / "manifest.webmanifest").is_file():
+        raise ValueError(f"{folder} holds other files; name a new folder, or an empty one, for the site.")
+    files: dict[str, bytes] = {}
+    listed = []
+    for path, checkpoint, card in models:
+        listed.append({"name": path.name, "title": card.title, "group": card.group, "examples": card.examples})
+        files[f"models/{path.name}/model.json"] = described(path, checkpoint, card)
+        files[f"models/{path.name}/model.safetensors"] = weights_of(checkpoint.model)
+    if not listed:
+        raise ValueError("There is no usable checkpoint to make a site of.")
+    frame = {
+        "style.css": style().encode(),
+        "scripts/page.js": bundle(FOLDER / "site" / "page.js").encode(),
+        "scripts/worker.js": bundle(FOLDER / "engine" / "worker.js").encode(),
+        "manifest.webmanifest": _json(_manifest()),
+        **{f"icon-{size}.png": icon(size) for size in (192, 512)},
+    }
+    pages = [page for page in PAGES if page != "Learn" or lessons]
+    for page in pages:
+        for place, base in (("", "./"), (f"{page}/", "../")):
+            if place or page == "Generate":
+                frame[f"{place}index.html"] = _page(page, pages, base, listed, lessons).encode()
+    if lessons:
+        frame["scripts/learn.js"] = bundle(FOLDER / "site" / "learn.js").encode()
+        frame |= {f"lessons/{lesson['name']}.json": _json(lesson) for lesson in lessons}
+    digest = hashlib.blake2b(digest_size=8)
+    for name, data in sorted({**files, **frame}.items()):
+        digest.update(b"%s\0%d\0%s" % (name.encode(), len(data), data))
+    kept = sorted(name.removesuffix("index.html") or "./" for name in frame)
+    site = json.dumps({"version": digest.hexdigest(), "files": kept})
+    script = (FOLDER / "site" / "service_worker.js").read_text(encoding="utf-8")
+    files |= frame | {"service_worker.js": f"const SITE = {site};\n{script}".encode()}
+    size = sum(map(len, files.values()))
+    if size > MOST_BYTES:
+        raise ValueError(f"The site would take {size / 1e6:.1f} MB, and {MOST_BYTES / 1e6:.0f} MB is the most.")
+    for name, data in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+    return size
+
+
+def described(path: Path, checkpoint: Checkpoint, card: Card) -> bytes:
+    """All that a page knows of a model beside its weights, as JSON."""
+    about = about_model(checkpoint.model.config, checkpoint.tokenizer, checkpoint.card)
+    shown = {"title": card.title, "summary": card.summary, "examples": card.examples, "opening": card.opening}
+    tokenizer = json.loads((path / "tokenizer.json").read_text(encoding="utf-8"))
+    return _json({"about": about, "card": shown, "tokenizer": tokenizer})
+
+
+def lesson_page(lesson: Mapping[str, Any], models: Mapping[str, tuple[bytes, bytes]]) -> str:
+    """A lesson as one HTML file that needs no network: its models, and all that computes them, lie in it.
+
+    models: of each model that its views show, what `described` gives, and its weights.
+    Raises: ValueError where the file would be too large.
+    """
+    parts = [
+        f'<script type="application/json" data-part="about">{in_script(_json({"lesson": lesson}))}</script>',
+        f'<script type="text/plain" id="worker">{in_script(bundle(FOLDER / "engine" / "worker.js"))}</script>',
+    ]
+    for name in models_of(lesson):
+        about, weights = models[name]
+        held = b'{"described":%s,"weights":"%s"}' % (about, base64.b64encode(weights))
+        parts.append(f'<script type="application/json" id="model-{escape(name)}">{in_script(held)}</script>')
+    main = f'<main class="site-main">{PROBLEM}<div data-part="lesson"></div></main>'
+    script = f'<script type="module">{in_script(bundle(FOLDER / "site" / "learn.js"))}</script>'
+    head = f"{POLICY}\n<style>{style()}</style>"
+    page = FRAME.format(title=escape(lesson["name"]), head=head, body="\n".join([main, *parts, script]))
+    if len(page.encode()) > MOST_OF_FILE:
+        size, most = len(page) / 1e6, MOST_OF_FILE / 1e6
+        raise ValueError(f"The lesson would take {size:.1f} MB as one file, and {most:.0f} MB is the most.")
+    return page
+
+
+def models_of(lesson: Mapping[str, Any]) -> list[str]:
+    """The models that a lesson's live views show."""
+    shown = [step["view"]["link"] for step in lesson["steps"] if step["view"] and step["view"]["page"] in PAGES]
+    return sorted({dict(parse_qsl(link)).get("model", "shakespeare") for link in shown})
+
+
+def style() -> str:
+    """The style sheet of all pages."""
+    return "\n".join((FOLDER / name).read_text(encoding="utf-8") for name in STYLES)
+
+
+def in_script(data: bytes | str) -> str:
+    """A text for an element `script`, which it can't end."""
+    return (data if isinstance(data, str) else data.decode()).replace("</", "<\\/")
+
+
+def icon(size: int) -> bytes:
+    """A PNG of an attention pattern: below the diagonal, darker means more weight."""
+    cells, gap = 4, size // 32
+    weights = [[1.0], [0.35, 0.8], [0.9, 0.3, 0.5], [0.25, 0.45, 1.0, 0.6]]
+    side = (size * 3 // 4) // cells
+    begin = (size - cells * side) // 2
+    pixels = [[(14, 17, 23)] * size for _ in range(size)]
+    for row, of_row in enumerate(weights):
+        for column, weight in enumerate(of_row):
+            colour = tuple(round(27 + (full - 27) * weight) for full in (124, 196, 238))
+            for y in range(begin + row * side + gap, begin + (row + 1) * side - gap):
+                left, right = begin + column * side + gap, begin + (column + 1) * side - gap
+                pixels[y][left:right] = [colour] * (right - left)
+    rows = b"".join(b"\0" + bytes(part for pixel in row for part in pixel) for row in pixels)
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", size, size, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows, 9)) + chunk(b"IEND", b"")
+
+
+def _page(
+    page: str, pages: Sequence[str], base: str, listed: list[dict[str, Any]], lessons: Sequence[Mapping[str, Any]]
+) -> str:
+    links = "".join(f'<a href="{name}/"{" aria-current=page" if name == page else ""}>{name}</a>' for name in pages)
+    cards = [{name: lesson[name] for name in ("name", "title", "asks", "minutes")} for lesson in lessons]
+    about = {"page": page, "lessons": cards} if page == "Learn" else {"page": page, "models": listed}
+    view = '<div data-part="view"></div>'
+    main = [PROBLEM, '<div data-part="lesson"></div>'] if page == "Learn" else [BAR, PROBLEM, view]
+    script = "learn" if page == "Learn" else "page"
+    body = BODY.format(links=links, main="\n".join(main), about=in_script(_json(about)))
+    return FRAME.format(title=escape(page), head=LINKS.format(base=base, script=script), body=body)
+
+
+def _manifest() -> dict[str, Any]:
+    icons = [{"src": f"icon-{size}.png", "sizes": f"{size}x{size}", "type": "image/png"} for size in (192, 512)]
+    colours = {"background_color": "#0e1117", "theme_color": "#0072b2"}
+    return {"name": "HeadsUp", "short_name": "HeadsUp", "start_url": "./", "display": "standalone", **colours} | {
+        "description": PAGES["Generate"],
+        "icons": icons,
+    }
+
+
+def _json(data: Any) -> bytes:
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode()

@@ -1,0 +1,101 @@
+// Shows an instrument for what an address says, computed in this browser: model, prompt, text, and what is looked at.
+
+import { ApiError } from "../api_error.js";
+import { AttentionView } from "../attention/view.js";
+import { UnknownTokenError } from "../engine/tokenizer.js";
+import { FillingView } from "../filling/view.js";
+import { eventsOf } from "../generation/server_sent_events.js";
+import { GenerationView } from "../generation/view.js";
+import { InsideView } from "../inside/view.js";
+import { onPage } from "../on_page.js";
+import { apiOf } from "./models.js";
+import { attentionData, fillingData, generationData, insideData } from "./page_data.js";
+/** @import { Models, OpenedModel } from "./models.js" */
+/** @import { TypedText } from "./page_data.js" */
+
+const LONGEST_ANSWER = 200; // tokens of what an encoder–decoder would write
+const VIEWS = { Generate: GenerationView, Filling: FillingView, Attention: AttentionView, Inside: InsideView };
+const OFF = "-"; // before a change that is turned off
+
+export const DEFAULT_MODEL = "shakespeare"; // of an address that names none
+
+/** Whether a page has an instrument here. @param {string} page */
+export function isShownHere(page) {
+  return ["Generate", "Attention", "Inside"].includes(page);
+}
+
+/**
+ * Show a page's instrument in an element. Rejects with an ApiError that says why it can't be.
+ *
+ * @param {HTMLElement} parent has an element with data-part="root"
+ * @param {string} page
+ * @param {URLSearchParams} parameters of the address
+ * @param {Models} models
+ * @param {(event: string, value: any) => void} tell what the instrument asks of its page: "navigate", "change"
+ * @returns {Promise<OpenedModel>}
+ */
+export async function showView(parent, page, parameters, models, tell) {
+  const model = await models.open(parameters.get("model") ?? DEFAULT_MODEL);
+  const text = typed(model, parameters);
+  const attention = parameters.get("attention");
+  const isEncoder = model.about.card.mask_token_id !== null;
+  /** @type {Record<string, any> | null} */
+  let data = page === "Generate" ? (isEncoder ? fillingData(model, text) : generationData(model, text, attention)) : null;
+  if (!data) {
+    const answer = text.source.length && !text.written.length ? await answerOf(model, text) : text.written;
+    const ends = new Set(model.about.card.stop_tokens);
+    const whole = { ...text, written: text.source.length && ends.has(answer.at(-1)) ? answer.slice(0, -1) : answer };
+    const following = model.tokenizer.labels([...text.tokens, ...answer].slice(1));
+    data = page === "Inside" ? insideData(model, whole) : attentionData(model, whole, attention, following);
+  }
+  if (!data) throw new ApiError("This model has no attention: no token looks at another.");
+  const kind = page === "Generate" && isEncoder ? "Filling" : page;
+  if (parent.dataset.kind !== kind) {
+    parent.dataset.kind = kind;
+    const root = document.createElement("div");
+    root.dataset.part = "root";
+    parent.replaceChildren(root);
+  }
+  const View = VIEWS[kind];
+  onPage({ data: /** @type {any} */ ({ token: null, ...data }), parentElement: parent, setTriggerValue: tell, apiOf: (request) => apiOf(model, request) }, (root, host) => /** @type {any} */ (new View(root, host)));
+  return model;
+}
+
+/** What an address says of the text. @param {OpenedModel} model @param {URLSearchParams} parameters @returns {TypedText} */
+function typed({ about: { config, card }, card: { examples }, tokenizer }, parameters) {
+  const prompt = parameters.get("prompt") ?? examples[0] ?? "";
+  let tokens;
+  try {
+    tokens = tokenizer.encode(prompt);
+  } catch (error) {
+    if (error instanceof UnknownTokenError) throw new ApiError(`${error.message} Remove it, or pick another model.`);
+    throw error;
+  }
+  if (!tokens.length) throw new ApiError("The prompt is empty. Type a text or pick an example.");
+  const isTranslator = config.architecture === "encoder-decoder";
+  const over = tokens.length - config.context_length;
+  if (over > 0 && (isTranslator || card.mask_token_id !== null)) {
+    throw new ApiError(`The ${isTranslator ? "source" : "prompt"} has ${tokens.length} tokens, and this model reads at most ${config.context_length}. Take ${over} away.`);
+  }
+  const ids = (parameters.get("written") ?? "").split(".").filter((id) => /^\d{1,7}$/.test(id)).map(Number);
+  const changes = (parameters.get("changes") ?? "").split("!").filter((code) => code && !code.startsWith(OFF)).join("!");
+  return {
+    prompt,
+    tokens: isTranslator ? card.start_tokens : tokens,
+    source: isTranslator ? tokens : [],
+    written: ids.filter((id) => id < config.vocab_size),
+    changes: changes || null,
+  };
+}
+
+/** What an encoder–decoder would write. @param {OpenedModel} model @param {TypedText} text @returns {Promise<number[]>} */
+async function answerOf(model, { tokens, source, changes }) {
+  const most = Math.min(LONGEST_ANSWER, model.about.config.context_length - tokens.length);
+  const api = apiOf(model, { tokens: tokens.join(), source: source.join(), changes });
+  const answer = [];
+  for await (const { event, data } of eventsOf(await api.ask("generate", { temperature: 0, max_new_tokens: most }))) {
+    if (event === "error") throw new ApiError(data.error);
+    if (data.id !== undefined) answer.push(data.id);
+  }
+  return answer;
+}
