@@ -200,10 +200,10 @@ def icon(size: int) -> bytes:
     pixels = [[(14, 17, 23)] * size for _ in range(size)]
     for row, of_row in enumerate(weights):
         for column, weight in enumerate(of_row):
-            colour = tuple(round(27 + (full - 27) * weight) for full in (124, 196, 238))
+            red, green, blue = (round(27 + (full - 27) * weight) for full in (124, 196, 238))
             for y in range(begin + row * side + gap, begin + (row + 1) * side - gap):
                 left, right = begin + column * side + gap, begin + (column + 1) * side - gap
-                pixels[y][left:right] = [colour] * (right - left)
+                pixels[y][left:right] = [(red, green, blue)] * (right - left)
     rows = b"".join(b"\0" + bytes(part for pixel in row for part in pixel) for row in pixels)
 
     def chunk(kind: bytes, data: bytes) -> bytes:
