@@ -16,7 +16,7 @@ import torch
 from tests.training_plans import CORPUS, Gated, ended, same_weights, task_plan, text_plan, trained_alone, until
 from transformer import TrainingConfig, build_model, train
 from transformer.data.corpora import text_corpus
-from transformer.training import loop as training
+from transformer.training import execution
 from transformer.training import trainer as training_runner
 from transformer.training import training_job as training_worker
 from transformer.training.objectives import TextObjective
@@ -269,14 +269,14 @@ class TestFailing:
         plan = text_plan(50)
         plan = dataclasses.replace(plan, training=dataclasses.replace(plan.training, average_decay=average_decay))
         expected = trained_alone(plan, 5)
-        original, calls = training.token_loss, []
+        original, calls = execution.token_loss, []
 
         def token_loss(logits, targets, reduction="mean"):
             loss = original(logits, targets, reduction)
             calls.append(logits.requires_grad)
             return loss * float("nan") if sum(calls) == 6 else loss
 
-        monkeypatch.setattr(training, "token_loss", token_loss)
+        monkeypatch.setattr(execution, "token_loss", token_loss)
         job = ended(queues().submit(plan))
         assert (job.state, job.step) == ("failed", 5)
         assert job.problem == (

@@ -366,7 +366,7 @@ def test_too_many_wrong_codes_are_refused_and_who_is_in_a_room_stays_there(code,
     for typed in ("zzzzz", code):
         one = join(one, typed)
         assert "Too many wrong codes were tried." in said(one) and has(one, "room_join")
-    monkeypatch.setattr(room_attempts, "ADDRESS", (1, 0.0))
+    monkeypatch.setattr(room_attempts, "ADDRESS", (1, 1e-6))
     link, private_link = tab_has(start("Learn", room=code), ""), start("Learn", room=code, room_key="0" * 32)
     reloaded = tab_has(start("Learn"), json.dumps([code, "0" * 32, False]))
     assert all("Too many wrong codes" in said(at) for at in (link, private_link, reloaded))
