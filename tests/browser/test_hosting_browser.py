@@ -135,10 +135,6 @@ def test_a_training_in_a_frame_is_kept_over_a_reload_and_over_the_servers_end(se
     stops.wait_for()
     with server.away():
         assert server.process.returncode == -signal.SIGTERM
-    tab.goto(f"{platform}/?{server.url}/Attention")
-    frame.get_by_role("combobox", name="Model").click()
-    expect(frame.get_by_role("option", name=re.compile("^Yours · ")).first).to_be_visible()
-
     tab.goto(f"{platform}/?{server.url}/Train")
     frame.get_by_text("Your models as files").click()
     downloads = frame.get_by_role("button", name=re.compile("^Download "))

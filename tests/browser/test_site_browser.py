@@ -31,10 +31,14 @@ class Quiet(SimpleHTTPRequestHandler):
         pass
 
 
+class Server(ThreadingHTTPServer):
+    request_queue_size = 100  # a browser asks for all files at once
+
+
 @contextmanager
 def served(folder):
     """Yields what ends the server too, and the site's address."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=folder))
+    server = Server(("127.0.0.1", 0), functools.partial(Quiet, directory=folder))
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
 
@@ -73,9 +77,9 @@ def folder(checkpoints, lesson, tmp_path_factory):
     return folder
 
 
-def test_a_site_writes_what_the_engine_does_and_opens_without_a_network(new_page, folder, checkpoints):
+def test_a_site_writes_what_the_engine_does_and_opens_without_a_network(new_window, folder, checkpoints):
     checkpoint = checkpoints["stories"]
-    page = new_page(apart=True)
+    page = new_window()
     with served(folder) as (site, end):
         page.goto(f"{site}?model=stories&temperature=0&tokens=20&pace=unbounded")
         page.wait_for_selector(SHOWN)
@@ -97,8 +101,8 @@ def test_a_site_writes_what_the_engine_does_and_opens_without_a_network(new_page
         page.wait_for_selector(SHOWN)
 
 
-def test_an_address_without_a_model_means_the_app_s_and_the_first_picture_comes_soon(new_page, folder):
-    page = new_page(apart=True)
+def test_an_address_without_a_model_means_the_app_s_and_the_first_picture_comes_soon(new_window, folder):
+    page = new_window()
     fetched = set()
     page.on("request", lambda request: fetched.add(request.url))
     with served(folder) as (site, _):
@@ -124,8 +128,8 @@ def test_the_whole_site_is_small_enough(folder):
 
 
 @pytest.mark.parametrize("kind", ["site", "file"])
-def test_a_lesson_is_answered_and_shows_what_it_asked_about(new_page, folder, lesson, checkpoints, tmp_path, kind):
-    page = new_page(apart=True)
+def test_a_lesson_is_answered_and_shows_what_it_asked_about(new_window, folder, lesson, checkpoints, tmp_path, kind):
+    page = new_window()
     with served(folder) as (site, _):
         if kind == "site":
             page.goto(f"{site}Learn/")
