@@ -28,7 +28,7 @@ REST = 3.0
 SWITCH_EVERY = 0.0005
 """Seconds after which Python turns to another thread during the former. The frontend is a hundred files, each of which
 would wait several times for the usual 5 ms."""
-SEEN_WITHIN = 3.0
+SEEN_WITHIN = 7.0
 """Seconds in which a visitor's page sees that its training has ended, and keeps the model."""
 _LOGGER = logging.getLogger(__name__)
 _prepared = threading.Event()
