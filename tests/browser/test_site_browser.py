@@ -96,6 +96,8 @@ def test_a_site_writes_what_the_engine_does_and_opens_without_a_network(new_wind
         page.wait_for_function("navigator.serviceWorker.controller")
         page.reload()  # now by way of the service worker, which keeps the model
         page.wait_for_selector(SHOWN)
+        weights = f"{site}models/stories/model.safetensors"
+        page.wait_for_function("(url) => caches.match(url).then(Boolean)", arg=weights)
         end()
         page.goto(f"{site}Inside/?model=stories")
         page.wait_for_selector(SHOWN)

@@ -19,14 +19,18 @@ self.addEventListener("activate", (event) => {
 });
 
 self.addEventListener("fetch", (event) => {
-  if (event.request.method === "GET" && new URL(event.request.url).origin === location.origin) event.respondWith(answer(event.request));
+  if (event.request.method === "GET" && new URL(event.request.url).origin === location.origin) event.respondWith(answer(event));
 });
 
-async function answer(request) {
+async function answer(event) {
+  const { request } = event;
   const cache = await caches.open(cacheName);
   const kept = await cache.match(request, { ignoreSearch: true }); // a view is in the parameters, and the page is the same
   if (kept) return kept;
   const response = await fetch(request);
-  if (response.ok && response.status === 200) await cache.put(request.url.split("?")[0], response.clone());
+  if (response.status === 200) {
+    // The page doesn't wait for that, and does without where a browser has no room.
+    event.waitUntil(cache.put(request.url.split("?")[0], response.clone()).catch(() => {}));
+  }
   return response;
 }
