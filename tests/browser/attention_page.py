@@ -1,5 +1,6 @@
 """Opens the page Attention in browser tests, and reads what it shows and sends."""
 
+import contextlib
 import re
 import time
 from urllib.parse import parse_qs, urlsplit
@@ -9,7 +10,8 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from tests.browser.address_bar import address
 
-expect = pytest.importorskip("playwright.sync_api").expect
+sync_api = pytest.importorskip("playwright.sync_api")
+expect = sync_api.expect
 
 PROMPT = "To be, or not"
 WHOLE = "[data-testid=attention][data-whole=true]"
@@ -208,9 +210,25 @@ def queries(page):
     return part(page, "hand").get_by_label("Query (row)").locator("option")
 
 
+def option_of(page, label, option):
+    """The first option of a list that has this name. The list is open: a run of the page may close it, then it is
+    opened again."""
+    wanted = page.get_by_role("option", name=option, exact=True).first
+
+    def is_open():
+        page.get_by_role("combobox", name=re.compile(label)).click()
+        with contextlib.suppress(sync_api.TimeoutError):
+            wanted.wait_for(timeout=5_000)
+            return True
+        page.keyboard.press("Escape")
+        return False
+
+    until(page, is_open)
+    return wanted
+
+
 def pick(page, label, option):
-    page.get_by_role("combobox", name=re.compile(label)).click()
-    page.get_by_role("option", name=option, exact=True).click()
+    option_of(page, label, option).click()
 
 
 def derive(page):

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from deploy.replicas import Replicas, free_port
-from tests.browser.attention_page import parameters, turn_to, until
+from tests.browser.attention_page import parameters, pick, turn_to, until
 from tests.browser.generate_page import expect, main_button, tokens, until_at_rest, until_written
 from tests.browser.test_restart_browser import CONNECTED, SMALL
 
@@ -37,8 +37,7 @@ def test_a_tab_is_back_with_its_own_model_when_its_server_is_killed(replicas, ne
     expect(page.get_by_text("is now one of your models").first).to_be_visible()
     turn_to(page, "Generate")
     wait_ready(page)
-    page.get_by_role("combobox", name="Model").click()
-    page.get_by_role("option", name=re.compile("^Yours · ")).first.click()
+    pick(page, "^Model$", re.compile("^Yours · "))
     wait_ready(page)
     tokens(page).first.wait_for()
     before = tokens(page).count()

@@ -3,7 +3,7 @@
 import re
 from urllib.parse import parse_qsl, urlsplit
 
-from tests.browser.attention_page import all_equal, head, parameters, turn_to, until, until_shown
+from tests.browser.attention_page import all_equal, head, option_of, parameters, turn_to, until, until_shown
 from tests.browser.generate_page import (
     expect,
     inspect,
@@ -25,8 +25,7 @@ CONNECTED = "[data-testid='stApp'][data-test-connection-state='CONNECTED']"
 
 def has_model_of(page, group):
     """The list of models has one of these."""
-    page.get_by_role("combobox", name="Model").click()
-    expect(page.get_by_role("option", name=re.compile(f"^{group} · ")).first).to_be_visible()
+    option_of(page, "^Model$", re.compile(f"^{group} · "))
     page.keyboard.press("Escape")
 
 

@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+from tests.browser.attention_page import option_of
+
 expect = pytest.importorskip("playwright.sync_api").expect
 
 SMALL = "?learn=task&task=sort-letters&shape=dials&n_layers=1&n_heads=2&d_model=96&steps=3000"
@@ -42,8 +44,7 @@ def link(page, name):
 
 def expect_model_of(page, group):
     """The list of models has one of these."""
-    page.get_by_role("combobox", name="Model").click()
-    expect(page.get_by_role("option", name=re.compile(f"^{group} · ")).first).to_be_visible()
+    option_of(page, "^Model$", re.compile(f"^{group} · "))
     page.keyboard.press("Escape")
 
 
