@@ -8,12 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.helpers import any_configs, modern_config, some_inputs, tiny_config, tiny_model
-from transformer import hook_points
 from transformer.inference import tracing as recomputing
 from transformer.inference.logits import probabilities_of
 from transformer.inference.recording import rounding_of
 from transformer.inference.tracing import Trace, deviations, deviations_of_text, recompute, trace_pass, viewed
-from transformer.model.equations import LOGITS, OPERATIONS, PROBABILITIES, TOKEN, equations
+from transformer.model.equations import LOGITS, OPERATIONS, TOKEN, equations
 
 
 def some_pass(config, dtype=torch.float32) -> Trace:
@@ -21,11 +20,13 @@ def some_pass(config, dtype=torch.float32) -> Trace:
     return trace_pass(tiny_model(config).to(dtype), tokens, *source)
 
 
-@given(any_configs(), st.sampled_from([torch.float32, torch.bfloat16, torch.float16]))
+@given(
+    any_configs() | any_configs(attention="softmax", qkv_clip=0.1),
+    st.sampled_from([torch.float32, torch.bfloat16, torch.float16]),
+)
 def test_every_tensor_is_what_its_equation_says(config, dtype):
-    """Every point has one, in the order of the pass, and reads what was computed before it, or parameters; all are."""
+    """Each reads what was computed before it, or parameters; all of these are read."""
     table, parameters = equations(config), {*tiny_model(config).state_dict()}
-    assert list(table) == [*hook_points(config), LOGITS, PROBABILITIES]
     assert {equation.operation for equation in table.values()} <= set(OPERATIONS)
     known, read = set(parameters), set()
     for name, equation in table.items():

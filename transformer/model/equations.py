@@ -424,8 +424,8 @@ class _Walk:
         return self.clipped(name, dims, operands)
 
     def clipped(self, name: str, dims: tuple[str, ...], operands: Mapping[str, tuple[Operand, ...]]) -> Equation:
-        """A matrix's products, kept within the limit where queries, keys and values have one."""
-        limit = self.config.qkv_clip
+        """A matrix's products, kept within the limit where self-attention's queries, keys and values have one."""
+        limit = None if ".cross_attn." in name else self.config.qkv_clip
         return Equation(name, "clip" if limit else "multiply", dims, operands, {"limit": limit} if limit else {})
 
     def sum(self, name: str) -> Equation:
