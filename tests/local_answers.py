@@ -14,6 +14,7 @@ from tests.helpers import MODERN
 from tests.tiny_models import ALPHABET, save_encoder, save_tiny, save_translator
 from transformer import Checkpoint, attention_modules, load_checkpoint
 from transformer.api.app import create_app
+from transformer.api.browser_models import describe
 from transformer.api.library import Library
 from transformer.frontend.live_model import about_model, weights_of
 from transformer.inference.circuits import circuits_of
@@ -64,6 +65,7 @@ async def _write(folder: Path, client: httpx2.AsyncClient, name: str, checkpoint
         asked.append({"path": path, "values": values, "file": f"{name}-{at}", "is_recording": "recording" in kind})
         (folder / f"{name}-{at}").write_bytes(response.content)
     about = about_model(checkpoint.model.config, checkpoint.tokenizer, checkpoint.card)
+    (folder / f"{name}.description").write_bytes(describe(checkpoint).to_bytes())
     (folder / f"{name}.weights").write_bytes(weights_of(checkpoint.model))
     (folder / f"{name}.json").write_text(json.dumps({"about": about, "asked": asked}), encoding="utf-8")
 

@@ -55,6 +55,11 @@ class EngineClient:
         _, found = await self._in_thread("generate", {"tokens": written, "max_new_tokens": count, **values}, read)
         return found
 
+    async def file(self, address: str) -> tuple[float, bytes]:
+        """The seconds to a file's last byte, and its bytes. Raises: FailedError."""
+        read = lambda response, began: response.read()  # noqa: E731
+        return await asyncio.get_running_loop().run_in_executor(_threads, self._ask, address, read)
+
     async def _in_thread(self, path: str, values: Mapping[str, Any], read: Callable) -> tuple[float, Any]:
         asked = {name: value for name, value in {**self.asks, **values}.items() if value is not None}
         address = f"/api/{path}?{urlencode(asked, doseq=True)}"

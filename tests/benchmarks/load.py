@@ -5,6 +5,10 @@ visitors and browser share two cores. What is timed is what the server has to an
 opening and changing a page, another prompt, the first token of a text, the picture of a pass, the numbers of a head or
 a block. Then all press Generate within two seconds: first by themselves, then with texts longer than the context, then
 while one of them trains what the page Train offers first. A client shows at most 25 tokens a second.
+
+Then the same lesson once more, and Generate pressed by all once, with visitors whose browsers compute the models: they
+have pages run as before, but ask the engine only for the first picture and the model's files. What their browsers
+compute is computed nowhere here, as it would be on thirty other machines; the two in Chromium do, on the same cores.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ from tests.browser.servers import Server
 from .measuring import machine, percentile, print_table, spread
 from .protocol import FailedError
 from .serving import app_server, memory, on_two_cores, processor_seconds
-from .visitors import Log, Visitor, WatchingVisitor
+from .visitors import ComputingVisitor, Log, Visitor, WatchingVisitor
 
 VISITORS, WATCHING = 30, 2
 LESSON, ARRIVAL = 180.0, 20.0
@@ -37,11 +41,16 @@ PRESSED = ("together", "together_past_the_context", "together_while_one_trains")
 def run(quick: bool = False) -> dict:
     """Measure, print the tables, and return every figure."""
     on_two_cores()
+    count, seconds = (8, 30.0) if quick else (VISITORS, LESSON)
     with app_server() as server:
-        return asyncio.run(_measure(server, 8 if quick else VISITORS, 30.0 if quick else LESSON))
+        figures = asyncio.run(_measure(server, Visitor, count, seconds))
+    print("\nwith browsers that compute")
+    with app_server(HEADSUP_BROWSER_MODELS="") as server:
+        computing = asyncio.run(_measure(server, ComputingVisitor, count, seconds))
+    return figures | {f"in_browsers_{name}": value for name, value in computing.items()} | machine()
 
 
-async def _measure(server: Server, count: int, seconds: float) -> dict:
+async def _measure(server: Server, kind: type[Visitor], count: int, seconds: float) -> dict:
     async with Visitor(server.url, count, Log()).tab as tab:
         await tab.open()  # the room comes to a server that has started
     log = Log()
@@ -49,23 +58,28 @@ async def _measure(server: Server, count: int, seconds: float) -> dict:
     driver = time.process_time()
     noted: list[float] = []
     noting = asyncio.create_task(_note_memory(server.process.pid, noted))
-    async with _room(server.url, count, log) as (visitors, watching):
+    async with _room(server.url, kind, count, log) as (visitors, watching):
         until = began + seconds
         await asyncio.gather(
             *(_attend(visitor, number, count, seconds, until) for number, visitor in enumerate([*visitors, *watching]))
         )
         took = time.perf_counter() - began
+        spent = processor_seconds(server.process.pid) - used
         shares = {
-            "server_share_of_a_core": (processor_seconds(server.process.pid) - used) / took,
+            "server_processor_seconds": spent,
+            "server_share_of_a_core": spent / took,
             "driver_share_of_a_core": (time.process_time() - driver) / took,
         }
         after = memory(server.process.pid)["VmRSS"]
         figures = _lesson(log) | shares
-        for name in PRESSED:
+        for name in PRESSED if kind is Visitor else PRESSED[:1]:
             if name == PRESSED[-1]:
                 await visitors[0].train()
                 del visitors[0]
-            figures |= await _press_together(visitors, name, is_long=name == PRESSED[1])
+            used = processor_seconds(server.process.pid)
+            pressed = await _press_together(visitors, name, is_long=name == PRESSED[1])
+            spent = processor_seconds(server.process.pid) - used
+            figures |= {f"{name}_server_processor_seconds": spent} | (pressed if kind is Visitor else {})
         noted.append(memory(server.process.pid)["VmRSS"])
         figures |= {
             "memory_MB_after_the_lesson": after,
@@ -84,14 +98,15 @@ async def _measure(server: Server, count: int, seconds: float) -> dict:
         "visitors": count,
         "failures": problems[:20],
         "traceback": server.has_traceback(),
-        **machine(),
     }
 
 
 @asynccontextmanager
-async def _room(url: str, count: int, log: Log) -> AsyncIterator[tuple[list[Visitor], list[WatchingVisitor]]]:
+async def _room(
+    url: str, kind: type[Visitor], count: int, log: Log
+) -> AsyncIterator[tuple[list[Visitor], list[WatchingVisitor]]]:
     """All visitors of a lesson, connected; those in a browser only where there is one."""
-    visitors = [Visitor(url, number, log) for number in range(count)]
+    visitors = [kind(url, number, log) for number in range(count)]
     async with AsyncExitStack() as stack:
         for visitor in visitors:
             await stack.enter_async_context(visitor.tab)

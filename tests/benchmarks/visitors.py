@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
 
+from pages.ui.components.assets import MODULES, MOUNTED_AT
+
 from .engine_client import EngineClient
 from .protocol import FailedError, Tab
 
@@ -32,6 +34,7 @@ MOST_NAMES, MOST_CELLS, SLICED = 64, 2_000_000, 100_000
 AT_ONCE, AHEAD, MOST_HEADS = 400_000, 8_000_000, 16
 """Bytes of one question for heads that nobody waits for, and of all; heads of one question."""
 THINK = (2.0, 6.0)
+WORKER = "transformer/frontend/engine/worker.js"
 
 
 @dataclass
@@ -254,10 +257,14 @@ class Visitor:
         written = self._written[about["id"]]
         written += ids
         await asyncio.sleep(max(pressed + seen[-1] - time.perf_counter(), 0))
-        held = {"written": ".".join(map(str, written)), "pace": "fast"}
-        told = {"id": about["id"], "selection": held, "time": int(1000 * time.time())}
-        await self.log.timed("told", self.tab.tell("headsup_generation", "text", told))
+        await self._tell(about["id"], written)
         return times[0], len(seen) / seen[-1]
+
+    async def _tell(self, text: str, written: Sequence[int]) -> None:
+        """Tell the page what has been written."""
+        held = {"written": ".".join(map(str, written)), "pace": "fast"}
+        told = {"id": text, "selection": held, "time": int(1000 * time.time())}
+        await self.log.timed("told", self.tab.tell("headsup_generation", "text", told))
 
     async def lengthen(self) -> None:
         """Have a text that is longer than the context."""
@@ -273,6 +280,45 @@ class Visitor:
         """Begin the training that the page Train offers first, and stay."""
         await self.change_page("Train")
         await self.log.timed("page", self.tab.set(self.tab.labelled("button", "Train"), trigger_value=True))
+
+
+class ComputingVisitor(Visitor):
+    """One whose browser computes the model: it has pages run, and asks the engine for the first picture, as the others
+    do, and then for the model's files and the worker's scripts. From then on it asks for nothing.
+
+    The tokens that it writes are not the model's: nobody computes them here, and pages are told of as many.
+    """
+
+    has_model = False
+
+    async def _draw(self) -> None:
+        if self.has_model or self.at not in ("Attention", "Inside", "Generate"):
+            return
+        await super()._draw()
+        self.has_model = True
+        asked = {name: self.engine.asks[name] for name in ("model", "version")}
+        await self.log.timed("model files", self._fetch(asked))
+
+    async def _fetch(self, asked: dict[str, Any]) -> float:
+        began = time.perf_counter()
+        worker = [f"/{MOUNTED_AT}/{MODULES.version}/{path}" for path in MODULES.needs(WORKER)]
+        files = [f"/api/{name}?{urlencode(asked)}" for name in ("description", "weights")]
+        for address in [*files, *worker]:
+            await self.engine.file(address)
+        return time.perf_counter() - began
+
+    async def look(self) -> None:
+        """Look at something else: its numbers are computed here."""
+
+    async def write(self, tokens: int = TOKENS, *, anew: bool | None = None) -> tuple[float, float]:
+        """Press Generate: only the page is told."""
+        await self.change_page("Generate")
+        about = self.tab.data("headsup_generation")
+        written = [] if anew or (anew is None and self.random.random() < 0.5) else self._written.get(about["id"], [])
+        written = self._written[about["id"]] = written + (about["prompt"] * tokens)[:tokens]
+        await asyncio.sleep(tokens / PACE)
+        await self._tell(about["id"], written)
+        return 0.0, PACE
 
 
 @dataclass

@@ -38,7 +38,8 @@ class Server:
         command += ["--server.headless", "true", "--browser.gatherUsageStats", "false"]
         command += ["--logger.enableRich", "false", *options]  # which would dress tracebacks so that none is found
         self._command = command
-        self._where = {"cwd": cwd, "env": {**os.environ, "PYTHONUNBUFFERED": "1", "HEADSUP_START": "off", **env}}
+        usual = {"PYTHONUNBUFFERED": "1", "HEADSUP_START": "off", "HEADSUP_BROWSER_MODELS": "off"}
+        self._where = {"cwd": cwd, "env": {**os.environ, **usual, **env}}
         self._start()
 
     def _start(self) -> None:

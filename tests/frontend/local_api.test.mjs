@@ -4,10 +4,10 @@ import { readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { ApiError } from "../../transformer/frontend/api_error.js";
-import { Service } from "../../transformer/frontend/engine/service.js";
 import { eventsOf, floatsOf } from "../../transformer/frontend/generation/server_sent_events.js";
 import { LocalApi, LocalEngine } from "../../transformer/frontend/local_api.js";
 import { readRecording } from "../../transformer/frontend/recording.js";
+import { WorkerHere } from "./worker_here.mjs";
 
 const TOLERANCE = 1e-4;
 const folder = join(process.env.HEADSUP_FIXTURES, "answers");
@@ -16,15 +16,8 @@ const models = readdirSync(folder).filter((name) => name.endsWith(".json")).map(
   return { name: name.replace(".json", ""), about, asked, weights: readFileSync(join(folder, name.replace(".json", ".weights"))) };
 });
 
-/** A worker on this thread, whose messages are copied as a real one's are. */
-function workerHere() {
-  const target = new EventTarget();
-  const service = new Service((reply) => setImmediate(() => target.dispatchEvent(Object.assign(new Event("message"), { data: structuredClone(reply) }))));
-  const postMessage = (message) => setImmediate((copy) => service.receive(copy), structuredClone(message));
-  return Object.assign(target, { postMessage, terminate() {}, service });
-}
-
-const engineOf = ({ weights, about }) => new LocalEngine(/** @type {any} */ (workerHere), { weights, about });
+const workerHere = () => /** @type {any} */ (new WorkerHere());
+const engineOf = ({ weights, about }) => new LocalEngine(workerHere, { weights, about });
 
 /** Two answers agree, numbers to a part of the largest. */
 function assertClose(found, expected, where, largest = 0) {
@@ -125,7 +118,7 @@ test("what can't be is said, and which parameter is wrong", async () => {
 
 test("a damaged file, one that is too large, and a browser without workers: a sentence", async () => {
   const { about, weights } = stories;
-  const opened = (bytes, begin = /** @type {any} */ (workerHere)) => new LocalEngine(begin, { weights: bytes, about });
+  const opened = (bytes, begin = workerHere) => new LocalEngine(begin, { weights: bytes, about });
   const halved = weights.subarray(0, weights.length / 2);
   await assert.rejects(opened(halved).ready, { message: /^This model's file can't be read\. .* ends at byte/ });
   await assert.rejects(opened("no base64!").ready, { message: /it is damaged/ });

@@ -9,11 +9,12 @@ from hypothesis import given as given_any
 from hypothesis import strategies as st
 
 from pages.ui.components.instruments import request_of
-from pages.ui.models import library
+from pages.ui.models import activations, library
 from tests import app_driver as app
 from tests.app_driver import asked, checked, given, go, link_of, look_at, looked_at, overview, parts, start
 from tests.frontend_calls import Looked, frontend
 from tests.tiny_models import save_encoder, save_tiny
+from transformer.api.browser_models import OFF, VARIABLE
 from transformer.model.masks import causal_mask, full_mask
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -45,6 +46,18 @@ def test_it_says_what_the_tokens_are_called_and_what_a_row_is():
     opened = library.opened("shakespeare")
     assert given(at)["request"] == request_of(opened, app.ids(PROMPT), (), (), 0)
     assert given(app.open_drawers(at))["sends_selection"], "a page is run by a look only while it says something of it"
+
+
+def test_a_small_model_is_left_to_the_browser_once_it_has_been_shown(monkeypatch):
+    ahead = []
+    monkeypatch.setattr(activations, "compute_ahead", lambda compute, model, *_: ahead.append(model.name))
+    at = start("Attention", prompt=PROMPT)
+    assert given(at)["in_browser"] and ahead == ["shakespeare"]
+    at = app.type_prompt(at, "To be")
+    assert ahead == ["shakespeare"], "its browser computes it by now"
+    monkeypatch.setenv(VARIABLE, OFF)
+    at = app.type_prompt(at, PROMPT)
+    assert not given(at)["in_browser"] and len(ahead) == 2
 
 
 def test_of_an_encoder_the_mask_is_looked_at_first(tmp_path, monkeypatch):

@@ -36,7 +36,8 @@ from transformer.model.layers import ACTIVATIONS
 ROOT = Path(__file__).resolve().parents[2]
 COMPONENTS = ROOT / "pages" / "ui" / "components"
 FRONTEND_TESTS = Path(__file__).parents[1] / "frontend"
-LOCAL_API = FRONTEND_TESTS / "local_api.test.mjs"
+LOCAL = {FRONTEND_TESTS / f"{name}.test.mjs" for name in ("local_api", "browser_first")}
+"""Of models in a browser."""
 RUN_AT_ONCE = {FOLDER / "site" / name for name in ("page.js", "learn.js", "service_worker.js")}
 """Scripts of a site, which need a browser when they are loaded."""
 SCRIPTS = sorted({*FOLDER.rglob("*.js"), *COMPONENTS.rglob("*.js")} - RUN_AT_ONCE)
@@ -207,7 +208,7 @@ def test_every_script_can_be_imported_as_it_is(node):
 
 def test_the_tests_of_the_scripts_pass(node, tmp_path):
     write_fixtures(tmp_path)
-    tests = sorted(path for path in FRONTEND_TESTS.glob("*.test.mjs") if path != LOCAL_API)
+    tests = sorted(path for path in FRONTEND_TESTS.glob("*.test.mjs") if path not in LOCAL)
     assert tests
     found = node("--test", *tests, env={**os.environ, "HEADSUP_FIXTURES": str(tmp_path)})
     assert found.returncode == 0, found.stdout + found.stderr
@@ -217,7 +218,7 @@ def test_the_tests_of_the_scripts_pass(node, tmp_path):
 
 def test_a_browser_answers_what_instruments_ask_as_the_api_does(node, tmp_path):
     write_answers(tmp_path / "answers")
-    found = node("--test", LOCAL_API, env={**os.environ, "HEADSUP_FIXTURES": str(tmp_path)})
+    found = node("--test", *sorted(LOCAL), env={**os.environ, "HEADSUP_FIXTURES": str(tmp_path)})
     assert found.returncode == 0, found.stdout + found.stderr
 
 

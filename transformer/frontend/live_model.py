@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import torch
@@ -15,11 +15,15 @@ from ..data.tokenizers import Tokenizer
 from ..inference.attention_outline import has_scores, names_around, position_bias
 from ..inference.circuits import circuits_of
 from ..inference.head_measures import MEASURES
-from ..inference.pass_outline import stacks_of, tensors_of
-from ..inference.recording import rounding_of
-from ..model.equations import equations_json
+from ..inference.pass_outline import array_of, stacks_of, tensors_of
+from ..inference.recording import Recording, rounding_of
+from ..inference.tracing import trace_pass
+from ..model.equations import LOGITS, equations_json
 from ..model.models import Model
 from ..model.registry import attention_modules
+
+SAMPLED = 32
+"""Tokens of the text on which a browser compares what it computes with the engine's numbers."""
 
 
 class Card(Protocol):
@@ -88,6 +92,17 @@ def _about_attention(config: ModelConfig, kind: str, modules: list[str]) -> Mapp
         "cap": config.score_cap if kind != "cross" else None,
         "bias": bias and dict(bias),
     }
+
+
+def sample_of(model: Model, tokens: Sequence[int], source: Sequence[int]) -> Recording:
+    """What the engine computes of a text, or of the beginning of a long one: the stream after each block, attention
+    weights, and logits. Metadata: the `tokens` and the `source` that were read."""
+    some = list(tokens)[: min(SAMPLED, model.config.context_length)]
+    wanted = {name for name in model.hook_names() if name.endswith(("hook_resid_post", "hook_pattern"))}
+    trace = trace_pass(model, some, source, names=wanted.__contains__)
+    infos = tensors_of(model.config, len(some), len(source))
+    arrays = {name: array_of(trace, infos[name]) for name in (*sorted(wanted), LOGITS)}
+    return Recording(arrays, {"tokens": some, "source": list(source)})
 
 
 def weights_of(model: Model) -> bytes:

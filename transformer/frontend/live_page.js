@@ -4,15 +4,13 @@
 import { ApiError } from "./api_error.js";
 import { attribute, node, put } from "./dom.js";
 import { embedded } from "./embedded_recordings.js";
+import { deviationInWords, deviationOf } from "./engine_deviation.js";
 import { inWords } from "./engine/overwritten_values.js";
 import { tokenizerFrom } from "./engine/tokenizer.js";
 import { eventsOf } from "./generation/server_sent_events.js";
 import { windowStart } from "./generation/view_params.js";
 import { LocalApi, LocalEngine, workerOfText } from "./local_api.js";
-import { largestAbsolute, largestDifference } from "./arithmetic.js";
-import { plainNumber } from "./number_format.js";
 /** @import { Change } from "./intervention_controls.js" */
-/** @import { Recording } from "./recording.js" */
 /** @import { AboutModel } from "./engine/live_model.js" */
 
 /**
@@ -215,17 +213,12 @@ export class LivePage {
     const api = this.apiOf({ tokens, source, changes: [], begin: 0 });
     try {
       const off = deviationOf(await api.recording("tensors", { names: Object.keys(sample.tensors) }), sample);
-      put(this.computed, `Computed in your browser; differs from the engine's numbers by at most ${plainNumber(off, 2)} of the largest (measured here, on ${tokens.length + source.length} tokens).`);
+      put(this.computed, `Computed in your browser, which ${deviationInWords(off, tokens.length + source.length)}`);
       this.computed.dataset.deviation = String(off);
     } catch (error) {
       this.fail(error);
     }
   }
-}
-
-/** By how much tensors differ at most, in parts of each one's largest number. @param {Recording} found @param {Recording} expected */
-export function deviationOf({ tensors }, expected) {
-  return Math.max(...Object.entries(expected.tensors).map(([name, { data }]) => largestDifference(tensors[name].data, data) / (largestAbsolute(data) || 1)));
 }
 
 /** What a code changes: a later change of the same takes the place of an earlier one. @param {string} code */

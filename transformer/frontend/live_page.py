@@ -14,23 +14,18 @@ from typing import Any, Literal
 from ..inference.context_windows import WindowedIntervention
 from ..inference.intervention_codes import to_code
 from ..inference.interventions import Intervention
-from ..inference.pass_outline import array_of, tensors_of
 from ..inference.pattern_pooling import pool, quantise
 from ..inference.recording import Recording
-from ..inference.tracing import trace_pass
-from ..model.equations import LOGITS
 from ..model.models import Model
 from . import FOLDER
 from .html_page import HEADS, SavedPage, assembled, in_words, picture_of
-from .live_model import Checkpoint, about_model, weights_of
+from .live_model import Checkpoint, about_model, sample_of, weights_of
 from .module_bundle import bundle
 
 MOST_BYTES = 10_000_000
 """Of a page, model included; learning platforms take files of this size."""
 BESIDE = 900_000
 """Bytes of scripts, styles and what is said of the model, about."""
-SAMPLED = 32
-"""Tokens of the text on which a page compares what its browser computes with the engine's numbers."""
 LIVE = "It holds the model: in it another prompt can be typed, and heads can be ablated."
 """What such a page is good for."""
 View = Literal["attention", "inside", "generation"]
@@ -95,11 +90,12 @@ def live_page(
         "kind": kind,
         "chosen": chosen or {},
     }
-    sample, picture = _sample(model, tokens, source)
+    sample = sample_of(model, tokens, source)
     worker = bundle(FOLDER / "engine" / "worker.js")
     elements = {"sample": sample, "worker": worker, "weights": weights_of(model)}
     elements = {"model": json.dumps(about, ensure_ascii=False), **elements}
-    page = assembled(f"{view}/live.js", title, elements, f"{checkpoint.card.title}, computed in the browser", picture)
+    title_of_page = f"{checkpoint.card.title}, computed in the browser"
+    page = assembled(f"{view}/live.js", title, elements, title_of_page, _picture(sample))
     return page if len(page.html.encode()) <= MOST_BYTES else None
 
 
@@ -110,14 +106,7 @@ def _of_text(intervention: Intervention) -> Intervention:
     return intervention
 
 
-def _sample(model: Model, tokens: Sequence[int], source: Sequence[int]) -> tuple[Recording, str]:
-    """What the engine computes of the text, or of the beginning of a long one (the stream after each block, attention
-    weights, and logits), and a still picture of it."""
-    some = list(tokens)[: min(SAMPLED, model.config.context_length)]
-    wanted = {name for name in model.hook_names() if name.endswith(("hook_resid_post", "hook_pattern"))}
-    trace = trace_pass(model, some, source, names=wanted.__contains__)
-    infos = tensors_of(model.config, len(some), len(source))
-    arrays = {name: array_of(trace, infos[name]) for name in (*sorted(wanted), LOGITS)}
-    heads = [quantise(*pool(array, None)) for name, array in arrays.items() if name.endswith("hook_pattern")]
-    picture = picture_of(heads, HEADS) if heads else ""
-    return Recording(arrays, {"tokens": some, "source": list(source)}), picture
+def _picture(sample: Recording) -> str:
+    """A still picture of a sample's attention weights."""
+    heads = [quantise(*pool(array, None)) for name, array in sample.tensors.items() if name.endswith("hook_pattern")]
+    return picture_of(heads, HEADS) if heads else ""

@@ -7,6 +7,8 @@ import { ApiError } from "./api_error.js";
 /** @import { Recording } from "./recording.js" */
 
 const NO_WORKER = "This browser can't compute the model itself: it runs no workers. Open the page in another one.";
+const ENDED = "The browser has ended what computes this model. Reload the page.";
+const LOOK_MS = 4000; // between two looks whether a worker that is waited for is still there
 
 /** Where a browser follows imports: the worker's own file. */
 export function workerOfModule() {
@@ -28,6 +30,10 @@ export class LocalEngine {
     /** @type {Map<number, { take: (reply: any) => void, fail: (error: ApiError) => void }>} */
     this.waiting = new Map();
     this.asked = 0;
+    this.isOpen = false;
+    this.isSilent = false;
+    /** @type {ReturnType<typeof setInterval> | null} */
+    this.watching = null;
     try {
       this.worker = begin();
     } catch {
@@ -35,10 +41,10 @@ export class LocalEngine {
       return;
     }
     this.worker.addEventListener("message", ({ data }) => this.receive(data));
-    this.worker.addEventListener("error", () => this.break());
+    this.worker.addEventListener("error", () => this.break(new ApiError(NO_WORKER)));
     /** Resolved once the model can be asked; rejected with why it can't. @type {Promise<void>} */
     this.ready = this.ask({ open: model });
-    this.ready.catch((error) => (this.problem ??= error));
+    this.ready.then(() => (this.isOpen = true), (error) => (this.problem ??= error));
   }
 
   /**
@@ -58,11 +64,11 @@ export class LocalEngine {
         return;
       }
       const over = () => {
-        this.waiting.delete(id);
+        this.forget(id);
         this.worker.postMessage({ id, isOver: true });
       };
       const done = (settle) => (value) => {
-        this.waiting.delete(id);
+        this.forget(id);
         signal?.removeEventListener("abort", over);
         settle(value);
       };
@@ -70,21 +76,44 @@ export class LocalEngine {
       this.waiting.set(id, { take, fail: done(reject) });
       signal?.addEventListener("abort", over);
       this.worker.postMessage({ id, ...message });
+      if (this.isOpen) this.watch(); // until then its scripts may be on their way
     });
   }
 
+  /** See that the worker is there while something is waited for: one that a browser has ended says nothing of it. */
+  watch() {
+    this.watching ??= setInterval(() => {
+      if (this.isSilent) {
+        this.break(new ApiError(ENDED));
+        return;
+      }
+      this.isSilent = true;
+      this.worker.postMessage({ isThere: true });
+    }, LOOK_MS);
+  }
+
+  forget(id) {
+    this.waiting.delete(id);
+    if (this.waiting.size) return;
+    clearInterval(this.watching);
+    this.watching = null;
+  }
+
   receive({ id, error, ...reply }) {
+    this.isSilent = false;
     const waiting = this.waiting.get(id);
     if (error) waiting?.fail(new ApiError(error.sentence, { parameter: error.parameter }));
     else waiting?.take(reply);
   }
 
-  break() {
-    this.problem ??= new ApiError(NO_WORKER);
+  /** Compute nothing any more, for a reason that is told to who waits. @param {ApiError} problem */
+  break(problem) {
+    this.problem ??= problem;
+    this.worker?.terminate();
     for (const { fail } of [...this.waiting.values()]) fail(this.problem);
   }
 
-  /** Compute nothing any more, and give the memory back. */
+  /** The same, without a word: nobody waits any more. */
   end() {
     this.worker?.terminate();
     this.problem = new ApiError("This model isn't held any more.");
@@ -137,6 +166,10 @@ export class LocalApi {
         const end = () => stream.close();
         signal?.addEventListener("abort", () => stream.error(signal.reason));
         this.question(path, values, { signal: signals, tell }).then(end, (error) => {
+          if (!error.isFinal) {
+            stream.error(error);
+            return;
+          }
           tell("error", { error: error.message, parameter: error.parameter });
           end();
         });

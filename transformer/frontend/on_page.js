@@ -12,10 +12,12 @@ import { viewState } from "./view_state.js";
  * page says something of what is looked at, and so is to be run when that is something else; the rest is what the view is told about.
  *
  * @typedef {object} Component
- * @property {{ request: Parameters, token: string | null, sends_selection?: boolean, [about: string]: any }} data
+ * @property {{ request: Parameters, token: string | null, sends_selection?: boolean, in_browser?: boolean, [about: string]: any }} data
  * @property {HTMLElement} parentElement
  * @property {(name: string, value: unknown) => void} setTriggerValue
- * @property {(request: Parameters, options: { token: string | null }) => Api} [apiOf] what is asked; left out: the server
+ * @property {(request: Parameters, options: ApiOptions) => Api} [apiOf] what is asked; left out: the server
+ *
+ * @typedef {{ token: string | null, computed: (sentence: string) => void }} ApiOptions computed: is told who computes what is shown
  */
 
 /**
@@ -62,6 +64,7 @@ class OnPage {
     this.problem.setAttribute("role", "alert");
     this.problem.hidden = true;
     this.view = make(node("div", "", root), this);
+    this.computed = node("p", "computed", root);
     this.listener = () => (this.root.isConnected ? this.view.setSelection() : unfollow());
     const unfollow = viewState().follow(this.listener);
     pageChange();
@@ -80,8 +83,10 @@ class OnPage {
     this.now = now;
     clearTimeout(this.later);
     this.api?.end();
-    const api = (this.api = this.apiOf(request, { token }));
+    const computed = (sentence) => api === this.api && put(this.computed, sentence);
+    const api = (this.api = this.apiOf(request, { token, computed }));
     this.root.dataset.state = "asking";
+    computed("");
     try {
       await this.view.begin(api, about);
       if (api !== this.api) return;

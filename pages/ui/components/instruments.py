@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import streamlit as st
 from streamlit.components.v2 import component
 
 from pages.ui.components.assets import frontend_script, style
 from pages.ui.components.events import listener
 from transformer import Intervention, to_code
+from transformer.api.browser_models import is_for_browsers
 from transformer.api.open_models import OpenModel
 from transformer.api.request_parameters import BETWEEN
 from transformer.api.responses import OWN
@@ -52,6 +54,12 @@ def request_of(
     }
 
 
+def asks_server_first(model: OpenModel) -> bool:
+    """Whether the browser will ask the server for what an instrument draws first, and not compute it itself: a small
+    model, once it has been shown, it has."""
+    return st.session_state.get("model_shown") != (model.name, model.version) or not is_for_browsers(model)
+
+
 def instrument(
     kind: str,
     *,
@@ -69,10 +77,12 @@ def instrument(
     about: its other data. Callbacks get untrusted values: on_navigate the page to open, on_change a change of the
     model, on_text the generated text, on_select the selection. Without on_select, selections don't rerun the page.
     """
+    st.session_state["model_shown"] = model.name, model.version
     token = model.name if model.is_own else None
     callbacks = {"navigate": on_navigate, "change": on_change, "text": on_text, "select": on_select}
     listeners: dict[str, Any] = {
         f"on_{event}_change": listener(key, event, dict, act) for event, act in callbacks.items() if act
     }
-    data = {"request": dict(request), "token": token, "sends_selection": on_select is not None, **about}
+    shown = {"sends_selection": on_select is not None, "in_browser": is_for_browsers(model)}
+    data = {"request": dict(request), "token": token, **shown, **about}
     _MOUNTS[kind](key=key, data=data, **listeners)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.ui.components.instruments import instrument, request_of
+from pages.ui.components.instruments import asks_server_first, instrument, request_of
 from pages.ui.frame import changes, widgets
 from pages.ui.frame import selection_sync as held
 from pages.ui.frame.page import Session
@@ -72,7 +72,8 @@ def explain(session: Session, inputs: PassInput) -> None:
 
 def show(session: Session, inputs: PassInput) -> None:
     """The instrument."""
-    activations.compute_ahead(overview, *inputs.passed, inputs.kind, inputs.interventions)
+    if asks_server_first(inputs.model):
+        activations.compute_ahead(overview, *inputs.passed, inputs.kind, inputs.interventions)
     current = session.visitor
     instrument(
         "attention",

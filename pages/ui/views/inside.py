@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.ui.components.instruments import instrument, request_of
+from pages.ui.components.instruments import asks_server_first, instrument, request_of
 from pages.ui.frame import changes, widgets
 from pages.ui.frame import selection_sync as held
 from pages.ui.frame.page import Session
@@ -57,7 +57,8 @@ def explain(session: Session, inputs: PassInput) -> None:
 
 def show(session: Session, inputs: PassInput) -> None:
     """The instrument."""
-    activations.compute_ahead(outline, *inputs.passed, inputs.interventions)
+    if asks_server_first(inputs.model):
+        activations.compute_ahead(outline, *inputs.passed, inputs.interventions)
     is_said = any(st.session_state.get(f"drawer_{name}") for name in ("page", "numbers"))
     instrument(
         "inside",

@@ -4,6 +4,7 @@
 import { headWidth, isCausal, keyHeads } from "../attention_config.js";
 import { isOfSource } from "./model.js";
 import { TENSOR_OPERATIONS } from "./operations.js";
+import { loopsOf, sumProducts } from "./products.js";
 
 /**
  * @typedef {import("./model.js").Config} Config
@@ -20,14 +21,24 @@ import { TENSOR_OPERATIONS } from "./operations.js";
  * @property {number} width of its last dimension
  * @property {number} start the position of its first row
  * @property {number} rows how many positions it has
- * @property {number[]} ids what a table is looked up by: tokens, or segments, of those positions
+ * @property {() => number[]} ids what a table is looked up by: tokens, or segments, of those positions
  * @property {number[]} keyIds the tokens that stand at its keys
- * @property {(role: string) => Floats} read what stands in a role, added together
- * @property {() => Parameters<typeof import("./products.js").sumProducts>[0]} factors those of a sum of products
+ * @property {(role: string, into?: Floats) => Floats} read what stands in a role, added together; into: where to put it
+ * @property {() => void} multiply puts the sums of products of `x` and `weight`
+ *
+ * @typedef {object} Room where the tensor of an equation is put, and what is the same in every pass with as many rows and keys
+ * @property {number} rows
+ * @property {number} keys
+ * @property {boolean} isKeyed whether it depends on the keys' number
+ * @property {Tensor} tensor
+ * @property {number} width of its last dimension
+ * @property {import("./products.js").Loops | null} loops through factors
+ * @property {Map<string, Floats>} weights by the role that they stand in
  *
  * @typedef {object} Cache
  * @property {number} length how many positions have been computed
  * @property {Map<string, Tensor>} tensors of all of them, with room for the context's; and what depends on the source alone
+ * @property {Map<string, Room>} rooms by equation: the next pass puts its tensors where those of the last were
  *
  * @typedef {object} Text
  * @property {ArrayLike<number>} tokens all of them, those that are cached among them
@@ -39,12 +50,13 @@ const GROUPED = new Set(["kv_head member", "pair side", "side pair"]); // two di
 
 /** Nothing, so far. @returns {Cache} */
 export function emptyCache() {
-  return { length: 0, tensors: new Map() };
+  return { length: 0, tensors: new Map(), rooms: new Map() };
 }
 
 /**
  * Every tensor of a pass by name, in its order, `logits` and `probabilities` at its end; with a cache, which it extends, of the
- * positions that weren't cached, and without what depends on the source alone from the second pass on.
+ * positions that weren't cached, and without what depends on the source alone from the second pass on. Tensors of one pass are
+ * overwritten by the next with the same cache.
  *
  * @param {Model} model
  * @param {Text} text
@@ -101,10 +113,11 @@ function checkText({ config }, { tokens, source = [] }, cache) {
   if (cache.length && !isCausal(config)) throw new Error("This model reads in both directions: each pass computes the whole text.");
   if (tokens.length <= cache.length) throw new Error("There are no new tokens; a model reads at least one.");
   if (readsSource !== source.length > 0) throw new Error(readsSource ? "An encoder–decoder needs a source of at least one token." : "This model reads no source; put all of it into the prompt.");
-  for (const ids of [tokens, source]) {
+  for (const [ids, known] of /** @type {[ArrayLike<number>, number][]} */ ([[tokens, cache.length], [source, cache.length ? source.length : 0]])) {
     if (ids.length > config.context_length) throw new Error(`The text has ${ids.length} tokens; this model reads at most ${config.context_length}.`);
-    const bad = Array.from(ids).find((id) => !(Number.isInteger(id) && id >= 0 && id < config.vocab_size));
-    if (bad !== undefined) throw new Error(`Token id ${bad} is not in this model's vocabulary of ${config.vocab_size}.`);
+    for (let at = known; at < ids.length; at++) {
+      if (!(Number.isInteger(ids[at]) && ids[at] >= 0 && ids[at] < config.vocab_size)) throw new Error(`Token id ${ids[at]} is not in this model's vocabulary of ${config.vocab_size}.`);
+    }
   }
 }
 
@@ -138,24 +151,52 @@ class Pass {
 
   /** @param {Equation} equation @returns {Tensor} */
   compute(equation) {
-    const { name, dims, operation } = equation;
+    const { name, operands, operation } = equation;
     const isEncoder = name.startsWith("encoder.");
     const start = isOfSource(equation) ? 0 : this.start;
     const rows = isOfSource(equation) ? this.source.length : this.tokens.length - start;
     const keyIds = isEncoder || name.includes(".cross_attn.") ? this.source : this.tokens;
-    const sizes = dims.map((dim) => (dim === "key" ? keyIds.length : dim === "pos" || dim === "query" ? rows : this.sizes[dim]));
-    const out = new this.Numbers(product(sizes));
-    const read = (role) => this.read(equation, role, start, rows);
-    const factors = () => ({
-      x: { data: read("x"), axes: this.axes(equation.operands.x[0], true) },
-      w: { data: read("weight"), axes: this.axes(equation.operands.weight[0], true) },
-      bias: equation.operands.bias ? { data: read("bias"), axes: this.axes(equation.operands.bias[0], true) } : null,
-      out: { data: out, axes: strided(dims, sizes) },
-    });
-    const isSegment = equation.operands.table?.[0].cells[0] === "segment";
-    const ids = (isSegment ? this.segments : isEncoder ? this.source : this.tokens).slice(start, start + rows);
-    TENSOR_OPERATIONS[operation]({ equation, config: this.model.config, out, width: sizes.at(-1), start, rows, ids, keyIds, read, factors });
-    return { shape: merged(dims, sizes), data: out };
+    const room = this.room(equation, rows, keyIds.length);
+    const { tensor, width } = room;
+    const out = tensor.data;
+    const read = (role, into) => this.read(equation, role, { room, start, rows, into });
+    const multiply = () => {
+      const [x, w, bias] = [read("x"), read("weight"), operands.bias ? read("bias") : null];
+      room.loops ??= this.loops(equation, rows, keyIds.length);
+      sumProducts(room.loops, { x, w, bias, out });
+    };
+    const ids = () => (operands.table[0].cells[0] === "segment" ? this.segments : isEncoder ? this.source : this.tokens).slice(start, start + rows);
+    TENSOR_OPERATIONS[operation]({ equation, config: this.model.config, out, width, start, rows, ids, keyIds, read, multiply });
+    return tensor;
+  }
+
+  /** Where an equation's tensor is put, zeros. @param {Equation} equation @param {number} rows @param {number} keys @returns {Room} */
+  room(equation, rows, keys) {
+    const { name, dims, operands } = equation;
+    const { rooms } = this.cache;
+    const known = rooms.get(name);
+    if (known?.rows === rows && (known.keys === keys || !known.isKeyed)) {
+      known.tensor.data.fill(0);
+      return known;
+    }
+    const sizes = this.sizesOf(equation, rows, keys);
+    const isKeyed = [dims, ...Object.values(operands).flat().map((operand) => operand.dims)].some((all) => all.includes("key"));
+    const tensor = { shape: merged(dims, sizes), data: new this.Numbers(product(sizes)) };
+    const room = { rows, keys, isKeyed, tensor, width: sizes.at(-1), loops: null, weights: new Map() };
+    rooms.set(name, room);
+    return room;
+  }
+
+  /** @param {Equation} equation @param {number} rows @param {number} keys */
+  sizesOf({ dims }, rows, keys) {
+    return dims.map((dim) => (dim === "key" ? keys : dim === "pos" || dim === "query" ? rows : this.sizes[dim]));
+  }
+
+  /** @param {Equation} equation @param {number} rows @param {number} keys */
+  loops(equation, rows, keys) {
+    const { dims, operands: { x, weight, bias } } = equation;
+    const out = strided(dims, this.sizesOf(equation, rows, keys));
+    return loopsOf({ x: this.axes(x[0], true), w: this.axes(weight[0], true), bias: bias ? this.axes(bias[0], true) : [], out });
   }
 
   /** Hand a tensor on to later equations, and to later passes. @param {Equation} equation @param {Tensor} tensor */
@@ -184,23 +225,30 @@ class Pass {
    *
    * @param {Equation} equation
    * @param {string} role
-   * @param {number} start
-   * @param {number} rows
+   * @param {{ room: Room, start: number, rows: number, into?: Floats }} where
    */
-  read({ operands }, role, start, rows) {
-    const parts = operands[role].map((operand) => {
-      const { data } = this.tensor(operand);
-      const { name, cells: [first], shift = 0 } = operand;
-      const isOfPositions = name.endsWith("pos_embed.weight");
-      if (typeof first !== "number" && !shift && !isOfPositions) return data;
-      const [{ size, stride }] = this.axes(operand);
-      const [from, end] = isOfPositions ? [start, start + rows] : typeof first === "number" ? [first, first + 1] : [shift, size];
-      return data.subarray(from * stride, end * stride);
-    });
-    if (parts.length === 1) return parts[0];
-    const sum = new this.Numbers(parts[0]);
+  read({ operands }, role, { room, start, rows, into }) {
+    if (room.weights.has(role)) return room.weights.get(role);
+    const all = operands[role];
+    const parts = all.map((operand) => this.part(operand, start, rows));
+    if (all.length === 1 && !into) {
+      if (this.model.weights.has(all[0].name) && !isOfPositions(all[0])) room.weights.set(role, parts[0]);
+      return parts[0];
+    }
+    const sum = into ?? new this.Numbers(parts[0].length);
+    sum.set(parts[0]);
     for (const part of parts.slice(1)) for (let at = 0; at < sum.length; at++) sum[at] += part[at];
     return sum;
+  }
+
+  /** What is read of an operand. @param {Operand} operand @param {number} start @param {number} rows */
+  part(operand, start, rows) {
+    const { data } = this.tensor(operand);
+    const { cells: [first], shift = 0 } = operand;
+    if (typeof first !== "number" && !shift && !isOfPositions(operand)) return data;
+    const [{ size, stride }] = this.axes(operand);
+    const [from, end] = isOfPositions(operand) ? [start, start + rows] : typeof first === "number" ? [first, first + 1] : [shift, size];
+    return data.subarray(from * stride, end * stride);
   }
 
   /**
@@ -228,6 +276,11 @@ class Pass {
     const rest = product(shape) / product(known.map((size) => size ?? 1));
     return known.map((size) => size ?? rest);
   }
+}
+
+/** @param {Operand} operand */
+function isOfPositions({ name }) {
+  return name.endsWith("pos_embed.weight");
 }
 
 /** Which segment each token is in: after how many separators. @param {ArrayLike<number>} tokens @param {Config} config */

@@ -5,7 +5,6 @@
 import { bucketOf, capped, isVisible } from "../arithmetic.js";
 import { headWidth, isCausal, scoreDivisor, windowOf } from "../attention_config.js";
 import { ACTIVATIONS, positionAngle } from "../inside/scalar_functions.js";
-import { sumProducts } from "./products.js";
 
 /** @typedef {import("./forward_pass.js").Step} Step */
 
@@ -14,7 +13,7 @@ export const TENSOR_OPERATIONS = {
   "look up"({ out, read, ids, equation: { constants }, config, width }) {
     const table = read("table");
     const factor = constants.factor ?? (config.scale_embeddings ? Math.sqrt(config.d_model) : 1);
-    ids.forEach((id, row) => {
+    ids().forEach((id, row) => {
       for (let at = 0; at < width; at++) out[row * width + at] = table[id * width + at] * factor;
     });
   },
@@ -28,7 +27,7 @@ export const TENSOR_OPERATIONS = {
   },
 
   add({ out, read }) {
-    out.set(read("x"));
+    read("x", out);
   },
 
   spread({ out, read, config }) {
@@ -43,7 +42,7 @@ export const TENSOR_OPERATIONS = {
   },
 
   normalise({ out, read }) { // Ba et al. 2016, eq. 4
-    const [x, spread, gain, shift] = ["x", "spread", "gain", "shift"].map(read);
+    const [x, spread, gain, shift] = ["x", "spread", "gain", "shift"].map((role) => read(role));
     const width = x.length / spread.length;
     for (let row = 0; row < spread.length; row++) {
       const mean = meanOf(x, row * width, width);
@@ -65,17 +64,17 @@ export const TENSOR_OPERATIONS = {
   },
 
   shorten({ out, read }) {
-    const [x, spread, gain] = ["x", "spread", "gain"].map(read);
+    const [x, spread, gain] = ["x", "spread", "gain"].map((role) => read(role));
     const width = x.length / spread.length;
     for (let at = 0; at < out.length; at++) out[at] = (x[at] / spread[Math.floor(at / width)]) * gain[at % gain.length];
   },
 
-  multiply({ factors }) {
-    sumProducts(factors());
+  multiply({ multiply }) {
+    multiply();
   },
 
-  clip({ out, factors, equation: { constants: { limit } } }) {
-    sumProducts(factors());
+  clip({ out, multiply, equation: { constants: { limit } } }) {
+    multiply();
     for (let at = 0; at < out.length; at++) out[at] = Math.max(-limit, Math.min(limit, out[at]));
   },
 

@@ -4,98 +4,99 @@
 
 /** @import { Floats } from "./model.js" */
 /**
- * @typedef {{ name: string, size: number, stride: number }} Axis
- * @typedef {{ data: Floats, axes: Axis[] }} Factor its sums' axes are called "Σ …"
- * @typedef {{ data: Floats, lines: Int32Array }} Lines where each begins in the data
- * @typedef {{ data: Floats, start: number, rows: Int32Array, columns: Int32Array }} Cells where each row and column is
+ * @typedef {{ name: string, size: number, stride: number }} Axis one that is summed over is called "Σ …"
+ * @typedef {{ size: number, x: number, w: number, bias: number, out: number }} Loop how far apart its places are in each tensor
+ *
+ * @typedef {object} Loops the way through four tensors of some shapes
+ * @property {Loop[]} batch
+ * @property {Loop} rows
+ * @property {Loop} columns
+ * @property {Loop} sums
  */
+
+const ONCE = { size: 1, x: 0, w: 0, bias: 0, out: 0 };
 
 /**
- * Fills `out` with the sums of products, plus the biases.
+ * How sums of products go through tensors of these axes; an axis that a tensor lacks doesn't move it.
  *
- * @param {{ x: Factor, w: Factor, bias: Factor | null, out: Factor }} factors
+ * @param {{ x: Axis[], w: Axis[], bias: Axis[], out: Axis[] }} axes
+ * @returns {Loops}
  */
-export function sumProducts({ x, w, bias, out }) {
-  const inX = new Set(x.axes.map(({ name }) => name));
-  const inW = new Set(w.axes.map(({ name }) => name));
-  const batch = out.axes.filter(({ name }) => inX.has(name) && inW.has(name));
-  const rows = out.axes.filter(({ name }) => !inW.has(name));
-  const columns = out.axes.filter(({ name }) => !inX.has(name));
-  const sums = x.axes.filter(({ name }) => name.startsWith("Σ"));
-  const [places, ofRows, ofColumns] = [batch, rows, columns].map((axes) => offsets(out, axes));
-  const biases = new Float64Array(ofColumns.length);
-  if (bias) offsets(bias, columns).forEach((at, column) => (biases[column] = bias.data[at]));
-  const length = sums.reduce((all, { size }) => all * size, 1);
-  const [linesOfX, linesOfW] = [lines(x, batch, rows, sums), lines(w, batch, columns, sums)];
-  places.forEach((start, at) => {
-    multiply(linesOfX[at], linesOfW[at], length, biases, { data: out.data, start, rows: ofRows, columns: ofColumns });
-  });
+export function loopsOf(axes) {
+  const { x, w, out } = axes;
+  const [inX, inW] = [x, w].map((of) => new Set(of.map(({ name }) => name)));
+  const strideOf = (of, name) => axes[of].find((axis) => axis.name === name)?.stride ?? 0;
+  const along = (chosen) => joined(chosen.map(({ name, size }) => (
+    { size, x: strideOf("x", name), w: strideOf("w", name), bias: strideOf("bias", name), out: strideOf("out", name) })));
+  const rows = along(out.filter(({ name }) => !inW.has(name)));
+  const columns = along(out.filter(({ name }) => !inX.has(name)));
+  const sums = along(x.filter(({ name }) => name.startsWith("Σ")));
+  if (sums.length > 1) throw new Error("What a sum goes over must lie evenly in both tensors.");
+  const batch = along(out.filter(({ name }) => inX.has(name) && inW.has(name)));
+  const [innerRows, innerColumns] = [rows.pop() ?? ONCE, columns.pop() ?? ONCE];
+  return { batch: [...batch, ...rows, ...columns], rows: innerRows, columns: innerColumns, sums: sums[0] ?? ONCE };
 }
 
-/** Where each place along some axes is in a tensor, in row-major order over them. An axis that it lacks doesn't move it. */
-function offsets({ axes: own }, axes) {
-  let found = Int32Array.of(0);
-  for (const { name, size } of axes) {
-    const stride = own.find((axis) => axis.name === name)?.stride ?? 0;
-    const next = new Int32Array(found.length * size);
-    for (let before = 0; before < found.length; before++) {
-      for (let at = 0; at < size; at++) next[before * size + at] = found[before] + at * stride;
-    }
-    found = next;
+/** Loops within one another as fewer: two are one where the inner one ends at the outer one's next place, in every tensor. @param {Loop[]} loops */
+function joined(loops) {
+  const found = [];
+  for (const inner of loops.filter(({ size }) => size > 1)) {
+    const outer = found.at(-1);
+    const isOne = outer && ["x", "w", "bias", "out"].every((of) => outer[of] === inner.size * inner[of]);
+    if (isOne) found[found.length - 1] = { ...inner, size: outer.size * inner.size };
+    else found.push(inner);
   }
   return found;
 }
 
 /**
- * A factor's lines for each place in the batch, the numbers of a line next to one another: in the tensor itself, where it has
- * them so, else in a copy.
+ * Fills `out` with the sums of products, plus the biases.
  *
- * @returns {Lines[]}
+ * @param {Loops} loops
+ * @param {{ x: Floats, w: Floats, bias: Floats | null, out: Floats }} tensors
  */
-function lines(factor, batch, across, sums) {
-  const [places, starts, along] = [batch, across, sums].map((axes) => offsets(factor, axes));
-  const isWhole = along.at(-1) === along.length - 1;
-  return Array.from(places, (place) => {
-    const own = place ? starts.map((start) => place + start) : starts;
-    if (isWhole) return { data: factor.data, lines: own };
-    const data = new Float32Array(own.length * along.length);
-    for (let line = 0; line < own.length; line++) {
-      for (let k = 0; k < along.length; k++) data[line * along.length + k] = factor.data[own[line] + along[k]];
-    }
-    return { data, lines: own.map((_, line) => line * along.length) };
-  });
+export function sumProducts(loops, tensors) {
+  each(loops.batch, 0, { x: 0, w: 0, bias: 0, out: 0 }, (start) => multiply(loops, tensors, start));
+}
+
+/** Calls `act` with every place of loops within one another. @param {Loop[]} loops @param {number} depth */
+function each(loops, depth, start, act) {
+  if (depth === loops.length) {
+    act(start);
+    return;
+  }
+  const { size, x, w, bias, out } = loops[depth];
+  for (let at = 0; at < size; at++) {
+    each(loops, depth + 1, { x: start.x + at * x, w: start.w + at * w, bias: start.bias + at * bias, out: start.out + at * out }, act);
+  }
 }
 
 /**
- * Every line of x times every line of w. Four rows and two columns at once, or one row and four columns, so that each number
+ * Every row of x times every column of w. Four rows and two columns at once, or one row and four columns, so that each number
  * that is fetched takes part in several products; what is left over, one by one.
- *
- * @param {Lines} x
- * @param {Lines} w
- * @param {number} length of a line
- * @param {Float64Array} biases one a column
- * @param {Cells} out
  */
-function multiply({ data: x, lines: rows }, { data: w, lines: columns }, length, biases, out) {
-  const wholeRows = rows.length - (rows.length % 4);
-  const wholeColumns = wholeRows ? columns.length - (columns.length % 2) : 0;
+function multiply({ rows, columns, sums }, { x, w, bias, out }, start) {
+  const wholeRows = rows.size - (rows.size % 4);
+  const wholeColumns = wholeRows ? columns.size - (columns.size % 2) : 0;
+  const [length, xStep, wStep] = [sums.size, sums.x, sums.w];
+  const [second, third, fourth] = [rows.x, 2 * rows.x, 3 * rows.x];
+  const nextColumn = columns.w;
   for (let column = 0; column < wholeColumns; column += 2) {
-    const w0 = columns[column];
-    const w1 = columns[column + 1];
+    const w0 = start.w + column * columns.w;
+    const bias0 = bias ? bias[start.bias + column * columns.bias] : 0;
+    const bias1 = bias ? bias[start.bias + (column + 1) * columns.bias] : 0;
     for (let row = 0; row < wholeRows; row += 4) {
-      const x0 = rows[row];
-      const x1 = rows[row + 1];
-      const x2 = rows[row + 2];
-      const x3 = rows[row + 3];
-      let s0 = 0, s1 = 0, s2 = 0, s3 = 0; // the sums of the first column
-      let t0 = 0, t1 = 0, t2 = 0, t3 = 0; // and of the second
+      let s0 = bias0, s1 = bias0, s2 = bias0, s3 = bias0; // the sums of the first column
+      let t0 = bias1, t1 = bias1, t2 = bias1, t3 = bias1; // and of the second
+      let inX = start.x + row * rows.x;
+      let inW = w0;
       for (let k = 0; k < length; k++) {
-        const a = w[w0 + k];
-        const b = w[w1 + k];
-        const c0 = x[x0 + k];
-        const c1 = x[x1 + k];
-        const c2 = x[x2 + k];
-        const c3 = x[x3 + k];
+        const a = w[inW];
+        const b = w[inW + nextColumn];
+        const c0 = x[inX];
+        const c1 = x[inX + second];
+        const c2 = x[inX + third];
+        const c3 = x[inX + fourth];
         s0 += c0 * a;
         s1 += c1 * a;
         s2 += c2 * a;
@@ -104,49 +105,50 @@ function multiply({ data: x, lines: rows }, { data: w, lines: columns }, length,
         t1 += c1 * b;
         t2 += c2 * b;
         t3 += c3 * b;
+        inX += xStep;
+        inW += wStep;
       }
-      putColumn(out, row, column, biases[column], s0, s1, s2, s3);
-      putColumn(out, row, column + 1, biases[column + 1], t0, t1, t2, t3);
+      const to = start.out + row * rows.out + column * columns.out;
+      putColumn(out, to, rows.out, s0, s1, s2, s3);
+      putColumn(out, to + columns.out, rows.out, t0, t1, t2, t3);
     }
   }
-  for (let row = 0; row < wholeRows; row++) multiplyRow(x, rows, row, w, columns, wholeColumns, length, biases, out);
-  for (let row = wholeRows; row < rows.length; row++) multiplyRow(x, rows, row, w, columns, 0, length, biases, out);
+  for (let row = 0; row < rows.size; row++) {
+    multiplyRow({ columns, sums }, { x, w, bias, out }, { ...start, x: start.x + row * rows.x, out: start.out + row * rows.out }, row < wholeRows ? wholeColumns : 0);
+  }
 }
 
-/** One line of x times the lines of w from `first` on. */
-function multiplyRow(x, rows, row, w, columns, first, length, biases, out) {
-  const x0 = rows[row];
+/** One row of x times the columns of w from `first` on. */
+function multiplyRow({ columns, sums }, { x, w, bias, out }, start, first) {
+  const [length, xStep, wStep] = [sums.size, sums.x, sums.w];
+  const [second, third, fourth] = [columns.w, 2 * columns.w, 3 * columns.w];
+  const biasOf = (column) => (bias ? bias[start.bias + column * columns.bias] : 0);
   let column = first;
-  for (; column + 4 <= columns.length; column += 4) {
-    const w0 = columns[column];
-    const w1 = columns[column + 1];
-    const w2 = columns[column + 2];
-    const w3 = columns[column + 3];
-    let s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+  for (; column + 4 <= columns.size; column += 4) {
+    let s0 = biasOf(column), s1 = biasOf(column + 1), s2 = biasOf(column + 2), s3 = biasOf(column + 3);
+    let inX = start.x;
+    let inW = start.w + column * columns.w;
     for (let k = 0; k < length; k++) {
-      const a = x[x0 + k];
-      s0 += a * w[w0 + k];
-      s1 += a * w[w1 + k];
-      s2 += a * w[w2 + k];
-      s3 += a * w[w3 + k];
+      const a = x[inX];
+      s0 += a * w[inW];
+      s1 += a * w[inW + second];
+      s2 += a * w[inW + third];
+      s3 += a * w[inW + fourth];
+      inX += xStep;
+      inW += wStep;
     }
-    const to = out.start + out.rows[row];
-    out.data[to + out.columns[column]] = s0 + biases[column];
-    out.data[to + out.columns[column + 1]] = s1 + biases[column + 1];
-    out.data[to + out.columns[column + 2]] = s2 + biases[column + 2];
-    out.data[to + out.columns[column + 3]] = s3 + biases[column + 3];
+    putColumn(out, start.out + column * columns.out, columns.out, s0, s1, s2, s3);
   }
-  for (; column < columns.length; column++) {
-    let sum = 0;
-    for (let k = 0; k < length; k++) sum += x[x0 + k] * w[columns[column] + k];
-    out.data[out.start + out.rows[row] + out.columns[column]] = sum + biases[column];
+  for (; column < columns.size; column++) {
+    let sum = biasOf(column);
+    for (let k = 0; k < length; k++) sum += x[start.x + k * xStep] * w[start.w + column * columns.w + k * wStep];
+    out[start.out + column * columns.out] = sum;
   }
 }
 
-function putColumn({ data, start, rows, columns }, row, column, bias, s0, s1, s2, s3) {
-  const to = start + columns[column];
-  data[to + rows[row]] = s0 + bias;
-  data[to + rows[row + 1]] = s1 + bias;
-  data[to + rows[row + 2]] = s2 + bias;
-  data[to + rows[row + 3]] = s3 + bias;
+function putColumn(out, to, step, s0, s1, s2, s3) {
+  out[to] = s0;
+  out[to + step] = s1;
+  out[to + 2 * step] = s2;
+  out[to + 3 * step] = s3;
 }

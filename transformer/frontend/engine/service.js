@@ -1,5 +1,5 @@
 // Holds a model and answers what messages ask of it, several at a time: what a worker does. Messages are { id, open: { weights,
-// about } }, { id, path, values } or { id, isOver }; replies { id, result }, { id, event, data } and { id, error }.
+// about } }, { id, path, values }, { id, isOver } or { isThere }; replies { id, result }, { id, event, data }, { id, error } or {}.
 
 import { ApiError } from "../api_error.js";
 import { answer } from "./answers.js";
@@ -7,7 +7,7 @@ import { Abandoned, LiveModel } from "./live_model.js";
 
 const TURN_MS = 8; // after which others have their turn: another question, or the message that nobody waits any more
 
-/** @typedef {{ id: number, open?: { weights: ArrayBuffer | Uint8Array | string, about: any }, path?: string, values?: Record<string, any>, isOver?: boolean }} Message */
+/** @typedef {{ id: number, open?: { weights: ArrayBuffer | Uint8Array | string, about: any }, path?: string, values?: Record<string, any>, isOver?: boolean, isThere?: boolean }} Message */
 
 export class Service {
   /** @param {(reply: object) => void} send */
@@ -21,7 +21,11 @@ export class Service {
   }
 
   /** @param {Message} message */
-  async receive({ id, open, path, values, isOver }) {
+  async receive({ id, open, path, values, isOver, isThere }) {
+    if (isThere) {
+      this.send({});
+      return;
+    }
     if (isOver) {
       this.waiting.delete(id);
       return;

@@ -1,7 +1,7 @@
 // Shows the instrument as a component of the app.
-import { onPage } from "../on_page.js";
+import { onAppPage } from "../browser_first.js";
 import { InsideView } from "./view.js";
 
 export default function (component) {
-  if (component.data) onPage(component, (root, host) => new InsideView(root, host));
+  onAppPage(component, (root, host) => new InsideView(root, host));
 }

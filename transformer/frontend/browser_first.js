@@ -1,0 +1,127 @@
+// Asks a small model in this browser, once the tab has fetched it, and else the server. The first picture is the server's, and
+// what the browser can't answer, too.
+
+import { Api } from "./api.js";
+import { ApiError } from "./api_error.js";
+import { onPage } from "./on_page.js";
+/** @import { Component } from "./on_page.js" */
+
+/**
+ * @typedef {import("./browser_model.js").BackedApi} BackedApi
+ * @typedef {import("./browser_model.js").BrowserModel} BrowserModel
+ */
+
+const MODEL = new URL("./browser_model.js", import.meta.url); // which isn't needed before the first picture
+const RESTS_WITHIN_MS = 3000; // a tab that is never idle fetches its model all the same
+
+/**
+ * What this tab computes with: one model at a time, and whoever asked the server last.
+ *
+ * @type {{ key: string, model: BrowserModel | null, asking: BrowserFirstApi | null }}
+ */
+const tab = { key: "", model: null, asking: null };
+
+/** Show an instrument of the app. @param {Component} component @param {Parameters<typeof onPage>[1]} make */
+export function onAppPage(component, make) {
+  if (!component.data) return;
+  const { in_browser: isSmall, ...data } = component.data;
+  const apiOf = isSmall ? (request, options) => new BrowserFirstApi(request, options) : undefined;
+  onPage({ ...component, data, apiOf }, make);
+}
+
+export class BrowserFirstApi extends Api {
+  /** @type {BackedApi | null} */ local = null;
+  hasAskedServer = false;
+
+  /**
+   * @param {import("./api.js").Parameters} about
+   * @param {{ token?: string | null, computed?: (sentence: string) => void }} options computed: is told who computes
+   */
+  constructor(about, { token = null, computed = () => {} }) {
+    super(about, { token });
+    this.key = JSON.stringify([about.model, about.version, token]);
+    this.computed = computed;
+  }
+
+  end() {
+    super.end();
+    this.local?.end();
+  }
+
+  /** What answers in this browser, if it can. @returns {BackedApi | null} */
+  get here() {
+    if (tab.key === this.key && tab.model) this.local ??= tab.model.apiOf(this.about);
+    return this.local?.isThere ? this.local : null;
+  }
+
+  async recording(path, values) {
+    return (await this.inBrowser((local) => local.recording(path, values))) ?? super.recording(path, values);
+  }
+
+  async json(path, values) {
+    return (await this.inBrowser((local) => local.json(path, values))) ?? super.json(path, values);
+  }
+
+  /** @param {(local: BackedApi) => Promise<any>} question */
+  async inBrowser(question) {
+    const { here } = this;
+    if (!here) return null;
+    try {
+      const found = await question(here);
+      this.say();
+      return found;
+    } catch (error) {
+      if (error instanceof ApiError) return null;
+      throw error;
+    }
+  }
+
+  /** @type {Api["ask"]} */
+  async ask(path, values, options = {}) {
+    const { here } = this;
+    if (here && !options.read) { // a stream; of anything else the server's bytes are to be read
+      this.say();
+      return here.ask(path, values, options);
+    }
+    this.hasAskedServer = true;
+    const answer = await super.ask(path, values, options);
+    if (this.local) this.computed("Computed in part in your browser, and in part on the server.");
+    else fetchModel(this);
+    return answer;
+  }
+
+  say() {
+    this.computed(tab.model.inWords(!this.hasAskedServer));
+  }
+}
+
+/**
+ * Have this tab compute the model that is asked about, once it is idle. What can't be had, or doesn't work, the server computes.
+ *
+ * @param {BrowserFirstApi} api
+ */
+async function fetchModel(api) {
+  const { key, about, token } = api;
+  tab.asking = api;
+  if (tab.key === key) return;
+  tab.model?.engine.break(new ApiError("Another model is computed now.")); // who waits for this one is answered by the server
+  Object.assign(tab, { key, model: null });
+  await idle();
+  try {
+    if (tab.key !== key) return;
+    const { openModel } = await import(MODEL.href);
+    const model = await openModel(about, token);
+    if (tab.key !== key) model.engine.end(); // another model is asked about by now
+    else tab.model = model;
+    if (tab.model && tab.asking.here) tab.asking.say();
+  } catch (error) {
+    if (tab.key === key && error instanceof ApiError && !error.isFinal) tab.key = ""; // the server is away: later
+  }
+}
+
+function idle() {
+  return new Promise((resolve) => {
+    if (globalThis.requestIdleCallback) requestIdleCallback(resolve, { timeout: RESTS_WITHIN_MS });
+    else setTimeout(resolve, RESTS_WITHIN_MS); // as in Safari
+  });
+}
