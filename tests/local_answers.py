@@ -22,7 +22,7 @@ from transformer.inference.circuits import circuits_of
 CHECKPOINTS = Path(__file__).resolve().parents[1] / "checkpoints"
 SHIPPED = ("stories", "number-words-en-es", "masked-stories", "ladder-3-average", "since-7-grouped")
 ODD = ("parallel", "norms of all heads", "sandwich", "alibi", "relative", "all at once")
-CHANGED = ("stories", "number-words-en-es", "all-at-once")
+CHANGED = ("stories", "number-words-en-es", "masked-stories", "all-at-once")
 """Of these, passes in which something is changed are asked for, too."""
 TOKENS = 9
 DRAWN = {"temperature": 0.9, "top_k": 5, "top_p": 0.95, "seed": 7}

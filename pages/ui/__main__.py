@@ -1,5 +1,5 @@
 """Checks lessons, lists their measures, writes them as files and the site: `python -m pages.ui lesson check FILE …`,
-`lesson measures`, `lesson file NAME`, `site FOLDER`."""
+`lesson measures`, `lesson file NAME`, `lesson training`, `site FOLDER`."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ def main(arguments: list[str] | None = None) -> int:
     check.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a lesson, in Markdown")
     check.set_defaults(run=lambda given: max(map(_check, given.files)))
     commands.add_parser("measures", help="list what lessons can measure").set_defaults(run=lambda given: _measures())
+    training = commands.add_parser("training", help="record the training that pages show which can't train")
+    training.set_defaults(run=lambda given: _write(_training))
     file = commands.add_parser("file", help="write a lesson as one HTML file, which needs no server and no network")
     file.add_argument("name", help="such as 06-queries-keys-values")
     file.add_argument("file", type=Path, nargs="?", help="where to (default: NAME.html)")
@@ -49,10 +51,16 @@ def _site(folder: Path) -> str:
 
 
 def _file(name: str, file: Path) -> str:
-    from pages.ui.views.learn.site_lessons import lesson_file
+    from pages.ui.views.learn.site_lessons import lesson_file, lesson_named
 
-    file.write_text(lesson_file(name), encoding="utf-8")
+    file.write_text(lesson_file(lesson_named(name)), encoding="utf-8")
     return f"Wrote {file}, {file.stat().st_size / 1e6:.1f} MB, which any browser opens."
+
+
+def _training() -> str:
+    from pages.ui.lessons.recorded_training import record
+
+    return record()
 
 
 def _measures() -> int:

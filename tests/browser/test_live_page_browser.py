@@ -1,7 +1,10 @@
 """Tests pages that hold a model and compute with it, offline, from one file."""
 
+import re
+
 import pytest
 
+from pages.ui.number_format import percent
 from tests.browser.servers import ROOT
 from transformer import Sampling, Scale, generate, load_checkpoint, show, trace_pass
 
@@ -67,6 +70,42 @@ def test_a_text_is_written_with_another_prompt_and_without_a_head(opened, sortin
         written = sorting.tokenizer.decode(ids)
         page.get_by_role("button", name="Generate", exact=True).click()
         expect(strip).to_contain_text(f"worlds={written}", timeout=30_000)
+
+
+def test_masks_are_filled_in_another_sentence_and_without_a_head(opened, browser_errors):
+    checkpoint = load_checkpoint(ROOT / "checkpoints" / "masked-stories")
+    page = opened(checkpoint, "Mary took the [mask].", view="generation")
+    sentence = "Tom ran to the [mask]. Where is Tom?"
+    compute(page, sentence)
+    words = page.get_by_role("listbox", name="Text, token by token").get_by_role("option")
+    tokens = checkpoint.tokenizer.encode(sentence)
+    expect(words).to_have_count(len(tokens))
+    mask = tokens.index(checkpoint.card.mask_token_id)
+    candidates = page.get_by_test_id("filling-candidates").get_by_role("button")
+
+    def best(tokens, position, interventions=()):
+        logits = trace_pass(checkpoint.model, tokens, interventions=interventions).tensors["logits"][position]
+        logits[checkpoint.card.mask_token_id] = float("-inf")
+        return int(logits.argmax()), percent(float(logits.double().softmax(-1).max()))
+
+    token, probability = best(tokens, mask)
+    expect(candidates.first).to_contain_text(checkpoint.tokenizer.label(token))
+    expect(candidates.first).to_contain_text(probability)
+    expect(page.get_by_role("button", name="Open in Inside")).to_be_hidden()
+    page.get_by_test_id("filling").get_by_role("button", name="Fill in", exact=True).click()
+    expect(page.get_by_test_id("filling-status")).to_contain_text("Every mask is filled in")
+    tokens[mask] = token
+    words.nth(0).click()
+    page.get_by_role("button", name="Mask this word").click()
+    tokens[0] = checkpoint.card.mask_token_id
+    page.get_by_label("Head to ablate").select_option("layer 4, head 0")
+    for interventions in ((), (Scale("blocks.4.attn.hook_z", 0),)):
+        if interventions:
+            page.get_by_role("button", name="Ablate", exact=True).click()
+        token, probability = best(tokens, 0, interventions)
+        expect(candidates.first).to_contain_text(checkpoint.tokenizer.label(token))
+        expect(candidates.first).to_contain_text(probability)
+    expect(words.nth(mask)).to_have_class(re.compile("written"))  # what was filled in stayed
 
 
 def test_where_a_token_looks_is_computed_anew(opened, sorting, browser_errors):

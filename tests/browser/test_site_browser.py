@@ -9,9 +9,10 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
+from pages.ui.number_format import percent
 from tests.browser.attention_page import until
 from tests.browser.servers import ROOT
-from transformer import Sampling, generate, load_checkpoint
+from transformer import Sampling, Without, generate, load_checkpoint, trace_pass
 from transformer.checkpoints.folder import list_checkpoints
 from transformer.frontend.live_model import weights_of
 from transformer.frontend.site import MOST_BYTES, described, lesson_page, write_site
@@ -56,9 +57,9 @@ def served(folder):
 @pytest.fixture(scope="module")
 def lesson():
     """A lesson of which one view's link names no model."""
-    from pages.ui.views.learn.site_lessons import lessons
+    from pages.ui.views.learn.site_lessons import as_data, lesson_named
 
-    [found] = lessons({"06-queries-keys-values"})
+    found = as_data(lesson_named("06-queries-keys-values"))
     found["steps"][1]["view"]["link"] = "prompt=ROMEO:"
     return found
 
@@ -111,7 +112,7 @@ def test_an_address_without_a_model_means_the_app_s_and_the_first_picture_comes_
         page.goto(site)
         page.wait_for_selector(SHOWN)
         names = [unquote(url.removeprefix(site).partition("?")[0]) or "index.html" for url in fetched if site in url]
-        assert "models/stories/model.safetensors" in names and "scripts/page.js" in names
+        assert "models/stories/model.safetensors" in names and "scripts/generate.js" in names
         assert sum((folder / BELOW / name).stat().st_size for name in names) < BEFORE_FIRST_PICTURE
         expect(page.get_by_label("Model")).to_have_value("stories")
         page.goto(f"{site}Attention/?prompt=ROMEO:")
@@ -129,6 +130,53 @@ def test_the_whole_site_is_small_enough(folder):
     assert frame + sum(weights) + about * len(shipped) < MOST_BYTES
 
 
+@pytest.fixture(scope="module")
+def views():
+    """A lesson that shows each view which only lessons have, and one still picture."""
+    from pages.ui.lessons.lesson import read_lesson
+    from pages.ui.views.learn.site_lessons import as_data
+
+    header = '+++\ntitle = "Views"\n+++\n'
+    step = '## Step\nWords.\n```view\npage = "{}"\nlink = "{}"\n```\n'
+    shown = {
+        "What if": "model=stories&prompt=Mary+took+the+ball.+She&changes=without~mask~&temperature=0",
+        "Masks": "model=stories&prompt=Mary+took+the+ball.",
+        "Positions": "model=stories&position=5&shift=3",
+        "Train": "model=stories&learn=task&task=induction",
+    }
+    return as_data(read_lesson("views", header + "".join(step.format(*view) for view in shown.items())))
+
+
+def test_views_of_lessons_are_computed_from_one_file(new_window, views, checkpoints, tmp_path, browser_errors):
+    checkpoint = checkpoints["stories"]
+    models = {"stories": (described(checkpoint, checkpoint.card), weights_of(checkpoint.model))}
+    (tmp_path / "lesson.html").write_text(lesson_page(views, models), encoding="utf-8")
+    page = new_window()
+    page.context.set_offline(True)
+    page.goto((tmp_path / "lesson.html").as_uri())
+    what_if = page.get_by_test_id("what-if")
+    prompt = "Mary took the ball. She"
+    for changes in ((Without("mask"),), ()):
+        best = trace_pass(checkpoint.model, checkpoint.tokenizer.encode(prompt), interventions=changes)
+        share, token = best.tensors["logits"][-1].double().softmax(-1).max(-1)
+        row = what_if.get_by_role("row").filter(has_text=checkpoint.tokenizer.label(int(token))).first
+        expect(row).to_contain_text(percent(float(share)))
+        if changes:
+            expect(what_if.get_by_role("article")).to_have_count(2)
+            page.get_by_role("button", name="Take back").click()
+            expect(what_if.get_by_role("article")).to_have_count(1)
+    page.get_by_label("Prompt").fill("Tom ran to the")
+    page.get_by_role("button", name="Compute").click()
+    expect(what_if).to_contain_text("Tom ran to the")
+    page.get_by_role("button", name="Next", exact=True).click()
+    expect(page.get_by_test_id("masks")).to_contain_text("Without the mask")
+    page.get_by_role("button", name="Next", exact=True).click()
+    expect(page.get_by_text("The cosine of the angle between their rows is 0.")).to_be_visible()
+    page.get_by_role("button", name="Next", exact=True).click()
+    expect(page.get_by_role("img", name="The loss falls from")).to_be_visible()
+    expect(page.get_by_text("It is live in the app")).to_be_visible()
+
+
 @pytest.mark.parametrize("kind", ["site", "file"])
 def test_a_lesson_is_answered_and_shows_what_it_asked_about(new_window, folder, lesson, checkpoints, tmp_path, kind):
     page = new_window()
@@ -137,10 +185,7 @@ def test_a_lesson_is_answered_and_shows_what_it_asked_about(new_window, folder, 
             page.goto(f"{site}Learn/")
             page.get_by_role("link", name="Queries, keys and values").click()
         else:
-            models = {
-                name: (described(CHECKPOINTS / name, read, read.card), weights_of(read.model))
-                for name, read in checkpoints.items()
-            }
+            models = {name: (described(read, read.card), weights_of(read.model)) for name, read in checkpoints.items()}
             (tmp_path / "lesson.html").write_text(lesson_page(lesson, models), encoding="utf-8")
             page.context.set_offline(True)
             page.goto((tmp_path / "lesson.html").as_uri())

@@ -38,7 +38,9 @@ COMPONENTS = ROOT / "pages" / "ui" / "components"
 FRONTEND_TESTS = Path(__file__).parents[1] / "frontend"
 LOCAL = {FRONTEND_TESTS / f"{name}.test.mjs" for name in ("local_api", "browser_first")}
 """Of models in a browser."""
-RUN_AT_ONCE = {FOLDER / "site" / name for name in ("page.js", "learn.js", "service_worker.js")}
+RUN_AT_ONCE = {
+    FOLDER / "site" / f"{name}.js" for name in ("generate", "attention", "inside", "learn", "service_worker")
+}
 """Scripts of a site, which need a browser when they are loaded."""
 SCRIPTS = sorted({*FOLDER.rglob("*.js"), *COMPONENTS.rglob("*.js")} - RUN_AT_ONCE)
 ENTRIES = [path for path in SCRIPTS if re.search(r"^export default", path.read_text(encoding="utf-8"), re.MULTILINE)]

@@ -150,7 +150,10 @@ def inside_view(
 def generation_page(
     model: OpenModel, tokens: Tokens, source: Tokens, interventions: Interventions = (), *, title: str
 ) -> str:
-    """A model that writes as an HTML page that computes. Raises: ValueError where it is too large for a page."""
+    """A model that writes, or fills masks, as an HTML page that computes.
+
+    Raises: ValueError where it is too large for a page.
+    """
     if problem := too_large(model.checkpoint.model):
         raise ValueError(problem)
     live = live_page(model.checkpoint, "generation", tokens, source, title=title, interventions=interventions)

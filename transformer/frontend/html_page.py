@@ -36,6 +36,7 @@ style-src 'unsafe-inline'; img-src blob: data:; worker-src blob:">
 """
 STYLES = {
     "generation": ("generation/generation.css",),
+    "filling": ("generation/generation.css", "filling/filling.css"),
     "attention": ("head_overview.css", "attention/attention.css"),
     "inside": ("inside/inside.css", "inside/tensors.css", "inside/circuits.css"),
 }
@@ -45,6 +46,7 @@ STARTS = {
     "attention/live.js": "showLiveAttention",
     "inside/live.js": "showLiveInside",
     "generation/live.js": "showLiveGeneration",
+    "filling/live.js": "showLiveFilling",
 }
 """What scripts that draw an instrument from what lies in a page export."""
 

@@ -1,6 +1,7 @@
 // A page of its own that computes: an instrument, the model that it asks, and above it what a visitor changes: the prompt, and
 // the heads that are ablated. It needs no server.
 
+import { AblationControls } from "./ablation_controls.js";
 import { ApiError } from "./api_error.js";
 import { attribute, node, put } from "./dom.js";
 import { embedded } from "./embedded_recordings.js";
@@ -71,20 +72,8 @@ export class LivePage {
     this.prompt.addEventListener("keydown", (event) => {
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
     });
-    const heads = Object.values(this.about.attentions).flatMap(({ modules }) => modules).flatMap((module) =>
-      Array.from({ length: this.about.config.n_heads }, (_, head) => `scale~${module}.hook_z~${head}~~0.0`));
-    const silence = node("div", "ablating", parent);
-    silence.hidden = !heads.length;
-    const choice = node("label", "", silence);
-    choice.append("Head ");
-    this.head = node("select", "", choice);
-    attribute(this.head, "aria-label", "Head to ablate"); // else its options would be part of its name
-    this.head.replaceChildren(...heads.map((code) => Object.assign(document.createElement("option"), { value: code, textContent: inWords(code).replace(/ ablated$/, "") })));
-    const ablate = Object.assign(node("button", "", silence), { type: "button" });
-    put(ablate, "Ablate");
-    ablate.addEventListener("click", () => this.change({ add: [this.head.value], remove: [] }));
-    this.inForce = node("ul", "in-force", parent);
-    attribute(this.inForce, "aria-label", "Changes of the model");
+    const modules = Object.values(this.about.attentions).flatMap((of) => of.modules);
+    this.ablating = new AblationControls(parent, { modules, heads: this.about.config.n_heads }, (change) => this.change(change));
   }
 
   /** Another prompt: what it can't be is said, and what was there stays. @param {string} text */
@@ -110,7 +99,7 @@ export class LivePage {
   /** Show another reading. @param {Reading} reading */
   async read(reading) {
     this.reading = reading;
-    this.showChanges();
+    this.ablating.show(this.interventions);
     await this.show();
   }
 
@@ -122,18 +111,6 @@ export class LivePage {
     const isWritten = source.length > 0 && this.view.reads; // by a model that was another one
     const again = isWritten ? this.placed(source) : { source, tokens };
     this.read({ ...this.reading, ...again, text, changes: [...kept, ...add] });
-  }
-
-  showChanges() {
-    this.inForce.replaceChildren(...this.interventions.map(({ code, words }) => {
-      const item = node("li", "");
-      item.append(words);
-      const back = Object.assign(node("button", "", item), { type: "button" });
-      put(back, "Take back");
-      attribute(back, "aria-label", `Take back: ${words}`);
-      back.addEventListener("click", () => this.change({ add: [], remove: [code] }));
-      return item;
-    }));
   }
 
   /** What is changed, as instruments show it. */
@@ -156,7 +133,7 @@ export class LivePage {
       if (api !== this.api) return;
       this.say("");
       this.root.dataset.state = "shown";
-      this.showChanges();
+      this.ablating.show(this.interventions);
     } catch (error) {
       this.fail(error);
     }

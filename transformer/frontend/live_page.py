@@ -2,7 +2,7 @@
 
 show(checkpoint, "To be, or")                     # the whole pass
 show(checkpoint, "To be, or", view="attention")   # where each token looks
-show(checkpoint, "To be, or", view="generation")  # what the model writes
+show(checkpoint, "To be, or", view="generation")  # what the model writes, or fills in where words are masked
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def live_page(
     kind: str | None = None,
     chosen: Mapping[str, Any] | None = None,
 ) -> SavedPage | None:
-    """A page that shows a pass, or a text that is continued, and computes another when it is asked to.
+    """A page that shows a pass, or a text that is continued or filled in, and computes another when it is asked to.
 
     tokens: of an encoder–decoder that begins with its start tokens alone, the page has it write the others. text: the
     prompt as it was typed, that of the tokens if it is left out. interventions: their positions count from the start of
@@ -94,8 +94,9 @@ def live_page(
     worker = bundle(FOLDER / "engine" / "worker.js")
     elements = {"sample": sample, "worker": worker, "weights": weights_of(model)}
     elements = {"model": json.dumps(about, ensure_ascii=False), **elements}
+    folder = "filling" if view == "generation" and not model.config.is_causal else view
     title_of_page = f"{checkpoint.card.title}, computed in the browser"
-    page = assembled(f"{view}/live.js", title, elements, title_of_page, _picture(sample))
+    page = assembled(f"{folder}/live.js", title, elements, title_of_page, _picture(sample))
     return page if len(page.html.encode()) <= MOST_BYTES else None
 
 

@@ -87,7 +87,8 @@ def show(
         unless it would take more than 10 MB. Of a recording the same as `kind`.
     kind: of attention, as in `attention_modules`; None for all of a whole pass, and for the model's first attention
         where the recording is of something less.
-    view: of a checkpoint, what the page shows: "inside", "attention", or "generation".
+    view: of a checkpoint, what the page shows: "inside", "attention", or "generation", which of a model that reads in
+        both directions is how it fills masks.
     chosen: what is looked at first. Of a pass: open="blocks.1.attn.hook_z", token=4, head=2, cell=(4, 2, 7), and what
         else `inside_page` names; of attention: layer=1, head=0.
     title: what files that are saved from the page are called.

@@ -31,7 +31,10 @@ STYLES = (
     *("type_scale.css", "tooltip.css", "save.css", "intervention_controls.css", "on_page.css", "head_overview.css"),
     *("attention/attention.css", "inside/inside.css", "inside/tensors.css", "inside/circuits.css"),
     *("generation/generation.css", "filling/filling.css", "site/site.css"),
+    *("top_tokens.css", "masks/masks.css", "matrix/matrix.css", "what_if/text_comparison.css"),
 )
+WITHOUT_MODEL = ("Positions",)
+"""Views that compute with no model."""
 MOST_BYTES = 20_000_000
 """Of a whole site."""
 MOST_OF_FILE = 10_000_000
@@ -64,8 +67,18 @@ if (location.protocol === "file:") addEventListener("DOMContentLoaded", () => {{
   problem.textContent = "A browser runs these pages from a web server only. In their folder run: python -m http.server";
   problem.hidden = false;
 }});
-else if ("serviceWorker" in navigator) navigator.serviceWorker.register(new URL("service_worker.js", document.baseURI));
 </script>"""
+PRELOADS = """
+<script>
+// What the first picture needs, beside the script that will ask for it.
+const model = new URLSearchParams(location.search).get("model") ?? (location.search ? "{otherwise}" : "{first}");
+for (const file of ["scripts/worker.js", `models/${{model}}/model.json`, `models/${{model}}/model.safetensors`]) {{
+  const link = {{ rel: "preload", as: "fetch", crossOrigin: "anonymous", href: file }};
+  document.head.append(Object.assign(document.createElement("link"), link));
+}}
+</script>"""
+DEFAULTS = "stories", "shakespeare"
+"""The model of an address that says nothing, and of one that names none."""
 BAR = """<div class="site-bar">
 <label>Model<select data-part="model"></select></label>
 <label class="grows">Prompt<textarea data-part="prompt" rows="1" spellcheck="false"></textarea></label>
@@ -108,24 +121,24 @@ def write_site(
     listed = []
     for path, checkpoint, card in models:
         listed.append({"name": path.name, "title": card.title, "group": card.group, "examples": card.examples})
-        files[f"models/{path.name}/model.json"] = described(path, checkpoint, card)
+        files[f"models/{path.name}/model.json"] = described(checkpoint, card)
         files[f"models/{path.name}/model.safetensors"] = weights_of(checkpoint.model)
     if not listed:
         raise ValueError("There is no usable checkpoint to make a site of.")
     frame = {
         "style.css": style().encode(),
-        "scripts/page.js": bundle(FOLDER / "site" / "page.js").encode(),
         "scripts/worker.js": bundle(FOLDER / "engine" / "worker.js").encode(),
         "manifest.webmanifest": _json(_manifest()),
         **{f"icon-{size}.png": icon(size) for size in (192, 512)},
     }
     pages = [page for page in PAGES if page != "Learn" or lessons]
     for page in pages:
+        script = f"{page.lower()}.js"
+        frame[f"scripts/{script}"] = bundle(FOLDER / "site" / script).encode()
         for place, base in (("", "./"), (f"{page}/", "../")):
             if place or page == "Generate":
                 frame[f"{place}index.html"] = _page(page, pages, base, listed, lessons).encode()
     if lessons:
-        frame["scripts/learn.js"] = bundle(FOLDER / "site" / "learn.js").encode()
         frame |= {f"lessons/{lesson['name']}.json": _json(lesson) for lesson in lessons}
     digest = hashlib.blake2b(digest_size=8)
     for name, data in sorted({**files, **frame}.items()):
@@ -143,12 +156,11 @@ def write_site(
     return size
 
 
-def described(path: Path, checkpoint: Checkpoint, card: Card) -> bytes:
+def described(checkpoint: Checkpoint, card: Card) -> bytes:
     """All that a page knows of a model beside its weights, as JSON."""
     about = about_model(checkpoint.model.config, checkpoint.tokenizer, checkpoint.card)
     shown = {"title": card.title, "summary": card.summary, "examples": card.examples, "opening": card.opening}
-    tokenizer = json.loads((path / "tokenizer.json").read_text(encoding="utf-8"))
-    return _json({"about": about, "card": shown, "tokenizer": tokenizer})
+    return _json({"about": about, "card": shown, "tokenizer": json.loads(checkpoint.tokenizer.to_json())})
 
 
 def lesson_page(lesson: Mapping[str, Any], models: Mapping[str, tuple[bytes, bytes]]) -> str:
@@ -177,8 +189,9 @@ def lesson_page(lesson: Mapping[str, Any], models: Mapping[str, tuple[bytes, byt
 
 def models_of(lesson: Mapping[str, Any]) -> list[str]:
     """The models that a lesson's live views show."""
-    shown = [step["view"]["link"] for step in lesson["steps"] if step["view"] and step["view"]["page"] in PAGES]
-    return sorted({dict(parse_qsl(link)).get("model", "shakespeare") for link in shown})
+    views = [step["view"] for step in lesson["steps"] if step["view"] and step["view"]["page"] not in WITHOUT_MODEL]
+    shown = [view["link"] for view in views if view["picture"] is None]
+    return sorted({dict(parse_qsl(link)).get("model", DEFAULTS[1]) for link in shown})
 
 
 def style() -> str:
@@ -218,12 +231,15 @@ def _page(
 ) -> str:
     links = "".join(f'<a href="{name}/"{" aria-current=page" if name == page else ""}>{name}</a>' for name in pages)
     cards = [{name: lesson[name] for name in ("name", "title", "asks", "minutes")} for lesson in lessons]
-    about = {"page": page, "lessons": cards} if page == "Learn" else {"page": page, "models": listed}
+    first, otherwise = (next((m["name"] for m in listed if m["name"] == name), listed[0]["name"]) for name in DEFAULTS)
+    about = {"page": page, "lessons": cards} if page == "Learn" else {"page": page, "first": first, "models": listed}
     view = '<div data-part="view"></div>'
     main = [PROBLEM, '<div data-part="lesson"></div>'] if page == "Learn" else [BAR, PROBLEM, view]
-    script = "learn" if page == "Learn" else "page"
     body = BODY.format(links=links, main="\n".join(main), about=in_script(_json(about)))
-    return FRAME.format(title=escape(page), head=LINKS.format(base=base, script=script), body=body)
+    head = LINKS.format(base=base, script=page.lower())
+    if page != "Learn":
+        head += PRELOADS.format(first=first, otherwise=otherwise)
+    return FRAME.format(title=escape(page), head=head, body=body)
 
 
 def _manifest() -> dict[str, Any]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from pages.ui.lessons.measure_registry import uncached_measure
 from pages.ui.lessons.measure_setup import MeasureError, NotMeasurableYet, Setup
+from pages.ui.lessons.recorded_training import losses_shown
 from pages.ui.models import library, visitor_training
 from transformer.training.training_job import ENDED
 
@@ -57,6 +58,8 @@ def steepest(losses: Sequence[tuple[int, float]], share: float) -> tuple[float, 
 
 def _losses(setup: Setup) -> list[tuple[int, float]]:
     """The validation losses of the visitor's training of the task that the setup's model has learned."""
+    if recorded := losses_shown(library.model(setup.name).card.task):
+        return recorded
     job = visitor_training.training_record().job
     if job is None:
         raise NotMeasurableYet("nothing has been trained yet; press Train in the view, and wait until it has ended")

@@ -1,4 +1,4 @@
-"""Exports the page Generate: a model that writes, as one HTML page."""
+"""Exports the page Generate: a model that writes, or fills masks, as one HTML page."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ def offer_page(session: Session) -> None:
 def _show(session: Session) -> None:
     text, title = session.text, f"{session.file_name}-generation"
     if too_large(text.model.checkpoint.model):
-        st.markdown("This model is too large for an HTML page that writes by itself.")
+        st.markdown("This model is too large for an HTML page that computes by itself.")
         return
+    changed = "the sampling changed" if session.config.is_causal else "any word masked and filled in"
     st.markdown(
-        "The model as one HTML page that works offline: in it another prompt can be typed, the sampling changed, "
-        "and heads ablated."
+        f"The model as one HTML page that works offline: in it another prompt can be typed, {changed}, and heads "
+        "ablated."
     )
     widgets.download_button(
         "Save as a page",

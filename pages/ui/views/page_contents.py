@@ -21,10 +21,7 @@ def generate(session: Session) -> None:
     from pages.ui.views import generate as view
     from pages.ui.views.generate_export import offer_page
 
-    if not session.config.is_causal:
-        fill_in.show(session)
-        return
-    view.show(session)
+    (view if session.config.is_causal else fill_in).show(session)
     offer_page(session)
 
 

@@ -15,7 +15,7 @@ export class FillingInstrument {
 
   /**
    * host: { expect(ids), look(ids, position, layer, head), select(change), inside(position, id), fail(error) }: called for what is expected at the masks
-   * of a text, and for a row of a pattern, each a promise; with what is looked at; to leave for the page that shows a logit. And fail(error):
+   * of a text, and for a row of a pattern, each a promise; with what is looked at; to leave for the page that shows a logit, where there is one. And fail(error):
    * with why something isn't shown, or null once all is.
    */
   constructor(parent, host) {
@@ -33,6 +33,7 @@ export class FillingInstrument {
     parts.undo.addEventListener("click", () => this.change(() => this.text.undo()));
     parts.clear.addEventListener("click", () => this.change(() => this.text.clear()));
     parts.hide.addEventListener("click", () => this.hideOrShow());
+    parts.inside.hidden = !host.inside;
     parts.inside.addEventListener("click", () => host.inside(this.position, this.shownCandidates[0]?.id ?? this.text.ids[this.position]));
     for (const name of ["layer", "head"]) parts[name].addEventListener("change", () => this.turn({ [name]: Number(parts[name].value) }));
   }
@@ -51,6 +52,7 @@ export class FillingInstrument {
       this.expected = null;
     }
     Object.assign(this, { frozen, looked, separator });
+    this.lookedAt = null; // the model may be changed
     this.parts.looking.hidden = !layers;
     for (const [name, count] of Object.entries({ layer: layers, head: heads })) offer(this.parts[name], name, count);
     await this.refresh();

@@ -1,19 +1,17 @@
 // Connects the instrument that fills masks to its page and the HTTP API.
 import { viewState } from "../view_state.js";
 import { FillingInstrument } from "./instrument.js";
+import { requestsOf } from "./requests.js";
 /** @import { Api } from "../api.js" */
 
 export class FillingView {
   /** @type {Api} */ api;
   /** @type {Record<string, any>} */ about;
+  /** @type {string[]} */ modules;
 
   constructor(root, host) {
     this.instrument = new FillingInstrument(root, {
-      expect: (ids) => this.api.json("masked", { tokens: ids.join(",") }),
-      look: async (ids, position, layer, head) => {
-        const name = `${this.about.modules[layer]}.hook_pattern[${head}, ${position}]`;
-        return [...(await this.api.recording("tensors", { tokens: ids.join(","), names: [name] })).tensors[name].data];
-      },
+      ...requestsOf(this),
       select: (change) => host.select(change),
       fail: (error) => (error ? host.fail(error) : host.say("")),
       inside: (position, id) => host.navigate("Inside", { inside: "logits", moment: null, place: position, cell: [position, id].join() }),
@@ -26,7 +24,7 @@ export class FillingView {
    */
   async begin(api, about) {
     const keeps = this.about?.id === about.id;
-    Object.assign(this, { api, about });
+    Object.assign(this, { api, about, modules: about.modules });
     await this.instrument.begin(about, this.looked(), { keeps });
   }
 

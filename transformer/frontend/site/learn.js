@@ -2,12 +2,20 @@
 // What is right was measured when the lesson was written. Answers stay in this browser, and can be taken along as CSV.
 
 import { ApiError } from "../api_error.js";
+import { AttentionView } from "../attention/view.js";
 import { node, partsOf } from "../dom.js";
+import { FillingView } from "../filling/view.js";
+import { GenerationView } from "../generation/view.js";
+import { InsideView } from "../inside/view.js";
+import { MasksView } from "../masks/view.js";
 import { csvFile, saveBlob } from "../save.js";
+import { PositionsView } from "../positions/view.js";
 import { replaceAddress, viewState } from "../view_state.js";
+import { WhatIfView } from "../what_if/view.js";
+import { keepOffline } from "./offline.js";
 import { Models, embeddedModel, fetched } from "./models.js";
 import { asked, isRight, readAnswer, said } from "./questions.js";
-import { isShownHere, showView } from "./view_host.js";
+import { showView } from "./view_host.js";
 /** @import { Question } from "./questions.js" */
 
 /**
@@ -17,12 +25,16 @@ import { isShownHere, showView } from "./view_host.js";
  * @property {Question | null} question
  * @property {string} reveal
  * @property {string} toTry
- * @property {{ page: string, link: string, opened: "before" | "after" } | null} view
+ * @property {View | null} view
  *
- * @typedef {{ name: string, title: string, asks: string, minutes: number, aims: string[], steps: Step[] }} Lesson
+ * @typedef {{ page: string, link: string, opened: "before" | "after", picture: string | null, below: string }} View picture: of one that isn't computed
+ *
+ * @typedef {{ name: string, title: string, asks: string, minutes: number, aims: string[], steps: Step[], note?: string }} Lesson
  */
 
+const VIEWS = { Generate: GenerationView, Filling: FillingView, Attention: AttentionView, Inside: InsideView, Masks: MasksView, Positions: PositionsView, "What if": WhatIfView };
 const KEPT = "headsup-answers";
+const OF_TEXT = ["prompt", "query", "key", "place", "cell", "moment", "written", "step"]; // what a link says of one text
 const isFile = Boolean(document.getElementById("worker"));
 const models = new Models(isFile ? embeddedModel : fetched);
 const parts = partsOf(document);
@@ -83,13 +95,12 @@ function showStep(lesson, number) {
   parts.lesson.replaceChildren();
   html("h1", "", parts.lesson, lesson.title);
   node("p", "faint", parts.lesson).textContent = `Step ${number + 1} of ${lesson.steps.length}`;
+  if (lesson.note) node("p", "faint", parts.lesson).textContent = lesson.note;
   const both = node("div", "site-step", parts.lesson);
   const text = node("div", "site-text", both);
   html("h2", "", text, step.title);
   html("div", "", text, step.words);
-  const view = node("div", "", both);
-  view.dataset.part = "view";
-  view.hidden = true;
+  const view = viewIn(both);
   const said = node("div", "", text);
   const draw = () => {
     const answer = { ...answers(), ...held }[id];
@@ -101,7 +112,7 @@ function showStep(lesson, number) {
     const isOpen = step.question && answer === undefined;
     if (!isOpen && step.reveal) html("div", "", said, step.reveal);
     if (!isOpen && step.toTry) html("div", "", said, `<p><strong>Try it.</strong></p>${step.toTry}`);
-    if (step.view && (step.view.opened === "before" || !isOpen)) openView(view, step.view);
+    if (step.view && (step.view.opened === "before" || !isOpen)) view.open(step.view, !isOpen);
   };
   draw();
   const moves = node("div", "site-moves", text);
@@ -138,34 +149,73 @@ function showQuestion(parent, question, answer, take) {
   verdict.setAttribute("role", "status");
 }
 
-async function openView(parent, { page, link }) {
-  if (parent.dataset.link === link && !parent.hidden) return;
-  parent.dataset.link = link;
-  parent.hidden = false;
-  if (!isShownHere(page)) {
-    node("p", "faint", parent).textContent = `This step's view, ${page}, is in the app.`;
-    return;
+/** Makes room for a step's view, which is shown by `open`. @param {HTMLElement} parent */
+function viewIn(parent) {
+  const side = node("div", "site-view", parent);
+  side.hidden = true;
+  const form = node("form", "site-prompt", side);
+  const label = node("label", "", form);
+  label.append("Prompt");
+  const prompt = Object.assign(node("textarea", "", label), { rows: 1, spellcheck: false });
+  Object.assign(node("button", "act", form), { type: "submit", textContent: "Compute" });
+  const problem = node("p", "problem", side);
+  problem.setAttribute("role", "alert");
+  problem.hidden = true;
+  const shown = node("div", "", side);
+  shown.dataset.part = "view";
+  /** @type {View} */
+  let now;
+
+  /** @param {View} view */
+  async function show(view) {
+    now = view;
+    const parameters = new URLSearchParams(view.link);
+    viewState().become(view.link);
+    try {
+      const model = await showView(shown, view.page, parameters, models, VIEWS, tell);
+      if (model) prompt.value = parameters.get("prompt") ?? model.card.examples[0] ?? "";
+      problem.hidden = true;
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      problem.textContent = error.message;
+      problem.hidden = false;
+    }
   }
-  const parameters = new URLSearchParams(link);
-  viewState().become(link);
-  try {
-    await showView(parent, page, parameters, models, (event, value) => {
-      if (event === "navigate" && !isFile) location.href = `${new URL(`${value.page}/`, document.baseURI)}?${viewState().merged(link)}`;
-      if (event === "change") change(parent, { page, link }, value);
-    });
-  } catch (error) {
-    if (!(error instanceof ApiError)) throw error;
-    Object.assign(node("p", "problem", parent), { textContent: error.message });
+
+  function tell(event, value) {
+    if (event === "navigate" && !isFile) location.href = `${new URL(`${value.page}/`, document.baseURI)}?${viewState().merged(now.link)}`;
+    if (event === "change") show({ ...now, link: changed(viewState().merged(now.link), value) });
   }
+
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const left = [...new URLSearchParams(now.link)].filter(([name]) => !OF_TEXT.includes(name));
+    show({ ...now, link: new URLSearchParams([...left, ["prompt", prompt.value]]).toString() });
+  });
+  return {
+    /** @param {View} view @param {boolean} isFree whether another prompt may be typed */
+    open(view, isFree) {
+      form.hidden = !isFree || view.picture !== null || view.page === "Positions";
+      if (!side.hidden) return;
+      side.hidden = false;
+      if (view.below) html("div", "", side, view.below);
+      if (view.picture === null) {
+        show(view);
+        return;
+      }
+      shown.innerHTML = view.picture; // made of numbers and labels, in which nothing can become an element
+      node("p", "faint", side).textContent = `A still picture of the page ${view.page}. It is live in the app: open this step there.`;
+    },
+  };
 }
 
-/** Show a view with another change of the model. */
-function change(parent, { page, link }, { add = [], remove = [] }) {
+/** A link with another change of the model. @param {string} link */
+function changed(link, { add = [], remove = [] }) {
   const parameters = new URLSearchParams(link);
-  const given = (codes) => [codes ?? []].flat();
-  const left = (parameters.get("changes") ?? "").split("!").filter((code) => code && ![...given(add), ...given(remove)].includes(code));
-  parameters.set("changes", [...left, ...given(add)].join("!"));
-  openView(parent, { page, link: viewState().merged(parameters.toString()) });
+  const [added, removed] = [[add].flat(), [remove].flat()];
+  const left = (parameters.get("changes") ?? "").split("!").filter((code) => code && ![...added, ...removed].includes(code));
+  parameters.set("changes", [...left, ...added].join("!"));
+  return parameters.toString();
 }
 
 /** @param {Lesson} lesson */
@@ -194,6 +244,7 @@ async function start() {
   if (lesson) showStep(lesson, Math.min(Math.max(Number(parameters.get("place_in_lesson") ?? 1) - 1 || 0, 0), lesson.steps.length - 1));
   else showList(lessons);
   parts.lesson.dataset.state = "shown";
+  if (!isFile) keepOffline();
 }
 
 start();

@@ -27,13 +27,15 @@ const AWAY = "This model can't be fetched. If you are offline: pick it once whil
 /** Of a site: files below its address. @type {Load} */
 export async function fetched(name) {
   const at = new URL(`models/${name}/`, document.baseURI);
-  const take = async (file) => {
-    const response = await fetch(new URL(file, at)).catch(() => null);
-    if (!response?.ok) throw new ApiError(AWAY);
-    return response;
-  };
-  const [described, weights] = await Promise.all([take("model.json"), take("model.safetensors")]);
+  const [described, weights] = await Promise.all(["model.json", "model.safetensors"].map((file) => fetchedFile(new URL(file, at))));
   return { described: await described.json(), weights: await weights.arrayBuffer() };
+}
+
+/** @param {URL} address */
+async function fetchedFile(address) {
+  const response = await fetch(address).catch(() => null);
+  if (!response?.ok) throw new ApiError(AWAY);
+  return response;
 }
 
 /** Of a file: what lies in its elements. @type {Load} */
@@ -42,10 +44,9 @@ export async function embeddedModel(name) {
   return { described, weights };
 }
 
-/** A worker's script: of a site its file, of a file what lies in its element. */
-function beginWorker() {
-  const script = document.getElementById("worker");
-  return script ? workerOfText(script.textContent) : new Worker(new URL("scripts/worker.js", document.baseURI));
+/** The worker's script: of a site its file, of a file what lies in its element. The page's head has it fetched before anything asks. */
+async function workerScript() {
+  return document.getElementById("worker")?.textContent ?? (await fetchedFile(new URL("scripts/worker.js", document.baseURI))).text();
 }
 
 /** Holds one model at a time. */
@@ -55,6 +56,8 @@ export class Models {
     this.load = load;
     /** @type {{ name: string, opening: Promise<OpenedModel> } | null} */
     this.held = null;
+    /** @type {Promise<string> | null} */
+    this.script = null;
   }
 
   /** Rejects with an ApiError. @param {string} name @returns {Promise<OpenedModel>} */
@@ -68,8 +71,8 @@ export class Models {
   }
 
   async begin(name) {
-    const { weights, described: { about, card, tokenizer } } = await this.load(name);
-    const engine = new LocalEngine(beginWorker, { weights, about });
+    const [script, { weights, described: { about, card, tokenizer } }] = await Promise.all([(this.script ??= workerScript()), this.load(name)]);
+    const engine = new LocalEngine(() => workerOfText(script), { weights, about });
     if (engine.problem) throw engine.problem;
     await engine.ready;
     const readsNames = about.card.mask_token_id !== null;

@@ -1,22 +1,24 @@
-// Runs one page of a static site: navigation, model and prompt on top, and below them the instrument.
+// One page of a static site: navigation, model and prompt on top, and below them the instrument.
 
 import { ApiError } from "../api_error.js";
 import { node, partsOf, put } from "../dom.js";
 import { replaceAddress, viewState } from "../view_state.js";
 import { Models, fetched } from "./models.js";
+import { keepOffline } from "./offline.js";
 import { DEFAULT_MODEL, showView } from "./view_host.js";
+/** @import { Views } from "./view_host.js" */
 
-/** @typedef {{ page: string, models: { name: string, title: string, group: string, examples: string[] }[] }} About */
+/** @typedef {{ page: string, first: string, models: { name: string, title: string, group: string, examples: string[] }[] }} About first: the model of an address that says nothing */
 
-const FIRST_MODEL = "stories"; // of an address that says nothing
 const models = new Models(fetched);
 
-export function startPage() {
+/** @param {Views} views that the page needs */
+export async function startPage(views) {
   const parts = partsOf(document);
   /** @type {About} */
-  const { page, models: listed } = JSON.parse(parts.about.textContent);
+  const { page, first, models: listed } = JSON.parse(parts.about.textContent);
   const available = (name) => (listed.some((model) => model.name === name) ? name : listed[0].name);
-  if (!location.search) replaceAddress(`model=${available(FIRST_MODEL)}`);
+  if (!location.search) replaceAddress(`model=${first}`);
 
   /** What the address says; its model, if it names none, is that of all links. */
   function parameters() {
@@ -41,7 +43,7 @@ export function startPage() {
       if (!known) throw new ApiError(`There is no model “${wanted.slice(0, 40)}” on this site. Pick another one.`);
       say("");
       parts.view.dataset.state = "asking";
-      await showView(parts.view, page, parameters(), models, tell);
+      await showView(parts.view, page, parameters(), models, views, tell);
       parts.view.dataset.state = "shown";
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
@@ -95,7 +97,6 @@ export function startPage() {
   }
   addEventListener("popstate", show);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show);
-  return show();
+  await show();
+  keepOffline();
 }
-
-startPage();

@@ -15,6 +15,10 @@ import { windowStart } from "../generation/view_params.js";
 
 const ARROW = " → "; // stands for the start token, between the source and what is written from it
 const LOOKS_AT = { cross: "at the source", decoder: "at its own words" };
+const DRAWN = { temperature: 0.8, top_k: null, top_p: null, seed: 1 }; // of a link that says nothing else
+const MOST_WRITTEN = 60; // tokens that both sides of a comparison write
+const LONGEST_TITLE = 24; // characters of a prompt that names a column
+const LONGEST_BEFORE = 120; // characters shown of what stands before them
 const PACES = [["slow", "2 tokens a second"], ["steady", "8 tokens a second"], ["fast", "25 tokens a second"], ["unbounded", "as fast as it can"]];
 
 /** Which attention is shown: the wished one, if the model has it; else its last. @param {OpenedModel} model @param {string | null} wish */
@@ -119,4 +123,58 @@ export function insideData(model, text) {
     model: model.name,
     interventions: interventionsOf(text.changes),
   };
+}
+
+/**
+ * A view of the page What if: the model with its changes and without them, or with two prompts.
+ *
+ * @param {OpenedModel} model
+ * @param {TypedText} text
+ * @param {TypedText | null} other the other prompt
+ * @param {URLSearchParams} parameters
+ */
+export function whatIfData(model, text, other, parameters) {
+  const { about, tokenizer } = model;
+  const sides = other ? [text, other] : [{ ...text, changes: null }, text];
+  const room = text.source.length ? about.config.context_length - text.tokens.length : MOST_WRITTEN;
+  const drawn = Object.fromEntries(Object.entries({ ...DRAWN, max_new_tokens: Math.min(room, MOST_WRITTEN) }).map(([name, value]) => [name, parameters.get(name) ?? value]));
+  return {
+    request: requestOf(text),
+    requests: sides.map((side) => requestOf(side)),
+    titles: other ? sides.map(({ prompt }) => `“${prompt.length > LONGEST_TITLE ? `…${prompt.slice(-LONGEST_TITLE)}` : prompt}”`) : ["unchanged", "changed"],
+    texts: sides.map(({ prompt, source }) => (source.length ? "" : prompt.slice(-LONGEST_BEFORE))),
+    lengths: sides.map(({ tokens }) => tokens.length),
+    after: sides.map(({ tokens }) => tokenizer.label(tokens.at(-1))),
+    kinds: about.kinds,
+    writes: other ? null : drawn,
+    ends: about.card.stop_tokens,
+    modules: Object.values(about.attentions).flatMap(({ modules }) => modules),
+    heads: about.config.n_heads,
+    interventions: interventionsOf(text.changes),
+  };
+}
+
+/** A view of the page Masks: what else is changed is changed with the mask and without it. @param {OpenedModel} model @param {TypedText} text */
+export function masksData(model, text) {
+  const { about, tokenizer } = model;
+  const { begin, tokens } = windowOf(model, text.tokens);
+  const kept = (text.changes ?? "").split("!").filter((code) => code && !code.startsWith("without~mask"));
+  const layers = about.attentions.self?.modules.length ?? 0;
+  return {
+    request: requestOf(text),
+    requests: [kept, [...kept, "without~mask~"]].map((codes) => requestOf({ ...text, tokens, begin, changes: codes.join("!") || null })),
+    tokens,
+    labels: tokenizer.labels(tokens),
+    offset: begin,
+    kinds: about.kinds,
+    windows: Array.from({ length: layers }, (_, layer) => about.config.attention_windows?.[layer] ?? 0),
+  };
+}
+
+/** A view of the page Positions, which needs no model. @param {URLSearchParams} parameters */
+export function positionsData(parameters) {
+  const whole = (name, usual) => Number(parameters.get(name) ?? usual);
+  const [length, position] = [whole("length", 64), whole("position", 0)];
+  const positions = [position, Math.min(position + whole("shift", 1), length - 1)];
+  return { request: {}, length, width: whole("width", 64), base: whole("base", 10_000), positions };
 }

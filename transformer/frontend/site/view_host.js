@@ -1,28 +1,20 @@
 // Shows an instrument for what an address says, computed in this browser: model, prompt, text, and what is looked at.
 
 import { ApiError } from "../api_error.js";
-import { AttentionView } from "../attention/view.js";
 import { UnknownTokenError } from "../engine/tokenizer.js";
-import { FillingView } from "../filling/view.js";
 import { eventsOf } from "../generation/server_sent_events.js";
-import { GenerationView } from "../generation/view.js";
-import { InsideView } from "../inside/view.js";
 import { onPage } from "../on_page.js";
 import { apiOf } from "./models.js";
-import { attentionData, fillingData, generationData, insideData } from "./page_data.js";
+import { attentionData, fillingData, generationData, insideData, masksData, positionsData, whatIfData } from "./page_data.js";
 /** @import { Models, OpenedModel } from "./models.js" */
 /** @import { TypedText } from "./page_data.js" */
 
+/** @typedef {Record<string, new (root: HTMLElement, host: any) => any>} Views of instruments, by page; of Generate, Filling is the one for an encoder */
+
 const LONGEST_ANSWER = 200; // tokens of what an encoder–decoder would write
-const VIEWS = { Generate: GenerationView, Filling: FillingView, Attention: AttentionView, Inside: InsideView };
 const OFF = "-"; // before a change that is turned off
 
 export const DEFAULT_MODEL = "shakespeare"; // of an address that names none
-
-/** Whether a page has an instrument here. @param {string} page */
-export function isShownHere(page) {
-  return ["Generate", "Attention", "Inside"].includes(page);
-}
 
 /**
  * Show a page's instrument in an element. Rejects with an ApiError that says why it can't be.
@@ -31,16 +23,24 @@ export function isShownHere(page) {
  * @param {string} page
  * @param {URLSearchParams} parameters of the address
  * @param {Models} models
+ * @param {Views} views
  * @param {(event: string, value: any) => void} tell what the instrument asks of its page: "navigate", "change"
- * @returns {Promise<OpenedModel>}
+ * @returns {Promise<OpenedModel | null>} null for a view without a model
  */
-export async function showView(parent, page, parameters, models, tell) {
+export async function showView(parent, page, parameters, models, views, tell) {
+  if (page === "Positions") {
+    draw(parent, page, views, positionsData(parameters), tell, null);
+    return null;
+  }
   const model = await models.open(parameters.get("model") ?? DEFAULT_MODEL);
   const text = typed(model, parameters);
   const attention = parameters.get("attention");
   const isEncoder = model.about.card.mask_token_id !== null;
   /** @type {Record<string, any> | null} */
-  let data = page === "Generate" ? (isEncoder ? fillingData(model, text) : generationData(model, text, attention)) : null;
+  let data = null;
+  if (page === "Generate") data = isEncoder ? fillingData(model, text) : generationData(model, text, attention);
+  else if (page === "Masks") data = masksData(model, text);
+  else if (page === "What if") data = whatIfData(model, text, parameters.get("question") === "beside" ? typed(model, parameters, "other_prompt") : null, parameters);
   if (!data) {
     const answer = text.source.length && !text.written.length ? await answerOf(model, text) : text.written;
     const ends = new Set(model.about.card.stop_tokens);
@@ -50,20 +50,25 @@ export async function showView(parent, page, parameters, models, tell) {
   }
   if (!data) throw new ApiError("This model has no attention: no token looks at another.");
   const kind = page === "Generate" && isEncoder ? "Filling" : page;
+  draw(parent, kind, views, data, tell, model);
+  return model;
+}
+
+/** @param {HTMLElement} parent @param {string} kind @param {Views} views @param {Record<string, any>} data @param {(event: string, value: any) => void} tell @param {OpenedModel | null} model */
+function draw(parent, kind, views, data, tell, model) {
   if (parent.dataset.kind !== kind) {
     parent.dataset.kind = kind;
     const root = document.createElement("div");
     root.dataset.part = "root";
     parent.replaceChildren(root);
   }
-  const View = VIEWS[kind];
-  onPage({ data: /** @type {any} */ ({ token: null, ...data }), parentElement: parent, setTriggerValue: tell, apiOf: (request) => apiOf(model, request) }, (root, host) => /** @type {any} */ (new View(root, host)));
-  return model;
+  const View = views[kind];
+  onPage({ data: /** @type {any} */ ({ token: null, ...data }), parentElement: parent, setTriggerValue: tell, apiOf: (request) => (model ? apiOf(model, request) : { end() {} }) }, (root, host) => /** @type {any} */ (new View(root, host)));
 }
 
-/** What an address says of the text. @param {OpenedModel} model @param {URLSearchParams} parameters @returns {TypedText} */
-function typed({ about: { config, card }, card: { examples }, tokenizer }, parameters) {
-  const prompt = parameters.get("prompt") ?? examples[0] ?? "";
+/** What an address says of the text. @param {OpenedModel} model @param {URLSearchParams} parameters @param {string} name @returns {TypedText} */
+function typed({ about: { config, card }, card: { examples }, tokenizer }, parameters, name = "prompt") {
+  const prompt = parameters.get(name) ?? examples[0] ?? "";
   let tokens;
   try {
     tokens = tokenizer.encode(prompt);

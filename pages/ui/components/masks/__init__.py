@@ -13,7 +13,7 @@ import numpy as np
 
 from pages.ui.components.assets import custom_component
 
-_mount = custom_component(__file__, "top_tokens.css", "tooltip.css")
+_mount = custom_component(__file__, "top_tokens.css", "tooltip.css", "masks/masks.css")
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from pages.ui.components.assets import custom_component
 from pages.ui.components.events import listener
 from transformer import Recording
 
-_mount = custom_component(__file__, "save.css", "tooltip.css")
+_mount = custom_component(__file__, "save.css", "tooltip.css", "matrix/matrix.css")
 
 Cell = tuple[int, int]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pages.ui.components.assets import custom_component
 
-_mount = custom_component(__file__)
+_mount = custom_component(__file__, "what_if/text_comparison.css")
 
 
 @dataclass(frozen=True)

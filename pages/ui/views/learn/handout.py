@@ -13,22 +13,18 @@ from pages.ui.lessons.lesson import Lesson, Step
 from pages.ui.lessons.measure_setup import Setup
 from pages.ui.lessons.measured_values import MeasuredValues
 from pages.ui.markdown import passage
-from pages.ui.models import activations, library
 from pages.ui.printable_html import as_html, document, inline
-from pages.ui.views.learn import attention_cells
+from pages.ui.views.learn import attention_cells, lesson_export
 from pages.ui.views.learn.answer_wording import Wording, wording_of
 from pages.ui.views.learn.attention_svg import pattern_svg
-from transformer import attention_modules
-from transformer.api.tensors import tensor
+from pages.ui.views.learn.still_view import attention_picture
 
-MAX_TOKENS = 30
-"""Of a picture: more wouldn't be read on paper."""
 FOLD = " Answer before you go on: fold the sheet here."
 LATER = "This depends on your own training: open the lesson in the app."
 
 
 def offer(lesson: Lesson, key: str = "save_handout") -> None:
-    """The button that downloads a lesson as a handout, which is made at the click."""
+    """The buttons that download a lesson as a handout, and as a file of its own, which are made at the click."""
     widgets.download_button(
         "Download the handout",
         lambda: handout(lesson).encode(),
@@ -39,6 +35,7 @@ def offer(lesson: Lesson, key: str = "save_handout") -> None:
         type="tertiary",
         help="To print: a part for each question, to be folded, and the answers on pages of their own.",
     )
+    lesson_export.offer(lesson, f"{key}_live")
 
 
 def handout(lesson: Lesson) -> str:
@@ -155,23 +152,6 @@ def _picture(step: Step) -> str:
     if not view or view.page != "Attention" or not {"layer", "head"} <= link.keys():
         return ""
     try:
-        setup = Setup.of(link, {})
-        kinds = attention_modules(library.config(setup.name))
-        kind = link.get("attention", "cross")
-        kind = kind if kind in kinds else next(iter(kinds))
-        layer, head = int(link["layer"]), int(link["head"])
-        text = setup.window
-        if kind == "cross":
-            text += activations.answer(setup.name, text, setup.source, setup.interventions)[:-1]
-        queries = setup.source if kind == "encoder" else text
-        keys = queries if kind != "cross" else setup.source
-        if max(len(queries), len(keys)) > MAX_TOKENS:
-            return ""
-        name = f"{kinds[kind][layer]}.hook_pattern[{head}]"
-        pattern = tensor(library.opened(setup.name), text, setup.source, name, setup.interventions)
+        return attention_picture(link, Setup.of(link, {}), int(link["layer"]), int(link["head"]))
     except (ExpressionError, ValueError, IndexError):
         return ""  # a page shows what is wrong with such a view; on paper it is left out
-    labels = setup.tokenizer.labels
-    drawn = pattern_svg(pattern, labels(queries), labels(keys), causal=kind in ("self", "decoder"))
-    where = f"Layer {layer}, head {head}: rows are queries, columns are keys; darker means more weight."
-    return f'<figure class="together">{drawn}<figcaption class="faint">{where}</figcaption></figure>'

@@ -1,71 +1,129 @@
-"""Makes of the lessons what a static site shows: HTML, and what is right, measured when the site is written."""
+"""Makes of lessons what a static site and a file of one lesson show: HTML, and what is right, measured on making it."""
 
 from __future__ import annotations
 
+import contextlib
 from html import escape
 from pathlib import Path
 from typing import Any
 
+from pages.ui.frame import url_parameters as links
 from pages.ui.lessons import lesson_files
 from pages.ui.lessons.expressions import ExpressionError, Words
-from pages.ui.lessons.lesson import Lesson
+from pages.ui.lessons.lesson import Lesson, View
+from pages.ui.lessons.measure_setup import DEFAULT_MODEL
 from pages.ui.lessons.measured_values import MeasuredValues
+from pages.ui.lessons.recorded_training import instead_of_a_visitor_s
 from pages.ui.markdown import passage
 from pages.ui.models import library
 from pages.ui.printable_html import as_html, inline
 from pages.ui.views.learn.answer_wording import Wording, wording_of
+from pages.ui.views.learn.still_view import effects_map, still_view
 from transformer import load_checkpoint
 from transformer.checkpoints.folder import list_checkpoints
 from transformer.commands import SHIPPED
+from transformer.frontend.html_page import in_words
 from transformer.frontend.live_model import weights_of
-from transformer.frontend.site import described, lesson_page, models_of, write_site
+from transformer.frontend.site import MOST_OF_FILE, PAGES, WITHOUT_MODEL, described, lesson_page, models_of, write_site
 
+OF_PAGE, OF_MODEL, PICTURE = 690_000, 60_000, 20_000
+"""Bytes, about: of a file's scripts, styles and texts; of what is said of a model beside its weights; of a picture."""
+NOTHING_TRAINED = (
+    "<p>Nothing can be trained on this page. Say what you expect, and see what came of trainings that were recorded; "
+    "train your own in the app.</p>"
+)
 LATER = "<p>This is measured on a model that is trained in the app.</p>"
-
-
-def lessons(names: set[str] | None = None) -> list[dict[str, Any]]:
-    """All lessons that shipped models can be asked for, or those of these names. ValueError for an unknown name."""
-    there = [lesson for lesson in lesson_files.available_lessons() if not lesson.needs]
-    if names and (unknown := sorted(names - {lesson.name for lesson in there})):
-        listed = ", ".join(lesson.name for lesson in there)
-        raise ValueError(f"There is no lesson {unknown[0]!r} for a file; there are {listed}.")
-    return [as_data(lesson) for lesson in there if not names or lesson.name in names]
 
 
 def write_whole_site(folder: Path) -> tuple[int, int]:
     """Write the site with all shipped models and the course; returns how many lessons, and the site's bytes."""
-    course = lessons()
+    course = [as_data(lesson) for lesson in lesson_files.available_lessons() if not lesson.needs]
     names = [entry.name for entry in list_checkpoints(SHIPPED) if entry.problem is None]
     read = [(SHIPPED / name, load_checkpoint(SHIPPED / name)) for name in names]
     return len(course), write_site(folder, [(path, each, each.card) for path, each in read], course)
 
 
-def lesson_file(name: str) -> str:
-    """A lesson as one HTML file. ValueError for one that isn't there or would be too large."""
-    [lesson] = lessons({name})
-    models = {}
-    for model in models_of(lesson):
-        checkpoint = load_checkpoint(SHIPPED / model)
-        about = described(SHIPPED / model, checkpoint, checkpoint.card)
-        models[model] = (about, weights_of(checkpoint.model))
-    return lesson_page(lesson, models)
+def lesson_named(name: str) -> Lesson:
+    """A lesson that can be taken here. Raises: ValueError for another name."""
+    there = {lesson.name: lesson for lesson in lesson_files.available_lessons()}
+    if name not in there:
+        raise ValueError(f"There is no lesson {name!r} for a file; there are {', '.join(there)}.")
+    return there[name]
 
 
-def as_data(lesson: Lesson) -> dict[str, Any]:
-    """One lesson, as transformer/frontend/site/learn.js reads it."""
+def lesson_file(lesson: Lesson) -> str:
+    """A lesson as one HTML file: live with its models, or, where these would make it too large, with still pictures."""
+    if too_large(lesson) is None:
+        data = as_data(lesson)
+        models = {name: library.model(name) for name in models_of(data)}
+        held = {name: (described(each, each.card), weights_of(each.model)) for name, each in models.items()}
+        with contextlib.suppress(ValueError):  # its weights may not be of half the precision
+            return lesson_page(data, held)
+    return lesson_page(as_data(lesson, is_live=False) | {"note": too_large(lesson) or ""}, {})
+
+
+def file_bytes(lesson: Lesson) -> int:
+    """What `lesson_file` takes, about, without making it."""
+    if too_large(lesson) is None:
+        return OF_PAGE + _models_bytes(lesson)
+    return OF_PAGE + sum(PICTURE for step in lesson.steps if step.view)
+
+
+def too_large(lesson: Lesson) -> str | None:
+    """Why a file can't hold a lesson's models; None where it can."""
+    size = OF_PAGE + _models_bytes(lesson)
+    if size <= MOST_OF_FILE:
+        return None
+    return (
+        f"With its models this lesson would take {in_words(size)}, and a file should take at most "
+        f"{in_words(MOST_OF_FILE)}: it shows pictures, and computes nothing new."
+    )
+
+
+def _models_bytes(lesson: Lesson) -> int:
+    """Of the models that a lesson's live views show."""
+    views = [step.view for step in lesson.steps if step.view and step.view.page not in WITHOUT_MODEL]
+    shown = {_model_of(view) for view in views if is_live(view)}
+    cards = [library.usable()[name].card for name in shown if name in library.usable()]
+    return sum(OF_MODEL + card.parameters * 2 * 4 // 3 for card in cards)
+
+
+def _model_of(view: View) -> str:
+    return view.parameters.get("model", DEFAULT_MODEL)
+
+
+def is_live(view: View) -> bool:
+    """Whether a page without a server computes a view, and doesn't only show a picture of it."""
+    if view.page in WITHOUT_MODEL:
+        return True
+    entry, link = library.usable().get(_model_of(view)), links.from_query(view.parameters)
+    config = entry and entry.config
+    if config is None or view.page in PAGES:
+        return config is not None
+    if view.page == "What if" and config.is_causal:
+        return link.question == "ablation" or (link.question == "beside" and link.beside == "prompts")
+    return view.page == "Masks" and config.architecture == "decoder-only"
+
+
+def as_data(lesson: Lesson, *, is_live: bool = True) -> dict[str, Any]:
+    """One lesson, as transformer/frontend/site/learn.js reads it. is_live: whether its views may compute."""
+    with instead_of_a_visitor_s():
+        return _data(lesson, is_live)
+
+
+def _data(lesson: Lesson, is_live: bool) -> dict[str, Any]:
     steps = []
     for number, step in enumerate(lesson.steps):
         values = MeasuredValues(step.measures)
         wording = wording_of(lesson, number)
-        view = step.view
         steps.append(
             {
                 "title": inline(step.title),
-                "words": _words(step.words, values),
+                "words": _words(step.words, values) + (NOTHING_TRAINED if _trains(step.view) else ""),
                 "question": _question(wording) if wording else None,
                 "reveal": _words(step.reveal, values),
                 "toTry": _words(step.to_try, values),
-                "view": view and {"page": view.page, "link": view.link.removeprefix("?"), "opened": view.opened},
+                "view": step.view and _view(step.view, is_live),
             }
         )
     return {
@@ -76,6 +134,21 @@ def as_data(lesson: Lesson) -> dict[str, Any]:
         "aims": [inline(aim) for aim in lesson.aims],
         "steps": steps,
     }
+
+
+def _view(view: View, may_be_live: bool) -> dict[str, Any]:
+    """picture: of a view that isn't computed, as HTML. below: what a view that is computed has below it."""
+    picture = None if may_be_live and is_live(view) else still_view(view)
+    opened = "after" if _trains(view) else view.opened  # what came of a training tells the answer
+    below = ""
+    if picture is None and view.page == "What if" and not view.parameters.get("changes"):
+        below = effects_map(view)
+    link = view.link.removeprefix("?")
+    return {"page": view.page, "link": link, "opened": opened, "picture": picture, "below": below}
+
+
+def _trains(view: View | None) -> bool:
+    return view is not None and view.page == "Train"
 
 
 def _words(words: Words | None, values: MeasuredValues) -> str:

@@ -9,12 +9,13 @@ import streamlit as st
 
 from pages.ui.frame import state, widgets
 from pages.ui.lessons import lesson_files, measure_reference
-from pages.ui.lessons.lesson import Lesson
+from pages.ui.lessons.lesson import Lesson, read_lesson
 from pages.ui.markdown import plain
 from pages.ui.models.lesson_answers import StepId
 from pages.ui.printable_html import as_html, document, inline
-from pages.ui.views.learn import handout, lesson_check
+from pages.ui.views.learn import handout, lesson_check, lesson_export
 from pages.ui.views.learn.opened_step import TEACHERS, go_to, leave
+from transformer.api.file_names import slug
 from transformer.data.file_kinds import file_kind
 
 GUIDE = Path(__file__).with_name("for_teachers.md")
@@ -74,6 +75,7 @@ def _check_own() -> None:
         st.warning("\n".join(f"- {plain(str(finding))}" for finding in findings), icon=":material/rule:")
     else:
         st.success("No problems found.", icon=":material/check:")
+        lesson_export.offer(read_lesson(slug(Path(uploaded.name).stem), text), "own_lesson")
 
 
 def sheet(lessons: list[Lesson]) -> str:

@@ -1,7 +1,7 @@
 // Shows the likeliest tokens after one query, or in its place, with a mask and with another or none.
-import { node, put } from "../../../../transformer/frontend/dom.js";
-import { percent } from "../../../../transformer/frontend/number_format.js";
-import { showTopTokens } from "../../../../transformer/frontend/top_tokens.js";
+import { node, put } from "../dom.js";
+import { percent } from "../number_format.js";
+import { showTopTokens } from "../top_tokens.js";
 
 export class Predictions {
   constructor(parent) {

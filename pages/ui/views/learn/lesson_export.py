@@ -1,0 +1,36 @@
+"""Exports a lesson as one HTML file that works without a server."""
+
+from __future__ import annotations
+
+import threading
+
+from pages.ui.frame import widgets
+from pages.ui.lessons.lesson import Lesson
+from pages.ui.views.learn import site_lessons
+from transformer.frontend.html_page import in_words
+
+_one_at_a_time = threading.Lock()
+"""A class that presses at once doesn't need thirty files in memory."""
+HELP = (
+    "An HTML file that works offline: texts, questions with their answers, and live views with their models. What is "
+    "answered in it can be saved as a table."
+)
+
+
+def offer(lesson: Lesson, key: str) -> None:
+    """The button that downloads a lesson, which is made at the click."""
+    widgets.download_button(
+        f"This lesson as one file ({in_words(site_lessons.file_bytes(lesson))})",
+        lambda: _file(lesson),
+        f"{lesson.name}-lesson.html",
+        "text/html",
+        key=key,
+        icon="html",
+        type="tertiary",
+        help=site_lessons.too_large(lesson) or HELP,
+    )
+
+
+def _file(lesson: Lesson) -> bytes:
+    with _one_at_a_time:
+        return site_lessons.lesson_file(lesson).encode()

@@ -1,0 +1,299 @@
+"""Draws what a step's view shows as a still picture with its numbers, in HTML, for pages that can't compute it.
+
+Dimensions: vocab, part.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from html import escape
+
+import numpy as np
+
+from pages.ui.components.effect_heatmaps import Matrix
+from pages.ui.frame import url_parameters as links
+from pages.ui.lessons.expressions import ExpressionError
+from pages.ui.lessons.lesson import View
+from pages.ui.lessons.measure_setup import Setup
+from pages.ui.lessons.recorded_training import losses_shown
+from pages.ui.models import activations, ladder, library
+from pages.ui.models.activations import log_softmax
+from pages.ui.number_format import percent
+from pages.ui.views.learn.attention_svg import pattern_svg
+from pages.ui.views.what_if.ablation_map import AblationMap, matrices_of
+from transformer import attention_modules, sinusoidal_encoding, trace_pass
+from transformer.api.tensors import tensor
+from transformer.frontend.static_image import still
+from transformer.inference.context_windows import in_window
+from transformer.inference.pattern_pooling import pool, quantise
+from transformer.model.equations import LOGITS, PROBABILITIES
+from transformer.training.presets import LADDERS
+
+MAX_TOKENS = 30
+"""Of a head that is drawn with its labels."""
+CANDIDATES, LENGTH = 6, 60
+"""Tokens of a distribution that are shown; tokens that are written."""
+HEADS = "All heads, a row for each layer: in each square rows are queries, columns are keys."
+WIDTH = 480
+"""Pixels of a picture whose cells are a pixel each, about."""
+
+
+def still_view(view: View) -> str:
+    """What a view shows; "" where it can't be drawn."""
+    try:
+        setup = Setup.of(view.parameters, {})
+        return "\n".join(_DRAWN[view.page](view.parameters, setup))
+    except (ExpressionError, ValueError, IndexError):
+        return ""  # the app says what is wrong with such a view
+
+
+def effects_map(view: View) -> str:
+    """What changes when each head and each feed-forward layer of a view's model is ablated by itself; "" where nothing
+    can be said of it."""
+    try:
+        link = view.parameters
+        return "\n".join(_effects(links.from_query(link).effect, Setup.of(link, {})))
+    except (ExpressionError, ValueError, IndexError):
+        return ""
+
+
+def attention_picture(link: Mapping[str, str], setup: Setup, layer: int, head: int) -> str:
+    """One head's weights over a short text; "" for a longer one. Raises: IndexError, ValueError for a head that isn't
+    there; ExpressionError for a text that can't be read."""
+    kinds = attention_modules(library.config(setup.name))
+    kind = link.get("attention", "cross")
+    kind = kind if kind in kinds else next(iter(kinds))
+    text = setup.window
+    if kind == "cross":
+        text += activations.answer(setup.name, text, setup.source, setup.interventions)[:-1]
+    queries = setup.source if kind == "encoder" else text
+    keys = queries if kind != "cross" else setup.source
+    if max(len(queries), len(keys)) > MAX_TOKENS:
+        return ""
+    name = f"{kinds[kind][layer]}.hook_pattern[{head}]"
+    pattern = tensor(library.opened(setup.name), text, setup.source, name, setup.interventions)
+    labels = setup.tokenizer.labels
+    drawn = pattern_svg(pattern, labels(queries), labels(keys), causal=kind in ("self", "decoder"))
+    where = f"Layer {layer}, head {head}: rows are queries, columns are keys; darker means more weight."
+    return _figure(drawn, where)
+
+
+def _attention(link: Mapping[str, str], setup: Setup) -> Iterator[str]:
+    opening = library.model(setup.name).card.opening
+    layer, head = (int(link.get(name, (opening or {}).get(name, 0))) for name in ("layer", "head"))
+    yield attention_picture(link, setup, layer, head) or _all_heads(setup)
+
+
+def _inside(link: Mapping[str, str], setup: Setup) -> Iterator[str]:
+    yield _all_heads(setup)
+    yield from _generate(link, setup)
+
+
+def _all_heads(setup: Setup) -> str:
+    """What each head looks at, in so small a picture that no label has room."""
+    trace = trace_pass(
+        library.model(setup.name).model,
+        setup.window,
+        setup.source,
+        names=lambda name: name.endswith("hook_pattern"),
+        interventions=in_window(setup.interventions, setup.begin),
+    )
+    rows = [tensor for name, tensor in trace.tensors.items() if name not in (LOGITS, PROBABILITIES)]
+    return _pixels([quantise(*pool(row.detach().float().numpy(), None)) for row in rows], HEADS) if rows else ""
+
+
+def _generate(link: Mapping[str, str], setup: Setup) -> Iterator[str]:
+    yield _figure(_bars(setup.tokenizer.labels, [_probabilities(setup)]), "The likeliest tokens.")
+
+
+def _what_if(link: Mapping[str, str], setup: Setup) -> Iterator[str]:
+    question = links.from_query(link).question
+    if question == "ladder":
+        yield _ladder(link, setup)
+        return
+    pair = replace(setup, changes=""), setup
+    titles = "unchanged", "changed"
+    if question == "beside":
+        pair = setup, replace(setup, prompt=link.get("other_prompt"))
+        titles = "your prompt", "the other prompt"
+    elif not setup.changes:
+        yield from _effects(links.from_query(link).effect, setup)
+        yield from _generate(link, setup)
+        return
+    drawn = _bars(setup.tokenizer.labels, list(map(_probabilities, pair)), titles)
+    yield _figure(drawn, "The likeliest tokens of both.")
+    if question == "ablation" and not setup.fills_masks:
+        yield _two_texts(link, pair, titles)
+
+
+def _effects(effect: str, setup: Setup) -> Iterator[str]:
+    """What changes when each head and each feed-forward layer is ablated by itself. effect: of `EFFECTS`."""
+    if setup.source:
+        return  # whose text is what the model writes
+    position = library.model(setup.name).predicted_position(setup.window)
+    ablation = activations.ablation(setup.name, setup.window, (), position, setup.begin, setup.interventions)
+    token = None if effect == "loss" and ablation.loss is not None else int(_probabilities(setup).argmax())
+    values = AblationMap(ablation, "loss" if token is None else "probability", token).values
+    limit = max(float(np.abs(values).max()), 1e-9)
+    for placed in matrices_of(ablation.parts, values, ()):
+        matrix = placed.matrix
+        rows = [[escape(name), *(_shaded(value / limit, value) for value in row)] for name, row in _from_above(matrix)]
+        what = "loss, in nats per token" if token is None else f"probability of “{setup.label(token)}”, in points"
+        words = f"{matrix.title or 'Each part'} ablated by itself: what that adds to the {what}."
+        yield _figure(_table(("", *matrix.columns), rows), escape(words))
+
+
+def _from_above(matrix: Matrix) -> list[tuple[str, np.ndarray]]:
+    """The last layer first, as in the app."""
+    return list(zip(matrix.rows, matrix.values, strict=True))[::-1]
+
+
+def _shaded(share: float, value: float) -> str:
+    """A number on a colour: orange above zero, blue below. share: of the largest."""
+    if not np.isfinite(value):
+        return ""
+    colour = "213, 94, 0" if share > 0 else "0, 114, 178"
+    return f'<span class="shaded" style="background: rgba({colour}, {0.7 * abs(share):.2f})">{value:.2g}</span>'
+
+
+def _two_texts(link: Mapping[str, str], pair: tuple[Setup, Setup], titles: tuple[str, str]) -> str:
+    sampling = links.from_query(link).sampling
+    rows = ""
+    for title, each in zip(titles, pair, strict=True):
+        ids = activations.written(each.name, each.tokens, each.source, sampling, LENGTH, each.interventions)
+        before, text = each.tokenizer.decode(each.tokens), each.tokenizer.decode(list(ids))
+        rows += f"<dt>{title}</dt><dd>{escape(before)}<mark>{escape(text)}</mark></dd>"
+    return _figure(f'<dl class="site-texts">{rows}</dl>', f"What both write, up to {LENGTH} tokens.")
+
+
+def _ladder(link: Mapping[str, str], setup: Setup) -> str:
+    """Each rung of a ladder."""
+    rungs = ladder.rungs(LADDERS[links.from_query(link).ladder])
+    rows = []
+    for name, entry in rungs.items():
+        result = ladder.rung_result(name, setup.tokens, links.from_query(link).sampling)
+        best = int(result.probabilities.argmax())
+        label = library.tokenizer(name).label(best)
+        usual = entry.card.validation_loss
+        rows.append(
+            [
+                escape(entry.card.title),
+                "" if result.loss is None else f"{result.loss:.2f}",
+                "" if usual is None else f"{usual:.2f}",
+                f"<code>{escape(label)}</code> {percent(float(result.probabilities[best]))}",
+                f"<code>{escape(result.text)}</code>",
+            ]
+        )
+    names = ("rung", "loss of this text", "loss of held-out text", "next token", "writes")
+    return _figure(_table(names, rows), "The prompt on each rung. Losses are in nats per token.")
+
+
+def _masks(link: Mapping[str, str], setup: Setup) -> Iterator[str]:
+    length = min(len(setup.window), MAX_TOKENS)
+    labels = setup.tokenizer.labels(setup.window[-length:])
+    drawn = pattern_svg(np.tri(length), labels, labels, causal=not setup.fills_masks)
+    yield _figure(drawn, "The causal mask: rows are queries, columns are keys; dark cells are visible.")
+    pair = [_probabilities(replace(setup, changes=changes)) for changes in ("", "without~mask~")]
+    drawn = _bars(setup.tokenizer.labels, pair, ("with the mask", "without it"))
+    yield _figure(drawn, "The likeliest tokens after the text, with the mask and without it.")
+
+
+def _positions(link: Mapping[str, str], setup: Setup) -> Iterator[str]:
+    chosen = links.from_query(link)
+    table = sinusoidal_encoding(chosen.length, chosen.width, chosen.base).numpy()
+    picture = quantise(*pool(table[None] / 2 + 0.5, None))
+    yield _pixels([picture], f"The sinusoidal table: {chosen.length} positions down, {chosen.width} dimensions across.")
+
+
+def _train(link: Mapping[str, str], setup: Setup) -> Iterator[str]:
+    """The curve of a training that was recorded; else the losses with which models that ship ended."""
+    chosen = links.from_query(link)
+    if losses := losses_shown(chosen.task) if chosen.learn == "task" else []:
+        yield _figure(_curve(losses), "The validation loss, in nats per token, of a training that was recorded.")
+        return
+    rows = []
+    for entry in library.usable().values():
+        card = entry.card
+        seen, unseen = card.train_loss, card.validation_loss
+        if card.task == library.model(setup.name).card.task and seen is not None and unseen is not None:
+            losses = (f"{loss:.2f}" for loss in (seen, unseen, unseen - seen))
+            rows.append([escape(card.title), f"{card.parameters:,}", *losses])
+    names = ("model", "parameters", "loss on its training text", "loss on other text", "gap")
+    yield _figure(_table(names, rows), "The losses with which models were trained, in nats per token.")
+
+
+def _curve(losses: Sequence[tuple[int, float]]) -> str:
+    """Losses by step, as SVG."""
+    width, height, left, right, above, below = 460, 240, 40, 450, 10, 204
+    steps, values = np.array(losses, dtype=float).T
+    top = int(np.ceil(values.max()))
+    x, y = left + steps / steps[-1] * (right - left), below - values / top * (below - above)
+    parts = []
+    for tick in range(top + 1):
+        at = below - tick / top * (below - above)
+        parts.append(f'<text x="{left - 6}" y="{at + 4:.1f}" text-anchor="end">{tick}</text>')
+        parts.append(f'<path d="M{left} {at:.1f}H{right}" stroke="#dfe2e8"/>')
+    for step in np.linspace(0, steps[-1], 5):
+        at = left + step / steps[-1] * (right - left)
+        parts.append(f'<text x="{at:.1f}" y="{below + 18}" text-anchor="middle">{step:.0f}</text>')
+    parts.append(f'<text x="{width / 2}" y="{height - 4}" text-anchor="middle">step</text>')
+    line = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True))
+    parts.append(f'<polyline points="{line}" fill="none" stroke="#0072b2" stroke-width="2"/>')
+    said = f"The loss falls from {values[0]:.2f} to {values[-1]:.2f} nats in {steps[-1]:.0f} steps."
+    return (
+        f'<svg viewBox="0 0 {width} {height}" width="{width}" role="img" aria-label="{said}" font-size="11" '
+        f'font-family="system-ui, sans-serif">{"".join(parts)}</svg>'
+    )
+
+
+_DRAWN: Mapping[str, Callable[[Mapping[str, str], Setup], Iterator[str]]] = {
+    "Generate": _generate,
+    "Attention": _attention,
+    "Inside": _inside,
+    "Masks": _masks,
+    "Positions": _positions,
+    "What if": _what_if,
+    "Train": _train,
+}
+
+
+def _probabilities(setup: Setup) -> np.ndarray:
+    """(vocab,): of what comes next, or of what stands at an encoder's first mask."""
+    logits = activations.next_token(setup.name, setup.tokens, setup.source, setup.interventions)
+    return np.exp(log_softmax(logits))
+
+
+def _bars(
+    labels: Callable[[list[int]], list[str]], columns: Sequence[np.ndarray], titles: Sequence[str] = ("probability",)
+) -> str:
+    """The likeliest tokens of one or two distributions, (vocab,) each, a bar each."""
+    best = np.unique([np.argsort(-column, kind="stable")[:CANDIDATES] for column in columns])
+    order = best[np.argsort(-columns[0][best], kind="stable")].tolist()
+    cell = '<span class="bar" style="width: {width:.2f}rem"></span>{words}'
+    rows = [
+        [f"<code>{escape(label)}</code>"]
+        + [cell.format(width=6 * float(column[token]), words=percent(float(column[token]))) for column in columns]
+        for token, label in zip(order, labels(order), strict=True)
+    ]
+    return _table(("token", *titles), rows)
+
+
+def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """names: texts. rows: HTML."""
+    head = "".join(f"<th>{escape(name)}</th>" for name in names)
+    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
+    return f'<table class="site-numbers"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+
+
+def _pixels(rows: Sequence[np.ndarray], seen: str) -> str:
+    """rows: as `transformer.frontend.static_image.still` takes them. seen: what is on the picture."""
+    png, width, _ = still(rows)
+    data = base64.b64encode(png).decode()
+    size = width * max(1, round(WIDTH / width))
+    return _figure(f'<img src="data:image/png;base64,{data}" alt="{seen}" width="{size}" class="pixels">', seen)
+
+
+def _figure(picture: str, words: str) -> str:
+    return f'<figure class="together">{picture}<figcaption class="faint">{words}</figcaption></figure>'

@@ -1,0 +1,80 @@
+"""Tests lessons as one HTML file, and the still pictures of views that such a page doesn't compute."""
+
+import json
+import re
+
+import pytest
+
+from pages.ui.lessons import lesson_files
+from pages.ui.lessons.lesson import Lesson, View, read_lesson
+from pages.ui.views.learn import site_lessons
+from pages.ui.views.learn.lesson_export import _file
+from pages.ui.views.learn.site_lessons import as_data, file_bytes, lesson_file, lesson_named, too_large
+from pages.ui.views.learn.still_view import still_view
+from tests.app_driver import start
+from tests.pages.test_handouts import LESSON, Elements
+
+SHORT = "06-queries-keys-values"
+
+
+def held(page):
+    """The lesson that a file holds, and the models."""
+    about = re.search(r'<script type="application/json" data-part="about">(.*?)</script>', page, re.DOTALL)
+    assert about
+    return json.loads(about[1])["lesson"], re.findall(r'id="model-([\w-]+)"', page)
+
+
+@pytest.mark.parametrize("name", [SHORT, "12-many-heads"])
+def test_a_file_holds_the_lesson_with_its_models_and_its_size_is_known_before(name):
+    lesson = lesson_named(name)
+    page = lesson_file(lesson)
+    data, models = held(page)
+    assert [step["title"] for step in data["steps"]] == [step["title"] for step in as_data(lesson)["steps"]]
+    assert "stories" in models if name == SHORT else {"induction", "shakespeare"} <= set(models)
+    assert "note" not in data
+    assert file_bytes(lesson) == pytest.approx(len(page.encode()), rel=0.2)
+
+
+def test_where_its_models_would_make_it_too_large_it_says_so_and_has_pictures(monkeypatch):
+    lesson = lesson_named(SHORT)
+    monkeypatch.setattr(site_lessons, "MOST_OF_FILE", 750_000)
+    assert "this lesson would take 1." in (too_large(lesson) or "")
+    page = lesson_file(lesson)
+    data, models = held(page)
+    assert data["note"] == too_large(lesson) and models == []
+    assert all("<img" in step["view"]["picture"] or "<svg" in step["view"]["picture"] for step in data["steps"])
+    assert file_bytes(lesson) == pytest.approx(len(page.encode()), rel=0.3)
+
+
+def test_every_view_of_the_course_is_live_or_a_picture():
+    views = [
+        (lesson.name, step.view)
+        for lesson in lesson_files.all_lessons()
+        if isinstance(lesson, Lesson) and not lesson.needs
+        for step in lesson.steps
+        if step.view and not step.view.needs
+    ]
+    assert len({view.page for _, view in views}) == 7
+    for name, view in views:
+        assert site_lessons.is_live(view) or re.search("<svg|<img|<table", still_view(view)), (name, view)
+
+
+def test_a_picture_of_what_isn_t_there_is_left_out_and_no_text_becomes_an_element():
+    for link in ("model=nothing", "model=induction&prompt=a&layer=9", "model=induction&prompt=ñandú"):
+        assert still_view(View("Attention", link, "before")) == ""
+    drawn = still_view(View("What if", "model=shakespeare&prompt=%26amp%3B&changes=without~mask~", "before"))
+    found = Elements(drawn)
+    assert "&amp;" in found.text and "img" not in {tag for tag, _ in found.found}
+
+
+def test_a_lesson_of_one_s_own_goes_into_a_file():
+    data, models = held(_file(read_lesson("own", LESSON)).decode())
+    assert data["name"] == "own" and models == ["induction"]
+    assert "<script>" not in data["steps"][0]["words"]
+
+
+def test_it_is_offered_beside_the_handout(quick_app_test):
+    last = len(lesson_named(SHORT).steps) - 1
+    labels = [each.proto.label for each in start("Learn", lesson=SHORT, lesson_step=last).get("download_button")]
+    assert labels[0] == "Download the handout"
+    assert re.fullmatch(r"This lesson as one file \(1\.\d MB\)", labels[1])

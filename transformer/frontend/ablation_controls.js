@@ -1,0 +1,42 @@
+// Lets a visitor ablate heads, and take back what is changed in the model.
+
+import { attribute, node, put } from "./dom.js";
+import { inWords } from "./engine/overwritten_values.js";
+/** @import { Change } from "./intervention_controls.js" */
+
+export class AblationControls {
+  /**
+   * @param {HTMLElement} parent
+   * @param {{ modules: string[], heads: number }} of the attentions whose heads can be ablated
+   * @param {(change: Change) => void} change
+   */
+  constructor(parent, { modules, heads }, change) {
+    this.change = change;
+    const codes = modules.flatMap((module) => Array.from({ length: heads }, (_, head) => `scale~${module}.hook_z~${head}~~0.0`));
+    const form = node("div", "ablating", parent);
+    form.hidden = !codes.length;
+    const choice = node("label", "", form);
+    choice.append("Head ");
+    const head = node("select", "", choice);
+    attribute(head, "aria-label", "Head to ablate"); // else its options would be part of its name
+    head.replaceChildren(...codes.map((code) => Object.assign(document.createElement("option"), { value: code, textContent: inWords(code).replace(/ ablated$/, "") })));
+    const ablate = Object.assign(node("button", "", form), { type: "button" });
+    put(ablate, "Ablate");
+    ablate.addEventListener("click", () => change({ add: [head.value], remove: [] }));
+    this.inForce = node("ul", "in-force", parent);
+    attribute(this.inForce, "aria-label", "Changes of the model");
+  }
+
+  /** @param {{ code: string, words: string }[]} interventions what is changed */
+  show(interventions) {
+    this.inForce.replaceChildren(...interventions.map(({ code, words }) => {
+      const item = node("li", "");
+      item.append(words);
+      const back = Object.assign(node("button", "", item), { type: "button" });
+      put(back, "Take back");
+      attribute(back, "aria-label", `Take back: ${words}`);
+      back.addEventListener("click", () => this.change({ add: [], remove: [code] }));
+      return item;
+    }));
+  }
+}

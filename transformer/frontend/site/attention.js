@@ -1,0 +1,6 @@
+// Runs the page Attention of a static site.
+
+import { AttentionView } from "../attention/view.js";
+import { startPage } from "./page.js";
+
+startPage({ Attention: AttentionView });

@@ -1,0 +1,7 @@
+// Runs the page Generate of a static site.
+
+import { FillingView } from "../filling/view.js";
+import { GenerationView } from "../generation/view.js";
+import { startPage } from "./page.js";
+
+startPage({ Generate: GenerationView, Filling: FillingView });
