@@ -12,6 +12,7 @@ from pages.ui.lessons.expressions import ExpressionError, Words
 from pages.ui.lessons.lesson import Lesson, Step
 from pages.ui.lessons.measure_setup import Setup
 from pages.ui.lessons.measured_values import MeasuredValues
+from pages.ui.lessons.own_lessons import is_own
 from pages.ui.markdown import passage
 from pages.ui.models import activations, library
 from pages.ui.printable_html import as_html, document, inline
@@ -19,6 +20,7 @@ from pages.ui.views.learn import attention_cells
 from pages.ui.views.learn.answer_wording import Wording, wording_of
 from pages.ui.views.learn.attention_svg import pattern_svg
 from transformer import attention_modules
+from transformer.api.file_names import slug
 from transformer.api.tensors import tensor
 
 MAX_TOKENS = 30
@@ -32,7 +34,7 @@ def offer(lesson: Lesson, key: str = "save_handout") -> None:
     widgets.download_button(
         "Download the handout",
         lambda: handout(lesson).encode(),
-        f"{lesson.name}.html",
+        f"{slug(lesson.title) if is_own(lesson.name) else lesson.name}.html",
         "text/html",
         key=key,
         icon="print",
