@@ -62,16 +62,19 @@ class Replicas:
             )
 
     def start_all(self) -> None:
-        """Start all of them, and return when each app answers. Raises: TimeoutError if one doesn't in five minutes."""
+        """Start all of them, and return when each app answers. Raises: as `wait_until_healthy`."""
         for name in self._commands:
             self.start(name)
         self.wait_until_healthy()
 
     def wait_until_healthy(self) -> None:
-        """Return when each app answers. Raises: TimeoutError if one doesn't in five minutes."""
-        for port in self.app_ports:
-            _wait_for(f"http://127.0.0.1:{port}{self._path}/api/health")
-        _wait_for(f"{self.url}/api/health")
+        """Return when each app answers.
+
+        Raises: TimeoutError if one has ended, or doesn't answer within five minutes after the one before it did.
+        """
+        for at, port in enumerate(self.app_ports, 1):
+            _wait_for(f"http://127.0.0.1:{port}{self._path}/api/health", self.processes[f"app-{at}"])
+        _wait_for(f"{self.url}/api/health", self.processes["nginx"])
 
     @property
     def redis_address(self) -> str:
@@ -152,10 +155,10 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-def _wait_for(url: str, seconds: float = SECONDS_TO_START) -> None:
+def _wait_for(url: str, process: subprocess.Popen, seconds: float = SECONDS_TO_START) -> None:
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
+    while time.monotonic() < deadline and process.poll() is None:
         try:
             with direct.open(url, timeout=5):
                 return

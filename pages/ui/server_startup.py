@@ -138,18 +138,25 @@ def routes(base_path: str) -> list[Any]:
 
 def _api() -> Any:
     from pages.ui.models import library
-    from pages.ui.models.shared_redis import REDIS_VARIABLE, buckets
     from pages.ui.models.visitor_training import queue
     from transformer.api.app import create_app
-    from transformer.api.limits import Counts, Limits
+    from transformer.api.limits import Limits
     from transformer.api.model_store import model_store
-    from transformer.api.shared_counts import SharedCounts
 
-    counts = SharedCounts(buckets().fill) if os.environ.get(REDIS_VARIABLE) else Counts()
-    limits = functools.partial(Limits, counts=counts)
+    limits = functools.partial(Limits, counts=_counts())
     app = create_app(library.shared, model_store().get, limits=limits, gauges=_gauges)
     queue().is_busy = app.state.responder.is_busy
     return app
+
+
+@functools.cache
+def _counts() -> Any:
+    """Of who asks the engine, and for events: on this server, or on all that share its Redis."""
+    from pages.ui.models.shared_redis import REDIS_VARIABLE, buckets
+    from transformer.api.limits import Counts
+    from transformer.api.shared_counts import SharedCounts
+
+    return SharedCounts(buckets().fill) if os.environ.get(REDIS_VARIABLE) else Counts()
 
 
 def _gauges() -> dict[str, float]:
@@ -170,7 +177,7 @@ def _room_events() -> Any:
     from pages.ui.lessons.room_events import RoomEvents, app_of
     from pages.ui.lessons.rooms import all_rooms
 
-    return app_of(RoomEvents(all_rooms, _stopping.is_set))
+    return app_of(RoomEvents(all_rooms, _stopping.is_set), _counts())
 
 
 def _modules() -> Any:

@@ -192,8 +192,8 @@ class Trial:
         await asyncio.sleep(2)
         await asyncio.gather(*(tab.again() for tab in [self.teacher, *self.students]))
         for each in found:
-            for lost in each.lost:
-                print(f"{name}: lost {lost}")
+            if each.lost or each.seconds is None or each.seconds > 2 * WITHIN:
+                print(f"{name}: after {each.seconds} s, lost {each.lost}; told {each.told}", flush=True)
         seconds = [each.seconds for each in found if each.seconds is not None]
         trained = [tab for tab in self.trainers if tab in affected]
         return {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import re
 import time
 from collections.abc import Coroutine
@@ -53,6 +52,8 @@ class Return:
     killed: str
     seconds: float | None = None
     lost: list[str] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
+    """Why it tried again, and what its page says: what helps to find out why something was lost."""
 
 
 class ReturningTab(Tab):
@@ -149,16 +150,19 @@ class ReturningTab(Tab):
         try:
             async with asyncio.timeout(PATIENCE):
                 while True:
-                    with contextlib.suppress(OSError, WebSocketException, FailedError):
+                    try:
                         await self.connect()
                         await self.again()
                         for name in KEPT:
                             if (kept := before.kept.get(name)) and self.data(name).get(KEPT[name]) != kept:
                                 await super().tell(name, "found", kept)
                         break
+                    except (OSError, WebSocketException, FailedError) as error:
+                        found.told.append(f"{time.perf_counter() - began:.1f} s: {error}")
                     await asyncio.sleep(AGAIN_AFTER)
             found.seconds = time.perf_counter() - began
             found.lost = self._lacks(before, self.view())
+            found.told += [each.alert.body for each in self.elements("alert")]
         except TimeoutError:
             found.lost = [f"didn't come back within {PATIENCE:.0f} s"]
         finally:
@@ -171,8 +175,9 @@ class ReturningTab(Tab):
             if after.address.get(name) not in (value, self.wanted.get(name)) and "prompt" not in self.wanted:
                 lost.append(f"{name}={value[:40]} (is {after.address.get(name)})")
         lost += [f"the model {name[:10]}…" for name in before.models if name not in after.models]
-        if before.kept.get("headsup_room_membership") != after.kept.get("headsup_room_membership"):
-            lost.append("the room")
+        room = before.kept.get("headsup_room_membership")
+        if room and after.title == before.title and room != after.kept.get("headsup_room_membership"):
+            lost.append("the room")  # which a page that was being turned to doesn't tell
         return lost
 
 

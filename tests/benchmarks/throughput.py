@@ -4,7 +4,8 @@ Visitors ask without pausing, as many for each copy: a head's numbers of a text 
 is cached, and a page run anew over its websocket. Measured are answers a second, and the processor time that the copies
 use for one. Copies share nothing but the machine, so on machines of their own each answers what one does, as long as
 an answer takes no more processor time than with one copy: that is computed, from the time and from what one process of
-Python can use, a core. Where all share two cores with the visitors, the answers a second say little.
+Python can use, a core. Each copy is held to a core of its own, and the visitors to those that are left: where none is
+left, they take from the copies, and the answers a second say little.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from .serving import memory, processor_seconds
 MOST, FOR_EACH, SECONDS, WARM_UP = 3, 8, 30.0, 3.0
 """Copies, visitors for each, seconds that are measured and before."""
 
+CORES = sorted(os.sched_getaffinity(0))
+
 
 def run(quick: bool = False) -> dict:
     """Measure, print the table, and return every figure."""
@@ -48,6 +51,7 @@ def run(quick: bool = False) -> dict:
 
 async def _measure(replicas: Replicas, count: int, seconds: float) -> dict:
     pids = [replicas.processes[f"app-{at}"].pid for at in range(1, count + 1)]
+    free = _pin(pids)
     answered: list[float] = []
     failed: list[str] = []
     async with AsyncExitStack() as stack:
@@ -74,9 +78,20 @@ async def _measure(replicas: Replicas, count: int, seconds: float) -> dict:
         "95 % of them within, s": round(percentile(answered, 95), 2),
         "ms of a core for an answer": round(1000 * used / len(answered), 1),
         "cores used by the copies": round(used / took, 2),
+        "cores left to the visitors": free,
         "MB of a copy": round(sum(memory(pid)["VmRSS"] for pid in pids) / count),
         "load of the machine": round(os.getloadavg()[0], 1),
     }
+
+
+def _pin(pids: list[int]) -> int:
+    """Hold each process to a core, with all its threads, and this one to the others; returns how many those are."""
+    for at, pid in enumerate(pids):
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            os.sched_setaffinity(int(thread.name), {CORES[at % len(CORES)]})
+    left = CORES[len(pids) :]
+    os.sched_setaffinity(0, left or CORES)
+    return len(left)
 
 
 async def _ask(tab: ReturningTab, number: int, answered: list[float], failed: list[str]) -> None:

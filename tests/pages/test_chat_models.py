@@ -11,7 +11,7 @@ from tests.app_driver import given, link_of, prompt, start, use, writing
 from tests.tiny_models import CHAT_TOKENS, byte_tokenizer, save_chatty
 from transformer import ModelCard, load_checkpoint, load_pretrained
 from transformer.checkpoints.exporting import export_pretrained
-from transformer.data import chat
+from transformer.data import chat, limited_process
 from transformer.data.chat import Chat, ChatTemplateError, chat_of
 from transformer.data.tokenizers import HALF
 
@@ -51,7 +51,7 @@ LOOP = "{% for each in range(99999) %}"
         ("{{ messages.append(1) }}", "SecurityError"),
         ("{% if", "TemplateSyntaxError"),
         (LOOP + LOOP + "{% endfor %}{% endfor %}", "too much time|longer than"),
-        ("{{ 'a' * 10 ** 9 }}", "MemoryError"),
+        ("{{ 'a' * 10 ** 9 }}", "too much memory"),
         (LOOP + "some words{% endfor %}", "more than 20,000 characters"),
         ("{{ messages[0].content.upper() }}", "words once"),
         ("{% if 'x' in messages[0].content %}!{% endif %}{{ messages[0].content }}", "changes what stands around"),
@@ -67,13 +67,13 @@ def test_a_template_sees_nothing_of_the_server(monkeypatch):
     """What escaped from the sandbox would find an empty folder and no secrets."""
     monkeypatch.setenv("HEADSUP_SECRET", "told")
     seen = {}
-    real = chat.subprocess.run
+    real = limited_process.subprocess.run
 
     def run(command, **options):
         seen.update(options)
         return real(command, **options)
 
-    monkeypatch.setattr(chat.subprocess, "run", run)
+    monkeypatch.setattr(limited_process.subprocess, "run", run)
     chat_of(PLAIN, byte_tokenizer())
     assert "HEADSUP_SECRET" not in seen["env"] and not library.FOLDER.is_relative_to(seen["cwd"])
 

@@ -135,6 +135,22 @@ def test_who_is_not_in_a_room_hears_nothing_of_it_and_not_whether_there_is_one()
         assert ask(url, {HEADER: f"{code} {member}"})[0] == 429
 
 
+def test_who_has_many_tabs_open_is_limited_over_all_servers_together(tmp_path):
+    with RedisServer(tmp_path) as redis, ExitStack() as stack:
+        one, other = (Rooms(RedisStore(redis.address)) for _ in range(2))
+        url, another = (stack.enter_context(serving(each)) for each in (one, other))
+        code, key = one.open(HERE)
+        follower = Follower(another, code, one.join(code)[1])
+        followers = [Follower(address, code, key) for address in (url, another) for _ in range(AT_ONCE // 2)]
+        assert within(30, lambda: all(each.versions for each in [follower, *followers]))
+        for server, rooms_there in ((url, one), (another, other)):
+            assert within(30, lambda there=rooms_there: there.store.streams_elsewhere(code, "a third", key) == AT_ONCE)
+            assert ask(server, {HEADER: f"{code} {key}"}) == (429, "This room is open in too many tabs.")
+        one.store.note_streams(code, "killed", {key: AT_ONCE})
+        assert one.store.streams_elsewhere(code, "a third", key) == 2 * AT_ONCE
+        assert within(30, lambda: one.store.streams_elsewhere(code, "a third", key) == AT_ONCE), "it lapses"
+
+
 def test_streams_end_where_the_server_stops_and_say_so_where_rooms_cannot_be_reached(tmp_path, monkeypatch):
     monkeypatch.setattr(room_events, "LOOK_EVERY", 0.2)
     stopping = threading.Event()

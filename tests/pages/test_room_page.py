@@ -239,6 +239,16 @@ def test_a_link_joins_in_a_tab_that_is_no_member_and_a_code_by_the_button_or_ent
     markdown_with(again(teacher), "**1** of 2 has answered")
 
 
+def test_a_tab_is_asked_for_its_membership_until_it_has_told_it(code):
+    """A run that is cut short may not have asked: the next one must not have the tab forget its room."""
+    at = again(again(start("Learn")))
+    assert kept(at) == {"membership": "", "asks": True}
+    at = tab_has(at, "")
+    assert kept(at) == {"membership": "", "asks": False}
+    at = click(join(at, code), "room_leave")
+    assert kept(at) == {"membership": "", "asks": False}, "what it keeps is removed"
+
+
 def test_a_reloaded_tab_finds_its_membership(teacher, code):
     one = student(code)
     memberships = [kept(at) for at in (teacher, one)]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
 from pages.ui.lessons import room_attempts, rooms
+from pages.ui.lessons.own_lessons import name_of
 from pages.ui.lessons.room import Phase, RoomError, RoomsAwayError
 from pages.ui.lessons.room_attempts import Attempts
 from pages.ui.lessons.room_stores import MemoryStore, RedisStore
@@ -164,6 +165,28 @@ def test_a_full_room_takes_those_who_come_back_and_those_for_whom_someone_left(a
     clock.now += rooms.HERE + 1
     all_rooms.state(code, members[0])
     assert all_rooms.join(code)[1] not in members
+
+
+def test_a_room_holds_its_teacher_s_own_lesson_for_who_is_in_it(all_rooms, room):
+    code, key = room
+    member = all_rooms.join(code)[1]
+    assert all_rooms.lesson(code, member) == "" == all_rooms.state(code, member).lesson
+    before = all_rooms.versions(code).of(member)
+    for text in ("+++ one", "+++ zwei ü"):
+        all_rooms.carry(code, key, text)
+        assert all_rooms.lesson(code, member) == all_rooms.lesson(code, key) == text
+        assert all_rooms.state(code, member).lesson == name_of(text)
+    assert all_rooms.versions(code).of(member) != before, "pages hear of it"
+    for stranger in ("", "0" * 32):
+        with pytest.raises(RoomError, match="no longer in this room"):
+            all_rooms.lesson(code, stranger)
+    for lead in (member, "0" * 32):
+        with pytest.raises(RoomError, match="Only the teacher"):
+            all_rooms.carry(code, lead, "+++")
+    with pytest.raises(RoomError, match="at most 100,000 characters"):
+        all_rooms.carry(code, key, "a" * 100_001)
+    all_rooms.end(code, key)
+    assert all_rooms.store.lesson(code) == ""
 
 
 def test_thirty_threads_vote_at_once(all_rooms, room):

@@ -6,16 +6,12 @@ own (`render_chat.py`): with a few messages, to see what it puts around them. Th
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
+from .limited_process import MEGABYTE, ProgramError, answer_of
 from .tokenizers import Tokenizer
 
 LONGEST_TEMPLATE = 200_000
@@ -91,32 +87,12 @@ def chat_of(template: object, tokenizer: Tokenizer, named: Mapping[str, str] = M
 def rendered(template: str, words: Sequence[str], named: Mapping[str, str]) -> list[str]:
     """What a template makes of each of these messages, up to where the answer begins.
 
-    It runs in a process with limits of time, memory and output (of time alone on Windows), without this one's
-    environment. Raises: ChatTemplateError if it fails.
+    It runs in a process with limits, without this one's environment. Raises: ChatTemplateError if it fails.
     """
-    request = json.dumps({"template": template, "words": list(words), "named": dict(named), "seconds": SECONDS // 2})
-    environment = {name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ}
-    environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
-    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as out:
-        try:
-            process = subprocess.run(
-                [sys.executable, "-P", str(_PROGRAM)],
-                input=request.encode(),
-                stdout=out,
-                stderr=subprocess.DEVNULL,
-                cwd=folder,
-                env=environment,
-                timeout=SECONDS,
-            )
-        except subprocess.TimeoutExpired:
-            raise ChatTemplateError(f"it takes longer than {SECONDS} seconds") from None
-        out.seek(0)
-        output = out.read()
+    request = {"template": template, "words": list(words), "named": dict(named)}
     try:
-        answer = json.loads(output)
-    except ValueError:
-        how = "takes too much time, memory or room" if process.returncode else "gives no text"
-        raise ChatTemplateError(f"it {how}") from None
-    if "error" in answer:
-        raise ChatTemplateError(answer["error"])
-    return answer["texts"]
+        return answer_of(
+            _PROGRAM, request, deadline=SECONDS, seconds=SECONDS // 2, memory=512 * MEGABYTE, output=MEGABYTE
+        )
+    except ProgramError as error:
+        raise ChatTemplateError(str(error)) from None

@@ -9,6 +9,7 @@ import streamlit as st
 from pages.ui.components.session_token import session_token
 from pages.ui.frame import saved_view
 from pages.ui.frame.state import visitor
+from pages.ui.models.kept_lessons import keep_lesson, kept_lesson
 from pages.ui.models.session_store import HEARTBEAT, keep_record, restore_record, session_record
 from pages.ui.models.visitor_models import own_models, restore_models
 from pages.ui.models.visitor_training import is_under_way
@@ -43,7 +44,7 @@ def stay_here() -> None:
 
 
 def _restore(kept: str) -> None:
-    """Restore the record; if it is lost with its server, the models that are still in the store."""
+    """Restore the record; if it is lost with its server, the lesson and the models that are still in a store."""
     st.session_state[HEARD] = True
     token, *others = kept.split(" ")
     is_token_of_ours = re.fullmatch("[0-9a-f]{32}", token) is not None
@@ -51,6 +52,10 @@ def _restore(kept: str) -> None:
         visitor().own_text = visitor().own_text or session_record().own_text
         if (view := saved_view.saved_view()) and session_record().saved_visitor is not None:
             view.visitor = session_record().saved_visitor
-    elif is_token_of_ours and TRAINING in others:
-        visitor().notices.append(TRAINING_LOST)
+    elif is_token_of_ours:
+        if text := kept_lesson(token):
+            session_record().lesson_text = text
+            keep_lesson(session_record().token, text)
+        if TRAINING in others:
+            visitor().notices.append(TRAINING_LOST)
     restore_models([name for name in others if is_token(name)])

@@ -23,6 +23,8 @@ from pages.ui.number_format import percent
 LONGEST = 300
 """Characters of an expression."""
 MAX_NODES = 80
+MAX_PLACEHOLDERS, LONGEST_FILLED = 200, 50_000
+"""Of one text, and its characters once they are replaced."""
 FUNCTIONS: dict[str, Callable[..., Any]] = {"abs": abs, "min": min, "max": max, "len": len}
 ARITHMETIC = (nodes.Add, nodes.Sub, nodes.Mul, nodes.Div, nodes.Neg, nodes.Pos)
 LOGIC = (nodes.And, nodes.Or, nodes.Not, nodes.Compare)
@@ -138,11 +140,16 @@ class Words:
         """Read a lesson's words. Raises ExpressionError for a placeholder that isn't one."""
         parts: list[str | tuple[Expression, str]] = []
         end = 0
+        too_many = ExpressionError(f"a text has at most {MAX_PLACEHOLDERS} numbers to be measured")
+        if len(PLACEHOLDER.findall(MATHS_OR_CODE.sub("", text))) > MAX_PLACEHOLDERS:
+            raise too_many  # before each of them is read
         for span in MATHS_OR_CODE.finditer(text):
             parts += _placeholders(text[end : span.start()])
             parts += _placeholders(span[0], only_with_form=True) if span["maths"] else [span[0]]
             end = span.end()
         parts += _placeholders(text[end:])
+        if sum(not isinstance(part, str) for part in parts) > MAX_PLACEHOLDERS:
+            raise too_many
         return cls(text, tuple(parts))
 
     @property
@@ -152,9 +159,12 @@ class Words:
 
     def filled(self, names: Mapping[str, Any], show: Callable[[str], str]) -> str:
         """The words with what was measured. show: how a text, a token's, is written. Raises ExpressionError."""
-        return "".join(
+        filled = [
             part if isinstance(part, str) else in_words(part[0].value(names), part[1], show) for part in self.parts
-        )
+        ]
+        if sum(map(len, filled)) > LONGEST_FILLED:
+            raise ExpressionError(f"this text has more than {LONGEST_FILLED:,} characters")
+        return "".join(filled)
 
 
 def _placeholders(text: str, *, only_with_form: bool = False) -> list[str | tuple[Expression, str]]:

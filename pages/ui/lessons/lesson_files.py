@@ -34,14 +34,14 @@ class Unreadable:
 def all_lessons() -> list[Lesson | Unreadable]:
     """All lessons in the order of their files' names."""
     lessons = [_read(path, _stamp(path)) for path in _files()]
-    return [_without_missing_models(lesson) if isinstance(lesson, Lesson) else lesson for lesson in lessons]
+    return [without_missing_models(lesson) if isinstance(lesson, Lesson) else lesson for lesson in lessons]
 
 
 def lesson(name: str) -> Lesson | None:
     """The lesson of this name, if there is one that can be used."""
     path = next((path for path in _files() if path.stem == name), None)
     read = path and _read(path, _stamp(path))
-    return _without_missing_models(read) if isinstance(read, Lesson) else None
+    return without_missing_models(read) if isinstance(read, Lesson) else None
 
 
 def current_step(step_id: StepId) -> StepId:
@@ -76,7 +76,7 @@ def _files() -> list[Path]:
         return []
 
 
-def _without_missing_models(lesson: Lesson) -> Lesson:
+def without_missing_models(lesson: Lesson) -> Lesson:
     """A lesson without the steps whose view needs a model that isn't here; one that needs it as a whole stays whole."""
     here = {entry.name for entry in library.catalogue() if not entry.problem}
     steps = tuple(step for step in lesson.steps if not (step.view and step.view.needs) or step.view.needs in here)

@@ -64,6 +64,8 @@ class Room:
     members: list[str] = field(default_factory=list)
     """The keys of the students in it."""
     polls: MutableMapping[StepId, Poll] = field(default_factory=dict)
+    lesson: str = ""
+    """The name of the teacher's own lesson, whose text is stored beside the room; "" for none."""
 
     def as_fields(self) -> dict[str, str]:
         """As texts, of which `from_fields` makes an equal room; of one that it made, those that may have changed."""
@@ -71,17 +73,16 @@ class Room:
         step = self.step_id and [self.step_id.lesson, self.step_id.step]
         polls = self.polls.read if isinstance(self.polls, StoredPolls) else self.polls
         return {
-            HEAD: json.dumps([self.code, self.key, step, self.members, steps]),
+            HEAD: json.dumps([self.code, self.key, step, self.members, steps, self.lesson]),
             **{_field(step_id): json.dumps(vars(poll)) for step_id, poll in polls.items()},
         }
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, str]) -> Room:
         """The room of the texts that `as_fields` has made."""
-        code, key, step, members, steps = json.loads(fields[HEAD])
-        return cls(
-            code, key, StepId(*step) if step else None, members, StoredPolls([StepId(*each) for each in steps], fields)
-        )
+        code, key, step, members, steps, *lesson = json.loads(fields[HEAD])  # which an older server doesn't store
+        polls = StoredPolls([StepId(*each) for each in steps], fields)
+        return cls(code, key, StepId(*step) if step else None, members, polls, *lesson)
 
 
 class StoredPolls(MutableMapping[StepId, Poll]):

@@ -7,6 +7,8 @@ changed, and every few seconds, when it also notes who is connected.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import secrets
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +24,7 @@ from starlette.routing import Route
 from pages.ui.lessons.room import RoomError, RoomsAwayError
 from pages.ui.lessons.rooms import Rooms, Versions, tidy
 from transformer.api.errors import ApiError
-from transformer.api.limits import Limits
+from transformer.api.limits import Counts, Limits
 from transformer.api.server_sent_events import event, stream_of
 
 HEADER = "HeadsUp-Room"
@@ -30,7 +32,7 @@ HEADER = "HeadsUp-Room"
 LOOK_EVERY, GATHER = 3.0, 0.1
 """Seconds after which a server looks at a room again though nothing was heard of it, and at least between two looks."""
 AT_ONCE = 4
-"""Streams that one member's pages may have open."""
+"""Streams that one member's pages may have open, on all servers together."""
 T = TypeVar("T")
 
 
@@ -57,6 +59,8 @@ class RoomEvents:
 
     def __init__(self, rooms: Callable[[], Rooms], is_stopping: Callable[[], bool] = lambda: False) -> None:
         self._rooms, self._is_stopping, self._threads = rooms, is_stopping, ThreadPoolExecutor(4, "rooms")
+        self._name = secrets.token_hex(8)
+        """Among the servers that share the store."""
         self._watches: dict[str, _Watch] = {}
         self._tasks: set[asyncio.Task] = set()
         self._listens = False
@@ -71,7 +75,8 @@ class RoomEvents:
             versions = await self._run(lambda: self._rooms().versions(code, [key]))
             if versions.of(key) is None:
                 raise ApiError(404, "You are not in this room, or it has ended.")
-            if code in self._watches and self._watches[code].streams[key] >= AT_ONCE:
+            elsewhere = await self._run(lambda: self._rooms().store.streams_elsewhere(code, self._name, key))
+            if elsewhere + (self._watches[code].streams[key] if code in self._watches else 0) >= AT_ONCE:
                 raise ApiError(429, "This room is open in too many tabs.", retry_after=5)
         except RoomsAwayError as error:
             return ApiError(503, str(error), retry_after=1).response()
@@ -126,6 +131,7 @@ class RoomEvents:
             watch.changed.clear()
             try:
                 watch.versions = await self._run(lambda: self._rooms().versions(code, list(watch.streams)))
+                await self._note_streams(code, watch)
             except RoomError:
                 watch.versions = None  # pages ask again, and are told why
             watch.looked.set()
@@ -140,11 +146,18 @@ class RoomEvents:
         watch.versions = None
         watch.looked.set()
         self._watches.pop(code, None)
+        with contextlib.suppress(RoomError):  # it lapses by itself
+            await self._note_streams(code, watch)
+
+    async def _note_streams(self, code: str, watch: _Watch) -> None:
+        streams = dict(watch.streams)
+        await self._run(lambda: self._rooms().store.note_streams(code, self._name, streams))
 
     async def _run(self, ask: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, ask)
 
 
-def app_of(events: RoomEvents) -> Starlette:
-    """The ASGI application that serves a server's streams."""
-    return Starlette(routes=[Route("/events", events.follow)], middleware=[Middleware(Limits, lasting=True)])
+def app_of(events: RoomEvents, counts: Counts | None = None) -> Starlette:
+    """The ASGI application that serves a server's streams. counts: of who asks for them; None for a new one."""
+    limits = Middleware(Limits, counts=counts, lasting=True)
+    return Starlette(routes=[Route("/events", events.follow)], middleware=[limits])

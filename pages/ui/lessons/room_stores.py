@@ -7,6 +7,7 @@ whoever listens that a room has changed.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import threading
 import time
@@ -24,6 +25,8 @@ CHANGES = f"{PREFIX}room-changes"
 """The channel on which the code of each room that has changed is published."""
 LEFT_OVER_AFTER = 24 * 3600
 """Seconds after its last use that Redis removes what a server that was killed has left of a room."""
+STREAMS_LAPSE = 8.0
+"""Seconds for which what a server notes of its streams counts; it notes them every three."""
 AGAIN_AFTER = 1.0
 """Seconds after which a connection that was lost is tried anew."""
 T = TypeVar("T")
@@ -43,6 +46,7 @@ class MemoryStore:
         self._lock = threading.RLock()
         self._rooms: dict[str, Room] = {}
         self._seen: dict[str, dict[str, float]] = {}
+        self._lessons: dict[str, str] = {}
         self._listeners: list[Callable[[str | None], None]] = []
 
     def add(self, room: Room, most: int) -> bool:
@@ -69,8 +73,8 @@ class MemoryStore:
     def remove(self, code: str) -> None:
         """Remove a room."""
         with self._lock:
-            self._rooms.pop(code, None)
-            self._seen.pop(code, None)
+            for held in (self._rooms, self._seen, self._lessons):
+                held.pop(code, None)
         self._tell(code)
 
     def see(self, code: str, people: Mapping[str, float]) -> None:
@@ -78,6 +82,24 @@ class MemoryStore:
         with self._lock:
             if code in self._seen:
                 self._seen[code].update(people)
+
+    def put_lesson(self, code: str, text: str) -> None:
+        """Store the text of a room's own lesson, in the place of one before it."""
+        with self._lock:
+            if code in self._rooms:
+                self._lessons[code] = text
+
+    def lesson(self, code: str) -> str:
+        """That text; "" for none."""
+        with self._lock:
+            return self._lessons.get(code, "")
+
+    def note_streams(self, code: str, server: str, streams: Mapping[str, int]) -> None:
+        """Note how many streams of its events a server has open for each member of a room."""
+
+    def streams_elsewhere(self, code: str, server: str, member: str) -> int:
+        """How many a member has open on other servers, as far as those have noted it."""
+        return 0  # nobody shares this store
 
     def open_since(self, moment: float) -> int:
         """How many rooms there are; those whose teacher was connected last before a moment are removed."""
@@ -150,15 +172,42 @@ class RedisStore:
 
     def remove(self, code: str) -> None:
         with _reachable(), self._redis.pipeline() as pipe:
-            pipe.delete(_room(code), _seen(code)).zrem(_OPEN, code).publish(CHANGES, code).execute()
+            pipe.delete(_room(code), _seen(code), _lesson(code), _streams(code)).zrem(_OPEN, code).publish(
+                CHANGES, code
+            ).execute()
 
     def see(self, code: str, people: Mapping[str, float]) -> None:
         with _reachable(), self._redis.pipeline() as pipe:
             pipe.hset(_seen(code), mapping={who: str(moment) for who, moment in people.items()})
-            pipe.expire(_seen(code), LEFT_OVER_AFTER).expire(_room(code), LEFT_OVER_AFTER)
+            for key in (_seen(code), _room(code), _lesson(code)):
+                pipe.expire(key, LEFT_OVER_AFTER)
             if TEACHER in people:
                 pipe.zadd(_OPEN, {code: people[TEACHER]}, xx=True)
             pipe.execute()
+
+    def put_lesson(self, code: str, text: str) -> None:
+        with _reachable():
+            self._redis.set(_lesson(code), text, ex=LEFT_OVER_AFTER)
+
+    def lesson(self, code: str) -> str:
+        with _reachable():
+            return self._redis.get(_lesson(code)) or ""
+
+    def note_streams(self, code: str, server: str, streams: Mapping[str, int]) -> None:
+        now = self.now()
+        with _reachable(), self._redis.pipeline() as pipe:
+            pipe.hset(_streams(code), server, json.dumps([now, dict(streams)]))
+            pipe.expire(_streams(code), LEFT_OVER_AFTER).execute()
+
+    def streams_elsewhere(self, code: str, server: str, member: str) -> int:
+        now = self.now()
+        with _reachable():
+            noted = {other: json.loads(text) for other, text in self._redis.hgetall(_streams(code)).items()}
+        return sum(
+            streams.get(member, 0)
+            for other, (noted_at, streams) in noted.items()
+            if other != server and now - noted_at <= STREAMS_LAPSE
+        )
 
     def open_since(self, moment: float) -> int:
         with _reachable():
@@ -192,6 +241,15 @@ def _room(code: str) -> str:
 
 def _seen(code: str) -> str:
     return f"{PREFIX}room:{code}:seen"
+
+
+def _lesson(code: str) -> str:
+    return f"{PREFIX}room:{code}:lesson"
+
+
+def _streams(code: str) -> str:
+    """Each server's streams, with the time at which it noted them: one that was killed no longer counts soon."""
+    return f"{PREFIX}room:{code}:streams"
 
 
 def _stored(fields: Mapping[str, str], seen: Mapping[str, str]) -> tuple[Room, Seen]:

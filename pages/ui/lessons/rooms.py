@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable
 from hashlib import blake2b
 from typing import NamedTuple, TypeVar
 
+from pages.ui.lessons.lesson import LONGEST_FILE
+from pages.ui.lessons.own_lessons import name_of
 from pages.ui.lessons.room import NoRoomError, Phase, Poll, Room, RoomError, RoomsAwayError
 from pages.ui.lessons.room_stores import TEACHER, MemoryStore, RoomStore, Seen, room_store
 from pages.ui.models.lesson_answers import StepId
@@ -68,6 +70,8 @@ class State(NamedTuple):
     """Whether the class has seen the votes of this phase."""
     deadline: float | None = None
     """See `Poll`; `Rooms.left` tells how far off it is."""
+    lesson: str = ""
+    """The name of the teacher's own lesson that the room has; "" for none."""
 
     def looks_like(self, other: State) -> bool:
         """Whether a page that was drawn for one state can stay as it is for the other."""
@@ -173,6 +177,24 @@ class Rooms:
             room.step_id = step_id
 
         self._lead(code, key, change)
+
+    def carry(self, code: str, key: str, text: str) -> None:
+        """Have the room hold its teacher's own lesson, in the place of one before it. RoomError for too long a text."""
+        if len(text) > LONGEST_FILE:
+            raise RoomError(f"A room's lesson has at most {LONGEST_FILE:,} characters.")
+
+        def change(room: Room, seen: Seen) -> None:
+            room.lesson = name_of(text)
+
+        self._see_teacher(code, key)
+        self.store.put_lesson(code, text)  # before anybody hears of it
+        self._update(code, change)
+
+    def lesson(self, code: str, key: str) -> str:
+        """The text of the room's own lesson, for who is in it; "" for none."""
+        if not self._read(code, lambda room, seen: key in room.members or _is_key(room, key)):
+            raise NoRoomError("You are no longer in this room. Join it again with its code.")
+        return self.store.lesson(code)
 
     def advance(self, code: str, key: str, step_id: StepId, phase: Phase) -> None:
         """Bring the question of a step to a later phase; an earlier one is left as it is."""
@@ -309,7 +331,7 @@ class Rooms:
 
     def _see_teacher(self, code: str, key: str) -> None:
         """Note that the teacher is connected. RoomError for anybody else."""
-        if not self._read(code, lambda room, seen: secrets.compare_digest(room.key.encode(), key.encode())):
+        if not self._read(code, lambda room, seen: _is_key(room, key)):
             raise NoRoomError("Only the teacher who opened this room can do that.")
         self._see(code, TEACHER)
 
@@ -320,7 +342,13 @@ class Rooms:
 def _state(room: Room, seen: Seen, now: float) -> State:
     poll = room.polls.get(room.step_id) if room.step_id else None
     poll = poll or Poll()
-    return State(room.step_id, poll.phase, _is_here(seen, TEACHER, now), poll.shown is poll.phase, poll.deadline)
+    teacher_here, shown = _is_here(seen, TEACHER, now), poll.shown is poll.phase
+    return State(room.step_id, poll.phase, teacher_here, shown, poll.deadline, room.lesson)
+
+
+def _is_key(room: Room, key: str) -> bool:
+    """Whether a key is the teacher's."""
+    return secrets.compare_digest(room.key.encode(), key.encode())
 
 
 def _tally(room: Room, seen: Seen, step_id: StepId | None, now: float) -> Tally:

@@ -65,6 +65,8 @@ class SessionRecord:
     """A pasted training text."""
     uploaded_text: tuple[str, bytes] | None = None
     """An uploaded training text: the file's name and content."""
+    lesson_text: str = ""
+    """An uploaded lesson's file."""
     answers: Answers = field(default_factory=Answers)
     """The answers in the lessons."""
     saved_visitor: Any = None
@@ -100,7 +102,7 @@ class SessionRecord:
     @property
     def is_empty(self) -> bool:
         """True while there is nothing worth keeping."""
-        made = self.models or self.training.job is not None or self.own_text or self.uploaded_text
+        made = self.models or self.training.job or self.own_text or self.uploaded_text or self.lesson_text
         return not made and self.answers.is_empty and self.saved_visitor is None
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pages.ui.lessons import lesson_files
 from pages.ui.lessons.expressions import ExpressionError, in_words
 from pages.ui.lessons.lesson import Lesson
 from pages.ui.lessons.measure_setup import Setup
@@ -13,7 +12,7 @@ from pages.ui.lessons.measured_values import MeasuredValues
 from pages.ui.lessons.questions import Answer, Question, verdict
 from pages.ui.markdown import code, passage, plain, unmarked
 from pages.ui.models.lesson_answers import StepId
-from pages.ui.views.learn import attention_cells
+from pages.ui.views.learn import attention_cells, visitor_lessons
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,7 @@ def wording_of(lesson: Lesson, number: int) -> Wording | None:
 
 def wording_at(step_id: StepId) -> tuple[list[str], Wording] | None:
     """Lesson's title, step's number and title, and its answers in words; None for a step that there isn't."""
-    lesson = lesson_files.lesson(step_id.lesson)
+    lesson = visitor_lessons.lesson(step_id.lesson)
     if lesson is None or (wording := wording_of(lesson, step_id.step)) is None:
         return None
     return [lesson.title, str(step_id.step + 1), lesson.steps[step_id.step].title], wording

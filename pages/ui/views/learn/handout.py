@@ -12,6 +12,7 @@ from pages.ui.lessons.expressions import ExpressionError, Words
 from pages.ui.lessons.lesson import Lesson, Step
 from pages.ui.lessons.measure_setup import Setup
 from pages.ui.lessons.measured_values import MeasuredValues
+from pages.ui.lessons.own_lessons import file_stem
 from pages.ui.markdown import passage
 from pages.ui.printable_html import as_html, document, inline
 from pages.ui.views.learn import attention_cells, lesson_export
@@ -28,7 +29,7 @@ def offer(lesson: Lesson, key: str = "save_handout") -> None:
     widgets.download_button(
         "Download the handout",
         lambda: handout(lesson).encode(),
-        f"{lesson.name}.html",
+        f"{file_stem(lesson)}.html",
         "text/html",
         key=key,
         icon="print",

@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from pages.ui.frame import url_parameters as links
 from pages.ui.lessons.did_you_mean import did_you_mean
@@ -30,36 +31,44 @@ class Finding:
 
     line: int
     what: str
+    is_fatal: bool = False
+    """Whether the lesson can't be opened because of it."""
 
     def __str__(self) -> str:
         return f"line {self.line}: {self.what}"
 
 
 def check(text: str, seconds: float = math.inf) -> Iterator[Finding]:
-    """What is wrong with a lesson, as it is found. text: the file's. seconds: after which no more is measured."""
-    end = time.monotonic() + seconds
+    """What is wrong with a lesson, as it is found. text: the file's.
+
+    seconds: of a processor, after which no more is measured.
+    """
+    end = time.process_time() + seconds
     lesson, problems = examine("lesson", text)
     lines = text.split("\n")
-    for line, what in [*((problem.line, problem.what) for problem in problems), *_misspelt_blocks(lines)]:
-        yield Finding(line, f"{what.rstrip('.')}.")
+    for problem in problems:
+        yield Finding(problem.line, f"{problem.what.rstrip('.')}.", is_fatal=True)
+    for line, what in _misspelt_blocks(lines):
+        yield Finding(line, f"{what}.")
     if lesson is None:
         return
     if (lesson.needs or "") not in ("", *library.usable()):
         line = next((number for number, line in enumerate(lines, 1) if line.startswith("needs")), 1)
-        yield Finding(line, f"without its model the lesson can't be taken: {_no_model(lesson.needs)}.")
+        yield Finding(line, f"without its model the lesson can't be taken: {_no_model(lesson.needs)}.", is_fatal=True)
         return
     seen: set[str] = set()
     reported: set[str] = set()
     for number, step in enumerate(lesson.steps):
-        if time.monotonic() > end:
-            what = f"the check ends here, after {seconds:.0f} seconds; `python -m pages.ui lesson check` goes on."
-            yield Finding(step.lines[""], what)
+        checked = _Step(lesson, number, step, lines, _TimedValues(step.measures, end))
+        try:
+            for line, what in checked.findings(step.measures.keys() - seen):
+                if what not in reported:  # a view and each of its measures have the same model and prompt
+                    yield Finding(line, f"{what.rstrip('.')}.")
+                reported.add(what)
+        except _OutOfTimeError:
+            what = f"up to here the models need more than {seconds:.0f} seconds; ask them for less."
+            yield Finding(step.lines[""], what, is_fatal=True)
             return
-        checked = _Step(lesson, number, step, lines)
-        for line, what in checked.findings(step.measures.keys() - seen):
-            if what not in reported:  # a view and each of its measures have the same model and prompt
-                yield Finding(line, f"{what.rstrip('.')}.")
-            reported.add(what)
         seen |= step.measures.keys()
 
 
@@ -76,12 +85,28 @@ def _no_model(name: str) -> str:
     return f"there is no model “{name[:40]}” here; {did_you_mean(name, library.usable())}"
 
 
+class _OutOfTimeError(Exception):
+    """A lesson has taken all its time."""
+
+
+class _TimedValues(MeasuredValues):
+    """Measures only until a time, that of `time.process_time`."""
+
+    def __init__(self, calls: Mapping[str, MeasureCall], end: float) -> None:
+        super().__init__(calls)
+        self._end = end
+
+    def __getitem__(self, name: str) -> Any:
+        if time.process_time() > self._end:
+            raise _OutOfTimeError
+        return super().__getitem__(name)
+
+
 class _Step:
     """One step, with the lines it stands in."""
 
-    def __init__(self, lesson: Lesson, number: int, step: Step, lines: list[str]) -> None:
-        self.lesson, self.number, self.step, self.lines = lesson, number, step, lines
-        self.values = MeasuredValues(step.measures)
+    def __init__(self, lesson: Lesson, number: int, step: Step, lines: list[str], values: MeasuredValues) -> None:
+        self.lesson, self.number, self.step, self.lines, self.values = lesson, number, step, lines, values
         self.broken: set[str] = set()
         """Names of measures that can't be taken; what needs one of them isn't checked."""
 

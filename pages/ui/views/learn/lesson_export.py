@@ -6,6 +6,7 @@ import threading
 
 from pages.ui.frame import widgets
 from pages.ui.lessons.lesson import Lesson
+from pages.ui.lessons.own_lessons import file_stem
 from pages.ui.views.learn import site_lessons
 from transformer.frontend.html_page import in_words
 
@@ -22,7 +23,7 @@ def offer(lesson: Lesson, key: str) -> None:
     widgets.download_button(
         f"This lesson as one file ({in_words(site_lessons.file_bytes(lesson))})",
         lambda: _file(lesson),
-        f"{lesson.name}-lesson.html",
+        f"{file_stem(lesson)}-lesson.html",
         "text/html",
         key=key,
         icon="html",

@@ -17,9 +17,9 @@ from pages.ui.markdown import counted, plain
 from pages.ui.models.lesson_answers import Answers, Response, StepId
 from pages.ui.models.session_store import session_record
 from pages.ui.tables import as_csv
-from pages.ui.views.learn import glossary_page, room_student, teachers_page
+from pages.ui.views.learn import glossary_page, room_student, teachers_page, visitor_lessons
 from pages.ui.views.learn.answer_wording import Wording, wording_of
-from pages.ui.views.learn.opened_step import go_to
+from pages.ui.views.learn.opened_step import awaited_step, go_to
 
 COLUMNS = (
     "lesson",
@@ -44,7 +44,8 @@ def show(session: Session) -> None:
         glossary_page.offer_link()
         page_guide.offer_tour()
     if not own.is_empty:
-        _results(own, [lesson for lesson in lessons if isinstance(lesson, Lesson)])
+        course = [lesson for lesson in lessons if isinstance(lesson, Lesson)]
+        _results(own, [*visitor_lessons.uploaded_lessons(), *course])
 
 
 def _show(own: Answers, lessons: list[Lesson | Unreadable]) -> None:
@@ -58,7 +59,15 @@ def _show(own: Answers, lessons: list[Lesson | Unreadable]) -> None:
         if isinstance(lesson, Unreadable):
             st.warning(plain(f"A lesson can't be used. {lesson.problem}"), icon=":material/broken_image:")
     numbers = {lesson.name: number for number, lesson in enumerate(lesson_files.available_lessons(), 1)}
+    if awaited_step():
+        st.info(
+            "The lesson in this link was uploaded, and is shown to its teacher and in a room alone: join the room, or "
+            "upload the lesson again on *For teachers*. It is kept while its teacher's tab is open.",
+            icon=":material/upload_file:",
+        )
     with st.container(key="lessons"):
+        for lesson in visitor_lessons.uploaded_lessons():
+            _uploaded_card(lesson, own)
         for lesson in lessons:
             if isinstance(lesson, Lesson):
                 _card(
@@ -115,14 +124,30 @@ def _card(lesson: Lesson, number: int | None, own: Answers, *, is_next: bool) ->
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
             facts = [":blue-badge[Next]" if is_next else "", f"{lesson.minutes} minutes", _progress(lesson, own)]
             st.markdown(f":small[{' · '.join(filter(None, facts))}]", width="content")
-            done = _is_done(lesson, own)
-            widgets.button(
-                "Review" if done else "Continue" if lesson.name in own.opened else "Start",
-                go_to,
-                _first_open(lesson, own),
-                key=f"lesson_{lesson.name}",
-                help="You will be able to:\n" + "\n".join(f"- {aim}" for aim in lesson.aims),
-            )
+            _start(lesson, own)
+
+
+def _uploaded_card(lesson: Lesson, own: Answers) -> None:
+    with st.container(border=True, gap="small", key=f"lesson_card_{lesson.name}"):
+        is_of_room = visitor_lessons.is_of_room(lesson)
+        whose = "Your teacher's own lesson" if is_of_room else "Your own lesson: only you and your rooms can see it"
+        st.markdown(f"**{plain(lesson.title)}**  \n{plain(lesson.asks or '. '.join(lesson.aims))}")
+        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+            facts = [whose, f"{lesson.minutes} minutes", _progress(lesson, own)]
+            st.markdown(f":small[{' · '.join(filter(None, facts))}]", width="content")
+            if not is_of_room:
+                widgets.button("Remove", visitor_lessons.remove, key="lesson_remove", icon="delete", type="tertiary")
+            _start(lesson, own)
+
+
+def _start(lesson: Lesson, own: Answers) -> None:
+    widgets.button(
+        "Review" if _is_done(lesson, own) else "Continue" if lesson.name in own.opened else "Start",
+        go_to,
+        _first_open(lesson, own),
+        key=f"lesson_{lesson.name}",
+        help="You will be able to:\n" + "\n".join(f"- {aim}" for aim in lesson.aims) if lesson.aims else None,
+    )
 
 
 def _first_open(lesson: Lesson, own: Answers) -> StepId:

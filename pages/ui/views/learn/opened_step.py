@@ -12,15 +12,18 @@ from pages.ui.frame.page import PageOptions
 from pages.ui.frame.visitor_choices import Visitor
 from pages.ui.lessons import lesson_files
 from pages.ui.lessons.lesson import Lesson, Step, View
+from pages.ui.lessons.own_lessons import is_own
 from pages.ui.lessons.questions import fits
 from pages.ui.lessons.room import Phase
 from pages.ui.markdown import plain
 from pages.ui.models import library
 from pages.ui.models.lesson_answers import Response, StepId, from_text
 from pages.ui.models.session_store import session_record
-from pages.ui.views.learn import room_membership
+from pages.ui.views.learn import room_membership, visitor_lessons
 from pages.ui.views.page_contents import NEEDS_NO_TEXT
 
+AWAITED = "lesson_awaited"
+"""Key of the session: see `awaited_step`."""
 LIST = "Short lessons: predict what a model does, then see what it really does."
 TEACHERS, GLOSSARY = "for-teachers", "glossary"
 """What the page has beside lessons, by the names that links have for it."""
@@ -76,6 +79,11 @@ def opened_step() -> OpenedStep | None:
     return st.session_state.get("entered")
 
 
+def awaited_step() -> StepId | None:
+    """The step of an uploaded lesson that a link has named, and that this visitor can't open, or not yet."""
+    return st.session_state.get(AWAITED)
+
+
 def open_requested() -> PageOptions:
     """Open what the visitor, a link, or the teacher of a room asks for; returns how the page opens."""
     current = state.visitor()
@@ -83,6 +91,7 @@ def open_requested() -> PageOptions:
     requested = lesson_files.current_step(StepId(current.lesson, current.lesson_step))
     go_to(requested)
     room_membership.refresh()
+    _go_to_awaited(current)
     _take_answers(current)
     opened = st.session_state["entered"] = _requested_step(current)
     if opened is None:
@@ -139,13 +148,23 @@ def view_of(view: View | None, current: Visitor) -> Visitor:
     return visitor
 
 
+def _go_to_awaited(current: Visitor) -> None:
+    """Open the uploaded lesson that a link has named, once the tab has told whose it is."""
+    if current.lesson:  # the visitor went elsewhere
+        st.session_state.pop(AWAITED, None)
+    elif (step_id := awaited_step()) and visitor_lessons.lesson(step_id.lesson):
+        go_to(st.session_state.pop(AWAITED))
+
+
 def _requested_step(current: Visitor) -> OpenedStep | None:
     if (led := room_membership.led_step()) is not None:
         go_to(led)
     if current.lesson in SUBTITLES:
         return None
-    lesson = lesson_files.lesson(current.lesson)
-    if lesson is None:
+    lesson = visitor_lessons.lesson(current.lesson)
+    if lesson is None and is_own(current.lesson):
+        st.session_state[AWAITED] = StepId(current.lesson, current.lesson_step)
+    elif lesson is None:
         current.notices.append(f"There is no lesson “{current.lesson[:40]}” here. These are the lessons.")
     elif missing := lesson_files.missing_model(lesson):
         current.notices.append(f"The lesson “{lesson.title}” needs the model “{missing[:40]}”, which isn't here.")
@@ -207,7 +226,7 @@ def _take_answers(current: Visitor) -> None:
 
 def _can_be(step_id: StepId, response: Response) -> bool:
     """Whether there is a question that this answers."""
-    lesson = lesson_files.lesson(step_id.lesson)
+    lesson = visitor_lessons.lesson(step_id.lesson)
     return lesson is not None and step_id.step < len(lesson.steps) and _fits(lesson.steps[step_id.step], response)
 
 

@@ -16,16 +16,18 @@ import streamlit as st
 from pydantic import TypeAdapter, ValidationError
 
 from pages.ui.frame.state import visitor
+from pages.ui.lessons.own_lessons import name_of
 from pages.ui.lessons.questions import Answer
 from pages.ui.lessons.room import NoRoomError, Phase, RoomError, RoomsAwayError
 from pages.ui.lessons.room_attempts import Attempts
 from pages.ui.lessons.rooms import State, all_rooms, tidy
 from pages.ui.models.lesson_answers import StepId
+from pages.ui.models.session_store import session_record
 from pages.ui.models.shared_redis import buckets
 from transformer.api.limits import COOKIE, address_of
 
-MEMBERSHIP, ASKED, DRAWN, LEFT = "room_membership", "room_membership_asked", "room_drawn", "room_left"
-"""Keys of the session: the membership, whether the tab was asked for it, the state of the room that this run draws, and
+MEMBERSHIP, HEARD, DRAWN, LEFT = "room_membership", "room_membership_heard", "room_drawn", "room_left"
+"""Keys of the session: the membership, whether the tab has told it, the state of the room that this run draws, and
 the key that a member had in the room that was left last."""
 LEADING, OPEN_VOTES, COUNTED, PROBLEM = "room_leading", "room_votes_open", "room_counted", "room_problem"
 """Whether the class, which is nowhere yet, follows to the first step that the teacher opens; the step whose votes are
@@ -103,6 +105,20 @@ def phase(step_id: StepId) -> Phase | None:
             current_phase = all_rooms().tally(own.code, own.key, step_id).phase
             return current_phase if current_phase is Phase.REVEALED else None
     return None
+
+
+def lesson_name() -> str:
+    """The name of the teacher's own lesson that the room has; "" for none, and outside a room."""
+    state: State | None = st.session_state.get(DRAWN) or st.session_state.get(BEFORE)
+    return state.lesson if state and membership() else ""
+
+
+def lesson_text() -> str:
+    """The text of that lesson; "" where it can't be asked for."""
+    own = membership()
+    with contextlib.suppress(RoomError):  # which the next run will say
+        return all_rooms().lesson(own.code, own.key) if own else ""
+    return ""
 
 
 def has_class(step_id: StepId | None) -> bool:
@@ -206,6 +222,7 @@ def lead_on(step_id: StepId, following: StepId) -> None:
 
 def restore(kept: str) -> None:
     """Take up the membership that the tab has stored; in a tab without one, follow the link to a room."""
+    st.session_state[HEARD] = True
     if membership() is None:
         if restored := Membership.from_text(kept):
             with catching_problems(), _trying_a_code():
@@ -221,6 +238,7 @@ def open_room(step_id: StepId | None) -> None:
         st.session_state[MEMBERSHIP], st.session_state[LEADING] = Membership(code, key, is_teacher=True), True
         st.session_state[SHOWS_CODE] = True
         visitor().room = ""
+        _carry_lesson(step_id)
 
 
 def join() -> None:
@@ -256,6 +274,7 @@ def move(step_id: StepId | None) -> None:
     """Lead the room to a step; None lets students navigate freely."""
     st.session_state.pop(LEADING, None)
     st.session_state[SHOWS_CODE] = False
+    _carry_lesson(step_id)
     act(lambda own: all_rooms().move(own.code, own.key, step_id))
 
 
@@ -282,6 +301,13 @@ def as_text(answer: Answer) -> str:
 def answer_of(text: str) -> Answer:
     """The answer that was counted so."""
     return json.loads(text)
+
+
+def _carry_lesson(step_id: StepId | None) -> None:
+    """Have the room hold the lesson of a step to which the teacher is about to lead, if that is the teacher's own."""
+    text = session_record().lesson_text
+    if step_id and text and step_id.lesson == name_of(text) != lesson_name():
+        act(lambda own: all_rooms().carry(own.code, own.key, text))
 
 
 def _take_up(own: Membership) -> None:

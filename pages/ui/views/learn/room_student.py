@@ -21,7 +21,7 @@ from pages.ui.lessons.rooms import State, all_rooms
 from pages.ui.markdown import counted, plain
 from pages.ui.models.lesson_answers import StepId
 from pages.ui.views.learn import room_membership, room_teacher
-from pages.ui.views.learn.room_membership import ASKED, DRAWN, PROBLEM, Membership
+from pages.ui.views.learn.room_membership import DRAWN, HEARD, PROBLEM, Membership
 
 FORM_SHOWN = "room_form_shown"
 """Key of the session: whether this run has drawn the form that joins or opens a room."""
@@ -31,8 +31,9 @@ FORM_SHOWN = "room_form_shown"
 def around(step_id: StepId | None) -> Iterator[None]:
     """Draw the visitor's room above what is drawn within. step_id: the step on screen, None for the list of lessons."""
     own = room_membership.membership()
-    unknown = own is None and not st.session_state.get(ASKED)
-    st.session_state[ASKED] = True
+    if own is not None:
+        st.session_state[HEARD] = True
+    unknown = not st.session_state.get(HEARD)  # until it is told: a run that is cut short may not have asked
     problem = st.session_state.pop(PROBLEM, "")
     if problem:
         st.warning(plain(problem), icon=":material/meeting_room:")

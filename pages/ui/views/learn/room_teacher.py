@@ -16,14 +16,13 @@ from pages.ui.components.room_follower import follow_room
 from pages.ui.components.votes import Bar, Line, votes
 from pages.ui.frame import widgets
 from pages.ui.frame.url_parameters import embedded
-from pages.ui.lessons import lesson_files
 from pages.ui.lessons.questions import Answer
 from pages.ui.lessons.room import Phase, RoomError
 from pages.ui.lessons.rooms import State, Tally, all_rooms
 from pages.ui.markdown import counted, plain
 from pages.ui.models.lesson_answers import StepId
 from pages.ui.tables import as_csv
-from pages.ui.views.learn import room_membership
+from pages.ui.views.learn import room_membership, visitor_lessons
 from pages.ui.views.learn.answer_wording import Wording, wording_at
 from pages.ui.views.learn.opened_step import go_to
 from pages.ui.views.learn.room_membership import COUNTED, DRAWN, OPEN_VOTES, SCROLLS, SHOWS_CODE, Membership
@@ -70,7 +69,7 @@ def panel(own: Membership, step_id: StepId | None) -> None:
 
 def _bring_together(its: StepId | None, own: StepId | None) -> None:
     """Of a class and a teacher who are at different steps: where the class is, and how either comes to the other."""
-    if its and (lesson := lesson_files.lesson(its.lesson)) and its.step < len(lesson.steps):
+    if its and (lesson := visitor_lessons.lesson(its.lesson)) and its.step < len(lesson.steps):
         title = plain(lesson.steps[its.step].title)
         st.markdown(f"The class stays at **{title}**, step {its.step + 1} of {plain(lesson.title)}.", width="content")
         widgets.button("Back to the class", go_to, its, key="room_back", type="primary")

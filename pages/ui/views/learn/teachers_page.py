@@ -9,19 +9,20 @@ import streamlit as st
 
 from pages.ui.frame import state, widgets
 from pages.ui.lessons import lesson_files, measure_reference
-from pages.ui.lessons.lesson import Lesson, read_lesson
+from pages.ui.lessons.lesson import Lesson
+from pages.ui.lessons.own_lessons import name_of
 from pages.ui.markdown import plain
 from pages.ui.models.lesson_answers import StepId
 from pages.ui.printable_html import as_html, document, inline
-from pages.ui.views.learn import handout, lesson_check, lesson_export
+from pages.ui.views.learn import handout, lesson_upload, visitor_lessons
+from pages.ui.views.learn.lesson_upload import Checked
 from pages.ui.views.learn.opened_step import TEACHERS, go_to, leave
-from transformer.api.file_names import slug
-from transformer.data.file_kinds import file_kind
 
 GUIDE = Path(__file__).with_name("for_teachers.md")
 FORMAT = Path(__file__).with_name("lesson_format.md")
-LONGEST_CHECK = 20.0
-"""Seconds after which the page begins no other step: an uploaded lesson may be anybody's, and ask for a lot."""
+CHECKED = "lesson_checked"
+"""Key of the session: the uploaded file that was checked last, by its token, and what was found."""
+MOST_FINDINGS = 30
 TITLE = "For teachers"
 
 
@@ -50,32 +51,46 @@ def show() -> None:
     for lesson in lessons:
         _lesson(lesson)
     st.header("Your own lessons", anchor=False)
-    _check_own()
+    _own_lesson()
     with st.expander("How to write a lesson", icon=":material/edit_note:", key="teachers_format"):
         st.markdown(FORMAT.read_text(encoding="utf-8"))
         st.markdown(f"### Measures\n{measure_reference.measures()}")
 
 
-def _check_own() -> None:
-    """A lesson that is uploaded is checked, and not kept."""
-    uploaded = st.file_uploader("Check a lesson", type="md", max_upload_size=1, key="check_lesson")
+def _own_lesson() -> None:
+    """A lesson that is uploaded is checked, and opened in this session alone."""
+    uploaded = st.file_uploader("Upload a lesson", type="md", max_upload_size=1, key="check_lesson")
+    st.caption("It is checked, and then opened for you and your rooms alone, until you close this tab.")
     if uploaded is None:
         return
-    content = uploaded.getvalue()
-    try:
-        text = content.decode("utf-8")
-    except UnicodeDecodeError:
-        text = ""
-    if "+++" not in text:
-        st.error(plain(f"Expected a lesson, a text in UTF-8 that begins with a line +++; found {file_kind(content)}."))
-        return
-    with st.spinner("Running the models …"):
-        findings = list(lesson_check.check(text, LONGEST_CHECK))
-    if findings:
-        st.warning("\n".join(f"- {plain(str(finding))}" for finding in findings), icon=":material/rule:")
+    token, checked = st.session_state.get(CHECKED, ("", Checked("")))
+    if token != uploaded.file_id:
+        with st.spinner("Running the models …"):
+            checked = lesson_upload.checked(uploaded.getvalue())
+        st.session_state[CHECKED] = uploaded.file_id, checked
+    if checked.problem:
+        st.error(plain(checked.problem))
+    elif checked.findings:
+        lines = [f"- {plain(str(finding))}" for finding in checked.findings[:MOST_FINDINGS]]
+        if (more := len(checked.findings) - MOST_FINDINGS) > 0:
+            lines.append(f"- and {more} more.")
+        st.warning("\n".join(lines), icon=":material/rule:")
     else:
         st.success("No problems found.", icon=":material/check:")
-        lesson_export.offer(read_lesson(slug(Path(uploaded.name).stem), text), "own_lesson")
+    if checked.opens:
+        widgets.button(
+            "Open it all the same" if checked.findings else "Open the lesson",
+            _open_own,
+            checked.text,
+            key="open_own_lesson",
+            icon="play_arrow",
+            type="primary",
+        )
+
+
+def _open_own(text: str) -> None:
+    visitor_lessons.add(text)
+    go_to(StepId(name_of(text), 0))
 
 
 def sheet(lessons: list[Lesson]) -> str:

@@ -1,0 +1,53 @@
+"""Finds the lessons that a visitor can open: the course, their own by upload, and that of their room."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.ui.lessons import lesson_files
+from pages.ui.lessons.lesson import Lesson
+from pages.ui.lessons.own_lessons import is_own, name_of, own_lesson
+from pages.ui.models.kept_lessons import keep_lesson
+from pages.ui.models.session_store import session_record
+from pages.ui.views.learn import room_membership
+
+OF_ROOM = "room_lesson_text"
+"""Key of the session: the text of the room's lesson, which is asked for once."""
+
+
+def lesson(name: str) -> Lesson | None:
+    """The lesson of this name, if this visitor can open it."""
+    if not is_own(name):
+        return lesson_files.lesson(name)
+    return next((each for each in uploaded_lessons() if each.name == name), None)
+
+
+def uploaded_lessons() -> list[Lesson]:
+    """The visitor's own, and their room's, if it has one that is another."""
+    texts = dict.fromkeys(filter(None, (session_record().lesson_text, _of_room())))
+    return [each for text in texts if (each := own_lesson(text))]
+
+
+def is_of_room(lesson: Lesson) -> bool:
+    """Whether a lesson was uploaded by somebody else, the teacher of the room."""
+    return lesson.name != name_of(session_record().lesson_text)
+
+
+def add(text: str) -> None:
+    """Make a text that was checked the visitor's own lesson, in the place of one before it; "" for none."""
+    session_record().lesson_text = text
+    keep_lesson(session_record().token, text)
+
+
+def remove() -> None:
+    """Remove the visitor's own lesson. Its answers are forgotten; a room that has it keeps it."""
+    record = session_record()
+    record.answers.clear(name_of(record.lesson_text))
+    add("")
+
+
+def _of_room() -> str:
+    name, held = room_membership.lesson_name(), st.session_state.get(OF_ROOM, "")
+    if name and name != name_of(held):
+        held = st.session_state[OF_ROOM] = room_membership.lesson_text()
+    return held if name else ""

@@ -1,0 +1,114 @@
+"""Runs a program of ours on what a stranger has sent, in a process with limits of time, memory and output.
+
+The process runs this very file, by its path, so that it imports nothing but what the program does. It imports the
+program, then limits itself, and lets the program's function `answer` make an answer of the request. On macOS memory
+isn't limited, and on Windows only the time on the clock is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import runpy
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+MEGABYTE = 2**20
+
+
+class ProgramError(Exception):
+    """Why a program has no answer."""
+
+
+def answer_of(
+    program: Path,
+    request: object,
+    *,
+    deadline: float,
+    seconds: int,
+    memory: int,
+    output: int,
+    niceness: int = 0,
+    environment: Sequence[str] = (),
+) -> Any:
+    """What the function `answer` of a program makes of a request; both are what JSON can hold.
+
+    deadline: seconds on the clock, with the start of the process. seconds: of a processor; memory: bytes; both beyond
+    what the program's imports take. output: bytes. niceness: how far others come first. environment: the names of this
+    process's variables that the other one may know. Raises: ProgramError if there is no answer, or `answer` fails.
+    """
+    known = {name: os.environ[name] for name in ("SYSTEMROOT", *environment) if name in os.environ}
+    known["PYTHONPATH"] = os.pathsep.join(map(os.path.abspath, sys.path))
+    known["MALLOC_ARENA_MAX"] = "1"  # of glibc; another thread's arena would reserve 64 MB of addresses
+    limits = map(str, (niceness, seconds, memory, output))
+    command = [sys.executable, "-P", os.path.abspath(__file__), str(program), *limits]
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as out:
+        try:
+            process = subprocess.run(
+                command,
+                input=json.dumps(request).encode(),
+                stdout=out,
+                stderr=subprocess.DEVNULL,
+                cwd=folder,
+                env=known,
+                timeout=deadline,
+            )
+        except subprocess.TimeoutExpired:
+            raise ProgramError(f"it takes longer than {deadline:.0f} seconds") from None
+        out.seek(0)
+        told = out.read()
+    try:
+        found = json.loads(told)
+    except ValueError:
+        why = "takes too much time, memory or room" if process.returncode else "gives no text"
+        raise ProgramError(f"it {why}") from None
+    if "error" in found:
+        raise ProgramError(found["error"])
+    return found["answer"]
+
+
+def main() -> None:
+    """Answer one request."""
+    program, niceness, *limits = sys.argv[1:]
+    with contextlib.suppress(OSError):  # where the machine has no memory left, this process goes, and no server
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+    if hasattr(os, "nice"):
+        os.nice(int(niceness))
+    answer = runpy.run_path(program)["answer"]
+    request = json.load(sys.stdin)
+    _limit(*map(int, limits))
+    try:
+        found = {"answer": answer(request)}
+    except MemoryError:
+        found = {"error": "it takes too much memory"}
+    except Exception as error:  # whatever a stranger's request makes of it
+        found = {"error": f"{type(error).__name__}: {error}"[:300]}
+    json.dump(found, sys.stdout)
+
+
+def _limit(seconds: int, memory: int, output: int) -> None:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    limits = {
+        resource.RLIMIT_CPU: math.ceil(used.ru_utime + used.ru_stime) + seconds,
+        resource.RLIMIT_FSIZE: output,
+        resource.RLIMIT_CORE: 0,
+    }
+    if sys.platform == "linux":
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+        limits[resource.RLIMIT_AS] = pages * resource.getpagesize() + memory
+    for limit, most in limits.items():
+        resource.setrlimit(limit, (most, most))
+
+
+if __name__ == "__main__":
+    main()
