@@ -118,6 +118,17 @@ def tiny_llama(folder: Path) -> tokenizers.Tokenizer:
     return backend
 
 
+def mistral(folder: Path) -> None:
+    """The same of a model that its class means nothing to: the file counts."""
+    llama_2_json(folder)
+    write(folder, "config.json", {"model_type": "mistral"})
+
+
+def code_llama(folder: Path) -> None:
+    llama_2_json(folder)
+    write(folder, "tokenizer_config.json", {"tokenizer_class": "CodeLlamaTokenizer", "add_bos_token": True})
+
+
 def phi_3(folder: Path) -> None:
     """The same, with tokens that take the white space after them away."""
     backend = llama_2_json(folder)
@@ -169,6 +180,14 @@ def gpt_2_json(folder: Path) -> None:
     backend.post_processor = processors.ByteLevel(trim_offsets=False)
     backend.save(str(folder / "tokenizer.json"))
     write(folder, "config.json", {"model_type": "gpt2"})
+
+
+def cohere(folder: Path) -> None:
+    backend = trained_bpe(["<PAD>", "<UNK>", "<CLS>", "<SEP>", "<MASK_TOKEN>", "<BOS_TOKEN>", "<|END_OF_TURN_TOKEN|>"])
+    begins = [("<BOS_TOKEN>", backend.token_to_id("<BOS_TOKEN>"))]
+    backend.post_processor = processors.TemplateProcessing(single="<BOS_TOKEN> $A", special_tokens=begins)
+    backend.save(str(folder / "tokenizer.json"))
+    write(folder, "config.json", {"model_type": "cohere2"})
 
 
 def gpt_neox(folder: Path) -> None:
@@ -299,12 +318,15 @@ LAYOUTS: dict[str, Callable[[Path], object]] = {
     "Llama 2, tokenizer.model": llama_2,
     "Llama 2, tokenizer.json": llama_2_json,
     "TinyLlama, tokenizer.json": tiny_llama,
+    "Mistral, tokenizer.json": mistral,
+    "Code Llama, tokenizer.json": code_llama,
     "Llama 3, tokenizer.json": llama_3,
     "Phi-3, tokenizer.json": phi_3,
     "GPT-2, vocab.json": gpt_2,
     "GPT-2, added_tokens.json": gpt_2_added,
     "GPT-2, tokenizer.json": gpt_2_json,
     "GPT-NeoX, tokenizer.json": gpt_neox,
+    "Cohere, tokenizer.json": cohere,
     "Qwen, vocab.json": qwen,
     "Qwen, tokenizer.json": qwen_json,
     "RoBERTa, vocab.json": roberta,

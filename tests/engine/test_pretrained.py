@@ -339,4 +339,5 @@ class TestOnTheCommandLine:
         assert run("import", "somebody/Small.Model")[0] == 0
         assert asked == {"model": "somebody/Small.Model", "patterns": list(importing.WANTED)}
         assert not [each for each in importing.WANTED if each.endswith((".bin", ".py", ".pt", "*"))]
+        assert {"added_tokens.json", "special_tokens_map.json", "generation_config.json"} <= {*importing.WANTED}
         assert (tmp_path / "checkpoints" / "small.model").is_dir()

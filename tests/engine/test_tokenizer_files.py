@@ -270,6 +270,11 @@ def test_another_way_of_cutting_is_refused(pre, words, tmp_path):
             lambda folder: write(folder, "tokenizer_config.json", {"separate_vocabs": True}),
             "have vocabularies of their own; here both have one",
         ),
+        (
+            LAYOUTS["T5, spiece.model"],
+            lambda folder: write(folder, "tokenizer_config.json", {"eos_token": "<end>"}),
+            "Its texts begin or end with '<end>', which its vocabulary lacks",
+        ),
         (LAYOUTS["BERT, vocab.txt"], lambda folder: (folder / "vocab.txt").write_bytes(b"\xff"), "can't be read"),
         (LAYOUTS["GPT-2, vocab.json"], lambda folder: write(folder, "vocab.json", {"a": "b"}), "can't be read"),
         (

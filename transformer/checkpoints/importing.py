@@ -18,6 +18,7 @@ WANTED = (
     "tokenizer.json",
     "tokenizer_config.json",
     "special_tokens_map.json",
+    "added_tokens.json",
     "vocab.json",
     "merges.txt",
     "vocab.txt",

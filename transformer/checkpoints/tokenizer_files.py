@@ -66,8 +66,13 @@ def _read(folder: Path, told: Settings, name: str) -> TheirTokenizer:
 
 
 def put_around(backend: tokenizers.Tokenizer, before: str | None, after: str | None) -> None:
-    """Let texts begin and end with these tokens, as far as there are such; of two texts, each ends with its own."""
-    first, last = ([token] if token and backend.token_to_id(token) is not None else [] for token in (before, after))
+    """Let texts begin and end with these tokens, as far as there are such; of two texts, each ends with its own.
+
+    Raises: CheckpointError for one that the vocabulary lacks.
+    """
+    first, last = ([token] if token else [] for token in (before, after))
+    if lacking := [token for token in {*first, *last} if backend.token_to_id(token) is None]:
+        raise CheckpointError(f"Its texts begin or end with {lacking[0][:40]!r}, which its vocabulary lacks.")
     special = [(token, backend.token_to_id(token)) for token in {*first, *last}]
     single = [*first, "$A", *last]
     pair = [*single, *([] if last else first), "$B:1", *(f"{token}:1" for token in last)]

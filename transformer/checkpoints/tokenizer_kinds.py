@@ -6,7 +6,7 @@ As in `transformers`, whose classes these are. `KINDS` has an entry for each.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import tokenizers
@@ -64,6 +64,21 @@ def _llama(told: Settings, _: bytes | None) -> Kind:
     )
 
 
+def _code_llama(told: Settings, _: bytes | None) -> Kind:
+    """Llama's, with tokens around a gap in a program; a text always begins with its own."""
+    puts_space = told.get("add_prefix_space") is not False
+    gap = {f"{name}_token": f"▁<{name[:3].upper()}>" for name in ("prefix", "middle", "suffix", "eot")}
+    named = {"unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>", **gap}
+    kind = _llama({"add_prefix_space": True}, None)
+    return replace(
+        kind,
+        options={**kind.options, "unk_token": content(told.get("unk_token")) or named["unk_token"]},
+        pre_tokenizer=pre_tokenizers.Metaspace("▁", prepend_scheme="first" if puts_space else "never", split=False),
+        named=named,
+        around=("bos_token", None),
+    )
+
+
 def _gemma(told: Settings, _: bytes | None) -> Kind:
     named = {f"{name}_token": f"<{name}>" for name in ("unk", "bos", "eos", "pad", "mask")}
     unknown = content(told.get("unk_token")) or named["unk_token"]
@@ -81,14 +96,18 @@ def _byte_level(
     normalizer: normalizers.Normalizer | None = None,
     cut: str | None = None,
     around: tuple[str | None, str | None] | None = None,
+    *,
+    by_digit: bool = False,
 ) -> Callable[[Settings, bytes | None], Kind]:
-    """Of GPT-2's kind. cut: a pattern that isn't GPT-2's own."""
+    """Of GPT-2's kind. cut: a pattern that isn't GPT-2's own. by_digit: whether each digit is cut off first."""
 
     def kind(told: Settings, _: bytes | None) -> Kind:
         puts_space = told.get("add_prefix_space") is True
         words: pre_tokenizers.PreTokenizer = pre_tokenizers.ByteLevel(puts_space, use_regex=cut is None)
         if cut:
             words = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(cut), "isolated"), words])
+        if by_digit:
+            words = pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), words])
         options = {"unk_token": None, "fuse_unk": False, "byte_fallback": False, "ignore_merges": False}
         return Kind(
             options=options,
@@ -153,10 +172,18 @@ _OF_ROBERTA = {
     "sep_token": "</s>",
     **{f"{name}_token": f"<{name}>" for name in ("unk", "pad", "mask")},
 }
+_OF_COHERE = {
+    "bos_token": "<BOS_TOKEN>",
+    "eos_token": "<|END_OF_TURN_TOKEN|>",
+    "mask_token": "<MASK_TOKEN>",
+    **{f"{name}_token": f"<{name.upper()}>" for name in ("unk", "pad", "cls", "sep")},
+}
 KINDS: dict[str, Callable[[Settings, bytes | None], Kind]] = {
     "LlamaTokenizer": _llama,
+    "CodeLlamaTokenizer": _code_llama,
     "GemmaTokenizer": _gemma,
-    "GPT2Tokenizer": _byte_level(_END_OF_TEXT),
+    **dict.fromkeys(("GPT2Tokenizer", "CodeGenTokenizer"), _byte_level(_END_OF_TEXT)),
+    "CohereTokenizer": _byte_level(_OF_COHERE, normalizers.NFC(), by_digit=True),
     "GPTNeoXTokenizer": _byte_level(
         {**_END_OF_TEXT, "pad_token": "<|padding|>"}, normalizers.NFC(), around=(None, None)
     ),
@@ -171,20 +198,22 @@ KINDS: dict[str, Callable[[Settings, bytes | None], Kind]] = {
 }
 """By the class that tokenizer_config.json names. Others are as their tokenizer.json says."""
 OF_MODELS = {
-    "gpt2": "GPT2Tokenizer",
-    "gpt_neo": "GPT2Tokenizer",
-    "gpt_neox": "GPTNeoXTokenizer",
-    "qwen2": "Qwen2Tokenizer",
-    "gemma": "GemmaTokenizer",
-    "bert": "BertTokenizer",
-    "distilbert": "BertTokenizer",
+    **dict.fromkeys(("gpt2", "gpt_neo", "gptj", "opt", "phi", "starcoder2"), "GPT2Tokenizer"),
+    **dict.fromkeys(("gpt_neox", "olmo"), "GPTNeoXTokenizer"),
+    **dict.fromkeys(("qwen2", "qwen3"), "Qwen2Tokenizer"),
+    **dict.fromkeys(("gemma", "gemma2", "gemma3_text"), "GemmaTokenizer"),
+    **dict.fromkeys(("cohere", "cohere2"), "CohereTokenizer"),
+    **dict.fromkeys(("bert", "distilbert"), "BertTokenizer"),
     "roberta": "RobertaTokenizer",
     "bart": "BartTokenizer",
-    "t5": "T5Tokenizer",
-    "mt5": "T5Tokenizer",
+    **dict.fromkeys(("t5", "mt5"), "T5Tokenizer"),
     "marian": "MarianTokenizer",
 }
 """The class where no file names one, by the type of the model."""
 GENERIC = ("PreTrainedTokenizer", "TokenizersBackend", "")
-DECIDED = {"qwen2": "Qwen2Tokenizer", "phi3": "", "modernbert": ""}
-"""Types of models whose files often name a wrong class; "" for none."""
+_OF_NO_CLASS = (
+    *("phi3", "modernbert", "mistral", "ministral", "ministral3", "olmo2", "olmo3", "granite", "glm", "glm4"),
+    *("stablelm", "gpt_bigcode"),
+)
+DECIDED = {"qwen2": "Qwen2Tokenizer", **dict.fromkeys(_OF_NO_CLASS, "")}
+"""Types of models for which it doesn't count what class their files name; "" for none."""
