@@ -15,6 +15,7 @@ SUPPORT = {
     "chromium",
     "engine_client",
     "measuring",
+    "page_thread",
     "protocol",
     "real_model",
     "returning",

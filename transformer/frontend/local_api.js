@@ -2,6 +2,7 @@
 // worker computes them, and the page's thread stays free.
 
 import { ApiError } from "./api_error.js";
+import { turn } from "./turn.js";
 /** @import { Parameters } from "./api.js" */
 /** @import { AboutModel } from "./engine/live_model.js" */
 /** @import { Recording } from "./recording.js" */
@@ -141,8 +142,10 @@ export class LocalApi {
   }
 
   /** @param {string} path @param {Parameters} [values] @returns {Promise<Recording>} */
-  recording(path, values) {
-    return this.question(path, values);
+  async recording(path, values) {
+    const found = await this.question(path, values);
+    await turn(); // to take in a large answer, and to draw it, are two tasks of the page's thread
+    return found;
   }
 
   /** @param {string} path @param {Parameters} [values] */

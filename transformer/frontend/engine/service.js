@@ -2,6 +2,7 @@
 // about } }, { id, path, values }, { id, isOver } or { isThere }; replies { id, result }, { id, event, data }, { id, error } or {}.
 
 import { ApiError } from "../api_error.js";
+import { turn } from "../turn.js";
 import { answer } from "./answers.js";
 import { Abandoned, LiveModel } from "./live_model.js";
 
@@ -67,18 +68,6 @@ export class Service {
     }
     if (!this.waiting.has(id)) throw new Abandoned();
   }
-}
-
-/** Other messages have their turn: sooner than a timer would give it back. */
-function turn() {
-  return /** @type {Promise<void>} */ (new Promise((resolve) => {
-    const { port1, port2 } = new MessageChannel();
-    port1.onmessage = () => {
-      port1.close();
-      resolve();
-    };
-    port2.postMessage(null);
-  }));
 }
 
 /** What base64 stands for: here, as on the page's thread megabytes of it would take too long. */

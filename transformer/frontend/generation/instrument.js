@@ -34,7 +34,7 @@ export class GenerationInstrument {
     this.early = null; // the button that was pressed before there was a text
     this.reveal = new Playback();
     this.writer = new Writer({
-      changed: () => this.came(), problem: (sentence) => host.problem(sentence), settings: () => this.settings, whose: () => this.whose,
+      changed: (isToken) => this.came(isToken), problem: (sentence) => host.problem(sentence), settings: () => this.settings, whose: () => this.whose,
     });
     this.screen = new TextView(this.parts, {
       select: (position) => this.select(position),
@@ -153,8 +153,13 @@ export class GenerationInstrument {
 
   // What comes
 
-  came() {
+  /** isToken: one has come that is shown when it is due, which may be hundreds of tokens later. */
+  came(isToken = false) {
     if (!this.isShown) return;
+    if (this.isLive && isToken) {
+      if (this.there === 1) this.run(); // which was waited for
+      return;
+    }
     const steps = Math.min(this.owed, this.there);
     if (steps > 0) this.advance(steps);
     if (this.isLive && this.writer.hasFailed && !this.there) this.goal = null;

@@ -19,7 +19,7 @@ export class Writer {
   /** @type {AbortController | null} */ stream;
 
   /**
-   * on: { changed(), problem(sentence), settings(), whose() }: something has come; why nothing comes, or empty; { temperature, top_k,
+   * on: { changed(isToken), problem(sentence), settings(), whose() }: something has come; why nothing comes, or empty; { temperature, top_k,
    * top_p, seed }; [attention, layer, head] that is looked at, or null.
    */
   constructor(on) {
@@ -70,7 +70,7 @@ export class Writer {
         if (event !== "token") continue;
         generated.add(data, settings, whose);
         on.problem("");
-        on.changed();
+        on.changed(true);
       }
     } catch (error) {
       if (stream !== this.stream) return;
