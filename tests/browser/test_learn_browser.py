@@ -47,6 +47,27 @@ def reach(page, wait_ready):
     return go_on
 
 
+def test_a_lesson_is_taken_along_as_one_file_that_needs_no_network(app_url, new_page, new_window, tmp_path):
+    page = new_page()
+    page.goto(f"{app_url}/Learn?lesson=01-every-kind&lesson_step=5")  # the last
+    with page.expect_download() as download:
+        page.get_by_role("button", name="This lesson as one file").click()
+    assert download.value.suggested_filename == "01-every-kind-lesson.html"
+    download.value.save_as(tmp_path / "lesson.html")
+    page = new_window()
+    page.context.set_offline(True)
+    page.goto((tmp_path / "lesson.html").as_uri())
+    page.get_by_role("button", name="Next", exact=True).click()
+    expect(page.get_by_role("heading", name="Layer 0, head 0")).to_be_visible()
+    page.get_by_role("radio", name="Hardly").check()
+    page.get_by_role("button", name="Answer", exact=True).click()
+    expect(page.get_by_role("status").filter(has_text="Correct.")).to_be_visible()
+    with page.expect_download() as answers:
+        page.get_by_role("button", name="Save my answers").click()
+    answers.value.save_as(tmp_path / "answers.csv")
+    assert "2,Choose,Hardly,yes" in (tmp_path / "answers.csv").read_text(encoding="utf-8")
+
+
 @pytest.fixture
 def answer(page, reach, wait_ready):
     """`answer(words)`: give the answer that was put in, read what becomes of it, and go on."""

@@ -141,7 +141,8 @@ def _view(view: View, may_be_live: bool) -> dict[str, Any]:
     picture = None if may_be_live and is_live(view) else still_view(view)
     opened = "after" if _trains(view) else view.opened  # what came of a training tells the answer
     below = ""
-    if picture is None and view.page == "What if" and not view.parameters.get("changes"):
+    chosen = links.from_query(view.parameters)
+    if picture is None and view.page == "What if" and chosen.question == "ablation" and not chosen.changes:
         below = effects_map(view)
     link = view.link.removeprefix("?")
     return {"page": view.page, "link": link, "opened": opened, "picture": picture, "below": below}
