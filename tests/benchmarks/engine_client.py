@@ -37,7 +37,10 @@ class EngineClient:
         return seconds, Recording.from_bytes(body)
 
     async def generate(self, tokens: list[int], count: int, **values: Any) -> tuple[list[int], list[float]]:
-        """Continue a text; returns the ids that come, and the second after the question at which each did."""
+        """Continue a text; returns the ids that come, and the second after the question at which each did.
+
+        Raises: FailedError if none comes.
+        """
 
         def read(response: HTTPResponse, began: float) -> tuple[list[int], list[float]]:
             ids, times, name = [], [], ""
@@ -49,6 +52,8 @@ class EngineClient:
                     ids.append(json.loads(line[6:])["id"])
                 elif line.startswith(b"data: ") and name == "error":
                     raise FailedError(json.loads(line[6:])["error"])
+            if not ids:  # its server was killed, and the proxy ends what it has begun
+                raise FailedError("the text ended before it began")
             return ids, times
 
         written = ",".join(map(str, tokens))

@@ -177,6 +177,7 @@ class Trial:
         lesson = asyncio.create_task(self._act(self.seconds / 4))
         await asyncio.sleep(self.seconds / 8)
         affected = {tab: len(tab.returns) for tab in self.tabs if self.replicas.app_of(tab.server) == name}
+        trained = [tab for tab in self.trainers if tab in affected and tab.last and tab.last.trains]
         for each in (name, *others):
             self.replicas.kill(each)
         killed_at, load = time.perf_counter(), os.getloadavg()[0]
@@ -195,7 +196,6 @@ class Trial:
             if each.lost or each.seconds is None or each.seconds > 2 * WITHIN:
                 print(f"{name}: after {each.seconds} s, lost {each.lost}; told {each.told}", flush=True)
         seconds = [each.seconds for each in found if each.seconds is not None]
-        trained = [tab for tab in self.trainers if tab in affected]
         return {
             "killed": " and ".join((name, *others)),
             "tabs on it": len(found),

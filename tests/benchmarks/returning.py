@@ -12,6 +12,8 @@ from urllib.parse import parse_qsl, urlencode
 
 from websockets.exceptions import WebSocketException
 
+from pages.ui.frame.session_restore import TRAINING
+
 from .protocol import PATIENCE, FailedError, Tab
 from .visitors import Visitor
 
@@ -38,6 +40,11 @@ class View:
 
     room: str = ""
     """The code of the room that it is in."""
+
+    @property
+    def trains(self) -> bool:
+        """Whether a training of the visitor's is under way."""
+        return TRAINING in self.kept["headsup_session_token"].split()
 
     @property
     def models(self) -> list[str]:
