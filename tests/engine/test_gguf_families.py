@@ -32,6 +32,7 @@ LLAMA3 |= {"original_max_position_embeddings": 12}
 YARN = {"rope_type": "yarn", "factor": 2.0, "original_max_position_embeddings": 12, "rope_theta": 500.0}
 SCALING = {"rope.scaling.type": "yarn", "rope.scaling.factor": 2.0, "rope.scaling.original_context_length": 12}
 PLAIN = {"rope_type": "default", "rope_theta": 500.0}
+LINEAR = {"rope_type": "linear", "factor": 3.0, "rope_theta": 500.0}
 SHORT, LONG = [1.0 + pair / 2 for pair in range(8)], [2.0] * 8
 LONGROPE = {"rope_type": "longrope", "short_factor": SHORT, "long_factor": LONG, "rope_theta": 500.0, "factor": 2.0}
 LONGROPE |= {"original_max_position_embeddings": CONTEXT, "attention_factor": 1.25}
@@ -43,11 +44,14 @@ HALF = {**PLAIN, "partial_rotary_factor": 0.5}
 CASES = {
     "llama": ("llama", {**DEEP, "rope_parameters": PLAIN, "attention_bias": True, "mlp_bias": True}, {}),
     "llama, rope_freqs": ("llama", {**DEEP, "rope_parameters": LLAMA3}, {}),
-    "llama, linear": (
-        "llama",
-        {**DEEP, "rope_parameters": {"rope_type": "linear", "factor": 3.0, "rope_theta": 500.0}},
-        {"rope.scaling.type": "linear", "rope.scaling.factor": 3.0},
-    ),
+    **{
+        f"llama, {', '.join(said)}": ("llama", {**DEEP, "rope_parameters": LINEAR}, said)
+        for said in (
+            {"rope.scaling.type": "linear", "rope.scaling.factor": 3.0},
+            {"rope.scaling.factor": 3.0},  # of which llama.cpp takes it for linear, too
+            {"rope.scale_linear": 3.0},
+        )
+    },
     "qwen2": ("qwen2", {**DEEP, "rope_parameters": YARN, "tie_word_embeddings": True}, SCALING),
     "qwen3": ("qwen3", {**DEEP, "rope_parameters": PLAIN, "head_dim": 32}, {}),
     "smollm3": ("smollm3", {**DEEP, "rope_parameters": PLAIN, "num_hidden_layers": 4, "pad_token_id": 0}, {}),

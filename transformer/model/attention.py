@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from ..config import ModelConfig
 from ..hooks import HookPoint
 from .caches import KeyValues
-from .dropout import Dropout
-from .layers import HeadNorm, make_output_point, widened
+from .dropout import dropout
+from .layers import HeadNorm, widened
 from .masks import causal_mask, full_mask
 from .positions import Start, alibi, relative_buckets, rotate
 
@@ -65,10 +65,12 @@ class Attention(nn.Module):
         self.n_heads, self.d_head = config.n_heads, config.d_head
         self.causal, self.window = causal, window
         self.out = nn.Linear(config.n_heads * config.d_head, config.d_model, bias=config.has_out_bias)
-        self.dropout = Dropout(config.dropout)
+        self.dropout = config.dropout
         self.hook_v, self.hook_mask, self.hook_pattern = HookPoint(), HookPoint(), HookPoint()
         self.hook_z, self.hook_result = HookPoint(), HookPoint()
-        self.hook_out = make_output_point(config)
+        self.has_output_point = config.norms_what_is_added
+        if self.has_output_point:
+            self.hook_out = HookPoint()
 
     def split_heads(self, x: Tensor) -> Tensor:
         """(batch, pos, head · d_head) → (batch, pos, head, d_head)."""
@@ -81,12 +83,17 @@ class Attention(nn.Module):
 
     def project(self, z: Tensor) -> Tensor:
         """Concat(head_1, …, head_h) W_O: (batch, pos, head, d_head) → (batch, pos, d_model)."""
-        if not self.hook_result.is_watched:
-            return self.dropout(self.hook_out(self.out(z.flatten(-2))))  # dropout before the residual sum (§5.4)
+        out = self.sum_of_heads(z) if self.hook_result.is_watched else self.out(z.flatten(-2))
+        if self.has_output_point:
+            out = self.hook_out(out)
+        return dropout(out, self.dropout, self.training)  # before the residual sum (§5.4)
+
+    def sum_of_heads(self, z: Tensor) -> Tensor:
+        """The same product, head by head, so that each one's part can be looked at."""
         per_head = self.out.weight.unflatten(-1, (self.n_heads, -1))  # (d_model, head, d_head)
         result = self.hook_result(torch.einsum("bphd,ohd->bpho", widened(z), widened(per_head)))
         summed = result.sum(2)
-        return self.dropout(self.hook_out((summed if self.out.bias is None else summed + self.out.bias).type_as(z)))
+        return (summed if self.out.bias is None else summed + self.out.bias).type_as(z)
 
 
 class SoftmaxAttention(Attention):

@@ -27,14 +27,16 @@ class Sublayers(nn.Module):
         self.hook_resid_pre = make_stream_point(config)
         self.ln1 = make_norm(config, config.norm != "res-post" and (layer > 0 or config.norm_first_input))
         self.attn = make_self_attention(config, causal=causal, layer=layer)
-        self.ln1_post = make_norm(config, config.norms_what_is_added)
+        if config.norms_what_is_added:
+            self.ln1_post = make_norm(config)
         self.hook_attn_out = HookPoint()
         if self.has_mlp:
             if not config.parallel_residual:
                 self.hook_resid_mid = make_stream_point(config)
             self.ln2 = make_norm(config, config.norm != "res-post")
             self.mlp = make_mlp(config)
-            self.ln2_post = make_norm(config, config.norms_what_is_added)
+            if config.norms_what_is_added:
+                self.ln2_post = make_norm(config)
             self.hook_mlp_out = HookPoint()
         self.hook_resid_post = make_stream_point(config)
 
@@ -45,16 +47,35 @@ class Block(Sublayers):
         x ──┬──────────────► + ──┬──────────────► + ──►        x = x + attn(ln1(x))
             └─ ln1 ─► attn ──┘   └─ ln2 ─► mlp ──┘             x = x + mlp(ln2(x))
 
-    Without norms, ln1 and ln2 are identities; with d_ff = 0 the second line is left out. Where what is added is
-    normalised too, or alone, x = x + ln1_post(attn(ln1(x))), and so the second line.
-    Sources: Vaswani et al. 2017, §3.1, with the norms where GPT-2 has them (Radford et al. 2019, §2.3); before and
-    after, Ding et al. 2021 (CogView), §2.3; after alone, Liu et al. 2022 (Swin v2), §3.2.
+    Without norms, ln1 and ln2 are identities; with d_ff = 0 the second line is left out.
+    Sources: Vaswani et al. 2017, §3.1, with the norms where GPT-2 has them (Radford et al. 2019, §2.3).
     """
 
     def forward(
         self, x: Tensor, padding: Tensor | None = None, past: KeyValues | None = None, start: Start = 0
     ) -> Tensor:
         """x: (batch, pos, d_model), its first row at position `start`; returns the same shape."""
+        x = self.hook_resid_pre(x)
+        x = x + self.hook_attn_out(self.attn(self.ln1(x), padding, past, start))
+        if self.has_mlp:
+            x = self.hook_resid_mid(x)
+            x = x + self.hook_mlp_out(self.mlp(self.ln2(x)))
+        return self.hook_resid_post(x)
+
+
+class SandwichBlock(Block):
+    """What is added is normalised too, or alone: then ln1 and ln2 are identities.
+
+        x ──┬──────────────────────────► + ──┬─────────────────────────► + ──►     x = x + ln1_post(attn(ln1(x)))
+            └─ ln1 ─► attn ─► ln1_post ──┘   └─ ln2 ─► mlp ─► ln2_post ──┘         x = x + ln2_post(mlp(ln2(x)))
+
+    Sources: before and after, Ding et al. 2021 (CogView), §2.3; after alone, Liu et al. 2022 (Swin v2), §3.2.
+    """
+
+    def forward(
+        self, x: Tensor, padding: Tensor | None = None, past: KeyValues | None = None, start: Start = 0
+    ) -> Tensor:
+        """As in `Block`."""
         x = self.hook_resid_pre(x)
         x = x + self.hook_attn_out(self.ln1_post(self.attn(self.ln1(x), padding, past, start)))
         if self.has_mlp:
@@ -242,7 +263,8 @@ def make_block(config: ModelConfig, *, causal: bool, layer: int = 0) -> Block:
         return UnconnectedBlock(config, causal=causal, layer=layer)
     if config.parallel_residual:
         return ParallelBlock(config, causal=causal, layer=layer)
-    return (PostNormBlock if config.norm == "post" else Block)(config, causal=causal, layer=layer)
+    kind = SandwichBlock if config.norms_what_is_added else PostNormBlock if config.norm == "post" else Block
+    return kind(config, causal=causal, layer=layer)
 
 
 def make_decoder_block(config: ModelConfig) -> DecoderBlock:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from ..config import ModelConfig
 from ..hooks import HookPoint
-from .dropout import Dropout
+from .dropout import dropout
 
 ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu, "gelu_tanh": partial(F.gelu, approximate="tanh"), "silu": F.silu}
 
@@ -100,14 +100,22 @@ class MLP(nn.Module):
         self.up = nn.Linear(config.d_model, config.d_ff, bias=config.mlp_bias)
         self.down = nn.Linear(config.d_ff, config.d_model, bias=config.mlp_bias)
         self.activation = ACTIVATIONS[config.activation]
-        self.dropout = Dropout(config.dropout)
+        self.dropout = config.dropout
         self.hook_pre, self.hook_post = HookPoint(), HookPoint()
-        self.hook_out = make_output_point(config)
+        self.has_output_point = config.norms_what_is_added
+        if self.has_output_point:
+            self.hook_out = HookPoint()
 
     def forward(self, x: Tensor) -> Tensor:
         """x: (batch, pos, d_model); returns the same shape."""
-        hidden = self.hook_post(self.activation(self.hook_pre(self.up(x))))  # (batch, pos, d_ff)
-        return self.dropout(self.hook_out(self.down(hidden)))  # dropout before the residual sum (§5.4)
+        return self.written(self.hook_post(self.activation(self.hook_pre(self.up(x)))))
+
+    def written(self, hidden: Tensor) -> Tensor:
+        """hidden · W_down: (batch, pos, d_ff) → (batch, pos, d_model)."""
+        out = self.down(hidden)
+        if self.has_output_point:
+            out = self.hook_out(out)
+        return dropout(out, self.dropout, self.training)  # before the residual sum (§5.4)
 
 
 class GatedMLP(MLP):
@@ -125,7 +133,7 @@ class GatedMLP(MLP):
     def forward(self, x: Tensor) -> Tensor:
         """As in `MLP`."""
         gate = self.activation(self.hook_pre(self.gate(x)))  # (batch, pos, d_ff)
-        return self.dropout(self.hook_out(self.down(self.hook_post(gate * self.hook_pre_linear(self.up(x))))))
+        return self.written(self.hook_post(gate * self.hook_pre_linear(self.up(x))))
 
 
 class MaskedWordHead(nn.Module):
@@ -148,11 +156,6 @@ def make_norm(config: ModelConfig, has_one: bool = True) -> nn.Module:
     if config.norm == "none" or not has_one:
         return nn.Identity()
     return RMSNorm(config) if config.norm_kind == "rms" else LayerNorm(config)
-
-
-def make_output_point(config: ModelConfig) -> nn.Module:
-    """A hook point on what a sublayer computes, where a norm comes before it is added to the stream."""
-    return HookPoint() if config.norms_what_is_added else nn.Identity()
 
 
 def make_mlp(config: ModelConfig) -> MLP:

@@ -15,7 +15,7 @@ from ..config import ModelConfig
 from ..hooks import HookPoint
 from .blocks import make_block, make_decoder_block
 from .caches import KeyValueCache
-from .dropout import Dropout
+from .dropout import dropout
 from .layers import make_norm
 from .masks import padding_or_none, with_attention_mask
 from .positions import Start, end_of, first_positions, positions_from, sinusoidal_rows
@@ -55,7 +55,6 @@ class Stack(FormulaWeights, nn.Module):
             self.segment_embed = nn.Embedding(config.n_segments, config.d_model)
             self.hook_segment_embed = HookPoint()
         self.ln_embed = make_norm(config, config.embed_norm)
-        self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(blocks)
         self.ln_final = make_norm(config, config.has_final_norm)
 
@@ -78,7 +77,7 @@ class Stack(FormulaWeights, nn.Module):
         if self.config.n_segments:
             rows = self.segment_embed(segments_of(tokens, self.config) if segments is None else segments)
             x = x + self.hook_segment_embed(rows)
-        return self.dropout(self.ln_embed(x))
+        return dropout(self.ln_embed(x), self.config.dropout, self.training)
 
     def position_rows(self, start: Start, pos: int, device: torch.device | str = "cpu") -> Tensor:
         """The rows added at positions start … start+pos−1, of a learned or sinusoidal table: a copy.
