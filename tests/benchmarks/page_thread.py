@@ -88,7 +88,7 @@ def _saved() -> Iterator[dict[str, Path]]:
     """Pages that compute, by what they show."""
     checkpoint = load_checkpoint(CHECKPOINT)
     with tempfile.TemporaryDirectory() as folder:
-        paths = {view: Path(folder, f"{view}.html") for view in VIEWS}
+        paths: dict[View, Path] = {view: Path(folder, f"{view}.html") for view in VIEWS}
         for view, path in paths.items():
             show(checkpoint, FIRST, view=view).save(path)
         yield {str(view): path for view, path in paths.items()}

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
 
-from pages.ui.components.assets import MODULES, MOUNTED_AT
+from pages.ui.components.assets import WORKER, address
 
 from .engine_client import EngineClient
 from .protocol import FailedError, Tab
@@ -34,7 +34,6 @@ MOST_NAMES, MOST_CELLS, SLICED = 64, 2_000_000, 100_000
 AT_ONCE, AHEAD, MOST_HEADS = 400_000, 8_000_000, 16
 """Bytes of one question for heads that nobody waits for, and of all; heads of one question."""
 THINK = (2.0, 6.0)
-WORKER = "transformer/frontend/engine/worker.js"
 
 
 @dataclass
@@ -284,7 +283,7 @@ class Visitor:
 
 class ComputingVisitor(Visitor):
     """One whose browser computes the model: it has pages run, and asks the engine for the first picture, as the others
-    do, and then for the model's files and the worker's scripts. From then on it asks for nothing.
+    do, and then for the model's files and the worker's script. From then on it asks for nothing.
 
     The tokens that it writes are not the model's: nobody computes them here, and pages are told of as many.
     """
@@ -301,10 +300,9 @@ class ComputingVisitor(Visitor):
 
     async def _fetch(self, asked: dict[str, Any]) -> float:
         began = time.perf_counter()
-        worker = [f"/{MOUNTED_AT}/{MODULES.version}/{path}" for path in MODULES.needs(WORKER)]
         files = [f"/api/{name}?{urlencode(asked)}" for name in ("description", "weights")]
-        for address in [*files, *worker]:
-            await self.engine.file(address)
+        for file in [*files, f"/{address(WORKER)}"]:
+            await self.engine.file(file)
         return time.perf_counter() - began
 
     async def look(self) -> None:

@@ -32,6 +32,12 @@ def test_what_a_module_needs_is_found_in_any_form_and_in_a_circle(tmp_path):
     assert FrontendModules({"x": tmp_path}).needs("x/a.js") == ("x/a.js", "x/deep/b.js", "x/c.js")
 
 
+def test_what_computes_models_is_one_file():
+    script = TestClient(assets.MODULES).get(f"/{assets.MODULES.address(assets.WORKER)}")
+    assert script.headers["Content-Type"].startswith("text/javascript")
+    assert "onmessage" in script.text and not re.search(r"^import ", script.text, re.MULTILINE)
+
+
 def test_the_glossary_is_served_for_good_under_its_contents_address():
     answer = TestClient(assets.MODULES).get(f"/{assets.MODULES.address(assets.GLOSSARY)}")
     assert answer.json() == json.loads(json.dumps(assets.glossary_terms()))

@@ -21,7 +21,8 @@ from .routing import Routes
 VARIABLE, OFF = "HEADSUP_BROWSER_MODELS", "off"
 """Set to this, browsers compute nothing themselves, and the server answers all that they ask."""
 MOST_PARAMETERS = 3_000_000
-"""Of a model that browsers compute."""
+"""Of a model that browsers compute; with so many, they read a prompt of 64 tokens within about 150 ms
+(`python -m tests.benchmarks javascript`)."""
 
 
 def is_for_browsers(model: OpenModel) -> bool:
@@ -48,7 +49,7 @@ def routes(responder: Responder) -> APIRouter:
         """A safetensors file, with half precision where that has a weight's numbers exactly."""
         model = await small(query, request)
         make = lambda: Answer(RECORDING, weights_of(model.checkpoint.model))  # noqa: E731
-        return await responder.answer(request, query, model, make, keeps=False)
+        return await responder.answer(request, query, model, make, keeps=not model.is_own)
 
     @routes.both("/description", ModelQuery, "What such a browser needs to know of a model beside its weights")
     async def description(request: Request, query: ModelQuery) -> Response:

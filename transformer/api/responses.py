@@ -29,7 +29,7 @@ from .server_sent_events import HEADERS, MEDIA_TYPE, STILL_THERE, event, stream_
 
 OWN, OWN_HEADER = "own", "HeadsUp-Model"
 """What an own model is called in an address, and the header that its token comes in."""
-KEPT_BYTES, LARGEST_KEPT = 16_000_000, 4_000_000
+KEPT_BYTES, LARGEST_KEPT = 16_000_000, 6_000_000
 """Of answers that took some work after the engine's, whose own results are cached; and of one of them."""
 THREADS, WAITING = 4, 64
 """Answers that are computed at the same moment, and those that may be under way; one more is told to come back."""

@@ -4,7 +4,7 @@
 import { Api } from "./api.js";
 import { ApiError } from "./api_error.js";
 import { deviationInWords, deviationOf } from "./engine_deviation.js";
-import { LocalApi, LocalEngine, workerOfModule } from "./local_api.js";
+import { LocalApi, LocalEngine, workerOfApp } from "./local_api.js";
 /** @import { Parameters } from "./api.js" */
 
 const MOST_OFF = 1e-4; // of the largest number: what is further from the engine's isn't this model
@@ -43,7 +43,7 @@ export async function openModel({ model, version }, token) {
     api.recording("description"),
     api.ask("weights", {}, { read: (response) => response.arrayBuffer() }),
   ]);
-  const engine = new LocalEngine(workerOfModule, { weights, about: sample.metadata.about });
+  const engine = new LocalEngine(workerOfApp, { weights, about: sample.metadata.about });
   try {
     await engine.ready;
     const { tokens, source } = sample.metadata;

@@ -11,9 +11,9 @@ const NO_WORKER = "This browser can't compute the model itself: it runs no worke
 const ENDED = "The browser has ended what computes this model. Reload the page.";
 const LOOK_MS = 4000; // between two looks whether a worker that is waited for is still there
 
-/** Where a browser follows imports: the worker's own file. */
-export function workerOfModule() {
-  return new Worker(new URL("./engine/worker.js", import.meta.url), { type: "module" });
+/** In the app, which serves the worker's script with all that it imports as one file (pages/ui/components/assets.py). */
+export function workerOfApp() {
+  return new Worker(new URL("./engine/worker_bundle.js", import.meta.url));
 }
 
 /** Where it doesn't, as in a file: a worker of its bundled text. @param {string} script */

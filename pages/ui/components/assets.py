@@ -22,6 +22,8 @@ MOUNTED_AT = "modules"
 """Where the app serves them, relative to its pages."""
 HERE = Path(__file__).parent
 GLOSSARY = "pages/ui/glossary.json"
+WORKER = "transformer/frontend/engine/worker_bundle.js"
+"""What computes models in a browser: one file instead of thirty, which each visitor would ask for."""
 LOADER = """const [base, first, ...others] = [new URL(%s, document.baseURI), ...%s];
 for (const path of others) {
   const link = { rel: "modulepreload", href: new URL(path, base) };
@@ -44,7 +46,10 @@ def glossary_terms() -> list[dict[str, Any]]:
 
 MODULES = FrontendModules(
     {"transformer/frontend": frontend.FOLDER, "pages/ui/components": HERE},
-    {GLOSSARY: json.dumps(glossary_terms(), ensure_ascii=False).encode()},
+    {
+        GLOSSARY: json.dumps(glossary_terms(), ensure_ascii=False).encode(),
+        WORKER: frontend.bundle(frontend.FOLDER / "engine" / "worker.js").encode(),
+    },
 )
 
 

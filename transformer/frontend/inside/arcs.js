@@ -21,14 +21,16 @@ export function weightsOf({ heads, rows: queries, columns: keys, data }, head, i
   const weights = new Float32Array(size);
   const strongest = new Uint8Array(size);
   const chosen = head === null ? Array.from({ length: heads }, (_, number) => number) : [Math.min(head, heads - 1)];
-  for (let at = 0; at < size; at++) {
-    let most = -1;
-    for (const number of chosen) {
-      if (isAblated?.(number)) continue;
-      const byte = data[number * size + at];
+  const most = new Int16Array(size).fill(-1);
+  for (const number of chosen) {
+    if (isAblated?.(number)) continue;
+    for (let at = 0, from = number * size; at < size; at++, from++) {
+      const byte = data[from];
       if (byte === HIDDEN) continue;
       weights[at] += byte / LEVELS / chosen.length;
-      if (byte > most) [most, strongest[at]] = [byte, number];
+      if (byte <= most[at]) continue;
+      most[at] = byte;
+      strongest[at] = number;
     }
   }
   return { queries, keys, weights, strongest };
