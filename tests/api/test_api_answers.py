@@ -187,7 +187,12 @@ def saved(client, token="", **parameters):
 @pytest.mark.parametrize("view", ["inside", "attention", "generation"])
 @pytest.mark.parametrize(
     ("model", "text", "file"),
-    [("rotary", "To be", "tiny-rotary"), ("translator", "forty-two", "translator"), ("own", "To be", "b-mine-b")],
+    [
+        ("rotary", "To be", "tiny-rotary"),
+        ("translator", "forty-two", "translator"),
+        ("encoder", "To [mask]e", "encoder"),
+        ("own", "To be", "b-mine-b"),
+    ],
 )
 def test_a_page_is_saved_that_needs_no_server(client, own, view, model, text, file):
     token = own if model == "own" else ""

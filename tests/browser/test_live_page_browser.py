@@ -78,14 +78,15 @@ def test_masks_are_filled_in_another_sentence_and_without_a_head(opened, browser
     sentence = "Tom ran to the [mask]. Where is Tom?"
     compute(page, sentence)
     words = page.get_by_role("listbox", name="Text, token by token").get_by_role("option")
-    tokens = checkpoint.tokenizer.encode(sentence)
+    tokens, mask_id = checkpoint.tokenizer.encode(sentence), checkpoint.card.mask_token_id
+    assert mask_id is not None
     expect(words).to_have_count(len(tokens))
-    mask = tokens.index(checkpoint.card.mask_token_id)
+    mask = tokens.index(mask_id)
     candidates = page.get_by_test_id("filling-candidates").get_by_role("button")
 
     def best(tokens, position, interventions=()):
         logits = trace_pass(checkpoint.model, tokens, interventions=interventions).tensors["logits"][position]
-        logits[checkpoint.card.mask_token_id] = float("-inf")
+        logits[mask_id] = float("-inf")
         return int(logits.argmax()), percent(float(logits.double().softmax(-1).max()))
 
     token, probability = best(tokens, mask)
@@ -97,7 +98,7 @@ def test_masks_are_filled_in_another_sentence_and_without_a_head(opened, browser
     tokens[mask] = token
     words.nth(0).click()
     page.get_by_role("button", name="Mask this word").click()
-    tokens[0] = checkpoint.card.mask_token_id
+    tokens[0] = mask_id
     page.get_by_label("Head to ablate").select_option("layer 4, head 0")
     for interventions in ((), (Scale("blocks.4.attn.hook_z", 0),)):
         if interventions:

@@ -148,15 +148,16 @@ def inside_view(
 
 
 def generation_page(
-    model: OpenModel, tokens: Tokens, source: Tokens, interventions: Interventions = (), *, title: str
+    model: OpenModel, tokens: Tokens, source: Tokens, interventions: Interventions = (), *, title: str, **chosen: Any
 ) -> str:
-    """A model that writes, or fills masks, as an HTML page that computes.
+    """A model that writes, or fills masks, as an HTML page that computes. chosen: what is looked at first.
 
     Raises: ValueError where it is too large for a page.
     """
     if problem := too_large(model.checkpoint.model):
         raise ValueError(problem)
-    live = live_page(model.checkpoint, "generation", tokens, source, title=title, interventions=interventions)
+    about = {"title": title, "interventions": interventions, "chosen": chosen}
+    live = live_page(model.checkpoint, "generation", tokens, source, **about)
     if live is None:
         raise ValueError("This model has too many tokens for a page.")
     return live.html
@@ -306,10 +307,7 @@ def _page(query: ExportQuery, inputs: PassInputs, title: str) -> Callable[[], An
 
 
 def _generation(inputs: PassInputs, title: str) -> Callable[[], Answer]:
-    model = inputs.model.checkpoint.model
-    if not model.config.is_causal:
-        raise wrong("view", "this model reads in both directions and writes nothing on")
-    if problem := too_large(model):
+    if problem := too_large(inputs.model.checkpoint.model):
         raise ApiError(413, problem, "view")
     passed = inputs.model, inputs.tokens, inputs.source, inputs.changes
 

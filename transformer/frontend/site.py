@@ -56,7 +56,7 @@ FRAME = """<!doctype html>
 </body>
 </html>
 """
-LINKS = """<base href="{base}">
+LINKS = """<base href="{base}">{preloads}
 <link rel="manifest" href="manifest.webmanifest">
 <link rel="icon" href="icon-192.png">
 <link rel="stylesheet" href="style.css">
@@ -70,7 +70,7 @@ if (location.protocol === "file:") addEventListener("DOMContentLoaded", () => {{
 </script>"""
 PRELOADS = """
 <script>
-// What the first picture needs, beside the script that will ask for it.
+// What the first picture needs, beside the script that will ask for it. Below a style sheet, this would wait for that.
 const model = new URLSearchParams(location.search).get("model") ?? (location.search ? "{otherwise}" : "{first}");
 for (const file of ["scripts/worker.js", `models/${{model}}/model.json`, `models/${{model}}/model.safetensors`]) {{
   const link = {{ rel: "preload", as: "fetch", crossOrigin: "anonymous", href: file }};
@@ -236,9 +236,8 @@ def _page(
     view = '<div data-part="view"></div>'
     main = [PROBLEM, '<div data-part="lesson"></div>'] if page == "Learn" else [BAR, PROBLEM, view]
     body = BODY.format(links=links, main="\n".join(main), about=in_script(_json(about)))
-    head = LINKS.format(base=base, script=page.lower())
-    if page != "Learn":
-        head += PRELOADS.format(first=first, otherwise=otherwise)
+    preloads = "" if page == "Learn" else PRELOADS.format(first=first, otherwise=otherwise)
+    head = LINKS.format(base=base, script=page.lower(), preloads=preloads)
     return FRAME.format(title=escape(page), head=head, body=body)
 
 

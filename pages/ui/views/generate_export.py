@@ -27,9 +27,12 @@ def _show(session: Session) -> None:
         "ablated."
     )
     widgets.download_button(
-        "Save as a page",
-        lambda: exports.generation_page(text.model, text.prompt, text.source, text.interventions, title=title).encode(),
-        f"{title}.html",
-        key="save_live_page",
-        icon="html",
+        "Save as a page", lambda: _page(session, title), f"{title}.html", key="save_live_page", icon="html"
     )
+
+
+def _page(session: Session, title: str) -> bytes:
+    text, current = session.text, session.visitor
+    looked_at = {"layer": current.layer or 0, "head": current.head or 0}
+    passed = text.model, text.prompt, text.source, text.interventions
+    return exports.generation_page(*passed, title=title, **looked_at).encode()
