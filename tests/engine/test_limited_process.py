@@ -1,6 +1,5 @@
 """Tests programs that run on strangers' requests: time, memory and output are limited, and nothing is known there."""
 
-import os
 import sys
 
 import pytest
@@ -29,8 +28,6 @@ def test_a_program_answers_and_knows_nothing_of_the_server(ask, monkeypatch, tmp
     assert ask("['é', 1.5, None]") == ["é", 1.5, None]
     seen = ask("[dict(os.environ), os.listdir('.')]", environment=["HEADSUP_CHECKPOINTS"])
     assert seen[0].pop("HEADSUP_CHECKPOINTS") == str(tmp_path) and "HEADSUP_SECRET" not in seen[0] and seen[1] == []
-    if hasattr(os, "nice"):
-        assert ask("os.nice(0)", niceness=3) == min(os.nice(0) + 3, 19), "visitors come first"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems limit less")

@@ -34,19 +34,18 @@ def answer_of(
     seconds: int,
     memory: int,
     output: int,
-    niceness: int = 0,
     environment: Sequence[str] = (),
 ) -> Any:
     """What the function `answer` of a program makes of a request; both are what JSON can hold.
 
     deadline: seconds on the clock, with the start of the process. seconds: of a processor; memory: bytes; both beyond
-    what the program's imports take. output: bytes. niceness: how far others come first. environment: the names of this
-    process's variables that the other one may know. Raises: ProgramError if there is no answer, or `answer` fails.
+    what the program's imports take. output: bytes. environment: the names of this process's variables that the other
+    one may know. Raises: ProgramError if there is no answer, or `answer` fails.
     """
     known = {name: os.environ[name] for name in ("SYSTEMROOT", *environment) if name in os.environ}
     known["PYTHONPATH"] = os.pathsep.join(map(os.path.abspath, sys.path))
     known["MALLOC_ARENA_MAX"] = "1"  # of glibc; another thread's arena would reserve 64 MB of addresses
-    limits = map(str, (niceness, seconds, memory, output))
+    limits = map(str, (seconds, memory, output))
     command = [sys.executable, "-P", os.path.abspath(__file__), str(program), *limits]
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as out:
         try:
@@ -75,11 +74,9 @@ def answer_of(
 
 def main() -> None:
     """Answer one request."""
-    program, niceness, *limits = sys.argv[1:]
+    program, *limits = sys.argv[1:]
     with contextlib.suppress(OSError):  # where the machine has no memory left, this process goes, and no server
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
-    if hasattr(os, "nice"):
-        os.nice(int(niceness))
     answer = runpy.run_path(program)["answer"]
     request = json.load(sys.stdin)
     _limit(*map(int, limits))

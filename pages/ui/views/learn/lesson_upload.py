@@ -61,7 +61,6 @@ def checked(content: bytes, *, seconds: int = SECONDS, memory: int = MEMORY) -> 
             seconds=seconds + 10,  # within which a check that is out of time says where it was
             memory=memory,
             output=MEGABYTE,
-            niceness=5,
             environment=ENVIRONMENT,
         )
     except ProgramError as error:

@@ -11,6 +11,7 @@ from pages.ui.frame.url_parameters import embedded
 from pages.ui.lessons.expressions import ExpressionError, Words
 from pages.ui.lessons.measure_setup import NotMeasurableYet
 from pages.ui.lessons.measured_values import MeasuredValues, failed_claims
+from pages.ui.lessons.own_lessons import is_own
 from pages.ui.markdown import counted, passage, plain
 from pages.ui.models import library
 from pages.ui.models.lesson_answers import StepId
@@ -153,8 +154,9 @@ def _move(entered: OpenedStep) -> None:
         if last:
             handout.offer(entered.lesson)
         room_student.offer(entered.step_id)
-        if not (entered.shows_view or room_membership.membership() or st.context.is_embedded):
-            # Beside a view, *Share* has it; in a room, the room's link is the one to give away.
+        is_elsewhere = room_membership.membership() or st.context.is_embedded or is_own(lesson)
+        if not (entered.shows_view or is_elsewhere):
+            # Beside a view, *Share* has it. Of a room, and an uploaded lesson, the room's link is the one to give away.
             link = address(lesson=lesson, lesson_step=str(number))
             copy_button("Copy link to embed", embedded(link), key="lesson_link_to_embed")
     if led:
