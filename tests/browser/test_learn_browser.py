@@ -47,9 +47,11 @@ def reach(page, wait_ready):
     return go_on
 
 
-def test_a_lesson_is_taken_along_as_one_file_that_needs_no_network(app_url, new_page, new_window, tmp_path):
+def test_a_lesson_is_taken_along_as_one_file_that_needs_no_network(app_url, new_page, new_window, wait_ready, tmp_path):
     page = new_page()
     page.goto(f"{app_url}/Learn?lesson=01-every-kind&lesson_step=5")  # the last
+    page.get_by_role("button", name="This lesson as one file").wait_for()
+    wait_ready(page)  # each run of the page makes the button another file
     with page.expect_download() as download:
         page.get_by_role("button", name="This lesson as one file").click()
     assert download.value.suggested_filename == "01-every-kind-lesson.html"
