@@ -114,6 +114,13 @@ export class Heatmap {
     return { rows: this.rowFit?.step ?? 1, columns: this.columnFit?.step ?? 1 };
   }
 
+  /** Where the top right corner of a cell is in the window. @param {Cell} cell @returns {[number, number]} */
+  cornerOf({ row, column }) {
+    const { plotArea } = this;
+    const { left, top } = this.marks.getBoundingClientRect();
+    return [left + plotArea.left + (column + 1) * plotArea.cellWidth, top + plotArea.top + row * plotArea.cellHeight];
+  }
+
   /** The page has another size or other colours: read them anew when something is drawn. */
   refresh() {
     this.page = null;

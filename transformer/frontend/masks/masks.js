@@ -87,9 +87,7 @@ export class Masks {
     this.pointed = cell && { panel, ...cell };
     this.mark();
     if (!cell) return this.tip.hide();
-    const { marks, plotArea } = this.figures[panel].heatmap;
-    const { left, top } = marks.getBoundingClientRect();
-    this.tip.showAt(left + plotArea.left + (cell.column + 1) * plotArea.cellWidth, top + plotArea.top + cell.row * plotArea.cellHeight, this.lines(this.pointed));
+    this.tip.showAt(...this.figures[panel].heatmap.cornerOf(cell), this.lines(this.pointed));
   }
 
   select(cell) {

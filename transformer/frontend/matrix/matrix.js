@@ -94,9 +94,7 @@ export class Matrix {
     this.pointed = cell;
     this.mark();
     if (!cell) return this.tip.hide();
-    const { marks, plotArea } = this.heatmap;
-    const { left, top } = marks.getBoundingClientRect();
-    this.tip.showAt(left + plotArea.left + (cell.column + 1) * plotArea.cellWidth, top + plotArea.top + cell.row * plotArea.cellHeight, this.lines(cell));
+    this.tip.showAt(...this.heatmap.cornerOf(cell), this.lines(cell));
   }
 
   moveCursor(cell) {

@@ -97,11 +97,7 @@ class View {
     this.pointed = pointed;
     this.mark();
     if (!pointed) return this.tip.hide();
-    const { heatmap } = this.figures[matrix];
-    const { left, top } = heatmap.marks.getBoundingClientRect();
-    const { plotArea } = heatmap;
-    const [x, y] = [left + plotArea.left + (cell.column + 1) * plotArea.cellWidth, top + plotArea.top + this.flipped(matrix, cell).row * plotArea.cellHeight];
-    this.tip.showAt(x, y, [this.sentence(pointed), ...this.act(pointed)]);
+    this.tip.showAt(...this.figures[matrix].heatmap.cornerOf(this.flipped(matrix, cell)), [this.sentence(pointed), ...this.act(pointed)]);
   }
 
   // A cell of the matrix in the heatmap, whose rows count from the top; or the other way round.
