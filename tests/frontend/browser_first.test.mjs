@@ -84,6 +84,25 @@ test("the first picture is the server's; what follows is computed here, and said
   assert.deepEqual(await next.api.recording("overview", answerOf("overview").values), overview);
 });
 
+test("what the server was asked before the model was here doesn't count as computed in part, however late it answers", async () => {
+  const { api, ask, said } = asking();
+  let answer;
+  const fetchNow = globalThis.fetch;
+  globalThis.fetch = async (url) => {
+    const found = await fetchNow(url);
+    if (/** @type {URL} */ (url).pathname.endsWith("overview")) await new Promise((resolve) => (answer = resolve));
+    return found;
+  };
+  const late = ask("overview");
+  await ask("outline");
+  await until(() => api.here);
+  await until(() => answer);
+  answer();
+  await late;
+  globalThis.fetch = fetchNow;
+  assert.match(said(), /^Computed on the server at first, from now on in your browser/);
+});
+
 test("a text goes on with the same tokens when its answerer changes", async () => {
   const values = answerOf("generate").values;
   const { api } = asking(values);

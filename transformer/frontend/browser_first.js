@@ -84,8 +84,9 @@ export class BrowserFirstApi extends Api {
       return here.ask(path, values, options);
     }
     this.hasAskedServer = true;
+    const couldBeHere = this.local !== null; // when it was asked: the model may come before the server's answer
     const answer = await super.ask(path, values, options);
-    if (this.local) this.computed("Computed in part in your browser, and in part on the server.");
+    if (couldBeHere) this.computed("Computed in part in your browser, and in part on the server.");
     else fetchModel(this);
     return answer;
   }
