@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -91,7 +92,12 @@ def style(module_file: str, *names: str, instruments: Sequence[str] = ()) -> str
     """One style sheet: the theme, the scale, the frontend's of these names, then those beside a Python module."""
     read, read_instruments = reader(module_file), reader(frontend.__file__)
     sheets = map(read_instruments, ("type_scale.css", *instruments))
-    return "\n".join([reader(__file__)("theme.css"), *sheets, *map(read, names)])
+    return without_comments("\n".join([reader(__file__)("theme.css"), *sheets, *map(read, names)]))
+
+
+def without_comments(css: str) -> str:
+    """A style sheet as a session is sent it: each visitor's browser gets it again with every page it opens."""
+    return re.sub(r"/\*.*?\*/\s*", "", css, flags=re.DOTALL)
 
 
 def _loader(path: str) -> str:

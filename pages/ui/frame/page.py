@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from pages.ui.components.assets import reader, without_comments
 from pages.ui.components.copy_button import copy_button
 from pages.ui.components.input_drafts import keep_input_drafts
 from pages.ui.figures.palette import Theme
@@ -43,7 +43,7 @@ ICON = (
     "<text y='.9em' font-size='90'>%F0%9F%94%8E</text></svg>"
 )
 """A magnifying glass, 🔎. For a plain emoji Streamlit would read a table of all there are: a quarter of a second."""
-STYLE = Path(__file__).with_name("style.css")
+STYLE = f"<style>{without_comments(reader(__file__)('style.css'))}</style>"
 
 
 @dataclass(frozen=True)
