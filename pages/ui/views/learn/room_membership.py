@@ -341,8 +341,11 @@ def _recall_votes(code: str, key: str) -> None:
     """Take over what the room has of a member whose answers were lost with another session. Raises: RoomsAwayError."""
     if st.session_state.get(RECALLED) != key:
         votes = all_rooms().votes_of(code, key)
-        answers = {step_id: [answer_of(text) for text in texts] for step_id, texts in votes.items()}
-        session_record().answers.merge({step_id: Response(*given) for step_id, given in answers.items()})
+        answers = {
+            step_id: Response(answer_of(first), answer_of(second[0]) if second else None)
+            for step_id, (first, *second) in votes.items()
+        }
+        session_record().answers.merge(answers)
         st.session_state[RECALLED] = key
 
 
