@@ -130,7 +130,7 @@ class Replicas:
 
     def _redis(self, port: int) -> list[str]:
         command = [_program("redis-server"), "--bind", "127.0.0.1", "--port", str(port)]
-        return [*command, "--dir", str(self.folder), "--appendonly", "yes"]
+        return [*command, "--dir", str(self.folder), "--appendonly", "yes", "--appendfsync", "always"]
 
     def _secret(self) -> str:
         file = self.folder / "secret"

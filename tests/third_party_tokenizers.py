@@ -289,6 +289,51 @@ def t5(folder: Path) -> None:
     write(folder, "tokenizer_config.json", {"tokenizer_class": "T5Tokenizer", **told})
 
 
+def as_on_the_hub(
+    folder: Path, first: Sequence[str], last: Sequence[str], unk_id: int, ends: Sequence[str], *, skipped: int
+) -> None:
+    """A tokenizer.json that was made of SentencePiece's file, with a class's own tokens in front of its pieces and
+    behind, and with all that the file says of characters. skipped: pieces that these stand for."""
+    trained_spm(folder / "m", model_type="unigram", vocab_size=500)
+    proto = sentencepiece.sentencepiece_model_pb2.ModelProto.FromString((folder / "m").read_bytes())
+    (folder / "m").unlink()
+    pieces = [(piece.piece, piece.score) for piece in proto.pieces[skipped:]]
+    entries = [*((token, 0.0) for token in first), *pieces, *((token, 0.0) for token in last)]
+    backend = tokenizers.Tokenizer(models.Unigram(entries, unk_id))
+    table = normalizers.Precompiled(proto.normalizer_spec.precompiled_charsmap)
+    backend.normalizer = normalizers.Sequence([table, normalizers.Replace(Regex(" {2,}"), " ")])
+    space = pre_tokenizers.Metaspace(), decoders.Metaspace()
+    backend.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), space[0]])
+    backend.decoder = space[1]
+    backend.add_special_tokens(whole(*first[:4]))
+    placed = [(token, backend.token_to_id(token)) for token in ends]
+    backend.post_processor = processors.TemplateProcessing(single=["$A", *ends], special_tokens=placed)
+    backend.save(str(folder / "tokenizer.json"))
+
+
+def mbart(folder: Path) -> None:
+    """Its class leaves out the table of characters, and lets a text end with its language."""
+    first, last = ["<s>", "<pad>", "</s>", "<unk>"], ["ar_AR", "en_XX", "ro_RO", "<mask>"]
+    as_on_the_hub(folder, first, last, 3, ["</s>", "en_XX"], skipped=3)
+    write(folder, "config.json", {"model_type": "mbart"})
+    told = {"tokenizer_class": "MBartTokenizer", "src_lang": "ro_RO", "tgt_lang": "en_XX"}
+    write(folder, "tokenizer_config.json", told)
+
+
+def mbart_untold(folder: Path) -> None:
+    """With nothing said of its class."""
+    mbart(folder)
+    write(folder, "tokenizer_config.json", {"model_max_length": 1024})
+
+
+def pegasus(folder: Path) -> None:
+    """Its class keeps spaces that its file drops."""
+    first = ["<pad>", "</s>", "<mask_1>", "<mask_2>", *(f"<unk_{number}>" for number in range(2, 103)), "<unk>"]
+    as_on_the_hub(folder, first, [], 105, ["</s>"], skipped=3)
+    write(folder, "config.json", {"model_type": "pegasus"})
+    write(folder, "tokenizer_config.json", {"tokenizer_class": "PegasusTokenizer"})
+
+
 def unigram_json(folder: Path) -> None:
     """Of no class of its own, beside a Llama."""
     t5(folder)
@@ -339,4 +384,7 @@ LAYOUTS: dict[str, Callable[[Path], object]] = {
     "BART, tokenizer.json": saved_whole(bart),
     "Unigram, tokenizer.json": unigram_json,
     "Marian, source.spm": marian,
+    "mBART, tokenizer.json": mbart,
+    "mBART, tokenizer.json of an unnamed class": mbart_untold,
+    "Pegasus, tokenizer.json": pegasus,
 }

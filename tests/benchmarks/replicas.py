@@ -58,8 +58,8 @@ class Trial:
         self.replicas, self.count, self.seconds = replicas, count, seconds
         self.log, self.stack = Log(), AsyncExitStack()
         self.windows: list[Window] = []
-        self.votes = 0
-        """That students were told are counted, or will be."""
+        self.voters: set[ReturningTab] = set()
+        """Students who were told that their vote counts, or will."""
 
     async def run(self) -> dict:
         """All of it."""
@@ -140,7 +140,7 @@ class Trial:
             if (radio := tab.labelled("radio", "Your answer")) and tab.labelled("button", "Answer"):
                 await tab.set(radio, string_value=radio.options[0])
                 await _press(tab, "Answer")
-                self.votes += 1
+                self.voters.add(tab)
 
     async def _act(self, seconds: float) -> None:
         """All who write, look and turn pages do."""
@@ -211,7 +211,7 @@ class Trial:
             "trainings that said so": sum(tab.says(LOST) for tab in trained),
             "in the room": sum(tab.view().room == self.code for tab in [self.teacher, *self.students]),
             "of": 1 + len(self.students),
-            "votes": self.votes,
+            "votes": len(self.voters),
             "votes in the room": self._votes_in_the_room(),
             "load of the machine": round(load, 1),
         }

@@ -160,9 +160,7 @@ class ReturningTab(Tab):
                     try:
                         await self.connect()
                         await self.again()
-                        for name in KEPT:
-                            if (kept := before.kept.get(name)) and self.data(name).get(KEPT[name]) != kept:
-                                await super().tell(name, "found", kept)
+                        await self._restore(before)
                         break
                     except (OSError, WebSocketException, FailedError) as error:
                         found.told.append(f"{time.perf_counter() - began:.1f} s: {error}")
@@ -174,6 +172,12 @@ class ReturningTab(Tab):
             found.lost = [f"didn't come back within {PATIENCE:.0f} s"]
         finally:
             self.is_back.set()
+
+    async def _restore(self, before: View) -> None:
+        """Tell the new session what the tab has kept: all components at once, as those of a page do in a browser."""
+        kept = {name: before.kept[name] for name in KEPT if before.kept.get(name)}
+        found = [name for name in kept if self.data(name).get(KEPT[name]) != kept[name]]
+        await asyncio.gather(*(super(ReturningTab, self).tell(name, "found", kept[name]) for name in found))
 
     def _lacks(self, before: View, after: View) -> list[str]:
         """What was there before."""

@@ -1,4 +1,4 @@
-"""Tests the page Learn in a browser: a whole lesson by keyboard."""
+"""Tests the page Learn in a browser: a whole lesson by keyboard, and a teacher's own by upload."""
 
 import re
 
@@ -7,6 +7,7 @@ from playwright.sync_api import expect
 
 from tests.browser.attention_page import Traffic
 from tests.browser.test_accessibility import found
+from tests.pages.test_lesson_upload import SHORT
 
 # Streamlit looks for its server below the page's address first, in vain.
 ACTIVE = """() => {
@@ -68,6 +69,42 @@ def test_a_lesson_is_taken_along_as_one_file_that_needs_no_network(app_url, new_
         page.get_by_role("button", name="Save my answers").click()
     answers.value.save_as(tmp_path / "answers.csv")
     assert "2,Choose,Hardly,yes" in (tmp_path / "answers.csv").read_text(encoding="utf-8")
+
+
+def test_an_uploaded_lesson_is_checked_and_opened_and_is_there_after_a_reload(app_url, new_page, wait_ready):
+    page = new_page()
+    page.goto(f"{app_url}/Learn?lesson=for-teachers")
+    uploader = page.get_by_test_id("stFileUploader").filter(has_text="Upload a lesson")
+    alert = page.get_by_test_id("stAlert")
+    opens = page.get_by_role("button", name=re.compile("^Open (the lesson|it all)"))
+
+    def upload(text):
+        content = {"name": "mine.md", "mimeType": "text/markdown", "buffer": text.encode()}
+        uploader.locator("input[type=file]").set_input_files(content)
+
+    upload(SHORT.replace("n <= 0", "m <= 0"))
+    expect(alert.filter(has_text="nothing is measured under the name m")).to_be_visible()
+    expect(opens).to_have_count(0)
+    wait_ready(page)
+    upload(SHORT)
+    expect(alert.filter(has_text="No problems found.")).to_be_visible()
+    wait_ready(page)
+    opens.click()
+    expect(page.get_by_role("heading", name="One", exact=True)).to_be_visible()
+    expect(page.get_by_text("<script>alert(1)</script>")).to_be_visible()
+    wait_ready(page)
+    page.get_by_text("Yes", exact=True).click()
+    expect(page.get_by_role("radio", name="Yes")).to_be_checked()
+    expect(page.get_by_role("button", name="Answer", exact=True)).to_be_enabled()
+    wait_ready(page)
+    page.get_by_role("button", name="Answer", exact=True).click()
+    expect(alert.filter(has_text="Correct")).to_be_visible()
+    wait_ready(page)
+    page.get_by_role("button", name="Next", exact=True).click()
+    expect(page.get_by_role("heading", name="Two", exact=True)).to_be_visible()
+    wait_ready(page)
+    page.reload()
+    expect(page.get_by_role("heading", name="Two", exact=True)).to_be_visible()
 
 
 @pytest.fixture

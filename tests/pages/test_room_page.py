@@ -266,6 +266,18 @@ def test_a_reloaded_tab_finds_its_membership(teacher, code):
         assert "To join room" not in said(tab_has(start("Learn", room=code.lower()), each["membership"]))
 
 
+def test_whose_session_is_lost_with_its_server_finds_their_votes_in_the_room(teacher, code):
+    one = answer(student(code), 1)
+    teacher = click(teacher, "room_again")
+    one = answer(again(one), 0)
+    two = tab_has(start("Learn"), kept(one)["membership"])  # on another server, which knows the tab's room alone
+    assert two.session_state["session_record"].token != one.session_state["session_record"].token
+    assert not has(two, "lesson_answer") and two.session_state["session_record"].answers.answered(LESSON) == 1
+    teacher = click(teacher, "room_reveal")
+    assert "Your answer: “Hardly”, then “As before”." in said(again(two)) == said(again(one))
+    assert votes(again(teacher)) == [["As before", [0, 1], False], ["Hardly", [1, 0], True]]
+
+
 def test_what_is_no_membership_is_none():
     own = room_membership.Membership("BCDFG", "key", is_teacher=True)
     assert room_membership.Membership.from_text(own.as_text()) == own
@@ -399,6 +411,7 @@ def test_a_class_on_two_servers_outlives_their_redis(monkeypatch, tmp_path):
         assert "can't be reached" in said(new)
         redis.start()
         assert has(again(new), "room_leave") and has(again(one), "room_leave")
+        assert not has(new, "lesson_answer"), "the vote is in the room, though its session was lost with a server"
         assert votes(click(again(teacher), "room_reveal")) == [["As before", [0], False], ["Hardly", [1], True]]
     rooms.all_rooms.cache_clear()
 

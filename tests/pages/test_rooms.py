@@ -139,6 +139,18 @@ def test_a_vote_is_awaited_once_in_each_phase_and_counts_though_its_member_has_g
     assert not any(all_rooms.awaits(code, all_rooms.join(code)[1], HERE, each) for each in Phase)
 
 
+def test_a_room_tells_each_member_what_they_have_answered(all_rooms, room):
+    code, key = room
+    one, two = (all_rooms.join(code)[1] for _ in range(2))
+    all_rooms.vote(code, one, HERE, "a")
+    all_rooms.vote(code, one, PLACES[1], "b")
+    all_rooms.advance(code, key, HERE, Phase.SECOND)
+    all_rooms.vote(code, one, HERE, "c")
+    all_rooms.vote(code, two, HERE, "d")
+    assert all_rooms.votes_of(code, one) == {HERE: ["a", "c"], PLACES[1]: ["b"]}
+    assert all_rooms.votes_of(code, two) == {HERE: ["d"]} and all_rooms.votes_of(code, "stranger") == {}
+
+
 def test_a_room_ends_by_itself_and_makes_room_for_another(all_rooms, clock):
     opened = [all_rooms.open() for _ in range(all_rooms.most)]
     with pytest.raises(RoomError, match="Try again later"):

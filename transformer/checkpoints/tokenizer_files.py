@@ -23,6 +23,8 @@ from .tokenizer_kinds import DECIDED, GENERIC, KINDS, OF_MODELS, UNREADABLE, Kin
 
 SPM = ("tokenizer.model", "spiece.model", "source.spm")
 """What SentencePiece's files are called."""
+ONLY_WHOLE = ("MBartTokenizer", "PegasusTokenizer")
+"""Classes that number the pieces of SentencePiece's file in another way than it does."""
 UNIGRAM, BPE = 1, 2
 """Kinds of its models, by their number in a file."""
 NORMAL, CONTROL, USER_DEFINED = 1, 3, 4
@@ -65,12 +67,12 @@ def _read(folder: Path, told: Settings, name: str) -> TheirTokenizer:
     return TheirTokenizer(Tokenizer(backend), named)
 
 
-def put_around(backend: tokenizers.Tokenizer, before: str | None, after: str | None) -> None:
+def put_around(backend: tokenizers.Tokenizer, before: str | None, *after: str | None) -> None:
     """Let texts begin and end with these tokens, as far as there are such; of two texts, each ends with its own.
 
     Raises: CheckpointError for one that the vocabulary lacks.
     """
-    first, last = ([token] if token else [] for token in (before, after))
+    first, last = ([token for token in tokens if token] for tokens in ((before,), after))
     if lacking := [token for token in {*first, *last} if backend.token_to_id(token) is None]:
         raise CheckpointError(f"Its texts begin or end with {lacking[0][:40]!r}, which its vocabulary lacks.")
     special = [(token, backend.token_to_id(token)) for token in {*first, *last}]
@@ -142,6 +144,9 @@ def _from_json(folder: Path, told: Settings, name: str) -> tuple[tokenizers.Toke
     for option, value in kind.options.items():
         setattr(backend.model, option, value)
     kind.dress(backend)
+    whole = {token.content for token in backend.get_added_tokens_decoder().values()}
+    left = [each for each in kind.more if each not in whole and backend.token_to_id(each) is not None]
+    backend.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in left])
     return backend, kind
 
 
@@ -156,7 +161,7 @@ def _from_older_files(folder: Path, told: Settings, name: str) -> tuple[tokenize
     spm = next((folder / each for each in SPM if (folder / each).is_file()), None)
     pairs = folder / "vocab.json", folder / "merges.txt"
     words = folder / "vocab.txt"
-    if name not in KINDS and name not in GENERIC:
+    if name in ONLY_WHOLE or (name not in KINDS and name not in GENERIC):
         raise CheckpointError(
             f"tokenizer.json is missing, and a {name[:40]} can't be read without it; load it with transformers and "
             "save it again."

@@ -20,6 +20,37 @@ CUT_QWEN2 = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
 
+LANGUAGES_OF_MBART = tuple(
+    [
+        "ar_AR",
+        "cs_CZ",
+        "de_DE",
+        "en_XX",
+        "es_XX",
+        "et_EE",
+        "fi_FI",
+        "fr_XX",
+        "gu_IN",
+        "hi_IN",
+        "it_IT",
+        "ja_XX",
+        "kk_KZ",
+        "ko_KR",
+        "lt_LT",
+        "lv_LV",
+        "my_MM",
+        "ne_NP",
+        "nl_XX",
+        "ro_RO",
+        "ru_RU",
+        "si_LK",
+        "tr_TR",
+        "vi_VN",
+        "zh_CN",
+    ]
+)
+"""The codes of its languages, each a token."""
+
 Settings = Mapping[str, Any]
 
 
@@ -41,8 +72,8 @@ class Kind:
     decoder: decoders.Decoder
     named: dict[str, str]
     """Special tokens where the settings name none."""
-    around: tuple[str | None, str | None] | None = None
-    """What stands before a text and after it, by name; None for what the files say."""
+    around: tuple[str | None, ...] | None = None
+    """What stands before a text and what after it, by name; None for what the files say."""
     more: tuple[str, ...] = ()
     """Tokens that its files leave out."""
 
@@ -151,6 +182,31 @@ def _t5(told: Settings, charsmap: bytes | None) -> Kind:
     )
 
 
+def _mbart(told: Settings, _: bytes | None) -> Kind:
+    """Whatever its file says, characters are left as they are; a text ends with the code of its language."""
+    language = told.get("src_lang") or "en_XX"
+    codes = (*LANGUAGES_OF_MBART, *([language] if language not in LANGUAGES_OF_MBART else []))
+    return replace(
+        _t5({"extra_ids": 0}, None),
+        named={**_OF_ROBERTA, "src_lang": language},
+        around=(None, "eos_token", "src_lang"),
+        more=codes,
+    )
+
+
+def _pegasus(told: Settings, charsmap: bytes | None) -> Kind:
+    """As T5's, but white space counts where a text ends; ids before those of the pieces are left to training."""
+    space = ("▁", "always", True)
+    first = normalizers.Precompiled(charsmap) if charsmap else normalizers.Replace("\n", " ")
+    return replace(
+        _t5({"extra_ids": 0}, None),
+        normalizer=normalizers.Sequence([first, normalizers.Replace(Regex(" {2,}"), " ")]),
+        pre_tokenizer=pre_tokenizers.Metaspace(*space),
+        named={"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>", "mask_token": "<mask_2>"},
+        more=("<mask_1>", *(f"<unk_{number}>" for number in range(2, min(told.get("offset", 103), MOST_EXTRA)))),
+    )
+
+
 def _marian(told: Settings, charsmap: bytes | None) -> Kind:
     space = ("▁", "always")
     spaces = [normalizers.Replace(Regex(" {2,}"), " "), normalizers.Strip()]
@@ -194,6 +250,8 @@ KINDS: dict[str, Callable[[Settings, bytes | None], Kind]] = {
     "BertTokenizer": _bert,
     "DistilBertTokenizer": _bert,
     "T5Tokenizer": _t5,
+    "MBartTokenizer": _mbart,
+    "PegasusTokenizer": _pegasus,
     "MarianTokenizer": _marian,
 }
 """By the class that tokenizer_config.json names. Others are as their tokenizer.json says."""
@@ -208,6 +266,8 @@ OF_MODELS = {
     "bart": "BartTokenizer",
     **dict.fromkeys(("t5", "mt5"), "T5Tokenizer"),
     "marian": "MarianTokenizer",
+    "mbart": "MBartTokenizer",
+    "pegasus": "PegasusTokenizer",
 }
 """The class where no file names one, by the type of the model."""
 GENERIC = ("PreTrainedTokenizer", "TokenizersBackend", "")

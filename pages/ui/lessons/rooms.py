@@ -263,6 +263,15 @@ class Rooms:
 
         return self._read(code, look)
 
+    def votes_of(self, code: str, member: str) -> dict[StepId, list[str]]:
+        """What a member has answered to the question of each step: once, or twice."""
+
+        def look(room: Room, seen: Seen) -> dict[StepId, list[str]]:
+            votes = {each: [poll.first.get(member), poll.second.get(member)] for each, poll in room.polls.items()}
+            return {each: found for each, both in votes.items() if (found := [vote for vote in both if vote])}
+
+        return self._read(code, look)
+
     def tally(self, code: str, key: str, step_id: StepId | None) -> Tally:
         """The votes on a step, for the teacher."""
         now = self.store.now()

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import redis
 from cachetools import LRUCache
-from redis.backoff import ConstantBackoff
+from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from transformer.api.limits import SECRET_VARIABLE
@@ -43,7 +43,7 @@ def redis_client(address: str) -> Any:  # whose types have the asynchronous clie
         decode_responses=True,
         socket_timeout=PATIENCE,
         socket_connect_timeout=PATIENCE,
-        retry=Retry(ConstantBackoff(0.05), 1),
+        retry=Retry(NoBackoff(), 1),  # a connection that was lost meanwhile; a page that asks often waits for none
         health_check_interval=15,
     )
 

@@ -21,7 +21,7 @@ from pages.ui.lessons.questions import Answer
 from pages.ui.lessons.room import NoRoomError, Phase, RoomError, RoomsAwayError
 from pages.ui.lessons.room_attempts import Attempts
 from pages.ui.lessons.rooms import State, all_rooms, tidy
-from pages.ui.models.lesson_answers import StepId
+from pages.ui.models.lesson_answers import Response, StepId
 from pages.ui.models.session_store import session_record
 from pages.ui.models.shared_redis import buckets
 from transformer.api.limits import COOKIE, address_of
@@ -35,8 +35,9 @@ shown before it is revealed, what was counted of them, and what went wrong."""
 CHANGING, SHOWS_CODE, SCROLLS, STRANGER = "room_changing", "room_shows_code", "room_scrolls", "room_stranger"
 """The question and phase whose answer a member changes, whether address and QR code are shown large, how often the
 teacher's page was scrolled to the votes, and what tells a visitor without a cookie apart."""
-UNSENT, BEFORE = "room_votes_unsent", "room_before"
-"""What a member has answered while the room couldn't be reached, by step with the phase; the room's state before."""
+UNSENT, BEFORE, RECALLED = "room_votes_unsent", "room_before", "room_votes_recalled"
+"""What a member has answered while the room couldn't be reached, by step with the phase; the room's state before; the
+key of the member whose votes this session has from the room."""
 ALONE = (
     "Your room can't be reached at the moment. Go on by yourself: what you answer is sent to the room when it is back, "
     "if voting is still open."
@@ -190,6 +191,7 @@ def refresh() -> None:
         else:
             code, key = all_rooms().join(own.code, own.key)
             st.session_state[MEMBERSHIP] = own._replace(code=code, key=key)
+            _recall_votes(code, key)
             _send_unsent(code, key)
             st.session_state[DRAWN] = all_rooms().state(code, key)
     except RoomsAwayError as error:
@@ -333,6 +335,18 @@ def _send_unsent(code: str, key: str) -> None:
         except RoomError:
             visitor().notices.append("Your room is back. Voting on what you answered meanwhile is closed.")
         del unsent[step_id]
+
+
+def _recall_votes(code: str, key: str) -> None:
+    """Take over what the room has of a member whose answers were lost with another session. Raises: RoomsAwayError."""
+    if st.session_state.get(RECALLED) != key:
+        votes = all_rooms().votes_of(code, key)
+        answers = {
+            step_id: Response(answer_of(first), answer_of(second[0]) if second else None)
+            for step_id, (first, *second) in votes.items()
+        }
+        session_record().answers.merge(answers)
+        st.session_state[RECALLED] = key
 
 
 @contextlib.contextmanager
