@@ -42,7 +42,8 @@ STRANGE_TEXTS = [
 ODD = st.text(max_size=30) | st.sampled_from(STRANGE_TEXTS) | st.integers(-(2**70), 2**70) | st.floats()
 LIKELY = {
     "model": st.sampled_from([*MODELS, "own"]),
-    "text": st.text("To be,rnot\n", min_size=1, max_size=20) | st.sampled_from(["forty-two", "the cat", "ROMEO:"]),
+    "text": st.text("To be,rnot\n", min_size=1, max_size=20)
+    | st.sampled_from(["forty-two", "the cat", "ROMEO:", "To [mask]e"]),
     "clean_text": st.text("To be,rnot", min_size=1, max_size=8) | st.sampled_from(["sixty-two", "So be"]),
     "names": st.builds(str.__add__, st.sampled_from(POINTS), st.sampled_from(INDICES)),
     "name": st.builds(str.__add__, st.sampled_from([*POINTS, "blocks.0", ""]), st.sampled_from(INDICES)),
@@ -98,7 +99,8 @@ def fields_of(path, method):
 def questions(draw, path, method):
     """Parameters of a question, (name, value) each: those that get far, and up to three changes to them."""
     schemas = fields_of(path, method)
-    asked = [(name, draw(LIKELY.get(name, of_schema(schema)))) for name, schema in schemas.items() if name in NEEDED]
+    likely = LIKELY | ({"model": st.just("encoder") | LIKELY["model"]} if path == "/masked" else {})  # no other can
+    asked = [(name, draw(likely.get(name, of_schema(schema)))) for name, schema in schemas.items() if name in NEEDED]
     for _ in range(draw(st.sampled_from([0, 0, 1, 1, 2, 3]))):
         name = draw(st.sampled_from([*schemas, "unknown", "", "__class__"]))
         value = draw(st.one_of(LIKELY.get(name, ODD), of_schema(schemas.get(name, {})), ODD))

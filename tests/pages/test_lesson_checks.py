@@ -8,7 +8,7 @@ import tomllib
 
 import pytest
 
-from pages.ui.lessons import lesson_files, measure_reference
+from pages.ui.lessons import measure_reference
 from pages.ui.lessons.lesson import BLOCKS
 from pages.ui.lessons.measure_registry import MEASURES, MeasureCall
 from pages.ui.lessons.questions import KINDS
@@ -124,9 +124,3 @@ def test_a_teacher_uploads_a_lesson_and_reads_the_same_findings(quick_app_test, 
         (box,) = at.get("file_uploader")
         at = checked(box.upload("mine.md", text, "text/markdown").run())
         assert words in f"{said(at)} {' '.join(each.value for each in [*at.success, *at.error])}"
-
-
-@pytest.mark.parametrize("name", [path.stem for path in sorted(lesson_files.FOLDER.glob("*.md"))])
-def test_the_course_passes_its_own_check(name):
-    findings = [str(finding) for finding in check((lesson_files.FOLDER / f"{name}.md").read_text(encoding="utf-8"))]
-    assert all("there is no model “smollm2” here" in finding for finding in findings), findings

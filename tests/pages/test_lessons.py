@@ -10,12 +10,13 @@ from pages.ui.lessons import lesson_files
 from pages.ui.lessons.lesson import PAGES, Lesson, read_lesson
 from pages.ui.lessons.measure_registry import MEASURES
 from pages.ui.lessons.measure_setup import NotMeasurableYet, Setup
-from pages.ui.lessons.measured_values import MeasuredValues, failed_claims
+from pages.ui.lessons.measured_values import failed_claims
 from pages.ui.lessons.questions import KINDS, verdict
 from pages.ui.models import library
 from pages.ui.models.attention_kinds import shown_kind
 from pages.ui.models.changes import in_force
 from pages.ui.models.lesson_answers import StepId
+from pages.ui.views.learn import lesson_check
 from tests import app_driver
 from transformer import attention_modules
 from transformer.training.presets import PRESETS
@@ -38,8 +39,22 @@ def lesson(name):
 
 
 @cache
+def check_of(name):
+    """What the check finds in a lesson, and each step's values: what it has measured isn't measured again."""
+    measured = []
+
+    class Kept(lesson_check._TimedValues):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            measured.append(self)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lesson_check, "_TimedValues", Kept)
+        return [str(finding) for finding in lesson_check.check(source(name))], measured
+
+
 def values(name, number):
-    return MeasuredValues(lesson(name).steps[number].measures)
+    return check_of(name)[1][number]
 
 
 def steps_here(name):
@@ -112,6 +127,12 @@ def test_a_view_of_each_page_opens_as_it_does_by_itself(page, quick_app_test):
     shown = [view for view in views if view.parameters.get("model") in library.usable()][-1]
     at = app_driver.start(page, **shown.parameters)
     assert not at.warning and not at.error
+
+
+@every_lesson
+def test_the_course_passes_its_own_check(name):
+    findings, _ = check_of(name)
+    assert all("there is no model “smollm2” here" in finding for finding in findings), findings
 
 
 @every_lesson
