@@ -74,7 +74,7 @@ test("what logits are made of is computed alone, and gives the same", () => {
 });
 
 test("the last position is computed alone where nothing else is read, and gives the same", () => {
-  for (const { name, model, about, expected, text } of cases.filter(({ about: { changes } }) => !changes.length)) {
+  for (const { name, model, expected, text } of cases.filter(({ about: { changes } }) => !changes.length)) {
     const wanted = neededFor(["logits"], model.equations);
     const atLast = readAtLast(wanted, model.equations);
     const found = forwardPass(model, text, { wanted, atLast });
