@@ -8,7 +8,7 @@ import { isCausal } from "../../transformer/frontend/attention_config.js";
 import { emptyCache, forwardPass } from "../../transformer/frontend/engine/forward_pass.js";
 import { DecodeState } from "../../transformer/frontend/engine/generation.js";
 import { changesOf } from "../../transformer/frontend/engine/interventions.js";
-import { modelOf, neededFor } from "../../transformer/frontend/engine/model.js";
+import { modelOf, neededFor, readAtLast } from "../../transformer/frontend/engine/model.js";
 import { randomPoint } from "../../transformer/frontend/engine/random_points.js";
 import { drawnWith } from "../../transformer/frontend/generation/sampling.js";
 import { readRecording } from "../../transformer/frontend/recording.js";
@@ -70,6 +70,24 @@ test("what logits are made of is computed alone, and gives the same", () => {
     const found = forwardPass(model, text, { wanted: neededFor(["logits"], model.equations) });
     assert.ok(![...found.keys()].some((name) => name.endsWith("hook_result") || name === "probabilities"));
     assert.ok(deviation(found.get("logits").data, expected.logits.data) <= TOLERANCE);
+  }
+});
+
+test("the last position is computed alone where nothing else is read, and gives the same", () => {
+  for (const { name, model, expected, text } of cases.filter(({ about: { changes } }) => !changes.length)) {
+    const wanted = neededFor(["logits"], model.equations);
+    const atLast = readAtLast(wanted, model.equations);
+    const found = forwardPass(model, text, { wanted, atLast });
+    assert.deepEqual(found.get("logits").shape, [1, model.config.vocab_size]);
+    for (const point of atLast) {
+      const { shape: [rows], data } = found.get(point) ?? { shape: [0], data: [] };
+      if (rows !== 1 || point.startsWith("encoder.")) continue;
+      const row = expected[point].data.length / text.tokens.length;
+      const off = model.equations.find((equation) => equation.name === point).dims[0] === "pos" ? deviation(data, expected[point].data, (text.tokens.length - 1) * row) : 0;
+      assert.ok(off <= TOLERANCE, `${name}: ${point} is off by ${off}`);
+    }
+    const cached = model.equations.filter(({ name: point }) => wanted.has(point) && model.cached.has(point));
+    for (const { name: point } of cached) assert.equal(found.get(point).shape[0], text.tokens.length, `${name}: ${point}`);
   }
 });
 

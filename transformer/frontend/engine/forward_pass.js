@@ -63,6 +63,7 @@ export function emptyCache() {
  * @param {object} [options]
  * @param {Cache} [options.cache]
  * @param {Set<string> | null} [options.wanted] the tensors to compute, what they are made of among them (`neededFor`); null for all
+ * @param {Set<string>} [options.atLast] those of which the last position alone is computed (`readAtLast`)
  * @param {import("./interventions.js").Changes | null} [options.changes] what is changed in tensors before others read them
  * @param {number} [options.begin] the position of the first of the tokens in the text that changes count in
  * @returns {Map<string, Tensor>}
@@ -76,14 +77,14 @@ export function forwardPass(model, text, options = {}) {
 }
 
 /** The same tensor by tensor, for who does something else in between. @type {(...given: Parameters<typeof forwardPass>) => Generator<void, Map<string, Tensor>>} */
-export function* passInSteps(model, text, { cache = emptyCache(), wanted = null, changes = null, begin = 0 } = {}) {
+export function* passInSteps(model, text, { cache = emptyCache(), wanted = null, atLast = new Set(), changes = null, begin = 0 } = {}) {
   checkText(model, text, cache);
-  const pass = new Pass(model, text, cache);
+  const pass = new Pass(model, text, cache, { atLast });
   for (const equation of model.equations) {
     if (wanted && !wanted.has(equation.name)) continue;
     if (cache.length && isOfSource(equation)) continue;
     const tensor = pass.compute(equation);
-    const place = { start: isOfSource(equation) ? 0 : begin + pass.start, tensors: pass.tensors };
+    const place = { start: isOfSource(equation) ? 0 : begin + pass.startOf(equation), tensors: pass.tensors };
     for (const change of changes?.of.get(equation.name) ?? []) change(tensor, place);
     pass.keep(equation, tensor);
     yield;
@@ -102,7 +103,7 @@ export function* passInSteps(model, text, { cache = emptyCache(), wanted = null,
  * @param {Equation} equation
  */
 export function recomputed(model, text, tensors, equation) {
-  const pass = new Pass(model, text, emptyCache(), Float64Array);
+  const pass = new Pass(model, text, emptyCache(), { Numbers: Float64Array });
   pass.tensors = tensors;
   return pass.compute(equation);
 }
@@ -122,10 +123,16 @@ function checkText({ config }, { tokens, source = [] }, cache) {
 }
 
 class Pass {
-  /** @param {Model} model @param {Text} text @param {Cache} cache @param {typeof Float32Array | typeof Float64Array} [Numbers] what results are kept in */
-  constructor(model, { tokens, source = [], segments = null }, cache, Numbers = Float32Array) {
+  /**
+   * @param {Model} model
+   * @param {Text} text
+   * @param {Cache} cache
+   * @param {{ atLast?: Set<string>, Numbers?: typeof Float32Array | typeof Float64Array }} [options] Numbers: what results are kept in
+   */
+  constructor(model, { tokens, source = [], segments = null }, cache, { atLast = new Set(), Numbers = Float32Array } = {}) {
     this.model = model;
     this.Numbers = Numbers;
+    this.atLast = atLast;
     this.tokens = Array.from(tokens);
     this.source = Array.from(source);
     this.segments = segments ?? segmentsOf(tokens, model.config);
@@ -149,12 +156,18 @@ class Pass {
     };
   }
 
+  /** The position of the first row that is computed. @param {Equation} equation */
+  startOf(equation) {
+    if (isOfSource(equation)) return 0;
+    return this.atLast.has(equation.name) ? this.tokens.length - 1 : this.start;
+  }
+
   /** @param {Equation} equation @returns {Tensor} */
   compute(equation) {
     const { name, operands, operation } = equation;
     const isEncoder = name.startsWith("encoder.");
-    const start = isOfSource(equation) ? 0 : this.start;
-    const rows = isOfSource(equation) ? this.source.length : this.tokens.length - start;
+    const start = this.startOf(equation);
+    const rows = (isOfSource(equation) ? this.source : this.tokens).length - start;
     const keyIds = isEncoder || name.includes(".cross_attn.") ? this.source : this.tokens;
     const room = this.room(equation, rows, keyIds.length);
     const { tensor, width } = room;
@@ -243,8 +256,9 @@ class Pass {
 
   /** What is read of an operand. @param {Operand} operand @param {number} start @param {number} rows */
   part(operand, start, rows) {
-    const { data } = this.tensor(operand);
+    const { shape, data } = this.tensor(operand);
     const { cells: [first], shift = 0 } = operand;
+    if ((first === "pos" || first === "query") && shape[0] > rows && !isOfPositions(operand)) return data.subarray((data.length / shape[0]) * (shape[0] - rows));
     if (typeof first !== "number" && !shift && !isOfPositions(operand)) return data;
     const [{ size, stride }] = this.axes(operand);
     const [from, end] = isOfPositions(operand) ? [start, start + rows] : typeof first === "number" ? [first, first + 1] : [shift, size];

@@ -5,7 +5,7 @@ import { isCausal } from "../attention_config.js";
 import { tokenAt } from "../generation/sampling.js";
 import { windowStart } from "../generation/view_params.js";
 import { emptyCache, forwardPass } from "./forward_pass.js";
-import { neededFor } from "./model.js";
+import { neededFor, readAtLast } from "./model.js";
 import { randomPoint } from "./random_points.js";
 
 /**
@@ -36,6 +36,7 @@ export class DecodeState {
     this.settings = settings;
     this.changes = changes;
     this.wanted = neededFor(["logits", ...record, ...(changes?.of.keys() ?? [])], model.equations);
+    this.atLast = changes?.of.size ? undefined : readAtLast(this.wanted, model.equations);
     /** @type {Cache} */
     this.cache = emptyCache();
     this.begin = 0; // of the window that is cached
@@ -47,7 +48,7 @@ export class DecodeState {
     if (begin !== this.begin || this.changes?.looksAhead) this.cache = emptyCache();
     this.begin = begin;
     const text = { tokens: this.tokens.slice(begin), source: this.source };
-    const tensors = forwardPass(this.model, text, { cache: this.cache, wanted: this.wanted, changes: this.changes, begin });
+    const tensors = forwardPass(this.model, text, { cache: this.cache, wanted: this.wanted, atLast: this.atLast, changes: this.changes, begin });
     const logits = tensors.get("logits").data.slice(-this.model.config.vocab_size);
     const position = this.tokens.length;
     const point = pointAt(position, this.settings);

@@ -61,6 +61,21 @@ export function neededFor(results, equations) {
   return needed;
 }
 
+/**
+ * Of which tensors only the last position is read, if of the logits only the last one is: in the last block, of all but keys and
+ * values, and what these are made of.
+ *
+ * @param {Set<string>} wanted what `neededFor` gives
+ * @param {Equation[]} equations
+ */
+export function readAtLast(wanted, equations) {
+  const atAll = new Set();
+  for (const equation of equations.filter(({ name }) => wanted.has(name)).toReversed()) {
+    for (const { name, dims } of operandsOf(equation)) if (dims[0] === "key" || atAll.has(equation.name)) atAll.add(name);
+  }
+  return new Set([...wanted].filter((name) => !atAll.has(name)));
+}
+
 /** @returns {Tensor} */
 function asFloats({ shape, data }) {
   return { shape, data: data instanceof Float32Array ? data : Float32Array.from(data) };

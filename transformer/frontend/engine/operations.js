@@ -84,12 +84,15 @@ export const TENSOR_OPERATIONS = {
     out.set(x);
     for (let pair = 0; pair < turned / 2; pair++) {
       const [first, second] = halves ? [pair, pair + turned / 2] : [2 * pair, 2 * pair + 1];
+      const perPosition = positionAngle(1, pair, turned, base) / (factors[pair] ?? 1);
       for (let row = 0; row < rows; row++) {
-        const angle = positionAngle(start + row, pair, turned, base) / (factors[pair] ?? 1);
-        const [cos, sin] = [scale * Math.cos(angle), scale * Math.sin(angle)];
+        const angle = (start + row) * perPosition;
+        const cos = scale * Math.cos(angle);
+        const sin = scale * Math.sin(angle);
         const end = ((row + 1) * x.length) / rows;
         for (let head = (row * x.length) / rows; head < end; head += width) {
-          const [a, b] = [x[head + first], x[head + second]];
+          const a = x[head + first];
+          const b = x[head + second];
           out[head + first] = a * cos - b * sin;
           out[head + second] = a * sin + b * cos;
         }
@@ -142,8 +145,13 @@ export const TENSOR_OPERATIONS = {
       for (let at = start; at < start + width; at++) if (x[at] > largest) largest = x[at];
       if (largest === -Infinity) continue; // a query that sees nothing gives every key the weight 0
       let sum = 0;
-      for (let at = start; at < start + width; at++) sum += Math.exp(x[at] - largest);
-      for (let at = start; at < start + width; at++) out[at] = Math.exp(x[at] - largest) / sum;
+      for (let at = start; at < start + width; at++) {
+        if (x[at] === -Infinity) continue; // e⁻∞ = 0
+        const exponential = Math.exp(x[at] - largest);
+        out[at] = exponential;
+        sum += exponential;
+      }
+      for (let at = start; at < start + width; at++) out[at] /= sum;
     }
   },
 

@@ -1,13 +1,16 @@
 // Computes the functions of one number that a pass uses (activations, angles of positions), in double precision.
 
+const ONE_OVER_ODD = Float64Array.from({ length: 256 }, (_, n) => 1 / (2 * n + 1)); // a division takes as long as ten products
+
 /** The error function, by its series of positive terms (Abramowitz and Stegun 7.1.6). */
 export function erf(x) {
   const size = Math.abs(x);
   if (size > 6) return Math.sign(x); // nearer to 1 than double precision can tell
   let term = size;
   let sum = size;
+  const factor = 2 * size * size;
   for (let n = 1; term > 1e-17 * sum; n++) {
-    term *= (2 * size * size) / (2 * n + 1);
+    term *= factor * ONE_OVER_ODD[n];
     sum += term;
   }
   return Math.sign(x) * Math.min((2 / Math.sqrt(Math.PI)) * Math.exp(-size * size) * sum, 1);
