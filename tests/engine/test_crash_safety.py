@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-TRIES = 12
+TRIES = 20
 
 SCRIPT = """
 import json, os, random, shutil, signal, sys, time
@@ -175,7 +175,7 @@ def process(work, done):
 
 ended = folder.parent / "ended"
 save(1)
-readers = [process(look, lambda count: count >= 60), process(load, lambda count: count >= 10)]
+readers = [process(look, lambda count: count >= 120), process(load, lambda count: count >= 15)]
 savers = [process(lambda number=number: save(number), lambda count: ended.exists()) for number in (1, 2)]
 statuses = [os.waitpid(reader, 0)[1] for reader in readers]
 ended.touch()

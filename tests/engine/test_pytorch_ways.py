@@ -100,6 +100,7 @@ class TestWeights:
 
 
 MODELS = {
+    "sinusoidal": (lambda: tiny_model(), 1),
     "rotary, padded": (lambda: tiny_model(positions="rotary", pad_token_id=0), 1),
     "translator": (lambda: tiny_encoder_decoder(pad_token_id=0), 2),
 }
