@@ -71,10 +71,17 @@ def checkpoints():
 
 @pytest.fixture(scope="module")
 def folder(checkpoints, lesson, tmp_path_factory):
-    """Where a site of two models and one lesson lies, below a path."""
+    """Where a site of two models and a lesson lies, below a path; of another lesson the model isn't there."""
     folder = tmp_path_factory.mktemp("site")
     models = [(CHECKPOINTS / name, checkpoint, checkpoint.card) for name, checkpoint in checkpoints.items()]
-    write_site(folder / BELOW, models, [lesson])
+    other = {
+        **lesson,
+        "name": "other",
+        "title": "Of a large model",
+        "steps": [],
+        "note": "It needs <em>another</em> model.",
+    }
+    write_site(folder / BELOW, models, [lesson, other])
     return folder
 
 
@@ -182,7 +189,10 @@ def test_a_lesson_is_answered_and_shows_what_it_asked_about(new_window, folder, 
     page = new_window()
     with served(folder) as (site, _):
         if kind == "site":
-            page.goto(f"{site}Learn/")
+            page.goto(f"{site}Learn/?lesson=other")
+            expect(page.get_by_role("listitem").filter(has_text="Of a large model")).to_contain_text(
+                "It needs another model."
+            )
             page.get_by_role("link", name="Queries, keys and values").click()
         else:
             models = {name: (described(read, read.card), weights_of(read.model)) for name, read in checkpoints.items()}

@@ -2,14 +2,16 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
 from pages.ui.lessons import lesson_files
 from pages.ui.lessons.lesson import Lesson, View, read_lesson
+from pages.ui.lessons.measure_setup import DEFAULT_MODEL
 from pages.ui.views.learn import site_lessons
 from pages.ui.views.learn.lesson_export import _file
-from pages.ui.views.learn.site_lessons import as_data, file_bytes, lesson_file, lesson_named, too_large
+from pages.ui.views.learn.site_lessons import as_data, file_bytes, lesson_file, lesson_named, on_site, too_large
 from pages.ui.views.learn.still_view import still_view
 from tests.app_driver import start
 from tests.pages.test_handouts import LESSON, Elements
@@ -78,3 +80,14 @@ def test_it_is_offered_beside_the_handout(quick_app_test):
     labels = [each.proto.label for each in start("Learn", lesson=SHORT, lesson_step=last).get("download_button")]
     assert labels[0] == "Download the handout"
     assert re.fullmatch(r"This lesson as one file \(1\.\d MB\)", labels[1])
+
+
+def test_a_site_shows_pictures_of_a_model_that_it_lacks_and_without_these_says_what_is_needed():
+    lesson = replace(lesson_named(SHORT), needs="stories", get="See *The models*.")
+    live, pictures = (on_site(lesson, models) for models in (["stories", DEFAULT_MODEL], [DEFAULT_MODEL]))
+    of_views = [[step["view"]["picture"] for step in data["steps"] if step["view"]] for data in (live, pictures)]
+    assert set(of_views[0]) == {None} and all("<svg" in picture for picture in of_views[1])
+    assert "note" not in live and "“stories” isn't on this site" in pictures["note"]
+    listed = on_site(replace(lesson, needs="away"), ["stories"])
+    assert listed["steps"] == [] and "“away”, which isn't on this site" in listed["note"]
+    assert listed["title"] == live["title"] and listed["note"].endswith("See <em>The models</em>.")

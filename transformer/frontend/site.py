@@ -112,7 +112,8 @@ def write_site(
 ) -> int:
     """Write a site; returns its bytes.
 
-    models: the folder of each, what was read of it, and its card. lessons: as `pages.ui` makes them, JSON-ready.
+    models: the folder of each, what was read of it, and its card. lessons: as `pages.ui` makes them, JSON-ready; one
+    without steps is listed with its note, which says why.
     Raises: ValueError for a folder that holds something else, and where the site would be too large.
     """
     if folder.exists() and any(folder.iterdir()) and not (folder / "manifest.webmanifest").is_file():
@@ -139,7 +140,7 @@ def write_site(
             if place or page == "Generate":
                 frame[f"{place}index.html"] = _page(page, pages, base, listed, lessons).encode()
     if lessons:
-        frame |= {f"lessons/{lesson['name']}.json": _json(lesson) for lesson in lessons}
+        frame |= {f"lessons/{lesson['name']}.json": _json(lesson) for lesson in lessons if lesson["steps"]}
     digest = hashlib.blake2b(digest_size=8)
     for name, data in sorted({**files, **frame}.items()):
         digest.update(b"%s\0%d\0%s" % (name.encode(), len(data), data))
@@ -230,7 +231,11 @@ def _page(
     page: str, pages: Sequence[str], base: str, listed: list[dict[str, Any]], lessons: Sequence[Mapping[str, Any]]
 ) -> str:
     links = "".join(f'<a href="{name}/"{" aria-current=page" if name == page else ""}>{name}</a>' for name in pages)
-    cards = [{name: lesson[name] for name in ("name", "title", "asks", "minutes")} for lesson in lessons]
+    cards = [
+        {name: lesson[name] for name in ("name", "title", "asks", "minutes")}
+        | ({} if lesson["steps"] else {"missing": lesson["note"]})
+        for lesson in lessons
+    ]
     first, otherwise = (next((m["name"] for m in listed if m["name"] == name), listed[0]["name"]) for name in DEFAULTS)
     about = {"page": page, "lessons": cards} if page == "Learn" else {"page": page, "first": first, "models": listed}
     view = '<div data-part="view"></div>'

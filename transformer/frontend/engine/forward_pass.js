@@ -2,7 +2,7 @@
 // With a cache, a pass computes the newest positions alone: of earlier ones, keys and values are all that is read.
 
 import { headWidth, isCausal, keyHeads } from "../attention_config.js";
-import { isOfSource } from "./model.js";
+import { isOfSource, operandsOf } from "./model.js";
 import { TENSOR_OPERATIONS } from "./operations.js";
 import { loopsOf, sumProducts } from "./products.js";
 
@@ -17,7 +17,7 @@ import { loopsOf, sumProducts } from "./products.js";
  * @typedef {object} Step what an operation is given to compute the tensor of one equation
  * @property {Equation} equation
  * @property {Config} config
- * @property {Floats} out the result, zeros
+ * @property {Floats} out the result, every number of which is to be set
  * @property {number} width of its last dimension
  * @property {number} start the position of its first row
  * @property {number} rows how many positions it has
@@ -30,15 +30,17 @@ import { loopsOf, sumProducts } from "./products.js";
  * @property {number} rows
  * @property {number} keys
  * @property {boolean} isKeyed whether it depends on the keys' number
+ * @property {Floats} numbers with room for more keys, if these have grown
  * @property {Tensor} tensor
  * @property {number} width of its last dimension
- * @property {import("./products.js").Loops | null} loops through factors
+ * @property {Map<number, import("./products.js").Loops>} loops through factors, by the keys' number
  * @property {Map<string, Floats>} weights by the role that they stand in
  *
  * @typedef {object} Cache
  * @property {number} length how many positions have been computed
  * @property {Map<string, Tensor>} tensors of all of them, with room for the context's; and what depends on the source alone
- * @property {Map<string, Room>} rooms by equation: the next pass puts its tensors where those of the last were
+ * @property {Map<number, Map<string, Room>>} rooms by how many positions a pass computes, and by equation: the next one of as many
+ *   puts its tensors where those of the last were
  *
  * @typedef {object} Text
  * @property {ArrayLike<number>} tokens all of them, those that are cached among them
@@ -48,9 +50,9 @@ import { loopsOf, sumProducts } from "./products.js";
 
 const GROUPED = new Set(["kv_head member", "pair side", "side pair"]); // two dimensions of an equation, one of the tensor
 
-/** Nothing, so far. @returns {Cache} */
-export function emptyCache() {
-  return { length: 0, tensors: new Map(), rooms: new Map() };
+/** Nothing, so far. rooms: those of a cache whose tensors nobody reads any more. @param {Cache["rooms"]} [rooms] @returns {Cache} */
+export function emptyCache(rooms = new Map()) {
+  return { length: 0, tensors: new Map(), rooms };
 }
 
 /**
@@ -138,6 +140,9 @@ class Pass {
     this.segments = segments ?? segmentsOf(tokens, model.config);
     this.cache = cache;
     this.start = cache.length;
+    const count = tokens.length - cache.length;
+    if (!cache.rooms.has(count)) cache.rooms.set(count, new Map());
+    this.rooms = cache.rooms.get(count);
     /** @type {Map<string, Tensor>} */
     this.tensors = new Map();
     const { config } = model;
@@ -175,27 +180,28 @@ class Pass {
     const read = (role, into) => this.read(equation, role, { room, start, rows, into });
     const multiply = () => {
       const [x, w, bias] = [read("x"), read("weight"), operands.bias ? read("bias") : null];
-      room.loops ??= this.loops(equation, rows, keyIds.length);
-      sumProducts(room.loops, { x, w, bias, out });
+      if (!room.loops.has(room.keys)) room.loops.set(room.keys, this.loops(equation, rows, room.keys));
+      sumProducts(room.loops.get(room.keys), { x, w, bias, out });
     };
     const ids = () => (operands.table[0].cells[0] === "segment" ? this.segments : isEncoder ? this.source : this.tokens).slice(start, start + rows);
     TENSOR_OPERATIONS[operation]({ equation, config: this.model.config, out, width, start, rows, ids, keyIds, read, multiply });
     return tensor;
   }
 
-  /** Where an equation's tensor is put, zeros. @param {Equation} equation @param {number} rows @param {number} keys @returns {Room} */
+  /** Where an equation's tensor is put. @param {Equation} equation @param {number} rows @param {number} keys @returns {Room} */
   room(equation, rows, keys) {
-    const { name, dims, operands } = equation;
-    const { rooms } = this.cache;
-    const known = rooms.get(name);
-    if (known?.rows === rows && (known.keys === keys || !known.isKeyed)) {
-      known.tensor.data.fill(0);
-      return known;
-    }
+    const { name, dims } = equation;
+    const { rooms } = this;
+    const last = rooms.get(name);
+    const known = last?.rows === rows ? last : null;
+    if (known && (known.keys === keys || !known.isKeyed)) return known;
     const sizes = this.sizesOf(equation, rows, keys);
-    const isKeyed = [dims, ...Object.values(operands).flat().map((operand) => operand.dims)].some((all) => all.includes("key"));
-    const tensor = { shape: merged(dims, sizes), data: new this.Numbers(product(sizes)) };
-    const room = { rows, keys, isKeyed, tensor, width: sizes.at(-1), loops: null, weights: new Map() };
+    const size = product(sizes);
+    const isKeyed = known?.isKeyed ?? [dims, ...operandsOf(equation).map((operand) => operand.dims)].some((all) => all.includes("key"));
+    const numbers = known?.numbers.length >= size ? known.numbers : new this.Numbers(known ? 2 * size : size);
+    const tensor = { shape: merged(dims, sizes), data: numbers.subarray(0, size) };
+    const { loops, weights } = known ?? { loops: new Map(), weights: new Map() };
+    const room = { rows, keys, isKeyed, numbers, tensor, width: sizes.at(-1), loops, weights };
     rooms.set(name, room);
     return room;
   }

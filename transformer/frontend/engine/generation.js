@@ -45,7 +45,8 @@ export class DecodeState {
   /** Computes what follows, and draws the next token. @returns {Written} */
   step() {
     const begin = windowStart(this.tokens.length, this.model.config.context_length);
-    if (begin !== this.begin || this.changes?.looksAhead) this.cache = emptyCache();
+    if (this.changes?.looksAhead) this.cache = emptyCache();
+    else if (begin !== this.begin) this.cache = emptyCache(this.cache.rooms);
     this.begin = begin;
     const text = { tokens: this.tokens.slice(begin), source: this.source };
     const tensors = forwardPass(this.model, text, { cache: this.cache, wanted: this.wanted, atLast: this.atLast, changes: this.changes, begin });

@@ -143,14 +143,13 @@ export const TENSOR_OPERATIONS = {
     for (let start = 0; start < out.length; start += width) {
       let largest = -Infinity;
       for (let at = start; at < start + width; at++) if (x[at] > largest) largest = x[at];
-      if (largest === -Infinity) continue; // a query that sees nothing gives every key the weight 0
       let sum = 0;
       for (let at = start; at < start + width; at++) {
-        if (x[at] === -Infinity) continue; // e⁻∞ = 0
-        const exponential = Math.exp(x[at] - largest);
+        const exponential = x[at] === -Infinity ? 0 : Math.exp(x[at] - largest); // e⁻∞ = 0, but takes as long as any other
         out[at] = exponential;
         sum += exponential;
       }
+      if (sum === 0) continue; // a query that sees nothing gives every key the weight 0
       for (let at = start; at < start + width; at++) out[at] /= sum;
     }
   },

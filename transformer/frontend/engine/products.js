@@ -118,30 +118,36 @@ function multiply({ rows, columns, sums }, { x, w, bias, out }, start) {
   }
 }
 
-/** One row of x times the columns of w from `first` on. */
+/** One row of x times the columns of w from `first` on, eight at once. */
 function multiplyRow({ columns, sums }, { x, w, bias, out }, start, first) {
-  const [length, xStep, wStep] = [sums.size, sums.x, sums.w];
-  const [second, third, fourth] = [columns.w, 2 * columns.w, 3 * columns.w];
+  const [length, xStep, wStep, step] = [sums.size, sums.x, sums.w, columns.w];
   const biasOf = (column) => (bias ? bias[start.bias + column * columns.bias] : 0);
   let column = first;
-  for (; column + 4 <= columns.size; column += 4) {
+  for (; column + 8 <= columns.size; column += 8) {
     let s0 = biasOf(column), s1 = biasOf(column + 1), s2 = biasOf(column + 2), s3 = biasOf(column + 3);
+    let s4 = biasOf(column + 4), s5 = biasOf(column + 5), s6 = biasOf(column + 6), s7 = biasOf(column + 7);
     let inX = start.x;
-    let inW = start.w + column * columns.w;
+    let inW = start.w + column * step;
     for (let k = 0; k < length; k++) {
       const a = x[inX];
       s0 += a * w[inW];
-      s1 += a * w[inW + second];
-      s2 += a * w[inW + third];
-      s3 += a * w[inW + fourth];
+      s1 += a * w[inW + step];
+      s2 += a * w[inW + 2 * step];
+      s3 += a * w[inW + 3 * step];
+      s4 += a * w[inW + 4 * step];
+      s5 += a * w[inW + 5 * step];
+      s6 += a * w[inW + 6 * step];
+      s7 += a * w[inW + 7 * step];
       inX += xStep;
       inW += wStep;
     }
-    putColumn(out, start.out + column * columns.out, columns.out, s0, s1, s2, s3);
+    const to = start.out + column * columns.out;
+    putColumn(out, to, columns.out, s0, s1, s2, s3);
+    putColumn(out, to + 4 * columns.out, columns.out, s4, s5, s6, s7);
   }
   for (; column < columns.size; column++) {
     let sum = biasOf(column);
-    for (let k = 0; k < length; k++) sum += x[start.x + k * xStep] * w[start.w + column * columns.w + k * wStep];
+    for (let k = 0; k < length; k++) sum += x[start.x + k * xStep] * w[start.w + column * step + k * wStep];
     out[start.out + column * columns.out] = sum;
   }
 }

@@ -73,18 +73,19 @@ function button(parent, label, act, className = "act") {
   return made;
 }
 
-/** The list of lessons. @param {(Pick<Lesson, "name" | "title" | "asks" | "minutes">)[]} lessons */
+/** The list of lessons. @param {(Pick<Lesson, "name" | "title" | "asks" | "minutes"> & { missing?: string })[]} lessons missing: why one isn't here, as HTML */
 function showList(lessons) {
   parts.lesson.replaceChildren();
   html("h1", "", parts.lesson, "Learn");
   node("p", "faint", parts.lesson).textContent = "Predict, look, and see why. Your answers stay in this browser.";
   const list = node("ul", "site-lessons", parts.lesson);
-  for (const { name, title, asks, minutes } of lessons) {
+  for (const { name, title, asks, minutes, missing } of lessons) {
     const item = node("li", "", list);
     const heading = node("h2", "", item);
-    Object.assign(node("a", "", heading), { href: `Learn/?lesson=${name}`, textContent: title });
+    if (missing) heading.textContent = title;
+    else Object.assign(node("a", "", heading), { href: `Learn/?lesson=${name}`, textContent: title });
     html("p", "", item, asks);
-    node("span", "faint", item).textContent = `${minutes} minutes`;
+    html("span", "faint", item, missing ?? `${minutes} minutes`);
   }
 }
 
@@ -237,7 +238,7 @@ async function start() {
   const parameters = new URLSearchParams(location.search);
   const name = parameters.get("lesson");
   let lesson = own;
-  if (!lesson && lessons.some((one) => one.name === name)) {
+  if (!lesson && lessons.some((one) => one.name === name && !one.missing)) {
     const response = await fetch(new URL(`lessons/${name}.json`, document.baseURI)).catch(() => null);
     if (response?.ok) lesson = await response.json();
   }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable, Collection
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -36,11 +38,27 @@ LATER = "<p>This is measured on a model that is trained in the app.</p>"
 
 
 def write_whole_site(folder: Path) -> tuple[int, int]:
-    """Write the site with all shipped models and the course; returns how many lessons, and the site's bytes."""
-    course = [as_data(lesson) for lesson in lesson_files.available_lessons() if not lesson.needs]
+    """Write the site with all shipped models and the course; returns how many lessons can be taken there, and the
+    site's bytes."""
     names = [entry.name for entry in list_checkpoints(SHIPPED) if entry.problem is None]
+    course = [on_site(lesson, names) for lesson in lesson_files.all_lessons() if isinstance(lesson, Lesson)]
     read = [(SHIPPED / name, load_checkpoint(SHIPPED / name)) for name in names]
-    return len(course), write_site(folder, [(path, each, each.card) for path, each in read], course)
+    size = write_site(folder, [(path, each, each.card) for path, each in read], course)
+    return sum(bool(lesson["steps"]) for lesson in course), size
+
+
+def on_site(lesson: Lesson, models: Collection[str]) -> dict[str, Any]:
+    """A lesson on a site of some models: of another one, which is too large for a site, with still pictures; and where
+    the one that it needs isn't here, nothing of it can be measured: without its steps."""
+    if missing := lesson_files.missing_model(lesson):
+        note = f"It needs the model “{missing}”, which isn't on this site. Take it in the app. {lesson.get}"
+        return as_data(replace(lesson, steps=())) | {"note": inline(note.strip())}
+    data = as_data(lesson, models=models)
+    if lesson.needs and lesson.needs not in models:
+        data["note"] = (
+            f"This lesson shows pictures: its model “{lesson.needs}” isn't on this site. In the app it is live."
+        )
+    return data
 
 
 def lesson_named(name: str) -> Lesson:
@@ -105,13 +123,14 @@ def is_live(view: View) -> bool:
     return view.page == "Masks" and config.architecture == "decoder-only"
 
 
-def as_data(lesson: Lesson, *, is_live: bool = True) -> dict[str, Any]:
-    """One lesson, as transformer/frontend/site/learn.js reads it. is_live: whether its views may compute."""
+def as_data(lesson: Lesson, *, is_live: bool = True, models: Collection[str] | None = None) -> dict[str, Any]:
+    """One lesson, as transformer/frontend/site/learn.js reads it. is_live: whether its views may compute. models: those
+    that are there for it; None for all."""
     with instead_of_a_visitor_s():
-        return _data(lesson, is_live)
+        return _data(lesson, lambda view: is_live and (models is None or _model_of(view) in models))
 
 
-def _data(lesson: Lesson, is_live: bool) -> dict[str, Any]:
+def _data(lesson: Lesson, may_be_live: Callable[[View], bool]) -> dict[str, Any]:
     steps = []
     for number, step in enumerate(lesson.steps):
         values = MeasuredValues(step.measures)
@@ -123,7 +142,7 @@ def _data(lesson: Lesson, is_live: bool) -> dict[str, Any]:
                 "question": _question(wording) if wording else None,
                 "reveal": _words(step.reveal, values),
                 "toTry": _words(step.to_try, values),
-                "view": step.view and _view(step.view, is_live),
+                "view": step.view and _view(step.view, may_be_live(step.view)),
             }
         )
     return {
