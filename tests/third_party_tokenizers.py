@@ -3,6 +3,7 @@
 Each layout writes a folder as the real models have it: the same files, classes and settings, a few hundred tokens.
 """
 
+import functools
 import io
 import json
 from collections.abc import Callable, Sequence
@@ -59,17 +60,27 @@ def whole(*names: str, **told: bool) -> list[AddedToken]:
     return [AddedToken(name, **{"special": True, "normalized": False, **told}) for name in names]
 
 
-def trained_spm(path: Path, **options: object) -> sentencepiece.SentencePieceProcessor:
-    out = io.BytesIO()
+@functools.cache
+def _trained_spm(options: str) -> bytes:
+    out, told = io.BytesIO(), json.loads(options)
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(CORPUS), model_writer=out, minloglevel=2, num_threads=1, **options
+        sentence_iterator=iter(CORPUS), model_writer=out, minloglevel=2, num_threads=1, **told
     )
-    path.write_bytes(out.getvalue())
+    return out.getvalue()
+
+
+def trained_spm(path: Path, **options: object) -> sentencepiece.SentencePieceProcessor:
+    path.write_bytes(_trained_spm(json.dumps(options)))
     return sentencepiece.SentencePieceProcessor(model_file=str(path))
 
 
 def trained_bpe(special: Sequence[str] = ()) -> tokenizers.Tokenizer:
     """Byte-level, as GPT-2's."""
+    return tokenizers.Tokenizer.from_str(_trained_bpe(tuple(special)))
+
+
+@functools.cache
+def _trained_bpe(special: tuple[str, ...]) -> str:
     backend = tokenizers.Tokenizer(models.BPE())
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     backend.decoder = decoders.ByteLevel()
@@ -78,7 +89,7 @@ def trained_bpe(special: Sequence[str] = ()) -> tokenizers.Tokenizer:
         vocab_size=600, initial_alphabet=alphabet, special_tokens=list(special), show_progress=False
     )
     backend.train_from_iterator(CORPUS, trainer)
-    return backend
+    return backend.to_str()
 
 
 def llama_2(folder: Path) -> None:

@@ -262,7 +262,7 @@ class TestDamage:
         refused(GOOD[:length])
 
     @given(st.data())
-    @settings(max_examples=150)
+    @settings(max_examples=40)
     def test_bits_that_flipped(self, data):
         """Most in the directory and the records, where most can go wrong."""
         directory = GOOD.index(b"PK\1\2")
@@ -273,7 +273,7 @@ class TestDamage:
         opened(bytes(content))
 
     @given(st.data())
-    @settings(max_examples=60)
+    @settings(max_examples=20)
     def test_json_in_which_values_are_others(self, data):
         """Each is well-formed, so it gets further than a damaged file."""
         name = data.draw(st.sampled_from(FILES[1:]))

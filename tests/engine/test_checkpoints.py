@@ -29,7 +29,7 @@ from transformer import (
 
 class TestRoundTrip:
     @given(config=any_configs(), dtype=st.sampled_from([torch.float32, torch.float16, torch.bfloat16]))
-    @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
     def test_everything_comes_back(self, config, dtype, tmp_path):
         saved = Checkpoint(tiny_model(config), Tokenizer.of_characters(ALPHABET), CARD)
         save_checkpoint(tmp_path / "model", saved, dtype=dtype)

@@ -86,20 +86,20 @@ def as_here(tensor: Tensor) -> Tensor:
     return tensor.as_subclass(Tensor) if isinstance(tensor, There) else tensor
 
 
-@pytest.fixture(params=["rotary", "learned", "sinusoidal", "grouped", "translator"])
+GROUPED = {"positions": "rotary", "n_heads": 4, "n_kv_heads": 2, "d_model": 16, "norm_kind": "rms"}
+
+
+@pytest.fixture(params=[{"positions": "sinusoidal"}, {"positions": "learned"}, GROUPED], ids=lambda f: f["positions"])
 def there(request):
     """A model that is on the device, and what a source adds to the arguments of whatever is asked of it."""
-    fields = {"positions": request.param} if request.param in ("rotary", "learned", "sinusoidal") else {}
-    if request.param == "grouped":
-        fields = {"positions": "rotary", "n_heads": 4, "n_kv_heads": 2, "d_model": 16, "norm_kind": "rms"}
-    make = tiny_encoder_decoder if request.param == "translator" else tiny_model
-    model = make(pad_token_id=0, **fields)
+    translates = request.param["positions"] == "learned"
+    model = (tiny_encoder_decoder if translates else tiny_model)(pad_token_id=0, n_layers=1, **request.param)
     for module in model.modules():
         for name, parameter in module._parameters.items():
             if parameter is not None:
                 module._parameters[name] = nn.Parameter(parameter.detach().as_subclass(There), requires_grad=False)
     with torch.no_grad(), Device():
-        yield model, SOURCE if request.param == "translator" else []
+        yield model, SOURCE if translates else []
 
 
 def test_a_tensor_left_behind_is_noticed(there):
@@ -119,7 +119,7 @@ def test_whatever_is_asked_of_a_model(there):
         MeanAblate(point),
         Patch(point, position=2, tokens=tuple(OTHER), source=tuple(source)),
         Steer(point, tokens=(1, 2), against=(3, 4), source=tuple(source)),
-        SetAttention(f"{stack}blocks.1.attn.hook_pattern", 0, 2, 1, 0.5),
+        SetAttention(f"{stack}blocks.0.attn.hook_pattern", 0, 2, 1, 0.5),
         *map(Without, ("mask", "scale", "norm", "positions")),
     )
     for interventions in ((), changed):
@@ -141,7 +141,7 @@ def test_whatever_is_asked_of_a_model(there):
                 .all()
             )
         for sampling in (Sampling(temperature=0), Sampling(0.8, 5, 0.9, 1)):
-            options = {"max_new_tokens": 6, "source": source or None, "sampling": sampling, "names_filter": None}
+            options = {"max_new_tokens": 4, "source": source or None, "sampling": sampling, "names_filter": None}
             assert [step.rank for step in generate(model, TEXT, interventions=interventions, **options)]
     stream = stream_of(model, TEXT, source)
     assert losses_in_pieces(model, stream, torch.tensor(TEXT)).isfinite().all()

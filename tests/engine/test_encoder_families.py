@@ -9,12 +9,12 @@ from tests.engine.test_families import (
     ACTIVATIONS,
     ALPHABET,
     CONTEXT,
-    SEEDS,
     SMALL,
     TRUE_OR_FALSE,
     VOCABULARY,
     Spread,
     save,
+    seeds,
     theirs,
     transformers,
 )
@@ -58,7 +58,7 @@ OPTIONS = {
 
 def drawn(family: str, seed: int) -> dict:
     """A configuration of a family as its config.json has it, every flag of it varied."""
-    pick = Spread(family, seed).choice
+    pick = Spread(family, seed, OPTIONS[family]).choice
     own = {name: pick(options) for name, options in OPTIONS[family].items()} | {
         "tie_word_embeddings": pick([*"10"]) > "0"
     }
@@ -70,7 +70,7 @@ def drawn(family: str, seed: int) -> dict:
     return {**common, **dict(zip(sizes, (48, 3), strict=True)), **own}
 
 
-@pytest.fixture(scope="module", params=[(family, seed) for family in ENCODERS for seed in SEEDS], ids=str)
+@pytest.fixture(scope="module", params=[(name, at) for name in ENCODERS for at in range(seeds(OPTIONS[name]))], ids=str)
 def both(request, tmp_path_factory):
     """(theirs, ours, inputs of ours): tokens, and segments where there are some."""
     family, seed = request.param

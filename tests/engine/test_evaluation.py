@@ -252,19 +252,21 @@ class TestMeasuring:
         assert found.measured_on == f"512 examples held out, and {answered} written out"
 
     @every_task
-    def test_a_glance_at_a_task_is_on_the_first_of_what_is_held_out(self, task):
+    def test_a_glance_at_a_task_is_on_the_first_of_what_is_held_out(self, task, monkeypatch):
+        for name, count in {"GLANCE_EXAMPLES": 8, "EXAMPLES": 20, "HELD_OUT": 30}.items():
+            monkeypatch.setattr(evaluation, name, count)
         evaluator, model = evaluator_of(TaskObjective(task, 4, 0), task.longest), model_for(task, dropout=0.5).train()
-        for count, measured in ((128, evaluator.glance(model)), (512, evaluator.validation_loss(model))):
+        for count, measured in ((8, evaluator.glance(model)), (20, evaluator.validation_loss(model))):
             inputs, targets = task_batch(task, task.sample(count, seed=1))
             with evaluating(model):
                 assert measured == pytest.approx(token_loss(model(*inputs), targets).item(), rel=1e-5)
         assert model.training
         if not task.ends:  # what has no end has no right answers, but for masks
             found, fills = evaluator.measure(model), task.architecture == "encoder-only"
-            assert found.accuracy == (exact_matches(model, task, task.sample(2000)) if fills else None)
-            glance = exact_matches(model, task, task.sample(128, seed=1)) if fills else None
+            assert found.accuracy == (exact_matches(model, task, task.sample(30)) if fills else None)
+            glance = exact_matches(model, task, task.sample(8, seed=1)) if fills else None
             assert evaluator.glance_accuracy(model) == glance
-            assert found.measured_on == f"512 examples held out{', and 2,000 filled in' if fills else ''}"
+            assert found.measured_on == f"20 examples held out{', and 30 filled in' if fills else ''}"
 
     def test_right_answers_are_counted_lot_by_lot(self, monkeypatch):
         monkeypatch.setattr(evaluation, "ANSWERED_AT_ONCE", 7)

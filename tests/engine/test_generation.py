@@ -28,7 +28,7 @@ def write(model, prompt=PROMPT, n: int = 6, **options) -> list[int]:
 
 
 class TestTheCache:
-    @settings(max_examples=40)
+    @settings(max_examples=20)
     @given(
         any_configs() | any_configs(context_length=9),
         st.lists(st.integers(0, 10), min_size=1, max_size=6),
@@ -318,7 +318,7 @@ class TestSeeds:
 
 
 class TestManyTextsAtOnce:
-    @settings(max_examples=30)
+    @settings(max_examples=12)
     @given(any_configs(), st.integers(1, 3), st.integers(0, 4))
     def test_greedily_is_what_each_text_alone_gives_at_temperature_0(self, config, length, n):
         model = tiny_model(config)

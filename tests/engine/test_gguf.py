@@ -13,10 +13,15 @@ from transformer.checkpoints.gguf_tokenizer import tokenizer_of
 SMALL = {**DEEP, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "rope_parameters": PLAIN}
 
 
-@pytest.fixture(scope="module", params=["llama", "qwen2"])
-def small(request, tmp_path_factory):
+@pytest.fixture(scope="module")
+def llama():
+    return of_transformers("llama", SMALL)
+
+
+@pytest.fixture(scope="module")
+def small(llama, tmp_path_factory):
     path = tmp_path_factory.mktemp("gguf") / "small.gguf"
-    write(path, request.param, of_transformers(request.param, SMALL), {})
+    write(path, "llama", llama, {})
     return path
 
 
@@ -55,16 +60,16 @@ def test_its_tokenizer_joins_bytes_as_the_file_says(small):
         ({"split.count": 3}, "one of 3 parts of a model; llama-gguf-split --merge"),
     ],
 )
-def test_what_isn_t_known_is_said(said, words, tmp_path):
-    write(tmp_path / "small.gguf", "llama", of_transformers("llama", SMALL), said)
+def test_what_isn_t_known_is_said(llama, said, words, tmp_path):
+    write(tmp_path / "small.gguf", "llama", llama, said)
     with pytest.raises(CheckpointError, match=f"small.gguf: .*{words}"):
         load_pretrained(tmp_path / "small.gguf")
 
 
-def test_fields_that_change_nothing_are_read_over(tmp_path):
+def test_fields_that_change_nothing_are_read_over(llama, tmp_path):
     said = {"rope.scaling.type": "none", "rope.scaling.factor": 1.0, "rope.dimension_count": 8, "expert_count": 0}
     said["tokenizer.ggml.eot_token_id"] = 3
-    write(tmp_path / "small.gguf", "llama", of_transformers("llama", SMALL), said)
+    write(tmp_path / "small.gguf", "llama", llama, said)
     assert load_pretrained(tmp_path / "small.gguf").card.stop_tokens == (len(TOKENS) - 1, 3)
 
 
@@ -75,7 +80,7 @@ def test_a_damaged_file_is_refused_in_a_sentence(small, tmp_path):
     big_endian = content[:4] + content[4:8][::-1] + content[8:]
     counts = [(at, struct.pack("<Q", count)) for at in (8, 16) for count in (2**63, 2**40, 10**6)]
     for damaged in (
-        *(content[:length] for length in (*range(0, 400, 7), len(content) // 2, len(content) - 200)),
+        *(content[:length] for length in (*range(0, 400, 31), len(content) // 2, len(content) - 200)),
         *(content[:at] + count + content[at + 8 :] for at, count in counts),
         *(head + struct.pack("<IIQ", 9, of, 2**61) for of in (8, 4, 9)),
         big_endian,
@@ -87,7 +92,7 @@ def test_a_damaged_file_is_refused_in_a_sentence(small, tmp_path):
 
 
 @given(changes=st.dictionaries(st.integers(0, 3_000), st.integers(0, 255), min_size=1, max_size=4))
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_whatever_is_changed_in_it_it_is_read_or_refused_in_a_sentence(small, tmp_path, changes):
     content = bytearray(small.read_bytes())
     for place, byte in changes.items():

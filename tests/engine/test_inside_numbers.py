@@ -22,7 +22,7 @@ from transformer.model.stacks import segments_of
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = sorted(path.parent.name for path in (ROOT / "checkpoints").glob("*/card.json"))
 CELLS = int(os.environ.get("HEADSUP_CELLS", 500))  # of all models together
-MOST = 48  # tokens of a prompt
+MOST = 24  # tokens of a prompt
 TOLERANCE = 1e-5  # of the tensor's largest absolute value
 
 
@@ -40,30 +40,50 @@ READS_BOTH_WAYS = {
 }
 
 
-@pytest.fixture(scope="module", params=[*SHIPPED, *MODERN, *READS_BOTH_WAYS])
-def worked(request, node, tmp_path_factory):
-    """(pass, its tensors, what the scripts make of a sample of its cells: [(name, place, found)])."""
-    chosen = random.Random(request.param)
-    if request.param not in SHIPPED:
-        own = READS_BOTH_WAYS.get(request.param)
-        model = tiny_model(architecture="encoder-only", **own) if own else tiny_model(modern_config(request.param))
+MODELS = [*SHIPPED, *MODERN, *READS_BOTH_WAYS]
+
+
+@pytest.fixture(scope="module")
+def everything(node, tmp_path_factory):
+    """By model: (pass, its tensors, what the scripts make of a sample of its cells: [(name, place, found)])."""
+    folder = tmp_path_factory.mktemp("cells")
+    asked = [ask(name, folder / str(at)) for at, name in enumerate(MODELS)]
+    ran = node(
+        Path(__file__).parents[1] / "frontend" / "inside_cells.mjs", *(folder / str(at) for at in range(len(asked)))
+    )
+    assert ran.returncode == 0, ran.stderr
+    answers = zip(MODELS, asked, json.loads(ran.stdout), strict=True)
+    return {
+        name: (found, arrays, [(*cell, each) for cell, each in zip(cells, answer, strict=True)])
+        for name, (found, arrays, cells), answer in answers
+    }
+
+
+@pytest.fixture(params=MODELS)
+def worked(request, everything):
+    return everything[request.param]
+
+
+def ask(name, folder):
+    """(pass, its tensors, a sample of its cells), which are written for the scripts, too."""
+    chosen = random.Random(name)
+    if name not in SHIPPED:
+        own = READS_BOTH_WAYS.get(name)
+        model = tiny_model(architecture="encoder-only", **own) if own else tiny_model(modern_config(name))
         checkpoint = Checkpoint(model, Tokenizer.of_characters("abcdefghijk"), ModelCard(title="x"))
         found = trace_pass(model, unpadded(model.config)[0].tolist())
-        names = [name for name in equations(found.config) for _ in range(3)]
+        names = [each for each in equations(found.config) for _ in range(2)]
     else:
-        checkpoint = load_checkpoint(ROOT / "checkpoints" / request.param)
+        checkpoint = load_checkpoint(ROOT / "checkpoints" / name)
         found = pass_of(checkpoint, chosen.choice(checkpoint.card.examples), MOST)
         names = sample(found, chosen)
     arrays = arrays_of(found)
-    cells = [(name, [chosen.randrange(size) for size in arrays[name].shape]) for name in names]
-    folder = tmp_path_factory.mktemp("cells")
-    files = [folder / "outline", folder / "parts", folder / "cells.json"]
-    files[0].write_bytes(labelled_outline(found, checkpoint).to_bytes())
-    files[1].write_bytes(parts_of(found).to_bytes())
-    files[2].write_text(json.dumps(cells), encoding="utf-8")
-    ran = node(Path(__file__).parents[1] / "frontend" / "inside_cells.mjs", *files)
-    assert ran.returncode == 0, ran.stderr
-    return found, arrays, [(*cell, each) for cell, each in zip(cells, json.loads(ran.stdout), strict=True)]
+    cells = [(each, [chosen.randrange(size) for size in arrays[each].shape]) for each in names]
+    folder.mkdir()
+    (folder / "outline").write_bytes(labelled_outline(found, checkpoint).to_bytes())
+    (folder / "parts").write_bytes(parts_of(found).to_bytes())
+    (folder / "cells").write_text(json.dumps(cells), encoding="utf-8")
+    return found, arrays, cells
 
 
 def sample(found, chosen):

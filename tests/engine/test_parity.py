@@ -176,7 +176,7 @@ def embedded(table: Tensor, tokens: Tensor) -> Tensor:
 @pytest.mark.filterwarnings("ignore:enable_nested_tensor is True")
 @pytest.mark.parametrize("norm", ["pre", "post"])
 @pytest.mark.parametrize(
-    ("d_model", "n_heads", "n_encoder_layers", "n_layers", "d_ff"), [(12, 3, 1, 3, 20), (512, 8, 6, 6, 2048)]
+    ("d_model", "n_heads", "n_encoder_layers", "n_layers", "d_ff"), [(12, 3, 1, 3, 20), (64, 8, 2, 2, 100)]
 )
 def test_the_whole_model_is_nn_transformer(d_model, n_heads, n_encoder_layers, n_layers, d_ff, norm):
     """From tokens to logits: the table times √d_model and the sinusoids before it, the table itself after it."""

@@ -1,5 +1,6 @@
 """Tests the shipped checkpoints: they load, are small, and do what their cards say."""
 
+import functools
 from itertools import permutations
 from pathlib import Path
 
@@ -18,9 +19,9 @@ from transformer import (
     deviations,
     direct_logit_attribution,
     list_checkpoints,
-    load_checkpoint,
     trace_pass,
 )
+from transformer import load_checkpoint as load
 from transformer.api.outlines import overview
 from transformer.data.stories import NAMES, PLACES, THINGS
 from transformer.data.tasks import Example, Induction
@@ -28,6 +29,7 @@ from transformer.training.evaluation import exact_matches, measure_induction, me
 from transformer.training.presets import PRESETS, RUNGS
 
 ENTRIES = list_checkpoints(Path(__file__).resolve().parents[2] / "checkpoints")
+load_checkpoint = functools.cache(load)
 LARGE = {"shakespeare": 8_000_000, "martin-fierro": 8_000_000}
 """Bytes that models of whole books may take; all others take two million."""
 

@@ -143,11 +143,11 @@ def test_every_question_that_could_be_asked_is_one_that_the_story_answers(seed, 
 def test_there_is_something_of_everything():
     """Several people, things and places, gifts passed on, pronouns, and facts that a later one overtakes."""
     random = np.random.default_rng(0)
-    examples = [STORIES.draw(random) for _ in range(3000)]
+    examples = [STORIES.draw(random) for _ in range(1000)]
     starts = ("Where is the ", "Where is ", "Who has", "What does", "Who gave", "Who did", "What did")
     asked = [re.search(r"[^.?]*\?", example.source)[0].strip() for example in examples]
     for start in starts:
-        assert sum(question.startswith(start) for question in asked) > 30, start
+        assert sum(question.startswith(start) for question in asked) > 10, start
     text = " ".join(example.source for example in examples)
     assert set(re.findall(r"\w+|[.?]", text)) == {
         label for label in STORIES.tokenizer.labels(range(STORIES.tokenizer.vocab_size)) if label[0] != "["
@@ -156,21 +156,21 @@ def test_there_is_something_of_everything():
         len({fact["place"] for fact in read(example.source).facts if fact["who"] == question[9:-1]} - {None}) > 1
         for example, question in zip(examples, asked, strict=True)
     )
-    assert overtaken > 200
+    assert overtaken > 60
     gifts = [sum(bool(fact["given"]) for fact in read(example.source).facts) for example in examples]
-    assert sum(count > 1 for count in gifts) > 200
+    assert sum(count > 1 for count in gifts) > 60
 
 
 def test_the_last_place_of_a_story_is_no_answer_to_rely_on():
     """Where two people are said to be somewhere, the one who is told of last isn't asked for more often."""
     told_last = []
-    for seed in range(300):
+    for seed in range(120):
         for example in STORIES.draw_batch(np.random.default_rng(seed), 4, 1000):
             for story, part in zip(stories_of(example), (example, *example.further), strict=True):
                 places = {fact["who"]: fact["place"] for fact in read(story).facts if fact["place"]}
                 if part.source.rpartition(".")[2].strip().startswith("Where is") and len({*places.values()}) > 1:
                     told_last.append(part.target == [fact["place"] for fact in read(story).facts if fact["place"]][-1])
-    assert len(told_last) > 500
+    assert len(told_last) > 200
     assert 0.2 < np.mean(told_last) < 0.7
 
 
@@ -203,7 +203,7 @@ def words_of(story: str) -> list[str]:
 
 def test_what_is_learnt_from_at_once_answers_all_its_questions_and_asks_nothing_held_out():
     lengths, questions = set(), set()
-    for seed in range(60):
+    for seed in range(30):
         batch = STORIES.draw_batch(np.random.default_rng(seed), 8, 1000)
         lengths.add(max(stories_of(example)[-1].count(".") for example in batch))  # some end with a question before
         for example in batch:

@@ -88,11 +88,9 @@ class TestParts:
 
     @every_task
     def test_never_overlap(self, task):
-        count = 1500
-        train = self.contents(task, drawn(task, count))
-        held_out = self.contents(task, drawn(task, count, held_out=True))
-        assert len(train) > 500
-        assert len(held_out) > 500
+        train = self.contents(task, drawn(task, 300))
+        held_out = self.contents(task, drawn(task, 300, held_out=True))
+        assert min(len(train), len(held_out)) > 150
         assert not train & held_out
 
     def test_the_cases_of_the_next_vowel_are_split_into_2293_and_983(self):
@@ -101,7 +99,7 @@ class TestParts:
         assert {example.source for example in (*train, *held_out)} == VOWEL_CASES.keys()
         assert len(VOWEL_CASES) == 3276
         assert set(drawn(VOWEL, 20_000)) == set(train)
-        assert set(drawn(VOWEL, 20_000, held_out=True)) == set(held_out)
+        assert set(drawn(VOWEL, 10_000, held_out=True)) == set(held_out)
 
     def test_a_tenth_of_the_numbers_is_held_out(self):
         assert sum(map(NUMBERS.is_held_out, range(10_000))) == pytest.approx(1000, abs=150)
@@ -141,14 +139,15 @@ class TestParts:
 class TestSamples:
     @every_task
     def test_they_are_distinct_held_out_and_the_same_for_the_same_seed(self, task):
-        examples = task.sample(200)
-        assert len(set(examples)) == len(examples) == 200
-        assert task.sample(200) == examples != task.sample(200, seed=1)
+        examples = task.sample(60)
+        assert len(set(examples)) == len(examples) == 60
+        assert task.sample(60) == examples != task.sample(60, seed=1)
         of_content = TestParts().contents
-        assert not of_content(task, examples) & of_content(task, drawn(task, 500))
+        assert not of_content(task, examples) & of_content(task, drawn(task, 200))
         if task is NUMBERS:
             assert all(task.is_held_out(number_from_english(example.source)) for example in examples)
-        assert set(VOWEL.sample(2000)) == set(VOWEL.parts[1])  # there are no more than there are
+        if task is VOWEL:
+            assert set(task.sample(2000)) == set(task.parts[1])  # there are no more than there are
 
     def test_every_number_is_as_likely_as_any_other(self):
         """Most numbers below a million have six digits, which draws for training make up for."""
@@ -161,7 +160,7 @@ class TestSamples:
 class TestTokens:
     @every_task
     def test_every_example_fits_into_the_longest_sequence(self, task):
-        for example in both_parts(task, 200):
+        for example in both_parts(task, 100):
             assert task.problem(example.source) is None, example
             read, written = (len(task.tokenizer.encode(text)) for text in (example.source, example.target))
             if task.architecture == "encoder-decoder":
