@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, settings
 
 # A busy machine is no failure: no deadline, and slow generation is not held against a test. On CI the
 # examples are the same every time, so that a red run can be repeated.
-_COMMON = {"deadline": None, "max_examples": 15, "suppress_health_check": [HealthCheck.too_slow]}
+_COMMON = {"deadline": None, "max_examples": 30, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("dev", **_COMMON)
 settings.register_profile("ci", **_COMMON, derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
