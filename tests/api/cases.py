@@ -17,8 +17,10 @@ SHAPES = {
 }
 BOTH = {"architecture": "encoder-decoder", "n_encoder_layers": 3}
 TOKENS, SOURCE = (3, 1, 4, 1, 5, 3), (2, 7, 1, 2)
-RUNGS = {"no layers": {"n_layers": 0}, "no layers, no norm": {"n_layers": 0, "norm": "none", "positions": "none"}}
-EVERY_KIND = {**SHAPES, **RUNGS, **{f"both, {shape}": fields | BOTH for shape, fields in SHAPES.items()}}
+OF_BOTH = ("sinusoidal", "uniform", "post-norm")
+EVERY_KIND = {shape: fields for shape, fields in SHAPES.items() if shape not in OF_BOTH}
+EVERY_KIND |= {"no layers, no norm": {"n_layers": 0, "norm": "none", "positions": "none"}}
+EVERY_KIND |= {f"both, {shape}": SHAPES[shape] | BOTH for shape in OF_BOTH}
 
 
 def open_model(fields: dict) -> OpenModel:

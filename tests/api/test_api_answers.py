@@ -95,13 +95,10 @@ def test_what_is_compressed_is_the_same(client, coding):
     assert Recording.from_bytes(found.content).tensors.keys() >= {"next", "lens"}
 
 
-@pytest.mark.parametrize("path", [path for path in QUESTIONS if path not in ("/tensors", "/export")])
+@pytest.mark.parametrize("path", ["/overview", "/attribution", "/ablation", "/patching"])
 def test_identical_questions_at_once_are_computed_once(path, make_client, monkeypatch):
     where, name = {
         "/overview": (outlines, "overview"),
-        "/outline": (outlines, "outline"),
-        "/checks": (analyses, "checks"),
-        "/lens": (analyses, "lens"),
         "/attribution": (analyses, "attribution"),
         "/ablation": (ablation_and_patching, "ablation"),
         "/patching": (app, "patching"),

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.api.cases import TOKENS, have, infos, open_model
@@ -27,6 +27,7 @@ def close(found, expected):
 
 
 @pytest.mark.usefixtures("either_way")
+@settings(max_examples=8)
 @given(st.data())
 def test_any_part_is_that_of_the_whole_whatever_is_asked_with_it(case, data):
     model, source, _ = case

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from typing import Any
-from urllib.parse import parse_qsl
 
 from pages.ui.markdown import JOINER
 from tests.app_driver import ROOT, dials, given, looked_at, open_folds, outline, overview, start, tab_of, writing
@@ -25,8 +24,8 @@ class Seen:
     Positions count from the first token of the whole text, as they do in links, whatever part of it a model reads.
     """
 
-    def __init__(self, page: str, query: str) -> None:
-        self.at = start(page, **dict(parse_qsl(query, keep_blank_values=True)))
+    def __init__(self, page: str, parameters: dict[str, str]) -> None:
+        self.at = start(page, **parameters)
         self._said = [box.value for kind in ("info", "success", "warning", "error") for box in getattr(self.at, kind)]
         if any("-fold_" in each.proto.id for each in self.at.expander):
             open_folds(self.at)

@@ -225,7 +225,7 @@ REPORTS = st.recursive(ANYTHING, lambda inner: st.lists(inner, max_size=4) | st.
 def test_no_report_is_too_strange(page):
     at = start(page, prompt="To be")
 
-    @settings(max_examples=10)
+    @settings(max_examples=5)
     @given_any(REPORTS, st.sampled_from(["change", "navigate", "look"]))
     def tell(told, event):
         app.wish(at, event, told)
@@ -234,7 +234,7 @@ def test_no_report_is_too_strange(page):
     tell()
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given_any(
     link=st.dictionaries(
         st.sampled_from([*LINKED, "inside", "place", "cell"]),

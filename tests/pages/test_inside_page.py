@@ -20,7 +20,6 @@ pytestmark = pytest.mark.usefixtures("folder")
 
 OPEN = dict(open="", token=None, source=None, head=None, cell=None, moment=None, folds=[], candidate=None, circuit=None)
 """What is looked at until something else is."""
-SHIPPED = sorted(path.name for path in (ROOT / "checkpoints").iterdir())
 
 
 def clicked(at, **changes):
@@ -36,8 +35,8 @@ def tensor(at, name):
 # What it shows
 
 
-@pytest.mark.parametrize("model", SHIPPED)
-def test_every_shipped_model_can_be_looked_into(model, monkeypatch):
+@pytest.mark.parametrize("model", ["stories", "number-words-en-es", "masked-stories", "ladder-1-bigram"])
+def test_shipped_models_of_every_kind_can_be_looked_into(model, monkeypatch):
     use(monkeypatch, ROOT / "checkpoints")
     at = start("Inside", model=model)
     assert not said(at) and looked_at(at) == OPEN
@@ -70,7 +69,7 @@ def test_of_an_encoder_decoder_the_source_and_what_it_would_write_are_looked_int
     }.items() <= link_of(at).items()
 
 
-@pytest.mark.parametrize(("n_layers", "norm"), [(0, "none"), (0, "pre"), (0, "post"), (1, "none"), (1, "post")])
+@pytest.mark.parametrize(("n_layers", "norm"), [(0, "none"), (0, "post"), (1, "none")])
 def test_a_model_with_few_parts_can_be_looked_into(n_layers, norm, tmp_path, monkeypatch):
     save_tiny(tmp_path, "shakespeare", n_layers=n_layers, norm=norm, positions="none", residual=False, d_ff=0)
     use(monkeypatch, tmp_path)
@@ -209,7 +208,7 @@ def test_the_outline_is_computed_before_the_browser_asks_for_it(monkeypatch):
     assert len(runs) == 1
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given_any(
     link=st.dictionaries(
         st.sampled_from(sorted({*LINKED, "source_place"})),

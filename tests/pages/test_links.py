@@ -10,7 +10,7 @@ from tests.app_driver import PAGES, dials, every_page, go, link_of, looked_at, n
 pytestmark = pytest.mark.usefixtures("folder")
 
 
-@every_page
+@pytest.mark.parametrize("page", ["Generate", "Inside"])
 def test_a_link_opens_the_same_state_on_every_page(page):
     at = write(start(tokens=12, seed=5, temperature=1.5, prompt="KING:\nAye"))
     text = text_of(at)
@@ -44,9 +44,8 @@ def test_a_link_opens_the_same_state_on_every_page(page):
     assert link_of(other) == link
 
 
-@every_page
-def test_the_link_to_copy_is_the_address(page):
-    at = start(page, layer=1, prompt="To be?\n& not=1")
+def test_the_link_to_copy_is_the_address():
+    at = start("Masks", layer=1, prompt="To be?\n& not=1")
     address = app.link_to_copy(at)
     assert "?model=shakespeare&prompt=To+be%3F%0A%26+not%3D1" in address
     assert address.endswith("&layer=1&head=0")
@@ -105,13 +104,12 @@ ASKS_WRONGLY = [
 ]
 
 
-@pytest.mark.parametrize("page", ["Generate", "Attention"])
-def test_a_link_that_asks_for_too_much_is_answered_with_a_sentence(page):
+def test_a_link_that_asks_for_too_much_is_answered_with_a_sentence():
     for link, sentence in ASKS_WRONGLY:
-        at = start(page, **link)
+        at = start(**link)
         assert sentence in said(at)
         assert named(at.selectbox, "Model").value == "shakespeare"
-        assert link_of(start(page, **link_of(at))) == link_of(at)
+        assert link_of(start(**link_of(at))) == link_of(at)
         press(at, "OK")
         assert not said(at)
 
