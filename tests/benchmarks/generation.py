@@ -23,6 +23,7 @@ import gc
 import os
 import time
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -154,15 +155,19 @@ def hugging_face(model: DecoderOnly, prompt: list[int], new_tokens: int) -> Writ
 
 
 def transformer_lens(model: DecoderOnly, prompt: list[int], new_tokens: int) -> Writer:
-    """Writes with TransformerLens, which from version 4 on wraps Hugging Face's model."""
+    """Writes with TransformerLens."""
+    theirs, tokens = bridge(model), torch.tensor([prompt])
+    return lambda sampling: theirs.generate(
+        tokens, max_new_tokens=new_tokens, stop_at_eos=False, return_type="tokens", verbose=False, **_choice(sampling)
+    )
+
+
+def bridge(model: DecoderOnly) -> Any:
+    """Our weights in TransformerLens, which from version 4 on wraps Hugging Face's model."""
     from transformer_lens.model_bridge.sources import build_bridge_from_module
 
     inner = gpt2(model)
-    bridge = build_bridge_from_module(inner, "GPT2LMHeadModel", hf_config=inner.config)
-    tokens = torch.tensor([prompt])
-    return lambda sampling: bridge.generate(
-        tokens, max_new_tokens=new_tokens, stop_at_eos=False, return_type="tokens", verbose=False, **_choice(sampling)
-    )
+    return build_bridge_from_module(inner, "GPT2LMHeadModel", hf_config=inner.config)
 
 
 def gpt2(model: DecoderOnly) -> torch.nn.Module:

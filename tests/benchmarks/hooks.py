@@ -11,6 +11,10 @@ another, in inference mode, on one thread, whose processor time is measured:
 
 `present_ratio` is plain / without, `record_all_ratio` is record_all / plain. Both are measured once freed memory is
 kept, as it is in the app (see `keep_freed_memory`); `record_all_ratio_bare_process` is the latter before that.
+
+Beside TransformerLens, where it is installed (`tests/benchmarks/requirements.txt`): our weights (6 layers, 384 wide, 6
+heads, of GPT-2's shape) in its `TransformerBridge`, over 64 and 256 tokens: a forward pass, all attention patterns, and
+everything that either one keeps. `…_speedup` is how many times as long its pass takes.
 """
 
 import ast
@@ -24,10 +28,14 @@ import torch
 
 from transformer import DecoderOnly, ModelConfig, build_model
 
-from .measuring import alternate, figures_of, keep_freed_memory, machine, print_ratios, print_timings, ratio
+from .generation import INSTALL, bridge
+from .measuring import Timing, alternate, figures_of, keep_freed_memory, machine, print_ratios, print_timings, ratio
 
 CONFIG = ModelConfig(vocab_size=65, context_length=64, n_layers=4, n_heads=4, d_model=128)
 TARGETS = {"present_ratio": 1.05, "record_all_ratio": 1.40}
+PEER_CONFIG = ModelConfig(
+    vocab_size=65, context_length=256, n_layers=6, n_heads=6, d_model=384, positions="learned", activation="gelu_tanh"
+)
 WITH_HOOK_POINTS = ("layers", "attention", "blocks", "stacks", "models")
 """The files of `transformer/model/` whose code calls hook points, in the order they import one another."""
 SHARED = ("masks", "positions", "weights", "registry", "caches", "dropout", "initialization")
@@ -59,14 +67,54 @@ def run(quick: bool = False) -> dict:
     }
     print_timings("forward pass", timings)
     print_ratios(ratios, TARGETS, "at most")
+    peer_ratios, missing = against_transformer_lens(rounds // 60)
     return {
-        **figures_of(ratios),
+        **figures_of(ratios | peer_ratios),
+        "not_measured": missing,
         **{f"{name}_target": target for name, target in TARGETS.items()},
         **{f"{name}_ms": round(1000 * timing.median, 4) for name, timing in timings.items()},
         "rounds": rounds,
         "points_recorded": recorded,
         **machine(),
     }
+
+
+def against_transformer_lens(rounds: int) -> tuple[dict[str, dict[str, float]], list[str]]:
+    """Measure and print; how many times as long its passes take, and a sentence if it isn't installed."""
+    ours = build_model(PEER_CONFIG, seed=0).eval()
+    try:
+        theirs = bridge(ours)
+    except ImportError as error:
+        missing = f"TransformerLens was not measured, because it can't be imported ({error}). Try: {INSTALL}"
+        print(missing)
+        return {}, [missing]
+    patterns = [name for name in ours.hook_names() if name.endswith("attn.hook_pattern")]
+    timings: dict[str, Timing] = {}
+    for length in (64, 256):
+        tokens = torch.randint(PEER_CONFIG.vocab_size, (1, length), generator=torch.Generator().manual_seed(0))
+        passes = {
+            "forward": (lambda t: ours(t), lambda t: theirs(t)),
+            "patterns": (
+                lambda t: ours.run_with_cache(t, names_filter=patterns),
+                lambda t: theirs.run_with_cache(t, names_filter=lambda name: name.endswith("attn.hook_pattern")),
+            ),
+            "everything": (lambda t: ours.run_with_cache(t), lambda t: theirs.run_with_cache(t)),
+        }
+        things = {
+            f"{what}_of_{length}_{whose}": lambda run=run, tokens=tokens: run(tokens)
+            for what, pair in passes.items()
+            for whose, run in zip(("ours", "transformer_lens"), pair, strict=True)
+        }
+        with torch.inference_mode():
+            torch.testing.assert_close(theirs(tokens), ours(tokens), atol=1e-4, rtol=1e-4)
+            timings |= alternate(things, rounds, clock=time.thread_time, warm_up=3)
+    print_timings("beside TransformerLens", timings)
+    pairs = {name: name.removesuffix("_ours") for name in timings if name.endswith("_ours")}
+    ratios = {
+        f"{what}_speedup": ratio(timings[f"{what}_transformer_lens"], to=timings[name]) for name, what in pairs.items()
+    }
+    print_ratios(ratios, {"_speedup": 1.0}, "at least")
+    return ratios, []
 
 
 def model_without_hook_points(model: DecoderOnly) -> torch.nn.Module:
