@@ -97,34 +97,42 @@ class Finished(Exception):
     """A page has nothing more to show, and its run ends."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class PageLayout:
     """The containers of the frame, from top to bottom."""
 
-    fields: DeltaGenerator
-    """Model and prompt."""
-    tools: DeltaGenerator
-    """Buttons and menus."""
+    bar: DeltaGenerator
+    """Where model and prompt stand, unless a page has a place of its own for them."""
     heading: DeltaGenerator
     notices: DeltaGenerator
+    tools: DeltaGenerator | None = None
+    """Buttons and menus of the bar, once it is there."""
 
 
 def lay_out() -> PageLayout:
     """Create the empty frame."""
+    return PageLayout(st.container(), st.container(key="frame_heading"), st.container(key="frame_notices"))
+
+
+def _lay_out_bar() -> tuple[DeltaGenerator, DeltaGenerator]:
+    """Create the bar: the containers of model and prompt, and of buttons and menus."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="frame_bar"):
-        fields = st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="frame_fields")
-        tools = st.container(horizontal=True, gap="xsmall", width="content", key="frame_tools")
-    return PageLayout(fields, tools, st.container(key="frame_heading"), st.container(key="frame_notices"))
+        fields = st.container(horizontal=True, vertical_alignment="top", gap="small", key="frame_fields")
+        return fields, st.container(horizontal=True, gap="xsmall", width="content", key="frame_tools")
 
 
 def open_page(
-    layout: PageLayout, title: str, decide: Callable[[], PageOptions], *, first: Callable[[], None] | None = None
+    layout: PageLayout,
+    title: str,
+    decide: Callable[[], PageOptions],
+    *,
+    first: Callable[[], DeltaGenerator | None] = lambda: None,
 ) -> None:
     """Fill the frame: browser title, bar, heading, notices. The page reads the result with `session()`.
 
     decide: says how the page opens, once the visitor's choices are known; it may still change them. first: draws what a
     page has to say of no model and no prompt, before they are picked: thirty who are led to it at once read that before
-    the first of them has a whole page.
+    the first of them has a whole page. It returns where the bar stands, if not on top.
     """
     saved_view.restore_outside_lessons(title)
     current = state.begin_run(title)
@@ -146,11 +154,13 @@ def open_page(
             page_guide.show()
         saved_view.show_back_links()
         _show_training()
-    if first:
-        first()
-    with layout.fields:
-        name, prompt = prompt_bar.pick(current, finish_early, is_whole=opening.uses_model, is_shown=opening.has_bar)
+    place, fields = first() or layout.bar, layout.bar
     if opening.has_bar:
+        with place:
+            fields, layout.tools = _lay_out_bar()
+    with fields:
+        name, prompt = prompt_bar.pick(current, finish_early, is_whole=opening.uses_model, is_shown=opening.has_bar)
+    if layout.tools:
         with layout.tools:
             prompt_bar.offer_tools(name, prompt, is_whole=opening.uses_model)
     with layout.notices:
@@ -177,7 +187,7 @@ def session() -> Session:
 
 def finish(layout: PageLayout) -> None:
     """End a page: update its link and the address bar."""
-    if st.session_state["opening"].has_bar:
+    if layout.tools:
         with layout.tools:
             _share()
     if missing := " and ".join(TOO_LONG[name] for name in left_out(state.linked_visitor())):
