@@ -25,6 +25,7 @@ from pages.ui.models.changes import Changes, in_force
 from pages.ui.models.page_text import Text
 from pages.ui.models.session_store import session_record
 from pages.ui.models.visitor_models import is_own
+from pages.ui.number_format import percent
 from transformer import Intervention, ModelConfig
 
 PAGES = {
@@ -137,7 +138,9 @@ def open_page(
     saved_view.restore_outside_lessons(title)
     current = state.begin_run(title)
     opening = st.session_state["opening"] = decide()
-    st.set_page_config(page_title=f"{title} · HeadsUp", page_icon=ICON, layout="wide")
+    st.set_page_config(
+        page_title=f"{title} · HeadsUp", page_icon=ICON, layout="wide", initial_sidebar_state="collapsed"
+    )
     begun: Text | None = st.session_state.get("text")
     library.begin_run(keep=begun.model if begun and begun.written else None)
     training.store_result()
@@ -271,14 +274,25 @@ def _interventions_in_force(
     interventions = in_force(current.changes)
     if not interventions or tokens is None:
         return interventions
-    if not np.isfinite(activations.next_token(name, tokens, source, interventions)).all():
+    logits = activations.next_token(name, tokens, source, interventions)
+    if not np.isfinite(logits).all():
         st.warning(
             "With these changes the model's numbers overflow, so the unchanged model is shown. Turn a change off.",
             icon=":material/science:",
         )
         return ()
-    container.markdown(f":material/science: {plain(changes.in_words(interventions))}")
+    words = changes.in_words(interventions)
+    if library.config(name).is_causal:
+        unchanged = _likeliest(name, activations.next_token(name, tokens, source))
+        words += f" After the prompt: {_likeliest(name, logits)}; unchanged: {unchanged}."
+    container.markdown(f":material/science: {plain(words)}")
     return interventions
+
+
+def _likeliest(name: str, logits: np.ndarray) -> str:
+    """The likeliest token and its probability."""
+    shares = np.exp(logits - logits.max())
+    return f"“{library.tokenizer(name).label(int(logits.argmax()))}” {percent(float(1 / shares.sum()))}"
 
 
 def _last_readable(
