@@ -1,6 +1,5 @@
 """Opens the page Attention in browser tests, and reads what it shows and sends."""
 
-import contextlib
 import re
 import time
 from urllib.parse import parse_qs, urlsplit
@@ -213,15 +212,13 @@ def queries(page):
 def option_of(page, label, option):
     """The first option of a list that has this name. The list is open: a run of the page may close it, then it is
     opened again."""
+    box = page.get_by_role("combobox", name=re.compile(label))
     wanted = page.get_by_role("option", name=option, exact=True).first
 
     def is_open():
-        page.get_by_role("combobox", name=re.compile(label)).click()
-        with contextlib.suppress(sync_api.TimeoutError):
-            wanted.wait_for(timeout=5_000)
-            return True
-        page.keyboard.press("Escape")
-        return False
+        if box.get_attribute("aria-expanded") != "true":
+            box.click()
+        return wanted.is_visible()
 
     until(page, is_open)
     return wanted

@@ -25,6 +25,8 @@ BEGIN = """async ([bytes, chosen]) => {
 
 passes = cache(Inside)
 """`passes(name, prompt, written)`: each is made once."""
+bundled = cache(bundle)
+"""A script and all that it imports: each is put together once."""
 _answering = {}
 """The pass that each tab's page asks about; a tab keeps its way of asking from one test to the next."""
 
@@ -41,7 +43,7 @@ def shows(new_page):
         for sheet in [*FOLDER.glob("*.css"), *(FOLDER / "inside").glob("*.css")]:
             page.add_style_tag(content=sheet.read_text(encoding="utf-8"))
         for script in ("recording.js", "inside/instrument.js"):
-            page.evaluate(IMPORT, bundle(FOLDER / script))
+            page.evaluate(IMPORT, bundled(FOLDER / script))
         page.evaluate(BEGIN, [_text(found.outline), chosen or {}])
         return page
 

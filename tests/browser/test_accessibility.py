@@ -1,13 +1,12 @@
 """Tests accessibility: axe-core, overlapping labels, keyboard."""
 
-import re
 import time
 from pathlib import Path
 
 import pytest
 
 from tests.browser.attention_page import until
-from tests.browser.plotly_figures import CRAMPED, OVERLAPPING
+from tests.browser.plotly_figures import CRAMPED
 
 axe = pytest.importorskip("axe_playwright_python")
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -19,7 +18,6 @@ ALL = {"rules": {rule: {"enabled": True} for rule in ("label-content-name-mismat
 OF_COLOUR = {"runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}}
 TURNING = 20
 """Seconds that charts may take to turn dark, and what has just opened to fade in, on a busy machine."""
-LONG = "?prompt=To%20be,%20or%20not%20to%20be,%20that%20is%20the%20question%20now%20asked"
 
 WHAT_IF = [
     f"What_if?question={question}&changes=scale~blocks.0.attn.hook_z~0~~0&beside=changes"
@@ -97,7 +95,6 @@ def test_axe_finds_nothing_serious_in_light_or_dark_and_a_phone_is_wide_enough(v
         page.get_by_test_id("stMain").get_by_role("button", name="Sampling").click()
     # All at once: one that opens moves those below it, and each would be waited for until it stands still.
     page.locator("summary").evaluate_all("(all) => all.forEach((drawer) => drawer.click())")
-    wait_ready(page)
     # What is folded is made once it is open: an open drawer that shows its name alone is still to be filled.
     page.wait_for_function("""() => [...document.querySelectorAll("[data-testid=stExpander] details[open]")].every(
       (drawer) => drawer.innerText.length > drawer.querySelector("summary").innerText.length)""")
@@ -116,10 +113,12 @@ def test_axe_finds_nothing_serious_in_light_or_dark_and_a_phone_is_wide_enough(v
     for box in ("document.scrollingElement", "document.querySelector('[data-testid=stMain]')"):
         page.wait_for_function(f"{box}.scrollWidth <= {box}.clientWidth")
     assert page.evaluate(ASKED_OUTSIDE) == []
+    if path == "Positions":
+        the_keyboard_passes_by_a_sidebar_that_is_closed(page)
 
 
-def test_the_keyboard_passes_by_a_sidebar_that_is_closed(visit, wait_ready):
-    page = visit("Positions", width=420)
+def the_keyboard_passes_by_a_sidebar_that_is_closed(page):
+    page.get_by_role("heading", level=1).click()  # Tab goes on from there
     in_sidebar = "document.activeElement.closest('[data-testid=stSidebar]') !== null"
 
     def reached():
@@ -149,19 +148,3 @@ def test_axe_finds_nothing_serious_in_what_opens_over_the_page(visit, wait_ready
             until(page, lambda name=name: light.setdefault(name, said(page)) == said(page))
             page.keyboard.press("Escape")
             page.get_by_test_id("stPopoverBody").wait_for(state="detached")
-
-
-def test_no_label_of_an_axis_runs_into_the_next(visit, wait_ready):
-    page, charts = visit(f"Masks{LONG}", width=1440), 2
-    page.locator("summary", has_text="Every prediction of the text").click()
-    wait_ready(page)
-    plots = page.locator(".js-plotly-plot")
-    for width, height in ((1440, 900), (960, 540), (420, 900)):
-        page.set_viewport_size({"width": width, "height": height})
-        plots.nth(charts - 1).wait_for()
-        page.wait_for_timeout(400)  # plotly draws anew when its box has come to rest
-        expect(plots).to_have_count(charts)
-        until(page, lambda: plots.evaluate_all(OVERLAPPING) == [])
-        until(page, lambda: plots.evaluate_all(CRAMPED) == [])
-        until(page, lambda: page.get_by_text(re.compile("Every (second|third) token is labelled")).count() >= 2)
-        until(page, lambda: page.get_by_test_id("stMain").evaluate("(main) => main.scrollWidth <= main.clientWidth"))

@@ -130,31 +130,6 @@ def test_a_text_is_written_here_with_the_tokens_that_the_server_would_write(visi
     expect(said(page)).to_have_text(FROM_NOW_ON)
 
 
-def test_two_tabs_go_on_when_the_server_has_gone(serve, tiny_folder, new_window, browser_errors):
-    environment = {"HEADSUP_CHECKPOINTS": str(tiny_folder), "HEADSUP_BROWSER_MODELS": ""}
-    with serve(ROOT / "app.py", env=environment) as server:
-        attention = new_window()
-        text = attention.context.new_page()
-        for page, address in (
-            (attention, f"Attention?model=far-reader&prompt={PROMPT}"),
-            (text, "?tokens=20&pace=unbounded"),
-        ):
-            page.goto(f"{server.url}/{address}")
-            expect(said(page)).to_have_text(FROM_NOW_ON)
-        attention.locator(WHOLE).wait_for()
-        until_text_shown(text)
-        before = text_on_screen(text)
-    for page in (attention, text):
-        page.locator(DISCONNECTED).wait_for()
-    head(attention, 2, 1).click()
-    until(attention, lambda: place(attention)[:2] == ["2", "1"])
-    all_equal(attention)
-    main_button(text, "Generate").click()
-    until_written(text, len(before) + 20)
-    assert text_on_screen(text).startswith(before)
-    expect(text.get_by_role("alert").filter(has_text="can't be reached")).to_have_count(0)
-
-
 @pytest.mark.parametrize("damage", ["cut", "missing", "no workers"])
 def test_the_server_answers_where_the_browser_can_not(server, new_window, browser_errors, damage):
     page, asked = new_window(), []
@@ -178,3 +153,28 @@ def test_the_server_answers_where_the_browser_can_not(server, new_window, browse
     expect(page.get_by_role("alert").locator("visible=true")).to_have_count(0)
     assert parameters(page)["prompt"] == "KING: I am"
     browser_errors.clear()  # of what isn't there
+
+
+def test_two_tabs_go_on_when_the_server_has_gone(server, new_window, browser_errors):
+    """The last test of the module: it stops the server."""
+    attention = new_window()
+    text = attention.context.new_page()
+    for page, address in (
+        (attention, f"Attention?model=far-reader&prompt={PROMPT}"),
+        (text, "?tokens=20&pace=unbounded"),
+    ):
+        page.goto(f"{server.url}/{address}")
+        expect(said(page)).to_have_text(FROM_NOW_ON)
+    attention.locator(WHOLE).wait_for()
+    until_text_shown(text)
+    before = text_on_screen(text)
+    server.stop()
+    for page in (attention, text):
+        page.locator(DISCONNECTED).wait_for()
+    head(attention, 2, 1).click()
+    until(attention, lambda: place(attention)[:2] == ["2", "1"])
+    all_equal(attention)
+    main_button(text, "Generate").click()
+    until_written(text, len(before) + 20)
+    assert text_on_screen(text).startswith(before)
+    expect(text.get_by_role("alert").filter(has_text="can't be reached")).to_have_count(0)

@@ -126,7 +126,7 @@ def test_a_text_is_stopped_stepped_and_goes_on_as_if_it_had_been_written_in_one_
     until_it_reads(page, in_parts)
 
 
-def test_timeline_dials_and_heads_are_answered_without_the_server(visit, wait_ready):
+def test_timeline_dials_and_heads_are_answered_without_the_server_and_another_tab_has_its_own_text(visit, wait_ready):
     page, traffic = visit("tokens=20&pace=unbounded&temperature=1")
     write(page, wait_ready, 20)
     first = labels(page)
@@ -169,6 +169,17 @@ def test_timeline_dials_and_heads_are_answered_without_the_server(visit, wait_re
     expect(tokens(page)).to_have_count(place + 1)
     assert labels(page)[:place] == first[:place] and labels(page)[place].startswith(f"{token}, ")
     expect(branches(page)).to_have_count(2)
+
+    # Another tab of the same browser has a text of its own.
+    other, _ = visit("tokens=10&pace=unbounded&seed=2")
+    expect(tokens(other)).to_have_count(len(PROMPT))
+    write(other, wait_ready, 10)
+    texts = raw_text(page), raw_text(other)
+    assert texts[0] != texts[1]
+    for tab, text_before in zip((page, other), texts, strict=True):
+        tab.reload()
+        until_shown(tab)
+        until(tab, lambda tab=tab, text_before=text_before: raw_text(tab) == text_before)
 
 
 def test_dials_that_are_turned_before_the_first_answer_count(tiny_server, new_page, wait_ready):
@@ -280,12 +291,12 @@ def test_a_branch_is_listed_compared_undone_and_returned_to(visit, wait_ready, n
     assert content.startswith(b"\x89PNG\r\n\x1a\n") and len(content) > 20_000
 
 
-def test_what_is_left_or_turned_in_the_middle_of_the_writing(visit, wait_ready):
+def test_what_is_left_turned_or_cut_off_in_the_middle_of_the_writing(visit, wait_ready, browser_errors):
     page, _ = visit("tokens=500&pace=fast&temperature=1.5")
     main_button(page, "Generate").click()
     until_written(page, len(PROMPT) + 10)
-    page.get_by_label("Temperature").fill("0")
-    page.wait_for_timeout(600)
+    with page.expect_request("**/api/generate*"):
+        page.get_by_label("Temperature").fill("0")
     turned = tokens(page).count()
     until_written(page, turned + 15)
     main_button(page, "Stop").click()
@@ -326,11 +337,14 @@ def test_what_is_left_or_turned_in_the_middle_of_the_writing(visit, wait_ready):
     candidates(page).nth(3).click(force=True)
     assert raw_text(page).startswith(shown) and address(page).startswith(link.split("&written")[0])
 
-
-def test_a_connection_that_breaks_is_taken_up_again_and_what_can_not_be_written_says_so(
-    visit, wait_ready, browser_errors
-):
-    page, _ = visit("tokens=200&pace=steady")
+    # A connection that breaks is taken up again, and what can't be written says so.
+    page.get_by_label("Prompt", exact=True).fill(PROMPT)
+    page.get_by_label("Prompt", exact=True).press("Control+Enter")
+    main_button(page, "Clear").click()
+    dial(page, "Number of tokens", 70)
+    page.get_by_label("Pace").select_option("8 tokens a second")
+    wait_ready(page)
+    expect(tokens(page)).to_have_count(len(PROMPT))
     main_button(page, "Generate").click()
     until_written(page, len(PROMPT) + 5)
     page.route("**/api/generate*", lambda route: route.abort())
@@ -340,9 +354,9 @@ def test_a_connection_that_breaks_is_taken_up_again_and_what_can_not_be_written_
     expect(main_button(page, "Stop")).to_be_enabled()
     page.unroute("**/api/generate*")
     page.get_by_label("Pace").select_option("as fast as it can")
-    until_written(page, len(PROMPT) + 200)
+    until_written(page, len(PROMPT) + 70)
     expect(page.get_by_role("alert").first).to_be_hidden()
-    assert tokens(page).count() == len(PROMPT) + 200 > away
+    assert tokens(page).count() == len(PROMPT) + 70 > away
     until_at_rest(page, wait_ready)
     refusal = {"error": "There is no such model.", "parameter": "model"}
     page.route("**/api/generate*", lambda route: route.fulfill(status=400, json=refusal))
@@ -350,21 +364,7 @@ def test_a_connection_that_breaks_is_taken_up_again_and_what_can_not_be_written_
     expect(page.get_by_role("alert").first).to_contain_text("There is no such model.")
     expect(main_button(page, "Generate")).to_be_enabled()
     page.unroute("**/api/generate*")
-    write(page, wait_ready, 200)
+    write(page, wait_ready, 70)
     first = window_start(tokens(page).count() - 1, 64)
     expect(part(page, "details")).to_contain_text(f"The model reads from token {first} on: its context holds 64")
     browser_errors.clear()
-
-
-def test_two_tabs_of_one_browser_have_texts_of_their_own(visit, wait_ready):
-    one, _ = visit("tokens=10&pace=unbounded&seed=1")
-    other, _ = visit("tokens=10&pace=unbounded&seed=2")
-    write(one, wait_ready, 10)
-    expect(tokens(other)).to_have_count(len(PROMPT))
-    write(other, wait_ready, 10)
-    texts = raw_text(one), raw_text(other)
-    assert texts[0] != texts[1]
-    for page, text_before in zip((one, other), texts, strict=True):
-        page.reload()
-        until_shown(page)
-        until(page, lambda page=page, text_before=text_before: raw_text(page) == text_before)

@@ -84,10 +84,10 @@ def reach_by_tab(page, control):
 
 @pytest.fixture
 def visit(tiny_server, new_page, wait_ready):
-    """`visit(path, **options)`: a page that has come to rest."""
+    """`visit(path, page=None, **options)`: a page that has come to rest."""
 
-    def open_page(path="", **options):
-        page = new_page(**options)
+    def open_page(path="", page=None, **options):
+        page = page or new_page(**options)
         page.goto(f"{tiny_server.url}/{path}")
         page.get_by_role("heading", level=1).wait_for()
         wait_ready(page)
@@ -97,7 +97,7 @@ def visit(tiny_server, new_page, wait_ready):
     return open_page
 
 
-def test_a_term_is_explained_where_it_stands_and_all_are_listed(visit):
+def test_a_term_is_explained_where_it_stands_but_over_nothing_that_is_used_and_all_are_listed(visit):
     page = visit("?seed=3")
     page.get_by_role("button", name="Tour", exact=True).click()
     page.get_by_test_id("start").wait_for()
@@ -132,21 +132,7 @@ def test_a_term_is_explained_where_it_stands_and_all_are_listed(visit):
     page.keyboard.press("ArrowRight")
     gloss.wait_for(state="hidden")
 
-    page.keyboard.press("?")
-    panel.get_by_role("heading", name="Terms on this page").wait_for()
-    assert {"Token", "Temperature", "Logit"} <= set(panel.locator(".name").all_inner_texts())
-    page.keyboard.type("rotary")
-    panel.get_by_text("Rotary positions", exact=True).wait_for()
-    assert panel.get_by_text("Temperature", exact=True).count() == 0
-    panel.get_by_role("button", name="See it on Positions").first.press("Enter")
-    page.get_by_role("heading", level=1, name="Positions").wait_for()
-    assert panel.is_hidden()
-
-
-def test_no_card_opens_over_what_is_pressed_typed_into_or_chosen_from(visit):
-    page = visit("?seed=3")
-    gloss = page.get_by_test_id("gloss")
-
+    # No card opens over what is pressed, typed into or chosen from.
     def stays_away():
         page.wait_for_timeout(800)  # longer than anything has to be pointed at, or to have the focus
         return gloss.is_hidden()
@@ -175,20 +161,31 @@ def test_no_card_opens_over_what_is_pressed_typed_into_or_chosen_from(visit):
     page.keyboard.press("Tab")
     gloss.wait_for(state="hidden")
 
+    page.keyboard.press("?")
+    panel.get_by_role("heading", name="Terms on this page").wait_for()
+    assert {"Token", "Temperature", "Logit"} <= set(panel.locator(".name").all_inner_texts())
+    page.keyboard.type("rotary")
+    panel.get_by_text("Rotary positions", exact=True).wait_for()
+    assert panel.get_by_text("Temperature", exact=True).count() == 0
+    panel.get_by_role("button", name="See it on Positions").first.press("Enter")
+    page.get_by_role("heading", level=1, name="Positions").wait_for()
+    assert panel.is_hidden()
 
-@pytest.mark.parametrize("path", ["", "Attention", "Inside", "Learn"])
-def test_terms_are_underlined_once_and_in_running_text_alone(visit, path):
-    page = visit(f"{path}?seed=3")
-    page.wait_for_function("() => CSS.highlights.get('headsup-term').size")
-    underlined = page.evaluate(UNDERLINED)
-    assert [each for each in underlined if each["within"]] == []
-    assert all(each["isSentence"] for each in underlined), underlined
-    assert len({each["term"] for each in underlined}) == len(underlined)
-    assert page.evaluate(REPLACED) == []  # no underline outlasts its word
-    if not path:
-        page.wait_for_function(
-            "(name) => headsupGuide.underlines.shown.some((one) => one.name === name)", arg="Softmax"
-        )
+
+def test_terms_are_underlined_once_and_in_running_text_alone(visit):
+    page = None
+    for path in ("", "Attention", "Inside", "Learn"):
+        page = visit(f"{path}?seed=3", page)
+        page.wait_for_function("() => CSS.highlights.get('headsup-term').size")
+        underlined = page.evaluate(UNDERLINED)
+        assert [each for each in underlined if each["within"]] == []
+        assert all(each["isSentence"] for each in underlined), underlined
+        assert len({each["term"] for each in underlined}) == len(underlined)
+        assert page.evaluate(REPLACED) == []  # no underline outlasts its word
+        if not path:
+            page.wait_for_function(
+                "(name) => headsupGuide.underlines.shown.some((one) => one.name === name)", arg="Softmax"
+            )
 
 
 def present(page, wait_ready):

@@ -91,7 +91,7 @@ def server(serve, tiny_folder, platform, tmp_path):
         yield server
 
 
-def test_a_frame_in_another_origins_page_has_all_that_the_app_has(server, platform, tab):
+def test_a_frame_in_another_origins_page_has_all_that_the_app_has_and_keeps_a_training(server, platform, tab, tmp_path):
     app, frame = server.url, tab.frame_locator("iframe")
     tab.goto(f"{platform}/?{app}/Masks?prompt={SECRET}&embed=true")
     expect(frame.get_by_role("heading", level=1, name="Masks")).to_be_visible()
@@ -123,9 +123,8 @@ def test_a_frame_in_another_origins_page_has_all_that_the_app_has(server, platfo
     log = server.log()
     assert SECRET not in log and log.count("127.0.0.1") == log.count("URL: http://127.0.0.1") == 1
 
-
-def test_a_training_in_a_frame_is_kept_over_a_reload_and_over_the_servers_end(server, platform, tab, tmp_path):
-    frame = tab.frame_locator("iframe")
+    # A training is kept over a reload and over the server's end.
+    tab.refused.clear()
     # Short enough that a busy machine, whose estimate is higher, lets it begin.
     tab.goto(f"{platform}/?{server.url}/Train?{urlencode(LONG | {'steps': 1000})}")
     frame.get_by_test_id("stMain").get_by_role("button", name="Train").last.click()
@@ -147,7 +146,7 @@ def test_a_training_in_a_frame_is_kept_over_a_reload_and_over_the_servers_end(se
     assert tab.refused == []
 
 
-def test_no_page_needs_what_the_policy_forbids(chromium, tiny_server):
+def test_no_page_needs_what_the_policy_forbids_such_as_an_inline_script(chromium, tiny_server):
     """Contexts of other tests bypass the policy: Playwright itself evaluates texts."""
     with chromium.new_context() as context:
         page, refused = context.new_page(), []
@@ -162,14 +161,7 @@ def test_no_page_needs_what_the_policy_forbids(chromium, tiny_server):
         page.get_by_role("button", name="Train", exact=True).wait_for()
         page.goto(f"{tiny_server.url}/api/docs")
         page.get_by_role("heading").first.wait_for()
-    assert not refused
-
-
-def test_an_inline_script_is_refused(chromium, tiny_server):
-    with chromium.new_context() as context:
-        page, refused = context.new_page(), []
-        page.on("console", lambda message: refused.append(message.text) if "Content Security" in message.text else None)
-        page.goto(f"{tiny_server.url}/api/docs")
+        assert not refused
         page.evaluate(
             "document.body.append(Object.assign(document.createElement('script'), { text: 'window.ran = 1' }))"
         )

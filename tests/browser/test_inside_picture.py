@@ -21,80 +21,36 @@ NAMES_IN_THE_WAY = """() => {
   };
 }"""
 
+FOCUSED = """() => {
+  const { part = null, open = null } = document.activeElement.dataset;
+  const stops = document.querySelectorAll(".names [data-open][tabindex='0']").length;
+  return { part, open, stops };
+}"""
+"""Where the focus is, and how many names the Tab key stops at."""
+LIT = """(name) => {
+  const groups = window.instrument.layout.stacks.flatMap((stack) => stack.groups);
+  const row = groups.flatMap(({ parts }) => parts.flatMap(({ rows }) => rows)).find((each) => each.name === name);
+  const ratio = devicePixelRatio;
+  const canvas = document.querySelector(".stage > .marks");
+  const [top, high] = [row.top * ratio, (row.bottom - row.top) * ratio];
+  const { data } = canvas.getContext("2d").getImageData(0, top, canvas.width, high);
+  return data.some((value, at) => at % 4 === 3 && value);
+}"""
+"""Whether anything is drawn over a row of the picture."""
+
 
 @pytest.fixture
 def show(new_page):
     return shows(new_page)
 
 
-def test_at_first_the_newest_token_of_the_whole_model_is_looked_at(show):
+def test_tokens_blocks_and_cells_are_chosen_by_click_key_and_wheel(show):
     page = show("shakespeare", "ROMEO:")
     assert trail(page) == ["model"]
-    assert readout(page).startswith("Token 5 “:”: predicted next “↵” ")
+    assert readout(page).startswith("Token 5 “:”: predicted next “↵” ")  # the newest token of the whole model
     assert page.locator(".token[aria-pressed=true]").get_attribute("aria-label") == "Token 5: :"
-    assert page.evaluate("window.wanted") == []  # what the first sight shows came with the outline
-    assert page.evaluate("window.chosen") == []
+    assert page.evaluate("[window.wanted, window.chosen]") == [[], []]  # what is seen first came with the outline
 
-
-def test_of_an_encoder_the_mask_is_looked_at_first(show, tmp_path):
-    save_encoder(tmp_path)
-    page = show(str(tmp_path / "encoder"), "To [mask]e [mask]", 0, {"folds": ["lens", "who"]})
-    assert readout(page).startswith("Token 3 “[mask]”: predicted here “")
-    assert page.locator(".row-title").all_inner_texts() == ["prompt", "predicted token"]
-    page.locator(".total[data-state=equal]").wait_for()
-    assert page.locator(".candidates").inner_text().endswith("at token 3, “[mask]”")
-    ranks = page.locator(".below tbody tr").first.locator("small").all_inner_texts()
-    assert [rank == "" for rank in ranks] == [False, False, False, True, False, False, True]
-    assert "next" not in page.locator(".inside").inner_text()
-    page.locator(".stage").press("End")
-    assert page.evaluate("window.instrument.chosen.token") == 6
-    page.get_by_role("button", name="Token 3: [mask]").first.click()
-    assert page.evaluate("window.instrument.chosen.token") is None  # of another text, its own mask
-
-
-def test_rows_and_signs_are_named_and_the_prompt_is_in_sight_on_a_phone(show):
-    page = show("shakespeare", "ROMEO: But, soft! wh", width=420, height=400)
-    assert page.locator(".row-title").all_inner_texts() == ["prompt", "predicted next token"]
-    assert "" not in page.locator(".token").all_inner_texts()
-    legend = page.locator("[data-part=legend]").inner_text()
-    assert "each stripe the largest of 4 numbers" in legend and "attention: thickness is weight" in legend
-    stage, token = page.locator(".stage").bounding_box(), page.get_by_label("Token 0: R").bounding_box()
-    assert stage["y"] + stage["height"] > 400 >= token["y"] + token["height"]
-
-
-def test_a_click_zooms_in_step_by_step_and_escape_out(show):
-    page = show("shakespeare", "ROMEO:")
-    page.get_by_role("button", name="layer 1", exact=True).first.click()
-    page.get_by_role("button", name="layer 1 · attention").click()
-    mean = page.get_by_label("Attention shown")
-    expect(mean).to_be_visible()
-    page.locator(".name.row", has_text="weighted values").first.click()
-    expect(mean).to_be_hidden()  # the map has one head, and a choice of them
-    assert trail(page) == ["model", "layer 1", "attention", "weighted values"]
-    page.locator(".numbers.tensor[data-state=shown] canvas.marks").first.click()
-    assert len(trail(page)) == 5
-    assert page.evaluate("window.instrument.chosen.token") is None  # of another row, but no other token
-    page.locator(".by-hand[data-state=shown]").wait_for()
-    assert 0 < page.evaluate("window.instrument.tensor.selectedTop") < page.viewport_size["height"]
-    assert "recomputed, equal" in page.locator(".by-hand .badge").inner_text()
-    assert readout(page).startswith("Layer 1 attention: weighted values, ")
-    seen = []
-    for _ in range(5):
-        page.keyboard.press("Escape")
-        seen.append(opened(page))
-    assert seen == ["blocks.1.attn.hook_z", "blocks.1.attn", "blocks.1", "", ""]
-
-
-def test_parameters_stand_beside_the_sublayer_that_reads_them(show):
-    page = show("number-words-en-es", "two hundred and five", 2, {"open": "decoder.blocks.1"})
-    page.get_by_role("button", name="W_K, W_V", exact=True).click()
-    assert opened(page) == "decoder.blocks.1.cross_attn.kv.weight"
-    assert trail(page) == ["model", "decoder layer 1", "cross-attention", "W_K, W_V"]
-    assert page.locator(".nexts .row-title b").all_inner_texts() == ["encoder", "decoder"]
-
-
-def test_keys_the_wheel_and_the_pointer_choose_a_token_and_a_block(show):
-    page = show("shakespeare", "ROMEO:")
     page.locator("[data-part=stage]").focus()
     page.keyboard.press("ArrowLeft")
     assert readout(page).startswith("Token 4 “O”")
@@ -102,9 +58,8 @@ def test_keys_the_wheel_and_the_pointer_choose_a_token_and_a_block(show):
     assert readout(page).startswith("Token 0 “R”")
     page.keyboard.press("End")
     assert page.evaluate("window.instrument.chosen.token") is None  # the newest, also when the text grows
-    page.keyboard.press("ArrowUp")
-    page.keyboard.press("ArrowUp")
-    page.keyboard.press("Enter")
+    for key in ("ArrowUp", "ArrowUp", "Enter"):
+        page.keyboard.press(key)
     assert opened(page) == "blocks.0"
     for _ in range(2):
         page.keyboard.press("Escape")
@@ -136,45 +91,116 @@ def test_keys_the_wheel_and_the_pointer_choose_a_token_and_a_block(show):
     page.mouse.move(0, 0)
     expect(word).to_have_attribute("data-lit", "false")
 
+    # A click zooms in step by step, and Escape out. The keys stay with a name that stays, or go to the picture.
+    show("shakespeare", "ROMEO:", page=page)
+    page.get_by_role("button", name="layer 1", exact=True).first.click()  # which becomes a heading
+    assert page.evaluate(FOCUSED) == {"part": "stage", "open": None, "stops": 1}
+    page.get_by_role("button", name="layer 1 · attention").click()
+    mean = page.get_by_label("Attention shown")
+    expect(mean).to_be_visible()
+    page.locator(".name.row", has_text="weighted values").first.click()
+    assert page.evaluate(FOCUSED) == {"part": None, "open": "blocks.1.attn.hook_z", "stops": 1}
+    expect(mean).to_be_hidden()  # the map has one head, and a choice of them
+    assert trail(page) == ["model", "layer 1", "attention", "weighted values"]
+    page.locator(".numbers.tensor[data-state=shown] canvas.marks").first.click()
+    assert len(trail(page)) == 5
+    assert page.evaluate("window.instrument.chosen.token") is None  # of another row, but no other token
+    page.locator(".by-hand[data-state=shown]").wait_for()
+    assert 0 < page.evaluate("window.instrument.tensor.selectedTop") < page.viewport_size["height"]
+    assert "recomputed, equal" in page.locator(".by-hand .badge").inner_text()
+    assert readout(page).startswith("Layer 1 attention: weighted values, ")
+    seen = []
+    for _ in range(5):
+        page.keyboard.press("Escape")
+        seen.append(opened(page))
+    assert seen == ["blocks.1.attn.hook_z", "blocks.1.attn", "blocks.1", "", ""]
+    page.evaluate("window.instrument.open('blocks.1.attn')")
+    page.locator(".name.row", has_text="weighted values").first.click()
+    page.keyboard.press("ArrowUp")
+    assert page.evaluate(FOCUSED) == {"part": None, "open": "blocks.1.attn.hook_result", "stops": 1}
 
-@pytest.mark.parametrize(
-    "chosen",
-    [
+    for chosen in (  # what another pass had, and this one lacks
         {"open": "nothing"},
         {"token": 99},
         {"head": 17, "source": 3},
         {"open": "blocks.0.attn.hook_q", "cell": [0, 0]},
         {"open": "blocks.0.attn.hook_q", "cell": [0, 0, 4000]},
-    ],
-)
-def test_what_another_pass_had_and_this_one_lacks_is_let_go(show, chosen):
-    page = show("shakespeare", "ROMEO:", 0, chosen)
-    assert page.locator("[data-part=cell]").is_hidden()
-    assert readout(page)
+    ):
+        show("shakespeare", "ROMEO:", 0, chosen, page=page)
+        assert page.locator("[data-part=cell]").is_hidden() and readout(page), chosen
+
+    show("shakespeare", "ROMEO:", 0, {"open": "blocks.1.attn.hook_pattern", "cell": [2, 4, 1]}, page=page)
+    for name, is_lit in (("hook_pattern", True), ("hook_attn_scores", True), ("hook_q", False)):
+        assert page.evaluate(LIT, f"blocks.1.attn.{name}") == is_lit, f"what a cell is made of: {name}"
+
+    # Of a translator, parameters stand beside the sublayer that reads them.
+    show("number-words-en-es", "two hundred and five", 2, {"open": "decoder.blocks.1"}, page=page)
+    page.get_by_role("button", name="W_K, W_V", exact=True).click()
+    assert opened(page) == "decoder.blocks.1.cross_attn.kv.weight"
+    assert trail(page) == ["model", "decoder layer 1", "cross-attention", "W_K, W_V"]
+    assert page.locator(".nexts .row-title b").all_inner_texts() == ["encoder", "decoder"]
+
+
+def test_of_an_encoder_the_mask_is_looked_at_first(show, tmp_path):
+    save_encoder(tmp_path)
+    page = show(str(tmp_path / "encoder"), "To [mask]e [mask]", 0, {"folds": ["lens", "who"]})
+    assert readout(page).startswith("Token 3 “[mask]”: predicted here “")
+    assert page.locator(".row-title").all_inner_texts() == ["prompt", "predicted token"]
+    page.locator(".total[data-state=equal]").wait_for()
+    assert page.locator(".candidates").inner_text().endswith("at token 3, “[mask]”")
+    ranks = page.locator(".below tbody tr").first.locator("small").all_inner_texts()
+    assert [rank == "" for rank in ranks] == [False, False, False, True, False, False, True]
+    assert "next" not in page.locator(".inside").inner_text()
+    page.locator(".stage").press("End")
+    assert page.evaluate("window.instrument.chosen.token") == 6
+    page.get_by_role("button", name="Token 3: [mask]").first.click()
+    assert page.evaluate("window.instrument.chosen.token") is None  # of another text, its own mask
+
+
+def test_on_a_phone_rows_and_signs_are_named_the_prompt_is_in_sight_and_the_picture_is_saved_with_its_names(show):
+    page = show("shakespeare", "ROMEO: But, soft! wh", width=420, height=400)
+    assert page.locator(".row-title").all_inner_texts() == ["prompt", "predicted next token"]
+    assert "" not in page.locator(".token").all_inner_texts()
+    legend = page.locator("[data-part=legend]").inner_text()
+    assert "each stripe the largest of 4 numbers" in legend and "attention: thickness is weight" in legend
+    stage, token = page.locator(".stage").bounding_box(), page.get_by_label("Token 0: R").bounding_box()
+    assert stage["y"] + stage["height"] > 400 >= token["y"] + token["height"]
+
+    show("ladder-4-attention", "ROM", page=page)
+    page.evaluate("""() => {
+      const write = CanvasRenderingContext2D.prototype.fillText;
+      window.written = [];
+      CanvasRenderingContext2D.prototype.fillText = function (text, ...place) {
+        window.written.push(text);
+        return write.call(this, text, ...place);
+      };
+    }""")
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Save as PNG").click()
+    assert saved.value.suggested_filename == "ladder-4-attention-inside.png"
+    assert saved.value.path().read_bytes()[:4] == b"\x89PNG"
+    on_page = page.locator(".names :is(button, b, small, span, .next, .lens-title)").all_inner_texts()
+    written = page.evaluate("window.written")
+    assert set(filter(str.strip, on_page)) <= set(written) and "“ROM”" in written
 
 
 PROMPTS = {"next-vowel": "abc", "number-words-en-es": "forty-two"}
 
 
-@pytest.mark.parametrize(
-    "name", ["ladder-1-bigram", "ladder-4-attention", "next-vowel", "number-words-en-es", "shakespeare"]
-)
 @pytest.mark.parametrize(("width", "height"), [(420, 800), (1100, 900)])
-def test_no_name_is_cut_or_lies_on_another(show, name, width, height):
-    page = show(name, PROMPTS.get(name, "ROMEO"), width=width, height=height)
-    page.emulate_media(reduced_motion="reduce")  # where they will stand, not on their way there
-    groups = [
-        "",
-        *page.evaluate(
-            "window.instrument.structure.stacks.flatMap(({ groups }) => groups.map(({ target }) => target))"
-        ),
-    ]
-    for size in (16,) if width == 420 else (16, 27):  # as large as the type of a page that is presented
-        page.evaluate("(size) => { document.documentElement.style.fontSize = `${size}px`; }", size)
-        page.wait_for_function("(size) => window.instrument.page.type === `${size}px`", arg=size)
-        for group in groups:
-            page.evaluate("(open) => window.instrument.open(open)", group)
-            until(page, lambda: page.evaluate(NAMES_IN_THE_WAY) == {"cut": [], "out": [], "over": []})
+def test_no_name_is_cut_or_lies_on_another(show, new_page, width, height):
+    page = new_page(width, height)
+    for name in ("ladder-1-bigram", "ladder-4-attention", "next-vowel", "number-words-en-es", "shakespeare"):
+        show(name, PROMPTS.get(name, "ROMEO"), page=page)
+        page.emulate_media(reduced_motion="reduce")  # where they will stand, not on their way there
+        targets = "window.instrument.structure.stacks.flatMap(({ groups }) => groups.map(({ target }) => target))"
+        groups = ["", *page.evaluate(targets)]
+        for size in (16,) if width == 420 else (16, 27):  # as large as the type of a page that is presented
+            page.evaluate("(size) => { document.documentElement.style.fontSize = `${size}px`; }", size)
+            page.wait_for_function("(size) => window.instrument.page.type === `${size}px`", arg=size)
+            for group in groups:
+                page.evaluate("(open) => window.instrument.open(open)", group)
+                until(page, lambda: page.evaluate(NAMES_IN_THE_WAY) == {"cut": [], "out": [], "over": []})
 
 
 def veiled(page):
@@ -196,7 +222,7 @@ def stopped(new_window):
     return page
 
 
-def test_play_goes_on_to_the_end_of_the_pass_and_says_each_chapter(show, new_window):
+def test_play_says_each_chapter_to_the_end_and_is_paused_stepped_and_left(show, new_window):
     page = stopped(new_window)
     show("ladder-4-attention", "ROMEO", page=page)
     page.get_by_role("button", name="Play").click()
@@ -216,9 +242,7 @@ def test_play_goes_on_to_the_end_of_the_pass_and_says_each_chapter(show, new_win
     page.clock.run_for(200)
     assert page.evaluate("window.instrument.play.isRunning && window.instrument.play.moment < 1")  # anew
 
-
-def test_play_is_paused_stepped_through_and_left_by_keys(show, new_window):
-    page = stopped(new_window)
+    # It is paused, stepped through and left by keys.
     show("shakespeare", "ROMEO:", page=page)
     page.locator("[data-part=stage]").focus()
     page.keyboard.press("Space")
@@ -240,9 +264,9 @@ def test_play_is_paused_stepped_through_and_left_by_keys(show, new_window):
     assert page.evaluate("window.instrument.chosen.moment") is None
     assert opened(page) == ""
 
-
-def test_a_link_leads_to_a_moment_and_nothing_moves_for_those_who_ask_for_less_motion(show):
-    page = show("shakespeare", "ROMEO:", 0, {"moment": 3.5})
+    # A link leads to a moment, and nothing moves for those who ask for less motion.
+    show("shakespeare", "ROMEO:", 0, {"moment": 3.5}, page=page)
+    page.clock.run_for(100)
     assert veiled(page) > 0.2
     assert page.get_by_label("Where in the pass").input_value() == "3.5"
     show("shakespeare", "ROMEO:", page=page)
@@ -253,11 +277,6 @@ def test_a_link_leads_to_a_moment_and_nothing_moves_for_those_who_ask_for_less_m
 
 
 PICTURE = "document.querySelector('.stage > .picture').toDataURL()"
-FOCUSED = """() => {
-  const { part = null, open = null } = document.activeElement.dataset;
-  const stops = document.querySelectorAll(".names [data-open][tabindex='0']").length;
-  return { part, open, stops };
-}"""
 MOVING = "document.querySelector('.stage').dataset.moving === 'true'"
 
 
@@ -289,50 +308,6 @@ def test_a_block_opens_in_less_than_a_third_of_a_second_and_stands_where_it_belo
     page.emulate_media(reduced_motion="reduce")
     page.evaluate("window.instrument.open('blocks.3')")
     assert not page.evaluate(MOVING)
-
-
-def test_the_keys_stay_with_a_name_that_stays_and_go_to_the_picture_with_one_that_goes(show):
-    page = show("shakespeare", "ROMEO:")
-    page.get_by_role("button", name="layer 1", exact=True).first.click()  # which becomes a heading
-    assert page.evaluate(FOCUSED) == {"part": "stage", "open": None, "stops": 1}
-    page.locator(".name.row", has_text="weighted values").first.click()
-    assert page.evaluate(FOCUSED) == {"part": None, "open": "blocks.1.attn.hook_z", "stops": 1}
-    page.keyboard.press("ArrowUp")
-    assert page.evaluate(FOCUSED) == {"part": None, "open": "blocks.1.attn.hook_result", "stops": 1}
-
-
-def test_the_picture_is_saved_with_its_names(show):
-    page = show("ladder-4-attention", "ROM", width=420)
-    page.evaluate("""() => {
-      const write = CanvasRenderingContext2D.prototype.fillText;
-      window.written = [];
-      CanvasRenderingContext2D.prototype.fillText = function (text, ...place) {
-        window.written.push(text);
-        return write.call(this, text, ...place);
-      };
-    }""")
-    with page.expect_download() as saved:
-        page.get_by_role("button", name="Save as PNG").click()
-    assert saved.value.suggested_filename == "ladder-4-attention-inside.png"
-    assert saved.value.path().read_bytes()[:4] == b"\x89PNG"
-    on_page = page.locator(".names :is(button, b, small, span, .next, .lens-title)").all_inner_texts()
-    written = page.evaluate("window.written")
-    assert set(filter(str.strip, on_page)) <= set(written) and "“ROM”" in written
-
-
-def test_a_chosen_cell_lights_what_it_is_made_of(show):
-    page = show("shakespeare", "ROMEO:", 0, {"open": "blocks.1.attn.hook_pattern", "cell": [2, 4, 1]})
-    lit = """(name) => {
-      const groups = window.instrument.layout.stacks.flatMap((stack) => stack.groups);
-      const row = groups.flatMap(({ parts }) => parts.flatMap(({ rows }) => rows)).find((each) => each.name === name);
-      const ratio = devicePixelRatio;
-      const canvas = document.querySelector(".stage > .marks");
-      const [top, high] = [row.top * ratio, (row.bottom - row.top) * ratio];
-      const { data } = canvas.getContext("2d").getImageData(0, top, canvas.width, high);
-      return data.some((value, at) => at % 4 === 3 && value);
-    }"""
-    for name, isLit in (("hook_pattern", True), ("hook_attn_scores", True), ("hook_q", False)):
-        assert page.evaluate(lit, f"blocks.1.attn.{name}") == isLit, name
 
 
 def test_what_is_opened_stands_beside_the_picture_where_there_is_room_else_below(show):

@@ -7,6 +7,7 @@ import base64
 
 import pytest
 
+from tests.browser.inside_picture import IMPORT
 from tests.browser.servers import ROOT
 from tests.helpers import MODERN
 from tests.inside_outlines import labelled_outline, parts_of, pass_of
@@ -53,9 +54,10 @@ export function start(outline, sent) {
   const hand = (window.hand = new CellView(place, { open }));
 }
 """
-PAGE = """<!doctype html><body style="margin: 12px; background: var(--paper); --ink: %s; --paper: %s; --line: #8888;
-  --accent: #0072b2; --radius: 6px; --font: sans-serif"><main></main></body>"""
-LIGHT, DARK = ("#222", "#fff"), ("#eee", "#0e1117")
+PAGE = """<!doctype html><body style="margin: 12px; background: var(--paper); --ink: #222; --paper: #fff;
+  --line: #8888; --accent: #0072b2; --radius: 6px; --font: sans-serif"><main></main></body>"""
+DARK = """document.body.style.setProperty("--ink", "#eee");
+document.body.style.setProperty("--paper", "#0e1117");"""
 
 
 @pytest.fixture(scope="module")
@@ -91,27 +93,27 @@ def recorded(tmp_path_factory):
 
 
 @pytest.fixture
-def views(new_page, script, recorded):
-    """`views(model)`: a page with the views of a model's pass, all of which has come unless `fetched` is false."""
+def page(new_page, script):
+    """A page that `start` can be called on."""
+    page = new_page()
+    page.set_content(PAGE)
+    for sheet in ("tooltip.css", "inside/tensors.css"):
+        page.add_style_tag(content=(FOLDER / sheet).read_text(encoding="utf-8"))
+    page.evaluate(IMPORT, script)
+    return page
 
-    def open_page(model, colours=LIGHT, fetched=True, **options):
-        page = new_page(**options)
-        page.set_content(PAGE % colours)
-        for sheet in ("tooltip.css", "inside/tensors.css"):
-            page.add_style_tag(content=(FOLDER / sheet).read_text(encoding="utf-8"))
-        page.evaluate(
-            """async (source) => {
-          Object.assign(window, await import(URL.createObjectURL(new Blob([source], { type: "text/javascript" }))));
-        }""",
-            script,
-        )
-        _, outline, parts = recorded(model)
-        page.evaluate("([outline, parts]) => start(outline, parts)", [outline, parts])
+
+@pytest.fixture
+def views(page, recorded):
+    """`views(model)`: the views of a model's pass on the page, all of which has come unless `fetched` is false."""
+
+    def begin(model, fetched=True):
+        _, *messages = recorded(model)
+        page.evaluate("([outline, parts]) => start(outline, parts)", messages)
         if fetched:
             page.evaluate("state.pass.add(state.parts)")
-        return page
 
-    return open_page
+    return begin
 
 
 def hand(page):
@@ -166,29 +168,37 @@ DRAWN = {
 PICTURED = {"rotate", "activate", "position", "divide", "see", "hide", "gate", "cap"}  # "distance" is a line of words
 
 
-@pytest.mark.parametrize("model", EVERY)
-def test_every_operation_is_drawn_and_ends_in_the_number_that_was_recorded(views, recorded, model):
-    page = views(model)
-    found = recorded(model)[0]
-    last = {equation.operation: name for name, equation in equations(found.config).items()}
-    assert EVERY[model] <= last.keys()
+def test_every_operation_is_drawn_and_ends_in_the_number_that_was_recorded(page, views, recorded):
     assert set(OPERATIONS) == DRAWN | PICTURED | {"distance"}
-    for operation in EVERY[model]:
-        name = last[operation]
-        place = page.evaluate("(name) => state.pass.describe(name).sizes.map((size) => Math.floor(size / 3))", name)
-        show(page, name, place)
-        assert hand(page).locator(".badge").get_attribute("data-state") == "equal", name
-        assert hand(page).locator("ol li").count() >= 1
-        bars, small = hand(page).locator(".bars canvas"), hand(page).locator(".small canvas")
-        assert bars.is_visible() == (operation in DRAWN), operation
-        assert small.is_visible() == (operation in PICTURED), operation
-        for canvas in (bars, small):
-            assert not canvas.is_visible() or ink(canvas) > 2, operation
-        assert ink(tensor(page).locator("canvas.picture").first) > 1
+    for model, operations in EVERY.items():
+        views(model)
+        last = {equation.operation: name for name, equation in equations(recorded(model)[0].config).items()}
+        assert operations <= last.keys(), model
+        for operation in operations:
+            name, told = last[operation], f"{operation} of {model}"
+            place = page.evaluate("(name) => state.pass.describe(name).sizes.map((size) => Math.floor(size / 3))", name)
+            show(page, name, place)
+            assert hand(page).locator(".badge").get_attribute("data-state") == "equal", told
+            assert hand(page).locator("ol li").count() >= 1, told
+            bars, small = hand(page).locator(".bars canvas"), hand(page).locator(".small canvas")
+            assert bars.is_visible() == (operation in DRAWN), told
+            assert small.is_visible() == (operation in PICTURED), told
+            for canvas in (bars, small):
+                assert not canvas.is_visible() or ink(canvas) > 2, told
+            assert ink(tensor(page).locator("canvas.picture").first) > 1, told
 
 
-def test_a_cell_is_chosen_by_click_and_keys_and_leads_to_what_it_is_made_of(views):
-    page = views(MODEL)
+def test_a_cell_is_chosen_and_leads_to_what_it_is_made_of(page, views):
+    views(MODEL, fetched=False)
+    show(page, "blocks.0.attn.hook_q", [4, 2, 7])
+    assert tensor(page).get_attribute("aria-busy") == "true"
+    assert "being loaded" in hand(page).inner_text()
+    assert tensor(page).locator("dl").inner_text().split()[0] == "mean"  # of the whole, from the outline
+    page.evaluate("fetchAll()")
+    assert tensor(page).get_attribute("aria-busy") == "false"
+    assert hand(page).locator(".badge").get_attribute("data-state") == "equal"
+
+    # By click and by keys.
     show(page, "blocks.1.mlp.hook_pre")
     assert hand(page).inner_text().endswith("Click a cell to see what it is made of.")
     marks = tensor(page).locator("canvas.marks")
@@ -206,9 +216,7 @@ def test_a_cell_is_chosen_by_click_and_keys_and_leads_to_what_it_is_made_of(view
     tensor(page).get_by_role("button", name="blocks.1.mlp.hook_pre").click()
     assert page.evaluate("[state.name, state.cell]") == ["blocks.1.mlp.hook_pre", None]
 
-
-def test_another_bar_is_looked_at_by_click_and_by_keys(views):
-    page = views(MODEL)
+    # Another bar of what it is made of.
     show(page, "blocks.1.mlp.hook_pre", [4, 7])
     assert "The strongest term: dimension" in hand(page).inner_text()
     bars = hand(page).locator(".bars canvas")
@@ -230,9 +238,8 @@ def test_another_bar_is_looked_at_by_click_and_by_keys(views):
     links.first.click()
     assert page.evaluate("state.opened.at(-1)") == ["blocks.1.ln2.hook_out", [4, 2]]
 
-
-def test_what_a_cell_reads_is_outlined_in_the_tensors_it_is_in(views):
-    page = views(MODEL, fetched=False)
+    # What it reads is outlined in the tensors that it is in.
+    views(MODEL, fetched=False)
     show(page, "blocks.1.attn.hook_z", [4, 2, 7])
     read = tensor(page).get_by_role("group", name="What the chosen cell reads")
     assert read.get_by_role("button").all_inner_texts() == ["attention weights, head 2", "values, head 2"]
@@ -247,9 +254,7 @@ def test_what_a_cell_reads_is_outlined_in_the_tensors_it_is_in(views):
     assert page.evaluate("state.opened") == [["blocks.1.attn.hook_v", None]]
     assert not read.is_visible()
 
-
-def test_what_heads_add_is_listed_and_leads_to_each(views):
-    page = views(MODEL)
+    # What heads add is listed, and leads to each.
     show(page, "blocks.1.hook_attn_out", [4, 7])
     shares = hand(page).locator(".shares li")
     assert shares.count() == 4 + 1  # and the bias
@@ -260,19 +265,8 @@ def test_what_heads_add_is_listed_and_leads_to_each(views):
     assert picker(page, "Head").input_value() == "3"
 
 
-def test_what_has_not_come_is_said_to_be_on_its_way(views):
-    page = views(MODEL, fetched=False)
-    show(page, "blocks.0.attn.hook_q", [4, 2, 7])
-    assert tensor(page).get_attribute("aria-busy") == "true"
-    assert "being loaded" in hand(page).inner_text()
-    assert tensor(page).locator("dl").inner_text().split()[0] == "mean"  # of the whole, from the outline
-    page.evaluate("fetchAll()")
-    assert tensor(page).get_attribute("aria-busy") == "false"
-    assert hand(page).locator(".badge").get_attribute("data-state") == "equal"
-
-
-def test_heads_and_parts_are_picked_and_extremes_lead_to_their_cells(views):
-    page = views(MODEL)
+def test_heads_are_picked_a_part_is_zoomed_into_and_what_is_seen_is_saved_and_found_by_name(page, views):
+    views(MODEL)
     show(page, "blocks.0.attn.qkv.weight")
     picker(page, "Part").select_option("v")
     picker(page, "Head").select_option("3")
@@ -285,9 +279,6 @@ def test_heads_and_parts_are_picked_and_extremes_lead_to_their_cells(views):
     assert page.evaluate("state.pass.value(state.name, state.cell)") == largest
     assert picker(page, "Part").input_value() == "2"
 
-
-def test_a_part_of_a_tensor_is_zoomed_into(views):
-    page = views(MODEL)
     show(page, "blocks.0.mlp.hook_post", [8, 200])
     marks = tensor(page).locator("canvas.marks")
     height = marks.bounding_box()["height"]
@@ -300,9 +291,6 @@ def test_a_part_of_a_tensor_is_zoomed_into(views):
     marks.press("0")
     assert page.evaluate("tensor.window") is None
 
-
-def test_the_numbers_and_the_picture_are_saved(views):
-    page = views(MODEL)
     show(page, "blocks.0.attn.hook_pattern", [2, 5, 3])
     with page.expect_download() as saved:
         tensor(page).get_by_role("button", name="table").click()
@@ -317,9 +305,8 @@ def test_the_numbers_and_the_picture_are_saved(views):
         tensor(page).get_by_role("button", name="picture").click()
     assert saved.value.path().read_bytes()[:4] == b"\x89PNG"
 
-
-def test_a_tensor_is_found_by_its_name_with_the_keyboard_alone(views):
-    page = views(MODEL)
+    # With the keyboard alone.
+    views(MODEL)
     box = page.get_by_role("combobox", name="Find a tensor")
     box.focus()
     page.keyboard.type("1 queries")
@@ -339,17 +326,8 @@ def test_a_tensor_is_found_by_its_name_with_the_keyboard_alone(views):
     assert box.input_value() == ""
 
 
-@pytest.mark.parametrize(("colours", "width"), [(LIGHT, 1280), (DARK, 420)])
-def test_nothing_is_wider_than_the_page(views, colours, width):
-    page = views(MODEL, colours, width=width)
-    for name in ("blocks.0.attn.hook_pattern", "blocks.0.mlp.hook_post", "blocks.0.hook_attn_out", "embed.weight"):
-        place = page.evaluate("(name) => state.pass.describe(name).sizes.map(() => 1)", name)
-        show(page, name, place)
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
-
-
-def test_a_choice_is_drawn_within_fifty_milliseconds(views):
-    page = views(MODEL)
+def test_a_choice_is_drawn_within_fifty_milliseconds_and_nothing_is_wider_than_the_page(page, views):
+    views(MODEL)
     show(page, "blocks.0.hook_attn_out", [3, 3])
     took = page.evaluate("""() => {
       const times = [];
@@ -361,3 +339,11 @@ def test_a_choice_is_drawn_within_fifty_milliseconds(views):
       return times.sort((one, other) => one - other)[4]; // the machine may have been busy for the others
     }""")
     assert took <= 50
+
+    for width in (1280, 420):
+        page.set_viewport_size({"width": width, "height": 900})
+        for name in ("blocks.0.attn.hook_pattern", "blocks.0.mlp.hook_post", "blocks.0.hook_attn_out", "embed.weight"):
+            place = page.evaluate("(name) => state.pass.describe(name).sizes.map(() => 1)", name)
+            show(page, name, place)
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
+        page.evaluate(DARK)

@@ -2,13 +2,11 @@
 
 import pytest
 
-from transformer.frontend import FOLDER, bundle
+from tests.browser.inside_picture import IMPORT, bundled
+from transformer.frontend import FOLDER
 
 PAGE = """<!doctype html><body style="margin: 0; --ink: #222; --paper: #fff; --line: #ccc; --accent: blue;
   --radius: 4px; --font: sans-serif"><main></main><p class="tip" role="tooltip" popover="manual"></p></body>"""
-IMPORT = """async (source) => {
-  Object.assign(window, await import(URL.createObjectURL(new Blob([source], { type: "text/javascript" }))));
-}"""
 # Two layers, called 4 and 7, of three heads: the only weight of each is where its number says.
 GRID = """() => {
   const cells = new Uint8Array(6 * 2 * 3).fill(255);
@@ -30,17 +28,10 @@ def load(new_page):
         page.set_content(PAGE)
         for sheet in FOLDER.glob("*.css"):
             page.add_style_tag(content=sheet.read_text(encoding="utf-8"))
-        page.evaluate(IMPORT, bundle(FOLDER / name))
+        page.evaluate(IMPORT, bundled(FOLDER / name))
         return page
 
     return open_page
-
-
-@pytest.fixture
-def grid(load):
-    page = load("head_overview.js")
-    page.evaluate(GRID)
-    return page
 
 
 def arrange(page, order=ORDER):
@@ -63,7 +54,9 @@ def readout(page):
 TABLE = [f"Layer {layer}, head {head}" for layer in (7, 4) for head in range(3)]  # depth is height
 
 
-def test_heads_stand_in_a_table_and_each_shows_its_own_weight(grid):
+def test_heads_are_shown_chosen_sorted_and_reached_by_key(load):
+    grid = load("head_overview.js")
+    grid.evaluate(GRID)
     assert labels(grid) == TABLE
     lit = """(canvases) => canvases.map((canvas) => {
       const { data } = canvas.getContext("2d").getImageData(0, 0, 3, 2);
@@ -73,8 +66,7 @@ def test_heads_stand_in_a_table_and_each_shows_its_own_weight(grid):
     tops = {round(grid.get_by_test_id("head-grid-head").nth(place).bounding_box()["y"]) for place in range(6)}
     assert len(tops) == 2
 
-
-def test_a_click_selects_and_is_told(grid):
+    # A click selects, and is told.
     grid.get_by_role("button", name="Layer 7, head 1").click()
     assert grid.evaluate("window.events") == [[7, 1]]
     assert grid.locator("[aria-pressed=true]").evaluate_all("(all) => all.map((one) => one.ariaLabel)") == [
@@ -85,8 +77,8 @@ def test_a_click_selects_and_is_told(grid):
     assert grid.locator("[aria-pressed=true]").count() == 1
     assert grid.evaluate("window.events.length") == 1
 
-
-def test_in_an_order_only_its_heads_are_shown_and_keys_follow_it(grid):
+    # In an order only its heads are shown, and keys follow it.
+    grid.evaluate("window.events = []")
     arrange(grid)
     assert labels(grid) == ["Layer 7, head 2, 0.9", "Layer 4, head 0, 0.4", "Layer 7, head 0, 0.1"]
     cards = grid.get_by_test_id("head-grid-head")
@@ -102,8 +94,8 @@ def test_in_an_order_only_its_heads_are_shown_and_keys_follow_it(grid):
     assert grid.evaluate("window.events") == [[7, 0]]
     assert readout(grid) == "Layer 7, head 0, 0.1, selected"
 
-
-def test_the_focus_stays_with_its_head_in_another_order(grid):
+    # The focus stays with its head in another order.
+    grid.evaluate("window.overview.arrange(null)")
     grid.get_by_role("button", name="Layer 4, head 0").focus()
     arrange(grid)
     assert focused(grid) == "Layer 4, head 0, 0.4"
@@ -114,41 +106,34 @@ def test_the_focus_stays_with_its_head_in_another_order(grid):
     assert focused(grid) == "Layer 4, head 0"
     assert grid.locator("[data-testid=head-grid-head][tabindex='0']").count() == 1
 
-
-def test_one_head_can_always_be_reached_with_the_keyboard(grid):
-    grid.evaluate("window.overview.select(4, 1)")
+    # One head can always be reached with the keyboard.
+    grid.evaluate("window.overview.select(4, 1); document.activeElement.blur()")
     arrange(grid)  # without the one that is selected
     assert grid.locator("[data-testid=head-grid-head][tabindex='0']").count() == 1
     grid.keyboard.press("Tab")
     assert focused(grid) == "Layer 7, head 2, 0.9"
 
-
-def test_other_layers_are_laid_out_anew(grid):
-    arrange(grid)
+    # Other layers are laid out anew.
     shown = """window.overview.show({ layers: [4], heads: 2, queries: 1, keys: 1, cells: new Uint8Array(2) })"""
     for _ in range(2):
         grid.evaluate(shown)
     assert labels(grid) == ["Layer 4, head 0", "Layer 4, head 1"]
 
 
-@pytest.mark.parametrize(("x", "y"), [(0, 0), (359, 0), (0, 299), (359, 299), (180, 150)])
-def test_a_tip_at_a_point_stays_in_the_window_and_leaves_the_point_free(load, x, y):
+def test_a_tip_at_a_point_stays_in_the_window_and_leaves_the_point_free(load):
     page = load("tooltip.js", width=360, height=300)
-    page.evaluate(
-        """([x, y]) => {
-          window.tip = new Tooltip(document.querySelector(".tip"));
-          window.tip.showAt(x, y, ["query 3 “a”", "weight 0.25, <b>scaled</b>", "x".repeat(60)]);
-        }""",
-        [x, y],
-    )
+    page.evaluate("() => { window.tip = new Tooltip(document.querySelector('.tip')); }")
     tip = page.get_by_role("tooltip")
-    assert "<b>scaled</b>" in tip.inner_text()
-    box = tip.bounding_box()
-    assert box["x"] >= 0 and box["x"] + box["width"] <= 360
-    assert box["y"] >= 0 and box["y"] + box["height"] <= 300
-    assert not (box["x"] < x < box["x"] + box["width"] and box["y"] < y < box["y"] + box["height"])
-    page.evaluate("window.tip.hide()")
-    assert not tip.is_visible()
+    for x, y in ((0, 0), (359, 0), (0, 299), (359, 299), (180, 150)):
+        lines = ["query 3 “a”", "weight 0.25, <b>scaled</b>", "x" * 60]
+        page.evaluate("([x, y, lines]) => window.tip.showAt(x, y, lines)", [x, y, lines])
+        assert "<b>scaled</b>" in tip.inner_text()
+        box = tip.bounding_box()
+        assert box["x"] >= 0 and box["x"] + box["width"] <= 360, (x, y)
+        assert box["y"] >= 0 and box["y"] + box["height"] <= 300, (x, y)
+        assert not (box["x"] < x < box["x"] + box["width"] and box["y"] < y < box["y"] + box["height"]), (x, y)
+        page.evaluate("window.tip.hide()")
+        assert not tip.is_visible()
 
 
 # Attention of 100 tokens, of which only the outline is there: two layers of two heads, and nothing measured but spread.
@@ -174,24 +159,32 @@ OUTLINE = """() => {
 }"""
 
 
-@pytest.fixture
-def outline(load):
-    page = load("attention/instrument.js", width=1000, height=1200)
+def test_until_a_head_s_numbers_come_its_outline_is_drawn_and_then_nothing_moves(load):
+    outline = load("attention/instrument.js", width=1000, height=1200)
     for sheet in ("type_scale.css", "attention/attention.css"):
-        page.add_style_tag(content=(FOLDER / sheet).read_text(encoding="utf-8"))
-    page.evaluate(OUTLINE)
-    return page
+        outline.add_style_tag(content=(FOLDER / sheet).read_text(encoding="utf-8"))
+    outline.evaluate(OUTLINE)
 
-
-def test_where_a_cell_stands_for_several_none_is_picked(outline):
+    # Where a cell stands for several none is picked.
     marks = outline.locator("[data-panel=weights] canvas.marks")
     marks.click()
     marks.press("ArrowUp")
     assert [chosen for chosen in outline.evaluate("window.chosen") if chosen["query"] is not None] == []
     assert "at position 99" in outline.locator("[data-part=readout]").inner_text()
 
+    # The blocks are those of `pool`: each cell has the largest of its block, and a hidden one stays hidden.
+    assert outline.evaluate("""() => {
+      const starts = Array.from({ length: 64 }, (_, block) => Math.floor((block * 100) / 64));
+      const blockOf = (at) => starts.findLastIndex((start) => start <= at);
+      const { pass } = window.instrument;
+      pass.cells.data.set(Uint8Array.from({ length: 64 * 64 }, (_, at) => (at * 7) % 200));
+      return [...pass.outline(0, 0)].every((value, at) => {
+        const [query, key] = [Math.floor(at / 100), at % 100];
+        const level = (64 * blockOf(query) + blockOf(key)) * 7 % 200;
+        return key > query ? value === -Infinity : value === level / 254;
+      });
+    }""")
 
-def test_nothing_moves_when_a_head_s_numbers_come(outline):
     boxes = (
         "Object.fromEntries(['[data-panel=raw]', '[data-panel=weights]', '[data-part=readout]'].map((part) => "
         "[part, JSON.stringify(document.querySelector(part).getBoundingClientRect())]))"
@@ -210,23 +203,7 @@ def test_nothing_moves_when_a_head_s_numbers_come(outline):
     assert outline.locator("figure[aria-busy=false]").count() == 5
     assert outline.evaluate(boxes) == awaited
 
-
-def test_until_they_come_the_weights_are_drawn_in_outline(outline):
-    """The blocks are those of `pool`: each cell has the largest of its block, and a hidden one stays hidden."""
-    assert outline.evaluate("""() => {
-      const starts = Array.from({ length: 64 }, (_, block) => Math.floor((block * 100) / 64));
-      const blockOf = (at) => starts.findLastIndex((start) => start <= at);
-      const { pass } = window.instrument;
-      pass.cells.data.set(Uint8Array.from({ length: 64 * 64 }, (_, at) => (at * 7) % 200));
-      return [...pass.outline(0, 0)].every((value, at) => {
-        const [query, key] = [Math.floor(at / 100), at % 100];
-        const level = (64 * blockOf(query) + blockOf(key)) * 7 % 200;
-        return key > query ? value === -Infinity : value === level / 254;
-      });
-    }""")
-
-
-def test_heads_are_sorted_only_by_what_was_measured(outline):
+    # Heads are sorted only by what was measured.
     assert outline.locator("[data-part=sort] option").all_inner_texts() == ["Layer and head", "spread"]
     assert outline.locator("[data-part=sort]").input_value() == ""
     outline.evaluate("""() => {

@@ -4,13 +4,14 @@ import re
 
 import pytest
 
-from tests.browser.attention_page import until
+from tests.browser.attention_page import until, until_drawn
+from tests.browser.plotly_figures import CRAMPED, OVERLAPPING
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
 CHARTS, ROWS = 2, 3
 """Figures of Plotly's, and rows of masks, once all is unfolded."""
-LONG = "?prompt=To%20be,%20or%20not%20to%20be,%20that%20is%20the%20question"
+LONG = "?prompt=To%20be,%20or%20not%20to%20be,%20that%20is%20the%20question%20now%20asked"
 LONG_LINE = "batch=To%20be,%20or%20not%20to%20be,%20that%20is%20the%20question%0Aor"
 
 MISPLACED = """(charts) => charts.flatMap((chart) => {
@@ -27,6 +28,20 @@ MISPLACED = """(charts) => charts.flatMap((chart) => {
   return [...outside.map(({ text }) => text), ...overlaps.map(() => "two labels overlap")];
 })"""
 """The labels that leave their figure, or run into one another."""
+
+BLUE = """(marks, size) => {
+  const { width, height } = marks.parentElement.querySelector(".picture");
+  const pixels = marks.parentElement.querySelector(".picture").getContext("2d").getImageData(0, 0, width, height).data;
+  const places = [...Array(width * height).keys()].filter((at) => pixels[4 * at] === 0 && pixels[4 * at + 1] === 114);
+  const [xs, ys] = [places.map((at) => at % width), places.map((at) => Math.floor(at / width))];
+  const [left, top, right, bottom] = [Math.min(...xs), Math.min(...ys), Math.max(...xs) + 1, Math.max(...ys) + 1];
+  const blue = new Set(places);
+  const middle = (from, to, at) => Math.floor(from + ((at + 0.5) * (to - from)) / size);
+  return [...Array(size).keys()].map((row) => [...Array(size).keys()].map((column) =>
+    blue.has(middle(top, bottom, row) * width + middle(left, right, column))));
+}"""
+"""Of a mask whose first column and last row are visible: which of its cells are drawn so."""
+IS_WIDE_ENOUGH = "(main) => main.scrollWidth <= main.clientWidth"
 
 
 @pytest.fixture
@@ -83,81 +98,26 @@ def until_written(page, cells):
     expect(picture(page).locator("td")).to_have_text(cells)
 
 
-def test_a_cold_link_opens_the_batch_and_typing_changes_it(visit, wait_ready):
-    page = visit("?prompt=To%20be&batch=To%20be%0Aor&pad_side=left&batch_row=1")
+def test_a_cold_link_opens_the_batch_whose_masks_are_read_cell_by_cell_and_typing_changes_it(visit, wait_ready):
+    page = visit("?prompt=To%20be&filler=2&batch=To%20be%0Aor&pad_side=left&batch_row=1")
     expect(page.get_by_role("heading", level=1)).to_have_text("Masks")
     expect(page.get_by_role("link", name="Attention")).to_be_visible()
     expect(editor(page)).to_have_value("To be\nor")
     until_written(page, [*"To␣be", *"∅∅∅or"])
     expect(page.get_by_text("Padding on the left stands before the real tokens")).to_be_visible()
 
-    page.get_by_role("link", name="Positions").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Positions")
-    wait_ready(page)
-    page.get_by_role("link", name="Masks").click()
-    expect(editor(page)).to_have_value("To be\nor")
-    wait_ready(page)
-
-    editor(page).fill("To be\nor\n<b>é\nnot")
-    editor(page).press("Control+Enter")
-    until_written(page, [*"To␣be", *"∅∅∅or", *"∅∅not"])
-    expect(page.get_by_text("Line 3 has")).to_contain_text("é")
-    expect(editor(page)).to_have_value("To be\nor\n<b>é\nnot")
-    expect(page).to_have_url(re.compile(r"batch=To\+be%0Aor%0A%3Cb%3E%C3%A9%0Anot"))
-
     page.get_by_role("radio", name="On the right").click()
     expect(page.get_by_text("Padding on the right never matters")).to_be_visible()
     expect(page).not_to_have_url(re.compile("pad_side"))
 
-    page.get_by_role("button", name="Restore the examples").click()
-    expect(editor(page)).to_have_value("KING:\nROMEO:\nBut, soft\nTo be, or not")
-    expect(page).not_to_have_url(re.compile("batch=To"))
+    # Every cell can be read by pointer and by key.
     wait_ready(page)
-
-
-def test_nothing_is_clipped_or_overlaps(visit):
-    page = visit(f"{LONG}&{LONG_LINE}", width=390, dark=True)
-    fits(page, rows=3)
-    # The batch scrolls inside itself, so that it can be read.
-    assert picture(page).evaluate("(box) => box.scrollWidth > box.clientWidth && box.clientWidth < innerWidth")
-    page.set_viewport_size({"width": 1280, "height": 900})
-    note = page.get_by_test_id("masks").first.locator(".note")
-    expect(note).to_have_text(re.compile("^Every (second|third) token is labelled; point at or tap a cell to see both"))
-    page.emulate_media(color_scheme="light")
-    visit("?model=translator", page)
-    fits(page, rows=1)
-    expect(page.get_by_test_id("masks").nth(2).locator(".note")).to_be_empty()
-
-
-def fits(page, rows):
-    """The page is wide enough for its pictures, of which those of the batch stand in so many rows."""
-    until(page, lambda: page.get_by_test_id("stMain").evaluate("(main) => main.scrollWidth <= main.clientWidth"))
-    until(page, lambda: charts(page).evaluate_all(MISPLACED) == [])
-    shown = page.get_by_test_id("masks").nth(2).locator("figure")
-    until(page, lambda: len({shown.nth(i).bounding_box()["y"] for i in range(3)}) == rows)
-
-
-BOTTOM = "(element) => element.getBoundingClientRect().bottom"
-BLUE = """(marks, size) => {
-  const { width, height } = marks.parentElement.querySelector(".picture");
-  const pixels = marks.parentElement.querySelector(".picture").getContext("2d").getImageData(0, 0, width, height).data;
-  const places = [...Array(width * height).keys()].filter((at) => pixels[4 * at] === 0 && pixels[4 * at + 1] === 114);
-  const [xs, ys] = [places.map((at) => at % width), places.map((at) => Math.floor(at / width))];
-  const [left, top, right, bottom] = [Math.min(...xs), Math.min(...ys), Math.max(...xs) + 1, Math.max(...ys) + 1];
-  const blue = new Set(places);
-  const middle = (from, to, at) => Math.floor(from + ((at + 0.5) * (to - from)) / size);
-  return [...Array(size).keys()].map((row) => [...Array(size).keys()].map((column) =>
-    blue.has(middle(top, bottom, row) * width + middle(left, right, column))));
-}"""
-"""Of a mask whose first column and last row are visible: which of its cells are drawn so."""
-
-
-def test_a_mask_is_drawn_as_it_is_and_every_cell_can_be_read_by_pointer_and_by_key(visit):
-    page = visit("?prompt=To%20be&filler=2&batch=To%20be%0Aor&batch_row=1")
     causal = [[key <= query for key in range(5)] for query in range(5)]
     until(page, lambda: masks(page, 0).evaluate(BLUE, 5) == causal)
 
     marks = masks(page, 0)
+    marks.scroll_into_view_if_needed()  # while the page scrolls, a tooltip would go
+    until_drawn(page)
     place = {"x": 300, "y": 20}  # in the last column of the first row: cells of 64 pixels, after the rows' labels
     marks.hover(position=place)
     tip = page.get_by_test_id("masks").first.get_by_role("tooltip")
@@ -182,6 +142,59 @@ def test_a_mask_is_drawn_as_it_is_and_every_cell_can_be_read_by_pointer_and_by_k
     page.keyboard.press("ArrowDown")
     words = "Both: causal and padding: query ∅ at position 4, key o at position 0, visible."
     expect(said_of(page, 2)).to_have_text(words)
+
+    page.get_by_role("link", name="Positions").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Positions")
+    wait_ready(page)
+    page.get_by_role("link", name="Masks").click()
+    expect(editor(page)).to_have_value("To be\nor")
+    wait_ready(page)
+
+    editor(page).fill("To be\nor\n<b>é\nnot")
+    editor(page).press("Control+Enter")
+    until_written(page, [*"To␣be", *"or∅∅∅", *"not∅∅"])
+    expect(page.get_by_text("Line 3 has")).to_contain_text("é")
+    expect(editor(page)).to_have_value("To be\nor\n<b>é\nnot")
+    expect(page).to_have_url(re.compile(r"batch=To\+be%0Aor%0A%3Cb%3E%C3%A9%0Anot"))
+
+    page.get_by_role("button", name="Restore the examples").click()
+    expect(editor(page)).to_have_value("KING:\nROMEO:\nBut, soft\nTo be, or not")
+    expect(page).not_to_have_url(re.compile("batch=To"))
+    wait_ready(page)
+
+
+def test_nothing_is_clipped_or_overlaps(visit):
+    page = visit(f"{LONG}&{LONG_LINE}", width=390, dark=True)
+    fits(page, rows=3)
+    # The batch scrolls inside itself, so that it can be read.
+    assert picture(page).evaluate("(box) => box.scrollWidth > box.clientWidth && box.clientWidth < innerWidth")
+    page.set_viewport_size({"width": 1280, "height": 900})
+    note = page.get_by_test_id("masks").first.locator(".note")
+    expect(note).to_have_text(re.compile("^Every (second|third) token is labelled; point at or tap a cell to see both"))
+    page.emulate_media(color_scheme="light")
+    for width, height in ((1440, 900), (960, 540), (420, 900)):
+        page.set_viewport_size({"width": width, "height": height})
+        page.wait_for_timeout(400)  # plotly draws anew when its box has come to rest
+        expect(charts(page)).to_have_count(CHARTS)
+        until(page, lambda: charts(page).evaluate_all(OVERLAPPING) == [])
+        until(page, lambda: charts(page).evaluate_all(CRAMPED) == [])
+        until(page, lambda: page.get_by_text(re.compile("Every (second|third) token is labelled")).count() >= 2)
+        until(page, lambda: page.get_by_test_id("stMain").evaluate(IS_WIDE_ENOUGH))
+    page.set_viewport_size({"width": 1280, "height": 900})
+    visit("?model=translator", page)
+    fits(page, rows=1)
+    expect(page.get_by_test_id("masks").nth(2).locator(".note")).to_be_empty()
+
+
+def fits(page, rows):
+    """The page is wide enough for its pictures, of which those of the batch stand in so many rows."""
+    until(page, lambda: page.get_by_test_id("stMain").evaluate(IS_WIDE_ENOUGH))
+    until(page, lambda: charts(page).evaluate_all(MISPLACED) == [])
+    shown = page.get_by_test_id("masks").nth(2).locator("figure")
+    until(page, lambda: len({shown.nth(i).bounding_box()["y"] for i in range(3)}) == rows)
+
+
+BOTTOM = "(element) => element.getBoundingClientRect().bottom"
 
 
 def test_the_picture_is_on_the_first_screen_and_the_page_is_short(tiny_server, new_page, wait_ready):

@@ -19,6 +19,12 @@ HISTORY_LOG = """() => {
   }
 }"""
 """Notes what is written into the history, for the message of a test that fails."""
+CHOOSE_AND_LEAVE = """([dial, link, ms]) => new Promise((resolve) => {
+  dial.selectedIndex = 1 - dial.selectedIndex;
+  for (const kind of ["input", "change"]) dial.dispatchEvent(new Event(kind, { bubbles: true }));
+  setTimeout(() => { link.click(); resolve(); }, ms);
+})"""
+"""Chooses something, and follows a link so many milliseconds later."""
 
 
 @pytest.fixture
@@ -67,7 +73,7 @@ def parameters(page):
 
 
 def test_one_step_back_leaves_a_page_to_the_one_before_as_it_was(visit, wait_ready):
-    page = visit()
+    page = visit("?tokens=6")
     before = entries(page)
     for typed in ("To be", "To be, or", "KING: I am"):
         type_prompt(page, typed, wait_ready)
@@ -103,17 +109,8 @@ def test_one_step_back_leaves_a_page_to_the_one_before_as_it_was(visit, wait_rea
     expect(prompt_box(page)).to_have_value("Hello world")
     expect_entries(page, before + 2)
 
-
-CHOOSE_AND_LEAVE = """([dial, link, ms]) => new Promise((resolve) => {
-  dial.selectedIndex = 1 - dial.selectedIndex;
-  for (const kind of ["input", "change"]) dial.dispatchEvent(new Event(kind, { bubbles: true }));
-  setTimeout(() => { link.click(); resolve(); }, ms);
-})"""
-"""Chooses something, and follows a link so many milliseconds later."""
-
-
-def test_a_page_is_come_to_though_the_one_before_is_told_something_at_that_moment(visit, wait_ready):
-    page = visit("?layer=0")
+    # A page is come to, though the one before is told something at that moment.
+    turn_to(page, "Generate", wait_ready)
     for ms in (380, 599):  # just before it is told of what was chosen
         before = entries(page)
         parts = page.get_by_label("Layer", exact=True), page.get_by_role("link", name="Attention")
@@ -121,11 +118,9 @@ def test_a_page_is_come_to_though_the_one_before_is_told_something_at_that_momen
         until_on(page, "Attention", wait_ready)
         expect_entries(page, before + 1)
         turn_to(page, "Generate", wait_ready)
-    until(page, lambda: parameters(page)["layer"] == "0")
+    until(page, lambda: parameters(page)["layer"] == "1")
 
-
-def test_what_was_written_comes_back_with_its_page(visit, wait_ready):
-    page = visit("?tokens=6")
+    # What was written comes back with its page.
     main = page.get_by_test_id("stMain")
     tokens(page).first.wait_for()
     given = tokens(page).count()
@@ -143,9 +138,8 @@ def test_what_was_written_comes_back_with_its_page(visit, wait_ready):
     until(page, lambda: parameters(page).get("written") == written)
 
 
-def test_what_is_typed_and_not_applied_outlives_a_reload(visit, wait_ready):
-    page = visit("?prompt=ROMEO")
-    wait_ready(page)
+def test_a_prompt_that_isn_t_applied_can_t_be_read_or_is_too_long_for_a_link_outlives_a_reload(visit, wait_ready):
+    page = visit("?prompt=ROMEO&seed=7")
     page.wait_for_function("globalThis.headsupInputDrafts?.session")
     prompt_box(page).fill("KING: I")
     page.reload()
@@ -162,25 +156,10 @@ def test_what_is_typed_and_not_applied_outlives_a_reload(visit, wait_ready):
     expect(prompt_box(page)).to_have_value("KING: I am")
     expect(prompt_box(page)).not_to_be_focused()
 
-
-CLICKABLE = (
-    "http://example.org/x",
-    "https://www.example.org",
-    "www.example.org/a",
-    "me@example.org",
-    "mailto:me@example.org",
-    ":material/info:",
-    ":streamlit:",
-    "![x](http://example.org/a.png)",
-)
-PARAMETERS = ("seed", "model", "pace", "temperature", "top_k", "top_p", "tokens", "layer")
-
-
-def test_a_prompt_that_can_t_be_read_outlives_a_reload_until_another_takes_its_place(visit, wait_ready):
-    page = visit("?prompt=To%20be")
+    # One that can't be read outlives a reload until another takes its place.
     type_prompt(page, "To be 日本", wait_ready)
     expect(page.get_by_role("alert").filter(has_text="This model has never seen")).to_be_visible()
-    assert parameters(page)["prompt"] == "To be"
+    assert parameters(page)["prompt"] == "KING: I am"
     page.reload()
     until_on(page, "Generate", wait_ready)
     expect(prompt_box(page)).to_have_value("To be 日本")
@@ -191,19 +170,7 @@ def test_a_prompt_that_can_t_be_read_outlives_a_reload_until_another_takes_its_p
     page.wait_for_timeout(500)
     expect(prompt_box(page)).to_have_value("To be, or")
 
-
-def test_nothing_of_a_link_becomes_something_to_click(visit):
-    values = CLICKABLE
-    page = visit("?" + "&".join(f"{name}={value}" for name, value in zip(PARAMETERS, values, strict=True)))
-    alert = page.get_by_test_id("stMain").get_by_test_id("stAlert")
-    said = alert.inner_text().replace("\u2060", "")
-    assert [said.count(f"“{value}”") for value in values] == [1] * len(values)
-    assert alert.locator("a, img, [data-testid=stIconMaterial]:not(:scope > *)").count() <= 1  # the alert's own icon
-    assert page.get_by_test_id("stMain").locator("a").count() == 0
-
-
-def test_a_prompt_too_long_for_a_link_is_left_out_and_the_page_can_be_opened_again(visit, wait_ready):
-    page = visit("?seed=7")
+    # One that is too long for a link is left out, and the page can be opened again.
     type_prompt(page, "," * 2_600, wait_ready)
     expect(page.get_by_text("Too long for the link: the prompt.")).to_be_visible()
     until(page, lambda: len(address(page)) < 8_000 and "prompt" not in parameters(page))
@@ -220,6 +187,29 @@ def test_a_prompt_too_long_for_a_link_is_left_out_and_the_page_can_be_opened_aga
     expect(prompt_box(page)).not_to_have_value("," * 2_600)
     prompt_box(page).fill("a" * 6_000)
     assert len(prompt_box(page).input_value()) <= 5_000
+
+
+CLICKABLE = (
+    "http://example.org/x",
+    "https://www.example.org",
+    "www.example.org/a",
+    "me@example.org",
+    "mailto:me@example.org",
+    ":material/info:",
+    ":streamlit:",
+    "![x](http://example.org/a.png)",
+)
+PARAMETERS = ("seed", "model", "pace", "temperature", "top_k", "top_p", "tokens", "layer")
+
+
+def test_nothing_of_a_link_becomes_something_to_click(visit):
+    values = CLICKABLE
+    page = visit("?" + "&".join(f"{name}={value}" for name, value in zip(PARAMETERS, values, strict=True)))
+    alert = page.get_by_test_id("stMain").get_by_test_id("stAlert")
+    said = alert.inner_text().replace("\u2060", "")
+    assert [said.count(f"“{value}”") for value in values] == [1] * len(values)
+    assert alert.locator("a, img, [data-testid=stIconMaterial]:not(:scope > *)").count() <= 1  # the alert's own icon
+    assert page.get_by_test_id("stMain").locator("a").count() == 0
 
 
 def test_the_keyboard_stays_on_what_starts_and_stops_the_writing(visit, wait_ready):
