@@ -137,7 +137,7 @@ class ModelCard:
             return _CARD.validate_python(fields)
         except ValidationError as error:
             first = error.errors()[0]
-            where = ".".join(map(str, first["loc"])) or "content"
+            where = ".".join(map(str, first["loc"]))[:60] or "content"
             raise ValueError(f"its {where} won't do: {first['msg'].removeprefix('Value error, ')}") from None
 
 
