@@ -6,6 +6,12 @@ import streamlit as st
 
 from pages.ui.frame.page import PAGES, Finished, PageOptions, finish, lay_out, open_page
 
+# In the dark theme's accent, which can be read on a light page, too.
+LOGO = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 90 24"><text y="18" font-family="sans-serif" '
+    'font-size="19" font-weight="bold" fill="#1f7ac2">HeadsUp</text></svg>'
+)
+
 # What each page shows, in one line; Learn says by itself what is open.
 PAGE_OPTIONS = {
     "Generate": PageOptions("HeadsUp shows every number inside a tiny transformer as it writes.", writes=True),
@@ -21,6 +27,7 @@ PAGE_OPTIONS = {
     ),
 }
 
+st.logo(LOGO, size="medium")
 page = st.navigation(
     [st.Page(file, title=title, default=title == "Generate") for title, file in PAGES.items()], position="top"
 )

@@ -1,4 +1,4 @@
-"""Benchmarks the page Attention: response times and bytes, in Chromium.
+"""Benchmarks the page Attention, and a link to Inside: response times and bytes, in Chromium.
 
 A click counts from its event to the end of the frame in which the instrument has drawn it; both ends are read inside
 the page. Bytes are those that come over the wire until the head is drawn from its own numbers, by part (see
@@ -18,6 +18,7 @@ from .measuring import machine, print_table
 
 INSTRUMENT = "[data-testid=attention]"
 WHOLE = f"{INSTRUMENT}[data-whole=true]"
+INSIDE = "[data-testid=inside] .names [data-open]"
 LENGTHS = (64, 256)
 SHORT = 24
 
@@ -51,6 +52,7 @@ def run(quick: bool = False) -> dict:
         figures |= _fetched(browser, clicks // 2)
         figures |= _bytes(browser)
         figures |= _first_paints(browser, paints)
+        figures["link_to_inside_ms_in_a_new_browser"] = _link(browser, paints)
     print_table(("what", "figure"), [(name.replace("_", " "), f"{value:,.1f}") for name, value in figures.items()])
     return {**{name: round(value, 2) for name, value in figures.items()}, **machine()}
 
@@ -121,6 +123,12 @@ def _first_bytes(browser: Browser, *, is_new: bool = False, **parameters: object
     page, traffic, _ = opened(browser, browser.address("Attention", 64, **parameters), WHOLE, is_new=is_new)
     traffic.settle(page)
     return traffic.first, traffic
+
+
+def _link(browser: Browser, times: int) -> float:
+    """Milliseconds from the navigation, in a browser that was never here, to the picture of Inside."""
+    links = [browser.address("Inside", SHORT) for _ in range(times)]
+    return statistics.median(opened(browser, link, INSIDE, is_new=True)[2] for link in links)
 
 
 def _first_paints(browser: Browser, times: int) -> dict[str, float]:

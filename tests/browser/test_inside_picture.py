@@ -280,6 +280,20 @@ PICTURE = "document.querySelector('.stage > .picture').toDataURL()"
 MOVING = "document.querySelector('.stage').dataset.moving === 'true'"
 
 
+def test_play_brings_into_sight_what_it_plays(show, new_window):
+    page = stopped(new_window)
+    page.set_viewport_size({"width": 1280, "height": 360})
+    show("shakespeare", "ROMEO:", page=page)
+    page.locator(".names .block").first.click()
+    page.get_by_role("button", name="Play").click()
+    for chapter, name in ((0, "embedding"), (-1, "unembedding")):
+        while page.evaluate(
+            "(at) => window.instrument.playing()?.chapter !== window.instrument.chapters.at(at)", chapter
+        ):
+            page.clock.run_for(100)
+        expect(page.locator(".names").get_by_role("button", name=name, exact=True)).to_be_in_viewport()
+
+
 def test_a_block_opens_in_less_than_a_third_of_a_second_and_stands_where_it_belongs(show, new_window):
     page = stopped(new_window)
     show("shakespeare", "ROMEO:", page=page)

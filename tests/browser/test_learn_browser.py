@@ -71,6 +71,22 @@ def test_a_lesson_is_taken_along_as_one_file_that_needs_no_network(app_url, new_
     assert "2,Choose,Hardly,yes" in (tmp_path / "answers.csv").read_text(encoding="utf-8")
 
 
+def test_an_answer_opens_the_view_beside_words_that_stay_where_they_were(app_url, new_page, wait_ready):
+    page = new_page(height=720)
+    page.goto(f"{app_url}/Learn?lesson=01-every-kind&lesson_step=1")
+    heading = page.get_by_role("heading", name="Layer 0, head 0")
+    heading.wait_for()
+    wait_ready(page)
+    before = heading.bounding_box()
+    page.get_by_text("Hardly", exact=True).click()
+    wait_ready(page)
+    page.get_by_role("button", name="Answer", exact=True).click()
+    expect(page.locator(".st-key-lesson_live").get_by_role("textbox", name="Prompt")).to_be_visible()
+    wait_ready(page)
+    assert heading.bounding_box() == before
+    expect(page.get_by_test_id("stAlert").filter(has_text="Correct")).to_be_in_viewport(ratio=1)
+
+
 def test_an_uploaded_lesson_is_checked_and_opened_and_is_there_after_a_reload(app_url, new_page, wait_ready):
     page = new_page()
     page.goto(f"{app_url}/Learn?lesson=for-teachers")

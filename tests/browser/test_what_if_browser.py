@@ -51,7 +51,7 @@ def test_a_part_is_ablated_by_click_and_brought_back_by_key(visit, wait_ready):
     wait_ready(page)
     until(page, lambda: cells(page).bounding_box() == before)  # nothing moves
     expect(page.get_by_text("Changed: feed-forward of layer 1 ablated.")).to_be_visible()
-    expect(sentence(page)).to_have_text(re.compile(r"Without layer 1, feed-forward, .* This change is set\."))
+    expect(sentence(page)).to_have_text(re.compile(r"Without layer 1, feed-forward, .* It is ablated now\."))
     page.wait_for_function("() => decodeURIComponent(location.search).includes('scale~blocks.1.hook_mlp_out')")
     cells(page).focus()
     for key, words in (("ArrowDown", "feed-forward"), ("Home", "head 0"), ("ArrowRight", "head 1")):
@@ -129,4 +129,4 @@ def test_a_place_is_put_in_from_another_prompt_by_key_alone_on_a_phone(visit, wa
     page.keyboard.press("Enter")
     wait_ready(page)
     expect(page.get_by_text("Changed: the stream before layer 1 at position 12 as on another prompt.")).to_be_visible()
-    expect(sentence(page)).to_contain_text("This change is set.")
+    expect(sentence(page)).to_contain_text("It is ablated now.")

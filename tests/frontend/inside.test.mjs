@@ -5,11 +5,13 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { HIDDEN } from "../../transformer/frontend/colours.js";
 import { ACTIVATIONS, erf } from "../../transformer/frontend/inside/scalar_functions.js";
 import { product, turned } from "../../transformer/frontend/inside/circuit_matrix.js";
 import { InsidePass } from "../../transformer/frontend/inside/pass.js";
 import { TensorSlice, sliceDims } from "../../transformer/frontend/inside/tensor_slice.js";
 import { inputsOf } from "../../transformer/frontend/inside/cell_inputs.js";
+import { pooled } from "../../transformer/frontend/inside/vector_strips.js";
 import { matching } from "../../transformer/frontend/inside/search.js";
 import { exactNumber } from "../../transformer/frontend/number_format.js";
 
@@ -237,4 +239,11 @@ test("of what a cell reads every cell is outlined, and nothing else", () => {
       assert.equal(isOutlined, places.has(String(slice.indexOf({ row, column }))));
     }
   });
+});
+
+test("of the cells that share a pixel the strongest is drawn; only where all are hidden there is nothing", () => {
+  const row = Float32Array.from({ length: 96 }, (_, at) => [0, 1, -Infinity, -Infinity][at % 4]);
+  const drawn = (kind) => [...pooled({ dims: ["query", "key"], sizes: [1, 96], data: row }, kind).bytes.subarray(0, 2)];
+  assert.deepEqual(drawn("weights"), [254, HIDDEN]);
+  assert.deepEqual(drawn("scores"), [254, HIDDEN]);
 });

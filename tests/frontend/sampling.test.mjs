@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { samplingOf } from "../../transformer/frontend/engine/questions.js";
 import { drawing, drawnWith, landing, sameSettings, shareOf, tokenAt } from "../../transformer/frontend/generation/sampling.js";
 
 const cases = JSON.parse(readFileSync(join(process.env.HEADSUP_FIXTURES, "draws.json"), "utf-8"));
@@ -56,4 +57,10 @@ test("settings are the same whether off is written as nothing or as a number", (
   assert.ok(sameSettings(settings, { ...settings, top_k: null, top_p: null }));
   for (const other of [{ temperature: 0.81 }, { top_k: 1 }, { top_p: 0.9 }, { seed: 4 }]) assert.ok(!sameSettings(settings, { ...settings, ...other }));
   assert.ok(!sameSettings(settings, null));
+});
+
+test("a request may leave one token to choose from, and no fewer", () => {
+  assert.deepEqual(samplingOf({ temperature: 0.5, top_k: 1, top_p: 0.9, seed: 3 }), { temperature: 0.5, top_k: 1, top_p: 0.9, seed: 3n });
+  assert.deepEqual(samplingOf({}), { temperature: 1, top_k: 0, top_p: 1, seed: null });
+  for (const wrong of [{ top_k: -1 }, { top_k: 1.5 }, { top_p: 1.1 }, { temperature: -1 }]) assert.throws(() => samplingOf(wrong));
 });

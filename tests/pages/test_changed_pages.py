@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from pages.ui.frame import change_form
 from pages.ui.models import activations, library
+from pages.ui.number_format import percent
 from tests import app_driver as app
 from tests.app_driver import checked, choose, link_of, named, press, said, start, text_of, wish, write, writing
 from transformer import MeanAblate, Sampling, Scale, SetAttention, Steer, Without, to_code, trace_pass
@@ -45,6 +46,12 @@ def engine(*interventions, text=PROMPT):
     return trace_pass(checkpoint.model, checkpoint.tokenizer.encode(text), interventions=interventions)
 
 
+def likeliest(*interventions):
+    probabilities = engine(*interventions).tensors["probabilities"][-1]
+    label = library.model("shakespeare").tokenizer.label(int(probabilities.argmax()))
+    return f"“{label}” {percent(float(probabilities.max()))}"
+
+
 MENU = {
     HEAD: [
         ("Factor", 2.0, "layer 0, head 0 × 2"),
@@ -74,7 +81,9 @@ class TestTheList:
     def test_it_is_on_every_page_and_says_so(self, page):
         at = start(page, prompt=PROMPT, changes=f"{code_of(HEAD)}!-{code_of(Without('mask'))}")
         assert chips(at) == {CHIP: True, "without the causal mask": False}
-        assert changed_words(at) == [f":material/science: Changed: {CHIP}."]
+        changed, unchanged = (likeliest(*interventions) for interventions in ((HEAD,), ()))
+        told = f":material/science: Changed: {CHIP}. After the prompt: {changed}; unchanged: {unchanged}."
+        assert changed_words(at) == [told] and changed != unchanged
         assert not said(at)
 
     def test_a_chip_is_turned_off_and_on_taken_back_and_brought_back(self):
@@ -242,14 +251,14 @@ class TestTheForm:
             return [each.value.replace("\\", "") for each in at.caption if "ablated" in each.value]
 
         at = self.opened(prompt=PROMPT, layer=1, head=1)
-        assert wanted(at) == ["Layer 1, head 1 ablated."]
+        assert wanted(at) == ["The change: Layer 1, head 1 ablated."]
         choose(at, "Where", 0)
-        assert wanted(at) == ["Layer 0, head 1 ablated."]
+        assert wanted(at) == ["The change: Layer 0, head 1 ablated."]
         for what, shown in (("attention", "Attention of layer 1"), ("feed-forward", "Feed-forward of layer 1")):
             at.session_state["popover_changes"] = False
             checked(at.run())
             choose(open_form(at), "What", what)
-            assert wanted(at) == [f"{shown} ablated."]
+            assert wanted(at) == [f"The change: {shown} ablated."]
 
     def test_everything_it_offers_can_be_done(self):
         at = self.opened(prompt=PROMPT)

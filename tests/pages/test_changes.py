@@ -81,6 +81,7 @@ class TestInALink:
         ("text", "sentence", "kept"),
         [
             ("x" * (MAX_CHARACTERS + 1), "have more than", 0),
+            ("x" * MAX_CHARACTERS, "is left out", 0),
             ("!".join(f"scale~{POINT}~0~{at}~0.0" for at in range(MAX_CHANGES + 2)), "at most 24 changes", MAX_CHANGES),
             (f"scale~{POINT}~0~~1e9", "a factor is from −20 to 20", 0),
             (f"scale~{POINT}~0~~nan!-without~mask~", "a factor is from −20 to 20", 1),

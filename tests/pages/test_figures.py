@@ -6,6 +6,7 @@ import pytest
 
 from pages.ui.figures import palette
 from pages.ui.figures import positions as position_figures
+from pages.ui.figures.lines import line_figure
 from pages.ui.figures.palette import Theme
 from transformer import sinusoidal_encoding
 from transformer.model.positions import position_angles
@@ -80,9 +81,17 @@ class TestPositionFigures:
         fig = position_figures.frequency_spectrum(frequencies(8, 1e4), 1e4, length=64, selected=1)
         np.testing.assert_allclose(fig.data[0].y, 2 * np.pi * np.array([1, 10, 100, 1000]))
         assert fig.layout.yaxis.type == "log" and trace(fig, "selected pair").y[0] == pytest.approx(20 * np.pi)
+        low, high = 10 ** np.array(fig.layout.yaxis.range)
+        assert low < min(fig.data[0].y) and max(*fig.data[0].y, *(line.y0 for line in fig.layout.shapes)) < high
         assert {note.text for note in fig.layout.annotations} == {"2π", "2π · 10000", "length 64"}
         with pytest.raises(ValueError, match="pairs 0 to 3"):
             position_figures.frequency_spectrum(frequencies(8, 1e4), 1e4, length=64, selected=4)
+
+
+def test_lines_are_named_beside_a_figure_that_has_several():
+    for names in ("a", "ab", "abc"):
+        fig = line_figure({name: np.arange(3) for name in names}, {}, hover="%{y}")
+        assert fig.layout.showlegend == (len(names) > 1)
 
 
 class TestPalette:

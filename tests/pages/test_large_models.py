@@ -74,6 +74,7 @@ def test_what_parts_are_needed_for_is_kept_of_the_likeliest_tokens_and_measured_
     api_cache.clear()
     all_of_it = activations.ablation(model, tokens, (), -1, 0, (also,))
     assert len(few.tokens) == 40 < len(all_of_it.tokens) == model.checkpoint.model.config.vocab_size
+    assert few.tokens.tolist() == np.argsort(-all_of_it.kept[0], kind="stable")[:40].tolist()
     assert few.logits.shape == few.kept.shape == (len(few.parts), 40)
     for name in ("logits", "kept", "log_probabilities"):
         np.testing.assert_array_equal(getattr(few, name), getattr(all_of_it, name)[..., few.tokens])

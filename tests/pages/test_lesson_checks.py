@@ -50,6 +50,11 @@ MISTAKES = {
     "a claim": ("p > 0.9\n", "p < 0.5\n", "this isn't what the models do: p < 0.5 (p = 0.9"),
     "a slider": ("high = 1\n", "high = 0.5\n", "right comes to 0.99"),
     "a start": ("near = 0.1", "near = 0.5", "the slider starts where it is already right"),
+    "an order": (
+        'kind = "token"\ntext = "Which word gets the largest weight from the question mark?"\nright = "read_from"',
+        'kind = "order"\ntext = "Which comes first?"\noptions = ["a", "b"]\nright = ["a", "b"]',
+        "the options are in the correct order already; write them in another one",
+    ),
     "a position": ('right = "read_from"', 'right = "read_from + 90"', "which the prompt of the view doesn't have"),
     "no answer": (
         'kind = "token"',

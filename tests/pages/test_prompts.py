@@ -91,9 +91,8 @@ def test_of_a_prompt_one_token_too_long_the_first_quarter_of_the_context_is_not_
 def test_a_prompt_longer_than_the_context_is_read_from_its_end(page):
     long = "ROMEO: " * 20
     at = type_prompt(start(page, tokens=20), long)
-    assert f"The prompt has 140 tokens, and this model's context holds {CONTEXT}: it reads the last {CONTEXT}." in said(
-        at
-    )
+    context = f"This model's context holds {CONTEXT} and moves by a quarter of that at a time"
+    assert f"The prompt has 140 tokens. {context}: it reads the last {CONTEXT}." in said(at)
     if page == "Generate":
         app.write(at)
         assert len(app.ids_of(at)) == 20 and app.writing(at).tensors["window_start"][-1] == 160 - CONTEXT

@@ -12,7 +12,7 @@ from pages.ui.lessons import lesson_files, room_attempts, rooms
 from pages.ui.markdown import plain
 from pages.ui.models import library
 from pages.ui.models.lesson_answers import StepId
-from pages.ui.views.learn import room_membership, room_teacher
+from pages.ui.views.learn import room_membership, room_teacher, visitor_lessons
 from tests import learn_page as learning
 from tests.app_driver import checked, come_back, component, components, link_of, markdown_with, named, start, tell_page
 from tests.learn_page import CHOOSE, LESSON, NUMBER, SAMPLES, answer, button, click, has, open_step, pick_token, said
@@ -299,6 +299,13 @@ def test_a_class_goes_on_with_the_teacher_and_never_back_by_accident(teacher, co
     assert "Token" in title(again(one))  # and not where the teacher looks
     click(teacher, "room_lead")
     assert title(again(one)) == title(teacher)
+
+
+def test_a_class_at_a_step_that_the_lesson_no_longer_has_can_be_led_from_here(teacher, code):
+    beyond = StepId(LESSON, len(visitor_lessons.lesson(LESSON).steps))
+    rooms.all_rooms().move(code, membership(teacher).key, beyond)
+    teacher = again(teacher)
+    assert has(teacher, "room_lead") and not has(teacher, "room_back")
 
 
 def test_students_navigate_freely_until_the_teacher_leads_again(teacher, code):

@@ -40,7 +40,7 @@ def test_the_default_is_one_click_away_and_needs_no_network():
 
 def test_the_manual_that_ships_with_python_is_there_offline():
     at = start("Train", learn="text", corpus="python-manual")
-    assert "2 layers × 4 heads, 64 wide, rotary positions, context 32, 500 steps of 32 windows" in captions(at)
+    assert "2 layers × 4 heads, 64 wide, rotary positions, context 32, 500 steps, each on 32 excerpts" in captions(at)
     text = load_corpus("python-manual").text
     shown = [code.value for code in at.code]
     assert any(each.endswith(" …") and each[:-2] in text for each in shown), "an excerpt"

@@ -44,7 +44,7 @@ class TestRunning:
 
     def test_what_is_trained_stays_in_sight_and_the_time_left_is_told_by_its_speed(self):
         at, text, deadline = begun(), "", time.monotonic() + 60
-        said_of_it = markdown_with(at, "3,000 steps of")
+        said_of_it = markdown_with(at, "3,000 steps, each on")
         assert "Next vowel" in said_of_it and "× 1 head, 16 wide" in said_of_it
         while not re.search(r"\d+ (seconds|minutes?) left at this speed, .*\d s so far", text):
             assert time.monotonic() < deadline, text

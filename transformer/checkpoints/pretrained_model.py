@@ -5,7 +5,6 @@ Sizes are compared with the headers of the files, wherever their tensors come fr
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -118,7 +117,7 @@ class Pretrained:
             more_end_token_ids=list(ends[1:]),
             mask_token_id=self.theirs.tokenizer.special_id(mask) if mask else None,
             training={"family": self.family.name},
-            chat=None if chat is None else dataclasses.asdict(chat),
+            chat=None if chat is None else {"before": chat.before, "after": chat.after, "strip": chat.strip},
         )
         return Checkpoint(model, self.theirs.tokenizer, card)
 

@@ -230,7 +230,7 @@ export class Heatmap {
     };
     if (this.selected) {
       const { row, column } = this.selected;
-      outline(row, window.left, 1, window.right - window.left, SELECTED, 1);
+      outline(row, window.left, 1, window.right - window.left, SELECTED, column === null ? 2 : 1);
       if (column !== null) {
         outline(window.top, column, window.bottom - window.top, 1, SELECTED, 1);
         outline(row, column, 1, 1, SELECTED, 2.5);

@@ -89,7 +89,7 @@ def show(name: str, prompt: str) -> None:
         wanted = _part(name, shape, what, prompt)
     # One that can't be pressed would say nothing of why; what is missing is said above it.
     if wanted is not None:
-        st.caption(f"{plain(changes.sentence(wanted))}")
+        st.caption(f"The change: {plain(changes.sentence(wanted))}")
         widgets.button("Change this", changes.add, wanted, key="change_this", type="primary", width="stretch")
 
 

@@ -106,8 +106,10 @@ def show_card(name: str) -> None:
     """What is known of a model, folded behind a button."""
     checkpoint = library.model(name)
     with st.popover("About"):
-        st.markdown(GROUPS.get(_group(name, checkpoint.card), ""))
         _show_card(checkpoint.card, checkpoint.model.config)
+        group = _group(name, checkpoint.card)
+        if group in GROUPS:
+            st.caption(f"{group}: {GROUPS[group]}")
 
 
 def _show_card(card: ModelCard, config: ModelConfig) -> None:

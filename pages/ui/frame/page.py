@@ -25,6 +25,7 @@ from pages.ui.models.changes import Changes, in_force
 from pages.ui.models.page_text import Text
 from pages.ui.models.session_store import session_record
 from pages.ui.models.visitor_models import is_own
+from pages.ui.number_format import percent
 from transformer import Intervention, ModelConfig
 
 PAGES = {
@@ -97,39 +98,49 @@ class Finished(Exception):
     """A page has nothing more to show, and its run ends."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class PageLayout:
     """The containers of the frame, from top to bottom."""
 
-    fields: DeltaGenerator
-    """Model and prompt."""
-    tools: DeltaGenerator
-    """Buttons and menus."""
+    bar: DeltaGenerator
+    """Where model and prompt stand, unless a page has a place of its own for them."""
     heading: DeltaGenerator
     notices: DeltaGenerator
+    tools: DeltaGenerator | None = None
+    """Buttons and menus of the bar, once it is there."""
 
 
 def lay_out() -> PageLayout:
     """Create the empty frame."""
+    return PageLayout(st.container(), st.container(key="frame_heading"), st.container(key="frame_notices"))
+
+
+def _lay_out_bar() -> tuple[DeltaGenerator, DeltaGenerator]:
+    """Create the bar: the containers of model and prompt, and of buttons and menus."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="frame_bar"):
-        fields = st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="frame_fields")
-        tools = st.container(horizontal=True, gap="xsmall", width="content", key="frame_tools")
-    return PageLayout(fields, tools, st.container(key="frame_heading"), st.container(key="frame_notices"))
+        fields = st.container(horizontal=True, vertical_alignment="top", gap="small", key="frame_fields")
+        return fields, st.container(horizontal=True, gap="xsmall", width="content", key="frame_tools")
 
 
 def open_page(
-    layout: PageLayout, title: str, decide: Callable[[], PageOptions], *, first: Callable[[], None] | None = None
+    layout: PageLayout,
+    title: str,
+    decide: Callable[[], PageOptions],
+    *,
+    first: Callable[[], DeltaGenerator | None] = lambda: None,
 ) -> None:
     """Fill the frame: browser title, bar, heading, notices. The page reads the result with `session()`.
 
     decide: says how the page opens, once the visitor's choices are known; it may still change them. first: draws what a
     page has to say of no model and no prompt, before they are picked: thirty who are led to it at once read that before
-    the first of them has a whole page.
+    the first of them has a whole page. It returns where the bar stands, if not on top.
     """
     saved_view.restore_outside_lessons(title)
     current = state.begin_run(title)
     opening = st.session_state["opening"] = decide()
-    st.set_page_config(page_title=f"{title} · HeadsUp", page_icon=ICON, layout="wide")
+    st.set_page_config(
+        page_title=f"{title} · HeadsUp", page_icon=ICON, layout="wide", initial_sidebar_state="collapsed"
+    )
     begun: Text | None = st.session_state.get("text")
     library.begin_run(keep=begun.model if begun and begun.written else None)
     training.store_result()
@@ -146,11 +157,13 @@ def open_page(
             page_guide.show()
         saved_view.show_back_links()
         _show_training()
-    if first:
-        first()
-    with layout.fields:
-        name, prompt = prompt_bar.pick(current, finish_early, is_whole=opening.uses_model, is_shown=opening.has_bar)
+    place, fields = first() or layout.bar, layout.bar
     if opening.has_bar:
+        with place:
+            fields, layout.tools = _lay_out_bar()
+    with fields:
+        name, prompt = prompt_bar.pick(current, finish_early, is_whole=opening.uses_model, is_shown=opening.has_bar)
+    if layout.tools:
         with layout.tools:
             prompt_bar.offer_tools(name, prompt, is_whole=opening.uses_model)
     with layout.notices:
@@ -177,7 +190,7 @@ def session() -> Session:
 
 def finish(layout: PageLayout) -> None:
     """End a page: update its link and the address bar."""
-    if st.session_state["opening"].has_bar:
+    if layout.tools:
         with layout.tools:
             _share()
     if missing := " and ".join(TOO_LONG[name] for name in left_out(state.linked_visitor())):
@@ -261,14 +274,25 @@ def _interventions_in_force(
     interventions = in_force(current.changes)
     if not interventions or tokens is None:
         return interventions
-    if not np.isfinite(activations.next_token(name, tokens, source, interventions)).all():
+    logits = activations.next_token(name, tokens, source, interventions)
+    if not np.isfinite(logits).all():
         st.warning(
             "With these changes the model's numbers overflow, so the unchanged model is shown. Turn a change off.",
             icon=":material/science:",
         )
         return ()
-    container.markdown(f":material/science: {plain(changes.in_words(interventions))}")
+    words = changes.in_words(interventions)
+    if library.config(name).is_causal:
+        unchanged = _likeliest(name, activations.next_token(name, tokens, source))
+        words += f" After the prompt: {_likeliest(name, logits)}; unchanged: {unchanged}."
+    container.markdown(f":material/science: {plain(words)}")
     return interventions
+
+
+def _likeliest(name: str, logits: np.ndarray) -> str:
+    """The likeliest token and its probability."""
+    shares = np.exp(logits - logits.max())
+    return f"“{library.tokenizer(name).label(int(logits.argmax()))}” {percent(float(1 / shares.sum()))}"
 
 
 def _last_readable(

@@ -69,7 +69,7 @@ def read_prompt(name: str, prompt: str) -> tuple[tuple[int, ...] | None, tuple[i
         with st.container(border=True):
             st.error(unknown_sentence(unknown))
             if words := _known_words(name):
-                st.caption(f"It knows these words: {', '.join(words)}.")
+                st.caption(f"It knows these words: {', '.join(f'“{word}”' for word in words)}.")
             widgets.button("Remove what is unknown", _remove_unknown, name, type="primary")
         return None, ()
     tokens = library.encoded(name, prompt, visitor().reads)
@@ -86,11 +86,11 @@ def read_prompt(name: str, prompt: str) -> tuple[tuple[int, ...] | None, tuple[i
         return None, ()
     if reads_source:
         return card.start_tokens, tokens
-    if over > 0:
+    if over > 0 and shape.n_layers:  # without layers it reads the last token alone
         begin = library.window_start(name, len(tokens))
         st.info(
-            f"The prompt has {len(tokens):,} tokens, and this model's context holds {shape.context_length}: "
-            f"it reads the last {len(tokens) - begin}."
+            f"The prompt has {len(tokens):,} tokens. This model's context holds {shape.context_length} and moves by a "
+            f"quarter of that at a time: it reads the last {len(tokens) - begin}."
         )
     return tokens, ()
 
@@ -109,7 +109,8 @@ def unknown_sentence(unknown: list[UnknownPiece]) -> str:
     """What is wrong with a text of which a model doesn't know some pieces."""
     listed = ", ".join(f"“{code(piece.text)}” (character {piece.position + 1})" for piece in unknown[:6])
     more = f", and {len(unknown) - 6} more" if len(unknown) > 6 else ""
-    return f"This model has never seen {listed}{more}. Remove it, or pick another model."
+    it = "it" if len(unknown) == 1 else "them"
+    return f"This model has never seen {listed}{more}. Remove {it}, or pick another model."
 
 
 def _show_changes(name: str, prompt: str) -> None:

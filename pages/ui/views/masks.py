@@ -112,7 +112,7 @@ def _causal_panel(session: Session, text: tuple[int, ...], length: int, shown: i
     groups, label = layers_by_window(session.config, length), library.tokenizer(session.name).labels
     outside = len(text) - length
     return MaskPanel(
-        "Causal mask",
+        "Causal mask with sliding windows" if any(groups) else "Causal mask",
         label(text[-shown:]),
         np.sum([batches.hides_future(length, size)[-shown:, -shown:].astype(int) for size in groups], axis=0),
         len(text) - shown,

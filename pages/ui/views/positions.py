@@ -183,8 +183,8 @@ def of_the_model(session: Session) -> None:
     caption = f"{name}: {size['context']} × {size['width']}."
     if table is None and config.positions == "rotary":
         table = sinusoidal_encoding(config.context_length, dims, config.rotary_base, config.rotary_factors).numpy()
-        name, column = "Sines and cosines of rotary positions", "column"
-        caption = "The angles' sines, in even columns, and cosines, in odd ones. The same in every layer and head"
+        name, column = "Sines and cosines of rotary positions", "dimension"
+        caption = "The angles' sines, in even dimensions, and cosines, in odd ones. The same in every layer and head"
         caption += " that rotates." if config.unrotated_layers else "."
     if table is not None:
         matrix(table, key="positions_model", name=name, across=column, down="position", unit="value")
@@ -227,8 +227,8 @@ _WHAT_IT_USES = {
     "learned": "It adds a learned table, {context} × {width}, in place of sines.",
     "rotary": (
         "It adds no table. It turns each pair of dimensions of its queries and keys, {turned} dimensions a head, by "
-        "its position's angle (Su et al. 2021): pair i of position p by p ÷ {base:.12g}^(2i ÷ {dims}) radians. The "
-        "product of a query and a key then depends on their distance alone."
+        "its position's angle (Su et al. 2021): pair i of position p by p ÷ {base:.12g}^(2i ÷ {dims}) radians. Of "
+        "their positions, the dot product of a query and a key then sees the distance alone."
     ),
     "alibi": (
         "It adds no table and rotates nothing. Each head takes from a score in proportion to how far away the key is: "

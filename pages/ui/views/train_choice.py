@@ -254,7 +254,7 @@ def _shaped(current: Visitor, learn: str, corpus: Corpus | None) -> tuple[Choice
 
 def _settings(choice: Choice) -> str:
     """What is trained, and how, in words."""
-    steps = f"{choice.training.steps:,} steps of {choice.batch} {'examples' if choice.is_task else 'windows'}"
+    steps = f"{choice.training.steps:,} steps, each on {choice.batch} {'examples' if choice.is_task else 'excerpts'}"
     return f"{architecture(choice.config).capitalize()}, {steps}."
 
 

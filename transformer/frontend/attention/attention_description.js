@@ -13,7 +13,7 @@ export function headInWords(measures) {
   const spread = measures.find(({ name }) => name === "spread")?.value;
   const [most] = measures.filter(({ name }) => name !== "spread").sort((one, other) => other.value - one.value);
   if (spread >= SPREAD) return `It spreads its weight over nearly everything it sees (${percent(spread)} of the largest entropy).`;
-  if (!(most?.value >= CLEAR)) return "No pattern stands out in this text.";
+  if (!(most?.value >= CLEAR)) return "On average over the text, it does none of these clearly.";
   return `${REPEATED.includes(most.name) ? "Where a token occurs again, it" : "It"} mostly ${most.sentence} (${percent(most.value)}).`;
 }
 
@@ -31,7 +31,10 @@ export function cellInWords(pass, { layer, head, row, column }, steps, without =
   const at = row * pass.keys + column;
   const who = `Query ${pass.token("queries", row)}, key ${pass.token("keys", column)}`;
   if (!steps) return `${who}.`;
-  if (steps.masked && steps.masked[at] === -Infinity) return `${who}: hidden by the mask, weight 0.`;
+  if (steps.masked && steps.masked[at] === -Infinity) {
+    const mask = pass.causal && column <= row && row - column >= pass.window(layer) ? "sliding window" : "mask";
+    return `${who}: hidden by the ${mask}, weight 0.`;
+  }
   if (!steps.raw) return `${who}: weight ${percent(steps.weights[at])}.`;
   const byHand = pass.setBy(layer, "weights", head, row).length ? ", set by hand" : "";
   const scores = [["q · k", steps.raw], ["scaled", without.includes("scale") ? null : steps.scaled], ["capped", steps.capped], ["with position bias", steps.biased]];

@@ -11,12 +11,6 @@ export const MARKUP = `
   <div class="instrument" data-part="root" data-testid="attention">
     <div class="layout">
       <h2 class="top"><span data-part="where"></span>: <span class="sentence" data-part="overSentence"></span></h2>
-      <div class="zooming tools">
-        <button type="button" data-part="closer" title="Zoom in on the selected cell (+)" aria-label="Zoom in">+</button>
-        <button type="button" data-part="farther" title="Zoom out (−)" aria-label="Zoom out">−</button>
-        <button type="button" data-part="whole" title="The whole text (0)">Whole text</button>
-        <button type="button" data-part="change" hidden>Change</button>
-      </div>
       <section data-part="changing" aria-label="Change this part" hidden></section>
       <section class="one" aria-label="One head">
         ${figure("weights")}
@@ -24,8 +18,12 @@ export const MARKUP = `
         <p class="note" data-part="note"></p>
       </section>
       <section class="over" aria-label="Over the text">
-        <div class="tools">
+        <div class="zooming tools">
+          <button type="button" data-part="closer" title="Zoom in on the selected cell (+)" aria-label="Zoom in">+</button>
+          <button type="button" data-part="farther" title="Zoom out (−)" aria-label="Zoom out">−</button>
+          <button type="button" data-part="whole" title="The whole text (0)">Whole text</button>
           <select data-part="direction" aria-label="Weights shown"></select>
+          <button type="button" data-part="change" hidden>Change</button>
         </div>
         <div class="texts" data-part="texts"></div>
         <p class="readout" data-part="readout" role="status" aria-live="polite"></p>

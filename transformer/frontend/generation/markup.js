@@ -38,7 +38,7 @@ export const MARKUP = `
               title="Number of tokens, pace, temperature, top-k, top-p, and seed.">Sampling</button>
     </div>
     <div class="layout">
-      <div class="reading">
+      <div class="reading" data-part="reading">
         <header>
           <p class="status" data-part="status" data-testid="live-text-status" aria-live="polite"></p>
           <button type="button" data-part="aside"></button>
@@ -46,12 +46,12 @@ export const MARKUP = `
         <div class="strip" data-part="strip" data-testid="live-text-strip" role="listbox"
              aria-label="Text, token by token" aria-orientation="horizontal"></div>
         <p class="details" data-part="details"></p>
-        <section class="looking" data-testid="live-text-picture" aria-label="Attention">
+        <section class="looking of-attention" data-testid="live-text-picture" aria-label="Attention">
           <p><b>Attention</b> <span data-part="largest"></span></p>
           <span class="settings" data-part="heads">${choice("attention", "Looks at")}${choice("layer", "Layer")}${choice("head", "Head")}</span>
         </section>
         <p class="legend">
-          <span><span class="ramp looked"></span> attention, 0 to 100%</span> <span><span class="outline query"></span> the query token</span>
+          <span class="of-attention"><span class="ramp looked"></span> attention, 0 to 100%</span> <span class="of-attention"><span class="outline query"></span> the query token</span>
           <span><span class="ramp likely"></span> probability, 0 to 100%</span> <span><span class="outline"></span> the chosen token</span>
         </p>
         <div class="timeline">

@@ -97,7 +97,7 @@ export class SamplingSteps {
     const top = scaled[order[0]];
     const isCut = probabilities[token] === 0; // which only a token of somebody's choice can be
     put(this.steps.probabilities.text, isGreedy ? `${name} has all of it.` : isCut ? `${name} is cut off, and has 0.`
-      : `${name}: exp(${n(scaled[token])} − ${n(top)}) ÷ ${n(this.sampled.total)} = ${percent(probabilities[token])}`);
+      : `${name}: exp(${n(scaled[token])} − ${n(top)}) ÷ ${n(this.sampled.total)} = ${percent(probabilities[token]).replace(">", "over ")}`);
     const share = `${from.toFixed(FOUR)} and ${to.toFixed(FOUR)}`;
     put(this.steps.point.text, isGreedy ? `None is needed: ${name} is the likeliest.` : isCut ? `No random number falls on ${name}: it is cut off.`
       : point === null ? `The share of ${name} lies between ${share}.`

@@ -117,6 +117,7 @@ export class TextView {
   showPicture(row, onSource) {
     const { generated, count, whose, position } = this.shown;
     const [attention, layer, head] = whose ?? [];
+    this.parts.reading.classList.toggle("without-attention", !whose);
     const where = whose ? `${attention === "cross" ? "to the source, " : "in "}layer ${layer}, head ${head}` : "";
     const isComing = whose && !row && !this.shown.isRefused(whose, position);
     this.picture.update(generated, count, this.look, where, isComing ? "on its way" : "nothing to show", onSource?.summary);

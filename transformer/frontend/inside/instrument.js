@@ -41,6 +41,8 @@ import { savePicture } from "./export.js";
 /** @import { Chapter, Scene } from "./animation.js" */
 /** @import { Focus, Structure } from "./structure.js" */
 
+const TOKENS = 60; // pixels at the lower edge of the window, where the prompt's tokens stay in sight
+
 /**
  * Where the instrument stands: as of `AttentionInstrument`, but that navigate is to show a cell of an attention.
  *
@@ -63,6 +65,7 @@ export class InsideInstrument {
   /** @type {Layout} */ layout;
   /** @type {Page & { accent?: string } | null} */ page;
   /** @type {boolean} */ isBeside;
+  /** @type {string | undefined} */ followed; // the chapter of Play that was brought into sight last
 
   /**
    * @param {HTMLElement} parent
@@ -266,6 +269,16 @@ export class InsideInstrument {
     this.play.show(play ? chapterInWords(this.pass, this.scene, this.structure, play.chapter) : "");
     attribute(this.parts.stage, "data-playing", String(Boolean(play) && play.state.at < this.chapters.length - 1));
     this.prose.light(play?.chapter.part ?? null);
+    if (play && play.chapter.id !== this.followed) this.follow(play.chapter);
+    this.followed = play?.chapter.id;
+  }
+
+  /** Where the picture is taller than the window, what a chapter of Play is about comes into sight as it begins. */
+  follow({ id, part }) {
+    const label = this.names.labelOf([id, part, whereIs(this.layout, part)?.group?.id]);
+    if (!label) return;
+    const { top, bottom } = label.getBoundingClientRect();
+    if (top < this.parts.bar.getBoundingClientRect().bottom || bottom > innerHeight - TOKENS) label.scrollIntoView({ block: "center" });
   }
 
   showBelow() {

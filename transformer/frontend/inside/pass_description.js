@@ -65,9 +65,9 @@ export class PassDescription {
 /** What the colours and the light of the picture mean. */
 function legend({ n_heads: heads, residual, norm }, chosen) {
   const words = node("p", "legend");
+  words.append("Bright: what reaches the selected token (attention rollout); faded: what hardly does. ");
   if (residual) words.append("⊕ adds to the stream. ");
   if (norm !== "none") words.append("A short grey bar across a line is a norm. ");
-  words.append("Bright: what reaches the selected token (attention rollout); faded: what hardly does. ");
   if (heads > 1) words.append(chosen === null ? "A curve’s colour: the head with the largest weight there." : `The curves are those of head ${chosen}.`);
   return words;
 }

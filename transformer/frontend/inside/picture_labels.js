@@ -18,6 +18,7 @@ const LENS = 70; // beside the picture up to which the logit lens has one word o
 const LETTER = 7.4; // of a token in the margin
 const NAME = 18; // of a name's height
 const TITLES = 24; // above the columns, for what the row of predicted tokens is called
+const KINDS = ["row", "part", "header", "group"]; // of what is named beside the picture
 const ANSWER = { size: 28, high: 40 }; // of what is predicted at the selected token, above all
 
 export class PictureLabels {
@@ -157,6 +158,11 @@ export class PictureLabels {
     if (!made.childElementCount) made.replaceChildren(node("b", ""), node("span", ""));
     put(made.firstChild, name);
     put(made.lastChild, title);
+  }
+
+  /** What stands beside the first of some rows, parts or groups that is named. @param {(string | undefined)[]} ids @returns {HTMLElement | undefined} */
+  labelOf(ids) {
+    return ids.flatMap((id) => KINDS.map((kind) => this.made.get(`${kind} ${id}`))).find(Boolean);
   }
 
   showGroup(stack, group, scene) {

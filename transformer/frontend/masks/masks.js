@@ -11,7 +11,7 @@ const LARGE = 64; // pixels of a cell of the first picture, at most
 
 const MARKUP = `
   <section class="masks" data-testid="masks" data-part="whole">
-    <p class="key"><span data-part="levels"></span><i class="hidden"></i> hidden. Rows are queries, columns are keys.</p>
+    <p class="key"><span data-part="levels"></span><i class="hidden"></i> hidden</p>
     <div class="parts">
       <div class="panels" data-part="panels"></div>
       <div class="predictions" data-part="predictions" hidden></div>
@@ -74,7 +74,7 @@ export class Masks {
       put(figure.title, title);
       attribute(heatmap.marks, "aria-label", `${title}. ${words} ${KEYS}`);
       heatmap.refresh();
-      heatmap.show({ values, rows: labels.length, columns: before.length + labels.length, rowLabels: labels, columnLabels: [...before, ...labels], kind: "visible", limit: 1,
+      heatmap.show({ values, rows: labels.length, columns: before.length + labels.length, rowLabels: labels, columnLabels: [...before, ...labels], kind: "visible", limit: 1, rowTitle: "query", columnTitle: "key",
         ...(this.predicted && at === 0 ? { widest: LARGE } : {}) }, null);
       put(figure.words, words);
     });

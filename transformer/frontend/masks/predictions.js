@@ -28,6 +28,6 @@ export class Predictions {
 
   /** What is likeliest, for those who hear it. */
   inWords({ names, rows }, row) {
-    return rows[row].map(([[label, probability]], which) => `${names[which].toLowerCase()} ${label}, ${percent(probability)}`).join("; ");
+    return rows[row].map(([[label, probability]], which) => `${names[which].toLowerCase()}: ${label}, ${percent(probability)}`).join("; ");
   }
 }

@@ -73,7 +73,7 @@ function typed({ about: { config, card }, card: { examples }, tokenizer }, param
   try {
     tokens = tokenizer.encode(prompt);
   } catch (error) {
-    if (error instanceof UnknownTokenError) throw new ApiError(`${error.message} Remove it, or pick another model.`);
+    if (error instanceof UnknownTokenError) throw new ApiError(`${error.message} Remove what is unknown, or pick another model.`);
     throw error;
   }
   if (!tokens.length) throw new ApiError("The prompt is empty. Type a text or pick an example.");

@@ -9,7 +9,7 @@ import { crossOut, writeNumbers } from "../../../../transformer/frontend/cell_nu
 const WIDEST = 3.2; // of a cell, in heights of a row
 const LEAST = 46; // pixels of a cell in which its number can be read
 const KEYS = "Arrow keys go from cell to cell, Enter chooses one.";
-const SET = "This change is set.";
+const SET = "It is ablated now.";
 
 class View {
   constructor(parts) {

@@ -32,6 +32,7 @@ class Guide {
     this.start = new Tour(parts, (made) => this.tell?.("undo", made));
     this.presentation = new Presentation(parts, within, (isLarge) => this.tell?.("presenting", isLarge));
     listenForKeys({ "?": () => this.panel.toggle(), p: () => this.presentation.set(!this.presentation.isOn) });
+    document.addEventListener("click", closeMenu);
     parts.keysOn.checked = areKeysOn();
     parts.keysOn.addEventListener("change", () => turnKeys(parts.keysOn.checked));
   }
@@ -48,6 +49,12 @@ class Guide {
     if (requests > (this.requests ?? 0)) this.start.begin();
     this.requests = requests;
   }
+}
+
+/** On a phone the navigation lies over the page, and stays there when a page was chosen. @param {MouseEvent} event */
+function closeMenu({ target }) {
+  if (!(target instanceof Element) || !target.closest("[data-testid=stSidebarNavLink]")) return;
+  /** @type {HTMLElement | null} */ (document.querySelector("[data-testid=stSidebarCollapseButton] button"))?.click();
 }
 
 class View {

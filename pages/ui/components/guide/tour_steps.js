@@ -33,7 +33,7 @@ export const PATH = [
   },
   {
     title: "Attention",
-    ask: "Click the generated token, or reach the text with Tab and use the arrow keys.",
+    ask: "An attention head looks at some tokens more than at others; orange marks them. Click the generated token, or reach the text with Tab and use the arrow keys.",
     seen: "Orange marks the tokens that one attention head looked at for this prediction. The stronger the colour, the larger the attention weight.",
     page: "Generate",
     at: ["live-text: .strip"],
@@ -41,7 +41,7 @@ export const PATH = [
   },
   {
     title: "Ablate a head",
-    ask: "Does the prediction depend on this head? Open “Changes” in the bar above, which suggests its ablation, and press “Change this”.",
+    ask: "To ablate a head is to set its output to zero. Does the prediction depend on this one? Open “Changes” in the bar above and press “Change this”.",
     seen: "All numbers are now computed without that head. Compare the candidates: some heads matter a lot, others hardly at all. The next step restores it.",
     page: "Generate",
     at: [".st-key-change_this button", ".st-key-popover_changes button"],
@@ -71,7 +71,7 @@ export const PATH = [
   },
   {
     title: "What next?",
-    ask: "You have followed a prediction through attention. Point at or tap a term with a dotted underline for its definition, or press “Terms” for all terms on the page.",
+    ask: "That was one prediction, from the text to its numbers. Point at or tap a term with a dotted underline for its definition, or press “Terms” for all terms on the page.",
     seen: "",
     at: [],
     ways: ["Learn", "Attention", "What if", "Train"],

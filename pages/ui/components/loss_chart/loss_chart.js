@@ -6,6 +6,7 @@ import { drawSaved } from "./svg_export.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const [LEFT, RIGHT, TOP, BOTTOM] = [44, 12, 10, 34]; // pixels around the plot
+const REFERENCES = ["reference", "reference second"]; // the looks of the lines to compare with
 
 function make(tag, className, parent) {
   const made = document.createElementNS(SVG, tag);
@@ -82,8 +83,8 @@ class Chart {
     for (const step of ticks(0, this.data.steps, width < 420 ? 3 : 6)) text(this.x(step), height - BOTTOM + 16, "middle", step.toLocaleString("en"));
     text((LEFT + width - RIGHT) / 2, height - 2, "middle", "step");
     text(4, TOP - 1, "start", "nats");
-    for (const { loss } of this.data.references) {
-      set(make("line", "reference", this.back), { x1: LEFT, x2: width - RIGHT, y1: this.y(loss), y2: this.y(loss) });
+    for (const [at, { loss }] of this.data.references.entries()) {
+      set(make("line", REFERENCES[at], this.back), { x1: LEFT, x2: width - RIGHT, y1: this.y(loss), y2: this.y(loss) });
     }
   }
 
@@ -93,7 +94,7 @@ class Chart {
     const { train, validation, references } = this.data;
     const entries = [["train", `training loss${newest(train)}`]];
     if (validation.length) entries.push(["validation", `validation loss${newest(validation)}`]);
-    for (const { label, loss } of references) entries.push(["reference", `${label} = ${loss.toPrecision(3)}`]);
+    for (const [at, { label, loss }] of references.entries()) entries.push([REFERENCES[at], `${label} = ${loss.toPrecision(3)}`]);
     while (legend.children.length > entries.length) legend.lastChild.remove();
     entries.forEach(([name, words], at) => {
       const entry = legend.children[at] ?? node("span", "", legend);

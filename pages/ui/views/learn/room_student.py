@@ -65,7 +65,7 @@ def offer(step_id: StepId | None) -> None:
 def _join_or_open(step_id: StepId | None) -> None:
     st.markdown("In a room, a class votes on the same question and sees the result.")
     widgets.short_form(
-        "Join a room with its code", "room", "Join", room_membership.join, key="room_join", placeholder="Its letters"
+        "Join a room with its code", "room", "Join", room_membership.join, key="room_join", placeholder="Code"
     )
     widgets.button("Open a room", room_membership.open_room, step_id, key="room_open", icon="co_present")
     st.caption(

@@ -98,7 +98,7 @@ def show(session: Session, model_input: ModelInput, answer: int | None) -> Ablat
     st.caption(_how(session, model_input, mapped))
     placed = matrices_of(ablation.parts, mapped.values, session.interventions)
     left = np.array([part not in session.interventions for part in ablation.parts])
-    what = f"the {effect}" if token is None else f"the {effect} of ‘{library.tokenizer(session.name).label(token)}’"
+    what = f"the {effect}" if token is None else f"the {effect} of “{library.tokenizer(session.name).label(token)}”"
     unit = UNITS[effect]
 
     def choose(cell: Cell) -> None:

@@ -78,8 +78,9 @@ def show(session: Session) -> None:
     with dials:
         answers = _answers(session, pair)
     st.caption(
-        "Each cell runs your prompt (clean) with the activation of one layer at one position taken from the other "
-        "prompt (corrupted). **0**: no effect. **1**: the logit difference becomes that of the other prompt."
+        "Each cell runs your prompt (clean) with one activation copied in from the other prompt (corrupted). **0**: no "
+        "effect. **1**: the logit difference becomes that of the other prompt."
+        + (" Tokens well before the first that differs are left out: they are the same in both." if is_causal else "")
     )
     if put_in:
         st.caption("Patches that are already in force are left out of this map.")

@@ -76,7 +76,7 @@ def _trained_on(session: Session, rungs: dict[str, CheckpointEntry]) -> str:
     corpus = next(iter(rungs.values())).card.corpus
     if session.name in rungs or corpus.get("name") == library.model(session.name).card.corpus.get("name"):
         return ""
-    return f" They were trained on another text than your model: {plain(corpus.get('title', 'a different one'))}."
+    return f" They were trained on a different text from your model's: {plain(corpus.get('title', 'a different one'))}."
 
 
 def _losses(session: Session, rungs: dict[str, CheckpointEntry], stands: dict[str, RungResult]) -> None:
