@@ -54,8 +54,8 @@ def test_every_cell_can_be_reached_with_the_keyboard_and_is_read_out_and_no_labe
     for _ in range(3):
         page.keyboard.press("Tab")
     expect(panel(page, "softmax").locator("canvas.marks")).to_be_focused()
-    part(page, "change").focus()
-    page.keyboard.press("Tab")
+    part(page, "closer").focus()
+    page.keyboard.press("Shift+Tab")
     expect(marks).to_be_focused()
     page.keyboard.press("PageUp")
     page.keyboard.press("Home")

@@ -74,7 +74,7 @@ def test_a_lesson_is_taken_along_as_one_file_that_needs_no_network(app_url, new_
 def test_an_answer_opens_the_view_beside_words_that_stay_where_they_were(app_url, new_page, wait_ready):
     page = new_page(height=720)
     page.goto(f"{app_url}/Learn?lesson=01-every-kind&lesson_step=1")
-    heading = page.get_by_role("heading", name="Layer 0, head 0")
+    heading = page.get_by_role("heading", name="Choose", exact=True)
     heading.wait_for()
     wait_ready(page)
     before = heading.bounding_box()
