@@ -60,7 +60,11 @@ def said(page):
     return page.locator("p.computed")
 
 
-def test_attention_is_computed_where_it_is_looked_at(visit, wait_ready):
+def place(page):
+    return page.get_by_test_id("attention").get_attribute("data-shown").split(".")
+
+
+def test_attention_a_pass_and_a_text_are_computed_where_they_are_looked_at(visit, wait_ready, tiny_folder):
     page, asked = visit(f"Attention?model=far-reader&prompt={PROMPT}")
     assert [question.split("?")[0] for question in asked if question.startswith(FILES)] == [*FILES]
     page.locator(f"{WHOLE}[data-fetched=true]").wait_for()
@@ -81,13 +85,8 @@ def test_attention_is_computed_where_it_is_looked_at(visit, wait_ready):
     turn_to(page, "Inside")
     expect(said(page)).to_have_text(ALONE)
 
-
-def place(page):
-    return page.get_by_test_id("attention").get_attribute("data-shown").split(".")
-
-
-def test_a_pass_is_computed_with_what_is_changed_in_it(visit):
-    page, asked = visit(f"Inside?model=far-reader&prompt={PROMPT}")
+    # A pass is computed with what is changed in it.
+    page, asked = visit(f"Inside?model=far-reader&prompt={PROMPT}", page)
     asked.clear()
     type_prompt(page, "KING: I am")
     expect(said(page)).to_have_text(ALONE)
@@ -104,14 +103,13 @@ def test_a_pass_is_computed_with_what_is_changed_in_it(visit):
     expect(page.get_by_test_id("stMain").get_by_text("Changed: layer 1, head 0 ablated.")).to_be_visible()
     assert not [question for question in asked if not question.startswith(FILES)]
 
-
-def test_a_text_is_written_here_with_the_tokens_that_the_server_would_write(visit, tiny_folder):
+    # A text is written with the tokens that the server would write.
     checkpoint = load_checkpoint(tiny_folder / "far-reader")
     prompt = checkpoint.tokenizer.encode(PROMPT)
     steps = generate(checkpoint.model, prompt, max_new_tokens=40, sampling=Sampling(temperature=0.8, seed=3))
     expected = [step.token_id for step in steps]
     begun = ".".join(map(str, expected[:10]))
-    page, asked = visit(f"?model=far-reader&prompt={PROMPT}&seed=3&tokens=30&pace=unbounded&written={begun}")
+    page, asked = visit(f"?model=far-reader&prompt={PROMPT}&seed=3&tokens=30&pace=unbounded&written={begun}", page)
     asked.clear()
     main_button(page, "Generate").click()
     until_written(page, len(prompt) + 40)

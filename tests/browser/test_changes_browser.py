@@ -83,7 +83,13 @@ def test_a_head_is_ablated_from_its_menu_by_keyboard_and_brought_back(visit, wai
     expect(said(page)).to_have_count(1)
 
 
-def test_a_dial_s_last_word_counts_and_a_weight_stays_where_it_is_set(visit):
+def weights_set(page, query=5):
+    """By key, what a query of layer 1, head 0 gives it by hand."""
+    found = re.findall(rf"weigh~blocks\.1\.attn\.hook_pattern~0~{query}~(\d+)~([\d.]+)~1", changes(page))
+    return {int(key): float(weight) for key, weight in found}
+
+
+def test_a_dial_s_last_word_counts_and_a_weight_is_set_and_carried_to_another_key(visit):
     page, _ = visit("prompt=To be, or not&layer=1&head=0")
     part(page, "change").click()
     drawer = part(page, "changing")
@@ -101,17 +107,9 @@ def test_a_dial_s_last_word_counts_and_a_weight_stays_where_it_is_set(visit):
     assert any("set by: layer 1, head 0 × 0.3" in badge for badge in equal_or_set(page))
     expect(part(page, "readout")).to_have_text(re.compile("weight 0"))
 
-
-def weights_set(page, query=5):
-    """By key, what a query of layer 1, head 0 gives it by hand."""
-    found = re.findall(rf"weigh~blocks\.1\.attn\.hook_pattern~0~{query}~(\d+)~([\d.]+)~1", changes(page))
-    return {int(key): float(weight) for key, weight in found}
-
-
-def test_a_weight_is_carried_to_another_key_by_mouse_and_by_keyboard(visit):
-    page, _ = visit("prompt=To be, or not&layer=1&head=0&query=5&key=2")
-    part(page, "change").click()
-    drawer = part(page, "changing")
+    # A weight is carried to another key by mouse and by keyboard.
+    page.mouse.click(*place_of(page, "weights", 5, 2))
+    until_shown(page, (1, 0, 5, 2))
     row = drawer.get_by_role("application", name=re.compile("^Weights of “,”"))
     row.scroll_into_view_if_needed()
     until_drawn(page)

@@ -42,7 +42,7 @@ def press(page, name):
     page.get_by_test_id("filling").get_by_role("button", name=name, exact=True).click()
 
 
-def test_masks_are_filled_the_surest_first_and_every_change_is_taken_back(filling, tiny_server, browser_errors):
+def test_masks_are_filled_by_the_model_and_by_hand_and_every_change_is_taken_back(filling, tiny_server, browser_errors):
     page = filling()
     status = page.get_by_test_id("filling-status")
     answer = asked(tiny_server, text=PROMPT)
@@ -69,10 +69,7 @@ def test_masks_are_filled_the_surest_first_and_every_change_is_taken_back(fillin
     press(page, "Clear")
     expect(status).to_contain_text("2 masks.")
 
-
-def test_a_word_is_masked_by_hand_and_filled_with_another_candidate(filling, browser_errors):
-    page = filling()
-    status = page.get_by_test_id("filling-status")
+    # A word is masked by hand, and filled with another candidate.
     words(page).nth(0).click()
     expect(page.get_by_test_id("filling-candidates")).to_contain_text("“T”, token 0, isn't masked")
     press(page, "Mask this word")
@@ -89,9 +86,21 @@ def test_a_word_is_masked_by_hand_and_filled_with_another_candidate(filling, bro
     expect(words(page).nth(0)).to_have_text("T")
     until(page, lambda: "query=0" in address(page))
 
+    # A server that is away is said, and the next click asks again.
+    page.route("**/api/masked*", lambda route: route.abort())
+    press(page, "Fill in")
+    problem = page.get_by_role("alert").filter(has_text="The server can't be reached")
+    expect(problem).to_be_visible()
+    page.unroute("**/api/masked*")
+    press(page, "Fill in")
+    expect(status).to_contain_text("One mask.")
+    expect(problem).to_be_hidden()
+    assert all("Failed to load resource: net::ERR_FAILED" in error for error in browser_errors), browser_errors
+    browser_errors.clear()
+    press(page, "Clear")
+    expect(status).to_contain_text("2 masks.")
 
-def test_attention_is_that_of_the_head_and_goes_on_behind_the_mask(filling, tiny_server, browser_errors):
-    page = filling()
+    # Attention is that of the head, and goes on behind the mask.
     attention = page.get_by_test_id("filling-attention")
     words(page).nth(MASKS[0]).click()
     attention.get_by_label("Layer").select_option("1")
@@ -109,17 +118,3 @@ def test_a_prompt_without_masks_says_what_to_do_on_a_phone(filling, browser_erro
     press(page, "Mask this word")
     expect(page.get_by_test_id("filling-status")).to_contain_text("One mask.")
     assert page.evaluate("document.documentElement.scrollWidth") <= 420
-
-
-def test_a_server_that_is_away_is_said_and_the_next_click_asks_again(filling, browser_errors):
-    page = filling()
-    page.route("**/api/masked*", lambda route: route.abort())
-    press(page, "Fill in")
-    problem = page.get_by_role("alert").filter(has_text="The server can't be reached")
-    expect(problem).to_be_visible()
-    page.unroute("**/api/masked*")
-    press(page, "Fill in")
-    expect(page.get_by_test_id("filling-status")).to_contain_text("One mask.")
-    expect(problem).to_be_hidden()
-    assert all("Failed to load resource: net::ERR_FAILED" in error for error in browser_errors), browser_errors
-    browser_errors.clear()

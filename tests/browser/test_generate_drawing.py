@@ -86,8 +86,41 @@ def nothing_moves_while(page, write_on):
     assert [[moved for moved in zip(first, other, strict=True) if moved[0] != moved[1]] for other in others] == []
 
 
-def test_nothing_moves_attention_has_one_scale_and_what_is_used_keeps_the_focus(visit, wait_ready):
-    page = visit("tokens=30&pace=fast", height=700)
+def test_all_that_writes_is_in_the_first_screen_nothing_moves_and_what_is_used_keeps_the_focus(visit, wait_ready):
+    page = visit("tokens=30&pace=fast")
+    for width, height in ((420, 860), (1280, 720)):
+        page.set_viewport_size({"width": width, "height": height})
+        until_drawn(page)
+        expect(candidates(page).first).to_contain_text("%")
+        for element in (main_button(page, "Generate"), part(page, "strip"), part(page, "largest")):
+            box = element.bounding_box()
+            assert box["y"] >= 0 and box["y"] + box["height"] <= height
+        if width < 600:
+            assert main_button(page, "Generate").bounding_box()["y"] <= 310
+        face = "(node) => getComputedStyle(node).fontFamily"
+        assert part(page, "strip").evaluate(face) == page.get_by_test_id("stApp").evaluate(face)
+        if width > 1000:
+            assert candidates(page).nth(9).bounding_box()["y"] + 20 <= height
+    assert not part(page, "drawn").is_visible()
+    expect(page.get_by_label("Temperature")).to_be_hidden()
+    canvas = sampling_opened(page).locator("canvas").first
+    expect(page.get_by_label("Temperature")).to_be_visible()
+    canvas.scroll_into_view_if_needed()  # while the page scrolls, a card would go
+    until_drawn(page)
+    canvas.focus()
+    page.keyboard.press("End")
+    page.keyboard.press("ArrowLeft")
+    tip = page.get_by_role("tooltip")
+    expect(tip).to_contain_text("logit")
+    said = canvas.get_attribute("aria-label")
+    assert tip.inner_text().replace("\n", ", ") in said
+    page.keyboard.press("Escape")
+    expect(tip).to_be_hidden()
+    main_button(page, "Sampling").click()
+    expect(page.get_by_label("Temperature", exact=True)).to_be_hidden()
+
+    # Nothing moves.
+    page.set_viewport_size({"width": 1280, "height": 700})
     page.get_by_test_id("stMain").evaluate("(main) => main.scrollTo(0, 90)")
     main_button(page, "Step").click()
     until_written(page, len(PROMPT) + 1)
@@ -212,41 +245,6 @@ def test_tokens_are_underlined_by_their_probability_and_one_that_is_cut_off_has_
     page = visit("text=x&temperature=1&top_k=1&step=6", page)
     expect(page.locator("[data-drawn=probabilities] .text")).to_have_text("“x” is cut off, and has 0.")
     expect(page.locator("[data-drawn=point] .text")).to_contain_text("No random number falls on “x”: it is cut off.")
-
-
-def test_the_text_its_face_and_what_writes_are_in_the_first_screen(visit):
-    page = visit()
-    for width, height in ((420, 860), (1280, 720)):
-        page.set_viewport_size({"width": width, "height": height})
-        until_drawn(page)
-        expect(candidates(page).first).to_contain_text("%")
-        for element in (main_button(page, "Generate"), part(page, "strip"), part(page, "largest")):
-            box = element.bounding_box()
-            assert box["y"] >= 0 and box["y"] + box["height"] <= height
-        if width < 600:
-            assert main_button(page, "Generate").bounding_box()["y"] <= 310
-        face = "(node) => getComputedStyle(node).fontFamily"
-        assert part(page, "strip").evaluate(face) == page.get_by_test_id("stApp").evaluate(face)
-        if width > 1000:
-            assert candidates(page).nth(9).bounding_box()["y"] + 20 <= height
-    assert not part(page, "drawn").is_visible()
-    main_button(page, "Sampling").click()
-    expect(page.get_by_label("Temperature")).to_be_visible()
-    main_button(page, "Sampling").click()
-    expect(page.get_by_label("Temperature")).to_be_hidden()
-
-    canvas = sampling_opened(page).locator("canvas").first
-    canvas.scroll_into_view_if_needed()  # while the page scrolls, a card would go
-    until_drawn(page)
-    canvas.focus()
-    page.keyboard.press("End")
-    page.keyboard.press("ArrowLeft")
-    tip = page.get_by_role("tooltip")
-    expect(tip).to_contain_text("logit")
-    said = canvas.get_attribute("aria-label")
-    assert tip.inner_text().replace("\n", ", ") in said
-    page.keyboard.press("Escape")
-    expect(tip).to_be_hidden()
 
 
 def test_with_all_open_nothing_is_wider_than_a_phone_and_a_finger_will_do(new_window, tiny_server, wait_ready):

@@ -85,10 +85,22 @@ def folder(checkpoints, lesson, tmp_path_factory):
     return folder
 
 
-def test_a_site_writes_what_the_engine_does_and_opens_without_a_network(new_window, folder, checkpoints):
+def test_a_site_is_there_soon_writes_what_the_engine_does_and_opens_without_a_network(new_window, folder, checkpoints):
     checkpoint = checkpoints["stories"]
-    page = new_window()
+    page, fetched = new_window(), set()
+    page.on("request", lambda request: fetched.add(request.url))
     with served(folder) as (site, end):
+        # An address without a model means the app's, and the first picture comes soon.
+        page.goto(site)
+        page.wait_for_selector(SHOWN)
+        names = [unquote(url.removeprefix(site).partition("?")[0]) or "index.html" for url in fetched if site in url]
+        assert "models/stories/model.safetensors" in names and "scripts/generate.js" in names
+        assert sum((folder / BELOW / name).stat().st_size for name in names) < BEFORE_FIRST_PICTURE
+        expect(page.get_by_label("Model")).to_have_value("stories")
+        page.goto(f"{site}Attention/?prompt=ROMEO:")
+        page.wait_for_selector(SHOWN)
+        expect(page.get_by_label("Model")).to_have_value("shakespeare")
+
         page.goto(f"{site}?model=stories&temperature=0&tokens=20&pace=unbounded")
         page.wait_for_selector(SHOWN)
         page.get_by_role("button", name="Generate", exact=True).click()
@@ -109,22 +121,6 @@ def test_a_site_writes_what_the_engine_does_and_opens_without_a_network(new_wind
         end()
         page.goto(f"{site}Inside/?model=stories")
         page.wait_for_selector(SHOWN)
-
-
-def test_an_address_without_a_model_means_the_app_s_and_the_first_picture_comes_soon(new_window, folder):
-    page = new_window()
-    fetched = set()
-    page.on("request", lambda request: fetched.add(request.url))
-    with served(folder) as (site, _):
-        page.goto(site)
-        page.wait_for_selector(SHOWN)
-        names = [unquote(url.removeprefix(site).partition("?")[0]) or "index.html" for url in fetched if site in url]
-        assert "models/stories/model.safetensors" in names and "scripts/generate.js" in names
-        assert sum((folder / BELOW / name).stat().st_size for name in names) < BEFORE_FIRST_PICTURE
-        expect(page.get_by_label("Model")).to_have_value("stories")
-        page.goto(f"{site}Attention/?prompt=ROMEO:")
-        page.wait_for_selector(SHOWN)
-        expect(page.get_by_label("Model")).to_have_value("shakespeare")
 
 
 def test_the_whole_site_is_small_enough(folder):
