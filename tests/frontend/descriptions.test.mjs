@@ -49,6 +49,16 @@ test("a formula has a mask where some key is hidden: of an encoder in layers wit
   assert.deepEqual(written(false), [true, false, false]);
 });
 
+test("what a bias of positions adds grows with the distance, in either direction", () => {
+  const metadata = {
+    config: { n_heads: 2, d_model: 4 }, labels: { text: [..."abc"] }, kind: "self", modules: ["0"], names: [{}], causal: false, uniform: false, bias: { slopes: [0.5, 0.25] },
+    measures: [], queries: 3, keys: 3, predicted_position: 2, offsets: { queries: 0, keys: 0 }, next: null, title: "",
+  };
+  const pass = new Pass({ metadata, tensors: { overview: { shape: [1, 2, 3, 3], data: new Uint8Array(18) }, measures: { shape: [1, 2, 0], data: new Float32Array() } } });
+  const added = (head) => [[2, 0], [2, 1], [1, 2], [0, 2]].map(([query, key]) => pass.biasOf(0, head)(query, key));
+  assert.deepEqual([added(0), added(1)], [[-1, -0.5, -0.5, -1], [-0.5, -0.25, -0.25, -0.5]]);
+});
+
 test("an encoder predicts the token at a position, others the next", () => {
   const said = (architecture) => selectionInWords({
     config: { n_heads: 1, architecture }, labels: { text: ["a", "b"] }, vocabulary: ["x"], describe: () => null,
