@@ -68,6 +68,13 @@ test("an encoder predicts the token at a position, others the next", () => {
   assert.equal(said("decoder-only"), "Token 1 “b”: predicted next “x” 25%.");
 });
 
+test("of a tensor its name and sizes are said, without what is always one", () => {
+  const said = selectionInWords({ describe: () => ({ dims: ["query", "1", "d_head"], sizes: [3, 1, 8] }) }, {
+    chosen: { cell: null }, focus: { name: "hook_embed", group: { kind: "embed" } }, token: 0, scene: {}, structure: { config: { n_heads: 1 } },
+  });
+  assert.match(said, /^[A-Z][^,]+, 3 queries × 8 \w+\.$/);
+});
+
 test("where all weights are alike, none is called the largest", () => {
   const said = (...row) => {
     const scene = { head: null, token: 1, isAblated: () => false, weights: () => ({ queries: 2, keys: 2, weights: Float32Array.from([1, 0, ...row]) }) };
