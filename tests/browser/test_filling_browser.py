@@ -49,6 +49,8 @@ def test_masks_are_filled_by_the_model_and_by_hand_and_every_change_is_taken_bac
     first, second = sorted(answer["masks"], key=lambda mask: -mask["candidates"][0]["probability"])
     expect(status).to_contain_text("2 masks. The surest:")
     expect(words(page)).to_have_count(8)
+    for name in ("Undo", "Clear"):
+        expect(page.get_by_test_id("filling").get_by_role("button", name=name, exact=True)).to_be_disabled()
     for position in MASKS:
         expect(words(page).nth(position)).to_have_text("[mask]")
     label = answer["kinds"][str(first["candidates"][0]["id"])][0]

@@ -52,6 +52,14 @@ def test_a_lesson_is_taken_along_as_one_file_that_needs_no_network(app_url, new_
     page = new_page()
     page.goto(f"{app_url}/Learn?lesson=01-every-kind&lesson_step=5")  # the last
     page.get_by_role("button", name="This lesson as one file").wait_for()
+    rows = page.get_by_test_id("answer-inputs").locator("li")
+    words = rows.locator(".words").all_inner_texts()
+    box = rows.first.bounding_box()
+    page.mouse.move(box["x"] + 60, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 60, box["y"] + 2.5 * box["height"], steps=8)  # two rows further down
+    page.mouse.up()
+    expect(rows.locator(".words")).to_have_text([words[1], words[2], words[0], words[3]])
     wait_ready(page)  # each run of the page makes the button another file
     with page.expect_download() as download:
         page.get_by_role("button", name="This lesson as one file").click()

@@ -189,6 +189,15 @@ class TestInduction:
         pattern[:, :, :3] = 1.0  # the first stretch doesn't count
         assert induction_score(pattern, 3).tolist() == pytest.approx([2.1 / 6])
 
+    def test_each_loss_belongs_to_one_of_both_stretches(self):
+        model, random = model_for(INDUCTION), np.random.default_rng(0)
+        found = measure_induction(model, INDUCTION, 3)
+        batch = task_batch(INDUCTION, [INDUCTION.repeated(random, found.period) for _ in range(3)])
+        count, before = batch.targets.shape[1], found.period - 1
+        with torch.no_grad():
+            loss = F.cross_entropy(model(*batch.inputs).mT, batch.targets).item()
+        assert before * found.first_loss + (count - before) * found.second_loss == pytest.approx(count * loss)
+
 
 class TestMeasuring:
     @pytest.mark.parametrize("length", [1000, 1003, 1008, 1009])

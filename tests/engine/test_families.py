@@ -304,6 +304,8 @@ AS_SHARED = {
         }
     ],
     "granite": [{}],
+    "phi": [{}],
+    "falcon": [{"intermediate_size": None, "num_key_value_heads": None, "ffn_hidden_size": 20}],
     "cohere": [{"model_max_length": 131072}],
     "cohere2": [{"sliding_window_pattern": 2, "sliding_window": 5, "layer_switch": 4, "rotary_pct": 1.0}],
     "glm": [{"head_dim": 8, "pad_token_id": 1}],

@@ -39,6 +39,9 @@ class TestPlan:
         with pytest.raises(ValueError, match="probe_source is empty"):
             dataclasses.replace(task_plan("next-vowel"), probe_source=())
 
+    def test_the_least_of_each_will_do(self):
+        assert text_plan(snapshots=0, evaluate_every=1).evaluate_every == 1
+
 
 class TestWhenSnapshotsAreTaken:
     @given(st.integers(1, 5000), st.integers(1, 60))

@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { colourAt, DIVERGING, gradient, HIDDEN, lookupTable, SEQUENTIAL } from "../../transformer/frontend/colours.js";
+import { drawCells } from "../../transformer/frontend/heatmap_cells.js";
 
 const palette = JSON.parse(readFileSync(join(process.env.HEADSUP_FIXTURES, "palette.json"), "utf-8"));
 
@@ -30,4 +31,14 @@ test("a byte's word is the pixel that ImageData has, and hidden is transparent",
 
 test("a gradient has every stop at its place", () => {
   assert.equal(gradient([[0, "#000000"], [0.25, "#ff0000"], [1, "#ffffff"]]), "linear-gradient(to right, #000000 0%, #ff0000 25%, #ffffff 100%)");
+});
+
+test("each cell of a window has the colour of its number, to the last row and column", () => {
+  const images = [];
+  /** @type {any} */ (globalThis).ImageData = class { constructor(wide, high) { this.data = new Uint8ClampedArray(4 * wide * high); } };
+  const canvas = /** @type {any} */ ({ width: 3, height: 2, getContext: () => ({ putImageData: (image) => images.push(new Uint32Array(image.data.buffer)) }) });
+  const data = /** @type {any} */ ({ values: Float32Array.of(0, 0.5, 1, -Infinity, 1, 0), columns: 3, kind: "weights", limit: 1 });
+  drawCells(canvas, data, /** @type {any} */ ({ left: 0, right: 3, top: 0, bottom: 2 }), { wide: 30, high: 20 });
+  const scale = lookupTable(SEQUENTIAL);
+  assert.deepEqual([...images[0]], [scale[0], scale[127], scale[254], 0, scale[254], scale[0]]);
 });

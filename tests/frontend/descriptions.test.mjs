@@ -49,6 +49,16 @@ test("a formula has a mask where some key is hidden: of an encoder in layers wit
   assert.deepEqual(written(false), [true, false, false]);
 });
 
+test("what a bias of positions adds grows with the distance, in either direction", () => {
+  const metadata = {
+    config: { n_heads: 2, d_model: 4 }, labels: { text: [..."abc"] }, kind: "self", modules: ["0"], names: [{}], causal: false, uniform: false, bias: { slopes: [0.5, 0.25] },
+    measures: [], queries: 3, keys: 3, predicted_position: 2, offsets: { queries: 0, keys: 0 }, next: null, title: "",
+  };
+  const pass = new Pass({ metadata, tensors: { overview: { shape: [1, 2, 3, 3], data: new Uint8Array(18) }, measures: { shape: [1, 2, 0], data: new Float32Array() } } });
+  const added = (head) => [[2, 0], [2, 1], [1, 2], [0, 2]].map(([query, key]) => pass.biasOf(0, head)(query, key));
+  assert.deepEqual([added(0), added(1)], [[-1, -0.5, -0.5, -1], [-0.5, -0.25, -0.25, -0.5]]);
+});
+
 test("an encoder predicts the token at a position, others the next", () => {
   const said = (architecture) => selectionInWords({
     config: { n_heads: 1, architecture }, labels: { text: ["a", "b"] }, vocabulary: ["x"], describe: () => null,
@@ -56,6 +66,13 @@ test("an encoder predicts the token at a position, others the next", () => {
   }, { chosen: { cell: null }, focus: { part: { module: null } }, token: 1, scene: {}, structure: {} });
   assert.equal(said("encoder-only"), "Token 1 “b”: predicted here “x” 25%.");
   assert.equal(said("decoder-only"), "Token 1 “b”: predicted next “x” 25%.");
+});
+
+test("of a tensor its name and sizes are said, without what is always one", () => {
+  const said = selectionInWords({ describe: () => ({ dims: ["query", "1", "d_head"], sizes: [3, 1, 8] }) }, {
+    chosen: { cell: null }, focus: { name: "hook_embed", group: { kind: "embed" } }, token: 0, scene: {}, structure: { config: { n_heads: 1 } },
+  });
+  assert.match(said, /^[A-Z][^,]+, 3 queries × 8 \w+\.$/);
 });
 
 test("where all weights are alike, none is called the largest", () => {

@@ -117,6 +117,16 @@ test("a connection that breaks is taken up again from the tokens that are here",
   assert.ok(problems.some((sentence) => sentence.includes("goes on when it is back")) && problems.at(-1) === "");
 });
 
+test("scores that couldn't be had aren't asked for again once there is another text", async () => {
+  const engine = new Engine([undefined, [0, new ApiError("The server can't be reached.", { isFinal: false })]]);
+  const { writer } = await writing(engine);
+  const asking = writer.scoreAgain(2);
+  await until(() => engine.recordings.length === 2 && !writer.isAsking);
+  await writer.begin(/** @type {any} */ (engine), new GeneratedText({ prompt: [3], source: [], ends: [] }), {});
+  await asking;
+  assert.deepEqual(engine.recordings.map(([, { tokens }]) => tokens), ["1,2", "1,2,3", "3"]);
+});
+
 /** @type {Record<string, Fault>} */
 const FINAL = {
   answer: [0, new ApiError("There is no such model.", { isFinal: true })],

@@ -200,13 +200,6 @@ def test_who_sees_all_that_came_before_has_the_loss_of_the_text():
     assert context_measures.short_sighted_loss(INDUCTION, 1, 3) > measures.loss(INDUCTION, last - 2)
 
 
-def test_a_token_is_written_as_texts_have_it_or_as_it_is_shown_and_two_are_none():
-    setup = Setup("shakespeare")
-    assert setup.token(" ") == setup.token(setup.label(setup.token(" "))) == setup.tokenizer.encode(" ")[0]
-    with pytest.raises(MeasureError, match="“ab” is no token of shakespeare"):
-        setup.token("ab")
-
-
 def test_no_more_tokens_are_predicted_than_may_be(monkeypatch):
     monkeypatch.setattr(context_measures, "MAX_PREDICTED", 3)
     assert context_measures.short_sighted_loss(INDUCTION, 1, 3) > 0
