@@ -306,6 +306,22 @@ def page(new_page: Callable[..., "Page"]) -> "Page":
     return new_page()
 
 
+@pytest.fixture
+def visit(
+    tiny_server: Server, new_page: Callable[..., "Page"], wait_ready: Callable[..., None]
+) -> Callable[..., "Page"]:
+    """`visit(path="", page=None, **options) -> Page`: one of the app on tiny models, which has come to rest."""
+
+    def open_page(path: str = "", page: "Page | None" = None, **options: object) -> "Page":
+        page = page or new_page(**options)
+        page.goto(f"{tiny_server.url}/{path}")
+        page.get_by_role("heading", level=1).wait_for()
+        wait_ready(page)
+        return page
+
+    return open_page
+
+
 @pytest.fixture(scope="session")
 def wait_ready() -> Callable[..., None]:
     """`wait_ready(page, timeout=120.0, settled=0.25)`: `wait_until_ready`, without an import."""

@@ -33,20 +33,6 @@ FIND = """async (rules) => {
 }"""
 
 
-@pytest.fixture
-def visit(tiny_server, new_page, wait_ready):
-    """`visit(path, **options)`: a visitor of their own on a page, which has come to rest."""
-
-    def open_page(path="", **options):
-        page = new_page(**options)
-        page.goto(f"{tiny_server.url}/{path}")
-        page.get_by_role("heading", level=1).wait_for()
-        wait_ready(page)
-        return page
-
-    return open_page
-
-
 def found(page, rules=ALL):
     """What axe-core calls serious or critical, still after a while."""
     if not page.evaluate("'axe' in window"):

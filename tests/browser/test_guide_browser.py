@@ -83,15 +83,12 @@ def reach_by_tab(page, control):
 
 
 @pytest.fixture
-def visit(tiny_server, new_page, wait_ready):
-    """`visit(path, page=None, **options)`: a page that has come to rest."""
+def visit(visit):
+    """The same, once the guide is there: its script comes after the page is at rest."""
 
-    def open_page(path="", page=None, **options):
-        page = page or new_page(**options)
-        page.goto(f"{tiny_server.url}/{path}")
-        page.get_by_role("heading", level=1).wait_for()
-        wait_ready(page)
-        page.wait_for_function("() => globalThis.headsupGuide")  # whose script comes after the page is at rest
+    def open_page(*path_and_page, **options):
+        page = visit(*path_and_page, **options)
+        page.wait_for_function("() => globalThis.headsupGuide")
         return page
 
     return open_page

@@ -2,24 +2,11 @@
 
 import re
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.browser.attention_page import until
 
-
-@pytest.fixture
-def visit(tiny_server, new_page, wait_ready):
-    """`visit(parameters, page=None, **options)`: a visitor of their own, when the page has come to rest."""
-
-    def open_page(parameters="", page=None, **options):
-        page = page or new_page(**options)
-        page.goto(f"{tiny_server.url}/What_if?prompt=To%20be,%20or%20not{parameters}")
-        page.get_by_role("heading", level=1, name="What if").wait_for()
-        wait_ready(page)
-        return page
-
-    return open_page
+PATH = "What_if?prompt=To%20be,%20or%20not"
 
 
 def cells(page, number=0):
@@ -41,7 +28,7 @@ def middle_of(row, column):
 
 
 def test_a_part_is_ablated_by_click_and_brought_back_by_key(visit, wait_ready):
-    page = visit("&effect=loss")
+    page = visit(f"{PATH}&effect=loss")
     cells(page).hover(position=middle_of(1, 2))
     told = r"Without layer 1, feed-forward, the loss is [\d.]+ nats (higher|lower)\.\nClick: ablate it"
     expect(page.get_by_role("tooltip")).to_have_text(re.compile(told))
@@ -73,7 +60,7 @@ def fits(page):
 
 
 def test_at_the_width_of_a_phone_the_pictures_are_read_and_saved_and_models_compared(visit, wait_ready, tmp_path):
-    page = visit("&question=beside&beside=models&changes=scale~blocks.0.attn.hook_z~1~~0.0", width=420)
+    page = visit(f"{PATH}&question=beside&beside=models&changes=scale~blocks.0.attn.hook_z~1~~0.0", width=420)
     expect(page.locator(".js-plotly-plot")).to_have_count(2)
     fits(page)
     chart = page.locator(".js-plotly-plot").first
@@ -87,7 +74,7 @@ def test_at_the_width_of_a_phone_the_pictures_are_read_and_saved_and_models_comp
     bar, drawn = chart.locator(".modebar").first.bounding_box(), chart.locator(".main-svg").first.bounding_box()
     assert bar["y"] + bar["height"] <= drawn["y"]
 
-    page = visit("&model=translator&prompt=forty-two&question=needed", page)
+    page = visit(f"{PATH}&model=translator&prompt=forty-two&question=needed", page)
     expect(page.get_by_test_id("effect-heatmaps").locator("figcaption")).to_have_text(
         ["Encoder", "Decoder", "Cross-attention"]
     )
@@ -102,7 +89,7 @@ def test_at_the_width_of_a_phone_the_pictures_are_read_and_saved_and_models_comp
 
 
 def test_one_press_changes_the_model_and_the_first_difference_of_the_texts_is_marked(visit, wait_ready):
-    page = visit(dark=True)
+    page = visit(PATH, dark=True)
     page.get_by_test_id("stMain").get_by_role("button", name=re.compile("^Ablate ")).first.click()
     versions = page.get_by_test_id("text-comparison")
     expect(versions.locator("article")).to_have_count(2)
@@ -117,7 +104,7 @@ def test_one_press_changes_the_model_and_the_first_difference_of_the_texts_is_ma
 
 
 def test_a_place_is_put_in_from_another_prompt_by_key_alone_on_a_phone(visit, wait_ready):
-    page = visit("&question=traced&other_prompt=To%20be,%20or%20now", width=420)
+    page = visit(f"{PATH}&question=traced&other_prompt=To%20be,%20or%20now", width=420)
     expect(page.get_by_test_id("effect-heatmaps").locator("figcaption")).to_have_count(3)
     fits(page)
     cells(page).focus()
