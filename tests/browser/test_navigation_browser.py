@@ -187,6 +187,10 @@ def test_a_prompt_that_isn_t_applied_can_t_be_read_or_is_too_long_for_a_link_out
     expect(prompt_box(page)).not_to_have_value("," * 2_600)
     prompt_box(page).fill("a" * 6_000)
     assert len(prompt_box(page).input_value()) <= 5_000
+    page.goto(f"{address(page).partition('?')[0]}?prompt=ROMEO&seed=7")  # a link says itself what is to be shown
+    until_on(page, "Generate", wait_ready)
+    page.wait_for_timeout(500)
+    expect(prompt_box(page)).to_have_value("ROMEO")
 
 
 CLICKABLE = (

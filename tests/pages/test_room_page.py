@@ -94,7 +94,10 @@ def test_a_class_votes_twice_and_sees_the_answer_when_the_teacher_reveals_it(tea
     markdown_with(teacher, "**2** of 2 have answered")
     assert not has(teacher, "lesson_answer") and "headsup_votes" not in str(teacher.main)
 
+    teacher = click(teacher, "room_show_votes")
+    assert "The votes are shown. Who hasn't answered still can." in [each.value for each in again(one).caption]
     teacher = click(teacher, "room_again")
+    assert "headsup_votes" not in str(teacher.main), "a second vote is hidden as the first was"
     one, two = answer(again(one), 1), click(again(two), "lesson_keep_first")
     teacher = click(teacher, "room_reveal")
     assert "Correct: “Hardly”." in said(teacher)
@@ -108,8 +111,15 @@ def test_a_class_votes_twice_and_sees_the_answer_when_the_teacher_reveals_it(tea
     assert "Number" in title(again(one))
     click(teacher, "room_end")
     one = again(one)
-    assert "This room has ended" in said(one)
+    assert f"Room {code} has ended. You can go on by yourself." in said(one)
     assert has(one, "room_open") and not button(one, "learn_next").disabled  # and the step is still there
+
+
+def test_what_the_teacher_answered_before_is_not_on_the_wall():
+    teacher = click(answer(open_step(CHOOSE), 0), "room_open", "room_show_votes")
+    assert not any("Your answer" in each.value for each in teacher.markdown) and not has(teacher, "lesson_answer")
+    teacher = click(teacher, "room_reveal")
+    assert "Correct: “Hardly”." in said(teacher) and "As before" not in said(teacher)
 
 
 def test_who_joins_before_the_teacher_leads_reads_that_and_follows_then():

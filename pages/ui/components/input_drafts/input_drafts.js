@@ -29,6 +29,9 @@ const labelOf = (field) => field.getAttribute("aria-label") ?? "";
 const isField = (target) => target instanceof Element && target.matches(FIELDS);
 const reachesPython = () => Boolean(document.querySelector("[data-test-connection-state=CONNECTED]"));
 
+/** Whether the page was opened by a link, and is no reload and no way back. */
+const isByLink = () => performance.getEntriesByType("navigation").some((opened) => /** @type {PerformanceNavigationTiming} */ (opened).type === "navigate");
+
 function listen(tab) {
   const applied = () => !tab.isLeaving && reachesPython() && store(null);
   document.addEventListener("input", ({ target }) => {
@@ -87,11 +90,12 @@ function bringBack(isNew, looks = LOOKS) {
 export default function ({ data }) {
   const tab = (globalThis.headsupInputDrafts ??= {});
   const { unread_prompt: unread } = data;
+  const isNew = !tab.session;
+  if (isNew && isByLink()) store(null); // which says itself what the page is to show
   if (unread === null && tab.isUnread) store(null); // another has taken its place
   tab.isUnread = unread !== null;
   if (tab.isUnread) store({ label: document.querySelector("textarea[aria-label=Source]") ? "Source" : "Prompt", text: unread, path: location.pathname });
   if (tab.session === data.session) return; // called again, by a change of theme or page
-  const isNew = !tab.session;
   if (isNew) listen(tab);
   tab.session = data.session;
   bringBack(isNew);

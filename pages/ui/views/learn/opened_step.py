@@ -48,7 +48,12 @@ class OpenedStep:
 
     @property
     def response(self) -> Response | None:
-        """What was answered to its question; None for nothing, or nothing that could be an answer to it."""
+        """What was answered to its question; None for nothing, or nothing that could be an answer to it.
+
+        Nor has a teacher's own answer, which the class would read on the wall, a place beside those of the class.
+        """
+        if room_membership.has_class(self.step_id):
+            return None
         response = session_record().answers.responses.get(self.step_id)
         return response if response and _fits(self.step, response) else None
 

@@ -197,6 +197,10 @@ def refresh() -> None:
     except RoomsAwayError as error:
         st.session_state[PROBLEM] = str(error) if own.is_teacher else ALONE
         return
+    except NoRoomError:
+        forget()
+        visitor().notices.append(f"Room {own.code} has ended. You can go on by yourself.")
+        return
     except RoomError as error:
         forget()
         st.session_state[PROBLEM] = str(error)

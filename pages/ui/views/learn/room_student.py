@@ -114,4 +114,6 @@ def _status(state: State) -> str:
         Phase.SECOND: "Discuss it with your neighbours, then answer again.",
         Phase.REVEALED: "The answer is revealed.",
     }[state.phase]
+    if state.shown and state.phase is not Phase.REVEALED:
+        return "The votes are shown. Who hasn't answered still can."
     return status + room_teacher.time_left(state.deadline)

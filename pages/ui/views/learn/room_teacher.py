@@ -287,6 +287,8 @@ def _show_code(shows: bool) -> None:
 
 
 def _advance(step_id: StepId, to: Phase) -> None:
+    if to is Phase.SECOND:
+        st.session_state[OPEN_VOTES] = None
     _scroll_to_votes()
     room_membership.act(lambda own: all_rooms().advance(own.code, own.key, step_id, to))
 
