@@ -3,33 +3,21 @@
 import json
 import re
 
-import pytest
 from starlette.testclient import TestClient
 
 from pages.ui.components import assets
 from pages.ui.components.instruments import STYLES
-from transformer.api.frontend_modules import FrontendModules
 
 
-@pytest.mark.parametrize("kind", STYLES)
-def test_a_loader_names_each_module_that_is_imported_and_each_is_served(kind):
+def test_each_component_is_in_the_one_file_that_is_served():
     client = TestClient(assets.MODULES)
-    paths = assets.MODULES.needs(f"transformer/frontend/{kind}/on_page.js")
-    loader = assets.frontend_script(f"{kind}/on_page.js")
-    assert len(paths) == len(set(paths)) > 10
-    assert json.dumps(paths) in loader and assets.MODULES.version in loader
-    served = {path: client.get(f"/{assets.MODULES.address(path)}") for path in paths}
-    assert all(answer.status_code == 200 for answer in served.values())
-    imported = {name for answer in served.values() for name in re.findall(r'from "(?:\.+/)+([\w/]+\.js)"', answer.text)}
-    assert imported and all(any(path.endswith(f"/{name}") for path in paths) for name in imported)
-
-
-def test_what_a_module_needs_is_found_in_any_form_and_in_a_circle(tmp_path):
-    (tmp_path / "a.js").write_text('import {\n  b,\n} from "./deep/b.js";\nimport "./c.js";\nconst no = "./no.js";\n')
-    (tmp_path / "deep").mkdir()
-    (tmp_path / "deep" / "b.js").write_text('export { c } from "../c.js";\nimport { a } from "../a.js";\n')
-    (tmp_path / "c.js").write_text("export const c = 1;\n")
-    assert FrontendModules({"x": tmp_path}).needs("x/a.js") == ("x/a.js", "x/deep/b.js", "x/c.js")
+    assert assets.MODULES.version in assets.script("inside")
+    served = client.get(f"/{assets.MODULES.address(assets.COMPONENTS)}").text
+    assert not re.search(r"^import |^export default", served, re.MULTILINE)
+    (names,) = re.findall(r"export const components = {(.*?)};", served, re.DOTALL)
+    mounts = re.compile(r"^export (async )?function mount", re.MULTILINE)
+    mounted = {path.stem for path in assets.HERE.glob("*/*.js") if mounts.search(path.read_text(encoding="utf-8"))}
+    assert set(re.findall(r"(\w+):", names)) == mounted | set(STYLES)
 
 
 def test_what_computes_models_is_one_file():

@@ -22,7 +22,7 @@ from ..model.registry import attention_modules
 from . import ablation_and_patching, analyses, browser_models, exports, generation_routes, masked_words, outlines
 from .docs import page_of
 from .errors import ApiError, on_api_error, on_exception, on_http_error, on_invalid, wrong
-from .frontend_modules import FrontendModules
+from .frontend_modules import FrontendModules, files_in
 from .library import Library
 from .limits import Limits, proxies
 from .request_parameters import (
@@ -79,7 +79,7 @@ def create_app(
         openapi_url="/openapi.json",
     )
     app.state.responder = responder
-    app.state.modules = FrontendModules({"frontend": FOLDER})
+    app.state.modules = FrontendModules(files_in(FOLDER, "frontend"))
     latency = Histogram()
     app.add_middleware(limits)
     app.add_middleware(Latency, histogram=latency)

@@ -5,34 +5,27 @@ from __future__ import annotations
 import functools
 import gzip
 import hashlib
-import re
 from collections.abc import Mapping
 from pathlib import Path
-from posixpath import dirname, join, normpath
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
 TYPES = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".json": "application/json"}
-_IMPORT = re.compile(rb"""^(?:import|export)\b[^"']*?["'](\.{1,2}/[^"']+)["']""", re.MULTILINE)
+
+
+def files_in(folder: Path, path: str) -> dict[str, bytes]:
+    """The scripts and style sheets below a folder, by what they are served under, below a path."""
+    files = sorted(file for file in folder.rglob("*") if file.suffix in TYPES)
+    return {f"{path}/{file.relative_to(folder).as_posix()}": file.read_bytes() for file in files}
 
 
 class FrontendModules:
-    """An ASGI application that serves the scripts and style sheets below some folders, and nothing else.
+    """An ASGI application that serves some texts, by their paths, and nothing else."""
 
-    folders: by the path that they are served under. Relative imports between them resolve as they do on disk if those
-    paths lie to one another as the folders do. made: texts that are no files, by their paths.
-    """
-
-    def __init__(self, folders: Mapping[str, Path], made: Mapping[str, bytes] | None = None) -> None:
-        files = {
-            f"{path}/{file.relative_to(folder).as_posix()}": file
-            for path, folder in sorted(folders.items())
-            for file in sorted(folder.rglob("*"))
-            if file.suffix in TYPES
-        }
-        self._texts = {path: file.read_bytes() for path, file in files.items()} | dict(made or {})
+    def __init__(self, texts: Mapping[str, bytes]) -> None:
+        self._texts = dict(texts)
         digest = hashlib.blake2b(digest_size=8)
         for path, text in self._texts.items():
             digest.update(b"%s\0%d\0%s" % (path.encode(), len(text), text))
@@ -43,16 +36,6 @@ class FrontendModules:
         """A file's address, relative to where this is mounted. Raises: KeyError if there is no such file."""
         self._texts[path]
         return f"{self.version}/{path}"
-
-    @functools.cache  # noqa: B019  it lives as long as the process
-    def needs(self, path: str) -> tuple[str, ...]:
-        """A module and all that it imports, directly or not, the nearest first. Raises: KeyError if one isn't there."""
-        modules = [path]
-        for module in modules:  # which grows
-            for imported in _IMPORT.findall(self._texts[module]):
-                if (name := normpath(join(dirname(module), imported.decode()))) not in modules:
-                    modules.append(name)
-        return tuple(modules)
 
     def compress(self) -> None:
         """Compress everything now, rather than each file when a browser first asks for it."""

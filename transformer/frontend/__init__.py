@@ -1,6 +1,7 @@
 """The frontend: ES modules and style sheets that draw recordings in a browser, and saved pages in Python.
 
-Node, a notebook and a server's pages load every module as it is; `inline.bundle` is for pages that get a text.
+Node loads every module as it is; `bundle` makes one of it and all that it imports, for the app
+and for pages that get a text.
 """
 
 from pathlib import Path

@@ -3,6 +3,7 @@
 
 import { Api } from "./api.js";
 import { ApiError } from "./api_error.js";
+import { openModel } from "./browser_model.js";
 import { onPage } from "./on_page.js";
 /** @import { Component } from "./on_page.js" */
 
@@ -11,7 +12,6 @@ import { onPage } from "./on_page.js";
  * @typedef {import("./browser_model.js").BrowserModel} BrowserModel
  */
 
-const MODEL = new URL("./browser_model.js", import.meta.url); // which isn't needed before the first picture
 const RESTS_WITHIN_MS = 3000; // a tab that is never idle fetches its model all the same
 
 /**
@@ -110,7 +110,6 @@ async function fetchModel(api) {
   await idle();
   try {
     if (tab.key !== key) return;
-    const { openModel } = await import(MODEL.href);
     const model = await openModel(about, token);
     if (tab.key !== key) model.engine.end(); // another model is asked about by now
     else tab.model = model;

@@ -1,6 +1,6 @@
-"""Bundles an ES module and its imports into one text, for pages with inline scripts.
+"""Bundles an ES module and its imports into one text.
 
-A saved HTML page and a notebook can't follow relative imports; Node and a server's pages load the files as they are.
+A saved HTML page and a notebook can't follow relative imports, and the app's visitors would ask for a hundred files.
 """
 
 from __future__ import annotations

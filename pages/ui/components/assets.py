@@ -1,7 +1,6 @@
-"""Loads the files of components, and serves their scripts as modules.
+"""Loads the files of components, and serves their scripts.
 
-Scripts are served as modules, at addresses with their content's hash; a session is sent no more than where they are,
-all that a script imports included, so that the browser fetches it at once.
+These are one module, at an address with its content's hash; a session is sent no more than where that is.
 """
 
 from __future__ import annotations
@@ -25,14 +24,11 @@ HERE = Path(__file__).parent
 GLOSSARY = "pages/ui/glossary.json"
 WORKER = "transformer/frontend/engine/worker_bundle.js"
 """What computes models in a browser: one file instead of thirty, which each visitor would ask for."""
-LOADER = """const [base, first, ...others] = [new URL(%s, document.baseURI), ...%s];
-for (const path of others) {
-  const link = { rel: "modulepreload", href: new URL(path, base) };
-  document.head.append(Object.assign(document.createElement("link"), link));
-}
-const module = import(new URL(first, base));
+COMPONENTS = "transformer/frontend/components.js"
+"""All components: one file instead of a hundred and twenty, beside which the frontend's addresses are the same."""
+LOADER = """const loaded = import(new URL(%s, document.baseURI));
 export default function (component) {
-  module.then((loaded) => loaded.default(component), () => {
+  loaded.then(({ components }) => components[%s](component), () => {
     const root = component.parentElement.querySelector("[data-part=root]");
     if (root) root.textContent = "This part of the page could not be loaded. Reload the page.";
   });
@@ -46,11 +42,11 @@ def glossary_terms() -> list[dict[str, Any]]:
 
 
 MODULES = FrontendModules(
-    {"transformer/frontend": frontend.FOLDER, "pages/ui/components": HERE},
     {
+        COMPONENTS: frontend.bundle(HERE / "components.js").encode(),
         GLOSSARY: json.dumps(glossary_terms(), ensure_ascii=False).encode(),
         WORKER: frontend.bundle(frontend.FOLDER / "engine" / "worker.js").encode(),
-    },
+    }
 )
 
 
@@ -75,17 +71,12 @@ def custom_component(module_file: str, *instruments: str) -> Callable[..., Any]:
     look: dict[str, Any] = {}
     if (folder / f"{name}.html").exists():
         look = {"html": reader(module_file)(f"{name}.html"), "css": style(module_file, *own, instruments=instruments)}
-    return component(f"headsup_{name}", js=script(module_file, f"{name}.js"), **look)
+    return component(f"headsup_{name}", js=script(name), **look)
 
 
-def script(module_file: str, name: str) -> str:
-    """A script that loads a module: a file beside a Python module, which has the default export."""
-    return _loader(f"pages/ui/components/{Path(module_file).with_name(name).relative_to(HERE).as_posix()}")
-
-
-def frontend_script(name: str) -> str:
-    """The same of a module of the frontend."""
-    return _loader(f"transformer/frontend/{name}")
+def script(name: str) -> str:
+    """A script that mounts a component. name: its name in components.js."""
+    return LOADER % (json.dumps(address(COMPONENTS)), json.dumps(name))
 
 
 def style(module_file: str, *names: str, instruments: Sequence[str] = ()) -> str:
@@ -98,7 +89,3 @@ def style(module_file: str, *names: str, instruments: Sequence[str] = ()) -> str
 def without_comments(css: str) -> str:
     """A style sheet as a session is sent it: each visitor's browser gets it again with every page it opens."""
     return re.sub(r"/\*.*?\*/\s*", "", css, flags=re.DOTALL)
-
-
-def _loader(path: str) -> str:
-    return LOADER % (json.dumps(f"{MOUNTED_AT}/{MODULES.version}/"), json.dumps(MODULES.needs(path)))

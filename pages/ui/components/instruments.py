@@ -12,7 +12,7 @@ from typing import Any
 import streamlit as st
 from streamlit.components.v2 import component
 
-from pages.ui.components.assets import frontend_script, style
+from pages.ui.components.assets import script, style
 from pages.ui.components.events import listener
 from transformer import Intervention, to_code
 from transformer.api.browser_models import is_for_browsers
@@ -31,7 +31,7 @@ _MOUNTS = {
     kind: component(
         f"headsup_{kind}",
         html=MARKUP,
-        js=frontend_script(f"{kind}/on_page.js"),
+        js=script(kind),
         css=style(
             __file__, instruments=["tooltip.css", "save.css", "intervention_controls.css", "on_page.css", *styles]
         ),

@@ -7,7 +7,7 @@ import { embedParameters, lastAddress, sameParameters, storeOverflow, unknownToS
 
 const trimmed = (path) => path.replace(/\/+$/, "");
 
-export default function ({ data, setTriggerValue }) {
+export function mountAddressBar({ data, setTriggerValue }) {
   const last = lastAddress();
   if (data.time <= last.time) return; // called again: the theme changed, or an earlier page was drawn late
   last.time = data.time;

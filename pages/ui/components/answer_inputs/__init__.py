@@ -15,8 +15,8 @@ from pages.ui.components.assets import reader, script, style
 from pages.ui.components.events import listener
 
 _HTML, _CSS = reader(__file__)("answer_inputs.html"), style(__file__, "answer_inputs.css")
-_sortable_list = component("headsup_sortable_list", html=_HTML, css=_CSS, js=script(__file__, "sortable_list.js"))
-_cell_picker = component("headsup_cell_picker", html=_HTML, css=_CSS, js=script(__file__, "cell_picker.js"))
+_sortable_list = component("headsup_sortable_list", html=_HTML, css=_CSS, js=script("sortable_list"))
+_cell_picker = component("headsup_cell_picker", html=_HTML, css=_CSS, js=script("cell_picker"))
 
 
 def sortable_list(

@@ -111,7 +111,7 @@ class Cells {
   }
 }
 
-export default function ({ data, parentElement, setTriggerValue }) {
+export function mountCellPicker({ data, parentElement, setTriggerValue }) {
   if (!data) return;
   withView(parentElement, (parts) => new Cells(parts), (view) => view.update(data, setTriggerValue));
 }

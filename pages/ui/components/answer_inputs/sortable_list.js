@@ -103,7 +103,7 @@ class Order {
   }
 }
 
-export default function ({ data, parentElement, setTriggerValue }) {
+export function mountSortableList({ data, parentElement, setTriggerValue }) {
   if (!data) return;
   withView(parentElement, (parts) => new Order(parts), (view) => view.update(data, setTriggerValue));
 }

@@ -28,7 +28,7 @@ function heading(row, scope, words) {
 }
 
 // Nothing is returned to clean up with: Streamlit also runs that when newer data overtake a call whose view lives on.
-export default function ({ data, parentElement }) {
+export function mountBatchTable({ data, parentElement }) {
   if (!data) return;
   withView(parentElement, (parts) => new View(parts), (view) => view.update(data));
 }

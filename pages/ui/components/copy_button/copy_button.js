@@ -27,7 +27,7 @@ function copy(text, button) {
 }
 
 // Nothing is returned to clean up with: Streamlit also runs that when newer data overtake a call whose view lives on.
-export default function ({ data, parentElement }) {
+export function mountCopyButton({ data, parentElement }) {
   if (!data) return;
   withView(parentElement, (parts) => new View(parts), (view) => view.update(data));
 }

@@ -153,7 +153,7 @@ class View {
 }
 
 // Nothing is returned to clean up with: Streamlit also runs that when newer data overtake a call whose view lives on.
-export default function ({ data, parentElement, setTriggerValue }) {
+export function mountEffectHeatmaps({ data, parentElement, setTriggerValue }) {
   if (!data) return;
   withView(parentElement, (parts) => new View(parts), (view) => view.update(data, setTriggerValue));
 }

@@ -11,7 +11,7 @@ _mount = component(
     "headsup_glossary",
     html=reader(__file__)("glossary.html"),
     css=style(__file__, "glossary.css") + reader(guide.__file__)("glossary_entries.css"),
-    js=script(__file__, "glossary.js"),
+    js=script("glossary"),
 )
 
 

@@ -19,7 +19,7 @@ class View {
 }
 
 // Nothing is returned to clean up with: Streamlit also runs that when newer data overtake a call whose view lives on.
-export default async function ({ data, parentElement }) {
+export async function mountGlossary({ data, parentElement }) {
   if (!data) return;
   const terms = await glossaryTerms(data.terms);
   withView(parentElement, (parts) => new View(parts), (view) => view.update(terms));

@@ -20,7 +20,7 @@ _mount = component(
     "headsup_guide",
     html=_read("guide.html") + _read("overlay.html").format(**_STYLES),
     css=style(__file__, "guide.css"),
-    js=script(__file__, "guide.js"),
+    js=script("guide"),
 )
 
 

@@ -92,7 +92,7 @@ class View {
 }
 
 // Nothing is returned to clean up with: Streamlit also runs that when newer data overtake a call whose view lives on.
-export default async function ({ data, parentElement, setTriggerValue }) {
+export async function mountGuide({ data, parentElement, setTriggerValue }) {
   if (!data) return;
   const terms = await glossaryTerms(data.terms);
   withView(parentElement, (parts) => new View(parts), (view) => view.update(data, terms, setTriggerValue));

@@ -20,7 +20,7 @@ class View {
 }
 
 // Nothing is returned to clean up with: Streamlit also runs that when newer data overtake a call whose view lives on.
-export default function ({ data, parentElement }) {
+export function mountHeadGrid({ data, parentElement }) {
   if (!data) return;
   withView(parentElement, (parts) => new View(parts), (view) => view.update(data));
 }

@@ -87,7 +87,7 @@ function bringBack(isNew, looks = LOOKS) {
   again();
 }
 
-export default function ({ data }) {
+export function mountInputDrafts({ data }) {
   const tab = (globalThis.headsupInputDrafts ??= {});
   const { unread_prompt: unread } = data;
   const isNew = !tab.session;

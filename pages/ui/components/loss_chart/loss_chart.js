@@ -104,6 +104,6 @@ class Chart {
   }
 }
 
-export default function ({ data, parentElement }) {
+export function mountLossChart({ data, parentElement }) {
   withView(parentElement, (parts) => new Chart(parts), (chart) => chart.update(data));
 }

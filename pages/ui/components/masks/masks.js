@@ -3,6 +3,6 @@ import { withView } from "../../../../transformer/frontend/dom.js";
 import { Masks } from "../../../../transformer/frontend/masks/masks.js";
 
 // Nothing is returned to clean up with: Streamlit also runs that when newer data overtake a call whose view lives on.
-export default function ({ data, parentElement }) {
+export function mountMasks({ data, parentElement }) {
   if (data) withView(parentElement, (parts) => new Masks(parts), (view) => view.update(data));
 }

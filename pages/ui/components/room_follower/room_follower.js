@@ -95,7 +95,7 @@ class Follower {
   }
 }
 
-export default function ({ data, parentElement, setTriggerValue }) {
+export function mountRoomFollower({ data, parentElement, setTriggerValue }) {
   let follower = followers.get(parentElement);
   if (!follower) followers.set(parentElement, (follower = new Follower(parentElement)));
   if (stream?.membership !== data.membership) {

@@ -3,7 +3,7 @@ import { keep, kept } from "../tab_storage.js";
 
 const KEY = "headsup_membership";
 
-export default function ({ data, setTriggerValue }) {
+export function mountRoomMembership({ data, setTriggerValue }) {
   if (data.asks) setTriggerValue("found", kept(KEY));
   else keep(KEY, data.membership);
 }

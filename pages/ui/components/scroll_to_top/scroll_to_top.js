@@ -1,7 +1,7 @@
 // Scrolls to the top when another view opens, but not when the same view is redrawn.
 let before;
 
-export default function ({ data }) {
+export function mountScrollToTop({ data }) {
   if (!data) return;
   if (before !== undefined && before !== data.opened) document.querySelector("[data-testid=stMain]")?.scrollTo(0, 0);
   before = data.opened;

@@ -4,7 +4,7 @@ import { keep, kept } from "../tab_storage.js";
 const KEY = "headsup_session";
 
 /** data.value: the token and what else is kept with it, separated by spaces; empty for nothing to keep. */
-export default function ({ data, setTriggerValue }) {
+export function mountSessionToken({ data, setTriggerValue }) {
   const known = kept(KEY);
   const token = (value) => value.split(" ")[0];
   if (known && token(known) !== token(data.value) && !data.heard) setTriggerValue("found", known);

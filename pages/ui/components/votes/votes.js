@@ -86,7 +86,7 @@ function lineOf(title, numbers, [low, high, lowText, highText, right]) {
 }
 
 // Nothing is returned to clean up with: Streamlit also runs that when newer data overtake a call whose view lives on.
-export default function ({ data, parentElement }) {
+export function mountVotes({ data, parentElement }) {
   if (!data) return;
   withView(parentElement, (parts) => new View(parts), (view) => view.update(data));
 }
