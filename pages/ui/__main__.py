@@ -1,8 +1,6 @@
 """Checks lessons, lists their measures, writes them as files and the site: `python -m pages.ui lesson check FILE …`,
 `lesson measures`, `lesson file NAME`, `lesson training`, `site FOLDER`."""
 
-from __future__ import annotations
-
 import argparse
 import logging
 import sys

@@ -1,7 +1,5 @@
 """Reads the glossary from `glossary.md`: each term's meaning, source, name in the code, and page."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Escapes texts for Markdown, and formats counts, losses and architectures."""
 
-from __future__ import annotations
-
 import math
 import re
 

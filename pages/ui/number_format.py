@@ -1,7 +1,5 @@
 """Writes probabilities for people."""
 
-from __future__ import annotations
-
 import math
 
 

@@ -4,8 +4,6 @@ Headings, paragraphs, lists, tables, indented and fenced code, **strong**, *emph
 $$formulas$$. Everything else is text. Nothing in a text can become an element: a lesson's file may be anybody's.
 """
 
-from __future__ import annotations
-
 from html import escape, unescape
 from pathlib import Path
 from xml.etree import ElementTree

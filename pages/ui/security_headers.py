@@ -5,8 +5,6 @@ imports the scripts of components, and the hash of the one inline script in its 
 its own library for them (Emotion) writes them as the page is drawn, without a nonce.
 """
 
-from __future__ import annotations
-
 import os
 import re
 

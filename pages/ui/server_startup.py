@@ -5,8 +5,6 @@ visitor's browser fetches the frontend. Only the connection that runs pages is k
 are met, so that no page is imported by two threads at once.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import functools

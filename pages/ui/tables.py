@@ -1,7 +1,5 @@
 """Offers the numbers of a figure as a table and as a CSV file."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

@@ -3,8 +3,6 @@
 Shapes: part, site, layer, pos, vocab; token, those of the vocabulary that are kept.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

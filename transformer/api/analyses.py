@@ -3,8 +3,6 @@
 Asked for and cached as in `tensors`. Dimensions: depth, part, pos, vocab.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The routes from which a visitor's browser fetches a small model, to compute its passes and texts itself."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 

@@ -4,8 +4,6 @@ What a shipped model computed serves everybody, so nothing that is cached can be
 is kept beside that model, goes when it goes, and crowds out nobody else's.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import sys

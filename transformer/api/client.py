@@ -4,8 +4,6 @@ client = Client("http://localhost:8501")
 client.tensors("shakespeare", "To be, or", ["blocks.0.attn.hook_pattern[3]"]).tensors
 """
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Iterator, Sequence

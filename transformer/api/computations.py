@@ -1,7 +1,5 @@
 """Runs computations on a few threads. Identical requests share one, and it is cancelled when all of them leave."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterator

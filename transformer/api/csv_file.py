@@ -1,7 +1,5 @@
 """Writes a tensor as CSV for spreadsheets: index and token along each dimension, then the value."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product

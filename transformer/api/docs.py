@@ -1,7 +1,5 @@
 """Generates the API's documentation page from its OpenAPI schema. It loads nothing from the network."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any

@@ -1,7 +1,5 @@
 """The API's errors: a status, one sentence, and the name of the wrong parameter."""
 
-from __future__ import annotations
-
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse

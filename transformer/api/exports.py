@@ -3,8 +3,6 @@
 Asked for as in `tensors`. All are made from a pass of their own, and not cached.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from typing import Any

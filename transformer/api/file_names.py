@@ -1,7 +1,5 @@
 """Builds the file names of downloads, and the HTTP header that carries them."""
 
-from __future__ import annotations
-
 import unicodedata
 from urllib.parse import quote
 

@@ -1,7 +1,5 @@
 """Serves the frontend's ES modules under a path that holds a hash of their content, so browsers cache them forever."""
 
-from __future__ import annotations
-
 import functools
 import gzip
 import hashlib

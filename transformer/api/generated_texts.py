@@ -3,8 +3,6 @@
 Positions count the tokens of the decoder's text from 0, prompt included. Dimensions: position, vocab, head, key.
 """
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Iterator
 from typing import Any

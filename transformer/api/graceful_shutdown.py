@@ -3,8 +3,6 @@
 Servers such as uvicorn close their connections at once on SIGTERM, and then wait for streams for as long as these last.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import signal

@@ -1,7 +1,5 @@
 """The models in a folder of checkpoints: lists them, and loads each once for all visitors."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

@@ -4,8 +4,6 @@ A visitor is told apart by a signed cookie. Clients without one are counted toge
 visitors, and all of an address together have a cap so generous that a class of thirty behind it never meets it.
 """
 
-from __future__ import annotations
-
 import functools
 import ipaddress
 import os

@@ -1,7 +1,5 @@
 """Describes the masked words of a text for the API: what an encoder expects at each of them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

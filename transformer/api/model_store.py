@@ -4,8 +4,6 @@ They lie in memory, or in a folder, where they outlive a restart and every repli
 a model's token has the model, so tokens are never listed and never logged.
 """
 
-from __future__ import annotations
-
 import functools
 import logging
 import math

@@ -1,7 +1,5 @@
 """Keeps models in memory, each loaded once for all visitors; those used least recently are unloaded first."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 from collections import OrderedDict

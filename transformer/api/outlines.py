@@ -3,8 +3,6 @@
 Asked for and cached as in `tensors`. Dimensions: layer, head, query, key, depth, pos, vocab.
 """
 
-from __future__ import annotations
-
 import weakref
 from collections.abc import Mapping
 from typing import Any

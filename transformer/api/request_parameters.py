@@ -1,7 +1,5 @@
 """The parameters of every API address as Pydantic models, with their limits and their validation."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal

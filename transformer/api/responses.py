@@ -1,7 +1,5 @@
 """Connects routes to the engine: finds the model, runs each computation once, and caches the encoded answer."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import json

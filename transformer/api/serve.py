@@ -1,7 +1,5 @@
 """Serves the API without the pages: `python -m transformer serve`."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 

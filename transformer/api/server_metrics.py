@@ -1,7 +1,5 @@
 """Measures how a server fares, in Prometheus's text format: latencies, memory, and what else it is told to look up."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import time

@@ -1,7 +1,5 @@
 """Server-sent events: formats them, and streams them until the client disconnects."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator, Mapping
 from typing import Any

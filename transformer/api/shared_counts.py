@@ -4,8 +4,6 @@ Each server counts by itself at once, as `Counts` does. Every second it adds wha
 that nobody waits for that.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import defaultdict

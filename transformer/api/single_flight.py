@@ -1,7 +1,5 @@
 """Single flight: when several threads request the same value, one computes it and the others wait for it."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future

@@ -6,8 +6,6 @@ before it, `source` what an encoder reads; `interventions` change the pass. A nu
 else is asked for with it, but for logits over a vocabulary so large that they are had row by row.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 import re

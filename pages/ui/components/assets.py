@@ -3,8 +3,6 @@
 These are one module, at an address with its content's hash; a session is sent no more than where that is.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re

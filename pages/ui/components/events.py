@@ -1,7 +1,5 @@
 """Reads the events that components send from the browser, which can send anything."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import Annotated, Any, TypeVar

@@ -4,8 +4,6 @@ Selections stay in the browser. An instrument sends the page changes of the mode
 the selection if the page depends on it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

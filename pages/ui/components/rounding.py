@@ -1,7 +1,5 @@
 """Rounds numbers for the browser."""
 
-from __future__ import annotations
-
 import math
 
 

@@ -1,7 +1,5 @@
 """Enlarges the type of a figure for a screen in a classroom."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import plotly.graph_objects as go

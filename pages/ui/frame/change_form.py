@@ -1,7 +1,5 @@
 """Draws the form that changes a model: a part, a rule, or one weight."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Draws the menu of one change: its strength, its layer and head, and what it can become."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -4,8 +4,6 @@ Changes belong to the model that they were made on: its layers, its heads, the t
 model they are put away, and they come back with their own. A link's changes belong to the link's model.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field

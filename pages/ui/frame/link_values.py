@@ -1,7 +1,5 @@
 """Reads the values of a link's parameters. Each raises a ValueError that says what would do."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Lists a visitor's models, and downloads, uploads and removes them."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 from typing import Any

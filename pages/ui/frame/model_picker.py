@@ -1,7 +1,5 @@
 """Draws the model picker, and says what the model is and where it comes from."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NoReturn
 

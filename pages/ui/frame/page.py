@@ -1,7 +1,5 @@
 """Draws the frame of every page: heading, model, prompt, changes, notices and link."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NoReturn

@@ -1,7 +1,5 @@
 """Shows the tour, the glossary and presentation mode in the frame of every page."""
 
-from __future__ import annotations
-
 import os
 
 import streamlit as st

@@ -1,7 +1,5 @@
 """Draws the bar with the model and the prompt, and tokenizes the prompt."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NoReturn
 

@@ -4,8 +4,6 @@ A step of a lesson sets the fields that make up the view, and the visitor may ch
 the saved view, unless the visitor keeps the lesson's; that page then links back to both.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 from collections.abc import Mapping

@@ -5,8 +5,6 @@ browser last sent, and sends its own changes (those of a lesson's step, say) at 
 depends on the selection requests it; the browser then sends it whenever it differs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Restores a visitor's session record in a new session, by the token that the tab kept."""
 
-from __future__ import annotations
-
 import re
 
 import streamlit as st

@@ -6,8 +6,6 @@ writes it, replacing the entry of the history. If Python wrote it, through `st.q
 Streamlit would add one entry per parameter to the history, and going back would show views that never existed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import secrets

@@ -1,7 +1,5 @@
 """Converts a visitor's choices to URL parameters, and back."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import urlencode

@@ -3,8 +3,6 @@
 A field that links contain is annotated with what reads it from one. What the model decides is checked later.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -13,8 +13,6 @@ it reports something that can be chosen now. Two rules keep old reports out:
 No other module calls Streamlit's widgets, plain buttons and uploads aside.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

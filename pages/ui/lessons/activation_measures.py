@@ -1,7 +1,5 @@
 """Measures activations: heads, the residual stream by layer, any number of a pass. See `measures`."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 

@@ -1,7 +1,5 @@
 """Measures contexts: their cost, the key–value cache, and how much of a context helps. See `measures`."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 

@@ -1,7 +1,5 @@
 """Suggests a known name for an unknown one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from difflib import get_close_matches
 

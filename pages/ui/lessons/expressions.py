@@ -5,14 +5,12 @@ of measures, numbers, texts, lists, + − * /, comparisons, and, or, not, abs, m
 number are let in: nothing that loops, reads an attribute, or makes a text or a list longer.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 from jinja2 import TemplateError, nodes
 from jinja2.environment import TemplateExpression
@@ -67,7 +65,7 @@ class Expression:
     """Of the measures that it needs."""
 
     @classmethod
-    def read(cls, text: str) -> Expression:
+    def read(cls, text: str) -> Self:
         """Read an expression. Raises ExpressionError, which says what can be used."""
         if len(text) > LONGEST:
             raise ExpressionError(f"an expression has at most {LONGEST} characters")
@@ -136,7 +134,7 @@ class Words:
     """What stays as it is, and what is filled in: an expression and its form."""
 
     @classmethod
-    def read(cls, text: str) -> Words:
+    def read(cls, text: str) -> Self:
         """Read a lesson's words. Raises ExpressionError for a placeholder that isn't one."""
         parts: list[str | tuple[Expression, str]] = []
         end = 0

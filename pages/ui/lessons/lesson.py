@@ -4,8 +4,6 @@ The file is Markdown that a teacher writes; `read_lesson` says of one that can't
 write instead. Nothing is computed here. `views/learn/lesson_format.md` describes the format.
 """
 
-from __future__ import annotations
-
 import keyword
 import re
 import tomllib

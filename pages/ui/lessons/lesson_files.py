@@ -1,7 +1,5 @@
 """Finds and reads the lessons in their folder, and says what is wrong with those that can't be used."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass, replace
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Lists the measures for authors of lessons, as a table with examples."""
 
-from __future__ import annotations
-
 import inspect
 import json
 from collections.abc import Callable, Iterator

@@ -4,13 +4,11 @@ Arguments are checked against the function's annotations when the file is read, 
 is taken.
 """
 
-from __future__ import annotations
-
 import inspect
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, get_type_hints
+from typing import Any, Self, get_type_hints
 
 import numpy as np
 
@@ -48,7 +46,7 @@ class MeasureCall:
     arguments: tuple[tuple[str, Any], ...] = ()
 
     @classmethod
-    def read(cls, given: Mapping[str, Any], link: Mapping[str, str]) -> MeasureCall:
+    def read(cls, given: Mapping[str, Any], link: Mapping[str, str]) -> Self:
         """What a lesson's file says of a measure. link: the parameters of the view beside it.
 
         Raises: MeasureError, which says what would do.

@@ -1,9 +1,8 @@
 """Defines what a measure is taken of: a model, a prompt, and changes to the model."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Self
 
 from pages.ui.lessons.expressions import ExpressionError
 from pages.ui.models import library
@@ -42,7 +41,7 @@ class Setup:
     reads: str = "chat"
 
     @classmethod
-    def of(cls, link: Mapping[str, str], given: Mapping[str, str]) -> Setup:
+    def of(cls, link: Mapping[str, str], given: Mapping[str, str]) -> Self:
         """That of a view, less what is given instead. With another model come its own prompt, text and changes.
 
         Raises MeasureError for a prompt that is to be read in no way that there is.

@@ -1,7 +1,5 @@
 """Measures a lesson's values on demand, and tests the lesson's claims about them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

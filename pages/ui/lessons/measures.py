@@ -7,8 +7,6 @@ A new one: a function whose first parameter is the setup, its others annotated s
 `@measure`; its docstring's first sentence says what it is. What looks inside the model is in `activation_measures`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 

@@ -1,7 +1,5 @@
 """Measures whole models, and the formulas that they are built on. See `measures`."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -3,8 +3,6 @@
 A lesson's name is a digest of its text: equal texts are one lesson, and a changed text is another, with other votes.
 """
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 from hashlib import blake2b

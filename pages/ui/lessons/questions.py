@@ -11,8 +11,6 @@
 Answers are lists and numbers as JSON has them.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Mapping

@@ -3,8 +3,6 @@
 `python -m pages.ui lesson training` trains it again, and writes the file.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import json

@@ -1,12 +1,10 @@
 """A room as it is stored: where its teacher has it, who is in it, and the votes on each step."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any
+from typing import Any, Self
 
 from pages.ui.models.lesson_answers import StepId
 
@@ -78,7 +76,7 @@ class Room:
         }
 
     @classmethod
-    def from_fields(cls, fields: Mapping[str, str]) -> Room:
+    def from_fields(cls, fields: Mapping[str, str]) -> Self:
         """The room of the texts that `as_fields` has made."""
         code, key, step, members, steps, *lesson = json.loads(fields[HEAD])  # which an older server doesn't store
         polls = StoredPolls([StepId(*each) for each in steps], fields)

@@ -1,7 +1,5 @@
 """Limits how often somebody can try codes of rooms, of which only the wrong ones count."""
 
-from __future__ import annotations
-
 from pages.ui.lessons.room import RoomError
 from pages.ui.models.shared_redis import Buckets
 

@@ -4,8 +4,6 @@ Each page keeps one stream open. A server looks at a room once for all its strea
 changed, and every few seconds, when it also notes who is connected.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import secrets

@@ -4,8 +4,6 @@ A store knows no rules; those are in `rooms`. It holds each room, when each of i
 whoever listens that a room has changed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

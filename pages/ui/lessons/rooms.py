@@ -5,15 +5,13 @@ and after the class has discussed it (peer instruction, Mazur 1997), and then re
 students have a key each, which only their browser's tab stores.
 """
 
-from __future__ import annotations
-
 import functools
 import os
 import secrets
 from collections import Counter
 from collections.abc import Callable, Iterable
 from hashlib import blake2b
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
 from pages.ui.lessons.lesson import LONGEST_FILE
 from pages.ui.lessons.own_lessons import name_of
@@ -73,7 +71,7 @@ class State(NamedTuple):
     lesson: str = ""
     """The name of the teacher's own lesson that the room has; "" for none."""
 
-    def looks_like(self, other: State) -> bool:
+    def looks_like(self, other: Self) -> bool:
         """Whether a page that was drawn for one state can stay as it is for the other."""
         same = {"teacher_here": True, "deadline": None}
         return self._replace(**same) == other._replace(**same)

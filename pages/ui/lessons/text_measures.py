@@ -1,7 +1,5 @@
 """Measures texts: attention, logit lens, generated continuations. See `measures`."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Measures tokens: how texts are tokenized, how similar embeddings are. See `measures`."""
 
-from __future__ import annotations
-
 import numpy as np
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 

@@ -1,7 +1,5 @@
 """Measures short trainings: gradients, and the losses of a small model after some steps. See `measures`."""
 
-from __future__ import annotations
-
 import copy
 import math
 

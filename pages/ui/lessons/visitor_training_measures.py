@@ -3,8 +3,6 @@
 The measures are of losses on what is held out; a training that has not ended yet has none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -4,8 +4,6 @@ Asked and answered as in `activations`. The text on screen is read, each time wi
 is on the other text. Dimensions: site, layer, pos, vocab.
 """
 
-from __future__ import annotations
-
 import re
 import string
 import tomllib

@@ -7,8 +7,6 @@ start.
 Dimensions: text, position, d_model, vocab.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 

@@ -1,7 +1,5 @@
 """Lists the kinds of attention that a model has (self, encoder, decoder, cross), and chooses one to show."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from transformer import ModelCard, ModelConfig, attention_modules

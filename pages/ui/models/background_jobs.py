@@ -1,7 +1,5 @@
 """Runs long computations on a thread, with progress, until they end or are stopped."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import os
@@ -14,7 +12,7 @@ import streamlit as st
 NICENESS = 10
 """How far the thread stands back behind those that answer visitors, where the system lets it."""
 _NUMBERS = itertools.count()
-_job: ContextVar[Job | None] = ContextVar("job", default=None)
+_job: ContextVar["Job | None"] = ContextVar("job", default=None)
 
 
 class StoppedError(Exception):

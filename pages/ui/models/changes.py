@@ -1,7 +1,5 @@
 """Represents the changes to a model: interventions, each on or off, as text and as Python."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Iterable
@@ -25,7 +23,7 @@ BETWEEN, OFF = "!", "-"
 class PartlyInvalidError(ValueError):
     """Some of a text can't be used. kept: what the rest says; its own text is whole sentences."""
 
-    def __init__(self, problem: str, kept: tuple[Change, ...]) -> None:
+    def __init__(self, problem: str, kept: tuple["Change", ...]) -> None:
         super().__init__(problem)
         self.kept = kept
 

@@ -3,8 +3,6 @@
 Asked and answered as in `activations`. Dimensions: depth, pos, vocab.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

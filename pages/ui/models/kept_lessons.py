@@ -3,8 +3,6 @@
 Where there is none, or it can't be reached, a lesson is lost with its server, as the rest of its session is.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import os

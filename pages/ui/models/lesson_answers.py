@@ -4,8 +4,6 @@ A question is answered once, and once more after a discussion. Nothing of this l
 put it into a link, or save it as a file.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

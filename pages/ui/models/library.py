@@ -4,8 +4,6 @@ A checkpoint may be replaced while the server runs. A page must not draw one ver
 version's text, so a page's run sees each model as it was when the run first asked for it; `begin_run` looks again.
 """
 
-from __future__ import annotations
-
 import functools
 from contextvars import ContextVar
 

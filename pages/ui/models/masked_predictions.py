@@ -3,8 +3,6 @@
 Dimensions: pos, query, key, vocab.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Caches functions of a model, called by its name or with an open model."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec, TypeVar
 

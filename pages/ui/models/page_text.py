@@ -3,8 +3,6 @@
 Places count the tokens of the decoder's text from 0, prompt included.
 """
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Defines what can be selected on the pages Attention and Inside, and checks it against a pass."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property

@@ -4,8 +4,6 @@ A reload or a lost connection ends the Streamlit session. The record stays here,
 tab holds (`components/session_token`). Every run of a page or fragment shows that the visitor is there.
 """
 
-from __future__ import annotations
-
 import secrets
 import threading
 import time

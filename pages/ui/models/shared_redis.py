@@ -4,8 +4,6 @@ What is limited is counted in leaky buckets. A bucket is known by the seconds un
 some, and time takes them away.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 import time

@@ -3,8 +3,6 @@
 Asked and answered as in `activations`. Dimensions: order, pos, vocab.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

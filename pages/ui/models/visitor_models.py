@@ -1,7 +1,5 @@
 """Keeps one visitor's models, trained or uploaded, and those that links have shared."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pages.ui.models.session_store import session_record

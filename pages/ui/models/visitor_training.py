@@ -1,7 +1,5 @@
 """Runs a visitor's training in the server's queue."""
 
-from __future__ import annotations
-
 import threading
 
 import streamlit as st

@@ -3,8 +3,6 @@
 Dimensions: layer, head, query, key.
 """
 
-from __future__ import annotations
-
 import streamlit as st
 
 from pages.ui.components.instruments import asks_server_first, instrument, request_of

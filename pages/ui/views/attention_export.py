@@ -1,7 +1,5 @@
 """Exports the page Attention: a layer's numbers, the view as HTML, and the code that makes both."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from pages.ui.frame import selection_sync as looked_at

@@ -1,7 +1,5 @@
 """Shows figures at full width, with larger type in presentation mode."""
 
-from __future__ import annotations
-
 import plotly.graph_objects as go
 import streamlit as st
 

@@ -3,8 +3,6 @@
 Dimensions: pos, query, key.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import streamlit as st
 

@@ -1,7 +1,5 @@
 """Shows expanders whose content is computed when they are opened."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import streamlit as st

@@ -1,7 +1,5 @@
 """Draws the page Generate for a model that reads in both directions: it fills masks instead of writing on."""
 
-from __future__ import annotations
-
 from pages.ui.components.instruments import instrument, request_of
 from pages.ui.frame.page import Session
 from pages.ui.frame.saved_view import open_with_lesson_view

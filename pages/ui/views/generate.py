@@ -1,7 +1,5 @@
 """Draws the page Generate; the tab keeps its text, branches and sampling settings."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

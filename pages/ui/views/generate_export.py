@@ -1,7 +1,5 @@
 """Exports the page Generate: a model that writes, or fills masks, as one HTML page."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from pages.ui.frame import widgets

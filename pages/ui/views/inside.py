@@ -1,7 +1,5 @@
 """Draws the page Inside: the choice of text, the instrument, and its numbers as a file."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from pages.ui.components.instruments import asks_server_first, instrument, request_of

@@ -1,7 +1,5 @@
 """Exports the view of the page Inside as HTML and as code."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import streamlit as st

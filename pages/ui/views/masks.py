@@ -3,8 +3,6 @@
 Dimensions: pos, query, key.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate

@@ -3,8 +3,6 @@
 A page imports its own parts alone, and when it is drawn.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 

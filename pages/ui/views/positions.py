@@ -3,8 +3,6 @@
 Dimensions: position (row of a table), dimension (column).
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -3,8 +3,6 @@
 Shapes: batch, pos, query, key.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Writes Python that computes what a page shows, from `transformer` alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -3,8 +3,6 @@
 Dimensions: order, way, vocab.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import streamlit as st

@@ -1,7 +1,5 @@
 """Lays out containers side by side, as many in a row as fit."""
 
-from __future__ import annotations
-
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 

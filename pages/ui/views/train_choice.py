@@ -1,7 +1,5 @@
 """Draws the page Train before a training: data, architecture, cost, and start."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import re

@@ -1,7 +1,5 @@
 """Makes the plan of a training from the visitor's choices, and the losses to compare it with."""
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import dataclass

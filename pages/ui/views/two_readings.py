@@ -3,8 +3,6 @@
 Dimensions: pos, vocab.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

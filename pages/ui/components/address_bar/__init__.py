@@ -1,7 +1,5 @@
 """Writes the browser's address bar without adding to its history, and restores a tab's view."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from pydantic import BaseModel

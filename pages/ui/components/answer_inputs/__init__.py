@@ -3,8 +3,6 @@
 Both report what is chosen; what a browser reports is checked here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Annotated
 

@@ -3,8 +3,6 @@
 Shapes: batch (row), pos (column).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

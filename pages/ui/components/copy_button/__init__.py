@@ -1,7 +1,5 @@
 """Shows a button that copies a text which isn't on screen."""
 
-from __future__ import annotations
-
 from pages.ui.components.assets import custom_component
 
 _mount = custom_component(__file__)

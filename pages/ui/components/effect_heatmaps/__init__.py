@@ -3,8 +3,6 @@
 Dimensions: row, column.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any

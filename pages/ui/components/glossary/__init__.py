@@ -1,7 +1,5 @@
 """Shows the glossary as a searchable list, with a link from each term to its page."""
 
-from __future__ import annotations
-
 from streamlit.components.v2 import component
 
 from pages.ui.components import guide

@@ -1,7 +1,5 @@
 """Shows the tour, the glossary's tooltips and presentation mode, on every page."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from pydantic import BaseModel

@@ -3,8 +3,6 @@
 Dimensions: layer, head, query (row of a heatmap), key (column).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from pages.ui.components.assets import custom_component

@@ -1,7 +1,5 @@
 """Keeps typed but unapplied input in the tab over a reload or a restart of the server."""
 
-from __future__ import annotations
-
 import secrets
 
 import streamlit as st

@@ -1,7 +1,5 @@
 """Shows training and validation loss by step, and appends to the chart while a model trains."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -3,8 +3,6 @@
 Shapes: query (row), key (column).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

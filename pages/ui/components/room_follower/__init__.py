@@ -1,7 +1,5 @@
 """Follows a room: runs the fragment that it stands in when the room is no longer as that has drawn it."""
 
-from __future__ import annotations
-
 from pages.ui.components.assets import custom_component
 
 _mount = custom_component(__file__)

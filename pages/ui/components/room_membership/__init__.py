@@ -1,7 +1,5 @@
 """Stores a visitor's membership of a room for the tab."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Annotated
 

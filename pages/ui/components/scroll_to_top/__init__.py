@@ -1,7 +1,5 @@
 """Scrolls a page to its top when something else is opened on it."""
 
-from __future__ import annotations
-
 from pages.ui.components.assets import custom_component
 
 _mount = custom_component(__file__)

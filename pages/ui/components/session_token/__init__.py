@@ -1,7 +1,5 @@
 """Stores the token of a visitor's session record for the tab."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from pages.ui.components.assets import custom_component

@@ -1,7 +1,5 @@
 """Shows texts side by side and marks the first token in which they differ."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Shows the votes of a room: a bar for each answer, or numbers as dots on a line."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Shows a text in two orders as a table, with the likeliest tokens that are predicted for each."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pages.ui.components.assets import custom_component

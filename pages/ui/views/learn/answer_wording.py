@@ -1,7 +1,5 @@
 """Formats answers as text, for the page, votes, handouts and files."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Draws an answered question: the visitor's answer and the correct one."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from pages.ui.components import answer_inputs

@@ -1,7 +1,5 @@
 """Labels the attention picture of a question that asks for a cell."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 

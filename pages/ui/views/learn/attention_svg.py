@@ -3,8 +3,6 @@
 Dimensions: query, key.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from html import escape
 

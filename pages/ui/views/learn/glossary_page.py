@@ -1,7 +1,5 @@
 """Draws the glossary on the page Learn."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from pages.ui.components import glossary

@@ -3,8 +3,6 @@
 What is right is measured when the handout is made, as it is in the lesson.
 """
 
-from __future__ import annotations
-
 from html import escape
 
 from pages.ui.frame import widgets

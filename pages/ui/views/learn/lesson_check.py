@@ -3,8 +3,6 @@
 `python -m pages.ui lesson check FILE` prints the findings; the page for teachers shows them.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import time

@@ -1,7 +1,5 @@
 """Exports a lesson as one HTML file that works without a server."""
 
-from __future__ import annotations
-
 import threading
 
 from pages.ui.frame import widgets

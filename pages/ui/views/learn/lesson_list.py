@@ -1,7 +1,5 @@
 """Draws the list of lessons, and the visitor's results."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pandas as pd

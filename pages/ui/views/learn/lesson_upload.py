@@ -3,8 +3,6 @@
 The process imports PyTorch, as the models' measures need it; most of that memory it shares with the server's.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from dataclasses import astuple

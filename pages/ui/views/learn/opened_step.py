@@ -1,7 +1,5 @@
 """Opens the list of lessons or a step, and shows the step's view in place of the visitor's."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import streamlit as st

@@ -1,7 +1,5 @@
 """Draws a question and the input for its answer."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from typing import Any
@@ -154,6 +152,29 @@ def _answer_with(wording: Wording, entered: OpenedStep, response: Response | Non
     return order
 
 
+class _Draft:
+    """What is put in and not yet answered; another question has another one."""
+
+    def __init__(self, entered: OpenedStep, question: Question, response: Response | None) -> None:
+        self.question = question
+        self.key = (entered.step_id, response is None)
+        held = st.session_state.get("lesson_draft", (None, None, None))
+        begun = None if response is None else response.first
+        is_held = held[0] == self.key
+        self.value: Answer | None = held[1] if is_held else begun
+        self.shown: float | None = held[2] if is_held else None
+        """As a slider has it: for a number that differs by a hair it would be drawn anew, and lose the focus."""
+
+    def take(self, value: Any, *, shown: float | None = None) -> None:
+        """Hold what the visitor has put in."""
+        if fits(self.question, value):
+            st.session_state["lesson_draft"] = (self.key, value, shown)
+
+    def binding(self, name: str) -> Binding:
+        """What binds a widget to the draft; −1 stands for nothing yet."""
+        return Binding(f"lesson_{name}", value=-1 if self.value is None else self.value, take=self.take)
+
+
 def _number(question: Question, draft: _Draft) -> float | None:
     """A slider that nobody has moved is no answer: its middle would count as one."""
     scale = 100.0 if question.unit == "%" else 1.0
@@ -209,26 +230,3 @@ def _cell(wording: Wording, draft: _Draft) -> list[int] | None:
         key="lesson_cells",
     )
     return chosen
-
-
-class _Draft:
-    """What is put in and not yet answered; another question has another one."""
-
-    def __init__(self, entered: OpenedStep, question: Question, response: Response | None) -> None:
-        self.question = question
-        self.key = (entered.step_id, response is None)
-        held = st.session_state.get("lesson_draft", (None, None, None))
-        begun = None if response is None else response.first
-        is_held = held[0] == self.key
-        self.value: Answer | None = held[1] if is_held else begun
-        self.shown: float | None = held[2] if is_held else None
-        """As a slider has it: for a number that differs by a hair it would be drawn anew, and lose the focus."""
-
-    def take(self, value: Any, *, shown: float | None = None) -> None:
-        """Hold what the visitor has put in."""
-        if fits(self.question, value):
-            st.session_state["lesson_draft"] = (self.key, value, shown)
-
-    def binding(self, name: str) -> Binding:
-        """What binds a widget to the draft; −1 stands for nothing yet."""
-        return Binding(f"lesson_{name}", value=-1 if self.value is None else self.value, take=self.take)

@@ -3,14 +3,12 @@
 Rooms themselves are in `lessons/rooms.py`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import json
 import secrets
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import streamlit as st
 from pydantic import TypeAdapter, ValidationError
@@ -56,7 +54,7 @@ class Membership(NamedTuple):
         return json.dumps(self)
 
     @classmethod
-    def from_text(cls, text: str) -> Membership | None:
+    def from_text(cls, text: str) -> Self | None:
         """From what a tab has stored; None if that is anything else."""
         try:
             return TypeAdapter(cls).validate_json(text, strict=True)

@@ -4,8 +4,6 @@ A page in a room listens to its events, which run a fragment that costs next to 
 the room has moved.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Draws a room for its teacher: code, students, votes, and controls."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Makes of lessons what a static site and a file of one lesson show: HTML, and what is right, measured on making it."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Collection
 from dataclasses import replace

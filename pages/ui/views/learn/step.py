@@ -1,7 +1,5 @@
 """Draws a step of a lesson: text, question, explanation and exercise, beside the live view."""
 
-from __future__ import annotations
-
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 

@@ -3,8 +3,6 @@
 Dimensions: vocab, part.
 """
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace

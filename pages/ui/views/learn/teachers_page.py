@@ -1,7 +1,5 @@
 """Draws the page for teachers: a lesson plan, notes, and the check of their own lessons."""
 
-from __future__ import annotations
-
 from html import escape
 from pathlib import Path
 

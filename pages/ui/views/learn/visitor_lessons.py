@@ -1,7 +1,5 @@
 """Finds the lessons that a visitor can open: the course, their own by upload, and that of their room."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from pages.ui.lessons import lesson_files

@@ -1,7 +1,5 @@
 """Draws the view Ablation: a map of effects, and the predictions with and without the changes."""
 
-from __future__ import annotations
-
 from pages.ui.frame.page import Session
 from pages.ui.views.side_by_side import side_by_side
 from pages.ui.views.what_if import ablation_map, before_and_after, python_code

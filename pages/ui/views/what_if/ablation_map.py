@@ -3,8 +3,6 @@
 Dimensions: part, vocab; a picture has a row a layer and a column a head, and the feed-forward layer's after them.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 Dimensions: site, layer, pos.
 """
 
-from __future__ import annotations
-
 from itertools import groupby
 
 import numpy as np

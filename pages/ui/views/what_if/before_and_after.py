@@ -3,8 +3,6 @@
 Dimensions: vocab, part.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -3,8 +3,6 @@
 Dimensions: vocab, depth, query, key.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Chooses the two sides of a comparison: two prompts, two models, or one with and without changes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import streamlit as st

@@ -1,7 +1,5 @@
 """Draws the view Ladder: one prompt on every rung, with its loss, next token and generated text."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import streamlit as st

@@ -1,7 +1,5 @@
 """Draws the start button, progress and stop button of a long computation."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import streamlit as st

@@ -1,7 +1,5 @@
 """Draws the input for a second prompt, suggests one, and checks that the model can read it."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from pages.ui.frame import widgets

@@ -1,7 +1,5 @@
 """Shows Python code that computes the views of the page What if without the app."""
 
-from __future__ import annotations
-
 from pages.ui.frame.page import Session
 from pages.ui.models import library
 from pages.ui.models.activation_patching import PromptPair

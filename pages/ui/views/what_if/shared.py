@@ -1,7 +1,5 @@
 """Defines what the views of the page What if share: the model's input, and distances of distributions."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
