@@ -122,6 +122,14 @@ def replace(index: int, intervention: Intervention, config: ModelConfig) -> None
     _become(tuple(changes))
 
 
+def switch(intervention: Intervention) -> None:
+    """Make a change; take it back if it is in force."""
+    if intervention in in_force(visitor().changes):
+        without([intervention])
+    else:
+        add(intervention)
+
+
 def without(interventions: Iterable[Intervention]) -> None:
     """Take these back, of those that there are."""
     gone = set(interventions)

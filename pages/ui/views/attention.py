@@ -10,7 +10,6 @@ from pages.ui.frame import changes, widgets
 from pages.ui.frame import selection_sync as held
 from pages.ui.frame.page import Session
 from pages.ui.frame.saved_view import open_with_lesson_view
-from pages.ui.frame.state import visitor
 from pages.ui.frame.widgets import Binding
 from pages.ui.markdown import code
 from pages.ui.models import activations, attention_kinds, library
@@ -34,7 +33,8 @@ def choose(session: Session, kind: str) -> PassInput:
         kinds = [other for other in KINDS if other in attention_kinds.kinds_of(session.config)]
         if session.visitor.attention not in kinds:
             session.visitor.attention = kind
-        binding = Binding("attention", after=_forget_cell)
+        # Another attention has other queries and keys.
+        binding = Binding("attention", after=lambda: held.reset(session.visitor, "query", "key", "zoom"))
         kind = widgets.selectbox("Attention", kinds, binding, KINDS.__getitem__, label_visibility="collapsed")
     return session.text.pass_over(_text(session), kind)
 
@@ -98,8 +98,3 @@ def _text(session: Session) -> tuple[int, ...]:
     """What the decoder has before it."""
     is_prompt = not session.source and session.visitor.scope == "prompt"
     return session.text.prompt if is_prompt else session.text.read()
-
-
-def _forget_cell() -> None:
-    """Another attention has other queries and keys."""
-    held.reset(visitor(), "query", "key", "zoom")

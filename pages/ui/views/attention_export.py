@@ -11,7 +11,6 @@ from pages.ui.views.attention import next_labels
 from pages.ui.views.expanders import drawer
 from transformer import attention_modules
 from transformer.api import exports
-from transformer.api.open_models import OpenModel
 from transformer.frontend.live_page import LIVE, too_large
 from transformer.frontend.saved_page import attention_fits
 
@@ -38,7 +37,8 @@ def _show(session: Session, inputs: PassInput) -> None:
     looked_at.request()
     current, title = session.visitor, session.file_name
     if attention_fits(session.config, inputs.kind, len(inputs.tokens), len(inputs.source)):
-        st.markdown(f"All layers and heads as one HTML page that works offline. {live_or_not(inputs.model)}")
+        computes = too_large(inputs.model.checkpoint.model) or LIVE
+        st.markdown(f"All layers and heads as one HTML page that works offline. {computes}")
         widgets.download_button(
             "Save as a page",
             lambda: _page(session, inputs).encode(),
@@ -60,11 +60,6 @@ def _show(session: Session, inputs: PassInput) -> None:
     )
     st.markdown("In Python:")
     python_lines.show(lines(session, inputs))
-
-
-def live_or_not(model: OpenModel) -> str:
-    """Whether a page that is saved computes, in a sentence."""
-    return too_large(model.checkpoint.model) or LIVE
 
 
 def lines(session: Session, inputs: PassInput) -> str:

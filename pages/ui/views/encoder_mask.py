@@ -20,12 +20,12 @@ from pages.ui.views.two_readings import (
     Readings,
     both_likeliest,
     by_position,
-    candidates_table,
     compare_losses,
     every,
     how_many,
     layers_by_window,
     layers_in_words,
+    offer_candidates,
     places_of,
 )
 
@@ -50,19 +50,16 @@ def show(session: Session) -> Readings | None:
         panels = _panels(session, len(tokens), reading)
         show_panels(panels, "causal", _predictions(session, reading))
     offer_data(lambda: table_of(panels), "These masks as a table", f"{session.file_name}-masks-of-attention.csv")
-    offer_data(
-        lambda: candidates_table(library.tokenizer(session.name).label, reading),
-        "These predictions as a table",
-        f"{session.file_name}-candidates-causal-mask.csv",
-    )
+    offer_candidates(session, reading, "causal-mask")
     return reading
 
 
 def every_prediction(session: Session, reading: Readings) -> None:
     """The two readings over the text: their losses, and probability and entropy by position."""
+    changed = " What is changed in it is changed both times." if session.interventions else ""
     st.markdown(
         "Each token is masked, one at a time, and predicted from all others, then once more under a causal mask, from "
-        f"those before it alone. In its training the encoder always saw both sides.{_changes(session)}"
+        f"those before it alone. In its training the encoder always saw both sides.{changed}"
     )
     own, causal = reading.own.probability, reading.other.probability
     if np.isnan(own).all():
@@ -92,10 +89,6 @@ def _read(session: Session, tokens: tuple[int, ...], shown: int) -> Readings:
     part = tokens[begin : begin + shown]
     labels = library.tokenizer(session.name).labels(part)
     return Readings(part, begin, labels, (OWN, CAUSAL), own, causal, row=at - begin)
-
-
-def _changes(session: Session) -> str:
-    return " What is changed in it is changed both times." if session.interventions else ""
 
 
 def _panels(session: Session, length: int, reading: Readings) -> list[MaskPanel]:

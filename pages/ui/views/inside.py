@@ -7,7 +7,6 @@ from pages.ui.frame import changes, widgets
 from pages.ui.frame import selection_sync as held
 from pages.ui.frame.page import Session
 from pages.ui.frame.saved_view import open_with_lesson_view
-from pages.ui.frame.visitor_choices import Visitor
 from pages.ui.markdown import code, counted
 from pages.ui.models import activations, attention_kinds, library
 from pages.ui.models.page_text import PassInput
@@ -76,11 +75,6 @@ def show(session: Session, inputs: PassInput) -> None:
     )
 
 
-def selection_of(session: Session, inputs: PassInput) -> Selection:
-    """What the visitor looks at, in tokens of this pass."""
-    return _chosen(inputs, _extent(inputs), session.visitor)
-
-
 def offer_numbers(session: Session, inputs: PassInput) -> None:
     """The numbers of the view as a file for Python, and the lines that compute them again."""
     drawer("Export these numbers", "drawer_numbers", lambda: _show_export(session, inputs), icon=":material/download:")
@@ -132,8 +126,9 @@ def _extent(inputs: PassInput) -> Extent:
     return Extent(len(inputs.tokens), len(inputs.source), shape.n_heads, shape.vocab_size, sizes, circuits)
 
 
-def _chosen(inputs: PassInput, extent: Extent, current: Visitor) -> Selection:
+def selection_of(session: Session, inputs: PassInput) -> Selection:
     """What the visitor looks at, in tokens of this pass; what it doesn't have is forgotten."""
+    current, extent = session.visitor, _extent(inputs)
     if current.inside not in extent.can_open:
         current.inside, current.cell, current.moment = "", None, None
     if current.cell is not None and not is_cell(current.cell, current.inside, extent):

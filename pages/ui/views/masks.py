@@ -24,11 +24,11 @@ from pages.ui.views.prompt_batch import PADDING
 from pages.ui.views.two_readings import (
     SHORTEST,
     Readings,
-    candidates_table,
     every,
     how_many,
     layers_by_window,
     layers_in_words,
+    offer_candidates,
 )
 
 MAX_TOKENS, MOST_OUTSIDE = 96, 8
@@ -40,9 +40,9 @@ def causal(session: Session) -> Readings | None:
 
     None for a model without attention, whose mask is drawn all the same.
     """
-    if changed := _taken_away(session):
+    if changed := [str(change) for change in session.interventions if without_mask.takes_mask(change)]:
         with_it = " Here the first reading has the whole mask all the same, to compare with."
-        st.info(changed + (with_it if session.config.n_layers else ""))
+        st.info(f"It is changed now: {'; '.join(changed)}.{with_it if session.config.n_layers else ''}")
     picture = st.container()
     if not session.source and session.text.written:
         widgets.segmented_control("Text", SCOPES, "scope", SCOPES.__getitem__)
@@ -60,11 +60,7 @@ def causal(session: Session) -> Readings | None:
         show_panels([panel], "causal", reading and without_mask.predictions(session, reading, shown))
     offer_data(lambda: table_of([panel]), "This mask as a table", f"{session.file_name}-causal-mask.csv")
     if reading is not None:
-        offer_data(
-            lambda: candidates_table(library.tokenizer(session.name).label, reading),
-            "These predictions as a table",
-            f"{session.file_name}-candidates-without-mask.csv",
-        )
+        offer_candidates(session, reading, "without-mask")
     return reading
 
 
@@ -145,12 +141,6 @@ def _causal_words(session: Session, groups: dict[int, list[int]], outside: int) 
             "are outside it, so no query sees them."
         )
     return " ".join(words)
-
-
-def _taken_away(session: Session) -> str:
-    """What a visitor has changed in the causal mask, as a sentence; empty if nothing."""
-    words = [str(intervention) for intervention in session.interventions if without_mask.takes_mask(intervention)]
-    return f"It is changed now: {'; '.join(words)}." if words else ""
 
 
 def _padding_panel(session: Session, text: tuple[int, ...], shown: int) -> MaskPanel:

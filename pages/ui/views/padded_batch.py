@@ -11,7 +11,6 @@ from pages.ui.components.batch_table import batch_table
 from pages.ui.components.masks import MaskPanel
 from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
-from pages.ui.frame.state import visitor
 from pages.ui.frame.widgets import Binding
 from pages.ui.markdown import code, counted
 from pages.ui.models import library, masked_predictions
@@ -48,12 +47,8 @@ def _edit(session: Session) -> PromptBatch:
     typed = widgets.text_area(
         "Prompts, one per line", Binding("batch", default=suggested), height=140, help=f"Up to {MAX_LINES} lines."
     )
-    widgets.button("Restore the examples", _reset, icon="undo", disabled=current.batch is None)
+    widgets.button("Restore the examples", setattr, current, "batch", None, icon="undo", disabled=current.batch is None)
     return batches.read_batch(typed, tokenizer, context)
-
-
-def _reset() -> None:
-    visitor().batch = None
 
 
 def _dials(session: Session, batch: PromptBatch) -> int:

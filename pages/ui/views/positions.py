@@ -177,15 +177,15 @@ def of_the_model(session: Session) -> None:
     if config.positions == "alibi":
         _costs(session)
         return
-    table, name, column = activations.position_table(session.name), "The model's own table", "dimension"
+    table, name = activations.position_table(session.name), "The model's own table"
     caption = f"{name}: {size['context']} × {size['width']}."
     if table is None and config.positions == "rotary":
         table = sinusoidal_encoding(config.context_length, dims, config.rotary_base, config.rotary_factors).numpy()
-        name, column = "Sines and cosines of rotary positions", "dimension"
+        name = "Sines and cosines of rotary positions"
         caption = "The angles' sines, in even dimensions, and cosines, in odd ones. The same in every layer and head"
         caption += " that rotates." if config.unrotated_layers else "."
     if table is not None:
-        matrix(table, key="positions_model", name=name, across=column, down="position", unit="value")
+        matrix(table, key="positions_model", name=name, across="dimension", down="position", unit="value")
         st.caption(caption)
         offer_data(lambda: _wide(table), f"{name}, as numbers", f"{session.file_name}-positions.csv")
 

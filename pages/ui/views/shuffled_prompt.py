@@ -23,16 +23,12 @@ ROUNDING_ERROR = 1e-5
 TEXTS = ("Original", "Shuffled")
 
 
-def _positions_in_words(session: Session) -> str:
-    """What the selected model uses, in one line."""
-    kind = POSITIONS[session.config.positions].removesuffix(" positions")
-    return f"**{plain(library.model(session.name).card.title, 100)}** uses **{kind}** positions."
-
-
 def show(session: Session) -> None:
     """The prompt as it is and in another order, and what is predicted for each; before it, what the model uses."""
+    kind = POSITIONS[session.config.positions].removesuffix(" positions")
+    uses = f"**{plain(library.model(session.name).card.title, 100)}** uses **{kind}** positions."
     first = st.empty()
-    first.markdown(_positions_in_words(session))
+    first.markdown(uses)
     if session.tokens is None:
         return
     text = session.source or session.text.prompt
@@ -64,7 +60,7 @@ def show(session: Session) -> None:
         for rank, likeliest in enumerate(way, start=1)
     ]
     texts = [(name, [label(token) for token in tokens]) for name, tokens in zip(TEXTS, compared.texts, strict=True)]
-    first.markdown(f"{_positions_in_words(session)} {_in_words(session, compared)}")
+    first.markdown(f"{uses} {_in_words(session, compared)}")
     word_orders(compared.variants, texts, cells, compared.largest_change.tolist(), key="two_orders")
     st.caption(_how_it_is_done(session, compared, len(text) > len(read)))
     offer_data(

@@ -38,6 +38,7 @@ UNKNOWN_VOCABULARY = 100
 """Characters assumed of a text that isn't here yet."""
 EXCERPT = 280
 """Characters shown of a text."""
+_corpus = st.cache_resource(load_corpus, max_entries=4, show_spinner="Reading …")
 
 
 def show() -> None:
@@ -293,11 +294,6 @@ def _dials(current: Visitor, preset: Preset, learn: str) -> tuple[dict, Training
 def _quick(learn: str) -> Preset:
     """The preset that suits a task or a text."""
     return next(preset for preset in QUICK.values() if learn in (preset.task, preset.corpus))
-
-
-@st.cache_resource(max_entries=4, show_spinner="Reading …")
-def _corpus(name: str) -> Corpus:
-    return load_corpus(name)
 
 
 def _checked_text(content: bytes | str, name: str) -> Corpus:

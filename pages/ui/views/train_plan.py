@@ -69,7 +69,12 @@ def plan_of(choice: Choice) -> TrainingPlan:
     if corpus is None and not choice.is_task:
         bar = st.progress(0.0, "Downloading …")
         corpus = load_corpus(choice.learn, progress=lambda done, total: bar.progress(min(done / max(total, 1), 1.0)))
-    objective = _objective(choice, corpus)
+    seed, context = choice.training.seed, choice.config.context_length
+    objective: Objective = (
+        TextObjective(corpus, context, choice.batch, seed)
+        if corpus
+        else TaskObjective(TASKS[choice.learn], choice.batch, seed)
+    )
     config = ModelConfig(**choice.config.to_dict() | objective.shape)
     tokens, source, prompt = _probe(choice, objective, config)
     return TrainingPlan(
@@ -100,12 +105,6 @@ def references(plan: TrainingPlan) -> dict[str, float]:
 def uniform_guess(vocabulary: int) -> dict[str, float]:
     """The loss of a model to which all tokens are equally likely, by its name in a chart."""
     return {f"uniform guess, ln {vocabulary}": math.log(vocabulary)}
-
-
-def _objective(choice: Choice, corpus: Corpus | None) -> Objective:
-    if corpus is None:
-        return TaskObjective(TASKS[choice.learn], choice.batch, choice.training.seed)
-    return TextObjective(corpus, choice.config.context_length, choice.batch, choice.training.seed)
 
 
 def _probe(choice: Choice, objective: Objective, config: ModelConfig) -> tuple[tuple[int, ...], ...]:

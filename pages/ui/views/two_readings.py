@@ -16,6 +16,7 @@ from pages.ui.figures.axes import labelling_note
 from pages.ui.figures.lines import lines_by_position
 from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
+from pages.ui.models import library
 from pages.ui.models.masked_predictions import TextPredictions
 from pages.ui.tables import offer_data
 from pages.ui.views.charts import chart
@@ -56,16 +57,21 @@ class Readings:
         return dict(zip(self.names, (self.own, self.other), strict=True))
 
 
-def candidates_table(label: Callable[[int], str], reading: Readings) -> pd.DataFrame:
-    """The likeliest tokens at each position: a row each. label: names a token."""
-    rows = [
-        (name, reading.offset + at, reading.labels[at], rank, *candidate)
-        for name, predictions in reading.by_name.items()
-        for at in range(len(reading.tokens))
-        for rank, candidate in enumerate(likeliest(label, predictions, at), start=1)
-    ]
-    predicted = "predicted token" if reading.after is None else "next token"
-    return pd.DataFrame(rows, columns=["mask", "position", "token", "rank", predicted, "probability"])
+def offer_candidates(session: Session, reading: Readings, mask: str) -> None:
+    """The likeliest tokens at each position: a row each. mask: what the file is called by."""
+
+    def table() -> pd.DataFrame:
+        label = library.tokenizer(session.name).label
+        rows = [
+            (name, reading.offset + at, reading.labels[at], rank, *candidate)
+            for name, predictions in reading.by_name.items()
+            for at in range(len(reading.tokens))
+            for rank, candidate in enumerate(likeliest(label, predictions, at), start=1)
+        ]
+        predicted = "predicted token" if reading.after is None else "next token"
+        return pd.DataFrame(rows, columns=["mask", "position", "token", "rank", predicted, "probability"])
+
+    offer_data(table, "These predictions as a table", f"{session.file_name}-candidates-{mask}.csv")
 
 
 def compare_losses(reading: Readings) -> None:

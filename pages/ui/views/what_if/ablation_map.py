@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from pages.ui.components.effect_heatmaps import Cell, Matrix, effect_heatmaps
+from pages.ui.components.effect_heatmaps import Matrix, effect_heatmaps
 from pages.ui.frame import changes, widgets
 from pages.ui.frame.page import Session
 from pages.ui.frame.widgets import Binding
@@ -98,14 +98,6 @@ def show(session: Session, model_input: ModelInput, answer: int | None) -> Ablat
     left = np.array([part not in session.interventions for part in ablation.parts])
     what = f"the {effect}" if token is None else f"the {effect} of “{library.tokenizer(session.name).label(token)}”"
     unit = UNITS[effect]
-
-    def choose(cell: Cell) -> None:
-        part = placed[cell.matrix].parts[cell.row, cell.column]
-        if part in session.interventions:
-            changes.without([part])
-        else:
-            changes.add(part)
-
     effect_heatmaps(
         [panel.matrix for panel in placed],
         key="what_if_ablation",
@@ -117,7 +109,7 @@ def show(session: Session, model_input: ModelInput, answer: int | None) -> Ablat
         actions=ACTIONS,
         limit=max(colour_limit(mapped.values[left]), FAINTEST if effect == "probability" else 0.0),
         pitch=min(max(TALL // len(placed[0].matrix.rows), LEAST_PITCH), MAX_PITCH),
-        on_choose=choose,
+        on_choose=lambda cell: changes.switch(placed[cell.matrix].parts[cell.row, cell.column]),
     )
     st.caption(_verdict(mapped, left))
     return mapped

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from pages.ui.components.effect_heatmaps import Cell, Matrix, effect_heatmaps
+from pages.ui.components.effect_heatmaps import Matrix, effect_heatmaps
 from pages.ui.frame import changes, widgets
 from pages.ui.frame.page import Session
 from pages.ui.frame.widgets import Binding
@@ -226,14 +226,6 @@ def _picture(session: Session, pair: PromptPair, stack: str, patching: Patching)
         )
         for number, (kind, points, shares) in enumerate(zip(patching.sites, patching.points, every, strict=True))
     ]
-
-    def choose(cell: Cell) -> None:
-        change = changed[cell.matrix, cell.row, cell.column + first]
-        if change in session.interventions:
-            changes.without([change])
-        else:
-            changes.add(change)
-
     if stack in STACKS:
         st.markdown(f"**{STACKS[stack]}**")
     effect_heatmaps(
@@ -246,7 +238,7 @@ def _picture(session: Session, pair: PromptPair, stack: str, patching: Patching)
         ),
         actions=("patch it, on every page", "take the patch back"),
         limit=1.0,
-        on_choose=choose,
+        on_choose=lambda cell: changes.switch(changed[cell.matrix, cell.row, cell.column + first]),
     )
     if first:
         st.caption(

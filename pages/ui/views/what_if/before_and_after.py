@@ -139,11 +139,19 @@ def generated_text(session: Session, model_input: ModelInput) -> None:
         activations.written(session.name, model_input.before, model_input.source, sampling, LENGTH, changes_made)
         for changes_made in ((), session.interventions)
     ]
+    text, tokenizer = model_input.before, library.tokenizer(session.name)
+    before, stops = tokenizer.decode(text), library.model(session.name).card.stop_tokens
     same = next((at for at, (one, other) in enumerate(zip(*both, strict=False)) if one != other), min(map(len, both)))
     text_comparison(
         key="what_if_versions",
         versions=[
-            _version(session, title, model_input.before, tokens, same)
+            _version(
+                title,
+                before,
+                tokenizer.pieces((*text, *tokens))[len(text) :],
+                same,
+                ends=bool(tokens) and tokens[-1] in stops,
+            )
             for title, tokens in zip(("Unchanged", "Changed"), both, strict=True)
         ],
     )
@@ -164,6 +172,7 @@ def generated_text(session: Session, model_input: ModelInput) -> None:
 def filled_text(session: Session, model_input: ModelInput) -> None:
     """The text with its masks filled by both models, with the first difference marked."""
     st.header("Masks filled", anchor=False)
+    tokenizer = library.tokenizer(session.name)
     text, mask = model_input.tokens, library.model(session.name).card.mask_token_id
     if mask not in text:
         st.caption("This encoder writes no text: it fills masks, and the prompt has none.")
@@ -171,34 +180,22 @@ def filled_text(session: Session, model_input: ModelInput) -> None:
     both = [masked_predictions.filled(session.name, text, changes_made) for changes_made in ((), session.interventions)]
     masks = [at for at, token in enumerate(text) if token == mask]
     differing = [at for at in masks if both[0][at] != both[1][at]]
+    same = min(differing, default=len(text)) - masks[0]
     text_comparison(
         key="what_if_versions",
         versions=[
-            _filled_version(session, title, tokens, masks[0], min(differing, default=len(text)))
-            for title, tokens in zip(("Unchanged", "Changed"), both, strict=True)
+            _version(title, "".join(pieces[: masks[0]]), pieces[masks[0] :], same)
+            for title, pieces in zip(("Unchanged", "Changed"), map(tokenizer.pieces, both), strict=True)
         ],
     )
-    filled = ", ".join(code(library.tokenizer(session.name).label(both[0][at])) for at in masks)
+    filled = ", ".join(code(tokenizer.label(both[0][at])) for at in masks)
     sentence = f"They differ at {len(differing)} of {counted(len(masks), 'mask')}."
     order = " The surest mask is filled first, and the others knowing it." if len(masks) > 1 else ""
     st.caption(f"{sentence if differing else f'Both fill in {filled}.'}{order} Always the likeliest token.")
 
 
-def _filled_version(session: Session, title: str, text: tuple[int, ...], first: int, parted: int) -> Version:
-    """A text that was filled in. first: where its first mask was; parted: where the other text differs first."""
-    pieces = library.tokenizer(session.name).pieces(text)
-    before = "".join(pieces[:first])
+def _version(title: str, before: str, pieces: list[str], same: int, *, ends: bool = False) -> Version:
+    """What one of the models writes or fills in after a text. same: how many pieces the other has, too."""
     before = before if len(before) <= LONGEST else f"…{before[-LONGEST:]}"
-    parts = pieces[first:parted], pieces[parted : parted + 1], pieces[parted + 1 :]
-    return Version(title, before, *map("".join, parts), ends=False)
-
-
-def _version(session: Session, title: str, text: tuple[int, ...], tokens: tuple[int, ...], same: int) -> Version:
-    """What one of the models writes after a text. same: how many tokens the other writes, too."""
-    tokenizer = library.tokenizer(session.name)
-    before = tokenizer.decode(text)
-    before = before if len(before) <= LONGEST else f"…{before[-LONGEST:]}"
-    pieces = tokenizer.pieces((*text, *tokens))[len(text) :]
-    ends = library.model(session.name).card.stop_tokens
     parts = pieces[:same], pieces[same : same + 1], pieces[same + 1 :]
-    return Version(title, before, *map("".join, parts), ends=bool(tokens) and tokens[-1] in ends)
+    return Version(title, before, *map("".join, parts), ends=ends)

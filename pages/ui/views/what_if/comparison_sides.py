@@ -6,7 +6,6 @@ import streamlit as st
 
 from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
-from pages.ui.frame.state import visitor
 from pages.ui.frame.widgets import Binding
 from pages.ui.markdown import plain
 from pages.ui.models import comparison, library
@@ -60,7 +59,7 @@ def choose(session: Session) -> tuple[Side, Side] | None:
     if mode == "changes":
         if not changes:
             st.info("This model has no changes. Ablate a head first, for example.")
-            widgets.button("Go to Ablation", _try, type="primary")
+            widgets.button("Go to Ablation", setattr, session.visitor, "question", "ablation", type="primary")
             return None
         return _sides(session, ("Unchanged", "Changed"), (own, own), ((), changes))
     return _models(session, own)
@@ -129,7 +128,3 @@ def _side(name: str, title: str, text: tuple[int, ...], interventions: tuple[Int
     tokens = library.window(name, text)
     position = library.model(name).predicted_position(tokens)
     return Side(title, name, tokens, (), position, len(text) - len(tokens), interventions)
-
-
-def _try() -> None:
-    visitor().question = "ablation"

@@ -26,7 +26,9 @@ def other_prompt(session: Session) -> tuple[int, ...] | None:
     suggested = suggestion or session.prompt
     typed = widgets.text_area("Another prompt", Binding("other_prompt", default=suggested), height=68)
     if typed != suggested and suggestion is not None:
-        widgets.button("Suggest another prompt", _suggest, icon="autorenew", type="tertiary")
+        widgets.button(
+            "Suggest another prompt", setattr, visitor(), "other_prompt", None, icon="autorenew", type="tertiary"
+        )
     return read_text(session.name, typed, "The other prompt")
 
 
@@ -76,10 +78,6 @@ def _take(prompt: str, other: str) -> None:
     current.own_token = current.other_token = None
     if (prompt, other) in activation_patching.FACTS:
         current.reads = "plain"  # it is gone on with, not answered
-
-
-def _suggest() -> None:
-    visitor().other_prompt = None
 
 
 def _short(text: str, beside: str) -> str:
