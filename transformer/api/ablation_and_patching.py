@@ -85,7 +85,9 @@ def ablation(
 
     batches: list[tuple[Tensor, ...]] = []
     plain, loss = outputs(stream_of(model, tokens, source, hooks_of(force, model))[None])
-    shown = _shown(plain[0])
+    shown = torch.arange(plain.shape[1])  # the tokens whose logits are kept
+    if len(shown) > LARGEST_VOCABULARY:
+        shown = plain[0].sort(descending=True, stable=True).indices[:CHOOSABLE]
     parts: list[Scale] = []
     for batch, streams in ablated_in_batches(model, tokens, source, force):
         (without, after), (with_it, before) = (outputs(streams), (plain.repeat(len(batch), 1), loss.repeat(len(batch))))
@@ -108,13 +110,6 @@ def ablation(
     )
 
 
-def _shown(logits: Tensor) -> Tensor:
-    """The tokens whose logits are kept: all, in their order, or of a large vocabulary the likeliest."""
-    if len(logits) <= LARGEST_VOCABULARY:
-        return torch.arange(len(logits))
-    return logits.sort(descending=True, stable=True).indices[:CHOOSABLE]
-
-
 def _compared(with_it: Tensor, without: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Of logits (part, vocab): the logarithm of either's sum of exponentials, and their divergence in nats, (part,)."""
     batches = []
@@ -127,14 +122,14 @@ def _compared(with_it: Tensor, without: Tensor) -> tuple[Tensor, Tensor, Tensor]
     return one, other, moved
 
 
-def check_work(work: float, parameter: str) -> None:
+def check_work(work: float) -> None:
     """Raises: ApiError 413 for more multiplications than one answer may take."""
     if work > MOST_WORK:
         raise ApiError(
             413,
             f"This would take about {work / MOST_WORK:,.1f} times as long as one answer may; take a "
             "shorter text, or a smaller model.",
-            parameter,
+            "text",
         )
 
 
@@ -185,10 +180,4 @@ def _finite(values: np.ndarray) -> list[float | None]:
 
 def patching_json(patching: Patching) -> dict[str, Any]:
     """What `/patching` answers."""
-    return {
-        "sites": patching.sites,
-        "points": patching.points,
-        "restored": patching.restored.tolist(),
-        "clean": patching.clean,
-        "corrupted": patching.corrupted,
-    }
+    return vars(patching) | {"restored": patching.restored.tolist()}

@@ -4,14 +4,13 @@ Asked for and cached as in `tensors`. Dimensions: depth, part, pos, vocab.
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
 
 from ..checkpoints.folder import Checkpoint
-from ..inference.pass_outline import TensorInfo, array_of, lens_at
+from ..inference.pass_outline import array_of, lens_at
 from ..inference.pass_recording import circuit_parts
 from ..inference.recording import Recording
 from ..inference.residual_stream import direct_logit_attribution
@@ -19,7 +18,7 @@ from ..inference.tracing import Trace, deviations_of_text, trace_pass
 from . import tensors
 from .cache import cached
 from .open_models import OpenModel
-from .outlines import LABELLED_VOCABULARY
+from .outlines import LABELLED_VOCABULARY, labels_of
 from .tensors import Interventions, Tokens, infos_of
 
 NAMED = 64
@@ -39,12 +38,6 @@ class Check:
     """What was changed in it, in words."""
 
 
-def labels_of(model: OpenModel, ids: Iterable[int]) -> dict[str, str]:
-    """What tokens are called, by their number."""
-    named = sorted(set(map(int, ids)))
-    return dict(zip(map(str, named), model.checkpoint.tokenizer.labels(named), strict=True))
-
-
 def named_tensors(
     model: OpenModel, tokens: Tokens, source: Tokens, parts: Sequence[tensors.Part], interventions: Interventions
 ) -> Recording:
@@ -56,7 +49,7 @@ def named_tensors(
         if tensors.is_by_row(part.info) and taken[part.text].ndim == 1 and part.info.dims[-1] == "vocab"
     ]
     named = {token for row in rows for token in np.argsort(-row, kind="stable")[:NAMED]}
-    return Recording(taken, {"vocabulary": labels_of(model, named)} if named else {})
+    return Recording(taken, {"vocabulary": labels_of(model.checkpoint.tokenizer, named)} if named else {})
 
 
 @cached
@@ -72,7 +65,7 @@ def lens(
     """What each depth would have said at one position: `lens`, `lens.probability`, `lens.right`, `lens.rank`,
     (depth, 1) each, as an outline has them; metadata `vocabulary`, the tokens' labels."""
     lens_tensors = _lens(model, tokens, source, position, interventions)
-    return Recording(lens_tensors, {"vocabulary": labels_of(model, lens_tensors["lens"].flat)})
+    return Recording(lens_tensors, {"vocabulary": labels_of(model.checkpoint.tokenizer, lens_tensors["lens"].flat)})
 
 
 def attribution(
@@ -96,7 +89,14 @@ def _position(
 ) -> Mapping[str, np.ndarray]:
     """The points of one position, (1, …) each."""
     shapes = infos_of(checkpoint.model.config, len(tokens), len(source))
-    names = _local(shapes)
+    names = [  # of those that a logit is added up from, what there is at each position of the text
+        name
+        for name, info in shapes.items()
+        if info.kind == "point"
+        and info.dims[0] == "pos"
+        and not name.startswith("encoder.")
+        and not name.endswith("hook_result")
+    ]
     trace = trace_pass(
         checkpoint.model,
         tokens,
@@ -106,18 +106,6 @@ def _position(
         outputs=False,
     )
     return {name: array_of(trace, shapes[name])[position : position + 1] for name in names}
-
-
-def _local(shapes: Mapping[str, TensorInfo]) -> list[str]:
-    """The points that have something at each position of the text, of those that a logit is added up from."""
-    return [
-        name
-        for name, info in shapes.items()
-        if info.kind == "point"
-        and info.dims[0] == "pos"
-        and not name.startswith("encoder.")
-        and not name.endswith("hook_result")
-    ]
 
 
 @cached
@@ -148,6 +136,5 @@ def circuit(checkpoint: Checkpoint, kind: str, attention: str, head: int, read: 
     parts = circuit_parts(checkpoint.model, kind, attention, head, read)
     named: list[int] = []
     if checkpoint.tokenizer.vocab_size > LABELLED_VOCABULARY:
-        named = sorted({int(token) for ids in parts.values() if ids.dtype == np.int32 for token in ids})
-    labels: dict[str, Any] = dict(zip(map(str, named), checkpoint.tokenizer.labels(named), strict=True))
-    return Recording(parts, {"vocabulary": labels})
+        named = [token for ids in parts.values() if ids.dtype == np.int32 for token in ids]
+    return Recording(parts, {"vocabulary": labels_of(checkpoint.tokenizer, named)})

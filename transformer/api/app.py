@@ -204,7 +204,7 @@ def _passes(responder: Responder) -> APIRouter:
             check_token("token", query.token, inputs.model)
         engine = inputs.model.checkpoint.model
         work = ablation_and_patching.work_of_ablation(engine, len(inputs.tokens), len(inputs.source))
-        ablation_and_patching.check_work(work, "text")
+        ablation_and_patching.check_work(work)
         arguments = engine, inputs.tokens, inputs.source, position, query.begin, inputs.changes
         return lambda progress: ablation_and_patching.ablation_json(
             ablation_and_patching.ablation(*arguments, progress), query.token
@@ -226,7 +226,7 @@ def _passes(responder: Responder) -> APIRouter:
         work = ablation_and_patching.work_of_patching(
             engine, tokens, inputs.tokens, len(inputs.source), inputs.interventions
         )
-        ablation_and_patching.check_work(work, "text")
+        ablation_and_patching.check_work(work)
         arguments = engine, tokens, inputs.tokens, query.answer, query.against, source, inputs.source
         position = inputs.model.checkpoint.predicted_position(tokens)
         more = {"stack": query.stack or "", "position": position, "interventions": inputs.interventions}
@@ -251,31 +251,19 @@ def _passes(responder: Responder) -> APIRouter:
 
 def _listed(library: Library) -> list[dict[str, Any]]:
     """Every model that can be asked, with what a question needs to know of it."""
-    summaries = []
-    for entry in library.entries():
-        if entry.problem is not None:
-            continue
-        card, config = entry.card, entry.config
-        summaries.append(
-            {
-                "name": entry.name,
-                "version": library.version(entry.name),
-                "title": card.title,
-                "summary": card.summary,
-                "task": card.task,
-                "language": card.language,
-                "parameters": card.parameters,
-                "examples": card.examples,
-                "architecture": config.architecture,
-                "context_length": config.context_length,
-                "n_layers": config.n_layers,
-                "n_heads": config.n_heads,
-                "vocab_size": config.vocab_size,
-                "attentions": attention_modules(config),
-                "validation_loss": card.validation_loss,
-            }
-        )
-    return summaries
+    of_card = ("title", "summary", "task", "language", "parameters", "examples", "validation_loss")
+    of_config = ("architecture", "context_length", "n_layers", "n_heads", "vocab_size")
+    return [
+        {
+            "name": entry.name,
+            "version": library.version(entry.name),
+            **{name: getattr(entry.card, name) for name in of_card},
+            **{name: getattr(entry.config, name) for name in of_config},
+            "attentions": attention_modules(entry.config),
+        }
+        for entry in library.entries()
+        if entry.problem is None
+    ]
 
 
 __all__ = ["OWN", "create_app"]

@@ -102,9 +102,7 @@ class Cached(Generic[P, T]):
         return lambda: cache.get(key, lambda: self._compute(model.checkpoint, *args, **kwargs))
 
 
-def cached(compute: Callable[Concatenate[Checkpoint, P], T]) -> Cached[P, T]:
-    """Cache the results of a function of a checkpoint."""
-    return Cached(compute)
+cached = Cached
 
 
 def frozen(value: T) -> T:

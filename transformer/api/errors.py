@@ -26,7 +26,9 @@ class ApiError(HTTPException):
     def __init__(self, status: int, sentence: str, parameter: str = "", retry_after: int | None = None) -> None:
         super().__init__(status, sentence)
         # What is said back of a question may be no text that can be sent, such as half of a surrogate pair.
-        self.sentence, self.parameter = (_sendable(text) for text in (sentence, parameter))
+        self.sentence, self.parameter = (
+            text.encode("utf-8", "backslashreplace").decode() for text in (sentence, parameter)
+        )
         self.retry_after = retry_after
 
     def content(self) -> dict[str, str]:
@@ -45,10 +47,6 @@ def sentence_of(error: Exception) -> str:
     """What an error says, as a sentence."""
     words = str(error)[:400].strip()
     return words if words.endswith(".") else f"{words or 'This can not be computed'}."
-
-
-def _sendable(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def wrong(parameter: str, problem: object) -> ApiError:

@@ -225,7 +225,7 @@ def _inputs(tokens: Tokens, source: Tokens) -> list[Tensor]:
 
 def export(query: ExportQuery, inputs: PassInputs) -> Callable[[], Answer]:
     """What makes the file that `/export` answers. Raises: ApiError for what there isn't, or is too much for one."""
-    model, passed = inputs.model, (inputs.model, inputs.tokens, inputs.source)
+    model, passed = inputs.model, inputs.passed
     title = slug(model.checkpoint.card.title)
     if query.format == "csv":
         return _table(query, inputs, title)
@@ -272,7 +272,7 @@ def _table(query: ExportQuery, inputs: PassInputs, title: str) -> Callable[[], A
     texts = {"text": tokenizer.labels(inputs.tokens), "source": tokenizer.labels(inputs.source)}
 
     def table() -> Answer:
-        values = tensors.tensors(inputs.model, inputs.tokens, inputs.source, [part], inputs.interventions)[part.text]
+        values = tensors.tensors(*inputs.passed, [part], inputs.interventions)[part.text]
         body = csv_file(part, values, texts, tokenizer.labels)
         return Answer("text/csv; charset=utf-8", body, headers=attachment(f"{title}-{slug(part.text)}.csv"))
 
@@ -281,11 +281,12 @@ def _table(query: ExportQuery, inputs: PassInputs, title: str) -> Callable[[], A
 
 def _page(query: ExportQuery, inputs: PassInputs, title: str) -> Callable[[], Answer]:
     config, lengths = inputs.model.checkpoint.model.config, (len(inputs.tokens), len(inputs.source))
-    passed = inputs.model, inputs.tokens, inputs.source
+    kind = kind_of(query, inputs.model) if query.view == "attention" else None
     if query.view == "generation":
-        return _generation(inputs, title)
-    kind = None if query.view == "inside" else kind_of(query, inputs.model)
-    if kind is None:
+        if problem := too_large(inputs.model.checkpoint.model):
+            raise ApiError(413, problem, "view")
+        fits = True
+    elif kind is None:
         fits = bytes_of_pass(config, *lengths) <= tensors.MOST_RECORDED and page_fit(config, *lengths) is not None
     else:
         fits = attention_fits(config, kind, *lengths)
@@ -295,23 +296,13 @@ def _page(query: ExportQuery, inputs: PassInputs, title: str) -> Callable[[], An
         )
 
     def make() -> Answer:
-        if kind is None:
-            page = inside_view(*passed, inputs.interventions, options={"title": title, "offset": query.begin})
+        if query.view == "generation":
+            page = generation_page(*inputs.passed, inputs.changes, title=title)
+        elif kind is None:
+            page = inside_view(*inputs.passed, inputs.interventions, options={"title": title, "offset": query.begin})
         else:
-            page = attention_page(*passed, kind, inputs.interventions, query.begin, title=title)
+            page = attention_page(*inputs.passed, kind, inputs.interventions, query.begin, title=title)
         return Answer("text/html; charset=utf-8", page.encode(), headers=attachment(f"{title}.html"))
-
-    return make
-
-
-def _generation(inputs: PassInputs, title: str) -> Callable[[], Answer]:
-    if problem := too_large(inputs.model.checkpoint.model):
-        raise ApiError(413, problem, "view")
-    passed = inputs.model, inputs.tokens, inputs.source, inputs.changes
-
-    def make() -> Answer:
-        page = generation_page(*passed, title=title).encode()
-        return Answer("text/html; charset=utf-8", page, headers=attachment(f"{title}.html"))
 
     return make
 

@@ -171,9 +171,7 @@ def rows(
     lengths = [len(row) for _, row in rows_by_position.values()]
     return Recording(
         {
-            "rows": np.concatenate([row for _, row in rows_by_position.values()])
-            if rows_by_position
-            else np.empty(0, np.float32),
+            "rows": np.concatenate([np.empty(0, np.float32), *(row for _, row in rows_by_position.values())]),
             "place": np.array([*rows_by_position], np.int32),
             "start": np.array([start for start, _ in rows_by_position.values()], np.int32),
             "length": np.array(lengths, np.int32),

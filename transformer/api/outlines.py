@@ -4,7 +4,8 @@ Asked for and cached as in `tensors`. Dimensions: layer, head, query, key, depth
 """
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ import torch
 from torch import Tensor
 
 from ..checkpoints.folder import Checkpoint
-from ..config import ModelConfig
 from ..data.tokenizers import Tokenizer
 from ..inference.attention_outline import outline as attention_outline
 from ..inference.attention_outline import outline_of_layer
@@ -24,7 +24,6 @@ from ..inference.tensor_statistics import Statistics
 from ..model.registry import attention_modules
 from . import tensors
 from .cache import cached
-from .open_models import OpenModel
 from .tensors import Interventions, Tokens
 
 LABELLED_VOCABULARY = 512
@@ -76,17 +75,15 @@ def whole_overview(
     return Recording(found.tensors, {**found.metadata, "rounding": rounding_of(model.unembed.weight.dtype)})
 
 
-def outline(model: OpenModel, tokens: Tokens, source: Tokens = (), interventions: Interventions = ()) -> Recording:
+@cached
+def outline(
+    checkpoint: Checkpoint, tokens: Tokens, source: Tokens = (), interventions: Interventions = ()
+) -> Recording:
     """The picture of a whole pass: what `inference.pass_outline.outline` makes of it.
 
     Its metadata has besides: `labels` of text and source; and `vocabulary`, the labels of all tokens, or of those that
     are named by their number where there are many.
     """
-    return _outline(model, tokens, source, interventions)
-
-
-@cached
-def _outline(checkpoint: Checkpoint, tokens: Tokens, source: Tokens, interventions: Interventions) -> Recording:
     model, mask = checkpoint.model, checkpoint.card.mask_token_id
     if tensors.bytes_of_pass(model.config, len(tokens), len(source)) < tensors.WHOLE_BELOW:
         outlined = outline_of(tensors.trace_pass(model, tokens, source, interventions=interventions), mask)
@@ -99,7 +96,9 @@ def _outline(checkpoint: Checkpoint, tokens: Tokens, source: Tokens, interventio
                 source,
                 interventions,
                 of_parameters=known,
-                read=_positions_read(model.config),
+                read=None
+                if model.config.vocab_size <= LARGEST_VOCABULARY
+                else max(1, READ // (model.config.n_layers + 1)),
                 mask_token_id=mask,
             )
     return Recording(outlined.tensors, {**outlined.metadata, **_labels(outlined, checkpoint.tokenizer)})
@@ -117,11 +116,6 @@ def _packed(outline: Recording) -> dict[str, np.ndarray]:
     return tensors
 
 
-def _positions_read(config: ModelConfig) -> int | None:
-    """How many positions the logit lens reads at first; None for all."""
-    return None if config.vocab_size <= LARGEST_VOCABULARY else max(1, READ // (config.n_layers + 1))
-
-
 def _of_weights(checkpoint: Checkpoint) -> Mapping[str, Statistics]:
     """The statistics of a model's parameters; they take longer than a short text does, and stay the same."""
     with tensors.one_at_a_time:
@@ -130,18 +124,19 @@ def _of_weights(checkpoint: Checkpoint) -> Mapping[str, Statistics]:
         return _weights[checkpoint.model]
 
 
+def labels_of(tokenizer: Tokenizer, ids: Iterable[int]) -> dict[str, str]:
+    """What tokens are called, by their number."""
+    named = sorted(set(map(int, ids)))
+    return dict(zip(map(str, named), tokenizer.labels(named), strict=True))
+
+
 def _labels(outline: Recording, tokenizer: Tokenizer) -> dict[str, Any]:
     """What an outline's tokens are called."""
     ids = outline.metadata["ids"]
-    used = sorted(
-        {*ids["text"], *ids["source"], *map(int, outline.tensors["next"].flat), *map(int, outline.tensors["lens"].flat)}
-        - {-1}
-    )
-    if tokenizer.vocab_size <= LABELLED_VOCABULARY:
-        vocabulary: Any = tokenizer.labels(range(tokenizer.vocab_size))
-    else:
-        vocabulary = dict(zip(map(str, used), tokenizer.labels(used), strict=True))
+    read = (ids["text"], ids["source"], outline.tensors["next"].flat, outline.tensors["lens"].flat)
+    used = set(map(int, chain(*read))) - {-1}
+    is_small = tokenizer.vocab_size <= LABELLED_VOCABULARY
     return {
         "labels": {text: tokenizer.labels(ids_of_text) for text, ids_of_text in ids.items()},
-        "vocabulary": vocabulary,
+        "vocabulary": tokenizer.labels(range(tokenizer.vocab_size)) if is_small else labels_of(tokenizer, used),
     }

@@ -218,7 +218,14 @@ class Responder:
         path = request.url.path.rpartition("/")[2]
         key = path, model.version, query.model_dump_json(exclude={"version"}, exclude_none=True)
         tag = f'"{hashlib.blake2b(repr(key).encode("utf-8", "backslashreplace"), digest_size=12).hexdigest()}"'
-        headers = self._headers(tag, query, model)
+        scope = "private" if model.is_own else "public"
+        lasts = "max-age=31536000, immutable" if query.version is not None else "no-cache"
+        headers = {
+            "ETag": tag,
+            "Cache-Control": f"{scope}, {lasts}",
+            "Vary": f"Accept-Encoding, {OWN_HEADER}",
+            "X-Content-Type-Options": "nosniff",
+        }
         if tag in (
             tag_sent.strip().removeprefix("W/") for tag_sent in request.headers.get("if-none-match", "").split(",")
         ):
@@ -245,16 +252,6 @@ class Responder:
         self.stop()
         self._short.close()
         self._long.close()
-
-    def _headers(self, tag: str, query: ModelQuery, model: OpenModel) -> dict[str, str]:
-        scope = "private" if model.is_own else "public"
-        lasts = "max-age=31536000, immutable" if query.version is not None else "no-cache"
-        return {
-            "ETag": tag,
-            "Cache-Control": f"{scope}, {lasts}",
-            "Vary": f"Accept-Encoding, {OWN_HEADER}",
-            "X-Content-Type-Options": "nosniff",
-        }
 
     def _count(self, path: str, how: str) -> None:
         name = f"{path}:{how}"

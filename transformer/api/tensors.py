@@ -10,7 +10,7 @@ import functools
 import math
 import re
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -77,13 +77,9 @@ class Part:
         return SMALL_PART * self.cells < math.prod(self.info.sizes)
 
 
+@functools.lru_cache(maxsize=64)
 def infos_of(config: ModelConfig, tokens: int, source: int) -> Mapping[str, TensorInfo]:
     """What there is of a pass over so many tokens, as `tensors_of` has it."""
-    return _infos(config, tokens, source)
-
-
-@functools.lru_cache(maxsize=64)
-def _infos(config: ModelConfig, tokens: int, source: int) -> Mapping[str, TensorInfo]:
     return MappingProxyType(tensors_of(config, tokens, source))
 
 
@@ -127,8 +123,9 @@ def tensors(
 ) -> dict[str, np.ndarray]:
     """Parts of a pass by their text: float32, truth values as bytes. One pass serves all of a block."""
     arrays: dict[str, np.ndarray] = {}
-    whole: list[Part] = []
     small: list[Part] = []
+    large: list[Part] = []
+    config = model.checkpoint.model.config
     for part in parts:
         if part.info.kind == "parameter":
             weight = model.checkpoint.model.get_parameter(part.info.name).reshape(part.info.sizes)
@@ -136,12 +133,13 @@ def tensors(
         elif is_by_row(part.info):
             arrays[part.text] = _rows(model, tokens, source, part, interventions)
         else:
-            is_alone = part.is_small or _is_too_large(model.checkpoint.model.config, tokens, source, part.info.name)
-            (small if is_alone and part.info.kind == "point" else whole).append(part)
-    if (small or whole) and (everything := _everything(model, tokens, source, interventions)) is not None:
-        return arrays | {part.text: everything[part.info.name][part.index] for part in (*small, *whole)}
+            is_alone = part.is_small or _is_too_large(config, tokens, source, part.info.name)
+            (small if is_alone and part.info.kind == "point" else large).append(part)
+    if (small or large) and bytes_of_pass(config, len(tokens), len(source)) < WHOLE_BELOW:
+        everything = whole(model, tokens, source, interventions)
+        return arrays | {part.text: everything[part.info.name][part.index] for part in (*small, *large)}
     there: Mapping[str, np.ndarray] = {}  # of the block before: no more than one is held, if none can be cached
-    for part in whole:
+    for part in large:
         if part.info.name not in there:
             there = _cached_by_block(model, tokens, source, part.info.name, interventions)
         arrays[part.text] = there[part.info.name][part.index]
@@ -175,29 +173,14 @@ def of_parameters(checkpoint: Checkpoint) -> Trace:
     return Trace(checkpoint.model.config, nothing, nothing, checkpoint.model.state_dict())
 
 
-def of_whole_pass(trace: Trace) -> dict[str, np.ndarray]:
-    """All points and outputs of a pass that is kept whole."""
-    shapes = infos_of(trace.config, len(trace.tokens), len(trace.source))
-    return {
-        name: array_of(trace, info) for name, info in shapes.items() if info.kind != "parameter" and not is_by_row(info)
-    }
-
-
-def _everything(
-    model: OpenModel, tokens: Tokens, source: Tokens, interventions: Interventions
-) -> Mapping[str, np.ndarray] | None:
-    """All of a short text's pass; None for a longer one."""
-    if bytes_of_pass(model.checkpoint.model.config, len(tokens), len(source)) >= WHOLE_BELOW:
-        return None
-    return whole(model, tokens, source, interventions)
-
-
 @cached
 def whole(
     checkpoint: Checkpoint, tokens: Tokens, source: Tokens, interventions: Interventions
 ) -> Mapping[str, np.ndarray]:
     """All points and outputs of a pass."""
-    return of_whole_pass(trace_pass(checkpoint.model, tokens, source, interventions=interventions))
+    trace = trace_pass(checkpoint.model, tokens, source, interventions=interventions)
+    shapes = infos_of(trace.config, len(tokens), len(source)).items()
+    return {name: array_of(trace, info) for name, info in shapes if info.kind != "parameter" and not is_by_row(info)}
 
 
 def _cached_by_block(
@@ -245,7 +228,7 @@ def _projections_of(config: ModelConfig) -> tuple[str, ...]:
 
 @cached
 def _points(
-    checkpoint: Checkpoint, tokens: Tokens, source: Tokens, names: Sequence[str], interventions: Interventions
+    checkpoint: Checkpoint, tokens: Tokens, source: Tokens, names: Iterable[str], interventions: Interventions
 ) -> Mapping[str, np.ndarray]:
     return _recorded(checkpoint, tokens, source, names, interventions)
 

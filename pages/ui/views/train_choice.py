@@ -38,7 +38,7 @@ UNKNOWN_VOCABULARY = 100
 """Characters assumed of a text that isn't here yet."""
 EXCERPT = 280
 """Characters shown of a text."""
-_corpus = st.cache_resource(load_corpus, max_entries=4, show_spinner="Reading …")
+_corpus = st.cache_resource(max_entries=4, show_spinner="Reading …")(load_corpus)
 
 
 def show() -> None:
