@@ -113,13 +113,6 @@ def lay_out() -> PageLayout:
     return PageLayout(st.container(), st.container(key="frame_heading"), st.container(key="frame_notices"))
 
 
-def _lay_out_bar() -> tuple[DeltaGenerator, DeltaGenerator]:
-    """Create the bar: the containers of model and prompt, and of buttons and menus."""
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="frame_bar"):
-        fields = st.container(horizontal=True, vertical_alignment="top", gap="small", key="frame_fields")
-        return fields, st.container(horizontal=True, gap="xsmall", width="content", key="frame_tools")
-
-
 def open_page(
     layout: PageLayout,
     title: str,
@@ -157,8 +150,9 @@ def open_page(
         _show_training()
     place, fields = first() or layout.bar, layout.bar
     if opening.has_bar:
-        with place:
-            fields, layout.tools = _lay_out_bar()
+        with place, st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="frame_bar"):
+            fields = st.container(horizontal=True, vertical_alignment="top", gap="small", key="frame_fields")
+            layout.tools = st.container(horizontal=True, gap="xsmall", width="content", key="frame_tools")
     with fields:
         name, prompt = prompt_bar.pick(current, finish_early, is_whole=opening.uses_model, is_shown=opening.has_bar)
     if layout.tools:
@@ -212,14 +206,11 @@ def _share() -> None:
         st.caption("Anyone with this link sees this page as you do.")
         if is_own(visitor().model) or is_own(visitor().other_model or ""):
             st.caption("The link also gives access to your model.")
-        st.code(link if sharing.open else _invisible(link), language=None, wrap_lines=True)
+        # Closed, it has invisible text of the same size: a popover is positioned by its content as it opens. The
+        # joiners keep Streamlit from stripping it.
+        hidden = JOINER + "\u00a0" * len(link) + JOINER
+        st.code(link if sharing.open else hidden, language=None, wrap_lines=True)
         copy_button("Copy link to embed", embedded(link), key="link_to_embed")
-
-
-def _invisible(text: str) -> str:
-    """Invisible text of the same size: a popover is positioned by its content as it opens."""
-    space = "\u00a0"
-    return f"{JOINER}{space * len(text)}{JOINER}"  # which keeps Streamlit from stripping it
 
 
 def finish_early() -> NoReturn:

@@ -4,7 +4,7 @@ import os
 
 import streamlit as st
 
-from pages.ui.components.guide import Undo, guide
+from pages.ui.components.guide import guide
 from pages.ui.frame import changes, state
 from pages.ui.lessons import lesson_files
 from pages.ui.models.session_store import session_record
@@ -15,10 +15,16 @@ VARIABLE, OFF = "HEADSUP_START", "off"
 
 def show() -> None:
     """Draw the guide's buttons beside the page's title."""
-    # Decided once: visitors who follow a link want to see its view, and the tour is about the page Generate.
-    begins = st.session_state.setdefault("tour_offered", _is_first_view()) and st.session_state["page"] == "Generate"
-    tour_requests = st.session_state.get("tour_requests", 0)
-    guide(begins=begins, tour_requests=tour_requests, changed=changes.coded(), on_present=_present, on_undo=_undo)
+    is_here = st.session_state["page"] == "Generate"
+    is_wanted = os.environ.get(VARIABLE, "").lower() != OFF and not st.session_state["came_by_link"]
+    guide(
+        # Decided once: visitors who follow a link want to see its view, and the tour is about the page Generate.
+        begins=st.session_state.setdefault("tour_offered", is_here and is_wanted) and is_here,
+        tour_requests=st.session_state.get("tour_requests", 0),
+        changed=changes.coded(),
+        on_present=lambda is_large: st.session_state.update(presenting=is_large),
+        on_undo=lambda made: changes.take_back(made.model, made.codes),
+    )
 
 
 def offer_first_lesson() -> None:
@@ -42,16 +48,3 @@ def offer_tour() -> None:
 def is_presenting() -> bool:
     """Whether the page is in presentation mode. That is part of no view: neither links nor lessons change it."""
     return st.session_state.get("presenting", False)
-
-
-def _is_first_view() -> bool:
-    is_wanted = os.environ.get(VARIABLE, "").lower() != OFF
-    return is_wanted and st.session_state["page"] == "Generate" and not st.session_state["came_by_link"]
-
-
-def _present(is_large: bool) -> None:
-    st.session_state["presenting"] = is_large
-
-
-def _undo(made: Undo) -> None:
-    changes.take_back(made.model, made.codes)

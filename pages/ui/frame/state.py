@@ -49,7 +49,8 @@ def begin_run(page: str) -> Visitor:
     if has_returned or st.session_state.get("page") != page:
         st.session_state.pop("next_page", None)
         st.session_state["known_addresses"] = []
-    if parameters != _written_address():
+    written, _ = st.session_state.get("written_address", (None, 0.0))
+    if parameters != (written and written[1]):
         st.session_state.pop("written_address", None)  # so that the bar is written, whatever it holds now
     _remember_address(parameters)
     st.session_state["page"] = page
@@ -178,12 +179,6 @@ def write_address(key: str = "tab") -> None:
         on_restore=_restore_from_tab,
         on_select=lambda selection: selection_sync.update_from_browser(current, selection),
     )
-
-
-def _written_address() -> dict[str, str] | None:
-    """The parameters that the address bar was last given."""
-    written, _ = st.session_state.get("written_address", (None, 0.0))
-    return written and written[1]
 
 
 def _remember_address(parameters: dict[str, str]) -> None:

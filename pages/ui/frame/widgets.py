@@ -266,7 +266,8 @@ def _widget(
     elif last is not None and stays and last.value == value:
         key = last.key
     else:
-        key = f"tied_{binding.name}_{_next_number()}"
+        number = st.session_state["widgets_drawn"] = st.session_state.get("widgets_drawn", 0) + 1
+        key = f"tied_{binding.name}_{number}"
     drawn[binding.name] = _Drawn(key, page, run, offered, value)
 
     def report(reported: Any) -> bool:
@@ -281,11 +282,6 @@ def _widget(
         return True
 
     return _Widget(value, {"key": key, "on_change": lambda: report(st.session_state.get(key))}, report, has_value)
-
-
-def _next_number() -> int:
-    st.session_state["widgets_drawn"] = number = st.session_state.get("widgets_drawn", 0) + 1
-    return number
 
 
 def _is_one(value: Any, options: Sequence[Any]) -> bool:

@@ -28,9 +28,8 @@ def _attention(setup: Setup, layer: int, head: int, attention: str) -> tuple[str
     kinds = attention_modules(library.config(setup.name))
     kind = attention or next(reversed(kinds), "")
     if kind not in kinds or not 0 <= layer < len(kinds[kind]) or not 0 <= head < library.config(setup.name).n_heads:
-        raise MeasureError(
-            f"{setup.model} has no head {head} of layer {layer} {f'of its {attention}' if attention else ''}"
-        )
+        of = f" of its {attention}" if attention else ""
+        raise MeasureError(f"{setup.model} has no head {head} of layer {layer}{of}")
     return kind, kinds[kind][layer]
 
 
@@ -164,12 +163,9 @@ def ablation(setup: Setup, layer: int, head: int) -> float:
 def spare_heads(setup: Setup, below: float) -> int:
     """How many heads can be ablated, each alone, with the text's mean loss rising by less than `below` nats."""
     effects = _ablated(setup)
-    rises = (
-        []
-        if effects.loss is None
-        else [rise for part, rise in zip(effects.parts, effects.loss, strict=True) if part.head is not None]
-    )
-    return sum(rise < below for rise in rises)
+    if effects.loss is None:
+        return 0
+    return sum(rise < below for part, rise in zip(effects.parts, effects.loss, strict=True) if part.head is not None)
 
 
 @measure

@@ -50,14 +50,9 @@ def short_sighted_loss(setup: Setup, context: int, last: int) -> float:
     tokens = _window(setup)
     if not (1 <= last <= MAX_PREDICTED and 1 <= context <= len(tokens) - last):
         raise MeasureError(f"last is from 1 to {MAX_PREDICTED}, and context + last at most the {len(tokens)} tokens")
-    return _short_sighted_loss(setup.name, tokens, context, last)
-
-
-@cached
-def _short_sighted_loss(checkpoint: Checkpoint, tokens: tuple[int, ...], context: int, last: int) -> float:
     windows = torch.tensor(tokens[-last - context :]).unfold(0, context + 1, 1)  # (last, context + 1)
     with torch.no_grad():
-        logits = checkpoint.model(windows[:, :-1])[:, -1]
+        logits = library.model(setup.name).model(windows[:, :-1])[:, -1]
     return float(F.cross_entropy(logits, windows[:, -1]))
 
 

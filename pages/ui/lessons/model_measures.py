@@ -8,8 +8,7 @@ import torch
 from pages.ui.lessons.measure_registry import measure, uncached_measure
 from pages.ui.lessons.measure_setup import MeasureError, Setup
 from pages.ui.models import activations, ladder, library
-from pages.ui.models.model_cache import cached
-from transformer import Checkpoint, hook_points
+from transformer import hook_points
 from transformer.training.presets import Group
 
 PARTS = {
@@ -48,14 +47,10 @@ def entropy_rate(setup: Setup) -> float:
     shape = library.config(setup.name)
     if shape.n_layers or shape.positions != "none":
         raise MeasureError(f"{setup.model} sees more than the last token, so that it is no table of pairs")
-    return _entropy_rate(setup.name)
-
-
-@cached
-def _entropy_rate(checkpoint: Checkpoint) -> float:
-    tokens = torch.arange(checkpoint.model.config.vocab_size)[:, None]
     with torch.no_grad():
-        table = checkpoint.model(tokens)[:, 0].double().softmax(-1)  # (token, next)
+        table = (
+            library.model(setup.name).model(torch.arange(shape.vocab_size)[:, None])[:, 0].double().softmax(-1)
+        )  # (token, next)
     how_often = torch.full((len(table),), 1 / len(table), dtype=torch.double)
     for _ in range(200):  # what comes up in a long text that it writes itself
         how_often = how_often @ table
@@ -109,10 +104,6 @@ def random_products(setup: Setup, width: int) -> float:
     """
     if not 1 <= width <= WIDEST:
         raise MeasureError(f"width is from 1 to {WIDEST}, not {width}")
-    return _random_products(width)
-
-
-def _random_products(width: int) -> float:
     queries, keys = np.random.default_rng(0).standard_normal((2, DRAWS, width))
     return float((queries * keys).sum(-1).std())
 

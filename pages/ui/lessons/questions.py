@@ -107,13 +107,15 @@ def read_question(fields: Mapping[str, Any]) -> Question:
         raise ExpressionError("right has one expression for each of the options")
     if in_order and sorted(in_order) != sorted(options):
         raise ExpressionError("right has the same texts as options, in the right order")
+    if type(descending := fields.get("descending", False)) is not bool:
+        raise ExpressionError("descending is true or false")
     return Question(
         kind=kind,
         text=Words.read(text),
         right=right,
         in_order=in_order,
         options=tuple(map(Words.read, options)),
-        descending=_flag(fields, "descending"),
+        descending=descending,
         **_numbers(kind, fields),
         **_head(fields),
     )
@@ -161,12 +163,6 @@ def _head(fields: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(fields.get("attention", ""), str):
         raise ExpressionError("attention is a text, as in a link")
     return {name: fields[name] for name in ("layer", "head", "attention") if name in fields}
-
-
-def _flag(fields: Mapping[str, Any], name: str) -> bool:
-    if type(fields.get(name, False)) is not bool:
-        raise ExpressionError(f"{name} is true or false")
-    return fields.get(name, False)
 
 
 def _texts(given: Any, name: str) -> tuple[str, ...]:

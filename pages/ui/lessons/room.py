@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, Self
+from typing import Self
 
 from pages.ui.models.lesson_answers import StepId
 
@@ -45,10 +45,6 @@ class Poll:
     """The phase whose votes the class has seen: in it, no vote can be changed any more."""
     deadline: float | None = None
     """On the rooms' clock, the end of the time to answer; nothing else ends with it."""
-
-    def has_vote_of(self, member: str) -> bool:
-        """Whether a member has voted in any phase."""
-        return member in self.first or member in self.second
 
 
 @dataclass
@@ -96,7 +92,9 @@ class StoredPolls(MutableMapping[StepId, Poll]):
         if step_id not in self._steps:
             raise KeyError(step_id)
         if step_id not in self.read:
-            self.read[step_id] = _poll_of(json.loads(self._fields[_field(step_id)]))
+            fields = json.loads(self._fields[_field(step_id)])
+            shown = None if fields["shown"] is None else Phase(fields["shown"])
+            self.read[step_id] = Poll(**fields | {"phase": Phase(fields["phase"]), "shown": shown})
         return self.read[step_id]
 
     def __setitem__(self, step_id: StepId, poll: Poll) -> None:
@@ -119,8 +117,3 @@ class StoredPolls(MutableMapping[StepId, Poll]):
 
 def _field(step_id: StepId) -> str:
     return f"{step_id.step} {step_id.lesson}"
-
-
-def _poll_of(fields: dict[str, Any]) -> Poll:
-    shown = fields["shown"]
-    return Poll(**{**fields, "phase": Phase(fields["phase"]), "shown": None if shown is None else Phase(shown)})

@@ -103,11 +103,7 @@ class RoomEvents:
     def _watch(self, code: str, key: str, versions: Versions) -> _Watch:
         if not self._listens:
             self._listens, loop = True, asyncio.get_running_loop()
-
-            def hear(code: str | None) -> None:
-                loop.call_soon_threadsafe(self._on_change, code)
-
-            self._rooms().store.listen(hear)
+            self._rooms().store.listen(lambda code: loop.call_soon_threadsafe(self._on_change, code))
         watch = self._watches.get(code)
         if watch is None:
             watch = self._watches[code] = _Watch()

@@ -45,7 +45,7 @@ class MemoryStore:
         self._rooms: dict[str, Room] = {}
         self._seen: dict[str, dict[str, float]] = {}
         self._lessons: dict[str, str] = {}
-        self._listeners: list[Callable[[str | None], None]] = []
+        self._listeners: list[Callable[[str | None], object]] = []
 
     def add(self, room: Room, most: int) -> bool:
         """Store a new room, whose teacher is connected; False if there are `most` already, or one with its code."""
@@ -106,7 +106,7 @@ class MemoryStore:
                 self.remove(code)
             return len(self._rooms)
 
-    def listen(self, on_change: Callable[[str | None], None]) -> None:
+    def listen(self, on_change: Callable[[str | None], object]) -> None:
         """Call with the code of each room that changes from now on, from any thread; with None for any of them."""
         self._listeners.append(on_change)
 
@@ -213,10 +213,10 @@ class RedisStore:
                 self.remove(code)
             return self._redis.zcard(_OPEN)
 
-    def listen(self, on_change: Callable[[str | None], None]) -> None:
+    def listen(self, on_change: Callable[[str | None], object]) -> None:
         threading.Thread(target=self._listen, args=(on_change,), name="room changes", daemon=True).start()
 
-    def _listen(self, on_change: Callable[[str | None], None]) -> None:
+    def _listen(self, on_change: Callable[[str | None], object]) -> None:
         while True:
             with contextlib.suppress(redis.RedisError), self._redis.pubsub(ignore_subscribe_messages=True) as changes:
                 changes.subscribe(CHANGES)

@@ -5,6 +5,7 @@ and after the class has discussed it (peer instruction, Mazur 1997), and then re
 students have a key each, which only their browser's tab stores.
 """
 
+import contextlib
 import functools
 import os
 import secrets
@@ -15,7 +16,7 @@ from typing import NamedTuple, Self, TypeVar
 
 from pages.ui.lessons.lesson import LONGEST_FILE
 from pages.ui.lessons.own_lessons import name_of
-from pages.ui.lessons.room import NoRoomError, Phase, Poll, Room, RoomError, RoomsAwayError
+from pages.ui.lessons.room import NoRoomError, Phase, Poll, Room, RoomError
 from pages.ui.lessons.room_stores import TEACHER, MemoryStore, RoomStore, Seen, room_store
 from pages.ui.models.lesson_answers import StepId
 
@@ -131,12 +132,8 @@ class Rooms:
         def change(room: Room, seen: Seen) -> None:
             room.members = [key for key in room.members if key != member]
 
-        try:
+        with contextlib.suppress(NoRoomError):
             self._update(code, change)
-        except RoomsAwayError:
-            raise
-        except RoomError:
-            return
 
     def state(self, code: str, member: str) -> State:
         """What a student's page shows."""
@@ -305,7 +302,7 @@ class Rooms:
             raise RoomError(
                 f"This room is full: it takes {self.size:,} students. Ask your teacher, or work on your own."
             )
-        if member is None or not any(poll.has_vote_of(member) for poll in room.polls.values()):
+        if member is None or not any(member in {**poll.first, **poll.second} for poll in room.polls.values()):
             member = secrets.token_hex(16)
         if member not in room.members:
             room.members.append(member)

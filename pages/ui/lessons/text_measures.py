@@ -7,13 +7,13 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from pages.ui.lessons.activation_measures import _tensor, logit_lens_losses
+from pages.ui.lessons.activation_measures import _attention, _tensor, logit_lens_losses
 from pages.ui.lessons.measure_registry import measure
 from pages.ui.lessons.measure_setup import MeasureError, Setup
 from pages.ui.lessons.measures import probabilities, written
 from pages.ui.models import comparison, library
 from pages.ui.models.model_cache import cached
-from transformer import TASKS, Checkpoint, Intervention, attention_modules
+from transformer import TASKS, Checkpoint, Intervention
 from transformer.data.tasks import Induction
 from transformer.inference.context_windows import in_window
 from transformer.inference.interventions import hooks_of
@@ -31,29 +31,20 @@ def pass_loss(setup: Setup) -> float:
     """
     if setup.begin or len(setup.tokens) < 2:
         raise MeasureError("the text has at least two tokens, and no more than the context holds")
-    return _pass_loss(setup.name, setup.tokens, setup.source, setup.interventions)
-
-
-@cached
-def _pass_loss(
-    checkpoint: Checkpoint, tokens: tuple[int, ...], source: tuple[int, ...], interventions: tuple[Intervention, ...]
-) -> float:
-    inputs = [torch.tensor([part]) for part in (source, tokens) if part]
+    model = library.model(setup.name).model
+    inputs = [torch.tensor([part]) for part in (setup.source, setup.tokens) if part]
     with torch.no_grad():
-        logits = checkpoint.model.run_with_hooks(*inputs, fwd_hooks=hooks_of(interventions, checkpoint.model))[0]
-    return float(F.cross_entropy(logits[:-1].double(), torch.tensor(tokens[1:])))
+        logits = model.run_with_hooks(*inputs, fwd_hooks=hooks_of(setup.interventions, model))[0]
+    return float(F.cross_entropy(logits[:-1].double(), torch.tensor(setup.tokens[1:])))
 
 
 @measure
 def softmax_top(setup: Setup, layer: int, head: int, added: float = 0.0, times: float = 1.0) -> float:
     """The largest weight of a head's last row, were its scores multiplied by `times` and `added` added to each."""
-    kinds = attention_modules(library.config(setup.name))
-    kind = next(reversed(kinds), "")
-    if not (kind and 0 <= layer < len(kinds[kind]) and 0 <= head < library.config(setup.name).n_heads):
-        raise MeasureError(f"{setup.model} has no head {head} of layer {layer}")
+    _, module = _attention(setup, layer, head, "")
     if not (math.isfinite(added) and math.isfinite(times)):
         raise MeasureError("added and times are numbers")
-    scores = _tensor(setup, f"{kinds[kind][layer]}.hook_attn_scores")[head, -1].astype(np.float64) * times + added
+    scores = _tensor(setup, f"{module}.hook_attn_scores")[head, -1].astype(np.float64) * times + added
     weights = np.exp(scores - scores.max())
     return float(weights.max() / weights.sum())
 

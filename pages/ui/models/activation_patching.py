@@ -18,7 +18,7 @@ from pages.ui.models.activations import greedy_answer, log_softmax, logits_after
 from pages.ui.models.background_jobs import progress
 from pages.ui.models.library import is_large, opened
 from pages.ui.models.model_cache import cached
-from transformer import TASKS, Checkpoint, Intervention, Patch, patching
+from transformer import TASKS, Checkpoint, Intervention, patching
 from transformer.inference.context_windows import window_start
 from transformer.inference.patching import Patching
 
@@ -128,11 +128,6 @@ def patching_effects(
         interventions=interventions,
         on_progress=progress,
     )
-
-
-def patch_at(patching: Patching, texts: tuple[Tokens, Tokens], site: int, layer: int, position: int) -> Patch:
-    """The change that patches one position with what it is on another text: texts, its tokens and its source."""
-    return Patch(patching.points[site][layer], position=position, tokens=texts[0], source=texts[1])
 
 
 def suggested_pairs(name: str) -> tuple[tuple[str, str], ...]:

@@ -115,8 +115,3 @@ def same_corpus(one: str, other: str) -> bool:
     """Whether two models were trained on the same data."""
     cards = [library.usable()[name].card for name in (one, other)]
     return cards[0].corpus.get("name") == cards[1].corpus.get("name")
-
-
-def first_readable(names: list[str], prompt: str) -> str:
-    """The first of several models that can read a prompt, or the first of all."""
-    return next((name for name in names if can_read(name, prompt)), names[0])

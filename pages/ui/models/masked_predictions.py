@@ -156,9 +156,9 @@ def filled(checkpoint: Checkpoint, tokens: tuple[int, ...], interventions: Inter
     return tuple(text)
 
 
-def filler_token(name: str) -> int:
+def filler_token(shape: ModelConfig) -> int:
     """What stands for padding when the model reads it: its padding token, or else its first token."""
-    return _filler(library.config(name))
+    return shape.pad_token_id or 0
 
 
 @cached
@@ -179,7 +179,7 @@ def padding_effect(
     the prompt is the source, and the probabilities are those of each token of its own answer to it.
     """
     shape = checkpoint.model.config
-    fill = (_filler(shape),) * filler
+    fill = (filler_token(shape),) * filler
     padded = fill + prompt if side == "left" else prompt + fill
     real = slice(filler, None) if side == "left" else slice(len(prompt))
     is_real = torch.zeros(len(padded), dtype=torch.bool)
@@ -189,7 +189,7 @@ def padding_effect(
     def mask_of(keys: Tensor) -> ForwardHook:
         def replace(mask: Tensor, hook: HookPoint) -> Tensor:
             query, key = mask.shape[-2:]
-            window = shape.window(_layer_of(hook.name))
+            window = shape.window(int(hook.name.partition("blocks.")[2].partition(".")[0]))
             if causal:
                 visible = causal_mask(query, key, window=window)
             else:
@@ -212,14 +212,6 @@ def padding_effect(
         float((with_it.double().softmax(-1) - without.double().softmax(-1)).abs().max())
         for (_, with_it), (_, without) in zip(filled, alone, strict=True)
     )
-
-
-def _filler(shape: ModelConfig) -> int:
-    return shape.pad_token_id or 0
-
-
-def _layer_of(point: str) -> int:
-    return int(point.partition("blocks.")[2].partition(".")[0])
 
 
 def _is_of_text(point: str) -> bool:

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from hashlib import blake2b
-from typing import Any, Protocol
+from typing import Any
 
 import redis
 from cachetools import LRUCache
@@ -46,22 +46,15 @@ def redis_client(address: str) -> Any:  # whose types have the asynchronous clie
     )
 
 
-class Buckets(Protocol):
-    """What limits need of a count. Safe from any thread."""
-
-    def fill(self, seconds: Mapping[str, float]) -> dict[str, float]:
-        """Add so many seconds to each bucket, by name; returns the seconds until each is empty."""
-        ...
-
-
 class MemoryBuckets:
-    """Buckets in this process's memory. clock: seconds that only grow."""
+    """Buckets in this process's memory, safe from any thread. clock: seconds that only grow."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._lock = clock, threading.Lock()
         self._empty_at: LRUCache[str, float] = LRUCache(REMEMBERED)
 
     def fill(self, seconds: Mapping[str, float]) -> dict[str, float]:
+        """Add so many seconds to each bucket, by name; returns the seconds until each is empty."""
         with self._lock:
             now, left = self._clock(), {}
             for name, more in seconds.items():
@@ -88,6 +81,9 @@ class RedisBuckets:
                 return {name: left / 1000 for name, left in zip(seconds, pipe.execute(), strict=True)}
         except redis.RedisError:
             return self._alone.fill(seconds)
+
+
+Buckets = MemoryBuckets | RedisBuckets
 
 
 def buckets() -> Buckets:

@@ -28,18 +28,12 @@ def training_record() -> TrainingRecord:
 
 
 def start(plan: TrainingPlan, references: dict[str, float], probe_text: str, sample_prompt: str, settings: str) -> None:
-    """TrainingQueue a training; the result of the one before is kept."""
+    """Queue a training; the result of the one before is kept."""
     end_training()
-    record = training_record()
-    record.references, record.probe_text, record.sample_prompt, record.settings = (
-        references,
-        probe_text,
-        sample_prompt,
-        settings,
-    )
-    record.is_causal = plan.config.is_causal
-    record.job = queue().submit(plan)
-    watched = record.job, session_record(), queue()
+    job = queue().submit(plan)
+    training = TrainingRecord(job, references, probe_text, sample_prompt, plan.config.is_causal, settings)
+    session_record().training = training
+    watched = job, session_record(), queue()
     threading.Thread(target=watch_over, args=watched, name="training-watch", daemon=True).start()
 
 

@@ -196,7 +196,7 @@ def _tried(session: Session, prompt: tuple[int, ...], filled: int, side: str) ->
         )
         return "not at all" if moved < ROUNDING_ERROR else f"by up to {100 * moved:.3g} percentage points"
 
-    token = code(library.tokenizer(session.name).label(masked_predictions.filler_token(session.name)))
+    token = code(library.tokenizer(session.name).label(masked_predictions.filler_token(session.config)))
     tried = f"Tried on this model with {filled} × {token} as padding: "
     if not _is_causal(session):
         of = "the probabilities of what it writes" if session.source else "its probabilities at the real tokens"

@@ -206,8 +206,8 @@ def _picture(session: Session, pair: PromptPair, stack: str, patching: Patching)
     looks_back = session.config.is_causal and stack != "encoder"  # else what differs is seen from before it, too
     first = max(differing - BEFORE, 0) if looks_back else 0
     changed = {
-        (site, layer, position): activation_patching.patch_at(
-            patching, (pair.tokens[1], pair.sources[1]), site, layer, position
+        (site, layer, position): Patch(
+            patching.points[site][layer], position=position, tokens=pair.tokens[1], source=pair.sources[1]
         )
         for site, layer, position in np.ndindex(every.shape)
     }

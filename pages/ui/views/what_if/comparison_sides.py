@@ -72,7 +72,7 @@ def _models(session: Session, own: tuple[int, ...]) -> tuple[Side, Side] | None:
         st.info(f"There is no other {kind} here.")
         return None
     entries, wish = library.usable(), session.visitor.other_model
-    default = comparison.first_readable(names, session.prompt)
+    default = next((other for other in names if comparison.can_read(other, session.prompt)), names[0])
     if wish is not None and wish not in names:
         st.warning(plain(f"There is no model “{wish[:40]}” to compare with; another is shown."))
         session.visitor.other_model = None
