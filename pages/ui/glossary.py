@@ -11,8 +11,6 @@ LAST_LINE = re.compile(r"source: (?P<source>.+) \| code: (?P<code>.+) \| page: (
 
 @dataclass(frozen=True)
 class Term:
-    """One entry."""
-
     name: str
     others: tuple[str, ...]
     """Other words for it."""

@@ -33,7 +33,6 @@ def is_for_browsers(model: OpenModel) -> bool:
 
 
 def routes(responder: Responder) -> APIRouter:
-    """The addresses."""
     routes = Routes(responder)
 
     async def small(query: ModelQuery, request: Request) -> OpenModel:

@@ -36,7 +36,6 @@ class ApiError(HTTPException):
         return {"error": self.sentence, "parameter": self.parameter}
 
     def response(self) -> JSONResponse:
-        """The answer."""
         headers = {"Cache-Control": "no-store"}
         if self.retry_after is not None:
             headers["Retry-After"] = str(self.retry_after)

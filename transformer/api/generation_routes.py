@@ -31,7 +31,6 @@ def read(query: PassQuery, model: OpenModel) -> PassInputs:
 
 
 def routes(responder: Responder) -> APIRouter:
-    """The addresses."""
     routes = Routes(responder, read)
 
     @routes.both("/generate", GenerateQuery, "Continue a text, a token an event", STREAM)

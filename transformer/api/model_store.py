@@ -43,7 +43,6 @@ def is_token(text: object) -> bool:
 
 
 def checkpoint_bytes(checkpoint: Checkpoint) -> int:
-    """Bytes of a model's weights."""
     return sum(weight.nbytes for weight in checkpoint.model.parameters())
 
 

@@ -24,7 +24,6 @@ class Histogram:
         self._sum = 0.0
 
     def put(self, seconds: float) -> None:
-        """Count one more."""
         self._counts[bisect_left(BOUNDS, seconds)] += 1
         self._sum += seconds
 

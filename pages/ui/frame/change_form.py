@@ -127,7 +127,6 @@ def _part(name: str, shape: ModelConfig, what: str, prompt: str) -> Intervention
 
 
 def _rule(shape: ModelConfig) -> Intervention:
-    """A pass without one of its rules."""
     rules = [rule for rule in RULES if wheres(shape, rule)]
     rule = widgets.selectbox("Which", rules, _tie("rule"), lambda rule: f"Without {RULES[rule]}")
     return Without(rule, _of("Where", wheres(shape, rule), in_words, 0))
@@ -156,7 +155,6 @@ def position(only: Binding, binding: Binding) -> int | None:
 
 
 def factor(binding: Binding) -> float:
-    """How strong a change is."""
     return widgets.number_input("Factor", -LARGEST_FACTOR, LARGEST_FACTOR, binding, step=0.1)
 
 

@@ -154,7 +154,6 @@ def take_back(name: str, codes: list[str]) -> None:
 
 
 def clear() -> None:
-    """Take all back."""
     _become(())
 
 

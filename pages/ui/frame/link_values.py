@@ -83,7 +83,6 @@ class HookName(Text):
 
 
 def one_of(*choices: Any) -> OneOf:
-    """One of these."""
     return OneOf(choices)
 
 

@@ -176,7 +176,6 @@ def open_page(
 
 
 def session() -> Session:
-    """The session of the open page."""
     return st.session_state["session"]
 
 
@@ -214,12 +213,10 @@ def _share() -> None:
 
 
 def finish_early() -> NoReturn:
-    """End a page early."""
     raise Finished
 
 
 def theme() -> Theme:
-    """The visitor's theme."""
     return Theme(dark=st.context.theme.type == "dark")
 
 

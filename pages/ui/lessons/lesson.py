@@ -56,7 +56,6 @@ class View:
 
     @property
     def parameters(self) -> dict[str, str]:
-        """The link's."""
         return _parameters(self.link)
 
 
@@ -177,7 +176,6 @@ def examine(name: str, text: str) -> tuple[Lesson | None, list[Problem]]:
 
 
 def _end_of_header(lines: list[str]) -> int:
-    """The number of the first line after the header."""
     ends = [number for number, line in enumerate(lines) if line.rstrip() == "+++"][:2]
     if len(ends) < 2 or any(line.strip() for line in lines[: ends[0]]):
         raise Problem(1, "a lesson begins with a header between two lines of +++")
@@ -185,7 +183,6 @@ def _end_of_header(lines: list[str]) -> int:
 
 
 def _header(lines: list[str], end: int) -> dict[str, Any]:
-    """The fields of the header."""
     begin = next(number for number, line in enumerate(lines) if line.rstrip() == "+++")
     line = begin + 2
     text = "\n".join(lines[begin + 1 : end - 1])

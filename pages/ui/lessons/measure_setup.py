@@ -67,7 +67,6 @@ class Setup:
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """The model's."""
         return library.tokenizer(self.name)
 
     @property

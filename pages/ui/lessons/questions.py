@@ -35,8 +35,6 @@ OWN = {
 
 @dataclass(frozen=True)
 class Question:
-    """One question."""
-
     kind: str
     text: Words
     right: tuple[Expression, ...] = ()

@@ -21,7 +21,6 @@ class Attempts:
             raise RoomError("Too many wrong codes were tried. Check the code, and try again in a minute.")
 
     def add_wrong(self, visitor: str, address: str) -> None:
-        """Count a wrong code."""
         self._buckets.fill({who: 1 / rate for who, (_, rate) in _counted(visitor, address).items()})
 
 

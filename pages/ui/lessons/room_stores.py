@@ -69,7 +69,6 @@ class MemoryStore:
         return result
 
     def remove(self, code: str) -> None:
-        """Remove a room."""
         with self._lock:
             for held in (self._rooms, self._seen, self._lessons):
                 held.pop(code, None)

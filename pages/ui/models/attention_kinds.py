@@ -6,7 +6,6 @@ from transformer import ModelCard, ModelConfig, attention_modules
 
 
 def kinds_of(shape: ModelConfig) -> list[str]:
-    """The kinds of attention that a model has."""
     return list(attention_modules(shape))
 
 

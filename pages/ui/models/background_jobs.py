@@ -38,7 +38,6 @@ class Job:
 
     @property
     def was_stopped(self) -> bool:
-        """Whether somebody stopped it."""
         return self._stop.is_set()
 
     def stop(self) -> None:

@@ -68,7 +68,6 @@ def decoder_tokens(
 
 
 def can_read(name: str, text: str) -> bool:
-    """Whether a model can read a text."""
     checkpoint = library.model(name)
     task = TASKS.get(checkpoint.card.task)
     return bool(text) and not checkpoint.tokenizer.unknown_pieces(text) and not (task and task.problem(text))

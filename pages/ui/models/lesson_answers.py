@@ -37,8 +37,6 @@ class StepId:
 
 @dataclass
 class Response:
-    """The answers to one question."""
-
     first: Answer
     second: Answer | None = None
     """The one after discussion."""
@@ -51,7 +49,6 @@ class Response:
 
     @property
     def last(self) -> Answer:
-        """The latest answer."""
         return self.first if self.second is None else self.second
 
 

@@ -91,12 +91,10 @@ def file_name(name: str) -> str:
 
 
 def config(name: str) -> ModelConfig:
-    """A model's configuration."""
     return model(name).model.config
 
 
 def tokenizer(name: str) -> Tokenizer:
-    """A model's tokenizer."""
     return model(name).tokenizer
 
 

@@ -160,7 +160,6 @@ def restore_record(token: str) -> bool:
 
 @st.cache_resource(show_spinner=False)
 def session_store() -> SessionStore:
-    """The records of this server's visitors."""
     return SessionStore()
 
 

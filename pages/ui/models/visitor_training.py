@@ -23,7 +23,6 @@ def queue() -> TrainingQueue:
 
 
 def training_record() -> TrainingRecord:
-    """This visitor's training."""
     return session_record().training
 
 

@@ -69,7 +69,6 @@ def explain(session: Session, inputs: PassInput) -> None:
 
 
 def show(session: Session, inputs: PassInput) -> None:
-    """The instrument."""
     if asks_server_first(inputs.model):
         activations.compute_ahead(overview, *inputs.passed, inputs.kind, inputs.interventions)
     current = session.visitor

@@ -23,7 +23,6 @@ LOOKS_AT = {"cross": "at the source", "decoder": "at its own words"}
 
 
 def show(session: Session) -> None:
-    """The instrument."""
     current, text, config = session.visitor, session.text, session.config
     begins = _begins(session)
     kind = begins["attention"]

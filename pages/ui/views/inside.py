@@ -53,7 +53,6 @@ def explain(session: Session, inputs: PassInput) -> None:
 
 
 def show(session: Session, inputs: PassInput) -> None:
-    """The instrument."""
     if asks_server_first(inputs.model):
         activations.compute_ahead(outline, *inputs.passed, inputs.interventions)
     is_said = any(st.session_state.get(f"drawer_{name}") for name in ("page", "numbers"))

@@ -14,7 +14,6 @@ from pages.ui.models import attention_kinds, library
 
 
 def generate(session: Session) -> None:
-    """The page Generate."""
     from pages.ui.views import fill_in
     from pages.ui.views import generate as view
     from pages.ui.views.generate_export import offer_page
@@ -24,7 +23,6 @@ def generate(session: Session) -> None:
 
 
 def attention(session: Session) -> None:
-    """The page Attention."""
     from pages.ui.views import attention as view
     from pages.ui.views.attention_export import offer_files
 
@@ -48,7 +46,6 @@ def attention(session: Session) -> None:
 
 
 def masks(session: Session) -> None:
-    """The page Masks."""
     from pages.ui.views import encoder_mask, padded_batch, without_mask
     from pages.ui.views import masks as view
     from pages.ui.views.expanders import lazy_expander
@@ -78,7 +75,6 @@ def masks(session: Session) -> None:
 
 
 def positions(session: Session) -> None:
-    """The page Positions."""
     from pages.ui.views import positions as view
     from pages.ui.views import shuffled_prompt
     from pages.ui.views.expanders import lazy_expander
@@ -98,7 +94,6 @@ def positions(session: Session) -> None:
 
 
 def inside(session: Session) -> None:
-    """The page Inside."""
     from pages.ui.views import inside as view
     from pages.ui.views import inside_export
 
@@ -111,7 +106,6 @@ def inside(session: Session) -> None:
 
 
 def what_if(session: Session) -> None:
-    """The page What if."""
     from pages.ui.frame import widgets
     from pages.ui.views.what_if import ablation, activation_patching, comparison, ladder
 

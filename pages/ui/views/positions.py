@@ -69,7 +69,6 @@ def sinusoidal(session: Session) -> np.ndarray:
 
 
 def offer_table(table: np.ndarray) -> None:
-    """The table as numbers."""
     offer_data(lambda: _wide(table), "The table's numbers", "sinusoidal-encoding.csv")
 
 

@@ -53,7 +53,6 @@ class Readings:
 
     @property
     def by_name(self) -> dict[str, TextPredictions]:
-        """The two readings."""
         return dict(zip(self.names, (self.own, self.other), strict=True))
 
 

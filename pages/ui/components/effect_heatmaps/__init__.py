@@ -22,8 +22,6 @@ _mount = custom_component(__file__, "save.css", "tooltip.css")
 
 @dataclass(frozen=True)
 class Matrix:
-    """One heatmap."""
-
     title: str
     values: np.ndarray
     """(row, column); NaN where there is nothing to choose."""

@@ -26,5 +26,4 @@ class Version:
 
 
 def text_comparison(*, versions: Sequence[Version], key: str) -> None:
-    """Show texts."""
     _mount(key=key, data={"versions": [dataclasses.asdict(version) for version in versions]})

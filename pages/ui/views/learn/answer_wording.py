@@ -77,7 +77,6 @@ class Wording:
         return self.text(answer).strip("“”")
 
     def options(self) -> list[str]:
-        """The options as texts."""
         return [option.filled(self.values, str).replace("`", "") for option in self.question.options]
 
 

@@ -123,7 +123,6 @@ def open_requested() -> PageOptions:
 
 
 def go_to(step_id: StepId) -> None:
-    """Open a step."""
     current = state.visitor()
     current.lesson, current.lesson_step = step_id.lesson, step_id.step
 

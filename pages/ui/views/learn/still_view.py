@@ -167,7 +167,6 @@ def _two_texts(link: Mapping[str, str], pair: tuple[Setup, Setup], titles: tuple
 
 
 def _ladder(link: Mapping[str, str], setup: Setup) -> str:
-    """Each rung of a ladder."""
     rungs = ladder.rungs(LADDERS[links.from_query(link).ladder])
     rows = []
     for name, entry in rungs.items():

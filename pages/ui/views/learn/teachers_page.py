@@ -30,7 +30,6 @@ def offer_link() -> None:
 
 
 def show() -> None:
-    """The page."""
     lessons = [lesson for lesson in lesson_files.all_lessons() if isinstance(lesson, Lesson)]
     with st.container(horizontal=True):
         widgets.button("All lessons", leave, key="teachers_back", icon="list", type="tertiary")
@@ -119,7 +118,6 @@ def _lesson(lesson: Lesson) -> None:
 
 
 def _steps(lesson: Lesson) -> str:
-    """The titles of the steps."""
     rows = "".join(f"<li>{inline(step.title)}</li>" for step in lesson.steps)
     return f"<p><strong>Steps.</strong></p><ol>{rows}</ol>"
 

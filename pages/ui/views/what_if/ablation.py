@@ -7,7 +7,6 @@ from pages.ui.views.what_if.shared import choose_input, suggest_attention_model
 
 
 def show(session: Session) -> None:
-    """The view."""
     has_parts = session.config.n_layers > 0
     if not has_parts and not session.interventions:
         suggest_attention_model(session)

@@ -116,7 +116,6 @@ def show(session: Session, model_input: ModelInput, answer: int | None) -> Ablat
 
 
 def offer_table(session: Session, mapped: AblationMap) -> None:
-    """The numbers, to be read and saved."""
     offer_data(lambda: _table(session, mapped), "These effects as a table", f"{session.file_name}-ablation.csv")
 
 

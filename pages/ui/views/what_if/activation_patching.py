@@ -43,7 +43,6 @@ SLIGHT = 0.1
 
 
 def show(session: Session) -> None:
-    """The view."""
     if not session.config.n_layers:
         suggest_attention_model(session)
         return

@@ -90,7 +90,6 @@ def suggest_ablations(session: Session, model_input: ModelInput, effects: Ablati
 
 
 def offer_table(session: Session, pair: NextTokenPair) -> None:
-    """Both distributions, to be read and saved."""
     labels = library.tokenizer(session.name).labels(range(len(pair.unchanged)))
 
     def table() -> pd.DataFrame:

@@ -59,7 +59,6 @@ class AttentionPanel:
 
 
 def show(session: Session) -> None:
-    """The view."""
     both = comparison_sides.choose(session)
     if both is None:
         return

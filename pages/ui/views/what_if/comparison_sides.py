@@ -33,7 +33,6 @@ class Side:
 
     @property
     def config(self) -> ModelConfig:
-        """The model's."""
         return library.config(self.name)
 
     def labels(self, kind: str) -> tuple[list[str], list[str]]:

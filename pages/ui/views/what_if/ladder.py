@@ -31,7 +31,6 @@ LIKELIEST = 3
 
 
 def show(session: Session) -> None:
-    """The view."""
     ladders = {which: ladder.rungs(group) for which, group in LADDERS.items()}
     ladders = {which: rungs for which, rungs in ladders.items() if rungs}
     if not ladders:
