@@ -97,26 +97,20 @@ def check_settings() -> None:
             raise SystemExit(
                 f"Error: HEADSUP_STORE is {folder[:200]!r}, which can't be a folder for own models: {error.strerror}."
             ) from None
-    if any(os.environ.get(f"HEADSUP_{name}") for name in ("REDIS", "ROOMS", "ROOM_SIZE")):
-        from pages.ui.lessons.rooms import all_rooms
-
-        try:
-            all_rooms()
-        except ValueError as error:
-            raise SystemExit(f"Error: {error}") from None
     try:
-        frame_ancestors()
-    except ValueError as error:
-        raise SystemExit(f"Error: {error}") from None
-    if os.environ.get("HEADSUP_MODEL_MEMORY") or os.environ.get("HEADSUP_PROXIES"):
-        from transformer.api.limits import proxies
-        from transformer.checkpoints.memory_limit import memory_limit
+        if any(os.environ.get(f"HEADSUP_{name}") for name in ("REDIS", "ROOMS", "ROOM_SIZE")):
+            from pages.ui.lessons.rooms import all_rooms
 
-        try:
+            all_rooms()
+        frame_ancestors()
+        if os.environ.get("HEADSUP_MODEL_MEMORY") or os.environ.get("HEADSUP_PROXIES"):
+            from transformer.api.limits import proxies
+            from transformer.checkpoints.memory_limit import memory_limit
+
             memory_limit()
             proxies()
-        except ValueError as error:
-            raise SystemExit(f"Error: {error}") from None
+    except ValueError as error:
+        raise SystemExit(f"Error: {error}") from None
 
 
 def routes(base_path: str) -> list[Any]:

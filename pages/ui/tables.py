@@ -11,9 +11,7 @@ from pages.ui.frame import widgets
 from transformer.api.csv_file import as_text
 
 
-def offer_data(
-    make: Callable[[], pd.DataFrame], title: str, file_name: str, empty: str = "There are no numbers yet."
-) -> None:
+def offer_data(make: Callable[[], pd.DataFrame], title: str, file_name: str) -> None:
     """A closed drawer with a table and a button that saves it as CSV.
 
     make: makes the table, once the drawer is open: a table that nobody sees takes the browser as long as a chart.
@@ -25,7 +23,7 @@ def offer_data(
     with drawer:
         table = make()
         if table.empty:
-            st.caption(empty)
+            st.caption("There are no numbers yet.")
             return
         st.dataframe(table, hide_index=True, height=280)
         # Written at once: Streamlit drops a file that is written on demand after two runs of anybody's, which in a

@@ -58,11 +58,11 @@ def effect_heatmaps(
     name: str,
     sentences: tuple[str, str],
     actions: tuple[str, str],
-    limit: float | None = None,
+    limit: float,
     pitch: int = PITCH,
     on_choose: Callable[[Cell], None],
 ) -> None:
-    """Show matrices on one diverging scale, from −limit to limit; by default as far as the largest of their numbers.
+    """Show matrices on one diverging scale, from −limit to limit.
 
     name: what the picture is called. sentences: a cell's, if its number is at least 0 and if it is below, in which
     `{cell}` and `{value}`, the number without its sign, are filled in. actions: what choosing a cell does, and what it
@@ -82,7 +82,7 @@ def build_payload(
     name: str,
     sentences: tuple[str, str],
     actions: tuple[str, str],
-    limit: float | None,
+    limit: float,
     pitch: int = PITCH,
 ) -> dict[str, Any]:
     """What the browser gets: numbers with five significant digits. Raises: ValueError for labels that don't fit."""
@@ -91,9 +91,6 @@ def build_payload(
         drawn = len(matrix.row_labels or matrix.rows), len(matrix.column_labels or matrix.columns)
         if not matrix.values.shape == sides == drawn:
             raise ValueError(f"{matrix.title}: values of {matrix.values.shape} have names {sides} and labels {drawn}")
-    if limit is None:
-        known = [np.abs(matrix.values[np.isfinite(matrix.values)]).max(initial=0.0) for matrix in matrices]
-        limit = float(max(known, default=0.0)) or 1.0
     return {
         "name": name,
         "sentences": list(sentences),

@@ -3,13 +3,8 @@
 import streamlit as st
 
 from pages.ui.components import glossary
-from pages.ui.frame import state, widgets
-from pages.ui.views.learn.opened_step import GLOSSARY, leave
-
-
-def offer_link() -> None:
-    """The way here."""
-    widgets.button("Glossary", _open, key="to_glossary", icon="menu_book", type="tertiary")
+from pages.ui.frame import widgets
+from pages.ui.views.learn.opened_step import leave
 
 
 def show() -> None:
@@ -18,8 +13,3 @@ def show() -> None:
     st.subheader("Glossary", anchor=False)
     st.caption("Point at or tap a word with a dotted underline to read its entry. *Terms* lists all on the page.")
     glossary.glossary(key="glossary")
-
-
-def _open() -> None:
-    current = state.visitor()
-    current.lesson, current.lesson_step = GLOSSARY, 0

@@ -15,9 +15,9 @@ from pages.ui.markdown import counted, plain
 from pages.ui.models.lesson_answers import Answers, Response, StepId
 from pages.ui.models.session_store import session_record
 from pages.ui.tables import as_csv
-from pages.ui.views.learn import glossary_page, room_student, teachers_page, visitor_lessons
+from pages.ui.views.learn import room_student, teachers_page, visitor_lessons
 from pages.ui.views.learn.answer_wording import Wording, wording_of
-from pages.ui.views.learn.opened_step import awaited_step, go_to
+from pages.ui.views.learn.opened_step import GLOSSARY, TEACHERS, awaited_step, go_to
 
 COLUMNS = (
     "lesson",
@@ -38,8 +38,9 @@ def show(session: Session) -> None:
     with room_student.around(None):
         _show(own, lessons)
     with st.container(horizontal=True):
-        teachers_page.offer_link()
-        glossary_page.offer_link()
+        teachers, terms = StepId(TEACHERS, 0), StepId(GLOSSARY, 0)
+        widgets.button(teachers_page.TITLE, go_to, teachers, key="for_teachers", icon="co_present", type="tertiary")
+        widgets.button("Glossary", go_to, terms, key="to_glossary", icon="menu_book", type="tertiary")
         page_guide.offer_tour()
     if not own.is_empty:
         course = [lesson for lesson in lessons if isinstance(lesson, Lesson)]
@@ -177,11 +178,8 @@ def _results(own: Answers, lessons: list[Lesson]) -> None:
     """What the visitor can do with their answers: share, forget, download."""
     with st.expander("My answers"):
         st.caption("Kept while this tab is open. Only you can see them.")
-
-        def share(on: bool) -> None:
-            own.is_shared = on
-
-        widgets.checkbox("Put my answers into the link", Binding("share_answers", value=own.is_shared, take=share))
+        share = Binding("share_answers", value=own.is_shared, take=lambda on: setattr(own, "is_shared", on))
+        widgets.checkbox("Put my answers into the link", share)
         begun = [lesson for lesson in lessons if lesson.name in own.opened]
         with st.container(horizontal=True):
             for lesson in begun:

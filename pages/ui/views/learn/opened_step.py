@@ -129,8 +129,7 @@ def go_to(step_id: StepId) -> None:
 
 def leave() -> None:
     """Go back to the list."""
-    current = state.visitor()
-    current.lesson, current.lesson_step = "", 0
+    go_to(StepId("", 0))
 
 
 def show_again() -> None:

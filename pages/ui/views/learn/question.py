@@ -26,21 +26,17 @@ def ask(question: Question, entered: OpenedStep, values: MeasuredValues) -> None
     """Draw the question: its options or, once it is answered, what became of them; for a teacher the votes."""
     wording = Wording(question, entered.view.parameters if entered.view else {}, values)
     with st.container(key="lesson_asked"):
-        _ask(wording, entered, entered.response)
+        with _catching_problems(), st.container(border=True, key="lesson_question"):
+            st.markdown(f"**{question.text.filled(values, passage)}**")
+            if entered.is_open:
+                _take_in(wording, entered, entered.response)
+            elif response := entered.response:
+                show_given(wording, entered, response)
+            else:
+                show_revealed(wording)
+            room_teacher.count(entered.step_id)
         room_teacher.controls(entered.step_id)
         _show_votes(wording, entered)
-
-
-def _ask(wording: Wording, entered: OpenedStep, response: Response | None) -> None:
-    with _catching_problems(), st.container(border=True, key="lesson_question"):
-        st.markdown(f"**{wording.question.text.filled(wording.values, passage)}**")
-        if entered.is_open:
-            _take_in(wording, entered, response)
-        elif response is None:
-            show_revealed(wording)
-        else:
-            show_given(wording, entered, response)
-        room_teacher.count(entered.step_id)
 
 
 @st.fragment

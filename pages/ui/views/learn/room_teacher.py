@@ -43,8 +43,8 @@ def panel(own: Membership, step_id: StepId | None) -> None:
             _count_members(own)
             widgets.button(
                 "Hide the QR code" if shows else "Show the QR code",
-                _show_code,
-                not shows,
+                st.session_state.update,
+                {SHOWS_CODE: not shows},
                 key="room_code",
                 icon="qr_code_2",
             )
@@ -60,7 +60,9 @@ def panel(own: Membership, step_id: StepId | None) -> None:
                     help="Students open any step, and see answers at once.",
                 )
             _private_link(own)
-            _end()
+            with st.popover("End the room", type="tertiary", icon=":material/logout:", key="room_ending"):
+                st.markdown("End the room for everybody? Its votes are deleted.")
+                widgets.button("End the room", room_membership.end, key="room_end", type="primary")
         if shows:
             _address_and_code(own)
 
@@ -115,8 +117,8 @@ def controls(step_id: StepId) -> None:
         )
         widgets.button(
             "Add a minute" if state.deadline else "Start a minute",
-            _give_time,
-            step_id,
+            room_membership.act,
+            lambda own: all_rooms().give_time(own.code, own.key, step_id, MORE_TIME),
             key="room_time",
             icon="timer",
             type="tertiary",
@@ -126,7 +128,7 @@ def controls(step_id: StepId) -> None:
 def show_tally(step_id: StepId, wording: Wording, right: Callable[[Answer], bool] | None) -> None:
     """How the room has voted on a step, once that is revealed, or before on request.
 
-    said: puts an answer into words. right: tells right answers from wrong ones; None before that is known.
+    right: tells right answers from wrong ones; None before that is known.
     """
     own = room_membership.membership()
     if own is None or not own.is_teacher:
@@ -206,11 +208,6 @@ def address(**parameters: str) -> str:
     return f"{page}?{urlencode(parameters)}" if parameters else page
 
 
-def qr_code(text: str) -> str:
-    """A text as a picture that a phone's camera reads, dark on light in any theme: SVG, as the address of an image."""
-    return segno.make(text, error="m", micro=False).svg_data_uri(border=3, dark="#000", light="#fff")
-
-
 @st.fragment
 def _count_members(own: Membership) -> None:
     try:
@@ -251,8 +248,9 @@ def _short_address() -> str:
 
 def _address_and_code(own: Membership) -> None:
     link = address(room=own.code)
+    picture = segno.make(link, error="m", micro=False).svg_data_uri(border=3, dark="#000", light="#fff")  # in any theme
     with st.container(horizontal=True, vertical_alignment="center", gap="large", key="room_address"):
-        st.html(f'<img class="qr" alt="QR code of the address" src="{qr_code(link)}">', width="content")
+        st.html(f'<img class="qr" alt="QR code of the address" src="{picture}">', width="content")
         with st.container(width="stretch"):
             st.markdown(f"Scan the QR code, or open\n## {_short_address()}\nand join with the code\n## {own.code}")
             st.caption(f"This room takes {counted(all_rooms().size, 'student')}.")
@@ -274,16 +272,6 @@ def _private_link(own: Membership) -> None:
         )
 
 
-def _end() -> None:
-    with st.popover("End the room", type="tertiary", icon=":material/logout:", key="room_ending"):
-        st.markdown("End the room for everybody? Its votes are deleted.")
-        widgets.button("End the room", room_membership.end, key="room_end", type="primary")
-
-
-def _show_code(shows: bool) -> None:
-    st.session_state[SHOWS_CODE] = shows
-
-
 def _advance(step_id: StepId, to: Phase) -> None:
     if to is Phase.SECOND:
         st.session_state[OPEN_VOTES] = None
@@ -296,10 +284,6 @@ def _open_votes(step_id: StepId | None) -> None:
     if step_id:
         _scroll_to_votes()
         room_membership.act(lambda own: all_rooms().show(own.code, own.key, step_id))
-
-
-def _give_time(step_id: StepId) -> None:
-    room_membership.act(lambda own: all_rooms().give_time(own.code, own.key, step_id, MORE_TIME))
 
 
 def _scroll_to_votes() -> None:

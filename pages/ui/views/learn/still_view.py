@@ -10,7 +10,6 @@ from html import escape
 
 import numpy as np
 
-from pages.ui.components.effect_heatmaps import Matrix
 from pages.ui.frame import url_parameters as links
 from pages.ui.lessons.expressions import ExpressionError
 from pages.ui.lessons.lesson import View
@@ -137,15 +136,11 @@ def _effects(effect: str, setup: Setup) -> Iterator[str]:
     limit = max(float(np.abs(values).max()), 1e-9)
     for placed in matrices_of(ablation.parts, values, ()):
         matrix = placed.matrix
-        rows = [[escape(name), *(_shaded(value / limit, value) for value in row)] for name, row in _from_above(matrix)]
+        above = reversed(list(zip(matrix.rows, matrix.values, strict=True)))  # the last layer first, as in the app
+        rows = [[escape(name), *(_shaded(value / limit, value) for value in row)] for name, row in above]
         what = "loss, in nats per token" if token is None else f"probability of “{setup.label(token)}”, in points"
         words = f"{matrix.title or 'Each part'} ablated by itself: what that adds to the {what}."
         yield _figure(_table(("", *matrix.columns), rows), escape(words))
-
-
-def _from_above(matrix: Matrix) -> list[tuple[str, np.ndarray]]:
-    """The last layer first, as in the app."""
-    return list(zip(matrix.rows, matrix.values, strict=True))[::-1]
 
 
 def _shaded(share: float, value: float) -> str:

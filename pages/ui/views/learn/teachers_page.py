@@ -5,7 +5,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from pages.ui.frame import state, widgets
+from pages.ui.frame import widgets
 from pages.ui.lessons import lesson_files, measure_reference
 from pages.ui.lessons.lesson import Lesson
 from pages.ui.lessons.own_lessons import name_of
@@ -14,7 +14,7 @@ from pages.ui.models.lesson_answers import StepId
 from pages.ui.printable_html import as_html, document, inline
 from pages.ui.views.learn import handout, lesson_upload, visitor_lessons
 from pages.ui.views.learn.lesson_upload import Checked
-from pages.ui.views.learn.opened_step import TEACHERS, go_to, leave
+from pages.ui.views.learn.opened_step import go_to, leave
 
 GUIDE = Path(__file__).with_name("for_teachers.md")
 FORMAT = Path(__file__).with_name("lesson_format.md")
@@ -22,11 +22,6 @@ CHECKED = "lesson_checked"
 """Key of the session: the uploaded file that was checked last, by its token, and what was found."""
 MOST_FINDINGS = 30
 TITLE = "For teachers"
-
-
-def offer_link() -> None:
-    """The way here."""
-    widgets.button(TITLE, _open, key="for_teachers", icon="co_present", type="tertiary")
 
 
 def show() -> None:
@@ -120,8 +115,3 @@ def _lesson(lesson: Lesson) -> None:
 def _steps(lesson: Lesson) -> str:
     rows = "".join(f"<li>{inline(step.title)}</li>" for step in lesson.steps)
     return f"<p><strong>Steps.</strong></p><ol>{rows}</ol>"
-
-
-def _open() -> None:
-    current = state.visitor()
-    current.lesson, current.lesson_step = TEACHERS, 0
