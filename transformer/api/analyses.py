@@ -116,13 +116,8 @@ def checks(
     with tensors.one_at_a_time:
         worst = deviations_of_text(checkpoint.model, tokens, source, interventions)
     return tuple(
-        Check(
-            deviation.name,
-            deviation.largest if np.isfinite(deviation.largest) else None,
-            deviation.magnitude,
-            deviation.set_by,
-        )
-        for deviation in worst
+        Check(each.name, each.largest if np.isfinite(each.largest) else None, each.magnitude, each.set_by)
+        for each in worst
     )
 
 

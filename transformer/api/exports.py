@@ -119,17 +119,20 @@ def page_of(
 
     Raises: ValueError for a pass that is too large.
     """
-    checkpoint = model.checkpoint
     with one_at_a_time:
-        recording = record_pass(
-            checkpoint.model,
-            tokens,
-            source,
-            labels=checkpoint.tokenizer.labels,
-            interventions=interventions,
-            mask_token_id=checkpoint.card.mask_token_id,
-        )
-        return inside_page(recording, **options).html
+        return inside_page(_whole_pass(model, tokens, source, interventions), **options).html
+
+
+def _whole_pass(model: OpenModel, tokens: Tokens, source: Tokens, interventions: Interventions) -> Recording:
+    checkpoint = model.checkpoint
+    return record_pass(
+        checkpoint.model,
+        tokens,
+        source,
+        labels=checkpoint.tokenizer.labels,
+        interventions=interventions,
+        mask_token_id=checkpoint.card.mask_token_id,
+    )
 
 
 def inside_view(
@@ -242,15 +245,8 @@ def export(query: ExportQuery, inputs: PassInputs) -> Callable[[], Answer]:
         if name is not None:
             saved = file_of(*passed, name, inputs.interventions)
         else:
-            checkpoint = model.checkpoint
             with one_at_a_time:
-                saved = record_pass(
-                    checkpoint.model,
-                    *passed[1:],
-                    labels=checkpoint.tokenizer.labels,
-                    interventions=inputs.interventions,
-                    mask_token_id=checkpoint.card.mask_token_id,
-                )
+                saved = _whole_pass(*passed, inputs.interventions)
         return Answer(RECORDING, saved.to_bytes(), headers=attachment(f"{title}-{slug(name or 'pass')}.safetensors"))
 
     return numbers

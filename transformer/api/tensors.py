@@ -201,18 +201,18 @@ def _cached_by_block(
 
 def _is_too_large(config: ModelConfig, tokens: Tokens, source: Tokens, name: str) -> bool:
     """Whether the block of a point is too large to be kept, so that the point is recorded by itself."""
-    block, projections = _block_of(name), _projections_of(config)
-    return name not in projections and _bytes_of_block(config, len(tokens), len(source), block) > SHARED_BYTES
+    infos = _infos_of_block(config, len(tokens), len(source), _block_of(name)).values()
+    return name not in _projections_of(config) and sum(4 * math.prod(info.sizes) for info in infos) > SHARED_BYTES
 
 
 @functools.lru_cache(maxsize=256)
-def _bytes_of_block(config: ModelConfig, tokens: int, source: int, block: str) -> int:
-    infos = infos_of(config, tokens, source).values()
-    return sum(
-        4 * math.prod(info.sizes)
-        for info in infos
-        if info.kind != "parameter" and _block_of(info.name) == block and not is_by_row(info)
-    )
+def _infos_of_block(config: ModelConfig, tokens: int, source: int, block: str) -> dict[str, TensorInfo]:
+    """The points of one block, or all others where its name is empty, and the outputs."""
+    return {
+        name: info
+        for name, info in infos_of(config, tokens, source).items()
+        if info.kind != "parameter" and _block_of(name) == block and not is_by_row(info)
+    }
 
 
 @functools.lru_cache(maxsize=64)
@@ -237,17 +237,11 @@ def _points(
 def _block(
     checkpoint: Checkpoint, tokens: Tokens, source: Tokens, block: str, interventions: Interventions
 ) -> Mapping[str, np.ndarray]:
-    """The points of one block, or all others where its name is empty, and the outputs."""
-    shapes = infos_of(checkpoint.model.config, len(tokens), len(source))
-    chosen = {
-        name
-        for name, info in shapes.items()
-        if info.kind != "parameter" and _block_of(name) == block and not is_by_row(info)
-    }
-    if chosen.isdisjoint((LOGITS, PROBABILITIES)):
+    chosen = _infos_of_block(checkpoint.model.config, len(tokens), len(source), block)
+    if chosen.keys().isdisjoint((LOGITS, PROBABILITIES)):
         return _recorded(checkpoint, tokens, source, chosen, interventions)
     trace = trace_pass(checkpoint.model, tokens, source, names=chosen.__contains__, interventions=interventions)
-    return {name: array_of(trace, shapes[name]) for name in chosen}
+    return {name: array_of(trace, info) for name, info in chosen.items()}
 
 
 @cached

@@ -13,7 +13,7 @@ from pages.ui.frame.widgets import Binding
 from pages.ui.markdown import code, counted, plain
 from pages.ui.models import activations, library
 from pages.ui.models.attention_kinds import shown_kind
-from pages.ui.models.changes import LARGEST_FACTOR
+from pages.ui.models.changes import LARGEST_FACTOR, problem_of
 from transformer import (
     Intervention,
     MeanAblate,
@@ -203,14 +203,7 @@ def wheres(shape: ModelConfig, rule: str) -> list[str]:
     sides = [side for side in ("encoder.", "decoder.") if shape.architecture == "encoder-decoder"]
     within = (re.match(r"(.+\.)?blocks\.\d+\.", point) for point in points)
     layers = dict.fromkeys(match[0] for match in within if match)
-    modules = []
-    for where in ("", *sides, *layers):
-        try:
-            Without(rule, where).check(shape)
-        except ValueError:
-            continue
-        modules.append(where)
-    return modules
+    return [where for where in ("", *sides, *layers) if not problem_of(Without(rule, where), shape)]
 
 
 def _other(name: str, shape: ModelConfig, field: str, label: str) -> _Other | None:

@@ -50,7 +50,7 @@ def settle(name: str, config: ModelConfig) -> None:
     st.session_state["changed_model"] = name
     kept = []
     for change in current.changes:
-        if problem := problem_of(change, config):
+        if problem := problem_of(change.intervention, config):
             current.notices.append(f"This change of the model is left out: {change}. Reason: {problem}.")
         else:
             kept.append(change)
@@ -111,7 +111,7 @@ def replace(index: int, intervention: Intervention, config: ModelConfig) -> None
     changes = list(visitor().changes)
     if index >= len(changes):
         return
-    problem = problem_of(Change(intervention), config)
+    problem = problem_of(intervention, config)
     others = {without_strength(change.intervention) for at, change in enumerate(changes) if at != index}
     if not problem and without_strength(intervention) in others:
         problem = "another change in the list affects the same part"

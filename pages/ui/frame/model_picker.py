@@ -13,7 +13,7 @@ from pages.ui.markdown import architecture, command, counted, plain
 from pages.ui.models import library
 from pages.ui.models.visitor_models import add_shared_model, is_own, own_models
 from pages.ui.number_format import percent
-from transformer import TASKS, CheckpointEntry, CheckpointError, ModelCard, ModelConfig
+from transformer import TASKS, CheckpointError, ModelCard, ModelConfig
 from transformer.training.presets import Group
 
 YOURS, SHARED = "Yours", "Shared with you"
@@ -56,7 +56,13 @@ def pick_model(current: Visitor, stop: Callable[[], NoReturn], *, is_shown: bool
         current.notices.append(f"{missing}; {title} is shown.")
         current.model = fallback
     if is_shown:
-        names = {name: _label(name, entries[name].card) for name in sorted(entries, key=_order(entries))}
+        groups = [*GROUPS, OTHERS]
+
+        def rank(name: str) -> tuple[int, bool, str]:
+            group = _group(name, entries[name].card)
+            return groups.index(group) if group in groups else len(groups), name != DEFAULT_MODEL, name
+
+        names = {name: _label(name, entries[name].card) for name in sorted(entries, key=rank)}
         widgets.selectbox("Model", names, Binding("model", after=_forget_model), names.__getitem__, width=270, **look)
     try:
         library.model(current.model)
@@ -68,16 +74,6 @@ def pick_model(current: Visitor, stop: Callable[[], NoReturn], *, is_shown: bool
 
 def _group(name: str, card: ModelCard) -> str:
     return YOURS if name in own_models() else SHARED if is_own(name) else card.group or OTHERS
-
-
-def _order(entries: dict[str, CheckpointEntry]) -> Callable[[str], tuple]:
-    groups = [*GROUPS, OTHERS]
-
-    def rank(name: str) -> tuple:
-        group = _group(name, entries[name].card)
-        return groups.index(group) if group in groups else len(groups), name != DEFAULT_MODEL, name
-
-    return rank
 
 
 def _label(name: str, card: ModelCard) -> str:

@@ -122,10 +122,10 @@ def _in_python(value: Any) -> str:
     return f"{type(value).__name__}({', '.join(arguments)})"
 
 
-def problem_of(change: Change, config: ModelConfig) -> str:
+def problem_of(intervention: Intervention, config: ModelConfig) -> str:
     """Why a model of this configuration can't be changed like this; empty if it can."""
     try:
-        change.intervention.check(config)
+        intervention.check(config)
     except ValueError as error:
         return str(error)[:160]
     return ""

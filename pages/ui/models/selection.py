@@ -1,9 +1,11 @@
 """Defines what can be selected on the pages Attention and Inside, and checks it against a pass."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
+
+from transformer import ModelConfig, attention_modules
+from transformer.inference.circuits import circuits_of
 
 STAGES = ("raw", "scaled", "capped", "biased", "masked", "weights")
 RULES = ("mask", "scale")
@@ -44,41 +46,20 @@ class Selection:
     of what is looked at above."""
 
 
-@dataclass(frozen=True)
-class Extent:
-    """How much there is to choose from."""
-
-    tokens: int
-    sources: int
-    heads: int
-    vocabulary: int
-    tensors: Mapping[str, Mapping[str, int]]
-    """The sizes of each tensor's dimensions, by name."""
-    circuits: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """The kinds of circuits that the heads of each attention have."""
-
-    @cached_property
-    def can_open(self) -> frozenset[str]:
-        """The names of what can be open: the model, its tensors, and every module that has any."""
-        names = {""}
-        for name in self.tensors:
-            parts = name.split(".")
-            names |= {".".join(parts[:end]) for end in range(1, len(parts) + 1)}
-        return frozenset(names)
-
-
-def is_cell(cell: Any, name: str, extent: Extent) -> bool:
-    """Whether a tensor has this cell."""
-    sizes = tuple(extent.tensors.get(name, {}).values())
+def is_cell(cell: Any, sizes: Sequence[int]) -> bool:
+    """Whether a tensor of these sizes has this cell."""
     return isinstance(cell, tuple) and 0 < len(cell) == len(sizes) and all(map(_is_within, cell, sizes))
 
 
-def is_circuit(circuit: Any, extent: Extent) -> bool:
+def is_circuit(circuit: Any, config: ModelConfig) -> bool:
     """Whether a model has this circuit, and its matrix may have this cell."""
+    modules = [module for of_kind in attention_modules(config).values() for module in of_kind]
     match circuit:
-        case (str(kind), str(attention), head, *positions) if kind in extent.circuits.get(attention, ()):
+        case (str(kind), str(attention), head, *positions) if attention in modules and kind in circuits_of(
+            config, attention
+        ):
             return (
-                _is_within(head, extent.heads)
+                _is_within(head, config.n_heads)
                 and len(positions) in (1, 3)
                 and all(_is_within(position, FARTHEST) for position in positions)
             )

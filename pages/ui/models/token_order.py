@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pages.ui.models import activations, library
+from pages.ui.models.changes import problem_of
 from pages.ui.models.masked_predictions import SetEncoderMask
 from transformer import Checkpoint, Intervention, ModelConfig, Without
 
@@ -75,24 +76,15 @@ def removes_order(change: Intervention) -> bool:
 
 def _variants(config: ModelConfig) -> dict[str, Interventions]:
     """What a model can be left with, from all that it has to attention alone."""
-    has_positions = _applies(Without("positions"), config)
+    has_positions = not problem_of(Without("positions"), config)  # without layers, it turns nothing by its position
     variants: dict[str, Interventions] = {"With positions" if has_positions else "This model, without positions": ()}
     if has_positions:
         variants["Without positions"] = (Without("positions"),)
-    if config.architecture == "decoder-only" and _applies(Without("mask"), config):
+    if config.architecture == "decoder-only" and not problem_of(Without("mask"), config):
         variants["No positions, no mask"] = (*[*variants.values()][-1], Without("mask"))
     if not config.is_causal and any(map(config.window, range(config.n_layers))):
         variants["No positions, no windows"] = (*[*variants.values()][-1], SetEncoderMask(causal=False))
     return variants
-
-
-def _applies(change: Intervention, config: ModelConfig) -> bool:
-    """Whether a model has what a change takes away: one without layers turns nothing by its position."""
-    try:
-        change.check(config)
-    except ValueError:
-        return False
-    return True
 
 
 def _shuffled(text: tuple[int, ...], moves: Sequence[int], count: int) -> list[tuple[int, ...]]:

@@ -8,16 +8,15 @@ from pages.ui.frame import selection_sync as held
 from pages.ui.frame.page import Session
 from pages.ui.frame.saved_view import open_with_lesson_view
 from pages.ui.markdown import code, counted
-from pages.ui.models import activations, attention_kinds, library
+from pages.ui.models import activations, library
 from pages.ui.models.page_text import PassInput
-from pages.ui.models.selection import Extent, Selection, is_cell, is_circuit
+from pages.ui.models.selection import Selection, is_cell, is_circuit
 from pages.ui.views import python_lines
 from pages.ui.views.expanders import drawer
 from transformer import attention_modules
 from transformer.api import exports
 from transformer.api.outlines import outline
 from transformer.api.tensors import infos_of
-from transformer.inference.circuits import circuits_of
 from transformer.inference.context_windows import window_start
 
 KEY = "inside"
@@ -116,36 +115,28 @@ def _as_code(session: Session, tokens: tuple[int, ...]) -> str:
     return repr(list(tokens))
 
 
-def _extent(inputs: PassInput) -> Extent:
-    shape = inputs.model.checkpoint.model.config
-    infos = infos_of(shape, len(inputs.tokens), len(inputs.source))
-    sizes = {name: dict(zip(info.dims, info.sizes, strict=True)) for name, info in infos.items()}
-    modules = [module for of_kind in attention_modules(shape).values() for module in of_kind]
-    circuits = {module: circuits_of(shape, module) for module in modules}
-    return Extent(len(inputs.tokens), len(inputs.source), shape.n_heads, shape.vocab_size, sizes, circuits)
-
-
 def selection_of(session: Session, inputs: PassInput) -> Selection:
     """What the visitor looks at, in tokens of this pass; what it doesn't have is forgotten."""
-    current, extent = session.visitor, _extent(inputs)
-    if current.inside not in extent.can_open:
+    current, config = session.visitor, inputs.model.checkpoint.model.config
+    infos = infos_of(config, len(inputs.tokens), len(inputs.source))
+    if current.inside and not any(f"{name}.".startswith(f"{current.inside}.") for name in infos):
         current.inside, current.cell, current.moment = "", None, None
-    if current.cell is not None and not is_cell(current.cell, current.inside, extent):
+    sizes = infos[current.inside].sizes if current.inside in infos else ()
+    if current.cell is not None and not is_cell(current.cell, sizes):
         current.cell = None
-    if current.place is not None and not 0 <= current.place - inputs.begin < extent.tokens:
+    if current.place is not None and not 0 <= current.place - inputs.begin < len(inputs.tokens):
         current.place = None
-    if current.source_place is not None and not current.source_place < extent.sources:
+    if current.source_place is not None and not current.source_place < len(inputs.source):
         current.source_place = None
-    if current.candidate is not None and not current.candidate < extent.vocabulary:
+    if current.candidate is not None and not current.candidate < config.vocab_size:
         current.candidate = None
-    if current.circuit is not None and not is_circuit(current.circuit, extent):
+    if current.circuit is not None and not is_circuit(current.circuit, config):
         current.circuit = None
-    has_heads = bool(attention_kinds.kinds_of(inputs.model.checkpoint.model.config))
     return Selection(
         open=current.inside,
         token=None if current.place is None else current.place - inputs.begin,
         source=current.source_place,
-        head=current.head if current.heads == "one" and has_heads else None,
+        head=current.head if current.heads == "one" and attention_modules(config) else None,
         cell=current.cell,
         moment=current.moment,
         folds=current.folds,

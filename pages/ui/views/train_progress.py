@@ -20,7 +20,6 @@ from pages.ui.tables import offer_data
 from pages.ui.views.attention import KINDS
 from pages.ui.views.side_by_side import side_by_side
 from pages.ui.views.train_choice import in_words
-from transformer import Checkpoint
 from transformer.training.snapshots import Snapshot
 from transformer.training.training_job import ENDED, TrainingJob
 
@@ -139,16 +138,14 @@ def _leave() -> None:
 def _result(job: TrainingJob, name: str | None) -> None:
     if job.state == "stopped" and not job.step:
         st.info("The training was stopped before its first step, so there is no model.")
-    if job.result is None:
+    if (result := job.result) is None:
         return
+    card = result.card
     if name is None:
         with st.container(border=True):
-            st.warning(
-                plain(f"{job.result.card.title} isn't among your models yet. {training.training_record().problem}")
-            )
-            _offer_download(job.result)
+            st.warning(plain(f"{card.title} isn't among your models yet. {training.training_record().problem}"))
+            offer_download("Download it", card.title, lambda: result, key="download_model")
         return
-    card = job.result.card
     does = "answers" if training.training_record().is_causal else "fills the masks of"
     exact = "" if card.accuracy is None else f" It {does} {percent(card.accuracy)} of unseen examples correctly."
     with st.container(border=True):
@@ -167,11 +164,7 @@ def _result(job: TrainingJob, name: str | None) -> None:
                 type="primary",
             )
             widgets.button("Look at its attention", _open, name, "Attention", key="open_attention", icon="grid_on")
-            _offer_download(job.result)
-
-
-def _offer_download(result: Checkpoint) -> None:
-    offer_download("Download it", result.card.title, lambda: result, key="download_model")
+            offer_download("Download it", card.title, lambda: result, key="download_model")
 
 
 def _open(name: str, page: str) -> None:
@@ -199,7 +192,11 @@ def _attention(probe_text: str, snapshots: list[Snapshot], chosen: Snapshot) -> 
         widgets.select_slider(
             "Step",
             [*steps, NEWEST],
-            Binding("snapshot", value=back, take=_go_back),
+            Binding(
+                "snapshot",
+                value=back,
+                take=lambda step: setattr(visitor(), "snapshot", None if step == NEWEST else step),
+            ),
             grows=True,
             help="Choose an earlier step. The right end follows the newest.",
         )
@@ -216,10 +213,6 @@ def _attention(probe_text: str, snapshots: list[Snapshot], chosen: Snapshot) -> 
             hidden = ~np.tri(*patterns.shape[2:], dtype=bool) if is_causal else None
             head_grid(key=f"training_{kind}", patterns=patterns, hidden=hidden)
     st.caption(f"Rows: queries; columns: keys. Always this text: {code(probe_text)}")
-
-
-def _go_back(chosen: int | str) -> None:
-    visitor().snapshot = chosen if isinstance(chosen, int) else None
 
 
 def _sample(job: TrainingJob, chosen: Snapshot | None) -> None:
