@@ -70,14 +70,7 @@ def create_app(
         default = Library()
         library = lambda: default  # noqa: E731
     responder = Responder(library, own)
-    app = FastAPI(
-        title="HeadsUp",
-        description=DESCRIPTION,
-        version="1",
-        docs_url=None,
-        redoc_url=None,
-        openapi_url="/openapi.json",
-    )
+    app = FastAPI(title="HeadsUp", description=DESCRIPTION, version="1", docs_url=None, redoc_url=None)
     app.state.responder = responder
     app.state.modules = FrontendModules(files_in(FOLDER, "frontend"))
     latency = Histogram()

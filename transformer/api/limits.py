@@ -102,7 +102,10 @@ class Limits:
             return
         request = Request(scope)
         begun: list[str] = []
-        visitor = self._visitor(request)
+        try:
+            visitor = self._signer.unsign(request.cookies.get(COOKIE, "")).decode()
+        except BadSignature:
+            visitor = ""
         address = address_of(request.client.host if request.client else "", request.headers.getlist("x-forwarded-for"))
         try:
             if len(scope["query_string"]) > LONGEST_QUERY:
@@ -125,13 +128,6 @@ class Limits:
         finally:
             for who in begun:
                 self._counts.end(who)
-
-    def _visitor(self, request: Request) -> str:
-        """Whom a cookie names, if it is one of ours; else nobody."""
-        try:
-            return self._signer.unsign(request.cookies.get(COOKIE, "")).decode()
-        except BadSignature:
-            return ""
 
     def _with_cookie(self, send: Send) -> Send:
         cookie = self._signer.sign(secrets.token_hex(8)).decode()

@@ -169,7 +169,10 @@ def open_page(
     with layout.notices:  # last, so that it says what this run has found
         if tokens and (beyond := changes.beyond(interventions, len(text.tokens), len(source))):
             st.caption(f"No effect on this text: {plain('; '.join(map(str, beyond)))}. The text is too short.")
-        _show_notices(current)
+        if current.notices:
+            with st.container(horizontal=True, vertical_alignment="center"):
+                st.warning(plain(" ".join(dict.fromkeys(current.notices))), icon=":material/info:")
+                widgets.button("OK", current.notices.clear)
     st.session_state["session"] = Session(
         current, text, theme(), name, library.config(name), prompt, tokens, source, current.changes, interventions
     )
@@ -243,14 +246,6 @@ def _clamp_selection(current: Visitor, config: ModelConfig, text: Text | None) -
     if text and current.step is not None and not 0 < current.step < len(text.tokens):
         current.notices.append(f"The text has no predicted token at position {current.step}; the last one is shown.")
         current.step = None
-
-
-def _show_notices(current: Visitor) -> None:
-    if not current.notices:
-        return
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.warning(plain(" ".join(dict.fromkeys(current.notices))), icon=":material/info:")
-        widgets.button("OK", current.notices.clear)
 
 
 def _interventions_in_force(

@@ -81,14 +81,15 @@ def restore_view() -> None:
     state.mark_restored()
 
 
-def keep_lesson_view() -> None:
-    """Keep the lesson's view on the page that is opened next."""
+def open_page(page: str) -> None:
+    """Open another page, with the lesson's view if there is one."""
     if saved := saved_view():
         saved.on_other_page = True
+    state.open_page(page)
 
 
 def open_with_lesson_view(wish: Mapping[str, Any]) -> None:
-    """Open another page from an instrument, with the lesson's view if there is one.
+    """The same, as an instrument asks for it.
 
     wish: the page, and the attention and text that it should show; untrusted.
     """
@@ -98,8 +99,7 @@ def open_with_lesson_view(wish: Mapping[str, Any]) -> None:
     for name in ("attention", "scope"):
         with contextlib.suppress(KeyError, ValueError):
             setattr(current, name, PARSERS[name](wish[name]))
-    keep_lesson_view()
-    state.open_page(wish["page"])
+    open_page(wish["page"])
 
 
 def show_back_links() -> None:

@@ -9,8 +9,9 @@ import streamlit as st
 
 from pages.ui.components.head_grid import head_grid
 from pages.ui.components.loss_chart import loss_chart
-from pages.ui.frame import saved_view, state, widgets
+from pages.ui.frame import saved_view, widgets
 from pages.ui.frame.model_files import offer_download
+from pages.ui.frame.model_picker import choose_model
 from pages.ui.frame.state import visitor, write_address
 from pages.ui.frame.widgets import Binding
 from pages.ui.markdown import code, counted, plain
@@ -168,11 +169,8 @@ def _result(job: TrainingJob, name: str | None) -> None:
 
 
 def _open(name: str, page: str) -> None:
-    from pages.ui.frame.model_picker import choose_model
-
     choose_model(name)
-    saved_view.keep_lesson_view()
-    state.open_page(page)
+    saved_view.open_page(page)
 
 
 def _chosen(snapshots: list[Snapshot]) -> Snapshot | None:

@@ -4,7 +4,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from pages.ui.components.copy_button import copy_button
-from pages.ui.frame import saved_view, state, widgets
+from pages.ui.frame import saved_view, widgets
 from pages.ui.frame.page import Session
 from pages.ui.frame.url_parameters import embedded
 from pages.ui.lessons.expressions import ExpressionError, Words
@@ -190,7 +190,12 @@ def _live_view(session: Session, entered: OpenedStep, page: str) -> None:
         widgets.button("Reset the view", show_again, key="lesson_reset", icon="restart_alt", type="tertiary")
         if not entered.is_open:
             widgets.button(
-                f"Open in {plain(page)}", _turn_to, page, key="lesson_open", icon="open_in_full", type="tertiary"
+                f"Open in {plain(page)}",
+                saved_view.open_page,
+                page,
+                key="lesson_open",
+                icon="open_in_full",
+                type="tertiary",
             )
     if session.tokens is not None or page in NEEDS_NO_TEXT:
         CONTENTS[page](session)
@@ -200,8 +205,3 @@ def _view_name(session: Session, page: str) -> str:
     """The page that the step shows, and with which model."""
     model = "" if page == "Train" else f" with the model *{plain(library.model(session.name).card.title)}*"
     return f"**{plain(page)}**{model}"
-
-
-def _turn_to(page: str) -> None:
-    saved_view.keep_lesson_view()
-    state.open_page(page)

@@ -271,17 +271,14 @@ def _path(labels: list[str], shares: np.ndarray) -> str:
         if shares[run, position].max() <= SLIGHT:
             continue
         where = f"layer {run[0]}" if len(run) == 1 else f"layers {run[0]} to {run[-1]}"
-        steps.append(f"into {where} at position {position}, {code(labels[position])} ({_range(shares[run, position])})")
+        low, high = (f"{share:.2f}" for share in (shares[run, position].min(), shares[run, position].max()))
+        between = high if low == high else f"{low} to {high}"
+        steps.append(f"into {where} at position {position}, {code(labels[position])} ({between})")
     return (
         f"The residual stream carries the difference {', then '.join(steps)}."
         if steps
         else "No single position of the residual stream carries much of the difference."
     )
-
-
-def _range(values: np.ndarray) -> str:
-    low, high = f"{values.min():.2f}", f"{values.max():.2f}"
-    return high if low == high else f"{low} to {high}"
 
 
 def _table(session: Session, pair: PromptPair, stack: str, patching: Patching) -> pd.DataFrame:
