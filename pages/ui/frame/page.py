@@ -241,8 +241,10 @@ def _clamp_selection(current: Visitor, config: ModelConfig, text: Text | None) -
             )
         # A link that names one of them alone was made when the other was 0.
         current.layer, current.head = current.layer or 0, current.head or 0
-        state.clamp_field("layer", attention_kinds.layer_count(config, kind), "layer")
-        state.clamp_field("head", config.n_heads, "head")
+        for name, count in (("layer", attention_kinds.layer_count(config, kind)), ("head", config.n_heads)):
+            if (value := getattr(current, name)) >= count:
+                current.notices.append(f"There is no {name} {value} here; the last one, {count - 1}, is shown.")
+                setattr(current, name, count - 1)
     if text and current.step is not None and not 0 < current.step < len(text.tokens):
         current.notices.append(f"The text has no predicted token at position {current.step}; the last one is shown.")
         current.step = None

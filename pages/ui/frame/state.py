@@ -163,18 +163,18 @@ def write_address(key: str = "tab") -> None:
     if address != before or changes or next_page:
         before, written_at = st.session_state["written_address"] = address, time.time()
         _remember_address(parameters)
-    path = urlsplit(st.context.url or "").path
-    requests_selection = st.session_state.pop("selection_requested", False)
     address_bar(
-        urlencode(parameters),
-        written_at,
-        overflow=left_out,
-        selection_changes=changes,
-        known_selection=known,
-        requests_selection=requests_selection,
-        next_page=next_page,
-        path=path,
-        is_new_session=is_new_session,
+        {
+            "query": urlencode(parameters),
+            "time": written_at,
+            "overflow": left_out,
+            "selection_changes": changes,
+            "known_selection": known,
+            "requests_selection": st.session_state.pop("selection_requested", False),
+            "next_page": next_page,
+            "path": urlsplit(st.context.url or "").path,
+            "is_new_session": is_new_session,
+        },
         key=key,
         on_restore=_restore_from_tab,
         on_select=lambda selection: selection_sync.update_from_browser(current, selection),
@@ -222,13 +222,3 @@ def page_link() -> str:
     """The address that opens this page in this state on any server that runs the app."""
     parts = (st.context.url or "").split("?")[0], urlencode(links.to_query(linked_visitor()))
     return "?".join(parts)
-
-
-def clamp_field(name: str, choices: int, what: str) -> int:
-    """A field that counts something of the model's, such as layers; beyond the last one, the last, with a notice."""
-    current = visitor()
-    value = getattr(current, name)
-    if value >= choices:
-        current.notices.append(f"There is no {what} {value} here; the last one, {choices - 1}, is shown.")
-        setattr(current, name, choices - 1)
-    return getattr(current, name)

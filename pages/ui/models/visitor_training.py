@@ -57,17 +57,15 @@ def end_training() -> None:
     record.job, record.model_token, record.problem = None, None, ""
 
 
-def store_result() -> str | None:
-    """Put a model that has been trained among the visitor's own, once; returns its token, None while there is none."""
+def store_result() -> None:
+    """Put a model that has been trained among the visitor's own, once."""
     record = training_record()
     if (model := result()) is not None and not record.model_token:
+        record.problem = ""
         try:
             record.model_token = add_model(model)
         except (StorageFullError, CheckpointError) as error:
             record.problem = str(error)
-        else:
-            record.problem = ""
-    return record.model_token
 
 
 def result() -> Checkpoint | None:

@@ -1,6 +1,7 @@
 """Writes the browser's address bar without adding to its history, and restores a tab's view."""
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -18,21 +19,13 @@ class _Restored(BaseModel):
 
 
 def address_bar(
-    query: str,
-    time: float,
+    data: Mapping[str, Any],
     *,
-    overflow: Mapping[str, str],
-    selection_changes: Mapping[str, str | None],
-    known_selection: Mapping[str, str],
-    requests_selection: bool,
-    next_page: str | None,
-    path: str,
-    is_new_session: bool,
     key: str,
     on_restore: Callable[[str, dict[str, str]], None],
     on_select: Callable[[dict[str, str]], None],
 ) -> None:
-    """Write parameters into the address bar.
+    """Write parameters into the address bar. data is all of this:
 
     query: the encoded parameters, without those that the browser writes itself. time: when it was made; a query older
     than the last is ignored. overflow: parameters too long for the address, which the tab keeps over a reload.
@@ -42,17 +35,6 @@ def address_bar(
     back), nothing is written. is_new_session: if the tab then holds a view that the query doesn't have (after a restart
     of the server, say), nothing is written, and on_restore is called with the tab's query and its other parameters.
     """
-    data = {
-        "query": query,
-        "time": time,
-        "overflow": dict(overflow),
-        "selection_changes": dict(selection_changes),
-        "known_selection": dict(known_selection),
-        "requests_selection": requests_selection,
-        "next_page": next_page,
-        "path": path,
-        "is_new_session": is_new_session,
-    }
     _mount(
         key=key,
         data=data,
