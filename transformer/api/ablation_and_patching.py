@@ -99,15 +99,8 @@ def ablation(
         batches.append((after - before, with_it[:, shown], without[:, shown], *_compared(with_it, without)))
         on_progress(len(parts) / len(parts_of(model)))
     rises, kept, logits, one, other, moved = (torch.cat(column).numpy() for column in zip(*batches, strict=True))
-    return Ablation(
-        tuple(parts),
-        rises if len(tokens) > 1 and model.config.is_causal else None,
-        shown.numpy(),
-        logits,
-        kept,
-        np.stack([one, other]),
-        moved,
-    )
+    known = rises if len(tokens) > 1 and model.config.is_causal else None
+    return Ablation(tuple(parts), known, shown.numpy(), logits, kept, np.stack([one, other]), moved)
 
 
 def _compared(with_it: Tensor, without: Tensor) -> tuple[Tensor, Tensor, Tensor]:

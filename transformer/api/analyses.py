@@ -88,7 +88,7 @@ def _position(
     checkpoint: Checkpoint, tokens: Tokens, source: Tokens, position: int, interventions: Interventions
 ) -> Mapping[str, np.ndarray]:
     """The points of one position, (1, …) each."""
-    shapes = infos_of(checkpoint.model.config, len(tokens), len(source))
+    model, shapes = checkpoint.model, infos_of(checkpoint.model.config, len(tokens), len(source))
     names = [  # of those that a logit is added up from, what there is at each position of the text
         name
         for name, info in shapes.items()
@@ -98,12 +98,7 @@ def _position(
         and not name.endswith("hook_result")
     ]
     trace = trace_pass(
-        checkpoint.model,
-        tokens,
-        source,
-        names=frozenset(names).__contains__,
-        interventions=interventions,
-        outputs=False,
+        model, tokens, source, names=frozenset(names).__contains__, interventions=interventions, outputs=False
     )
     return {name: array_of(trace, shapes[name])[position : position + 1] for name in names}
 

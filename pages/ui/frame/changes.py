@@ -216,21 +216,14 @@ def sentence(intervention: Intervention) -> str:
     return f"{words[0].upper()}{words[1:]}."
 
 
-def _chip(index: int, change: Change, menu: Callable[[int, Change], None]) -> None:
+def _chip(at: int, change: Change, menu: Callable[[int, Change], None]) -> None:
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         widgets.checkbox(
-            plain(str(change)),
-            Binding(f"change_{index}", value=change.on, take=lambda on: toggle(index)),
-            width="stretch",
+            plain(str(change)), Binding(f"change_{at}", value=change.on, take=lambda on: toggle(at)), width="stretch"
         )
-        menu(index, change)
+        menu(at, change)
         widgets.button(
-            "Remove this change",
-            remove,
-            index,
-            key=f"remove_change_{index}_{hash(change)}",
-            icon="close",
-            type="tertiary",
+            "Remove this change", remove, at, key=f"remove_change_{at}_{hash(change)}", icon="close", type="tertiary"
         )
 
 

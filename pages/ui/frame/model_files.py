@@ -30,10 +30,7 @@ def exchange() -> None:
             title = plain(entry.card.title, 60)
             with st.container(horizontal=True, gap="small"):
                 offer_download(
-                    f"Download {title}",
-                    entry.card.title,
-                    lambda name=token: library.model(name),
-                    key=f"download_{token}",
+                    f"Download {title}", entry.card.title, lambda own=token: library.model(own), key=f"download_{token}"
                 )
                 widgets.button(f"Remove {title}", _remove, token, key=f"remove_{token}", icon="delete")
         st.caption(f"You can have {MAX_MODELS} models. Each is deleted a day after its last use.")

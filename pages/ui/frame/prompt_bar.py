@@ -44,12 +44,7 @@ def offer_tools(name: str, prompt: str, *, is_whole: bool) -> None:
     examples = library.model(name).card.examples
     if examples:
         st.menu_button(
-            "Examples",
-            list(examples),
-            key=f"examples_{name}",
-            format_func=_one_line,
-            on_click=_use_example,
-            args=(name,),
+            "Examples", examples, key=f"examples_{name}", format_func=_one_line, on_click=_use_example, args=(name,)
         )
     _show_changes(name, prompt)
     model_picker.show_card(name)

@@ -152,10 +152,8 @@ def mark_restored() -> None:
 def write_address(key: str = "tab") -> None:
     """Bring the address bar up to date; called at the end of each run: a page's, or, with its own key, a part's."""
     current, linked, is_new_session = visitor(), linked_visitor(), st.session_state["begins"]
-    parameters, left_out = (
-        _server_parameters(links.to_query(linked)),
-        _server_parameters(links.left_out_parameters(linked)),
-    )
+    parameters = _server_parameters(links.to_query(linked))
+    left_out = _server_parameters(links.left_out_parameters(linked))
     changes, known = selection_sync.changes_to_send(current)
     address = (st.session_state["page"], parameters, left_out)
     before, written_at = st.session_state.get("written_address", (None, 0.0))
@@ -183,13 +181,9 @@ def write_address(key: str = "tab") -> None:
 
 def _remember_address(parameters: dict[str, str]) -> None:
     """Note that the page that is open has these in its address."""
-    known = st.session_state["known_addresses"]
-    if _server_parameters(parameters) not in known:
-        st.session_state["known_addresses"] = [
-            *known[:1],
-            *known[1:][2 - MAX_KNOWN_ADDRESSES :],
-            _server_parameters(parameters),
-        ]
+    known, written = st.session_state["known_addresses"], _server_parameters(parameters)
+    if written not in known:
+        st.session_state["known_addresses"] = [*known[:1], *known[1:][2 - MAX_KNOWN_ADDRESSES :], written]
 
 
 def _server_parameters(parameters: dict[str, str]) -> dict[str, str]:

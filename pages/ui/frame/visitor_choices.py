@@ -117,12 +117,7 @@ class Selection:
     @property
     def sampling(self) -> Sampling:
         """The dials as the engine takes them."""
-        return Sampling(
-            temperature=self.temperature,
-            top_k=self.top_k or None,
-            top_p=self.top_p if self.top_p < 1 else None,
-            seed=self.seed,
-        )
+        return Sampling(self.temperature, self.top_k or None, self.top_p if self.top_p < 1 else None, self.seed)
 
 
 @dataclass

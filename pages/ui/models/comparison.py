@@ -44,13 +44,9 @@ def logit_lens_at(
     """
     points = stream_points(checkpoint.model.config, "decoder." if source else "")
     wanted = frozenset(name for joined in points for name in joined)
+    changes = in_window(interventions, begin)
     trace = trace_pass(
-        checkpoint.model,
-        tokens,
-        source,
-        names=wanted.__contains__,
-        interventions=in_window(interventions, begin),
-        outputs=False,
+        checkpoint.model, tokens, source, names=wanted.__contains__, interventions=changes, outputs=False
     )
     at_position = {name: trace.tensors[name][position : position + 1] for name in wanted}
     lens = logit_lens(replace(trace, tensors={**trace.tensors, **at_position}))
@@ -96,15 +92,9 @@ def other_models(name: str) -> list[str]:
     entries = library.usable()
     own, is_causal = entries[name].card, entries[name].config.is_causal
 
-    def order(other: str) -> tuple[bool, bool, bool, int, str]:
-        card = entries[other].card
-        return (
-            not same_corpus(name, other),
-            card.language != own.language,
-            card.group != own.group,
-            -card.parameters,
-            other,
-        )
+    def order(one: str) -> tuple[bool, bool, bool, int, str]:
+        card = entries[one].card
+        return not same_corpus(name, one), card.language != own.language, card.group != own.group, -card.parameters, one
 
     able = (other for other, entry in entries.items() if other != name and entry.config.is_causal == is_causal)
     return sorted(able, key=order)

@@ -40,11 +40,7 @@ def _show(session: Session, inputs: PassInput) -> None:
         computes = too_large(inputs.model.checkpoint.model) or LIVE
         st.markdown(f"All layers and heads as one HTML page that works offline. {computes}")
         widgets.download_button(
-            "Save as a page",
-            lambda: _page(session, inputs).encode(),
-            f"{title}-attention.html",
-            key="save_page",
-            icon="html",
+            "Save as a page", lambda: _page(session, inputs), f"{title}-attention.html", key="save_page", icon="html"
         )
     else:
         st.markdown("This attention has too many numbers for one page. Shorten the text to save it.")
@@ -85,7 +81,7 @@ def lines(session: Session, inputs: PassInput) -> str:
     )
 
 
-def _page(session: Session, inputs: PassInput) -> str:
+def _page(session: Session, inputs: PassInput) -> bytes:
     current = session.visitor
     return exports.attention_page(
         *inputs.passed,
@@ -96,4 +92,4 @@ def _page(session: Session, inputs: PassInput) -> str:
         layer=current.layer,
         head=current.head,
         next=next_labels(session, inputs),
-    )
+    ).encode()

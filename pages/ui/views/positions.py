@@ -42,15 +42,8 @@ def sinusoidal(session: Session) -> np.ndarray:
     with middle:
         widgets.slider("Width: d_model", 2, 512, "width", step=2)
     with right:
-        widgets.number_input(
-            "Base",
-            2.0,
-            1e6,
-            "base",
-            step=100.0,
-            format="%g",
-            help="10000 in the paper. A smaller base makes the slow waves faster.",
-        )
+        why = "10000 in the paper. A smaller base makes the slow waves faster."
+        widgets.number_input("Base", 2.0, 1e6, "base", step=100.0, format="%g", help=why)
     _keep_cell_inside()
     table = sinusoidal_encoding(current.length, current.width, current.base).numpy()
     words.caption(f"The paper's model adds this table to its embeddings. {_how_fast(current)}")

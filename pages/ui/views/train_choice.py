@@ -141,13 +141,8 @@ def _start(choice: Choice) -> bool:
             decode = plan.objective.tokenizer.decode
             source = f"{decode(plan.probe_source)} → " if plan.probe_source else ""
             begun = source + decode(plan.sample_prompt)
-            training.start(
-                plan,
-                references(plan),
-                source + decode(plan.probe_tokens),
-                begun,
-                f"**{plain(choice.title)}**  \n{_settings(choice)}",
-            )
+            settings = f"**{plain(choice.title)}**  \n{_settings(choice)}"
+            training.start(plan, references(plan), source + decode(plan.probe_tokens), begun, settings)
             visitor().snapshot = None
     except (CorpusError, ValueError) as error:
         st.error(plain(str(error)))

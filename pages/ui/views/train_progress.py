@@ -191,9 +191,7 @@ def _attention(probe_text: str, snapshots: list[Snapshot], chosen: Snapshot) -> 
             "Step",
             [*steps, NEWEST],
             Binding(
-                "snapshot",
-                value=back,
-                take=lambda step: setattr(visitor(), "snapshot", None if step == NEWEST else step),
+                "snapshot", value=back, take=lambda at: setattr(visitor(), "snapshot", None if at == NEWEST else at)
             ),
             grows=True,
             help="Choose an earlier step. The right end follows the newest.",

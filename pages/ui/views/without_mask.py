@@ -142,11 +142,9 @@ def verdict_in_words(masked: TextPredictions, free: TextPredictions) -> str:
     change, known = float(free.loss.mean() - masked.loss.mean()), len(masked.probability)
     better = int((free.probability > masked.probability + ROUNDING_ERROR).sum())
     worse = int((free.probability < masked.probability - ROUNDING_ERROR).sum())
-    verdict = (
-        "about as well as with it"
-        if abs(change) < ALIKE
-        else ("worse than with it" if change > 0 else "better than with it")
-    )
+    verdict = "worse than with it" if change > 0 else "better than with it"
+    if abs(change) < ALIKE:
+        verdict = "about as well as with it"
     which = "the one token" if known == 1 else f"the {known} tokens"
     return (
         f"The loss is −ln of the probability of the token that really came next, the mean of {which} whose next is "

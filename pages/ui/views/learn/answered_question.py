@@ -21,7 +21,7 @@ SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 def show_given(wording: Wording, entered: OpenedStep, response: Response) -> None:
     """What was answered, and once it may be seen what is right."""
-    given = wording.markdown(response.first)
+    given, at = wording.markdown(response.first), entered.step_id
     if response.second is not None:
         given = f"{given}, then {wording.markdown(response.second)}"
     if not entered.is_revealed:
@@ -29,19 +29,12 @@ def show_given(wording: Wording, entered: OpenedStep, response: Response) -> Non
         st.markdown(
             f":material/how_to_vote: Your answer: {given}. The right one is shown when your teacher reveals it."
         )
-        if room_membership.can_change(entered.step_id):
+        if room_membership.can_change(at):
             widgets.button(
-                "Change my answer",
-                room_membership.change,
-                entered.step_id,
-                key="lesson_change",
-                icon="edit",
-                type="tertiary",
+                "Change my answer", room_membership.change, at, key="lesson_change", icon="edit", type="tertiary"
             )
-        if response.second is None and room_membership.phase(entered.step_id) is None:
-            widgets.button(
-                "Answer again", session_record().answers.discuss, entered.step_id, key="lesson_again", type="tertiary"
-            )
+        if response.second is None and room_membership.phase(at) is None:
+            widgets.button("Answer again", session_record().answers.discuss, at, key="lesson_again", type="tertiary")
         return
     try:
         last = verdict(wording.question, wording.values, response.last)

@@ -183,13 +183,9 @@ def _results(own: Answers, lessons: list[Lesson]) -> None:
         begun = [lesson for lesson in lessons if lesson.name in own.opened]
         with st.container(horizontal=True):
             for lesson in begun:
+                label = f"Forget: {plain(lesson.title)}"
                 widgets.button(
-                    f"Forget: {plain(lesson.title)}",
-                    own.clear,
-                    lesson.name,
-                    key=f"forget_{lesson.name}",
-                    icon="delete",
-                    type="tertiary",
+                    label, own.clear, lesson.name, key=f"forget_{lesson.name}", icon="delete", type="tertiary"
                 )
         widgets.download_button(
             "Download my results", results_csv(own, lessons), "headsup-results.csv", "text/csv", key="save_results"

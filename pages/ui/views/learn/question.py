@@ -75,15 +75,8 @@ def _offer(entered: OpenedStep, answer: Answer | None, response: Response | None
     """The buttons that take an answer."""
     with st.container(horizontal=True):
         changing = room_membership.is_changing(entered.step_id)
-        widgets.button(
-            "Answer" if response is None else "Answer again",
-            _change if changing else _take,
-            entered,
-            answer,
-            key="lesson_answer",
-            type="primary",
-            disabled=answer is None,
-        )
+        label, act = "Answer" if response is None else "Answer again", _change if changing else _take
+        widgets.button(label, act, entered, answer, key="lesson_answer", type="primary", disabled=answer is None)
         if changing:
             widgets.button("Keep my answer", room_membership.changed, key="lesson_keep")
         elif response is not None:
@@ -125,13 +118,9 @@ def _answer_with(wording: Wording, entered: OpenedStep, response: Response | Non
     draft = _Draft(entered, question, response)
     match question.kind:
         case "choose":
-            texts = [option.filled(wording.values, passage) for option in question.options]
+            said = [option.filled(wording.values, passage) for option in question.options]
             return widgets.radio_or_none(
-                "Your answer",
-                range(len(texts)),
-                draft.binding("choice"),
-                texts.__getitem__,
-                label_visibility="collapsed",
+                "Your answer", range(len(said)), draft.binding("choice"), said.__getitem__, label_visibility="collapsed"
             )
         case "number":
             return _number(question, draft)
@@ -209,20 +198,15 @@ def _token(wording: Wording, draft: _Draft) -> int | None:
 
 
 def _cell(wording: Wording, draft: _Draft) -> list[int] | None:
-    picture = wording.picture
-    if picture is None:
+    head = wording.picture
+    if head is None:
         return None
-    begin, chosen = picture.begin, draft.value if isinstance(draft.value, list) else None
+    begin, chosen = head.begin, draft.value if isinstance(draft.value, list) else None
 
     def take(cell: list[int]) -> None:
         draft.take([cell[0] + begin[0], cell[1] + begin[1]])
 
     answer_inputs.cell_picker(
-        **picture._asdict(),
-        chosen=chosen and picture.within(chosen),
-        right=None,
-        fixed=False,
-        take=take,
-        key="lesson_cells",
+        **head._asdict(), chosen=chosen and head.within(chosen), right=None, fixed=False, take=take, key="lesson_cells"
     )
     return chosen

@@ -41,13 +41,8 @@ def panel(own: Membership, step_id: StepId | None) -> None:
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             shows = st.session_state.get(SHOWS_CODE, False)
             _count_members(own)
-            widgets.button(
-                "Hide the QR code" if shows else "Show the QR code",
-                st.session_state.update,
-                {SHOWS_CODE: not shows},
-                key="room_code",
-                icon="qr_code_2",
-            )
+            label = "Hide the QR code" if shows else "Show the QR code"
+            widgets.button(label, st.session_state.update, {SHOWS_CODE: not shows}, key="room_code", icon="qr_code_2")
             if state.step_id != step_id:
                 _bring_together(state.step_id, step_id)
             if state.step_id is not None:
@@ -74,13 +69,8 @@ def _bring_together(its: StepId | None, own: StepId | None) -> None:
         st.markdown(f"The class stays at **{title}**, step {its.step + 1} of {plain(lesson.title)}.", width="content")
         widgets.button("Back to the class", go_to, its, key="room_back", type="primary")
     if own:
-        widgets.button(
-            "Bring the class here" if its else "Lead from here",
-            room_membership.move,
-            own,
-            key="room_lead",
-            icon="co_present",
-        )
+        label = "Bring the class here" if its else "Lead from here"
+        widgets.button(label, room_membership.move, own, key="room_lead", icon="co_present")
 
 
 def count(step_id: StepId) -> None:
@@ -106,15 +96,8 @@ def controls(step_id: StepId) -> None:
         )
         if state.phase is Phase.FIRST:
             widgets.button("Discuss and vote again", _advance, step_id, Phase.SECOND, key="room_again", icon="forum")
-        widgets.button(
-            "Reveal",
-            _advance,
-            step_id,
-            Phase.REVEALED,
-            key="room_reveal",
-            icon="visibility",
-            type="primary" if shown else "secondary",
-        )
+        emphasis = "primary" if shown else "secondary"
+        widgets.button("Reveal", _advance, step_id, Phase.REVEALED, key="room_reveal", icon="visibility", type=emphasis)
         widgets.button(
             "Add a minute" if state.deadline else "Start a minute",
             room_membership.act,

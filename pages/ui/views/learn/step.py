@@ -4,8 +4,9 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from pages.ui.components.copy_button import copy_button
-from pages.ui.frame import saved_view, widgets
+from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
+from pages.ui.frame.saved_view import open_page
 from pages.ui.frame.url_parameters import embedded
 from pages.ui.lessons.expressions import ExpressionError, Words
 from pages.ui.lessons.measure_setup import NotMeasurableYet
@@ -130,14 +131,8 @@ def _move(entered: OpenedStep) -> None:
     led = room_membership.led_step() is not None
     with st.container(horizontal=True, key="lesson_moves"):
         widgets.button("All lessons", leave, key="learn_list", icon="list", type="tertiary", disabled=led)
-        widgets.button(
-            "Previous",
-            go_to,
-            StepId(lesson, number - 1),
-            key="learn_previous",
-            icon="arrow_back",
-            disabled=led or number == 0,
-        )
+        before = StepId(lesson, number - 1)
+        widgets.button("Previous", go_to, before, key="learn_previous", icon="arrow_back", disabled=led or number == 0)
         last = number == len(entered.lesson.steps) - 1
         following = lesson_list.after(entered.lesson) if last else None
         leads = room_membership.has_class(entered.step_id)
@@ -190,12 +185,7 @@ def _live_view(session: Session, entered: OpenedStep, page: str) -> None:
         widgets.button("Reset the view", show_again, key="lesson_reset", icon="restart_alt", type="tertiary")
         if not entered.is_open:
             widgets.button(
-                f"Open in {plain(page)}",
-                saved_view.open_page,
-                page,
-                key="lesson_open",
-                icon="open_in_full",
-                type="tertiary",
+                f"Open in {plain(page)}", open_page, page, key="lesson_open", icon="open_in_full", type="tertiary"
             )
     if session.tokens is not None or page in NEEDS_NO_TEXT:
         CONTENTS[page](session)

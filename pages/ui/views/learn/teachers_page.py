@@ -70,14 +70,8 @@ def _own_lesson() -> None:
     else:
         st.success("No problems found.", icon=":material/check:")
     if checked.opens:
-        widgets.button(
-            "Open it all the same" if checked.findings else "Open the lesson",
-            _open_own,
-            checked.text,
-            key="open_own_lesson",
-            icon="play_arrow",
-            type="primary",
-        )
+        label = "Open it all the same" if checked.findings else "Open the lesson"
+        widgets.button(label, _open_own, checked.text, key="open_own_lesson", icon="play_arrow", type="primary")
 
 
 def _open_own(text: str) -> None:

@@ -76,11 +76,7 @@ def _models(session: Session, own: tuple[int, ...]) -> tuple[Side, Side] | None:
         st.warning(plain(f"There is no model “{wish[:40]}” to compare with; another is shown."))
         session.visitor.other_model = None
     name = widgets.selectbox(
-        "Other model",
-        names,
-        Binding("other_model", default=default),
-        lambda other: entries[other].card.title,
-        width=320,
+        "Other model", names, Binding("other_model", default=default), lambda name: entries[name].card.title, width=320
     )
     prompt = session.prompt
     if not session.config.is_causal:  # each encoder has its own name for masks
