@@ -226,9 +226,7 @@ class Responder:
             "Vary": f"Accept-Encoding, {OWN_HEADER}",
             "X-Content-Type-Options": "nosniff",
         }
-        if tag in (
-            tag_sent.strip().removeprefix("W/") for tag_sent in request.headers.get("if-none-match", "").split(",")
-        ):
+        if tag in (sent.strip().removeprefix("W/") for sent in request.headers.get("if-none-match", "").split(",")):
             self._count(path, "unchanged")
             return key, headers, Response(status_code=304, headers=headers)
         answer: Answer | None = self._answers.known(key)

@@ -192,9 +192,7 @@ def _cached_by_block(
     if name in projections:
         read = len(tokens) + len(source)
         is_small = 4 * read * config.n_heads * config.d_head * len(projections) < PROJECTIONS_BELOW
-        names = (
-            projections if is_small else tuple(other for other in projections if _block_of(other) == _block_of(name))
-        )
+        names = projections if is_small else tuple(each for each in projections if _block_of(each) == _block_of(name))
         return _points(model, tokens, source, names, interventions)
     return _block(model, tokens, source, _block_of(name), interventions)
 

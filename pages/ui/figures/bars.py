@@ -57,7 +57,8 @@ def loss_bars(
     )
     edges = [2.5 if bar == chosen else 0 for bar in range(len(titles))]
     figure.update_traces(marker_line=dict(color=theme.foreground, width=edges))
-    figure.update_yaxes(ticktext=[_broken(title) for title in titles])
+    wrapped = (textwrap.wrap(title, LONGEST, break_long_words=False, break_on_hyphens=False) for title in titles)
+    figure.update_yaxes(ticktext=["<br>".join(map(plotly_text, lines)) for lines in wrapped])
     return figure
 
 
@@ -99,8 +100,3 @@ def _bars(
     layout["yaxis"] |= dict(range=[len(texts) - 0.5, -0.5], showgrid=False, ticks="", tickmode="array", tickvals=rows)
     layout |= dict(barmode="group", bargap=0.25, bargroupgap=0.05, dragmode=False, legend=LEGEND_ABOVE)
     return go.Figure(traces, layout | dict(showlegend=is_pair))
-
-
-def _broken(title: str) -> str:
-    """A rung's name in lines of at most `LONGEST` characters, where its words allow it."""
-    return "<br>".join(map(plotly_text, textwrap.wrap(title, LONGEST, break_long_words=False, break_on_hyphens=False)))

@@ -172,11 +172,10 @@ def show(menu: Callable[[int, Change], None]) -> None:
         with st.container(gap="xsmall", key="changes"):
             for index, change in enumerate(changes):
                 _chip(index, change, menu)
-    if changes or _changes_of().before:
+    before = _changes_of().before
+    if changes or before:
         with st.container(horizontal=True, gap="small"):
-            widgets.button(
-                "Undo", undo, key="undo_change", icon="undo", type="tertiary", disabled=not _changes_of().before
-            )
+            widgets.button("Undo", undo, key="undo_change", icon="undo", type="tertiary", disabled=not before)
             if len(changes) > 1:
                 widgets.button("Take all back", clear, key="clear_changes", type="tertiary")
 

@@ -93,9 +93,7 @@ def _known_words(name: str) -> list[str]:
     tokenizer = library.tokenizer(name)
     if tokenizer.vocab_size > MAX_WORDS:
         return []
-    return sorted(
-        label for label in tokenizer.labels(range(tokenizer.vocab_size)) if len(label) > 1 and label.isalpha()
-    )
+    return sorted(word for word in tokenizer.labels(range(tokenizer.vocab_size)) if len(word) > 1 and word.isalpha())
 
 
 def unknown_sentence(unknown: list[UnknownPiece]) -> str:

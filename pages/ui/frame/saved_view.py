@@ -115,9 +115,7 @@ def show_back_links() -> None:
 
 def _save(current: Visitor, step_id: StepId) -> SavedView:
     visitor = session_record().saved_visitor or dataclasses.replace(current, notices=[])
-    saved = SavedView(
-        visitor, step_id, {name: st.session_state[name] for name in SESSION_KEYS if name in st.session_state}
-    )
+    saved = SavedView(visitor, step_id, {key: st.session_state[key] for key in SESSION_KEYS if key in st.session_state})
     _clear_session_keys()
     st.session_state["saved_view"] = saved
     session_record().saved_visitor = visitor

@@ -214,9 +214,7 @@ def _parts(lines: list[str], begin: int) -> list[_Part]:
             if line.strip():
                 raise Problem(number + 1, "what comes before the first step belongs into one: begin it with “## ”")
         elif fence:
-            end = next(
-                (later for later in range(number + 1, len(lines)) if lines[later].rstrip() == fence["ticks"]), None
-            )
+            end = next((at for at in range(number + 1, len(lines)) if lines[at].rstrip() == fence["ticks"]), None)
             if end is None:
                 raise Problem(number + 1, f"this block isn't closed; it needs a line of {fence['ticks']}")
             _put(parts[-1], fence["info"].strip(), lines[number : end + 1], number + 1)

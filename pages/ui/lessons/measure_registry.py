@@ -100,9 +100,7 @@ def _checked(what: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         elif type(value) is not kind:
             raise MeasureError(f"{name} of {what} is {TYPES_IN_WORDS[kind]}")
         checked[name] = value
-    missing = [
-        name for name, parameter in parameters.items() if parameter.default is parameter.empty and name not in checked
-    ]
+    missing = [name for name, each in parameters.items() if each.default is each.empty and name not in checked]
     if missing:
         raise MeasureError(f"{what} needs {' and '.join(missing)}")
     return checked

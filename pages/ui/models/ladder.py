@@ -29,9 +29,7 @@ class RungResult:
 
 def rungs(group: Group) -> dict[str, CheckpointEntry]:
     """The rungs of a ladder that there are, from the lowest to the highest."""
-    entries = {
-        name: entry for name, entry in library.usable().items() if entry.card is not None and entry.card.group == group
-    }
+    entries = {name: entry for name, entry in library.usable().items() if entry.card.group == group}
     return dict(sorted(entries.items()))
 
 

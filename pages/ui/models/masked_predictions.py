@@ -131,9 +131,7 @@ def predict_masked(
             model.stream(some)[torch.arange(len(some)), at]
             for some, at in zip(texts.split(size), positions.split(size), strict=True)
         ]
-    probabilities = torch.cat(
-        [logits.double().softmax(-1) for _, logits in logits_in_pieces(model, torch.cat(streams))]
-    )
+    probabilities = torch.cat([each.double().softmax(-1) for _, each in logits_in_pieces(model, torch.cat(streams))])
     top = probabilities.topk(min(TOP_K, probabilities.shape[-1]))
     there = torch.tensor(tokens[begin:end])
     right = probabilities[torch.arange(len(positions)), there].where(there != mask, torch.nan)

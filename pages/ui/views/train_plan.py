@@ -95,10 +95,8 @@ def plan_of(choice: Choice) -> TrainingPlan:
 def references(plan: TrainingPlan) -> dict[str, float]:
     """Losses to compare with: of a guess among all tokens alike, and for a text of the best table of pairs."""
     losses = uniform_guess(plan.config.vocab_size)
-    if isinstance(plan.objective, TextObjective):
-        _, losses["best bigram table"] = bigram_loss(
-            plan.objective.train, plan.objective.validation, plan.config.vocab_size
-        )
+    if isinstance(text := plan.objective, TextObjective):
+        _, losses["best bigram table"] = bigram_loss(text.train, text.validation, plan.config.vocab_size)
     return losses
 
 

@@ -219,9 +219,7 @@ def _picture(session: Session, pair: PromptPair, stack: str, patching: Patching)
             columns=names[first:],
             row_labels=[f"layer {layer}" for layer in range(len(points))],
             column_labels=drawn[first:],
-            marked=[
-                (layer, position - first) for site, layer, position in in_force if site == number and position >= first
-            ],
+            marked=[(layer, at - first) for site, layer, at in in_force if site == number and at >= first],
         )
         for number, (kind, points, shares) in enumerate(zip(patching.sites, patching.points, every, strict=True))
     ]

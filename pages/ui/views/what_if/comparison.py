@@ -234,9 +234,7 @@ def _lens(session: Session, both: tuple[Side, Side], predictions: list[LayerPred
     probabilities = [np.exp(log_softmax(side_predictions.logits)) for side_predictions in predictions]
     best = [int(by_layer[-1].argmax()) for by_layer in probabilities]
     labels = [comparison.vocabulary(side.name) for side in both]
-    pair = [
-        [names[token] for token in by_layer.argmax(1)] for names, by_layer in zip(labels, probabilities, strict=True)
-    ]
+    pair = [[names[token] for token in rows.argmax(1)] for names, rows in zip(labels, probabilities, strict=True)]
     shared = comparison.same_vocabulary(both[0].name, both[1].name)
     drawn = {
         f"{side.title}: {names[token]}": Line(by_layer[:, token], says)
@@ -254,13 +252,11 @@ def _lens(session: Session, both: tuple[Side, Side], predictions: list[LayerPred
                     "side": side.title,
                     "after": lens.names,
                     "likeliest": says,
-                    "probability": side_probabilities.max(1),
-                    "probability of its last": side_probabilities[:, token],
+                    "probability": shares.max(1),
+                    "probability of its last": shares[:, token],
                 }
             )
-            for side, lens, says, side_probabilities, token in zip(
-                both, predictions, pair, probabilities, best, strict=True
-            )
+            for side, lens, says, shares, token in zip(both, predictions, pair, probabilities, best, strict=True)
         ),
         "The logit lens as a table",
         f"{session.file_name}-beside-lens.csv",

@@ -87,11 +87,7 @@ def suggest_attention_model(session: Session) -> None:
     st.info(f"This model has no layers, and so no attention and nothing to ablate: it predicts {what}.")
     models = library.usable()
     own = models[session.name].card.group
-    able = [
-        name
-        for name, entry in models.items()
-        if entry.config is not None and entry.config.n_layers and entry.config.attention == "softmax"
-    ]
+    able = [name for name, entry in models.items() if entry.config.n_layers and entry.config.attention == "softmax"]
     if able:
         name = min(able, key=lambda name: (models[name].card.group != own, name))
         widgets.button(f"Go on to {plain(models[name].card.title)}", choose_model, name, type="primary")
