@@ -11,12 +11,12 @@ from ..data.tasks import TASKS
 from ..data.tokenizers import UnknownTokenError
 from ..inference.context_windows import in_window
 from ..inference.intervention_codes import from_code
-from ..inference.interventions import Intervention
 from ..inference.sampling import Sampling
 from ..model.registry import attention_modules
 from . import tensors
 from .errors import ApiError, wrong
 from .open_models import OpenModel
+from .tensors import Interventions, Tokens
 
 MOST_CHANGES = 24
 LONGEST_CHANGES = 6_000
@@ -190,15 +190,15 @@ class PassInputs:
     """What a pass reads, checked against its model."""
 
     model: OpenModel
-    tokens: tuple[int, ...]
-    source: tuple[int, ...]
-    interventions: tuple[Intervention, ...]
+    tokens: Tokens
+    source: Tokens
+    interventions: Interventions
     """As the pass takes them: their positions count from its first token."""
-    changes: tuple[Intervention, ...]
+    changes: Interventions
     """As they were given: their positions count from the text's start."""
 
     @property
-    def passed(self) -> tuple[OpenModel, tuple[int, ...], tuple[int, ...]]:
+    def passed(self) -> tuple[OpenModel, Tokens, Tokens]:
         """Model, tokens and source: what a pass is of, as most functions take it."""
         return self.model, self.tokens, self.source
 
@@ -222,7 +222,7 @@ def inputs_of(query: PassQuery, model: OpenModel, *, fits: bool = True) -> PassI
     return PassInputs(model, tokens, source, in_window(changes, query.begin), changes)
 
 
-def clean_inputs_of(query: PatchingQuery, inputs: PassInputs) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def clean_inputs_of(query: PatchingQuery, inputs: PassInputs) -> tuple[Tokens, Tokens]:
     """Tokens and source of the clean text, which is put into the other. Raises: as `inputs_of`."""
     if (query.clean_text is None) == (query.clean_tokens is None and query.clean_source is None):
         raise ApiError(400, "Give either clean_text, or clean_tokens or clean_source.", "clean_text")
@@ -238,9 +238,7 @@ def clean_inputs_of(query: PatchingQuery, inputs: PassInputs) -> tuple[tuple[int
     return tokens, source
 
 
-def _check_pass(
-    model: OpenModel, tokens: tuple[int, ...], source: tuple[int, ...], parameter: str, *, fits: bool = True
-) -> None:
+def _check_pass(model: OpenModel, tokens: Tokens, source: Tokens, parameter: str, *, fits: bool = True) -> None:
     """Raises: ApiError for what a model can't read. parameter: where it comes from."""
     config = model.checkpoint.model.config
     of_source = parameter if parameter.endswith("text") else parameter.replace("tokens", "source")
@@ -294,7 +292,7 @@ def check_size(parts: Sequence[tensors.Part], parameter: str) -> None:
         )
 
 
-def encoded(model: OpenModel, text: str, reads: str, parameter: str) -> tuple[int, ...]:
+def encoded(model: OpenModel, text: str, reads: str, parameter: str) -> Tokens:
     """A text's ids. Raises: ApiError for one that the model can't read."""
     card, tokenizer = model.checkpoint.card, model.checkpoint.tokenizer
     if card.task in TASKS and (problem := TASKS[card.task].problem(text)):
@@ -307,12 +305,12 @@ def encoded(model: OpenModel, text: str, reads: str, parameter: str) -> tuple[in
         raise wrong(parameter, error) from None
 
 
-def ids_of(written: str | None) -> tuple[int, ...]:
+def ids_of(written: str | None) -> Tokens:
     """Ids as an address has them."""
     return tuple(map(int, written.split(","))) if written else ()
 
 
-def changes_of(written: str, model: OpenModel) -> tuple[Intervention, ...]:
+def changes_of(written: str, model: OpenModel) -> Interventions:
     """Interventions as an address has them. Raises: ApiError for what can't be done with this model."""
     codes = written.split(BETWEEN) if written else []
     if len(codes) > MOST_CHANGES:

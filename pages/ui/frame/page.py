@@ -19,12 +19,13 @@ from pages.ui.frame.visitor_choices import Visitor
 from pages.ui.markdown import JOINER, passage, plain
 from pages.ui.models import activations, attention_kinds, library
 from pages.ui.models import visitor_training as training
+from pages.ui.models.activations import Interventions, Tokens
 from pages.ui.models.changes import Changes, in_force
 from pages.ui.models.page_text import Text
 from pages.ui.models.session_store import session_record
 from pages.ui.models.visitor_models import is_own
 from pages.ui.number_format import percent
-from transformer import Intervention, ModelConfig
+from transformer import ModelConfig
 
 PAGES = {
     "Generate": "Generate.py",
@@ -59,17 +60,17 @@ class Session:
     name: str
     config: ModelConfig
     prompt: str
-    tokens: tuple[int, ...] | None
-    source: tuple[int, ...] = ()
+    tokens: Tokens | None
+    source: Tokens = ()
     changes: Changes = ()
-    interventions: tuple[Intervention, ...] = ()
+    interventions: Interventions = ()
 
     @property
     def file_name(self) -> str:
         """The prefix of saved files."""
         return library.file_name(self.name)
 
-    def require_tokens(self) -> tuple[int, ...]:
+    def require_tokens(self) -> Tokens:
         """The prompt's tokens; ends the page if there are none."""
         if self.tokens is None:
             finish_early()
@@ -251,8 +252,8 @@ def _clamp_selection(current: Visitor, config: ModelConfig, text: Text | None) -
 
 
 def _interventions_in_force(
-    current: Visitor, name: str, tokens: tuple[int, ...] | None, source: tuple[int, ...], container: DeltaGenerator
-) -> tuple[Intervention, ...]:
+    current: Visitor, name: str, tokens: Tokens | None, source: Tokens, container: DeltaGenerator
+) -> Interventions:
     """The interventions of this page's passes, after listing them in the heading, where nothing moves."""
     interventions = in_force(current.changes)
     if not interventions or tokens is None:
@@ -278,9 +279,7 @@ def _likeliest(name: str, logits: np.ndarray) -> str:
     return f"“{library.tokenizer(name).label(int(logits.argmax()))}” {percent(float(1 / shares.sum()))}"
 
 
-def _last_readable(
-    name: str, prompt: str, tokens: tuple[int, ...] | None, source: tuple[int, ...]
-) -> tuple[str, tuple[int, ...] | None, tuple[int, ...]]:
+def _last_readable(name: str, prompt: str, tokens: Tokens | None, source: Tokens) -> tuple[str, Tokens | None, Tokens]:
     """The prompt and its tokens; while what is typed can't be read, the last that this model could, if there is one."""
     version = library.opened(name).version
     if tokens is not None:
@@ -294,11 +293,7 @@ def _last_readable(
 
 
 def _current_text(
-    current: Visitor,
-    name: str,
-    tokens: tuple[int, ...] | None,
-    source: tuple[int, ...],
-    interventions: tuple[Intervention, ...],
+    current: Visitor, name: str, tokens: Tokens | None, source: Tokens, interventions: Interventions
 ) -> Text:
     """The text on the page, without what was generated after another prompt or by another model."""
     model = library.opened(name)

@@ -6,11 +6,11 @@ import torch
 from pages.ui.lessons.measure_registry import measure
 from pages.ui.lessons.measure_setup import MeasureError, Setup
 from pages.ui.models import activations, attention_kinds, library
+from pages.ui.models.activations import Interventions, Tokens
 from pages.ui.models.model_cache import cached
 from transformer import (
     MEASURES,
     Checkpoint,
-    Intervention,
     attention_modules,
     causal_mask,
     direct_logit_attribution,
@@ -188,9 +188,7 @@ def logit_lens_losses(setup: Setup) -> list:
 
 
 @cached
-def _lens_losses(
-    checkpoint: Checkpoint, tokens: tuple[int, ...], source: tuple[int, ...], interventions: tuple[Intervention, ...]
-) -> np.ndarray:
+def _lens_losses(checkpoint: Checkpoint, tokens: Tokens, source: Tokens, interventions: Interventions) -> np.ndarray:
     logits = logit_lens(trace_pass(checkpoint.model, tokens, source, interventions=interventions)).logits
     right = torch.tensor(tokens[1:])[None, :, None].expand(len(logits), -1, 1)
     return -logits.double().log_softmax(-1)[:, :-1].gather(-1, right)[..., 0].mean(1).numpy()
@@ -208,11 +206,7 @@ def head_logit(setup: Setup, token: str, layer: int, head: int, attention: str =
 
 @cached
 def _attributed(
-    checkpoint: Checkpoint,
-    tokens: tuple[int, ...],
-    source: tuple[int, ...],
-    token: int,
-    interventions: tuple[Intervention, ...],
+    checkpoint: Checkpoint, tokens: Tokens, source: Tokens, token: int, interventions: Interventions
 ) -> dict[str, float]:
     """By part, what it adds to the logit of a token after the last one."""
     trace = trace_pass(checkpoint.model, tokens, source, interventions=interventions)

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from pages.ui.lessons.measure_registry import measure
 from pages.ui.lessons.measure_setup import MeasureError, Setup
 from pages.ui.models import library
+from pages.ui.models.activations import Tokens
 from pages.ui.models.model_cache import cached
 from transformer import Checkpoint
 
@@ -48,9 +49,7 @@ def _stepped(setup: Setup, rate: float, steps: int, measured: Setup) -> float:
 
 
 @cached
-def _descended(
-    checkpoint: Checkpoint, tokens: tuple[int, ...], measured: tuple[int, ...], rate: float, steps: int
-) -> float:
+def _descended(checkpoint: Checkpoint, tokens: Tokens, measured: Tokens, rate: float, steps: int) -> float:
     """Plain gradient descent: each parameter less the learning rate times its gradient."""
     model = copy.deepcopy(checkpoint.model).eval().requires_grad_()
     parameters = list(model.parameters())
@@ -63,12 +62,12 @@ def _descended(
         return float(_loss(model, measured))
 
 
-def _loss(model: nn.Module, tokens: tuple[int, ...]) -> Tensor:
+def _loss(model: nn.Module, tokens: Tokens) -> Tensor:
     text = torch.tensor(tokens)
     return F.cross_entropy(model(text[None, :-1])[0], text[1:])
 
 
-def _decoder_s(setup: Setup) -> tuple[int, ...]:
+def _decoder_s(setup: Setup) -> Tokens:
     """The tokens of a text that a decoder reads in one pass."""
     if setup.source or setup.begin or len(setup.tokens) < 2:
         raise MeasureError("it takes a decoder, and a text of two tokens or more that fits its context")

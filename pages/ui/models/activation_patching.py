@@ -14,16 +14,13 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from pages.ui.models.activations import greedy_answer, log_softmax, logits_after
+from pages.ui.models.activations import Interventions, Tokens, greedy_answer, log_softmax, logits_after
 from pages.ui.models.background_jobs import progress
 from pages.ui.models.library import is_large, opened
 from pages.ui.models.model_cache import cached
-from transformer import TASKS, Checkpoint, Intervention, patching
+from transformer import TASKS, Checkpoint, patching
 from transformer.inference.context_windows import window_start
 from transformer.inference.patching import Patching
-
-Tokens = tuple[int, ...]
-Interventions = tuple[Intervention, ...]
 
 MAX_TOKENS = 96
 """Tokens from the first that differs on: each takes three passes a layer, through all that comes after it."""

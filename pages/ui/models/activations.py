@@ -16,15 +16,14 @@ import torch
 from pages.ui.models.background_jobs import progress
 from pages.ui.models.library import OpenModel, is_large, opened
 from pages.ui.models.model_cache import cached
-from transformer import Checkpoint, EncoderDecoder, Intervention, Sampling, generate
+from transformer import Checkpoint, EncoderDecoder, Sampling, generate
 from transformer.api import ablation_and_patching, generated_texts
+from transformer.api.tensors import Interventions, Tokens
 from transformer.inference.context_windows import in_window, window_start
 from transformer.inference.interventions import hooks_of
 from transformer.inference.recording import plain_array
 from transformer.model.layers import widened
 
-Tokens = tuple[int, ...]
-Interventions = tuple[Intervention, ...]
 _AHEAD = ThreadPoolExecutor(2, "ahead")
 
 

@@ -10,13 +10,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pages.ui.models import library
-from pages.ui.models.activations import greedy_answer
+from pages.ui.models.activations import Interventions, Tokens, greedy_answer
 from pages.ui.models.model_cache import cached
-from transformer import TASKS, Checkpoint, Intervention, logit_lens, trace_pass
+from transformer import TASKS, Checkpoint, logit_lens, trace_pass
 from transformer.inference.context_windows import in_window
 from transformer.inference.residual_stream import stream_points
-
-Interventions = tuple[Intervention, ...]
 
 
 @dataclass(frozen=True)
@@ -32,8 +30,8 @@ class LayerPredictions:
 @cached
 def logit_lens_at(
     checkpoint: Checkpoint,
-    tokens: tuple[int, ...],
-    source: tuple[int, ...],
+    tokens: Tokens,
+    source: Tokens,
     position: int,
     begin: int = 0,
     interventions: Interventions = (),
@@ -54,9 +52,7 @@ def logit_lens_at(
 
 
 @cached
-def decoder_tokens(
-    checkpoint: Checkpoint, source: tuple[int, ...], interventions: Interventions = ()
-) -> tuple[int, ...]:
+def decoder_tokens(checkpoint: Checkpoint, source: Tokens, interventions: Interventions = ()) -> Tokens:
     """What the decoder of an encoder–decoder reads: its start token, and the answer that it would give."""
     start = checkpoint.card.start_tokens
     text = start + greedy_answer(checkpoint, start, source, interventions)

@@ -11,18 +11,9 @@ import torch
 from torch import Tensor
 
 from pages.ui.models import library
-from pages.ui.models.activations import greedy_answer
+from pages.ui.models.activations import Interventions, Tokens, greedy_answer
 from pages.ui.models.model_cache import cached
-from transformer import (
-    Checkpoint,
-    EncoderOnly,
-    Intervention,
-    ModelConfig,
-    causal_mask,
-    fill_masks,
-    in_window,
-    token_statistics,
-)
+from transformer import Checkpoint, EncoderOnly, ModelConfig, causal_mask, fill_masks, in_window, token_statistics
 from transformer.hooks import ForwardHook, HookPoint
 from transformer.inference.context_windows import Start, from_the_start
 from transformer.inference.interventions import hooks_of
@@ -30,7 +21,6 @@ from transformer.inference.logits import logits_in_pieces, stream_of
 from transformer.model.masks import full_mask
 from transformer.model.models import Model
 
-Interventions = tuple[Intervention, ...]
 TOP_K = 5
 """Tokens that are kept of a prediction."""
 AT_ONCE = 4_096
@@ -89,11 +79,7 @@ class TextPredictions:
 
 @cached
 def predict_text(
-    checkpoint: Checkpoint,
-    tokens: tuple[int, ...],
-    following: tuple[int, ...],
-    source: tuple[int, ...] = (),
-    interventions: Interventions = (),
+    checkpoint: Checkpoint, tokens: Tokens, following: Tokens, source: Tokens = (), interventions: Interventions = ()
 ) -> TextPredictions:
     """What the model expects after each of `tokens`.
 
@@ -116,7 +102,7 @@ def predict_text(
 
 @cached
 def predict_masked(
-    checkpoint: Checkpoint, tokens: tuple[int, ...], begin: int, end: int, interventions: Interventions = ()
+    checkpoint: Checkpoint, tokens: Tokens, begin: int, end: int, interventions: Interventions = ()
 ) -> TextPredictions:
     """What an encoder expects at each position from `begin` to before `end` when the token there is masked, which is a
     pass for each. What is masked in the text stays so; what stands there isn't known, and has no probability (NaN)."""
@@ -145,7 +131,7 @@ def most_masked(name: str, length: int) -> int:
 
 
 @cached
-def filled(checkpoint: Checkpoint, tokens: tuple[int, ...], interventions: Interventions = ()) -> tuple[int, ...]:
+def filled(checkpoint: Checkpoint, tokens: Tokens, interventions: Interventions = ()) -> Tokens:
     """A text whose masks an encoder has filled with its likeliest tokens, the surest first."""
     model, mask, text = checkpoint.model, checkpoint.card.mask_token_id, list(tokens)
     assert isinstance(model, EncoderOnly) and mask is not None
@@ -162,7 +148,7 @@ def filler_token(shape: ModelConfig) -> int:
 @cached
 def padding_effect(
     checkpoint: Checkpoint,
-    prompt: tuple[int, ...],
+    prompt: Tokens,
     filler: int,
     side: str,
     *,
@@ -224,8 +210,8 @@ def _is_of_source(point: str) -> bool:
 
 def _logits(
     checkpoint: Checkpoint,
-    tokens: tuple[int, ...],
-    source: tuple[int, ...],
+    tokens: Tokens,
+    source: Tokens,
     hooks: list[ForwardHook],
     interventions: Interventions,
     positions: slice = slice(None),
