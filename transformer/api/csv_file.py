@@ -40,15 +40,10 @@ def csv_file(
     written = [list(map(str, axis)) for axis in indices]
     lines = [",".join([*info.dims, *(f"{info.dims[at]} token" for at in labels), "value"])]
     for cell, value in zip(product(*(range(len(axis)) for axis in indices)), values.reshape(-1), strict=True):
-        lines.append(
-            ",".join(
-                [
-                    *(written[at][index] for at, index in enumerate(cell)),
-                    *(named[cell[at]] for at, named in labels.items()),
-                    str(value),
-                ]
-            )
-        )
+        fields = [written[at][index] for at, index in enumerate(cell)] + [
+            named[cell[at]] for at, named in labels.items()
+        ]
+        lines.append(",".join([*fields, str(value)]))
     return (MARK + "".join(f"{line}\r\n" for line in lines)).encode()
 
 

@@ -242,14 +242,11 @@ def _step(part: _Part, known: Mapping[str, MeasureCall]) -> Step:
     if "measure" in blocks:
         scope |= _measures(blocks["measure"], view, known)
     words = _read(Words.read, "\n".join(part.words).strip(), part.line, scope)
-    claims = (
-        tuple(
-            _read(Expression.read, line.strip(), blocks["claim"].line + number, scope)
-            for number, line in enumerate(blocks["claim"].text.split("\n"))
-            if line.strip() and not line.lstrip().startswith("#")
-        )
-        if "claim" in blocks
-        else ()
+    claim = blocks.get("claim", _Block("", 0))
+    claims = tuple(
+        _read(Expression.read, line.strip(), claim.line + number, scope)
+        for number, line in enumerate(claim.text.split("\n"))
+        if line.strip() and not line.lstrip().startswith("#")
     )
     reveal, to_try = (
         _read(Words.read, blocks[name].text.strip(), blocks[name].line, scope) if name in blocks else None

@@ -87,11 +87,9 @@ def _how_it_is_done(session: Session, compared: OrderComparison, is_cut: bool) -
     masks = compared.texts[0].count(library.model(session.name).card.mask_token_id)
     staying = ("the last token stays where it is", "the mask stays where it is", "the masks stay where they are")
     stays = "" if session.source else f"; {staying[min(masks, 2)]}"
-    which = (
-        f"of {compared.shuffles} random orders, the one that changes the prediction most"
-        if compared.shuffles > 1
-        else "a random order"
-    )
+    which = "a random order"
+    if compared.shuffles > 1:
+        which = f"of {compared.shuffles} random orders, the one that changes the prediction most"
     sentences = [f"*Shuffled*: {which}{stays}."]
     if is_cut:
         part = f"the last {LONGEST}" if session.config.is_causal else str(LONGEST)

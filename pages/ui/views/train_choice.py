@@ -231,11 +231,9 @@ def _shaped(current: Visitor, learn: str, corpus: Corpus | None) -> tuple[Choice
     fields, recipe, batch = dict(preset.shape), preset.training, preset.batch
     if current.shape == "dials":
         fields, recipe, batch = _dials(current, preset, learn)
-    decided: dict = (
-        TaskObjective(TASKS[learn], 1, 0).shape
-        if learn in TASKS
-        else {"vocab_size": len(set(corpus.text)) if corpus else UNKNOWN_VOCABULARY}
-    )
+    decided: dict = {"vocab_size": len(set(corpus.text)) if corpus else UNKNOWN_VOCABULARY}
+    if learn in TASKS:
+        decided = TaskObjective(TASKS[learn], 1, 0).shape
     config = ModelConfig(**fields | decided)
     if corpus and len(corpus.split()[1]) <= config.context_length:
         raise ValueError(

@@ -172,11 +172,9 @@ def _times(count: int) -> str:
 def last_token_in_words(config: ModelConfig, tokens: int, masked: TextPredictions, free: TextPredictions) -> str:
     """Why the prediction after the last token changes, or doesn't, although the mask hides nothing from it."""
     moved = float(np.abs(masked.last - free.last).max())
-    change = (
-        "no probability changes here"
-        if moved < ROUNDING_ERROR
-        else (f"the largest change of a probability here is {100 * moved:.3g} percentage points")
-    )
+    change = f"the largest change of a probability here is {100 * moved:.3g} percentage points"
+    if moved < ROUNDING_ERROR:
+        change = "no probability changes here"
     if tokens == 1:
         return f"The last token is the only one: {change}."
     if 0 < config.window(0) < tokens:

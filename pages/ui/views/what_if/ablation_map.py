@@ -205,11 +205,9 @@ def _how(session: Session, model_input: ModelInput, mapped: AblationMap) -> str:
         text = code(library.tokenizer(session.name).decode(model_input.tokens[1:]))
         origin = "was written" if session.text.written else "the unchanged model would write"
         whose = f" The text is what {origin}: {text}."
-    act = (
-        "Measured with your changes: each cell ablates one part more than those crossed out."
-        if session.interventions
-        else "Each cell ablates one part. Click one to keep it ablated and measure the map again."
-    )
+    act = "Each cell ablates one part. Click one to keep it ablated and measure the map again."
+    if session.interventions:
+        act = "Measured with your changes: each cell ablates one part more than those crossed out."
     return f"{of}.{whose}  \n{act}"
 
 

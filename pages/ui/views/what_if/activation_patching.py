@@ -179,11 +179,9 @@ def _explain(session: Session, pair: PromptPair, answers: tuple[int, int]) -> No
     if session.source:
         written = " ".join(labels(pair.tokens[0][1:]))
         whose = f" Its decoder has read {code(written)} by then, which both sources begin with." if written else ""
-    same = (
-        " Both prompts lead to the same likeliest token, so this is about the two whose probabilities move most."
-        if len(set(pair.logits.argmax(1).tolist())) == 1
-        else ""
-    )
+    same = ""
+    if len(set(pair.logits.argmax(1).tolist())) == 1:
+        same = " Both prompts lead to the same likeliest token, so this is about the two whose probabilities move most."
     st.caption(
         f"**Logit difference:** the logit of {code(other)} minus that of {code(own)}, {signed(first, 2)} "
         f"{_where(session)} your prompt, {signed(then, 2)} {_where(session)} the other one.{whose}{same} A cell is "
@@ -272,11 +270,9 @@ def _path(labels: list[str], shares: np.ndarray) -> str:
         low, high = (f"{share:.2f}" for share in (shares[run, position].min(), shares[run, position].max()))
         between = high if low == high else f"{low} to {high}"
         steps.append(f"into {where} at position {position}, {code(labels[position])} ({between})")
-    return (
-        f"The residual stream carries the difference {', then '.join(steps)}."
-        if steps
-        else "No single position of the residual stream carries much of the difference."
-    )
+    if steps:
+        return f"The residual stream carries the difference {', then '.join(steps)}."
+    return "No single position of the residual stream carries much of the difference."
 
 
 def _table(session: Session, pair: PromptPair, stack: str, patching: Patching) -> pd.DataFrame:

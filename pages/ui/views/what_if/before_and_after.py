@@ -154,16 +154,12 @@ def generated_text(session: Session, model_input: ModelInput) -> None:
             for title, tokens in zip(("Unchanged", "Changed"), both, strict=True)
         ],
     )
-    dials = (
-        "always the likeliest token"
-        if sampling.temperature == 0
-        else (f"temperature {sampling.temperature:g}, seed {sampling.seed}: the same random numbers for both")
-    )
-    sentence = (
-        "Both write the same."
-        if len(set(both)) == 1
-        else ("They differ from the first token on." if same == 0 else f"They differ after {counted(same, 'token')}.")
-    )
+    dials = f"temperature {sampling.temperature:g}, seed {sampling.seed}: the same random numbers for both"
+    if sampling.temperature == 0:
+        dials = "always the likeliest token"
+    sentence = f"They differ after {counted(same, 'token')}." if same else "They differ from the first token on."
+    if len(set(both)) == 1:
+        sentence = "Both write the same."
     end = " to the end of the text" if session.source else ""
     st.caption(f"{sentence} Up to {LENGTH} tokens{end}, with {dials}.")
 

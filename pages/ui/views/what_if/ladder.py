@@ -142,16 +142,8 @@ def _choose(name: str, prompt: str) -> None:
 def _table(rungs: dict[str, CheckpointEntry], stands: dict[str, RungResult]) -> pd.DataFrame:
     rows = []
     for name, result in stands.items():
-        best = int(result.probabilities.argmax())
-        rows.append(
-            {
-                "rung": rungs[name].card.title,
-                "parameters": rungs[name].card.parameters,
-                "loss (nats)": result.loss,
-                "validation loss (nats)": rungs[name].card.validation_loss,
-                "next token": library.tokenizer(name).label(best),
-                "probability": result.probabilities[best],
-                "writes": result.text,
-            }
-        )
-    return pd.DataFrame(rows)
+        card, best = rungs[name].card, int(result.probabilities.argmax())
+        losses, label = (result.loss, card.validation_loss), library.tokenizer(name).label(best)
+        rows.append((card.title, card.parameters, *losses, label, result.probabilities[best], result.text))
+    columns = ["rung", "parameters", "loss (nats)", "validation loss (nats)", "next token", "probability", "writes"]
+    return pd.DataFrame(rows, columns=columns)
