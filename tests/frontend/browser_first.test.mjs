@@ -73,7 +73,7 @@ test("the first picture is the server's; what follows is computed here, and said
   await first.ask("outline");
   await until(() => first.said());
   assert.deepEqual(questions, ["outline", "description", "weights"]);
-  assert.match(first.said(), /^Computed on the server at first, from now on in your browser, which differs from the engine's numbers by at most .+ of the largest \(measured here, on 32 tokens\)\.$/);
+  assert.match(first.said(), /^Computed on the server at first, from now on in your browser\. Its numbers differ from the engine's by at most .+ of the largest \(measured here, on 32 tokens\)\.$/);
   const overview = await first.ask("overview");
   const next = asking({ tokens: "3,1,4,1,5" });
   assert.equal((await next.api.recording("outline")).metadata.ids.text.length, 5);
