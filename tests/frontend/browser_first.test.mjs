@@ -78,7 +78,7 @@ test("the first picture is the server's; what follows is computed here, and said
   const next = asking({ tokens: "3,1,4,1,5" });
   assert.equal((await next.api.recording("outline")).metadata.ids.text.length, 5);
   await next.api.json("checks");
-  assert.match(next.said(), /^Computed in your browser, which differs/);
+  assert.match(next.said(), /^Computed in your browser\. Its numbers differ/);
   assert.equal(questions.length, 3);
   isAway = true; // and the server needn't be there
   assert.deepEqual(await next.api.recording("overview", answerOf("overview").values), overview);
