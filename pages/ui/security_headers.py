@@ -2,7 +2,8 @@
 
 Scripts come from the server alone, and none is inline. Two sources more are Streamlit's needs: `blob:`, from which it
 imports the scripts of components, and the hash of the one inline script in its index.html. Its styles are inline:
-its own library for them (Emotion) writes them as the page is drawn, without a nonce.
+its own library for them (Emotion) writes them as the page is drawn, without a nonce. `'wasm-unsafe-eval'` is for the
+WebAssembly of models that browsers compute.
 """
 
 import os
@@ -17,7 +18,7 @@ STREAMLIT_SCRIPT = "'sha256-THxz9J9+wf7rhwR2YkXJoSZ13UCmYyC+3lNDv2+8ugA='"
 """Of `window.prerenderReady = false`, which tells search engines when they may read the page."""
 SOURCES = {
     "default-src": "'self'",
-    "script-src": f"'self' blob: {STREAMLIT_SCRIPT}",
+    "script-src": f"'self' blob: 'wasm-unsafe-eval' {STREAMLIT_SCRIPT}",
     "style-src": "'self' 'unsafe-inline'",
     "img-src": "'self' data: blob:",
     "font-src": "'self' data:",

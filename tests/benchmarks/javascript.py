@@ -23,7 +23,7 @@ from .page_thread import longest_tasks
 
 CHECKPOINTS = Path(__file__).resolve().parents[2] / "checkpoints"
 MODELS = ("ladder-8-blocks", "stories", "since-8-muon", "martin-fierro", "shakespeare")
-SMALL = MODELS[:3]
+SMALL = MODELS[:4]
 TARGETS = {"shakespeare_prompt": 150, "shakespeare_tokens_a_second": 100, "longest_task": 50}
 TARGETS |= {f"{name}_tokens_a_second": 1_000 for name in SMALL}
 

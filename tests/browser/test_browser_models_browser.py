@@ -25,11 +25,9 @@ from transformer import Sampling, generate, load_checkpoint
 expect = pytest.importorskip("playwright.sync_api").expect
 
 DISCONNECTED = "[data-testid='stApp']:not([data-test-connection-state='CONNECTED'])"
-FROM_NOW_ON = re.compile(
-    r"^Computed on the server at first, from now on in your browser, which differs from the engine's"
-)
+FROM_NOW_ON = re.compile(r"^Computed on the server at first, from now on in your browser\. Its numbers differ")
 ALONE = re.compile(
-    r"^Computed in your browser, which differs from the engine's numbers by at most .+ of the largest \(measured here"
+    r"^Computed in your browser\. Its numbers differ from the engine's by at most .+ of the largest \(measured here"
 )
 FILES = ("description", "weights")
 

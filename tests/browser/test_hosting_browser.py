@@ -146,6 +146,9 @@ def test_a_frame_in_another_origins_page_has_all_that_the_app_has_and_keeps_a_tr
         until(tab, lambda: any("frame-ancestors" in said for said in tab.refused))
 
 
+COMPILES = "() => new WebAssembly.Module(Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0)) instanceof WebAssembly.Module"
+
+
 def test_no_page_needs_what_the_policy_forbids_such_as_an_inline_script(chromium, tiny_server):
     """Contexts of other tests bypass the policy: Playwright itself evaluates texts."""
     with chromium.new_context() as context:
@@ -159,6 +162,7 @@ def test_no_page_needs_what_the_policy_forbids_such_as_an_inline_script(chromium
             page.locator(IDLE).wait_for()
             page.wait_for_load_state("networkidle")
         page.get_by_role("button", name="Train", exact=True).wait_for()
+        assert page.evaluate(COMPILES), "what multiplies in a browser that computes"
         page.goto(f"{tiny_server.url}/api/docs")
         page.get_by_role("heading").first.wait_for()
         assert not refused

@@ -156,7 +156,7 @@ def test_a_browser_computes_what_the_engine_computes_and_says_so(opened, browser
     checkpoint = load_checkpoint(ROOT / "checkpoints" / "number-words-en-es")
     page = opened(checkpoint, checkpoint.card.examples[0], view="inside")
     said = page.locator(".computed[data-deviation]")
-    expect(said).to_contain_text("differs from the engine's numbers by at most", timeout=30_000)
+    expect(said).to_contain_text("Its numbers differ from the engine's by at most", timeout=30_000)
     assert 0 <= float(said.get_attribute("data-deviation")) <= 1e-4
 
 

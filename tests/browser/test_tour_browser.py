@@ -89,6 +89,7 @@ def test_the_tour_is_offered_once_gone_through_and_covers_nothing_that_it_is_abo
     page.get_by_role("button", name="Change this").click()
     tour.look(is_done=True)
     assert page.evaluate(CHANGED) == [f"scale~blocks.{layer}.attn.hook_z~{head}~~0.0"]
+    page.get_by_role("region", name="Attention").get_by_text("(ablated: its output is set to zero)").wait_for()
     tour.go_on("Another head")
     page.wait_for_function(f"() => ({CHANGED})().length === 0")
     page.get_by_role("button", name="Changes", exact=True).wait_for()

@@ -1,7 +1,7 @@
 // Tests the numbers over a heatmap's cells: as fine as they fit, and readable on every colour.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { colourAt, DIVERGING } from "../../transformer/frontend/colours.js";
+import { colourAt, scaleOf } from "../../transformer/frontend/colours.js";
 import { decimalsFor, inkOn, writeNumbers } from "../../transformer/frontend/cell_numbers.js";
 
 const SIGN = 7; // pixels
@@ -11,7 +11,7 @@ function written(numbers, limit, cellWidth, cellHeight = 28) {
   const context = { measureText: () => ({ width: SIGN }), strokeText: () => {}, fillText: (text) => texts.push(text) };
   const values = numbers.map((number) => (number === -Infinity ? number : Math.min(Math.max(number, -limit), limit)));
   const plotArea = { left: 0, top: 0, cellWidth, cellHeight };
-  writeNumbers(context, { data: { values, columns: 2, limit }, plotArea }, numbers);
+  writeNumbers(context, { data: { values, columns: 2, limit }, plotArea, page: { isDark: false } }, numbers);
   return texts;
 }
 
@@ -37,13 +37,14 @@ test("decimals are neither below none nor endless", () => {
   assert.equal(decimalsFor(1e-30, 3), 5);
 });
 
-test("ink has a contrast of 4.5 on every colour of the scale", () => {
+test("ink has a contrast of 4.5 on every colour of a scale, on light and dark pages", () => {
   const luminance = (bytes) => {
     const [red, green, blue] = bytes.map((byte) => byte / 255).map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
   };
-  for (let step = 0; step <= 254; step++) {
-    const [paper, ink] = [luminance(colourAt(DIVERGING, step / 254)), inkOn(step / 254) === "#ffffff" ? 1 : 0];
+  const colours = [false, true].flatMap((isDark) => Array.from({ length: 255 }, (_, step) => colourAt(scaleOf("scores", isDark), step / 254)));
+  for (const colour of colours) {
+    const [paper, ink] = [luminance(colour), inkOn(colour) === "#ffffff" ? 1 : 0];
     assert.ok((Math.max(paper, ink) + 0.05) / (Math.min(paper, ink) + 0.05) >= 4.5);
   }
 });

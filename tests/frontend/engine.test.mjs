@@ -20,7 +20,7 @@ const cases = readdirSync(folder).filter((name) => name.endsWith(".safetensors")
   const config = about.config ?? JSON.parse(readFileSync(join(about.folder, "config.json"), "utf-8"));
   const weights = about.folder ? join(about.folder, "model.safetensors") : join(folder, name.replace(".safetensors", ".weights"));
   const model = modelOf(readFileSync(weights), config, about.equations);
-  return { name, model, about, expected: tensors, text: about.text };
+  return { name, model, weights, about, expected: tensors, text: about.text };
 });
 
 /**
@@ -33,14 +33,26 @@ function deviation(found, expected, from = 0) {
 
 test("every tensor of a pass is what Python's engine computes", () => {
   for (const { name, model, about, expected, text } of cases) {
-    const found = forwardPass(model, text, { changes: changesOf(model, about.changes) });
-    assert.deepEqual(found.size, Object.keys(expected).length);
-    for (const [point, { shape, data }] of found) {
-      assert.deepEqual(shape, expected[point].shape, `${name}: ${point}`);
-      const off = deviation(data, expected[point].data);
-      assert.ok(off <= TOLERANCE, `${name}, ${about.changes.join(" ")}: ${point} is off by ${off}`);
+    assert.ok(model.simd);
+    for (const [how, computing] of Object.entries({ WebAssembly: model, JavaScript: { ...model, simd: null } })) {
+      const found = forwardPass(computing, text, { changes: changesOf(model, about.changes) });
+      assert.deepEqual(found.size, Object.keys(expected).length);
+      for (const [point, { shape, data }] of found) {
+        assert.deepEqual(shape, expected[point].shape, `${name}: ${point}`);
+        const off = deviation(data, expected[point].data);
+        assert.ok(off <= TOLERANCE, `${name}, ${about.changes.join(" ")}, in ${how}: ${point} is off by ${off}`);
+      }
     }
   }
+});
+
+test("a browser without WebAssembly opens a model all the same", () => {
+  const { WebAssembly } = globalThis;
+  globalThis.WebAssembly = undefined;
+  const model = modelOf(readFileSync(cases[0].weights), cases[0].model.config, cases[0].about.equations);
+  globalThis.WebAssembly = WebAssembly;
+  assert.equal(model.simd, null);
+  assert.deepEqual([...model.weights], [...cases[0].model.weights]);
 });
 
 test("with a cache, the newest positions are those of a whole pass", () => {

@@ -1,8 +1,9 @@
-// Tests tables saved as CSV; tests/pages/test_frontend_modules.py tests that pandas reads them as they were.
+// Tests the picture of all heads, and tables saved as CSV; tests/pages/test_frontend_modules.py tests that pandas reads them as they were.
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { drawOverview } from "../../transformer/frontend/head_overview_picture.js";
 import { csv, csvFile } from "../../transformer/frontend/save.js";
 
 test("names and rows, a line each", () => {
@@ -32,4 +33,20 @@ test("a file tells Excel that it is UTF-8, and none of its texts are taken for f
 test("any table is written, for Python to read", () => {
   const { columns, rows } = JSON.parse(readFileSync(join(process.env.HEADSUP_FIXTURES, "table.json"), "utf-8"));
   writeFileSync(join(process.env.HEADSUP_FIXTURES, "table.csv"), csv(columns, rows));
+});
+
+test("the picture of all heads has each in its row and column, none on another", () => {
+  const drawn = [];
+  const context = { fillRect() {}, fillText() {}, drawImage: (...given) => drawn.push(given) };
+  globalThis.document = /** @type {any} */ ({ createElement: () => ({ getContext: () => context }) });
+  globalThis.getComputedStyle = /** @type {any} */ (() => ({ getPropertyValue: () => "" }));
+  const shown = Array.from({ length: 6 }, (_, at) => ({ layer: 2 - Math.floor(at / 2), head: at % 2, caption: "", canvas: at }));
+  const { width, height } = drawOverview(/** @type {any} */ ({ root: null, shown, heads: 2, isTable: true, queries: 5, keys: 10 }));
+  assert.deepEqual(drawn.map(([at]) => at), [0, 1, 2, 3, 4, 5]);
+  const [columns, rows] = [1, 2].map((side) => [...new Set(drawn.map((given) => given[side]))]);
+  assert.ok(columns.length === 2 && rows.length === 3);
+  for (const [at, left, top, wide, high] of drawn) {
+    assert.deepEqual([left, top, wide, high], [columns[at % 2], rows[Math.floor(at / 2)], 160, 80]);
+    assert.ok(left + wide <= (columns[(at % 2) + 1] ?? width) && top + high <= (rows[Math.floor(at / 2) + 1] ?? height));
+  }
 });

@@ -50,7 +50,7 @@ export async function openModel({ model, version }, token) {
     const asked = { tokens: tokens.join(), source: source.join() || null, names: Object.keys(sample.tensors) };
     const deviation = deviationOf(await new LocalApi(asked, engine).recording("tensors"), sample);
     if (!(deviation <= MOST_OFF)) throw new Error(`Its numbers differ from the engine's by ${deviation} of the largest.`);
-    const who = { true: "Computed in your browser, which", false: "Computed on the server at first, from now on in your browser, which" };
+    const who = { true: "Computed in your browser.", false: "Computed on the server at first, from now on in your browser." };
     const words = deviationInWords(deviation, tokens.length + source.length);
     return { engine, apiOf: (about) => new BackedApi(about, engine), inWords: (isAlone) => `${who[String(isAlone)]} ${words}` };
   } catch (error) {

@@ -1,5 +1,5 @@
 // Writes numbers over the cells of a small heatmap and crosses out hidden ones.
-import { colourAt, DIVERGING } from "./colours.js";
+import { colourAt, scaleOf } from "./colours.js";
 import { labelFont, scaled } from "./axis_labels.js";
 
 const LEAST_HIGH = 16; // pixels of a cell that its number needs
@@ -13,9 +13,9 @@ export function decimalsFor(limit, digits) {
   return Math.min(Math.max(digits - 1 - Math.floor(Math.log10(limit)), 0), 5);
 }
 
-/** Black or white, whichever can be read on the diverging scale at a fraction from 0 to 1 (WCAG 2.2, relative luminance). */
-export function inkOn(fraction) {
-  const [red, green, blue] = colourAt(DIVERGING, fraction).map((byte) => {
+/** Black or white, whichever can be read on a colour, as bytes (WCAG 2.2, relative luminance). */
+export function inkOn(colour) {
+  const [red, green, blue] = colour.map((byte) => {
     const share = byte / 255;
     return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
   });
@@ -26,7 +26,7 @@ export function inkOn(fraction) {
  * Write each cell's number into it, as finely as all of them fit, if they do. heatmap: one of kind "scores" that has been laid
  * out, whose own values end where its colours do. numbers: flat, −∞ where there is none.
  */
-export function writeNumbers(context, { data, plotArea }, numbers) {
+export function writeNumbers(context, { data, plotArea, page }, numbers) {
   const { values, columns, limit } = data;
   if (plotArea.cellHeight < scaled(LEAST_HIGH)) return;
   context.font = labelFont();
@@ -37,14 +37,16 @@ export function writeNumbers(context, { data, plotArea }, numbers) {
   if (!fitting) return;
   context.textAlign = "center";
   context.textBaseline = "middle";
+  const scale = scaleOf("scores", page.isDark);
   fitting.forEach((text, at) => {
     const fraction = (values[at] / limit + 1) / 2;
     const [x, y] = middle(plotArea, Math.floor(at / columns), at % columns);
-    context.strokeStyle = `rgb(${colourAt(DIVERGING, Math.max(fraction, 0)).join(" ")})`;
+    const colour = colourAt(scale, Math.max(fraction, 0));
+    context.strokeStyle = `rgb(${colour.join(" ")})`;
     context.lineWidth = HALO;
     context.lineJoin = "round";
     context.strokeText(text, x, y); // in the cell's own colour: what is drawn below leaves room for it
-    context.fillStyle = inkOn(Math.max(fraction, 0));
+    context.fillStyle = inkOn(colour);
     context.fillText(text, x, y);
   });
 }

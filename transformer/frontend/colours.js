@@ -1,6 +1,9 @@
 // Colour scales for numbers; they suit light and dark themes and colour-blind readers.
 // Sources: viridis (Smith and van der Walt 2015), cmocean's balance (Thyng et al. 2016).
 
+/** The byte of a cell that is hidden; 0 to 254 stand for 0 to 1 of a colour scale. */
+export const HIDDEN = 255;
+
 /** Weights and probabilities, 0 (dark violet) to 1 (yellow), as [fraction, colour]: viridis of the
  * square root, so that 0.02 differs from 0. */
 export const SEQUENTIAL = [
@@ -18,7 +21,7 @@ export const DIVERGING = [
 ];
 
 /** A scale of the same hues whose light colours are dark and whose dark ones are light. */
-export function inverted(stops) {
+function inverted(stops) {
   return stops.map(([stop, colour]) => {
     const channels = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
     const shift = 255 - Math.max(...channels) - Math.min(...channels);
@@ -29,11 +32,25 @@ export function inverted(stops) {
 /** Cells that are there, without a number: in some layers, in all. */
 export const PLAIN = [[0, "#a6d0ea"], [1, "#0072b2"]];
 
+const SCALES = { weights: SEQUENTIAL, scores: DIVERGING, dark: inverted(DIVERGING), visible: PLAIN };
+const PIXELS = Object.fromEntries(Object.entries(SCALES).map(([kind, stops]) => [kind, lookupTable(stops)]));
+const nameOf = (kind, isDark) => (kind === "scores" && isDark ? "dark" : kind);
+
+/**
+ * The colour scale of "weights", "scores" or cells that are "visible". On a dark page a score of zero is dark, too: cells that are
+ * nearly white would be the brightest there.
+ */
+export function scaleOf(kind, isDark) {
+  return SCALES[nameOf(kind, isDark)];
+}
+
+/** The same as `lookupTable` gives it. */
+export function pixelsOf(kind, isDark) {
+  return PIXELS[nameOf(kind, isDark)];
+}
+
 /** What is selected: Okabe and Ito's vermilion. */
 export const SELECTED = "#d55e00";
-
-/** The byte of a cell that is hidden; 0 to 254 stand for 0 to 1 of a colour scale. */
-export const HIDDEN = 255;
 
 /** [red, green, blue], 0 to 255, at a fraction from 0 to 1 of a colour scale. */
 export function colourAt(stops, fraction) {

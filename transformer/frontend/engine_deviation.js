@@ -9,7 +9,7 @@ export function deviationOf({ tensors }, expected) {
   return Math.max(...Object.entries(expected.tensors).map(([name, { data }]) => largestDifference(tensors[name].data, data) / (largestAbsolute(data) || 1)));
 }
 
-/** The same in words, to follow what was computed. @param {number} deviation @param {number} tokens of the sample */
+/** The same in words. @param {number} deviation @param {number} tokens of the sample */
 export function deviationInWords(deviation, tokens) {
-  return `differs from the engine's numbers by at most ${plainNumber(deviation, 2)} of the largest (measured here, on ${tokens} tokens).`;
+  return `Its numbers differ from the engine's by at most ${plainNumber(deviation, 2)} of the largest (measured here, on ${tokens} tokens).`;
 }

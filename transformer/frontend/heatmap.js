@@ -2,10 +2,10 @@
 // canvas; what is selected or pointed at lies on a second one above it, so that pointing redraws only a few lines. A
 // heatmap holds no state of the page: its owner gives it the selection, and is told of events.
 
-import { SELECTED, gradient } from "./colours.js";
+import { SELECTED, gradient, scaleOf } from "./colours.js";
 import { hatchBox, pageOf, prepared } from "./canvas.js";
 import { node, attribute, put } from "./dom.js";
-import { SCALES, drawCells } from "./heatmap_cells.js";
+import { drawCells } from "./heatmap_cells.js";
 import { Gestures } from "./heatmap_gestures.js";
 import { LINE, LONGEST, cut, fitColumns, fitRows, labelFont, scaled } from "./axis_labels.js";
 import { plainNumber } from "./number_format.js";
@@ -92,8 +92,6 @@ export class Heatmap {
     const { limit, kind, cut } = data;
     put(this.low, limit === null ? "–" : kind === "weights" ? "0" : `${cut ? "≤ " : ""}${plainNumber(-limit, 3)}`);
     put(this.high, limit === null ? "–" : `${cut ? "≥ " : ""}${plainNumber(limit, 3)}`);
-    if (this.kind !== kind) this.ramp.style.background = gradient(SCALES[kind]);
-    this.kind = kind;
     this.draw();
   }
 
@@ -130,6 +128,10 @@ export class Heatmap {
     if (!this.page?.width) this.page = pageOf(this.plot);
     if (!this.page.width || !this.data) return;
     this.layOut(this.page.width);
+    const { isDark } = this.page;
+    const scale = scaleOf(this.data.kind, isDark);
+    if (this.scale !== scale) this.ramp.style.background = gradient(scale);
+    this.scale = scale;
     const context = prepared(this.picture, this.page.width, this.height);
     const { left, top, wide, high } = this.plotArea;
     context.fillStyle = this.page.hidden;
@@ -138,7 +140,7 @@ export class Heatmap {
       hatchBox(context, this.plotArea, this.page.hatch);
       context.imageSmoothingEnabled = false;
       const ratio = devicePixelRatio || 1;
-      this.pooled = drawCells(this.buffer, this.data, this.window, { wide: wide * ratio, high: high * ratio });
+      this.pooled = drawCells(this.buffer, this.data, this.window, { wide: wide * ratio, high: high * ratio }, isDark);
       context.drawImage(this.buffer, left, top, wide, high);
     }
     this.drawLabels(context);

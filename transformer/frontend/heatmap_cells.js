@@ -1,12 +1,10 @@
 // Renders the cells of a heatmap as an image with one pixel for each cell, which is then scaled up.
 
-import { DIVERGING, PLAIN, SEQUENTIAL, lookupTable } from "./colours.js";
+import { pixelsOf } from "./colours.js";
 /** @import { HeatmapData, Window } from "./heatmap.js" */
 
 const INVALID = 0xff005ed5; // vermilion, as little-endian RGBA: a visible number that isn't finite
 const LEVELS = 254; // of a colour scale; the byte above stands for what is hidden
-export const SCALES = { weights: SEQUENTIAL, scores: DIVERGING, visible: PLAIN };
-const PIXELS = Object.fromEntries(Object.entries(SCALES).map(([kind, stops]) => [kind, lookupTable(stops)]));
 
 /**
  * Draw the cells of a window into a canvas, which gets their size, at most `wide` × `high` pixels. Returns whether there are
@@ -16,14 +14,15 @@ const PIXELS = Object.fromEntries(Object.entries(SCALES).map(([kind, stops]) => 
  * @param {HeatmapData} data
  * @param {Window} window
  * @param {{ wide: number, high: number }} room
+ * @param {boolean} isDark whether the page is
  */
-export function drawCells(buffer, { values, columns, kind, limit }, window, { wide, high }) {
+export function drawCells(buffer, { values, columns, kind, limit }, window, { wide, high }, isDark) {
   const across = Math.max(1, Math.min(window.right - window.left, Math.round(wide)));
   const down = Math.max(1, Math.min(window.bottom - window.top, Math.round(high)));
   const isPooled = across < window.right - window.left || down < window.bottom - window.top;
   const image = new ImageData(across, down);
   const pixels = new Uint32Array(image.data.buffer);
-  const colours = PIXELS[kind];
+  const colours = pixelsOf(kind, isDark);
   const lowest = kind === "weights" ? 0 : -limit;
   const scale = LEVELS / (limit - lowest || 1);
   const rowEdges = edges(window.top, window.bottom, down);

@@ -190,7 +190,7 @@ export class LivePage {
     const api = this.apiOf({ tokens, source, changes: [], begin: 0 });
     try {
       const off = deviationOf(await api.recording("tensors", { names: Object.keys(sample.tensors) }), sample);
-      put(this.computed, `Computed in your browser, which ${deviationInWords(off, tokens.length + source.length)}`);
+      put(this.computed, `Computed in your browser. ${deviationInWords(off, tokens.length + source.length)}`);
       this.computed.dataset.deviation = String(off);
     } catch (error) {
       this.fail(error);

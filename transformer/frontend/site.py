@@ -40,8 +40,9 @@ MOST_BYTES = 20_000_000
 MOST_OF_FILE = 10_000_000
 """Bytes of a lesson as one file."""
 POLICY = (
-    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'unsafe-inline' blob:; "
-    "worker-src blob:; style-src 'unsafe-inline'; img-src blob: data:\">"
+    '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
+    "script-src 'unsafe-inline' 'wasm-unsafe-eval' blob:; worker-src blob:; "
+    "style-src 'unsafe-inline'; img-src blob: data:\">"
 )
 FRAME = """<!doctype html>
 <html lang="en">

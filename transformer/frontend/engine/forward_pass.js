@@ -181,7 +181,7 @@ class Pass {
     const multiply = () => {
       const [x, w, bias] = [read("x"), read("weight"), operands.bias ? read("bias") : null];
       if (!room.loops.has(room.keys)) room.loops.set(room.keys, this.loops(equation, rows, room.keys));
-      sumProducts(room.loops.get(room.keys), { x, w, bias, out });
+      sumProducts(room.loops.get(room.keys), { x, w, bias, out }, this.model.simd);
     };
     const ids = () => (operands.table[0].cells[0] === "segment" ? this.segments : isEncoder ? this.source : this.tokens).slice(start, start + rows);
     TENSOR_OPERATIONS[operation]({ equation, config: this.model.config, out, width, start, rows, ids, keyIds, read, multiply });

@@ -2,6 +2,7 @@
 // tensor of a pass is made of (transformer/model/equations.py). It knows no architecture: all of that is in the table.
 
 import { readSafetensors } from "../recording.js";
+import { Simd } from "./simd.js";
 
 /**
  * @typedef {import("../attention_config.js").Config & { tie_embeddings?: boolean }} Config
@@ -14,6 +15,7 @@ import { readSafetensors } from "../recording.js";
  * @property {Config} config
  * @property {Equation[]} equations in the order of the pass
  * @property {Map<string, Tensor>} weights by name
+ * @property {Simd | null} simd what multiplies with the weights, where the browser can
  * @property {Set<string>} cached what of the text's own tensors is read at earlier positions: keys and values
  */
 
@@ -26,7 +28,9 @@ import { readSafetensors } from "../recording.js";
  * @returns {Model}
  */
 export function modelOf(bytes, config, equations) {
-  const weights = new Map(Object.entries(readSafetensors(bytes).tensors).map(([name, tensor]) => [name, asFloats(tensor)]));
+  const { tensors } = readSafetensors(bytes);
+  const simd = Simd.for(Object.values(tensors));
+  const weights = new Map(Object.entries(tensors).map(([name, tensor]) => [name, asFloats(tensor, simd)]));
   if (config.tie_embeddings) weights.set("unembed.weight", weights.get("embed.weight"));
   const computed = new Map(equations.map((equation) => [equation.name, equation]));
   for (const { name } of equations.flatMap(operandsOf)) {
@@ -34,7 +38,7 @@ export function modelOf(bytes, config, equations) {
   }
   const isOfText = (name) => computed.get(name)?.dims[0] === "pos" && !isOfSource(computed.get(name));
   const keys = equations.flatMap(operandsOf).filter(({ name, dims }) => dims[0] === "key" && isOfText(name));
-  return { config, equations, weights, cached: new Set(keys.map(({ name }) => name)) };
+  return { config, equations, weights, simd, cached: new Set(keys.map(({ name }) => name)) };
 }
 
 /** All that an equation reads. @param {Equation} equation */
@@ -77,6 +81,8 @@ export function readAtLast(wanted, equations) {
 }
 
 /** @returns {Tensor} */
-function asFloats({ shape, data }) {
-  return { shape, data: data instanceof Float32Array ? data : Float32Array.from(data) };
+function asFloats({ shape, data }, simd) {
+  const floats = simd?.take(data.length) ?? new Float32Array(data.length);
+  floats.set(data);
+  return { shape, data: floats };
 }

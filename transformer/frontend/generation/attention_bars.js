@@ -17,8 +17,8 @@ export class AttentionBars {
     });
   }
 
-  /** count: tokens seen; look: as `lookOf` gives it; where: "in layer 2, head 3"; placeholder: what is said while nothing is known; said: what is said instead. */
-  update(generated, count, look, where, placeholder, given = undefined) {
+  /** count: tokens seen; look: as `lookOf` gives it; where: "in layer 2, head 3"; placeholder: what is said while nothing is known; given: what is said instead; more: after it. */
+  update(generated, count, look, where, placeholder, given = undefined, more = "") {
     // Keys end where the query stands, or, in cross-attention, where the source ends.
     const last = look ? look.start + look.weights.length - 1 : count - 1;
     // From right to left: the columns that find no room are the oldest, and wrap out of sight. A token keeps its column as the
@@ -36,7 +36,7 @@ export class AttentionBars {
     }
     const named = (index) => `${nameOf(generated, index)} “${generated.at(index).label}”`;
     const summary = look ? `${named(look.query)} looks most at ${named(look.top)}, ${percent(look.largest)}` : placeholder;
-    put(this.largest, where ? `${where}: ${given ?? summary}` : summary);
+    put(this.largest, where ? `${where}: ${given ?? summary}${more}` : summary);
     this.root.setAttribute("aria-label", `Attention weights as bars, ${summary}`);
   }
 }

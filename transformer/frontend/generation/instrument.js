@@ -2,6 +2,8 @@
 // candidates, its attention, and how it was sampled. It holds the selection and the text on screen; the host is told.
 
 import { attribute, partsOf } from "../dom.js";
+import { overwrittenValues } from "../engine/overwritten_values.js";
+import { OverwrittenValues } from "../interventions.js";
 import { sameSettings } from "./sampling.js";
 import { MARKUP } from "./markup.js";
 import { Playback, rateOf } from "./playback.js";
@@ -58,6 +60,9 @@ export class GenerationInstrument {
     this.generated = new GeneratedText(about, tree, new Map());
     Object.assign(this, { chosen, step, sourceIndex: null, goal: null, owed: 0, compared: null, aside: null });
     this.isFrozen = Boolean(about.frozen);
+    this.modules = about.modules;
+    const scaled = String(api.about.changes ?? "").split("!").filter((code) => code.startsWith("scale~"));
+    this.changed = new OverwrittenValues(overwrittenValues(null, scaled, 0));
     attribute(this.parts.root, "data-short", String(this.generated.ends.length > 0 && this.generated.context <= SHORT_CONTEXT));
     if (sampling) this.screen.showSampling(true);
     this.screen.controls.offer(about.choices);
@@ -140,6 +145,12 @@ export class GenerationInstrument {
   get whose() {
     const { attention, layer, head } = this.chosen;
     return attention === null ? null : [attention, layer, head];
+  }
+
+  /** Whether the head that is looked at is. */
+  get isAblated() {
+    const { attention, layer, head } = this.chosen;
+    return attention !== null && this.changed.isAblated(this.modules[attention][layer], head);
   }
 
   isRefused(whose, position) {

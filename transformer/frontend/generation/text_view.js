@@ -120,7 +120,8 @@ export class TextView {
     this.parts.reading.classList.toggle("without-attention", !whose);
     const where = whose ? `${attention === "cross" ? "to the source, " : "in "}layer ${layer}, head ${head}` : "";
     const isComing = whose && !row && !this.shown.isRefused(whose, position);
-    this.picture.update(generated, count, this.look, where, isComing ? "on its way" : "nothing to show", onSource?.summary);
+    const more = this.shown.isAblated ? " (ablated: its output is set to zero)" : "";
+    this.picture.update(generated, count, this.look, where, isComing ? "on its way" : "nothing to show", onSource?.summary, more);
   }
 
   showCandidates() {

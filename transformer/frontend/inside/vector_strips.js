@@ -1,10 +1,9 @@
 // Draws the rows of cells below the tokens, as images with one pixel for each cell.
 
-import { DIVERGING, HIDDEN, SEQUENTIAL, inverted, lookupTable } from "../colours.js";
+import { HIDDEN, pixelsOf } from "../colours.js";
 import { node } from "../dom.js";
 
 const MOST_CELLS = 48; // of a token
-const PIXELS = { weights: lookupTable(SEQUENTIAL), scores: lookupTable(DIVERGING), dark: lookupTable(inverted(DIVERGING)) };
 const SHARES = /pattern$|probabilities$|mask$/;
 
 /** Which colour scale a tensor has: "weights" from 0 to 1, or "scores" around zero. */
@@ -50,7 +49,7 @@ function largest(data) {
 
 /**
  * A canvas with one pixel a cell, a token a row; or, where tokens are narrower than their cells would be, a token a column
- * with its first cell below. On a dark page zero is dark, too: hundreds of strips that are nearly white would glare.
+ * with its first cell below.
  */
 export function imageOf({ tokens, cells, bytes }, kind, isUpright, isDark = false) {
   const canvas = node("canvas", "");
@@ -58,7 +57,7 @@ export function imageOf({ tokens, cells, bytes }, kind, isUpright, isDark = fals
   const context = canvas.getContext("2d");
   const image = context.createImageData(canvas.width, canvas.height);
   const pixels = new Uint32Array(image.data.buffer);
-  const colours = PIXELS[kind === "scores" && isDark ? "dark" : kind];
+  const colours = pixelsOf(kind, isDark);
   for (let token = 0; token < tokens; token++) {
     for (let cell = 0; cell < cells; cell++) {
       const at = isUpright ? (cells - 1 - cell) * tokens + token : token * cells + cell;
