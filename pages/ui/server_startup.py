@@ -193,7 +193,6 @@ class MadeWhenAsked:
 
 
 API = MadeWhenAsked(_api)
-"""The engine over HTTP."""
 
 
 class WaitUntilPrepared:

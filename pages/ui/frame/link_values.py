@@ -35,11 +35,11 @@ class Number(Generic[N]):
         raise ValueError(f"{self.meaning} must be a number from {self.low:,.12g} to {self.high:,.12g}")
 
 
-@dataclass(frozen=True)
 class OneOf:
     """One of several texts or whole numbers, whichever the first is."""
 
-    choices: tuple
+    def __init__(self, *choices: Any) -> None:
+        self.choices = choices
 
     def __call__(self, text: str) -> Any:
         names = [*map(str, self.choices)]
@@ -55,7 +55,7 @@ class SomeOf:
     choices: tuple[str, ...]
 
     def __call__(self, text: str) -> tuple[str, ...]:
-        chosen = set(map(OneOf(self.choices), text.split(","))) if text else set()
+        chosen = set(map(OneOf(*self.choices), text.split(","))) if text else set()
         return tuple(choice for choice in self.choices if choice in chosen)
 
 
@@ -80,10 +80,6 @@ class HookName(Text):
 
     def __call__(self, text: str) -> str:
         return current_name(super().__call__(text))
-
-
-def one_of(*choices: Any) -> OneOf:
-    return OneOf(choices)
 
 
 def position_or_token(meaning: str) -> Number:

@@ -18,11 +18,9 @@ from pages.ui.models.lesson_answers import StepId
 from pages.ui.models.session_store import session_record
 
 LESSONS_PAGE = "Learn"
-"""The page of the lessons."""
 INSTRUMENT_PAGES = ("Attention", "Inside")
 """The pages that an instrument can open."""
 NOT_IN_VIEW = frozenset({"lesson", "lesson_step", "answers", "own_text"})
-"""Fields that belong to no view."""
 SESSION_KEYS = ("changes_of_other_models", "changed_model")
 """Keys of the session that belong to the view, too."""
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, get_type_hints
 
 from pages.ui.frame import link_values as read
-from pages.ui.frame.link_values import HookName, Number, SomeOf, Text, one_of
+from pages.ui.frame.link_values import HookName, Number, OneOf, SomeOf, Text
 from pages.ui.models.changes import Change
 from pages.ui.models.changes import from_text as changes_from_text
 from pages.ui.models.lesson_answers import MAX_STEPS
@@ -54,7 +54,7 @@ BESIDE = ("prompts", "models", "changes")
 
 
 def _question(text: str) -> str:
-    return one_of(*QUESTIONS)(EARLIER_QUESTIONS.get(text, text))
+    return OneOf(*QUESTIONS)(EARLIER_QUESTIONS.get(text, text))
 
 
 @dataclass
@@ -72,15 +72,15 @@ class Selection:
     seed: Annotated[int, Number(int, 0, 2**31 - 1, "the seed")] = 1
     tokens: Annotated[int, Number(int, 1, 500, "the number of tokens")] = 200
     """How many tokens *Generate* writes."""
-    pace: Annotated[str, one_of(*PACES)] = "fast"
-    attention: Annotated[str, one_of("encoder", "decoder", "cross")] = "cross"
+    pace: Annotated[str, OneOf(*PACES)] = "fast"
+    attention: Annotated[str, OneOf("encoder", "decoder", "cross")] = "cross"
     """Which attention of an encoder–decoder is shown."""
     layer: Annotated[int | None, Number(int, 0, 1000, "the layer")] = None
     """None, for layer and head: what the model's card says is worth seeing first."""
     head: Annotated[int | None, Number(int, 0, 1000, "the head")] = None
     step: Annotated[int | None, read.position_or_token("the step")] = None
     """The token that is inspected, by its position in the whole text; None follows the newest."""
-    stage: Annotated[str, one_of(*STAGES)] = "weights"
+    stage: Annotated[str, OneOf(*STAGES)] = "weights"
     """The step from q · k to the weights that is shown where there is room for one."""
     query: Annotated[int | None, read.position_or_token("the query's position")] = None
     """The cell whose arithmetic is shown; None: the last query and its heaviest key."""
@@ -89,11 +89,11 @@ class Selection:
     """The part of the text that is drawn: queries from and up to, keys from and up to. None: all of it."""
     without: Annotated[tuple[str, ...], SomeOf(tuple(sorted(RULES)))] = ()
     """What a head's picture is redrawn without: "mask", "scale"."""
-    order: Annotated[str, one_of("", *(measure.name for measure in MEASURES))] = ""
+    order: Annotated[str, OneOf("", *(measure.name for measure in MEASURES))] = ""
     """The measure that heads are sorted by; empty: by layer and head."""
-    direction: Annotated[str, one_of(*DIRECTIONS)] = "from"
+    direction: Annotated[str, OneOf(*DIRECTIONS)] = "from"
     """Over the text: what a token looked at ("from"), or who looked at it ("to")."""
-    derivation: Annotated[str, one_of("", *DERIVATIONS)] = ""
+    derivation: Annotated[str, OneOf("", *DERIVATIONS)] = ""
     """Whether it is seen how the weights come about, "open" or "closed"; empty: if the rest of a link means that."""
     inside: Annotated[str, HookName(LONGEST["inside"])] = ""
     """What is open on the page Inside: a tensor or a module of the model; empty: all of it."""
@@ -103,7 +103,7 @@ class Selection:
     """The token of the source that is; None: none of them."""
     cell: Annotated[tuple[int, ...] | None, read.cell] = None
     """A cell of the tensor that is open, by its indices."""
-    heads: Annotated[str, one_of(*HEADS)] = "mean"
+    heads: Annotated[str, OneOf(*HEADS)] = "mean"
     """Whether a layer's heads are drawn as their mean, or one of them."""
     moment: Annotated[float | None, Number(float, 0, LATEST, "the moment")] = None
     """Where Play stands; None: it isn't being played."""
@@ -124,17 +124,17 @@ class Selection:
 class Training:
     """What the page Train has beside what it learns from, which stands in a link wherever one of these does."""
 
-    task: Annotated[str, one_of(*TASKS)] = "induction"
-    corpus: Annotated[str | None, one_of(*SOURCES)] = None
+    task: Annotated[str, OneOf(*TASKS)] = "induction"
+    corpus: Annotated[str | None, OneOf(*SOURCES)] = None
     """None until a text is asked for: then one that is on this machine."""
-    shape: Annotated[str, one_of("quick", "rung", "dials")] = "quick"
-    rung: Annotated[str, one_of(*(preset.name for rungs in RUNGS.values() for preset in rungs))] = "ladder-8-blocks"
+    shape: Annotated[str, OneOf("quick", "rung", "dials")] = "quick"
+    rung: Annotated[str, OneOf(*(preset.name for rungs in RUNGS.values() for preset in rungs))] = "ladder-8-blocks"
     n_layers: Annotated[int, Number(int, 1, 6, "the number of layers")] = 2
-    n_heads: Annotated[int, one_of(1, 2, 4, 8)] = 4
-    d_model: Annotated[int, one_of(16, 32, 48, 64, 96, 128, 192)] = 64
-    context: Annotated[int, one_of(8, 16, 32, 64, 128)] = 32
-    positions: Annotated[str, one_of("sinusoidal", "learned", "rotary", "none")] = "sinusoidal"
-    norm: Annotated[str, one_of("pre", "post")] = "pre"
+    n_heads: Annotated[int, OneOf(1, 2, 4, 8)] = 4
+    d_model: Annotated[int, OneOf(16, 32, 48, 64, 96, 128, 192)] = 64
+    context: Annotated[int, OneOf(8, 16, 32, 64, 128)] = 32
+    positions: Annotated[str, OneOf("sinusoidal", "learned", "rotary", "none")] = "sinusoidal"
+    norm: Annotated[str, OneOf("pre", "post")] = "pre"
     steps: Annotated[int, Number(int, 50, 3000, "the number of steps")] = 500
     snapshot: Annotated[int | None, read.position_or_token("the step of the training")] = None
     """The step of a training that is looked at; None follows the newest."""
@@ -147,16 +147,16 @@ class Visitor(Training, Selection):
     model: Annotated[str, Text(LONGEST["model"])] = DEFAULT_MODEL
     prompt: Annotated[str | None, Text(LONGEST["prompt"])] = None
     """None: the model's first example."""
-    reads: Annotated[str, one_of(*READS)] = "chat"
+    reads: Annotated[str, OneOf(*READS)] = "chat"
     """How a model that was tuned to answer reads the prompt: as a "chat", in its template, or as "plain" text."""
     text: Annotated[str, Text(LONGEST["text"])] = ""
     """What has been written after the prompt, as links had it that are older than `written`."""
     changes: Annotated[tuple[Change, ...], changes_from_text] = ()
     """What is changed in the model; those that are off are among them."""
-    scope: Annotated[str, one_of("prompt", "all")] = "prompt"
+    scope: Annotated[str, OneOf("prompt", "all")] = "prompt"
     question: Annotated[str, _question] = "ablation"
     """What is asked on the page What if."""
-    effect: Annotated[str, one_of(*EFFECTS)] = "probability"
+    effect: Annotated[str, OneOf(*EFFECTS)] = "probability"
     """What ablating a part has its effect on: the "probability" or the "logit" of a token, or the text's "loss"."""
     token: Annotated[int | None, read.position_or_token("the token")] = None
     """That token; None: the likeliest next one."""
@@ -166,9 +166,9 @@ class Visitor(Training, Selection):
     """What is traced: the token that the prompt leads to; None, for either: the likeliest."""
     other_token: Annotated[int | None, read.position_or_token("the other prompt's token")] = None
     """The one that the other prompt leads to."""
-    ladder: Annotated[str, one_of(*LADDERS)] = "first"
+    ladder: Annotated[str, OneOf(*LADDERS)] = "first"
     """Which one a prompt is put on."""
-    beside: Annotated[str, one_of(*BESIDE)] = "prompts"
+    beside: Annotated[str, OneOf(*BESIDE)] = "prompts"
     other_model: Annotated[str | None, Text(LONGEST["other_model"])] = None
     """The model beside the model; None: one that has something in common with it."""
     length: Annotated[int, Number(int, 2, 512, "the length of the table")] = 64
@@ -190,8 +190,8 @@ class Visitor(Training, Selection):
     """Prompts of unequal length, one a line; None: made from the model's examples."""
     batch_row: Annotated[int, Number(int, 0, 7, "the prompt of the batch")] = 0
     """The prompt of the batch whose masks are shown."""
-    pad_side: Annotated[str, one_of("right", "left")] = "right"
-    learn: Annotated[str, one_of("task", "text", "own")] = "text"
+    pad_side: Annotated[str, OneOf("right", "left")] = "right"
+    learn: Annotated[str, OneOf("task", "text", "own")] = "text"
     """What the page Train learns from: a task, a text that ships, or the visitor's own."""
     own_text: str = ""
     """A text that was pasted; not part of any link."""

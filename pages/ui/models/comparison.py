@@ -29,12 +29,7 @@ class LayerPredictions:
 
 @cached
 def logit_lens_at(
-    checkpoint: Checkpoint,
-    tokens: Tokens,
-    source: Tokens,
-    position: int,
-    begin: int = 0,
-    interventions: Interventions = (),
+    checkpoint: Checkpoint, tokens: Tokens, source: Tokens, position: int, begin: int, interventions: Interventions
 ) -> LayerPredictions:
     """The logit lens at one position of a text that fits the context, 0 for its first token.
 

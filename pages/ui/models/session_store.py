@@ -64,15 +64,12 @@ class SessionRecord:
     uploaded_text: tuple[str, bytes] | None = None
     """An uploaded training text: the file's name and content."""
     lesson_text: str = ""
-    """An uploaded lesson's file."""
     answers: Answers = field(default_factory=Answers)
-    """The answers in the lessons."""
     saved_visitor: Any = None
     """The visitor's view while a lesson shows its own."""
     seen_at: float = field(default_factory=lambda: time.monotonic())
     """The time of the last heartbeat."""
     connection_ended: bool = False
-    """Whether the connection has ended since."""
 
     def see(self) -> None:
         """Note that the visitor is there."""

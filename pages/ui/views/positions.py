@@ -44,7 +44,10 @@ def sinusoidal(session: Session) -> np.ndarray:
     with right:
         why = "10000 in the paper. A smaller base makes the slow waves faster."
         widgets.number_input("Base", 2.0, 1e6, "base", step=100.0, format="%g", help=why)
-    _keep_cell_inside()
+    # A shorter or narrower table takes the chosen cell along.
+    current.position = min(current.position, current.length - 1)
+    current.dimension = min(current.dimension, current.width - 1)
+    current.shift = min(current.shift, max(current.length - 1, 1))
     table = sinusoidal_encoding(current.length, current.width, current.base).numpy()
     words.caption(f"The paper's model adds this table to its embeddings. {_how_fast(current)}")
     with picture:
@@ -232,14 +235,6 @@ _WHAT_IT_USES = {
     "none": "It has no positions. {order}.",
 }
 _BLIND = "It has no positions and needs none: without attention it reads one token alone."
-
-
-def _keep_cell_inside() -> None:
-    """A shorter or narrower table takes the chosen cell along."""
-    current = visitor()
-    current.position = min(current.position, current.length - 1)
-    current.dimension = min(current.dimension, current.width - 1)
-    current.shift = min(current.shift, max(current.length - 1, 1))
 
 
 def _radians(number: str) -> str:
