@@ -17,6 +17,8 @@ from pages.ui.lessons.measure_setup import MeasureError, Setup
 from pages.ui.models import activations, library
 from pages.ui.models.model_cache import cached
 from transformer import TASKS, Checkpoint, Intervention, Sampling, in_window, sampling_distribution
+from transformer.inference.interventions import hooks_of
+from transformer.training.evaluation import exact_matches
 
 CARD = ("validation_loss", "train_loss", "accuracy")
 MAX_EXAMPLES = 100
@@ -148,13 +150,6 @@ def accuracy(setup: Setup, examples: int = 50) -> float:
 
 @cached
 def _accuracy(checkpoint: Checkpoint, examples: int, interventions: tuple[Intervention, ...]) -> float:
-    samples, tokenizer, known = (TASKS[checkpoint.card.task].sample(examples), checkpoint.tokenizer, checkpoint.card)
-    translates = checkpoint.model.config.architecture == "encoder-decoder"
-    right = 0
-    for example in samples:
-        read = tuple(tokenizer.encode(example.source))
-        text, source = (known.start_tokens, read) if translates else (read, ())
-        answer = activations.greedy_answer(checkpoint, text, source, interventions)
-        ended = bool(answer) and answer[-1] == known.end_token_id
-        right += ended and tokenizer.decode(answer[:-1]) == example.target
-    return right / len(samples)
+    model, task = checkpoint.model, TASKS[checkpoint.card.task]
+    with model.hooked(hooks_of(interventions, model)):
+        return exact_matches(model, task, task.sample(examples))
