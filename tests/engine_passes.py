@@ -128,15 +128,15 @@ def _texts(checkpoint: Checkpoint) -> list[dict[str, object]]:
         Scale(f"{prefix}hook_embed", position=beyond, factor=-1.0),
         SetAttention(f"{prefix}blocks.0.attn.hook_pattern", 0, query=beyond, key=beyond - 1, weight=0.9),
     )
-    wanted = [(long, greedy, ()), (prompt, by_chance, ())]
+    wanted = [(long, greedy, WRITTEN, ()), (prompt, by_chance, WRITTEN, ())]
     if config.context_length < LONG:
-        wanted.append((long, greedy, tuple(each for each in of_position if _fits([each], config))))
+        wanted.append((long, greedy, WRITTEN, tuple(each for each in of_position if _fits([each], config))))
     if _fits([without := Without("mask", f"{prefix}blocks.0")], config):
-        wanted.append((prompt, greedy, (without,)))
+        wanted.append((prompt, greedy, WRITTEN // 3, (without,)))  # each from a whole pass
     texts = []
-    for tokens, sampling, interventions in wanted:
+    for tokens, sampling, count, interventions in wanted:
         about = {"sampling": sampling, "source": source, "interventions": interventions}
-        steps = generate(checkpoint.model, tokens, max_new_tokens=WRITTEN, **about)
+        steps = generate(checkpoint.model, tokens, max_new_tokens=count, **about)
         codes = [to_code(each) for each in interventions]
         asked = {"tokens": tokens, "source": source, "settings": dataclasses.asdict(sampling), "changes": codes}
         texts.append({**asked, "written": [step.token_id for step in steps]})
