@@ -170,6 +170,17 @@ def folder(tiny: Path, quick_app_test: None, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.fixture
+def long(tmp_path: Path, quick_app_test: None, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A text of 100 tokens for a model that reads the last 80, the only one that the app finds."""
+    from tests.app_driver import use
+    from tests.tiny_models import save_tiny
+
+    save_tiny(tmp_path, "shakespeare", context_length=80)
+    use(monkeypatch, tmp_path)
+    return "".join(chr(97 + i % 26) for i in range(100))
+
+
+@pytest.fixture
 def training_page(folder: Path) -> Iterator[None]:
     """The page Train, whose trainings end with the test."""
     import streamlit as st

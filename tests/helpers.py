@@ -1,10 +1,14 @@
 """Builds tiny models of every configuration, and tokens for them."""
 
+from collections.abc import Sequence
+
 import torch
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from transformer import Checkpoint, EncoderDecoder, Intervention, ModelConfig, Sampling, build_model, generate
+from transformer.inference.interventions import hooks_of
+from transformer.inference.tracing import Trace, trace_pass
 from transformer.model.models import Model
 
 
@@ -53,6 +57,24 @@ def some_inputs(config: ModelConfig, make=some_tokens) -> tuple[Tensor, ...]:
     if config.architecture != "encoder-decoder":
         return (make(config),)
     return make(config), make(config, pos=config.context_length - 2, seed=1)
+
+
+def some_text(config: ModelConfig, make=some_tokens) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """A text and its source, which is empty where no encoder reads one."""
+    *source, tokens = (tuple(each[0].tolist()) for each in some_inputs(config, make))
+    return tokens, source[0] if source else ()
+
+
+def some_pass(config: ModelConfig, dtype: torch.dtype = torch.float32) -> Trace:
+    """The whole pass of a model over such a text."""
+    return trace_pass(tiny_model(config).to(dtype), *some_text(config))
+
+
+def changed_logits(model: Model, tokens: Sequence[int], source: Sequence[int] = (), *interventions: Intervention):
+    """(pos, vocab): those of a model in which something is changed."""
+    inputs = [torch.tensor([each]) for each in (source, tokens) if each]
+    with torch.no_grad():
+        return model.run_with_hooks(*inputs, fwd_hooks=hooks_of(interventions, model))[0]
 
 
 def close(actual: Tensor, expected: Tensor) -> None:

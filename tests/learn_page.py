@@ -3,13 +3,26 @@
 import csv
 import io
 from pathlib import Path
+from types import SimpleNamespace
 
+import streamlit as st
+
+from pages.ui.lessons import rooms
+from pages.ui.views.learn import room_membership
 from tests import app_driver
 from tests.app_driver import checked, named, start, tell
 
 SAMPLES = Path(__file__).with_name("lessons")
 LESSON = "01-every-kind"
 CHOOSE, NUMBER, TOKEN, CELL, ORDER = range(1, 6)
+
+
+def forget_rooms(monkeypatch):
+    """No room is open, nobody has tried a code, and visitors are told apart by their sessions alone."""
+    rooms.all_rooms.cache_clear()
+    room_membership.attempts.cache_clear()
+    context = SimpleNamespace(cookies={}, ip_address=None, headers=SimpleNamespace(get_all=lambda name: []), url="")
+    monkeypatch.setattr(room_membership, "st", SimpleNamespace(context=context, session_state=st.session_state))
 
 
 def open_step(number, **more):

@@ -3,6 +3,7 @@
 import itertools
 import json
 import sys
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -90,7 +91,9 @@ def tiny_gpt():
 
 @pytest.fixture
 def without_peers(monkeypatch):
-    """As if neither of the other systems were installed."""
+    """As if neither of the other systems were installed. Nor is garbage looked for, which in a process that has run
+    many tests takes longer than all that is measured."""
+    monkeypatch.setattr(generation, "gc", SimpleNamespace(collect=list))
     for name in ("transformers", "transformer_lens"):
         monkeypatch.setitem(sys.modules, name, None)
 

@@ -24,7 +24,7 @@ def wait_for(at, label, seconds=90):
     deadline = time.monotonic() + seconds
     while label not in labels(at):
         assert time.monotonic() < deadline, said(at)
-        time.sleep(0.2)
+        time.sleep(0.05)
         checked(at.run())
     return at
 

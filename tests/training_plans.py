@@ -7,8 +7,10 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
+from tests.helpers import tiny_config, tiny_model
 from transformer import TASKS, Batch, ModelConfig, TextBatches, TrainingConfig, build_model, train
 from transformer.data.corpora import text_corpus
+from transformer.data.tasks import Task
 from transformer.training.objectives import TaskObjective, TextObjective
 from transformer.training.plan import TrainingPlan
 from transformer.training.training_job import ENDED, TrainingJob
@@ -28,6 +30,11 @@ def state(model: nn.Module) -> dict[str, torch.Tensor]:
 
 def same(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bool:
     return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+def model_for(task: Task, **fields) -> nn.Module:
+    """A tiny model of the shape that a task has, of one layer a side."""
+    return tiny_model(tiny_config(**{**TaskObjective(task, 1, 0).shape, "n_layers": 1, **fields}))
 
 
 class Gated(TextObjective):

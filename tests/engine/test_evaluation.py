@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from tests.helpers import tiny_config, tiny_model
+from tests.training_plans import model_for
 from transformer import TASKS, Corpus, ModelConfig, build_model, evaluate_loss, induction_score
 from transformer.data.batches import IGNORED, task_batch
 from transformer.data.corpora import CorpusSource
@@ -34,11 +35,6 @@ SPECIAL = ("[pad]", "[start]", "[end]")
 TEXT = [0, 1, 2, 3, 4, 5, 4, 3, 2, 1] * 20
 CORPUS = Corpus(CorpusSource("small", "A small text", "none", "public domain", 0.9), "abcdefgh hgfedcba " * 100)
 every_task = pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
-
-
-def model_for(task: Task, **fields) -> nn.Module:
-    shape = TaskObjective(task, 1, 0).shape
-    return tiny_model(tiny_config(**{**shape, "n_layers": 1, **fields}))
 
 
 class TestModes:

@@ -5,9 +5,9 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import Tensor, nn
+from torch import Tensor
 
-from tests.helpers import tiny_config, tiny_model
+from tests.training_plans import model_for
 from transformer import TASKS, Batch, Corpus, ModelConfig, TextBatches, build_model
 from transformer.data.batches import IGNORED, task_batch
 from transformer.data.corpora import CorpusSource
@@ -23,11 +23,6 @@ every_task = pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
 def labels(task: Task, ids: Tensor) -> list[list[str]]:
     """What a batch says, `–` where nothing is asked for."""
     return [["–" if token == IGNORED else task.tokenizer.label(token) for token in row] for row in ids.tolist()]
-
-
-def model_for(task: Task, **fields) -> nn.Module:
-    shape = TaskObjective(task, 1, 0).shape
-    return tiny_model(tiny_config(**{**shape, "n_layers": 1, **fields}))
 
 
 class TestTextBatches:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from tests.helpers import any_configs, modern_config, some_inputs, tiny_config, tiny_model
+from tests.helpers import any_configs, modern_config, some_inputs, some_pass, tiny_config, tiny_model
 from transformer import Recording, attention_modules, equations, hook_points, logit_lens, trace_pass
 from transformer.inference.pass_outline import array_of, lens_at, outline, outline_of_text, tensors_of
 from transformer.inference.pattern_pooling import HIDDEN
@@ -15,11 +15,6 @@ from transformer.inference.tensor_statistics import MOST_CELLS, statistics, stri
 from transformer.model.parameters import parameter_meaning
 
 FLOATS = st.floats(-1e3, 1e3, width=32)
-
-
-def some_pass(config):
-    *source, tokens = (row[0].tolist() for row in some_inputs(config))
-    return trace_pass(tiny_model(config), tokens, *source)
 
 
 def drawn(found):

@@ -6,18 +6,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.helpers import any_configs, some_inputs, tiny_config, tiny_model
+from tests.helpers import any_configs, some_text, tiny_config, tiny_model
 from transformer import Recording, attention_modules, qk_circuit, record_pass, trace_pass
 from transformer.inference import pass_recording
 from transformer.inference.circuits import circuits_of
 from transformer.inference.pass_outline import tensors_of
 from transformer.inference.pass_recording import LARGE, circuit_parts, fitted, is_whole, pass_of, whole_view
-
-
-def some_text(config):
-    """What a decoder reads, and what an encoder does."""
-    *source, tokens = (row[0].tolist() for row in some_inputs(config))
-    return tokens, *source
 
 
 def named(tokens):

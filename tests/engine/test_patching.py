@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from tests.helpers import (
     any_configs,
+    changed_logits,
     encoder_configs,
-    some_inputs,
+    some_text,
     tiny_config,
     tiny_encoder_decoder,
     tiny_model,
@@ -19,15 +20,8 @@ from transformer.inference import patching as module
 from transformer.inference.interventions import hooks_of
 
 
-def texts(config):
-    *source, tokens = (tuple(each[0].tolist()) for each in some_inputs(config, unpadded))
-    return tokens, source[0] if source else ()
-
-
 def run(model, tokens, source=(), *interventions, position=-1):
-    inputs = [torch.tensor([each]) for each in (source, tokens) if each]
-    with torch.no_grad():
-        return model.run_with_hooks(*inputs, fwd_hooks=hooks_of(interventions, model))[0, position].double()
+    return changed_logits(model, tokens, source, *interventions)[position].double()
 
 
 def with_another(tokens, place, config):
@@ -40,7 +34,7 @@ def with_another(tokens, place, config):
 def test_each_number_is_that_of_a_whole_pass_with_one_place_replaced(config, data):
     if not config.n_layers or config.n_encoder_layers == 0:
         return
-    model, (clean, source) = tiny_model(config), texts(config)
+    model, (clean, source) = tiny_model(config), some_text(config, unpadded)
     place = data.draw(st.integers(0, len(source or clean) - 1))
     stack = data.draw(st.sampled_from(["encoder", "decoder"])) if source else "self"
     position = len(clean) - 1 if config.is_causal else data.draw(st.integers(0, len(clean) - 1))
@@ -95,7 +89,7 @@ def _whole(model, clean, corrupted, source, other_source, found, cell, changes):
 
 def test_a_source_is_patched_in_the_encoder_unless_the_decoder_is_asked_for():
     model = tiny_encoder_decoder()
-    tokens, source = texts(model.config)
+    tokens, source = some_text(model.config, unpadded)
     texts_of_two = tokens, tokens, 3, 5, source, with_another(source, len(source) - 1, model.config)
     found = patching(model, *texts_of_two)
     assert found.sites == ("stream", "attention", "feed-forward") and found.restored.shape == (3, 2, len(source))
@@ -107,7 +101,7 @@ def test_a_source_is_patched_in_the_encoder_unless_the_decoder_is_asked_for():
 
 
 def test_what_can_t_be_patched_is_said():
-    model, (tokens, _) = tiny_model(), texts(tiny_config())
+    model, (tokens, _) = tiny_model(), some_text(tiny_config(), unpadded)
     with pytest.raises(ValueError, match="texts have 8 and 7 tokens"):
         patching(model, tokens, tokens[1:], 3, 5)
     with pytest.raises(ValueError, match="no difference to trace"):

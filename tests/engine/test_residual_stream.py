@@ -5,18 +5,13 @@ import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.helpers import any_configs, close, configs, some_inputs, tiny_config, tiny_model
+from tests.helpers import any_configs, close, configs, some_inputs, some_pass, tiny_config, tiny_model
 from transformer import ActivationCache
 from transformer.inference import residual_stream
 from transformer.inference.analysis import token_statistics
 from transformer.inference.residual_stream import direct_logit_attribution, logit_lens, logit_lens_summary
 from transformer.inference.tracing import Trace, trace_pass
 from transformer.model.equations import LOGITS
-
-
-def some_pass(config) -> Trace:
-    *source, tokens = (row[0].tolist() for row in some_inputs(config))
-    return trace_pass(tiny_model(config), tokens, *source)
 
 
 def chosen(found: Trace) -> torch.Tensor:

@@ -7,17 +7,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.helpers import any_configs, modern_config, some_inputs, tiny_config, tiny_model
+from tests.helpers import any_configs, modern_config, some_inputs, some_pass, tiny_config, tiny_model
 from transformer.inference import tracing as recomputing
 from transformer.inference.logits import probabilities_of
 from transformer.inference.recording import rounding_of
-from transformer.inference.tracing import Trace, deviations, deviations_of_text, recompute, trace_pass, viewed
+from transformer.inference.tracing import deviations, deviations_of_text, recompute, trace_pass, viewed
 from transformer.model.equations import LOGITS, OPERATIONS, TOKEN, equations
-
-
-def some_pass(config, dtype=torch.float32) -> Trace:
-    *source, tokens = (row[0].tolist() for row in some_inputs(config))
-    return trace_pass(tiny_model(config).to(dtype), tokens, *source)
 
 
 @given(

@@ -7,6 +7,8 @@ import { GeneratedText } from "../../transformer/frontend/generation/generated_t
 import { Writer } from "../../transformer/frontend/generation/writer.js";
 
 const PROMPT = [1, 2];
+const { setTimeout: later } = globalThis;
+globalThis.setTimeout = /** @type {any} */ ((callback, milliseconds) => later(callback, milliseconds / 20)); // a writer rests for seconds
 const packed = (values) => Buffer.from(Float32Array.from(values).buffer).toString("base64");
 const event = (name, data) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
 

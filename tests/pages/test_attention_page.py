@@ -89,14 +89,6 @@ def test_the_text_that_was_written_can_be_looked_at():
     assert given(at)["request"]["tokens"] == joined(app.ids("To be" + app.text_of(at)))
 
 
-@pytest.fixture
-def long(tmp_path, monkeypatch):
-    """A text of 100 tokens for a model that reads the last 80."""
-    save_tiny(tmp_path, "shakespeare", context_length=80)
-    app.use(monkeypatch, tmp_path)
-    return "".join(chr(97 + i % 26) for i in range(100))
-
-
 def test_of_a_text_longer_than_the_context_the_end_is_read(long):
     at = start("Attention", prompt=long, query=97, key=30, zoom="90,100,20,40")
     about = overview(at).metadata

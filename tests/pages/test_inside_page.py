@@ -81,14 +81,6 @@ def test_a_model_with_few_parts_can_be_looked_into(n_layers, norm, tmp_path, mon
     assert not said(at)
 
 
-@pytest.fixture
-def long(tmp_path, monkeypatch):
-    """A text of 100 tokens for a model that reads the last 80."""
-    save_tiny(tmp_path, "shakespeare", context_length=80)
-    use(monkeypatch, tmp_path)
-    return "".join(chr(97 + i % 26) for i in range(100))
-
-
 def test_of_a_text_longer_than_the_context_the_end_is_read(long):
     at = start("Inside", prompt=long, place=97)
     about = outline(at).metadata

@@ -1,19 +1,17 @@
 """Tests a teacher's own lesson by upload: hostile files, and that it is shown to its session and its room alone."""
 
 import json
-from types import SimpleNamespace
 
 import pytest
-import streamlit as st
 
 from pages.ui.lessons import lesson_files, own_lessons, rooms
 from pages.ui.lessons.lesson import LONGEST_FILE
 from pages.ui.lessons.own_lessons import name_of
 from pages.ui.models import session_store
-from pages.ui.views.learn import lesson_upload, room_membership, visitor_lessons
+from pages.ui.views.learn import lesson_upload, visitor_lessons
 from pages.ui.views.learn.handout import handout
 from tests.app_driver import checked, component, link_of, start, tell_page
-from tests.learn_page import answer, button, click, has, said
+from tests.learn_page import answer, button, click, forget_rooms, has, said
 from tests.pages.test_lesson_checks import SAMPLE
 from tests.redis_server import RedisServer
 from transformer.data.limited_process import ProgramError
@@ -80,10 +78,7 @@ def in_this_process(monkeypatch):
 
 @pytest.fixture
 def learn(monkeypatch, quick_app_test, in_this_process):
-    rooms.all_rooms.cache_clear()
-    room_membership.attempts.cache_clear()
-    context = SimpleNamespace(cookies={}, ip_address=None, headers=SimpleNamespace(get_all=lambda name: []), url="")
-    monkeypatch.setattr(room_membership, "st", SimpleNamespace(context=context, session_state=st.session_state))
+    forget_rooms(monkeypatch)
 
 
 def upload(at, text):

@@ -2,11 +2,9 @@
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 from urllib.parse import parse_qsl, urlencode
 
 import pytest
-import streamlit as st
 
 from pages.ui.lessons import lesson_files, room_attempts, rooms
 from pages.ui.markdown import plain
@@ -25,10 +23,7 @@ FIRST, CHANGED = "Your answer: “As before”. Correct: “Hardly”.", "Correc
 @pytest.fixture(autouse=True)
 def learn(monkeypatch, quick_app_test):
     monkeypatch.setattr(lesson_files, "FOLDER", SAMPLES)
-    rooms.all_rooms.cache_clear()
-    room_membership.attempts.cache_clear()
-    context = SimpleNamespace(cookies={}, ip_address=None, headers=SimpleNamespace(get_all=lambda name: []), url="")
-    monkeypatch.setattr(room_membership, "st", SimpleNamespace(context=context, session_state=st.session_state))
+    learning.forget_rooms(monkeypatch)
 
 
 @pytest.fixture

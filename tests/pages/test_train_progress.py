@@ -21,6 +21,7 @@ from tests.training_plans import task_plan, until
 from transformer import Recording, load_checkpoint
 from transformer.api.model_store import model_store
 from transformer.checkpoints.archive import pack_checkpoint, unpack_checkpoint
+from transformer.training import evaluation
 from transformer.training.training_job import ENDED
 
 pytestmark = pytest.mark.usefixtures("training_page")
@@ -48,7 +49,7 @@ class TestRunning:
         assert "Next vowel" in said_of_it and "× 1 head, 16 wide" in said_of_it
         while not re.search(r"\d+ (seconds|minutes?) left at this speed, .*\d s so far", text):
             assert time.monotonic() < deadline, text
-            time.sleep(0.3)
+            time.sleep(0.1)
             (text,) = [bar.proto.text for bar in checked(at.run()).get("progress")]
 
     def test_its_times(self):
@@ -79,7 +80,8 @@ def test_a_training_that_has_no_place_yet_is_told_of_and_leaves_no_model_when_it
 class TestItsModel:
     """What came out, on every page and as a file."""
 
-    def test_an_encoder_fills_the_masks_of_its_probe_and_opens_on_the_pages(self):
+    def test_an_encoder_fills_the_masks_of_its_probe_and_opens_on_the_pages(self, monkeypatch):
+        monkeypatch.setattr(evaluation, "HELD_OUT", 200)  # stories, each of which takes as long as a step
         at = page.train_to_the_end(start("Train", **SMALL | {"task": "masked-stories"}))
         told = captions(at)
         assert "nats per masked token" in told and "always in `Mary␣took␣the␣ball.␣She␣went␣to␣the␣[mask]." in told

@@ -13,7 +13,10 @@ import torch
 from pages.ui.lessons.measure_registry import measure
 from pages.ui.lessons.measure_setup import MeasureError, Setup
 from pages.ui.models import activations, library
-from transformer import TASKS, Sampling, in_window, sampling_distribution
+from pages.ui.models.model_cache import cached
+from transformer import TASKS, Checkpoint, Intervention, Sampling, in_window, sampling_distribution
+from transformer.inference.interventions import hooks_of
+from transformer.training.evaluation import exact_matches
 
 CARD = ("validation_loss", "train_loss", "accuracy")
 MAX_EXAMPLES = 100
@@ -140,14 +143,11 @@ def accuracy(setup: Setup, examples: int = 50) -> float:
         raise MeasureError(f"{setup.model} has learned nothing that has one right answer")
     if not 1 <= examples <= MAX_EXAMPLES:
         raise MeasureError(f"examples is from 1 to {MAX_EXAMPLES}, not {examples}")
-    checkpoint = library.model(setup.name)
-    samples, tokenizer, known = TASKS[task].sample(examples), checkpoint.tokenizer, checkpoint.card
-    translates = checkpoint.model.config.architecture == "encoder-decoder"
-    right = 0
-    for example in samples:
-        read = tuple(tokenizer.encode(example.source))
-        text, source = (known.start_tokens, read) if translates else (read, ())
-        answer = activations.greedy_answer(checkpoint, text, source, setup.interventions)
-        ended = bool(answer) and answer[-1] == known.end_token_id
-        right += ended and tokenizer.decode(answer[:-1]) == example.target
-    return right / len(samples)
+    return _accuracy(setup.name, examples, setup.interventions)
+
+
+@cached
+def _accuracy(checkpoint: Checkpoint, examples: int, interventions: tuple[Intervention, ...]) -> float:
+    model, task = checkpoint.model, TASKS[checkpoint.card.task]
+    with model.hooked(hooks_of(interventions, model)):
+        return exact_matches(model, task, task.sample(examples))
