@@ -37,10 +37,8 @@ from transformer.model.models import Model
 CHECKPOINTS = Path(__file__).resolve().parents[1] / "checkpoints"
 LONGEST = 20
 """Tokens of a pass."""
-WRITTEN = 24
-"""Tokens that are written of a text."""
-LONG = 100
-"""Contexts that are shorter are written past."""
+WRITTEN = 100
+"""Tokens of a text."""
 SEED = 2**40 + 3
 
 
@@ -117,28 +115,27 @@ def _fits(interventions: Sequence[Intervention], config: ModelConfig) -> bool:
 
 
 def _texts(checkpoint: Checkpoint) -> list[dict[str, object]]:
-    """What a model writes: the likeliest tokens past its context, by chance, and with something changed."""
+    """What a model writes, most of it past its context: the likeliest tokens, by chance, and with something changed."""
     config, card = checkpoint.model.config, checkpoint.card
     source, prefix = ([1, 2, 3], "decoder.") if config.architecture == "encoder-decoder" else ([], "")
     prompt = [card.start_token_id] if source else [1, 2]
-    long = [*prompt, *((7 * at + 3) % config.vocab_size for at in range(min(config.context_length, LONG) - 6))]
     greedy, by_chance = Sampling(temperature=0), Sampling(0.8, top_k=20, top_p=0.9, seed=SEED)
     beyond = config.context_length + 1
     of_position = (
         Scale(f"{prefix}hook_embed", position=beyond, factor=-1.0),
         SetAttention(f"{prefix}blocks.0.attn.hook_pattern", 0, query=beyond, key=beyond - 1, weight=0.9),
     )
-    wanted = [(long, greedy, WRITTEN, ()), (prompt, by_chance, WRITTEN, ())]
-    if config.context_length < LONG:
-        wanted.append((long, greedy, WRITTEN, tuple(each for each in of_position if _fits([each], config))))
+    wanted = [(greedy, WRITTEN, ()), (by_chance, WRITTEN // 4, ())]
+    if config.context_length < WRITTEN:
+        wanted.append((greedy, beyond + 5, tuple(each for each in of_position if _fits([each], config))))
     if _fits([without := Without("mask", f"{prefix}blocks.0")], config):
-        wanted.append((prompt, greedy, WRITTEN // 3, (without,)))  # each from a whole pass
+        wanted.append((greedy, WRITTEN // 10, (without,)))
     texts = []
-    for tokens, sampling, count, interventions in wanted:
+    for sampling, count, interventions in wanted:
         about = {"sampling": sampling, "source": source, "interventions": interventions}
-        steps = generate(checkpoint.model, tokens, max_new_tokens=count, **about)
+        steps = generate(checkpoint.model, prompt, max_new_tokens=count, **about)
         codes = [to_code(each) for each in interventions]
-        asked = {"tokens": tokens, "source": source, "settings": dataclasses.asdict(sampling), "changes": codes}
+        asked = {"tokens": prompt, "source": source, "settings": dataclasses.asdict(sampling), "changes": codes}
         texts.append({**asked, "written": [step.token_id for step in steps]})
     return texts
 

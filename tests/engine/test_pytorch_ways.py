@@ -122,7 +122,6 @@ class TestCompiling:
             some = [tokens[:, :shorter] for tokens in inputs]
             torch.testing.assert_close(compiled(*some), model(*some))
 
-    @pytest.mark.parametrize("given", ["rotary, padded", "translator"], indirect=True)  # all that is compiled
     def test_who_looks_sees_all_the_same(self, given):
         model, inputs = given
         compiled = torch.compile(model, backend="eager")
