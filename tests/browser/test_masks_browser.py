@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from tests.browser.address_bar import come_to
 from tests.browser.attention_page import until, until_drawn
 from tests.browser.plotly_figures import CRAMPED, OVERLAPPING
 
@@ -49,8 +50,12 @@ def visit(tiny_server, new_page, wait_ready):
     """`visit(link, page=None, **options)`: a visitor of the page, which has come to rest with all open."""
 
     def open_page(link="", page=None, **options):
-        page = page or new_page(**options)
-        page.goto(f"{tiny_server.url}/Masks{link}")
+        if page:
+            come_to(page, f"/Masks{link}")
+            wait_ready(page)
+        else:
+            page = new_page(**options)
+            page.goto(f"{tiny_server.url}/Masks{link}")
         expect(page.get_by_test_id("masks").first).to_be_visible()
         wait_ready(page)
         unfold(page, wait_ready)
@@ -199,8 +204,9 @@ BOTTOM = "(element) => element.getBoundingClientRect().bottom"
 
 def test_the_picture_is_on_the_first_screen_and_the_page_is_short(tiny_server, new_page, wait_ready):
     page = new_page(width=1280, height=720)
+    page.goto(f"{tiny_server.url}/Masks?model=shakespeare")
     for path, parts in (("Masks", ("canvas.picture", ".predictions ol >> nth=1")), ("Positions", ("table",))):
-        page.goto(f"{tiny_server.url}/{path}?model=shakespeare")
+        page.get_by_role("link", name=path).click()
         page.locator(parts[0]).first.wait_for()
         wait_ready(page)
         for part in parts:

@@ -3,6 +3,7 @@
 import re
 from urllib.parse import parse_qsl, urlsplit
 
+from tests.browser.address_bar import come_to
 from tests.browser.attention_page import all_equal, head, option_of, parameters, turn_to, until, until_shown
 from tests.browser.generate_page import (
     expect,
@@ -37,8 +38,8 @@ class Visitors:
         self.server, self.store, self.url = server, store, server.url
         self.new_page, self.wait_ready = new_page, wait_ready
 
-    def visit(self, path, page=None, **options):
-        page = page or self.new_page(**options)
+    def visit(self, path, **options):
+        page = self.new_page(**options)
         page.goto(f"{self.url}/{path}")
         page.get_by_role("heading", level=1).wait_for()
         self.wait_ready(page)
@@ -157,8 +158,9 @@ class Visitors:
         assert "layer 1, head 1" in looked
         until(page, lambda: parameters(page) == sent)
         for name in ("Attention", "Positions"):
-            self.visit(f"{name}?{link}", page)
+            come_to(page, f"/{name}?{link}")
             expect(page.get_by_role("heading", level=1)).to_have_text(name)
+            self.wait_ready(page)
             expect(page.get_by_role("link", name="Generate")).to_be_visible()
             expect(page.get_by_role("textbox", name="Prompt", exact=True)).to_have_value(PROMPT)
             until(page, lambda: parameters(page) == sent)
