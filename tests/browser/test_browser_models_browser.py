@@ -40,11 +40,11 @@ def server(serve, tiny_folder):
 
 
 @pytest.fixture
-def visit(server, new_window):
+def visit(server, new_page):
     """`visit(address, page=None)`: a page once its model is in the browser, and what is asked of the API."""
 
     def open_page(address, page=None):
-        page, asked = page or new_window(), []
+        page, asked = page or new_page(), []
         page.on("request", lambda request: "/api/" in request.url and asked.append(request.url.split("/api/")[1]))
         page.goto(f"{server.url}/{address}")
         expect(said(page)).to_have_text(FROM_NOW_ON)
@@ -150,10 +150,9 @@ def test_the_server_answers_where_the_browser_can_not(server, new_window, browse
     browser_errors.clear()  # of what isn't there
 
 
-def test_two_tabs_go_on_when_the_server_has_gone(server, new_window, browser_errors):
+def test_two_tabs_go_on_when_the_server_has_gone(server, new_page, browser_errors):
     """The last test of the module: it stops the server."""
-    attention = new_window()
-    text = attention.context.new_page()
+    attention, text = new_page(), new_page()
     for page, address in (
         (attention, f"Attention?model=far-reader&prompt={PROMPT}"),
         (text, "?tokens=20&pace=unbounded"),
