@@ -322,6 +322,7 @@ def visit(
             page.goto(f"{tiny_server.url}/{path}")
         page.get_by_role("heading", level=1).wait_for()
         wait_ready(page)
+        page.wait_for_function("() => globalThis.headsupGuide")  # whose script comes after the page is at rest
         return page
 
     return open_page

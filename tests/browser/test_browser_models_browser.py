@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from tests.browser.at_rest import DISCONNECTED
 from tests.browser.attention_page import (
     PROMPT,
     WHOLE,
@@ -24,7 +25,6 @@ from transformer import Sampling, generate, load_checkpoint
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
-DISCONNECTED = "[data-testid='stApp']:not([data-test-connection-state='CONNECTED'])"
 FROM_NOW_ON = re.compile(r"^Computed on the server at first, from now on in your browser\. Its numbers differ")
 ALONE = re.compile(
     r"^Computed in your browser\. Its numbers differ from the engine's by at most .+ of the largest \(measured here"

@@ -16,14 +16,12 @@ MASKS = (3, 6)
 
 
 @pytest.fixture
-def filling(tiny_server, new_page, wait_ready):
+def filling(visit):
     """`filling(**options)`: a page on which the encoder has read the prompt."""
 
     def open_page(prompt=PROMPT, **options):
-        page = new_page(**options)
-        page.goto(f"{tiny_server.url}/?model=encoder&prompt={quote(prompt)}")
+        page = visit(f"?model=encoder&prompt={quote(prompt)}", **options)
         expect(page.get_by_test_id("filling-status")).to_contain_text("mask")
-        wait_ready(page)
         return page
 
     return open_page

@@ -1,11 +1,11 @@
 """Tests back, forward, typing and reconnecting in a browser."""
 
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 import pytest
 
 from tests.browser.address_bar import address
-from tests.browser.attention_page import until
+from tests.browser.attention_page import parameters, until
 from tests.browser.generate_page import expect, focused, look_at, picture, sampling_opened, tokens
 
 HISTORY_LOG = """() => {
@@ -66,10 +66,6 @@ def entries(page):
 
 def expect_entries(page, number):
     assert entries(page) == number, "\n".join(page.evaluate("historyLog"))
-
-
-def parameters(page):
-    return {name: values[0] for name, values in parse_qs(urlsplit(address(page)).query, keep_blank_values=True).items()}
 
 
 def test_one_step_back_leaves_a_page_to_the_one_before_as_it_was(visit, wait_ready):

@@ -17,9 +17,8 @@ def by_hand(page):
     return page.locator(".by-hand .where").inner_text()
 
 
-def test_a_weight_is_opened_inside_and_back_and_the_browser_returns(tiny_server, new_page):
-    page = new_page()
-    page.goto(f"{tiny_server.url}/Attention?prompt=To be, or&layer=1&head=1&query=5&key=2")
+def test_a_weight_is_opened_inside_and_back_and_the_browser_returns(visit):
+    page = visit("Attention?prompt=To be, or&layer=1&head=1&query=5&key=2")
     page.locator(WHOLE).wait_for()
     page.get_by_role("button", name="Open in Inside").click()
     place = "head 1, query “,” at position 5, key “␣” at position 2"

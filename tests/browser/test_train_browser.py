@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from tests.browser.attention_page import option_of
+from tests.browser.at_rest import CONNECTED, DISCONNECTED
+from tests.browser.attention_page import expect_model_of
 from transformer.checkpoints.archive import unpack_checkpoint
 
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -41,12 +42,6 @@ def button(page, name):
 
 def link(page, name):
     return page.get_by_role("link", name=name)
-
-
-def expect_model_of(page, group):
-    """The list of models has one of these."""
-    option_of(page, "^Model$", re.compile(f"^{group} · "))
-    page.keyboard.press("Escape")
 
 
 def heads(page):
@@ -88,7 +83,6 @@ globalThis.sockets = [];
 globalThis.WebSocket = class extends Socket { constructor(...rest) { super(...rest); sockets.push(this); } };
 """
 """What lets a test close a tab's connections."""
-CONNECTED = "[data-testid=stApp][data-test-connection-state=CONNECTED]"
 
 
 def steps(page):
@@ -133,7 +127,7 @@ def test_a_training_goes_on_whatever_its_page_does_and_its_model_can_be_used_and
     expect(heads(page)).to_have_count(2)
     page.context.set_offline(True)
     page.evaluate("sockets.forEach((socket) => socket.close())")
-    page.locator(f"[data-testid=stApp]:not({CONNECTED})").wait_for()
+    page.locator(DISCONNECTED).wait_for()
     before = steps(page)
     page.wait_for_timeout(1_000)
     assert steps(page) == before  # on screen
