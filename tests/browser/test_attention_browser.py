@@ -117,8 +117,6 @@ def test_looking_costs_no_run_of_the_page_and_the_address_follows(visit):
     until(page, lambda: {**told, "inside": "blocks.1"}.items() <= parameters(page).items())
     page.go_back()
     page.locator("[data-testid=inside][data-open='blocks.1']").wait_for()
-    page.reload()
-    page.locator("[data-testid=inside][data-open='blocks.1']").wait_for()
     turn_to(page, "Attention")
     until_shown(page, chosen)
 
