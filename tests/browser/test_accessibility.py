@@ -48,13 +48,12 @@ def said(page):
     return page.locator("body").aria_snapshot()
 
 
-def turn(page, scheme, wait_ready):
-    """To the light or the dark scheme."""
-    before = page.get_by_test_id("stApp").evaluate("(app) => getComputedStyle(app).backgroundColor")
-    page.emulate_media(color_scheme=scheme)
+def turn_dark(page, wait_ready):
+    light = page.get_by_test_id("stApp").evaluate("(app) => getComputedStyle(app).backgroundColor")
+    page.emulate_media(color_scheme="dark")
     page.wait_for_function(
-        "(before) => getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor !== before",
-        arg=before,
+        "(light) => getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor !== light",
+        arg=light,
     )
     wait_ready(page)
 
@@ -63,59 +62,48 @@ TYPED = '<script>alert(1)</script>"><img src=x onerror=alert(1)>'
 WITH_PROMPT = ["", "Attention?derivation=open", "Masks", "Positions", WHAT_IF[0]]
 PATHS = [*WITH_PROMPT, "Inside", CELL, *WHAT_IF[1:], "Learn", "Train"]
 """Every page and what can be open on it; the first five are given a prompt that is markup."""
-ASKED_OUTSIDE = """() => {
-  const asked = performance.getEntriesByType("resource").map(({ name }) => name);
-  performance.clearResourceTimings(); // only so many are kept
-  return asked.filter((name) => !/^(data|blob):|^http:\\/\\/127\\.0\\.0\\.1/.test(name));
-}"""
+ASKED_OUTSIDE = """() => performance.getEntriesByType("resource").map(({ name }) => name)
+  .filter((name) => !/^(data|blob):|^http:\\/\\/127\\.0\\.0\\.1/.test(name))"""
 
 
-def test_axe_finds_nothing_serious_in_light_or_dark_and_a_phone_is_wide_enough(visit, wait_ready):
-    page, popovers = None, {}
-    for number, path in enumerate(PATHS):
-        sign = "&" if "?" in path else "?"
-        address = f"{path}{sign}prompt={TYPED}&text=,%20my%20love&scope=all" if path in WITH_PROMPT else path
-        page = visit(address, page)
-        if path in WITH_PROMPT:
-            expect(page.get_by_role("textbox", name="Prompt", exact=True)).to_have_value(TYPED)
-            assert page.get_by_test_id("stMain").locator("script, img[src=x]").count() == 0
-        if not path:  # with a branch compared, there is more to be found
-            page.get_by_test_id("live-text-token").last.click()
-            page.get_by_test_id("live-text-candidates").get_by_role("button").nth(4).click()
-            page.get_by_role("button", name="Compare").first.click()
-            page.get_by_test_id("live-text-compared").wait_for()
-            page.get_by_test_id("stMain").get_by_role("button", name="Sampling").click()
-        # All at once: one that opens moves those below it, and each would be waited for until it stands still.
-        page.locator("summary").evaluate_all("(all) => all.forEach((each) => each.parentElement.open || each.click())")
-        # What is folded is made once it is open: an open drawer that shows its name alone is still to be filled.
-        page.wait_for_function("""() => [...document.querySelectorAll("[data-testid=stExpander] details[open]")].every(
-          (drawer) => drawer.innerText.length > drawer.querySelector("summary").innerText.length)""")
-        wait_ready(page)
-        if path == CELL:  # axe measures it only where something stands beside it
-            drawers = page.get_by_test_id("inside").locator("summary").all()
-            assert drawers and all(drawer.bounding_box()["height"] >= 24 for drawer in drawers)
-        if path in ("Masks", "Positions"):
-            page.wait_for_function(f"() => ({CRAMPED})([...document.querySelectorAll('.js-plotly-plot')]).length === 0")
-        assert found(page) == [], path
-        if path == "Train":
-            what_opens_over_the_page(page, wait_ready, ALL, popovers)
-        before = said(page)
-        turn(page, "light" if number % 2 else "dark", wait_ready)
-        assert found(page, OF_COLOUR) == [], path
-        until(page, lambda page=page, before=before: said(page) == before)  # and so the other rules hold, too
-        if path == "Train":
-            what_opens_over_the_page(page, wait_ready, OF_COLOUR, popovers)
-        page.set_viewport_size({"width": 420, "height": 900})
-        for box in ("document.scrollingElement", "document.querySelector('[data-testid=stMain]')"):
-            page.wait_for_function(f"{box}.scrollWidth <= {box}.clientWidth")
-        if path == "Positions":
-            the_keyboard_passes_by_a_sidebar_that_is_closed_as_it_is_once_a_page_is_chosen(page)
-            wait_ready(page)
-        page.set_viewport_size({"width": 1280, "height": 900})
-        assert page.evaluate(ASKED_OUTSIDE) == [], path
+@pytest.mark.parametrize("path", PATHS)
+def test_axe_finds_nothing_serious_in_light_or_dark_and_a_phone_is_wide_enough(visit, wait_ready, path):
+    sign = "&" if "?" in path else "?"
+    page = visit(f"{path}{sign}prompt={TYPED}&text=,%20my%20love&scope=all" if path in WITH_PROMPT else path)
+    if path in WITH_PROMPT:
+        expect(page.get_by_role("textbox", name="Prompt", exact=True)).to_have_value(TYPED)
+        assert page.get_by_test_id("stMain").locator("script, img[src=x]").count() == 0
+    if not path:  # with a branch compared, there is more to be found
+        page.get_by_test_id("live-text-token").last.click()
+        page.get_by_test_id("live-text-candidates").get_by_role("button").nth(4).click()
+        page.get_by_role("button", name="Compare").first.click()
+        page.get_by_test_id("live-text-compared").wait_for()
+        page.get_by_test_id("stMain").get_by_role("button", name="Sampling").click()
+    # All at once: one that opens moves those below it, and each would be waited for until it stands still.
+    page.locator("summary").evaluate_all("(all) => all.forEach((drawer) => drawer.click())")
+    # What is folded is made once it is open: an open drawer that shows its name alone is still to be filled.
+    page.wait_for_function("""() => [...document.querySelectorAll("[data-testid=stExpander] details[open]")].every(
+      (drawer) => drawer.innerText.length > drawer.querySelector("summary").innerText.length)""")
+    wait_ready(page)
+    if path == CELL:  # axe measures it only where something stands beside it
+        drawers = page.get_by_test_id("inside").locator("summary").all()
+        assert drawers and all(drawer.bounding_box()["height"] >= 24 for drawer in drawers)
+    if path in ("Masks", "Positions"):
+        until(page, lambda: page.locator(".js-plotly-plot").evaluate_all(CRAMPED) == [])
+    assert found(page) == []
+    light = said(page)
+    turn_dark(page, wait_ready)
+    assert found(page, OF_COLOUR) == []
+    until(page, lambda: said(page) == light)  # and so the other rules hold, too
+    page.set_viewport_size({"width": 420, "height": 900})
+    for box in ("document.scrollingElement", "document.querySelector('[data-testid=stMain]')"):
+        page.wait_for_function(f"{box}.scrollWidth <= {box}.clientWidth")
+    assert page.evaluate(ASKED_OUTSIDE) == []
+    if path == "Positions":
+        the_keyboard_passes_by_a_sidebar_that_is_closed(page)
 
 
-def the_keyboard_passes_by_a_sidebar_that_is_closed_as_it_is_once_a_page_is_chosen(page):
+def the_keyboard_passes_by_a_sidebar_that_is_closed(page):
     page.get_by_role("heading", level=1).click()  # Tab goes on from there
     in_sidebar = "document.activeElement.closest('[data-testid=stSidebar]') !== null"
 
@@ -128,21 +116,21 @@ def the_keyboard_passes_by_a_sidebar_that_is_closed_as_it_is_once_a_page_is_chos
     expect(page.get_by_role("link", name="Masks")).to_be_visible()
     page.get_by_role("link", name="Masks").focus()
     assert page.evaluate(in_sidebar) and reached()
-    page.get_by_role("link", name="Masks").click()
-    page.mouse.move(0, 0)
-    page.get_by_role("heading", level=1, name="Masks").wait_for()
-    expect(page.get_by_test_id("stSidebar")).to_have_attribute("data-collapsed", "true")
 
 
-def what_opens_over_the_page(page, wait_ready, rules, told):
-    """Popovers, which say the same in either scheme."""
-    for name in ("About", "Share"):
-        page.get_by_role("button", name=name).click()
-        page.get_by_test_id("stPopoverBody").wait_for()
-        wait_ready(page)
-        if name == "Share":  # until it has come, the link's place is held by blanks
-            expect(page.get_by_test_id("stPopoverBody").locator("code").first).to_contain_text("?model=")
-        assert found(page, rules) == []
-        until(page, lambda name=name: told.setdefault(name, said(page)) == said(page))
-        page.keyboard.press("Escape")
-        page.get_by_test_id("stPopoverBody").wait_for(state="detached")
+def test_axe_finds_nothing_serious_in_what_opens_over_the_page(visit, wait_ready):
+    page = visit()
+    light = {}
+    for dark in (False, True):
+        if dark:
+            turn_dark(page, wait_ready)
+        for name in ("About", "Share"):
+            page.get_by_role("button", name=name).click()
+            page.get_by_test_id("stPopoverBody").wait_for()
+            wait_ready(page)
+            if name == "Share":  # until it has come, the link's place is held by blanks
+                expect(page.get_by_test_id("stPopoverBody").locator("code").first).to_contain_text("?model=")
+            assert found(page, OF_COLOUR if dark else ALL) == []
+            until(page, lambda name=name: light.setdefault(name, said(page)) == said(page))
+            page.keyboard.press("Escape")
+            page.get_by_test_id("stPopoverBody").wait_for(state="detached")

@@ -198,6 +198,14 @@ CLICKABLE = (
 PARAMETERS = ("seed", "model", "pace", "temperature", "top_k", "top_p", "tokens", "layer")
 
 
+def test_the_menu_of_a_phone_closes_when_a_page_is_chosen(visit, wait_ready):
+    page = visit(width=420, height=860)
+    page.get_by_test_id("stExpandSidebarButton").click()
+    page.get_by_test_id("stSidebar").get_by_role("link", name="Masks").click()
+    until_on(page, "Masks", wait_ready)
+    expect(page.get_by_test_id("stSidebar")).to_have_attribute("data-collapsed", "true")
+
+
 def test_nothing_of_a_link_becomes_something_to_click(visit):
     values = CLICKABLE
     page = visit("?" + "&".join(f"{name}={value}" for name, value in zip(PARAMETERS, values, strict=True)))
