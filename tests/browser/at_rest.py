@@ -11,7 +11,9 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 if TYPE_CHECKING:
     from playwright.sync_api import Page, WebSocket
 
-IDLE = "[data-testid='stApp'][data-test-connection-state='CONNECTED'][data-test-script-state='notRunning']"
+CONNECTED = "[data-testid='stApp'][data-test-connection-state='CONNECTED']"
+DISCONNECTED = "[data-testid='stApp']:not([data-test-connection-state='CONNECTED'])"
+IDLE = f"{CONNECTED}[data-test-script-state='notRunning']"
 EXCEPTION = "[data-testid='stException']"
 BEAT = 0.03  # seconds between two looks at a page that isn't at rest
 RUNNING = "a run has begun"

@@ -228,6 +228,12 @@ def pick(page, label, option):
     option_of(page, label, option).click()
 
 
+def expect_model_of(page, group):
+    """The list of models has one of these."""
+    option_of(page, "^Model$", re.compile(f"^{group} · "))
+    page.keyboard.press("Escape")
+
+
 def derive(page):
     """Open how the weights come about, where it isn't seen."""
     button = part(page, "derive")

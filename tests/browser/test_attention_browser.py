@@ -117,8 +117,6 @@ def test_looking_costs_no_run_of_the_page_and_the_address_follows(visit):
     until(page, lambda: {**told, "inside": "blocks.1"}.items() <= parameters(page).items())
     page.go_back()
     page.locator("[data-testid=inside][data-open='blocks.1']").wait_for()
-    page.reload()
-    page.locator("[data-testid=inside][data-open='blocks.1']").wait_for()
     turn_to(page, "Attention")
     until_shown(page, chosen)
 
@@ -172,9 +170,7 @@ def test_back_forward_reload_and_a_link_show_the_same(visit, wait_ready):
     other, _ = visit(urlsplit(address(page)).query, apart=True)
     until(other, lambda: state(other) == chosen)
 
-    page.reload()  # a tab that is opened by a link, which Streamlit tells each run of, whatever the bar holds since
-    page.locator(WHOLE).wait_for()
-    wait_ready(page)
+    wait_ready(page)  # a tab that was opened by a link, which Streamlit tells each run of, whatever the bar holds since
     head(page, 1, 1).click()
     head(other, 1, 0).click()  # two visitors don't mix
     for each, number in ((page, "1"), (other, "0")):

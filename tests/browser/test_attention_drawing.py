@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.browser.address_bar import come_to
 from tests.browser.attention_page import (
     PROMPT,
     STAGES,
@@ -115,7 +116,9 @@ def test_every_cell_can_be_reached_with_the_keyboard_and_is_read_out_and_no_labe
         assert len(labels(page, "weights")[0]) < len(typed)
         said = [label["text"] for label in marks.evaluate("(canvas) => canvas.written")]
         assert said == [typed[row].replace(" ", "␣"), typed[column].replace(" ", "␣")]
-    visit("model=translator&prompt=nine hundred and ninety-nine thousand", page=page)
+    come_to(page, "/Attention?model=translator&prompt=nine hundred and ninety-nine thousand")
+    expect(instrument(page)).to_have_attribute("data-kind", "cross")
+    page.locator(WHOLE).wait_for()
     derive(page)
     no_label_runs_into_the_next(page)
 

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from tests.browser.at_rest import DISCONNECTED
 from tests.browser.attention_page import (
     PROMPT,
     WHOLE,
@@ -24,7 +25,6 @@ from transformer import Sampling, generate, load_checkpoint
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
-DISCONNECTED = "[data-testid='stApp']:not([data-test-connection-state='CONNECTED'])"
 FROM_NOW_ON = re.compile(r"^Computed on the server at first, from now on in your browser\. Its numbers differ")
 ALONE = re.compile(
     r"^Computed in your browser\. Its numbers differ from the engine's by at most .+ of the largest \(measured here"
@@ -40,11 +40,11 @@ def server(serve, tiny_folder):
 
 
 @pytest.fixture
-def visit(server, new_window):
+def visit(server, new_page):
     """`visit(address, page=None)`: a page once its model is in the browser, and what is asked of the API."""
 
     def open_page(address, page=None):
-        page, asked = page or new_window(), []
+        page, asked = page or new_page(), []
         page.on("request", lambda request: "/api/" in request.url and asked.append(request.url.split("/api/")[1]))
         page.goto(f"{server.url}/{address}")
         expect(said(page)).to_have_text(FROM_NOW_ON)
@@ -126,14 +126,13 @@ def test_attention_a_pass_and_a_text_are_computed_where_they_are_looked_at(visit
     expect(said(page)).to_have_text(FROM_NOW_ON)
 
 
-@pytest.mark.parametrize("damage", ["cut", "missing", "no workers"])
+@pytest.mark.parametrize("damage", ["missing", "no workers"])
 def test_the_server_answers_where_the_browser_can_not(server, new_window, browser_errors, damage):
     page, asked = new_window(), []
     if damage == "no workers":
         page.add_init_script("delete window.Worker")
     else:
-        cut = {"status": 200, "body": b"damaged"} if damage == "cut" else {"status": 404, "json": {"error": "Gone."}}
-        page.route("**/api/weights*", lambda route: route.fulfill(**cut))
+        page.route("**/api/weights*", lambda route: route.fulfill(status=404, json={"error": "Gone."}))
     page.on("request", lambda request: "/api/" in request.url and asked.append(request.url.split("/api/")[1]))
     page.goto(f"{server.url}/Attention?model=far-reader&prompt={PROMPT}")
     page.locator(f"{WHOLE}[data-fetched=true]").wait_for()
@@ -151,10 +150,9 @@ def test_the_server_answers_where_the_browser_can_not(server, new_window, browse
     browser_errors.clear()  # of what isn't there
 
 
-def test_two_tabs_go_on_when_the_server_has_gone(server, new_window, browser_errors):
+def test_two_tabs_go_on_when_the_server_has_gone(server, new_page, browser_errors):
     """The last test of the module: it stops the server."""
-    attention = new_window()
-    text = attention.context.new_page()
+    attention, text = new_page(), new_page()
     for page, address in (
         (attention, f"Attention?model=far-reader&prompt={PROMPT}"),
         (text, "?tokens=20&pace=unbounded"),

@@ -2,7 +2,7 @@
 
 import json
 import re
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 from urllib.request import urlopen
 
 import pytest
@@ -13,20 +13,6 @@ from tests.browser.attention_page import until
 expect = pytest.importorskip("playwright.sync_api").expect
 PROMPT = "To [mask]e [mask]r"
 MASKS = (3, 6)
-
-
-@pytest.fixture
-def filling(tiny_server, new_page, wait_ready):
-    """`filling(**options)`: a page on which the encoder has read the prompt."""
-
-    def open_page(prompt=PROMPT, **options):
-        page = new_page(**options)
-        page.goto(f"{tiny_server.url}/?model=encoder&prompt={quote(prompt)}")
-        expect(page.get_by_test_id("filling-status")).to_contain_text("mask")
-        wait_ready(page)
-        return page
-
-    return open_page
 
 
 def asked(server, **parameters):
@@ -42,8 +28,8 @@ def press(page, name):
     page.get_by_test_id("filling").get_by_role("button", name=name, exact=True).click()
 
 
-def test_masks_are_filled_by_the_model_and_by_hand_and_every_change_is_taken_back(filling, tiny_server, browser_errors):
-    page = filling()
+def test_masks_are_filled_by_the_model_and_by_hand_and_every_change_is_taken_back(visit, tiny_server, browser_errors):
+    page = visit(f"?model=encoder&prompt={PROMPT}")
     status = page.get_by_test_id("filling-status")
     answer = asked(tiny_server, text=PROMPT)
     first, second = sorted(answer["masks"], key=lambda mask: -mask["candidates"][0]["probability"])
@@ -113,9 +99,9 @@ def test_masks_are_filled_by_the_model_and_by_hand_and_every_change_is_taken_bac
     page.wait_for_function("location.search.includes('inside=logits')")
     until(page, lambda: f"place={MASKS[0]}" in address(page))
 
-
-def test_a_prompt_without_masks_says_what_to_do_on_a_phone(filling, browser_errors):
-    page = filling("To be", width=420, height=860)
+    # A prompt without masks says what to do, on a phone.
+    page.set_viewport_size({"width": 420, "height": 860})
+    visit("?model=encoder&prompt=To be", page)
     expect(page.get_by_test_id("filling-status")).to_have_text("No word is masked. Click one, and mask it.")
     press(page, "Mask this word")
     expect(page.get_by_test_id("filling-status")).to_contain_text("One mask.")

@@ -163,9 +163,6 @@ def test_all_that_writes_is_in_the_first_screen_nothing_moves_and_what_is_used_k
     expect(part(page, "position")).to_have_text("token 3")
     expect(candidates(page).first).to_have_attribute("aria-disabled", "true")
     expect(page).to_have_url(re.compile("step=3"))
-    page.reload()
-    expect(part(page, "details")).to_have_text(words)
-    tokens(page).nth(2).click()
     page.keyboard.press("Home")
     assert focused(page) == PROMPT[0]
     expect(part(page, "title")).to_have_text(f"Candidates for token 1, after “{PROMPT[0]}”")

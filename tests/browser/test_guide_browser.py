@@ -82,18 +82,6 @@ def reach_by_tab(page, control):
     page.keyboard.press("Tab")
 
 
-@pytest.fixture
-def visit(visit):
-    """The same, once the guide is there: its script comes after the page is at rest."""
-
-    def open_page(*path_and_page, **options):
-        page = visit(*path_and_page, **options)
-        page.wait_for_function("() => globalThis.headsupGuide")
-        return page
-
-    return open_page
-
-
 def test_a_term_is_explained_where_it_stands_but_over_nothing_that_is_used_and_all_are_listed(visit):
     page = visit("?seed=3")
     page.get_by_role("button", name="Tour", exact=True).click()

@@ -12,7 +12,8 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.at_rest import IDLE
+from tests.browser.address_bar import come_to
+from tests.browser.at_rest import follow_reruns
 from tests.browser.attention_page import until
 from tests.browser.browser_windows import PATIENCE_MS
 from tests.browser.conftest import CHROMIUM_ARGS, find_chromium
@@ -149,18 +150,21 @@ def test_a_frame_in_another_origins_page_has_all_that_the_app_has_and_keeps_a_tr
 COMPILES = "() => new WebAssembly.Module(Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0)) instanceof WebAssembly.Module"
 
 
-def test_no_page_needs_what_the_policy_forbids_such_as_an_inline_script(chromium, tiny_server):
+def test_no_page_needs_what_the_policy_forbids_such_as_an_inline_script(chromium, tiny_server, wait_ready):
     """Contexts of other tests bypass the policy: Playwright itself evaluates texts."""
     with chromium.new_context() as context:
         page, refused = context.new_page(), []
         page.on("console", lambda message: refused.append(message.text) if "Content Security" in message.text else None)
         context.set_default_timeout(PATIENCE_MS)
+        follow_reruns(page)
+        page.goto(tiny_server.url)
+        page.get_by_role("heading", level=1).wait_for()
         for name in ("", "Learn", "Attention", "Inside", "Masks", "Positions", "What_if", "Train"):
-            answer = page.goto(f"{tiny_server.url}/{name}")
-            assert "unsafe-inline" not in re.findall(r"script-src [^;]*", answer.headers["content-security-policy"])[0]
-            page.get_by_role("heading", level=1).wait_for()
-            page.locator(IDLE).wait_for()
-            page.wait_for_load_state("networkidle")
+            policy = context.request.get(f"{tiny_server.url}/{name}").headers["content-security-policy"]
+            assert "unsafe-inline" not in re.findall(r"script-src [^;]*", policy)[0]
+            come_to(page, f"/{name}")
+            wait_ready(page)
+            page.get_by_role("heading", level=1, name=name.replace("_", " ") or "Generate").wait_for()
         page.get_by_role("button", name="Train", exact=True).wait_for()
         assert page.evaluate(COMPILES), "what multiplies in a browser that computes"
         page.goto(f"{tiny_server.url}/api/docs")

@@ -45,14 +45,12 @@ IS_WIDE_ENOUGH = "(main) => main.scrollWidth <= main.clientWidth"
 
 
 @pytest.fixture
-def visit(tiny_server, new_page, wait_ready):
-    """`visit(link, page=None, **options)`: a visitor of the page, which has come to rest with all open."""
+def masks_page(visit, wait_ready):
+    """`masks_page(link, page=None, **options)`: a visitor of the page, which has come to rest with all open."""
 
     def open_page(link="", page=None, **options):
-        page = page or new_page(**options)
-        page.goto(f"{tiny_server.url}/Masks{link}")
+        page = visit(f"Masks{link}", page, **options)
         expect(page.get_by_test_id("masks").first).to_be_visible()
-        wait_ready(page)
         unfold(page, wait_ready)
         return page
 
@@ -98,8 +96,8 @@ def until_written(page, cells):
     expect(picture(page).locator("td")).to_have_text(cells)
 
 
-def test_a_cold_link_opens_the_batch_whose_masks_are_read_cell_by_cell_and_typing_changes_it(visit, wait_ready):
-    page = visit("?prompt=To%20be&filler=2&batch=To%20be%0Aor&pad_side=left&batch_row=1")
+def test_a_cold_link_opens_the_batch_whose_masks_are_read_cell_by_cell_and_typing_changes_it(masks_page, wait_ready):
+    page = masks_page("?prompt=To%20be&filler=2&batch=To%20be%0Aor&pad_side=left&batch_row=1")
     expect(page.get_by_role("heading", level=1)).to_have_text("Masks")
     expect(page.get_by_role("link", name="Attention")).to_be_visible()
     expect(editor(page)).to_have_value("To be\nor")
@@ -163,8 +161,8 @@ def test_a_cold_link_opens_the_batch_whose_masks_are_read_cell_by_cell_and_typin
     wait_ready(page)
 
 
-def test_nothing_is_clipped_or_overlaps(visit):
-    page = visit(f"{LONG}&{LONG_LINE}", width=390, dark=True)
+def test_nothing_is_clipped_or_overlaps(masks_page):
+    page = masks_page(f"{LONG}&{LONG_LINE}", width=390, dark=True)
     fits(page, rows=3)
     # The batch scrolls inside itself, so that it can be read.
     assert picture(page).evaluate("(box) => box.scrollWidth > box.clientWidth && box.clientWidth < innerWidth")
@@ -181,7 +179,7 @@ def test_nothing_is_clipped_or_overlaps(visit):
         until(page, lambda: page.get_by_text(re.compile("Every (second|third) token is labelled")).count() >= 2)
         until(page, lambda: page.get_by_test_id("stMain").evaluate(IS_WIDE_ENOUGH))
     page.set_viewport_size({"width": 1280, "height": 900})
-    visit("?model=translator", page)
+    masks_page("?model=translator", page)
     fits(page, rows=1)
     expect(page.get_by_test_id("masks").nth(2).locator(".note")).to_be_empty()
 
@@ -197,10 +195,10 @@ def fits(page, rows):
 BOTTOM = "(element) => element.getBoundingClientRect().bottom"
 
 
-def test_the_picture_is_on_the_first_screen_and_the_page_is_short(tiny_server, new_page, wait_ready):
-    page = new_page(width=1280, height=720)
+def test_the_picture_is_on_the_first_screen_and_the_page_is_short(visit, wait_ready):
+    page = visit("Masks?model=shakespeare", width=1280, height=720)
     for path, parts in (("Masks", ("canvas.picture", ".predictions ol >> nth=1")), ("Positions", ("table",))):
-        page.goto(f"{tiny_server.url}/{path}?model=shakespeare")
+        page.get_by_role("link", name=path).click()
         page.locator(parts[0]).first.wait_for()
         wait_ready(page)
         for part in parts:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.browser.attention_page import WHOLE, parameters, shown, until, until_shown
+from tests.browser.attention_page import WHOLE, parameters, shown, turn_to, until, until_shown
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
@@ -17,9 +17,8 @@ def by_hand(page):
     return page.locator(".by-hand .where").inner_text()
 
 
-def test_a_weight_is_opened_inside_and_back_and_the_browser_returns(tiny_server, new_page):
-    page = new_page()
-    page.goto(f"{tiny_server.url}/Attention?prompt=To be, or&layer=1&head=1&query=5&key=2")
+def test_a_weight_is_opened_inside_and_back_and_the_browser_returns(visit):
+    page = visit("Attention?prompt=To be, or&layer=1&head=1&query=5&key=2")
     page.locator(WHOLE).wait_for()
     page.get_by_role("button", name="Open in Inside").click()
     place = "head 1, query “,” at position 5, key “␣” at position 2"
@@ -36,10 +35,9 @@ def test_a_weight_is_opened_inside_and_back_and_the_browser_returns(tiny_server,
     page.go_back()
     until_shown(page, (1, 1, 5, 2))
 
-
-def test_the_logits_of_the_next_token_are_opened_inside(tiny_server, new_page):
-    page = new_page()
-    page.goto(f"{tiny_server.url}/?prompt=To be, or")
+    # So are the logits of the next token.
+    page.set_viewport_size({"width": 1280, "height": 900})
+    turn_to(page, "Generate")
     said = page.locator("[data-drawn=logits] .text")
     until(page, lambda: " has " in said.inner_text())
     token, logit = said.inner_text().split("“")[1].removesuffix(".").split("” has ")

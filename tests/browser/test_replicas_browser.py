@@ -6,9 +6,10 @@ import shutil
 import pytest
 
 from deploy.replicas import Replicas, free_port
+from tests.browser.at_rest import CONNECTED
 from tests.browser.attention_page import parameters, pick, turn_to, until
 from tests.browser.generate_page import expect, main_button, tokens, until_at_rest, until_written
-from tests.browser.test_restart_browser import CONNECTED, SMALL
+from tests.browser.test_restart_browser import SMALL
 
 
 def server_of(page):

@@ -1,32 +1,14 @@
 """Tests that a visitor's work survives a restart of the server."""
 
-import re
 from urllib.parse import parse_qsl, urlsplit
 
-from tests.browser.attention_page import all_equal, head, option_of, parameters, turn_to, until, until_shown
-from tests.browser.generate_page import (
-    expect,
-    inspect,
-    labels,
-    look_at,
-    main_button,
-    picture,
-    tokens,
-    until_at_rest,
-    until_written,
-    written,
-)
+from tests.browser.address_bar import come_to
+from tests.browser.at_rest import CONNECTED, DISCONNECTED
+from tests.browser.attention_page import all_equal, expect_model_of, head, parameters, turn_to, until, until_shown
+from tests.browser.generate_page import expect, inspect, labels, look_at, main_button, picture, tokens, write, written
 
 PROMPT = "KING: I am"
 SMALL = "?learn=task&task=sort-letters&shape=dials&n_layers=1&n_heads=2&d_model=32&steps=50"
-DISCONNECTED = "[data-testid='stApp']:not([data-test-connection-state='CONNECTED'])"
-CONNECTED = "[data-testid='stApp'][data-test-connection-state='CONNECTED']"
-
-
-def has_model_of(page, group):
-    """The list of models has one of these."""
-    option_of(page, "^Model$", re.compile(f"^{group} · "))
-    page.keyboard.press("Escape")
 
 
 class Visitors:
@@ -37,8 +19,8 @@ class Visitors:
         self.server, self.store, self.url = server, store, server.url
         self.new_page, self.wait_ready = new_page, wait_ready
 
-    def visit(self, path, page=None, **options):
-        page = page or self.new_page(**options)
+    def visit(self, path, **options):
+        page = self.new_page(**options)
         page.goto(f"{self.url}/{path}")
         page.get_by_role("heading", level=1).wait_for()
         self.wait_ready(page)
@@ -46,10 +28,7 @@ class Visitors:
 
     def write(self, page, count):
         tokens(page).first.wait_for()
-        before = tokens(page).count()
-        main_button(page, "Generate").click()
-        until_written(page, before + count)
-        until_at_rest(page, self.wait_ready)
+        write(page, self.wait_ready, count)
         until(page, lambda: len(written(page)) == count)
 
     def one_who_has_trained(self):
@@ -62,10 +41,10 @@ class Visitors:
         yield
         turn_to(page, "Masks")
         self.wait_ready(page)  # a run of the page closes the list
-        has_model_of(page, "Yours")
+        expect_model_of(page, "Yours")
         (folder,) = {*self.store.iterdir()} - before
         other = self.visit(f"Masks?model={folder.name}", apart=True)
-        has_model_of(other, "Shared with you")
+        expect_model_of(other, "Shared with you")
         assert other.get_by_text("was deleted a day after its last use").count() == 0
         assert folder.name not in self.server.log()
 
@@ -157,8 +136,9 @@ class Visitors:
         assert "layer 1, head 1" in looked
         until(page, lambda: parameters(page) == sent)
         for name in ("Attention", "Positions"):
-            self.visit(f"{name}?{link}", page)
+            come_to(page, f"/{name}?{link}")
             expect(page.get_by_role("heading", level=1)).to_have_text(name)
+            self.wait_ready(page)
             expect(page.get_by_role("link", name="Generate")).to_be_visible()
             expect(page.get_by_role("textbox", name="Prompt", exact=True)).to_have_value(PROMPT)
             until(page, lambda: parameters(page) == sent)

@@ -112,11 +112,8 @@ def test_the_tour_is_offered_once_gone_through_and_covers_nothing_that_it_is_abo
     tour.look(is_done=True)  # the text has ended: there is nothing to press
 
 
-def test_the_tour_is_gone_through_by_keyboard_on_a_phone(tiny_server, new_page, wait_ready):
-    page = new_page(width=420, height=860)
-    page.goto(f"{tiny_server.url}/?seed=3")
-    wait_ready(page)
-    page.wait_for_function("() => globalThis.headsupGuide")  # whose script comes after the page is at rest
+def test_the_tour_is_gone_through_by_keyboard_on_a_phone(visit, wait_ready):
+    page = visit("?seed=3", width=420, height=860)
     page.get_by_role("button", name="Tour", exact=True).press("Enter")
     tour = Tour(page)
     card = tour.card
@@ -157,12 +154,9 @@ def test_the_tour_is_gone_through_by_keyboard_on_a_phone(tiny_server, new_page, 
     card.wait_for(state="hidden")
 
 
-def test_what_a_step_has_changed_is_undone_however_it_is_left_and_nothing_else(tiny_server, new_page, wait_ready):
-    page = new_page()
+def test_what_a_step_has_changed_is_undone_however_it_is_left_and_nothing_else(visit, wait_ready):
     own = "scale~blocks.1.attn.hook_z~1~~0.0"
-    page.goto(f"{tiny_server.url}/?model=shakespeare&changes={own}")
-    wait_ready(page)
-    page.wait_for_function("() => globalThis.headsupGuide")  # whose script comes after the page is at rest
+    page = visit(f"?model=shakespeare&changes={own}")
     for way in ("Back", "Skip", "Escape"):
         page.get_by_role("button", name="Tour", exact=True).click()
         card = page.get_by_test_id("start")

@@ -87,6 +87,21 @@ def test_at_the_width_of_a_phone_the_pictures_are_read_and_saved_and_models_comp
     download.value.save_as(file)
     assert file.read_bytes().startswith(b"\x89PNG") and file.stat().st_size > 5_000
 
+    # A place is put in from another prompt, by key alone.
+    page = visit(f"{PATH}&model=left&question=traced&other_prompt=To%20be,%20or%20now", page)
+    expect(page.get_by_test_id("effect-heatmaps").locator("figcaption")).to_have_count(3)
+    fits(page)
+    cells(page).focus()
+    for key in ("End", "ArrowUp"):
+        page.keyboard.press(key)
+    expect(sentence(page)).to_contain_text(
+        "layer 1, position 12, t (the other prompt has w) moves the logit difference 1"
+    )
+    page.keyboard.press("Enter")
+    wait_ready(page)
+    expect(page.get_by_text("Changed: the stream before layer 1 at position 12 as on another prompt.")).to_be_visible()
+    expect(sentence(page)).to_contain_text("It is ablated now.")
+
 
 def test_one_press_changes_the_model_and_the_first_difference_of_the_texts_is_marked(visit, wait_ready):
     page = visit(PATH, dark=True)
@@ -101,19 +116,3 @@ def test_one_press_changes_the_model_and_the_first_difference_of_the_texts_is_ma
     assert texts[0][1] == texts[1][1]  # what both write
     marked = [part for text in texts for part in text if part[0] == "MARK"]
     assert len(marked) == 2 and marked[0] != marked[1]
-
-
-def test_a_place_is_put_in_from_another_prompt_by_key_alone_on_a_phone(visit, wait_ready):
-    page = visit(f"{PATH}&question=traced&other_prompt=To%20be,%20or%20now", width=420)
-    expect(page.get_by_test_id("effect-heatmaps").locator("figcaption")).to_have_count(3)
-    fits(page)
-    cells(page).focus()
-    for key in ("End", "ArrowUp"):
-        page.keyboard.press(key)
-    expect(sentence(page)).to_contain_text(
-        "layer 1, position 12, t (the other prompt has w) moves the logit difference 1"
-    )
-    page.keyboard.press("Enter")
-    wait_ready(page)
-    expect(page.get_by_text("Changed: the stream before layer 1 at position 12 as on another prompt.")).to_be_visible()
-    expect(sentence(page)).to_contain_text("It is ablated now.")
