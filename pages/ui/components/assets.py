@@ -23,7 +23,7 @@ GLOSSARY = "pages/ui/glossary.json"
 WORKER = "transformer/frontend/engine/worker_bundle.js"
 """What computes models in a browser: one file instead of thirty, which each visitor would ask for."""
 COMPONENTS = "transformer/frontend/components.js"
-"""All components: one file instead of a hundred and twenty, beside which the frontend's addresses are the same."""
+"""All components: one file instead of a hundred and twenty. Scripts find the worker from its folder, the frontend's."""
 LOADER = """const loaded = import(new URL(%s, document.baseURI));
 export default function (component) {
   loaded.then(({ components }) => components[%s](component), () => {

@@ -147,7 +147,7 @@ export class GenerationInstrument {
     return attention === null ? null : [attention, layer, head];
   }
 
-  /** Whether the head that is looked at is. */
+  /** Whether the output of the head that is looked at is set to zero. */
   get isAblated() {
     const { attention, layer, head } = this.chosen;
     return attention !== null && this.changed.isAblated(this.modules[attention][layer], head);
