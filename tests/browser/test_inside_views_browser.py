@@ -7,6 +7,7 @@ import base64
 
 import pytest
 
+from tests.browser.attention_page import until_drawn
 from tests.browser.inside_picture import IMPORT
 from tests.browser.servers import ROOT
 from tests.helpers import MODERN
@@ -345,5 +346,6 @@ def test_a_choice_is_drawn_within_fifty_milliseconds_and_nothing_is_wider_than_t
         for name in ("blocks.0.attn.hook_pattern", "blocks.0.mlp.hook_post", "blocks.0.hook_attn_out", "embed.weight"):
             place = page.evaluate("(name) => state.pass.describe(name).sizes.map(() => 1)", name)
             show(page, name, place)
+            until_drawn(page)  # in the window's new size
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
         page.evaluate(DARK)
