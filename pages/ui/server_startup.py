@@ -116,15 +116,18 @@ def check_settings() -> None:
 def routes(base_path: str) -> list[Any]:
     """What is served beside the pages: the engine over HTTP, and the modules that draw what it answers.
 
-    base_path: that of the pages, as `server.baseUrlPath` has it.
+    base_path: that of the pages, as `server.baseUrlPath` has it. The first page has no name in its address; by the name
+    that it has on the screen it is found all the same.
     """
-    from starlette.routing import Mount
+    from starlette.responses import RedirectResponse
+    from starlette.routing import Mount, Route
 
     base = f"/{base_path.strip('/')}".rstrip("/")
     return [
         Mount(f"{base}/api/rooms", MadeWhenAsked(_room_events)),
         Mount(f"{base}/api", API),
         Mount(f"{base}/modules", MadeWhenAsked(_modules)),
+        Route(f"{base}/Generate", lambda request: RedirectResponse(f"{base}/?{request.url.query}")),
     ]
 
 
