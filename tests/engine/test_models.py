@@ -88,7 +88,9 @@ def check_what_all_keep(config: ModelConfig) -> None:
     found = trace_pass(model, tokens[0], *(each[0] for each in source), **own)
     for each in deviations(found):
         assert each.largest <= 1e-5 * max(each.magnitude, 1.0), each
-    read = {operand.name for equation in equations(config).values() for operand in equation.sources}
+    operands = [operand for equation in equations(config).values() for operand in equation.sources]
+    assert all(len(operand.dims) == len(operand.cells) for operand in operands)
+    read = {operand.name for operand in operands}
     assert {name for name, _ in model.named_parameters()} <= read | {"unembed.weight"}
     close(logit_lens(found).logits[-1], found.tensors[LOGITS].double())
     attributed = direct_logit_attribution(found, [1] * tokens.shape[1]).values.sum(0)
