@@ -47,6 +47,7 @@ OF_DISTILBERT = {"vocab_size": VOCABULARY, "dim": 48, "n_layers": 3, "n_heads": 
 SIZES = {
     **{family: {"encoder-only": OF_BERT}.get(each.shape, SMALL) for family, each in FAMILIES.items()},
     **{"distilbert": OF_DISTILBERT | {"max_position_embeddings": CONTEXT}, "t5": OF_T5, "mt5": OF_T5},
+    "gpt_neox": {name: value for name, value in SMALL.items() if name != "num_key_value_heads"},
     **{family: OF_BART for family in ("bart", "mbart", "marian", "pegasus")},
     **dict.fromkeys(("gpt2", "gptj"), OF_GPT2),
     "gpt_neo": SMALL | {"num_layers": 4, "num_heads": 4},
@@ -55,11 +56,17 @@ SIZES = {
 FLAN = {"feed_forward_proj": "gated-gelu", "dense_act_fn": "gelu_new", "is_gated_act": True, "num_decoder_layers": 1}
 FLAN |= {"tie_word_embeddings": False, "relative_attention_max_distance": 128}
 TASKS = {"summarization": {"early_stopping": True, "prefix": "summarize: "}, "other": {"max_length": 9}}
+OLD_LLAMA = {"rope_scaling": None, "max_sequence_length": 2048, "pretraining_tp": 1, "pad_token_id": -1}
 AS_SHARED = {
-    "llama": [{"rope_scaling": {"type": "linear", "factor": 4.0}, "rope_theta": 1e5}, {"rope_scaling": None}],
+    "llama": [{"rope_scaling": {"type": "linear", "factor": 4.0}, "rope_theta": 1e5}, OLD_LLAMA],
     "mistral": [{}, {"sliding_window": 5, "rope_theta": 1e6}],
+    "gpt_neox": [
+        {"rotary_emb_base": 500, "rotary_pct": 0.25, "rope_theta": 500, "partial_rotary_factor": 0.25},
+        {"rope_theta": 500, "partial_rotary_factor": 0.25, "rope_scaling": None, "hidden_dropout": 0.1},
+    ],
     "qwen2": [
         {"use_sliding_window": True, "sliding_window": 5, "max_window_layers": 2, "use_mrope": False},
+        {"use_sliding_window": False, "sliding_window": 5, "max_window_layers": 2},
         {"rope_scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16}},
         {"rope_scaling": {"type": "dynamic", "factor": 4.0}, "use_sliding_window": True, "sliding_window": None},
     ],
