@@ -42,9 +42,7 @@ TEXT, OTHER, SOURCE = [1, 2, 3, 4, 0, 5], [1, 2, 6, 4, 0, 5], [4, 5, 6, 0]
 class There(Tensor):
     """A tensor that says it is on the device. Its numbers are in the CPU's memory."""
 
-    @property
-    def device(self) -> torch.device:
-        return ELSEWHERE
+    device = property(lambda self: ELSEWHERE)
 
 
 class Device(TorchFunctionMode):
@@ -102,17 +100,12 @@ def there(request):
         yield model, SOURCE if translates else []
 
 
-def test_a_tensor_left_behind_is_noticed(there):
-    model, _ = there
-    with pytest.raises(RuntimeError, match="is on the CPU"):
-        model.embed(torch.tensor([1])) if model.embed is not None else model.encoder.embed(torch.tensor([1]))
-    assert model.device == ELSEWHERE
-    assert not isinstance(model.unembed.weight.cpu(), There)
-
-
-def test_whatever_is_asked_of_a_model(there):
+def test_whatever_is_asked_of_a_model_is_computed_there_and_comes_back_from_there(there):
     model, source = there
     stack = "decoder." if source else ""
+    with pytest.raises(RuntimeError, match="is on the CPU"):  # a tensor left behind is noticed
+        (model.encoder if source else model).embed(torch.tensor([1]))
+    assert model.device == ELSEWHERE and not isinstance(model.unembed.weight.cpu(), There)
     point = f"{stack}blocks.0.hook_attn_out"
     changed = (
         Scale(f"{stack}blocks.0.attn.hook_z", head=1, factor=0.5),
@@ -135,11 +128,8 @@ def test_whatever_is_asked_of_a_model(there):
         assert ablation(model, TEXT, source, interventions).loss(TEXT).isfinite().all()
         assert list(ablated_in_batches(model, TEXT, source, interventions))
         for each in ("encoder", "decoder") if source else ("self",):
-            assert (
-                patching(model, TEXT, OTHER, 1, 2, source, source[::-1], stack=each, interventions=interventions)
-                .restored.isfinite()
-                .all()
-            )
+            patched = patching(model, TEXT, OTHER, 1, 2, source, source[::-1], stack=each, interventions=interventions)
+            assert patched.restored.isfinite().all()
         for sampling in (Sampling(temperature=0), Sampling(0.8, 5, 0.9, 1)):
             options = {"max_new_tokens": 4, "source": source or None, "sampling": sampling, "names_filter": None}
             assert [step.rank for step in generate(model, TEXT, interventions=interventions, **options)]
@@ -148,10 +138,6 @@ def test_whatever_is_asked_of_a_model(there):
     assert list(logits_in_pieces(model, stream))
     for circuit in (qk_circuit, ov_circuit):
         assert circuit(model, f"{stack}blocks.0.attn", 1).full().isfinite().all()
-
-
-def test_texts_are_written_together(there):
-    model, source = there
     inputs = [torch.tensor([ids] * 2, device=model.device) for ids in (source, TEXT[:2]) if ids]
     assert write_greedily(model, inputs[-1], 3, *inputs[:-1]).shape == (2, 3)
     assert model(*inputs, past=KeyValueCache.for_model(model.config)).device == ELSEWHERE
