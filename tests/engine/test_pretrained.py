@@ -214,10 +214,13 @@ def test_only_safetensors_are_read_and_a_pickle_is_never_opened(folder):
         ({"a": 7}, "doesn't say which file"),
         ("a", "doesn't say which file"),
         ({"a": "part.safetensors"}, "names a, which is in no file"),
+        ({"a": "cut.safetensors"}, "cut.safetensors is damaged"),
     ],
 )
 def test_an_index_leads_nowhere_else(folder, found, words):
-    (folder / "model.safetensors").rename(folder / "part.safetensors")
+    weights = folder / "model.safetensors"
+    (folder / "cut.safetensors").write_bytes(weights.read_bytes()[:-9])
+    weights.rename(folder / "part.safetensors")
     (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": found}))
     with pytest.raises(CheckpointError, match=words):
         load_pretrained(folder)

@@ -69,84 +69,49 @@ def test_llama_2_puts_no_second_beginning_before_its_name_and_keeps_the_spaces_b
     assert "".join(found.tokenizer.piece(token, first=at == 1) for at, token in enumerate(ids)) == text
 
 
+def turns(each: str, prompt: str = "", first: str = "") -> str:
+    """A template that writes each message, and what an answer begins with."""
+    prompt = f"{{%- if add_generation_prompt %}}\n    {prompt}\n{{%- endif %}}\n" if prompt else ""
+    return f"{first}{{% for message in messages %}}\n{each}\n{{% endfor %}}\n{prompt}"
+
+
 CHATS = {
-    "Llama 2": (
-        "Llama 2, tokenizer.json",
-        """{% for message in messages %}{% if (message['role'] == 'user') != (loop.index0 % 2 == 0) %}{{
-raise_exception('Roles must alternate') }}{% endif %}{% if message['role'] == 'user' %}{{ bos_token + '[INST] ' +
-message['content'].strip() + ' [/INST]' }}{% else %}{{ message['content'] + eos_token }}{% endif %}{% endfor %}""",
+    "Llama 2, tokenizer.json": turns(
+        "{% if (message['role'] == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('Alternate') }}{% endif %}"
+        "{{- bos_token + '[INST] ' + message['content'].strip() + ' [/INST]' -}}"
     ),
-    "TinyLlama": (
-        "TinyLlama, tokenizer.json",
-        """{% for message in messages %}
-{% if message['role'] == 'user' %}
-{{ '<|user|>\n' + message['content'] + eos_token }}
-{% endif %}
-{% if loop.last and add_generation_prompt %}
-{{ '<|assistant|>' }}
-{% endif %}
-{% endfor %}""",
+    "TinyLlama, tokenizer.json": turns(
+        "{% if message['role'] == 'user' %}\n{{ '<|user|>\n' + message['content'] + eos_token }}\n{% endif %}\n"
+        "{% if loop.last and add_generation_prompt %}\n{{ '<|assistant|>' }}\n{% endif %}"
     ),
-    "Llama 3.1": (
-        "Llama 3, tokenizer.json",
-        """{{- bos_token }}
-{%- if strftime_now is defined %}
-    {%- set date = strftime_now('%Y') %}
-{%- endif %}
-{{- '<|start_header_id|>system<|end_header_id|>\\n\\nYear: ' + date + '<|eot_id|>' }}
-{%- for message in messages %}
-    {%- set who = '<|start_header_id|>' + message['role'] + '<|end_header_id|>\\n\\n' %}
-    {{- who + message['content'] | trim + '<|eot_id|>' }}
-{%- endfor %}
-{%- if add_generation_prompt %}
-    {{- '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}
-{%- endif %}
-""",
+    "Llama 3, tokenizer.json": turns(
+        "{%- set who = '<|start_header_id|>' + message['role'] + '<|end_header_id|>\\n\\n' %}\n"
+        "{{- who + message['content'] | trim + '<|eot_id|>' }}",
+        "{{- '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}",
+        "{{- bos_token }}{%- if strftime_now is defined %}{%- set date = strftime_now('%Y') %}{%- endif %}\n"
+        "{{- '<|start_header_id|>system<|end_header_id|>\\n\\nYear: ' + date + '<|eot_id|>' }}\n",
     ),
-    "Gemma": (
-        "Gemma, tokenizer.model",
-        """{{ bos_token }}{% for message in messages %}{{ '<start_of_turn>' + message['role'] + '\\n' +
-message['content'] | trim + '<end_of_turn>\\n' }}{% endfor %}{% if add_generation_prompt %}{{
-'<start_of_turn>model\\n' }}{% endif %}""",
+    "Qwen, tokenizer.json": turns(
+        "{%- if message.role == 'x' %}{%- continue %}{%- endif %}\n{{- '<|im_start|>' + message.role + '\\n' }}\n"
+        "{% generation %}{{- message.content }}{% endgeneration %}\n{{- '<|im_end|>\\n' }}",
+        "{{- '<|im_start|>assistant\\n' }}",
+        "{%- if tools %}{{- tools | tojson }}{%- endif %}\n",
     ),
-    "Qwen": (
-        "Qwen, tokenizer.json",
-        """{%- if tools %}
-    {{- tools | tojson }}
-{%- endif %}
-{%- for message in messages %}
-    {%- if message.role == 'x' %}
-        {%- continue %}
-    {%- endif %}
-    {{- '<|im_start|>' + message.role + '\\n' }}
-    {% generation %}{{- message.content }}{% endgeneration %}
-    {{- '<|im_end|>\\n' }}
-{%- endfor %}
-{%- if add_generation_prompt %}
-    {{- '<|im_start|>assistant\\n' }}
-{%- endif %}
-""",
-    ),
-    "Phi-3": (
-        "Phi-3, tokenizer.json",
-        """{% for message in messages %}{{ '<|' + message['role'] + '|>\\n' + message['content'] + '<|end|>\\n' }}{%
-endfor %}{% if add_generation_prompt %}{{ '<|assistant|>\\n' }}{% endif %}""",
+    "Phi-3, tokenizer.json": turns(
+        "{{- '<|' + message['role'] + '|>\\n' + message['content'] + '<|end|>\\n' -}}", "{{- '<|assistant|>\\n' }}"
     ),
 }
 """As the models have them, but shorter."""
 
 
-@pytest.mark.parametrize("name", CHATS)
-def test_a_chat_is_what_transformers_renders_and_begins_once(both, name):
-    layout, template = CHATS[name]
+@pytest.mark.parametrize("layout", CHATS)
+def test_a_chat_is_what_transformers_renders_and_begins_once(both, layout):
     theirs, found = both(layout)
-    theirs.chat_template = template
-    chat = chat_of(template, found.tokenizer, found.named)
+    theirs.chat_template = CHATS[layout]
+    chat = chat_of(CHATS[layout], found.tokenizer, found.named)
+    asked = {"add_generation_prompt": True, "return_dict": False, "sanitize_control_tokens": True}
     for text in filter(None, TEXTS.values()):
-        said = [{"role": "user", "content": text}]
-        expected = theirs.apply_chat_template(
-            said, add_generation_prompt=True, return_dict=False, sanitize_control_tokens=True
-        )
+        expected = theirs.apply_chat_template([{"role": "user", "content": text}], **asked)
         assert chat.tokens(found.tokenizer, text) == expected
 
 
