@@ -44,22 +44,27 @@ OF_BART = {
 }
 OF_GPT2 = {"vocab_size": VOCABULARY, "n_embd": 32, "n_layer": 1, "n_head": 4, "n_positions": CONTEXT}
 OF_DISTILBERT = {"vocab_size": VOCABULARY, "dim": 48, "n_layers": 3, "n_heads": 4, "hidden_dim": 20, "pad_token_id": 0}
+BARE = {name: value for name, value in SMALL.items() if "key" not in name and "intermediate" not in name}
 SIZES = {
     **{family: {"encoder-only": OF_BERT}.get(each.shape, SMALL) for family, each in FAMILIES.items()},
     **{"distilbert": OF_DISTILBERT | {"max_position_embeddings": CONTEXT}, "t5": OF_T5, "mt5": OF_T5},
-    "gpt_neox": {name: value for name, value in SMALL.items() if name != "num_key_value_heads"},
+    **{"gpt_neox": BARE | {"intermediate_size": 20}, "opt": BARE | {"ffn_dim": 20}, "falcon": BARE},
+    **dict.fromkeys(("gpt2", "gpt_bigcode"), OF_GPT2),
+    "bloom": {"vocab_size": VOCABULARY, "n_layer": 2, "n_head": 4, "hidden_size": 32},
+    **{"gptj": OF_GPT2 | {"rotary_dim": 4}, "gpt_neo": BARE | {"num_layers": 4, "num_heads": 4}},
     **{family: OF_BART for family in ("bart", "mbart", "marian", "pegasus")},
-    **dict.fromkeys(("gpt2", "gptj"), OF_GPT2),
-    "gpt_neo": SMALL | {"num_layers": 4, "num_heads": 4},
+    **{family: SMALL | {"pad_token_id": 1} for family in ("smollm3", "phi3", "glm", "glm4")},
     "roberta": OF_BERT | {"pad_token_id": 1, "type_vocab_size": 1},
 }
+NOT_ALONE = ("gpt_neo", "ministral", "ministral3")
+"""Families whose files must say more than sizes, and their padding's id."""
 FLAN = {"feed_forward_proj": "gated-gelu", "dense_act_fn": "gelu_new", "is_gated_act": True, "num_decoder_layers": 1}
 FLAN |= {"tie_word_embeddings": False, "relative_attention_max_distance": 128}
 TASKS = {"summarization": {"early_stopping": True, "prefix": "summarize: "}, "other": {"max_length": 9}}
 OLD_LLAMA = {"rope_scaling": None, "max_sequence_length": 2048, "pretraining_tp": 1, "pad_token_id": -1}
 AS_SHARED = {
     "llama": [{"rope_scaling": {"type": "linear", "factor": 4.0}, "rope_theta": 1e5}, OLD_LLAMA],
-    "mistral": [{}, {"sliding_window": 5, "rope_theta": 1e6}],
+    "mistral": [{"sliding_window": 5, "rope_theta": 1e6}],
     "gpt_neox": [
         {"rotary_emb_base": 500, "rotary_pct": 0.25, "rope_theta": 500, "partial_rotary_factor": 0.25},
         {"rope_theta": 500, "partial_rotary_factor": 0.25, "rope_scaling": None, "hidden_dropout": 0.1},
@@ -70,11 +75,11 @@ AS_SHARED = {
         {"rope_scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16}},
         {"rope_scaling": {"type": "dynamic", "factor": 4.0}, "use_sliding_window": True, "sliding_window": None},
     ],
-    "smollm3": [{"no_rope_layers": [1, 1, 1, 0], "max_window_layers": 28, "pad_token_id": 4}],
+    "smollm3": [{"no_rope_layers": [1, 1, 1, 0], "max_window_layers": 28}],
     "phi3": [
-        {"pad_token_id": 2, "auto_map": {"AutoConfig": "configuration.Ours"}, "sliding_window": 7},
+        {"auto_map": {"AutoConfig": "configuration.Ours"}, "sliding_window": 7},
         {
-            **{"pad_token_id": 2, "full_attn_mod": 1, "interpolate_factor": 1, "partial_rotary_factor": 0.75},
+            **{"full_attn_mod": 1, "interpolate_factor": 1, "partial_rotary_factor": 0.75},
             **{"original_max_position_embeddings": 16, "tie_word_embeddings": True},
             "rope_scaling": {"type": "longrope", "short_factor": [1.0, 1.1, 1.2], "long_factor": [4.0] * 3},
         },
@@ -85,17 +90,16 @@ AS_SHARED = {
         {"head_dim": 6, "sliding_window": 5, "sliding_window_pattern": 2, "rope_local_base_freq": 500.0},
         {"head_dim": 6, "sliding_window": 5, "rope_theta": 1e5, "rope_scaling": {"type": "linear", "factor": 8.0}},
     ],
-    "olmo2": [{"pad_token_id": 1}],
     "olmo3": [
         {
             **{"pad_token_id": 1, "sliding_window": 5, "rope_theta": 500000.0},
             "rope_scaling": {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 8},
         }
     ],
-    **{"granite": [{}], "phi": [{}], "cohere": [{"model_max_length": 131072}]},
-    "falcon": [{"intermediate_size": None, "num_key_value_heads": None, "ffn_hidden_size": 20}],
+    "cohere": [{"model_max_length": 131072}],
+    "falcon": [{"ffn_hidden_size": 20}],
     "cohere2": [{"sliding_window_pattern": 2, "sliding_window": 5, "layer_switch": 4, "rotary_pct": 1.0}],
-    "glm": [{"head_dim": 8, "pad_token_id": 1}],
+    "glm": [{"head_dim": 8}],
     "bert": [
         {
             **{"pooler_fc_size": 768, "pooler_num_attention_heads": 12, "pooler_type": "first_token_transform"},
@@ -130,14 +134,19 @@ AS_SHARED = {
     ],
     "pegasus": [{"static_position_embeddings": True, "extra_pos_embeddings": 1, "normalize_before": True}],
 }
-"""What files on the Hub say besides sizes: older spellings, fields that change nothing; and much that is left out."""
+"""What files on the Hub say besides sizes: older spellings, and fields that change nothing."""
 
 
 def close(found: torch.Tensor, expected: torch.Tensor) -> None:
     torch.testing.assert_close(found, expected, atol=1e-4, rtol=0)
 
 
-@pytest.mark.parametrize("family, said", [(family, said) for family, files in AS_SHARED.items() for said in files])
+SIZES_ALONE = [(family, {}) for family in FAMILIES if family not in NOT_ALONE]
+
+
+@pytest.mark.parametrize(
+    "family, said", [*SIZES_ALONE, *((family, said) for family, files in AS_SHARED.items() for said in files)]
+)
 @torch.no_grad()
 def test_files_as_people_share_them_are_read_as_transformers_reads_them(family, said, tmp_path):
     said, shape = SIZES[family] | said, FAMILIES[family].shape
@@ -247,7 +256,7 @@ TABLES = {
 @pytest.mark.parametrize("family", TABLES)
 @torch.no_grad()
 def test_which_tables_are_one_is_for_the_files_to_say(family, tmp_path):
-    """Whatever the configuration says."""
+    """Whatever the configuration says; so it is with a Marian's fixed positions, and with the bias of its logits."""
     fields = SIZES[family] if family in ("t5", "bart", "marian") else drawn(family, 0) | {"tie_word_embeddings": True}
     save(tmp_path, theirs(family, dict(fields), 5))
     path, (name, *encoder) = tmp_path / "model.safetensors", TABLES[family]
@@ -259,6 +268,11 @@ def test_which_tables_are_one_is_for_the_files_to_say(family, tmp_path):
         decoder = place.replace("encoder", "decoder")
         cases += [(own | {place: table.clone(), head: table.clone()}, True), ({place: table}, True)]
         cases += [(own | {decoder: other}, None), ({place: table, decoder: other, head: third}, None)]
+    if family == "marian":
+        sides = [f"model.{side}.embed_positions.weight" for side in ("encoder", "decoder")]
+        assert weights.pop("final_logits_bias") is not None and not {*sides} & {*weights}
+        cases += [(own | dict(zip(sides, torch.randn(2, CONTEXT, 48), strict=True)), True)]
+        cases += [(own | {"final_logits_bias": torch.randn(1, VOCABULARY)}, True)]
     for tables, tied in cases:
         save_file({**weights, **tables}, path, {"format": "pt"})
         expected = getattr(transformers, FAMILIES[family].architecture).from_pretrained(tmp_path)

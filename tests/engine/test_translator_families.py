@@ -4,12 +4,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from safetensors.torch import load_file, save_file
 
 from tests.engine.test_families import close, written
-from tests.engine.test_family_files import OF_BART, SIZES
+from tests.engine.test_family_files import SIZES
 from tests.helpers import tiny_config
-from tests.pretrained_models import CONTEXT, VOCABULARY, logits_of, save, theirs, transformers
+from tests.pretrained_models import save, theirs, transformers
 from tests.third_party_tokenizers import LAYOUTS
 from transformer import CheckpointError, load_checkpoint
 from transformer.__main__ import main
@@ -25,21 +24,6 @@ def test_distances_are_sorted_into_the_kinds_of_t5(buckets, distance, query, ear
     kind_of = transformers.models.t5.modeling_t5.T5Attention._relative_position_bucket
     expected = kind_of(ahead, bidirectional=not causal, num_buckets=buckets, max_distance=distance)
     assert torch.equal(relative_buckets(config, query, key, causal), expected)
-
-
-@torch.no_grad()
-def test_tables_that_files_may_leave_out_count_where_they_are(tmp_path):
-    """The fixed positions of a Marian, and the bias of its logits."""
-    save(tmp_path, theirs("marian", dict(OF_BART), 3))
-    path, inputs = tmp_path / "model.safetensors", [torch.arange(14)[None], torch.arange(9, 18)[None]]
-    weights = load_file(path)
-    assert not any("embed_positions" in name for name in weights)
-    positions = {f"model.{side}.embed_positions.weight": torch.randn(CONTEXT, 48) for side in ("encoder", "decoder")}
-    del weights["final_logits_bias"]
-    for tables in ({}, positions, {"final_logits_bias": torch.randn(1, VOCABULARY)}):
-        save_file({**weights, **tables}, path, {"format": "pt"})
-        expected = logits_of(transformers.MarianMTModel.from_pretrained(tmp_path), inputs).logits
-        close(load_pretrained(tmp_path).model(*inputs), expected)
 
 
 def test_a_decoder_must_have_something_to_begin_with(tmp_path):
