@@ -34,20 +34,24 @@ CUT_LLAMA3 = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
-LEGACY = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
 AS_LLAMA = {
-    "model_type": "bpe",
-    "vocab_size": 700,
-    "byte_fallback": True,
-    "split_digits": True,
-    "normalization_rule_name": "identity",
-    "remove_extra_whitespaces": False,
-    "allow_whitespace_only_pieces": True,
+    **{"model_type": "bpe", "vocab_size": 700, "byte_fallback": True, "split_digits": True},
+    **{"normalization_rule_name": "identity", "remove_extra_whitespaces": False, "allow_whitespace_only_pieces": True},
 }
+OF_LLAMA = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
+proto_of = sentencepiece.sentencepiece_model_pb2.ModelProto.FromString
 
 
 def write(folder: Path, name: str, value: dict) -> None:
     (folder / name).write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")
+
+
+def tell(folder: Path, model_type: str, tokenizer_class: str | None = None, **told: object) -> None:
+    """Write what the files beside a vocabulary say."""
+    write(folder, "config.json", {"model_type": model_type})
+    if tokenizer_class or told:
+        named = {"tokenizer_class": tokenizer_class} if tokenizer_class else {}
+        write(folder, "tokenizer_config.json", named | told)
 
 
 def added(*tokens: AddedToken, first: int) -> dict[str, dict]:
@@ -60,12 +64,18 @@ def whole(*names: str, **told: bool) -> list[AddedToken]:
     return [AddedToken(name, **{"special": True, "normalized": False, **told}) for name in names]
 
 
+def around(backend: tokenizers.Tokenizer, single: str) -> processors.TemplateProcessing:
+    """What stands before and after a text."""
+    special = [(token, backend.token_to_id(token)) for token in single.split() if token != "$A"]
+    return processors.TemplateProcessing(single=single, special_tokens=special)
+
+
 @functools.cache
 def _trained_spm(options: str) -> bytes:
-    out, told = io.BytesIO(), json.loads(options)
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(CORPUS), model_writer=out, minloglevel=2, num_threads=1, **told
-    )
+    out = io.BytesIO()
+    quiet = {"minloglevel": 2, "num_threads": 1}
+    trainer = sentencepiece.SentencePieceTrainer
+    trainer.train(sentence_iterator=iter(CORPUS), model_writer=out, **quiet, **json.loads(options))
     return out.getvalue()
 
 
@@ -84,38 +94,29 @@ def _trained_bpe(special: tuple[str, ...]) -> str:
     backend = tokenizers.Tokenizer(models.BPE())
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     backend.decoder = decoders.ByteLevel()
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(
-        vocab_size=600, initial_alphabet=alphabet, special_tokens=list(special), show_progress=False
-    )
-    backend.train_from_iterator(CORPUS, trainer)
+    options = {"initial_alphabet": pre_tokenizers.ByteLevel.alphabet(), "special_tokens": list(special)}
+    backend.train_from_iterator(CORPUS, trainers.BpeTrainer(vocab_size=600, show_progress=False, **options))
     return backend.to_str()
 
 
 def llama_2(folder: Path) -> None:
     trained_spm(folder / "tokenizer.model", **AS_LLAMA)
-    write(folder, "config.json", {"model_type": "llama"})
-    told = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "add_bos_token": True, "legacy": False}
-    write(folder, "tokenizer_config.json", {"tokenizer_class": "LlamaTokenizer", **told})
+    tell(folder, "llama", "LlamaTokenizer", **OF_LLAMA, add_bos_token=True, legacy=False)
 
 
 def llama_2_json(folder: Path) -> tokenizers.Tokenizer:
     """With the tokenizer.json that the hub has for it."""
     llama_2(folder)
-    proto = sentencepiece.sentencepiece_model_pb2.ModelProto.FromString((folder / "tokenizer.model").read_bytes())
-    vocabulary = {piece.piece: at for at, piece in enumerate(proto.pieces)}
-    merges = [
-        (token[:cut], token[cut:])
-        for token in vocabulary
-        for cut in range(1, len(token))
-        if token[:cut] in vocabulary and token[cut:] in vocabulary
-    ]
+    pieces = proto_of((folder / "tokenizer.model").read_bytes()).pieces
+    vocabulary = {piece.piece: at for at, piece in enumerate(pieces)}
+    cuts = [(token[:cut], token[cut:]) for token in vocabulary for cut in range(1, len(token))]
+    merges = [pair for pair in cuts if {*pair} <= vocabulary.keys()]
     backend = tokenizers.Tokenizer(models.BPE(vocabulary, merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True))
-    backend.normalizer = LEGACY
+    backend.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
     steps = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
     backend.decoder = decoders.Sequence(steps)
     backend.add_special_tokens(whole("<unk>", "<s>", "</s>"))
-    backend.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
+    backend.post_processor = around(backend, "<s> $A")
     backend.save(str(folder / "tokenizer.json"))
     (folder / "tokenizer.model").unlink()
     return backend
@@ -124,8 +125,7 @@ def llama_2_json(folder: Path) -> tokenizers.Tokenizer:
 def tiny_llama(folder: Path) -> tokenizers.Tokenizer:
     """The same, of no class of its own."""
     backend = llama_2_json(folder)
-    told = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
-    write(folder, "tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast", **told})
+    tell(folder, "llama", "PreTrainedTokenizerFast", **OF_LLAMA)
     return backend
 
 
@@ -137,7 +137,7 @@ def mistral(folder: Path) -> None:
 
 def code_llama(folder: Path) -> None:
     llama_2_json(folder)
-    write(folder, "tokenizer_config.json", {"tokenizer_class": "CodeLlamaTokenizer", "add_bos_token": True})
+    tell(folder, "llama", "CodeLlamaTokenizer", add_bos_token=True)
 
 
 def phi_3(folder: Path) -> None:
@@ -145,15 +145,13 @@ def phi_3(folder: Path) -> None:
     backend = llama_2_json(folder)
     tokens = [*whole("<|endoftext|>"), *whole("<|assistant|>", "<|end|>", "<|user|>", rstrip=True)]
     backend.add_special_tokens(tokens)
-    backend.post_processor = processors.TemplateProcessing(single="$A", special_tokens=[])
+    backend.post_processor = around(backend, "$A")
     backend.save(str(folder / "tokenizer.json"))
-    write(folder, "config.json", {"model_type": "phi3"})
-    told = {"bos_token": "<s>", "eos_token": "<|endoftext|>", "unk_token": "<unk>", "legacy": False}
-    told["added_tokens_decoder"] = added(*tokens, first=AS_LLAMA["vocab_size"])
-    write(folder, "tokenizer_config.json", {"tokenizer_class": "LlamaTokenizer", **told})
+    own = {"eos_token": "<|endoftext|>", "added_tokens_decoder": added(*tokens, first=AS_LLAMA["vocab_size"])}
+    tell(folder, "phi3", "LlamaTokenizer", legacy=False, **OF_LLAMA | own)
 
 
-def llama_3(folder: Path) -> tokenizers.Tokenizer:
+def llama_3(folder: Path, tokenizer_class: str = "PreTrainedTokenizerFast") -> tokenizers.Tokenizer:
     """With a word in its vocabulary that no merges lead to."""
     found = json.loads(trained_bpe().model.__getstate__())
     vocabulary = {**found["vocab"], "Ġbrown": len(found["vocab"])}
@@ -164,18 +162,16 @@ def llama_3(folder: Path) -> tokenizers.Tokenizer:
     backend.pre_tokenizer, backend.decoder = pre_tokenizers.Sequence([cut, words]), decoders.ByteLevel()
     begin, end = "<|begin_of_text|>", "<|eot_id|>"
     backend.add_special_tokens(whole(begin, "<|start_header_id|>", "<|end_header_id|>", end))
-    begins = processors.TemplateProcessing(single=f"{begin} $A", special_tokens=[(begin, backend.token_to_id(begin))])
+    begins = around(backend, f"{begin} $A")
     backend.post_processor = processors.Sequence([processors.ByteLevel(trim_offsets=True), begins])
     backend.save(str(folder / "tokenizer.json"))
-    write(folder, "config.json", {"model_type": "llama"})
-    told = {"bos_token": begin, "eos_token": end, "clean_up_tokenization_spaces": True}
-    write(folder, "tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast", **told})
+    tell(folder, "llama", tokenizer_class, bos_token=begin, eos_token=end, clean_up_tokenization_spaces=True)
     return backend
 
 
 def gpt_2(folder: Path) -> None:
     trained_bpe(["<|endoftext|>"]).model.save(str(folder))
-    write(folder, "config.json", {"model_type": "gpt2"})
+    tell(folder, "gpt2")
 
 
 def gpt_2_added(folder: Path) -> None:
@@ -183,41 +179,38 @@ def gpt_2_added(folder: Path) -> None:
     gpt_2(folder)
     write(folder, "added_tokens.json", {"<|extra|>": 600, "<plain>": 601})
     write(folder, "special_tokens_map.json", {"pad_token": "<|extra|>", "bos_token": {"content": "<|endoftext|>"}})
-    write(folder, "tokenizer_config.json", {"add_prefix_space": True, "tokenizer_class": "GPT2Tokenizer"})
+    tell(folder, "gpt2", "GPT2Tokenizer", add_prefix_space=True)
 
 
 def gpt_2_json(folder: Path) -> None:
     backend = trained_bpe(["<|endoftext|>"])
     backend.post_processor = processors.ByteLevel(trim_offsets=False)
     backend.save(str(folder / "tokenizer.json"))
-    write(folder, "config.json", {"model_type": "gpt2"})
+    tell(folder, "gpt2")
 
 
 def cohere(folder: Path) -> None:
     backend = trained_bpe(["<PAD>", "<UNK>", "<CLS>", "<SEP>", "<MASK_TOKEN>", "<BOS_TOKEN>", "<|END_OF_TURN_TOKEN|>"])
-    begins = [("<BOS_TOKEN>", backend.token_to_id("<BOS_TOKEN>"))]
-    backend.post_processor = processors.TemplateProcessing(single="<BOS_TOKEN> $A", special_tokens=begins)
+    backend.post_processor = around(backend, "<BOS_TOKEN> $A")
     backend.save(str(folder / "tokenizer.json"))
-    write(folder, "config.json", {"model_type": "cohere2"})
+    tell(folder, "cohere2")
 
 
 def gpt_neox(folder: Path) -> None:
     backend = trained_bpe(["<|endoftext|>", "<|padding|>"])
     backend.normalizer, backend.post_processor = normalizers.NFC(), processors.ByteLevel()
     backend.save(str(folder / "tokenizer.json"))
-    write(folder, "config.json", {"model_type": "gpt_neox"})
     told = {f"{name}_token": "<|endoftext|>" for name in ("bos", "eos", "unk")}
-    write(folder, "tokenizer_config.json", {"tokenizer_class": "GPTNeoXTokenizer", "add_prefix_space": False, **told})
+    tell(folder, "gpt_neox", "GPTNeoXTokenizer", add_prefix_space=False, **told)
 
 
 def qwen(folder: Path) -> tokenizers.Tokenizer:
     backend = trained_bpe()
     backend.model.save(str(folder))
     tokens = [*whole("<|endoftext|>", "<|im_start|>", "<|im_end|>"), *whole("<tool_call>", special=False)]
-    write(folder, "config.json", {"model_type": "qwen2"})
     told = {"eos_token": "<|im_end|>", "pad_token": "<|endoftext|>", "bos_token": None, "add_prefix_space": False}
     told["added_tokens_decoder"] = added(*tokens, first=backend.get_vocab_size())
-    write(folder, "tokenizer_config.json", {"tokenizer_class": "Qwen2Tokenizer", **told})
+    tell(folder, "qwen2", "Qwen2Tokenizer", **told)
     backend.add_tokens(tokens)
     return backend
 
@@ -233,15 +226,9 @@ def qwen_json(folder: Path) -> tokenizers.Tokenizer:
     return backend
 
 
-def roberta(folder: Path) -> None:
+def roberta(folder: Path, model_type: str = "roberta") -> None:
     trained_bpe(["<s>", "<pad>", "</s>", "<unk>", "<mask>"]).model.save(str(folder))
-    write(folder, "config.json", {"model_type": "roberta"})
-
-
-def bart(folder: Path) -> None:
-    """As RoBERTa has it."""
-    roberta(folder)
-    write(folder, "config.json", {"model_type": "bart"})
+    tell(folder, model_type)
 
 
 def saved_whole(layout: Callable[[Path], object]) -> Callable[[Path], None]:
@@ -263,11 +250,9 @@ def saved_whole(layout: Callable[[Path], object]) -> Callable[[Path], None]:
 def gemma(folder: Path) -> None:
     special = {"pad_id": 0, "eos_id": 1, "bos_id": 2, "unk_id": 3, "bos_piece": "<bos>", "eos_piece": "<eos>"}
     own = ["<mask>", "<start_of_turn>", "<end_of_turn>", "\n\n"]
-    options = {**AS_LLAMA, **special, "add_dummy_prefix": False, "user_defined_symbols": own}
-    trained_spm(folder / "tokenizer.model", **options)
-    write(folder, "config.json", {"model_type": "gemma"})
-    told = {f"{name}_token": f"<{name}>" for name in ("bos", "eos", "pad", "unk")}
-    write(folder, "tokenizer_config.json", {"tokenizer_class": "GemmaTokenizer", "add_bos_token": True, **told})
+    trained_spm(folder / "tokenizer.model", **AS_LLAMA, **special, add_dummy_prefix=False, user_defined_symbols=own)
+    named = {f"{name}_token": f"<{name}>" for name in ("bos", "eos", "pad", "unk")}
+    tell(folder, "gemma", "GemmaTokenizer", add_bos_token=True, **named)
 
 
 def bert(folder: Path) -> None:
@@ -277,58 +262,37 @@ def bert(folder: Path) -> None:
     trainer = trainers.WordPieceTrainer(vocab_size=500, show_progress=False, special_tokens=special)
     backend.train_from_iterator(CORPUS, trainer)
     backend.model.save(str(folder))
-    write(folder, "config.json", {"model_type": "bert"})
-    write(folder, "tokenizer_config.json", {"do_lower_case": True})
-
-
-def word_piece_json(folder: Path) -> None:
-    """Of no class of its own, beside a Llama."""
-    bert(folder)
-    backend = tokenizers.Tokenizer(models.WordPiece.from_file(str(folder / "vocab.txt"), unk_token="[UNK]"))
-    backend.normalizer, backend.pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
-    backend.decoder = decoders.WordPiece()
-    backend.save(str(folder / "tokenizer.json"))
-    write(folder, "config.json", {"model_type": "llama"})
-    write(folder, "tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast"})
+    tell(folder, "bert", do_lower_case=True)
 
 
 def t5(folder: Path) -> None:
     special = {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1}
     trained_spm(folder / "spiece.model", model_type="unigram", vocab_size=500, **special)
-    write(folder, "config.json", {"model_type": "t5"})
-    told = {"eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>", "extra_ids": 100}
-    write(folder, "tokenizer_config.json", {"tokenizer_class": "T5Tokenizer", **told})
+    tell(folder, "t5", "T5Tokenizer", eos_token="</s>", pad_token="<pad>", unk_token="<unk>", extra_ids=100)
 
 
-def as_on_the_hub(
-    folder: Path, first: Sequence[str], last: Sequence[str], unk_id: int, ends: Sequence[str], *, skipped: int
-) -> None:
-    """A tokenizer.json that was made of SentencePiece's file, with a class's own tokens in front of its pieces and
-    behind, and with all that the file says of characters. skipped: pieces that these stand for."""
+def as_on_the_hub(folder: Path, first: Sequence[str], last: Sequence[str], ends: str) -> None:
+    """A tokenizer.json that was made of SentencePiece's file, with a class's own tokens in place of its first three
+    pieces and behind the last, and with all that the file says of characters."""
     trained_spm(folder / "m", model_type="unigram", vocab_size=500)
-    proto = sentencepiece.sentencepiece_model_pb2.ModelProto.FromString((folder / "m").read_bytes())
+    proto = proto_of((folder / "m").read_bytes())
     (folder / "m").unlink()
-    pieces = [(piece.piece, piece.score) for piece in proto.pieces[skipped:]]
+    pieces = [(piece.piece, piece.score) for piece in proto.pieces[3:]]
     entries = [*((token, 0.0) for token in first), *pieces, *((token, 0.0) for token in last)]
-    backend = tokenizers.Tokenizer(models.Unigram(entries, unk_id))
+    backend = tokenizers.Tokenizer(models.Unigram(entries, first.index("<unk>")))
     table = normalizers.Precompiled(proto.normalizer_spec.precompiled_charsmap)
     backend.normalizer = normalizers.Sequence([table, normalizers.Replace(Regex(" {2,}"), " ")])
-    space = pre_tokenizers.Metaspace(), decoders.Metaspace()
-    backend.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), space[0]])
-    backend.decoder = space[1]
+    steps = [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()]
+    backend.pre_tokenizer, backend.decoder = pre_tokenizers.Sequence(steps), decoders.Metaspace()
     backend.add_special_tokens(whole(*first[:4]))
-    placed = [(token, backend.token_to_id(token)) for token in ends]
-    backend.post_processor = processors.TemplateProcessing(single=["$A", *ends], special_tokens=placed)
+    backend.post_processor = around(backend, f"$A {ends}")
     backend.save(str(folder / "tokenizer.json"))
 
 
 def mbart(folder: Path) -> None:
     """Its class leaves out the table of characters, and lets a text end with its language."""
-    first, last = ["<s>", "<pad>", "</s>", "<unk>"], ["ar_AR", "en_XX", "ro_RO", "<mask>"]
-    as_on_the_hub(folder, first, last, 3, ["</s>", "en_XX"], skipped=3)
-    write(folder, "config.json", {"model_type": "mbart"})
-    told = {"tokenizer_class": "MBartTokenizer", "src_lang": "ro_RO", "tgt_lang": "en_XX"}
-    write(folder, "tokenizer_config.json", told)
+    as_on_the_hub(folder, ["<s>", "<pad>", "</s>", "<unk>"], ["ar_AR", "en_XX", "ro_RO", "<mask>"], "</s> en_XX")
+    tell(folder, "mbart", "MBartTokenizer", src_lang="ro_RO", tgt_lang="en_XX")
 
 
 def mbart_untold(folder: Path) -> None:
@@ -340,21 +304,8 @@ def mbart_untold(folder: Path) -> None:
 def pegasus(folder: Path) -> None:
     """Its class keeps spaces that its file drops."""
     first = ["<pad>", "</s>", "<mask_1>", "<mask_2>", *(f"<unk_{number}>" for number in range(2, 103)), "<unk>"]
-    as_on_the_hub(folder, first, [], 105, ["</s>"], skipped=3)
-    write(folder, "config.json", {"model_type": "pegasus"})
-    write(folder, "tokenizer_config.json", {"tokenizer_class": "PegasusTokenizer"})
-
-
-def unigram_json(folder: Path) -> None:
-    """Of no class of its own, beside a Llama."""
-    t5(folder)
-    proto = sentencepiece.sentencepiece_model_pb2.ModelProto.FromString((folder / "spiece.model").read_bytes())
-    backend = tokenizers.Tokenizer(models.Unigram([(piece.piece, piece.score) for piece in proto.pieces], 2))
-    backend.normalizer = normalizers.Precompiled(proto.normalizer_spec.precompiled_charsmap)
-    backend.pre_tokenizer, backend.decoder = pre_tokenizers.Metaspace(), decoders.Metaspace()
-    backend.save(str(folder / "tokenizer.json"))
-    write(folder, "config.json", {"model_type": "llama"})
-    write(folder, "tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast"})
+    as_on_the_hub(folder, first, [], "</s>")
+    tell(folder, "pegasus", "PegasusTokenizer")
 
 
 def marian(folder: Path) -> None:
@@ -365,9 +316,7 @@ def marian(folder: Path) -> None:
         pieces |= {found.id_to_piece(place) for place in range(len(found))}
     named = ["</s>", "<unk>", *sorted(pieces - {"<s>", "</s>", "<unk>"}), "<pad>"]
     write(folder, "vocab.json", {piece: place for place, piece in enumerate(named)})
-    write(folder, "config.json", {"model_type": "marian"})
-    told = {"source_lang": "en", "target_lang": "es", "tokenizer_class": "MarianTokenizer"}
-    write(folder, "tokenizer_config.json", told)
+    tell(folder, "marian", "MarianTokenizer", source_lang="en", target_lang="es")
 
 
 LAYOUTS: dict[str, Callable[[Path], object]] = {
@@ -377,6 +326,7 @@ LAYOUTS: dict[str, Callable[[Path], object]] = {
     "Mistral, tokenizer.json": mistral,
     "Code Llama, tokenizer.json": code_llama,
     "Llama 3, tokenizer.json": llama_3,
+    "Llama 3 by the class of Llama 2": functools.partial(llama_3, tokenizer_class="LlamaTokenizerFast"),
     "Phi-3, tokenizer.json": phi_3,
     "GPT-2, vocab.json": gpt_2,
     "GPT-2, added_tokens.json": gpt_2_added,
@@ -388,12 +338,10 @@ LAYOUTS: dict[str, Callable[[Path], object]] = {
     "RoBERTa, vocab.json": roberta,
     "Gemma, tokenizer.model": gemma,
     "BERT, vocab.txt": bert,
-    "WordPiece, tokenizer.json": word_piece_json,
     "T5, spiece.model": t5,
     "T5, tokenizer.json": saved_whole(t5),
-    "BART, vocab.json": bart,
-    "BART, tokenizer.json": saved_whole(bart),
-    "Unigram, tokenizer.json": unigram_json,
+    "BART, vocab.json": functools.partial(roberta, model_type="bart"),
+    "BART, tokenizer.json": saved_whole(functools.partial(roberta, model_type="bart")),
     "Marian, source.spm": marian,
     "mBART, tokenizer.json": mbart,
     "mBART, tokenizer.json of an unnamed class": mbart_untold,

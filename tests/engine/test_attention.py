@@ -1,7 +1,8 @@
-"""Tests attention: both implementations agree, with caches and with fully masked rows."""
+"""Tests attention's equation and what goes into it: masks, positions, cached keys and values, dropout."""
 
 import math
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -9,105 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from tests.helpers import tiny_config
-from transformer import attention
-from transformer.model.attention import SelfAttention, UniformAttention, safe_softmax
+from tests.helpers import tiny_model, unpadded
+from transformer import attention, causal_mask, padding_mask, sinusoidal_encoding
+from transformer.model import caches, positions
+from transformer.model.attention import safe_softmax
 from transformer.model.caches import KeyValues
-
-KINDS = {"softmax": SelfAttention, "uniform": UniformAttention}
-
-
-def attention_layer(kind: str = "softmax", *, causal: bool = True, explicit: bool = False, **fields) -> nn.Module:
-    """One attention layer; a hook of PyTorch's on the pattern is what makes it take the explicit way."""
-    torch.manual_seed(0)
-    layer = KINDS[kind](tiny_config(attention=kind, **fields), causal=causal)
-    if explicit:
-        layer.hook_pattern.register_forward_hook(lambda module, inputs, output: None)
-    return layer
-
-
-def inputs(batch: int = 3, pos: int = 5) -> torch.Tensor:
-    return torch.randn(batch, pos, 8, generator=torch.Generator().manual_seed(1))
-
-
-@pytest.mark.parametrize("explicit", [False, True])
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("padded", [False, True])
-def test_the_layer_computes_the_equation_in_every_head(explicit, causal, padded):
-    layer, x = attention_layer(causal=causal, explicit=explicit), inputs()
-    padding = torch.tensor([[0, 1, 1, 1, 1], [1, 1, 1, 0, 0], [0, 0, 0, 0, 0]]).bool()[:, None, None, :]
-    mask = torch.ones(5, 5, dtype=torch.bool)
-    mask = (mask.tril() if causal else mask) & (padding | (not padded))
-    q, k, v = (part.unflatten(-1, (2, 4)).transpose(1, 2) for part in layer.qkv(x).chunk(3, dim=-1))
-    expected = layer.out(attention(q, k, v, mask).transpose(1, 2).flatten(-2))
-    torch.testing.assert_close(layer(x, padding if padded else None), expected, atol=1e-5, rtol=1e-5)
-
-
-@pytest.mark.parametrize("explicit", [False, True])
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_query_that_sees_nothing_gets_zeros_and_a_finite_gradient(kind, causal, explicit):
-    layer = attention_layer(kind, causal=causal, explicit=explicit)
-    x = inputs(batch=2).requires_grad_()
-    padding = torch.tensor([[False] * 5, [False, False, True, True, True]])[:, None, None, :]
-    seen = []
-    layer.hook_z.register_forward_hook(lambda module, args, z: seen.append(z))
-    out = layer(x, padding)
-    blind = 2 if causal else 0
-    assert (seen[0][0] == 0).all()
-    assert (seen[0][1, :blind] == 0).all()
-    assert (seen[0][1, blind:] != 0).any()
-    torch.testing.assert_close(out[0], layer.out.bias.expand(5, 8))
-    out.square().sum().backward()
-    for tensor in (x, *layer.parameters()):
-        assert tensor.grad.isfinite().all()
-
-
-@pytest.mark.parametrize("explicit", [False, True])
-@pytest.mark.parametrize("positions", ["none", "rotary"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_cached_keys_and_values_give_what_one_pass_gives(kind, positions, explicit):
-    layer = attention_layer(kind, explicit=explicit, positions=positions)
-    x = inputs()
-    whole = layer(x)
-    for pieces in ([1, 1, 1, 1, 1], [2, 3], [3, 1, 1], [5]):
-        past, start, outputs = KeyValues(), 0, []
-        for size in pieces:
-            outputs.append(layer(x[:, start : start + size], None, past, start))
-            start += size
-        torch.testing.assert_close(torch.cat(outputs, 1), whole, atol=1e-5, rtol=0)
-        assert past.tensors[1].shape == (3, 5, 2, 4)
-
-
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("pos", [1, 5])
-@pytest.mark.parametrize("padded", [False, True])
-def test_the_pattern_alone_is_that_of_the_four_steps(causal, pos, padded):
-    x, seen = inputs(pos=pos), []
-    padding = (torch.arange(pos) > 0).expand(3, 1, 1, pos) if padded else None
-    for points in (["hook_pattern"], ["hook_pattern", "hook_raw_scores"], ["hook_pattern", "hook_mask"]):
-        layer = attention_layer(causal=causal)
-        for point in points:
-            getattr(layer, point).register_forward_hook(lambda module, args, tensor: None)
-        layer.hook_pattern.register_forward_hook(lambda module, args, pattern: seen.append(pattern))
-        seen.append(layer(x, padding))
-    for pattern, out in zip(seen[2::2], seen[3::2], strict=True):
-        torch.testing.assert_close(pattern, seen[0], atol=1e-6, rtol=0)
-        torch.testing.assert_close(out, seen[1], atol=1e-6, rtol=0)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_both_ways_agree_in_half_the_precision(kind):
-    fused, explicit = attention_layer(kind), attention_layer(kind, explicit=True)
-    x = inputs().bfloat16()
-    out = explicit.bfloat16()(x)
-    assert out.dtype == torch.bfloat16
-    torch.testing.assert_close(fused.bfloat16()(x), out, atol=0.03, rtol=0)
-
-
-def test_safe_softmax_lets_real_faults_show():
-    pattern = safe_softmax(torch.tensor([[math.nan, 0.0], [-math.inf, -math.inf], [1.0, 1.0]]))
-    assert pattern[0].isnan().all() and pattern[1:].tolist() == [[0, 0], [0.5, 0.5]]
+from transformer.model.dropout import dropout, dropout_from
+from transformer.model.masks import full_mask
 
 
 @given(
@@ -121,3 +30,159 @@ def test_the_equation_is_pytorchs_scaled_dot_product_attention(query, key, d_hea
     if mask is not None:
         expected = expected.masked_fill(~mask.any(-1, keepdim=True), 0.0)  # PyTorch leaves open what these rows hold
     torch.testing.assert_close(attention(q, k, v, mask), expected, atol=1e-5, rtol=1e-5)
+
+
+def test_safe_softmax_lets_real_faults_show():
+    pattern = safe_softmax(torch.tensor([[math.nan, 0.0], [-math.inf, -math.inf], [1.0, 1.0]]))
+    assert pattern[0].isnan().all() and pattern[1:].tolist() == [[0, 0], [0.5, 0.5]]
+
+
+@given(st.integers(0, 9), st.integers(0, 9), st.integers(0, 4))
+def test_masks_say_which_keys_a_query_sees(query, earlier, window):
+    key = query + earlier
+    near = window or 99
+    causal = [[i - near < j <= i for j in range(key)] for i in range(earlier, key)]
+    assert causal_mask(query, key, window=window).tolist() == causal
+    assert full_mask(key, key, window=window).tolist() == [[abs(i - j) < near for j in range(key)] for i in range(key)]
+
+
+def test_masks_of_padding_and_of_more_queries_than_keys():
+    mask = padding_mask(torch.tensor([[5, 0, 7], [0, 0, 0]]), 0)
+    assert mask.dtype == torch.bool and mask.tolist() == [[[[True, False, True]]], [[[False, False, False]]]]
+    with pytest.raises(ValueError, match=r"\(batch, pos\), not \(3,\)"):
+        padding_mask(torch.tensor([5, 0, 7]), 0)
+    for query, key in ((3, 2), (-1, 2)):
+        with pytest.raises(ValueError, match=f"{query} queries, {key} keys"):
+            causal_mask(query, key)
+
+
+@given(
+    st.integers(0, 20) | st.just(10_000),
+    st.integers(0, 5),
+    st.integers(1, 8).map(lambda half: 2 * half),
+    st.sampled_from([10000.0, 100.0]),
+)
+def test_sinusoidal_positions_are_the_table_of_the_paper(first, count, d_model, base):
+    """PE(pos, 2i) = sin(pos / base^(2i/d_model)), PE(pos, 2i+1) = cos of it."""
+    column = np.arange(d_model)
+    angle = np.arange(first, first + count)[:, None] / base ** ((column - column % 2) / d_model)
+    table = sinusoidal_encoding(first + count, d_model, base)
+    assert table.dtype == torch.float32
+    np.testing.assert_allclose(table[first:].numpy(), np.where(column % 2, np.cos(angle), np.sin(angle)), atol=1e-7)
+    rows = positions.sinusoidal_rows(first, count, d_model, torch.device("cpu"))
+    assert base != 10000.0 or torch.equal(rows, table[first:])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [((4, 7), "d_model is 7"), ((4, 0), "d_model is 0"), ((-1, 4), "length is -1"), ((4, 4, 0.0), "base is 0")],
+)
+def test_what_makes_no_table_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        sinusoidal_encoding(*arguments)
+
+
+@given(st.integers(0, 20_000), st.sampled_from([6, 8]), st.sampled_from([None, 4]), st.booleans(), st.booleans())
+def test_rotary_positions_turn_each_pair_by_its_own_angle(start, width, dims, halves, scaled):
+    """Neighbours, or the halves of the part that is turned; the rest is left as it is."""
+    vectors = torch.randn(2, 5, 3, width, generator=torch.Generator().manual_seed(0))
+    count = dims or width
+    factors = [1.0 + pair for pair in range(count // 2)] if scaled else [1.0] * (count // 2)
+    more = {"factors": tuple(factors), "scale": 1.5, "base": 50.0} if scaled else {}
+    turned = positions.rotate(vectors, start, dims=dims, halves=halves, **more)
+    for pos in range(5):
+        for pair, factor in enumerate(factors):
+            first, second = (pair, pair + count // 2) if halves else (2 * pair, 2 * pair + 1)
+            angle = (start + pos) / more.get("base", 10000.0) ** (2 * pair / count) / factor
+            x, y = vectors[:, pos, :, first], vectors[:, pos, :, second]
+            expected = (x * math.cos(angle) - y * math.sin(angle), x * math.sin(angle) + y * math.cos(angle))
+            for column, value in zip((first, second), expected, strict=True):
+                found = turned[:, pos, :, column] / more.get("scale", 1.0)
+                torch.testing.assert_close(found, value, atol=1e-5, rtol=0)
+    assert torch.equal(turned[..., count:], vectors[..., count:])
+    assert positions.rotate(vectors.bfloat16()).dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("kind", ["sinusoidal", "rotary"])
+def test_tables_first_needed_in_inference_mode_serve_training_too(kind):
+    positions._sinusoidal_table.cache_clear()
+    positions._rotation_table.cache_clear()
+    model = tiny_model(positions=kind)
+    tokens = unpadded(model.config)
+    with torch.inference_mode():
+        model(tokens)
+    scale = torch.ones(8, requires_grad=True)
+    hooks = [("hook_pos_embed", lambda rows, hook: rows * scale)] if kind == "sinusoidal" else []
+    model.run_with_hooks(tokens, fwd_hooks=hooks).sum().backward()
+    assert model.embed.weight.grad is not None
+
+
+def keys_and_values(length: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+    return tuple(torch.randn(2, 2, length, 2, 3, generator=torch.Generator().manual_seed(seed)))
+
+
+events = st.sampled_from([*[""] * 6, "branch", "cut", "clear"])
+
+
+@given(st.lists(st.tuples(st.integers(1, caches.SPARE), events, st.integers(0, 9))))
+def test_what_is_cached_is_what_was_appended_and_what_was_given_out_stays(steps):
+    """Also in caches that go on from one another, that are cut, or that begin anew."""
+    pasts, given_out = [(KeyValues(), ())], []
+    for seed, (length, event, which) in enumerate(steps):
+        past, before = pasts[which % len(pasts)]
+        if event == "branch":
+            past = KeyValues(past.tensors)
+            pasts.append((past, before))
+        elif event == "cut":
+            past.tensors = tuple(each[:, :1] for each in past.tensors)
+            before = tuple(each[:, :1] for each in before)
+        elif event == "clear":
+            past.clear()
+            before = ()
+        new = keys_and_values(length, seed)
+        expected = tuple(torch.cat((old, more), 1) for old, more in zip(before, new, strict=True)) if before else new
+        found = past.append(*new)
+        assert found == past.tensors
+        given_out.append((found, expected))
+        pasts = [(each, expected if each is past else held) for each, held in pasts]
+    for found, expected in (*given_out, *((past.tensors, expected) for past, expected in pasts)):
+        assert all(map(torch.equal, found, expected))
+
+
+def test_cached_tensors_with_a_history_are_not_written_in_place():
+    past, weight = KeyValues(), torch.ones(1, requires_grad=True)
+    for seed in range(3):
+        new, values = keys_and_values(1, seed)
+        keys, _ = past.append(weight * new, values)
+    keys.square().sum().backward()
+    torch.testing.assert_close(weight.grad, 2 * keys.detach().square().sum()[None])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("p", [0.1, 0.9])
+def test_dropout_is_that_of_pytorch_in_training_and_nothing_otherwise(p, dtype):
+    numbers = torch.randn(4, 33, 8, generator=torch.Generator().manual_seed(0)).to(dtype)
+    x, y = numbers.clone().requires_grad_(), numbers.clone().requires_grad_()
+    for tensor, drop in ((x, nn.Dropout(p)), (y, lambda tensor: dropout(tensor, p, True))):
+        torch.manual_seed(5)
+        dropped = drop(tensor)
+        dropped.sum().backward()
+        assert dropped.dtype == dtype and torch.equal(dropped == 0, tensor.grad == 0)
+    torch.testing.assert_close(y.grad, x.grad)
+    before = torch.get_rng_state()
+    assert dropout(x, p, False) is dropout(x, 0.0, True) is x
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_dropout_draws_from_the_generator_it_is_given_and_from_no_other():
+    x, before = torch.ones(100), torch.get_rng_state()
+    generator = torch.Generator().manual_seed(1)
+    with dropout_from(generator):
+        first, second = dropout(x, 0.5, True), dropout(x, 0.5, True)
+    assert not torch.equal(first, second)
+    assert torch.equal(torch.get_rng_state(), before)
+    with pytest.raises(KeyError), dropout_from(generator.manual_seed(1)):
+        assert torch.equal(dropout(x, 0.5, True), first)
+        raise KeyError
+    torch.manual_seed(1)
+    assert torch.equal(dropout(x, 0.5, True), first)  # outside, from the global one, also after an error

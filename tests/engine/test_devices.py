@@ -6,28 +6,8 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_flatten, tree_map
 
+import transformer
 from tests.helpers import tiny_encoder_decoder, tiny_model
-from transformer import (
-    KeyValueCache,
-    MeanAblate,
-    Patch,
-    Sampling,
-    Scale,
-    SetAttention,
-    Steer,
-    Without,
-    ablation,
-    deviations,
-    direct_logit_attribution,
-    generate,
-    logit_lens,
-    ov_circuit,
-    patching,
-    qk_circuit,
-    record,
-    record_pass,
-    trace_pass,
-)
 from transformer.inference.ablation import ablated_in_batches
 from transformer.inference.batched_decoding import BatchedDecoding
 from transformer.inference.generation import DecodeState, write_greedily
@@ -42,9 +22,7 @@ TEXT, OTHER, SOURCE = [1, 2, 3, 4, 0, 5], [1, 2, 6, 4, 0, 5], [4, 5, 6, 0]
 class There(Tensor):
     """A tensor that says it is on the device. Its numbers are in the CPU's memory."""
 
-    @property
-    def device(self) -> torch.device:
-        return ELSEWHERE
+    device = property(lambda self: ELSEWHERE)
 
 
 class Device(TorchFunctionMode):
@@ -102,59 +80,53 @@ def there(request):
         yield model, SOURCE if translates else []
 
 
-def test_a_tensor_left_behind_is_noticed(there):
-    model, _ = there
-    with pytest.raises(RuntimeError, match="is on the CPU"):
-        model.embed(torch.tensor([1])) if model.embed is not None else model.encoder.embed(torch.tensor([1]))
-    assert model.device == ELSEWHERE
-    assert not isinstance(model.unembed.weight.cpu(), There)
-
-
-def test_whatever_is_asked_of_a_model(there):
+def test_whatever_is_asked_of_a_model_is_computed_there_and_comes_back_from_there(there):
     model, source = there
     stack = "decoder." if source else ""
+    with pytest.raises(RuntimeError, match="is on the CPU"):  # a tensor left behind is noticed
+        (model.encoder if source else model).embed(torch.tensor([1]))
+    assert model.device == ELSEWHERE and not isinstance(model.unembed.weight.cpu(), There)
     point = f"{stack}blocks.0.hook_attn_out"
     changed = (
-        Scale(f"{stack}blocks.0.attn.hook_z", head=1, factor=0.5),
-        MeanAblate(point),
-        Patch(point, position=2, tokens=tuple(OTHER), source=tuple(source)),
-        Steer(point, tokens=(1, 2), against=(3, 4), source=tuple(source)),
-        SetAttention(f"{stack}blocks.0.attn.hook_pattern", 0, 2, 1, 0.5),
-        *map(Without, ("mask", "scale", "norm", "positions")),
+        transformer.Scale(f"{stack}blocks.0.attn.hook_z", head=1, factor=0.5),
+        transformer.MeanAblate(point),
+        transformer.Patch(point, position=2, tokens=tuple(OTHER), source=tuple(source)),
+        transformer.Steer(point, tokens=(1, 2), against=(3, 4), source=tuple(source)),
+        transformer.SetAttention(f"{stack}blocks.0.attn.hook_pattern", 0, 2, 1, 0.5),
+        *map(transformer.Without, ("mask", "scale", "norm", "positions")),
     )
     for interventions in ((), changed):
-        found = trace_pass(model, TEXT, source, interventions=interventions)
+        found = transformer.trace_pass(model, TEXT, source, interventions=interventions)
         assert not any(isinstance(each, There) for each in found.tensors.values())
-        assert deviations(found) and logit_lens(found) and direct_logit_attribution(found, TEXT)
+        assert (
+            transformer.deviations(found)
+            and transformer.logit_lens(found)
+            and transformer.direct_logit_attribution(found, TEXT)
+        )
         assert deviations_of_text(model, TEXT, source, interventions)
         assert outline_of_text(model, TEXT, source, interventions).to_bytes()
         assert lens_at(model, TEXT, source, 2, interventions)
-        assert record_pass(model, TEXT, source, interventions=interventions).to_bytes()
+        assert transformer.record_pass(model, TEXT, source, interventions=interventions).to_bytes()
         inputs = [torch.tensor([ids], device=model.device) for ids in (source, TEXT) if ids]
-        assert record(model, inputs, None, interventions=interventions).to_bytes()
-        assert ablation(model, TEXT, source, interventions).loss(TEXT).isfinite().all()
+        assert transformer.record(model, inputs, None, interventions=interventions).to_bytes()
+        assert transformer.ablation(model, TEXT, source, interventions).loss(TEXT).isfinite().all()
         assert list(ablated_in_batches(model, TEXT, source, interventions))
         for each in ("encoder", "decoder") if source else ("self",):
-            assert (
-                patching(model, TEXT, OTHER, 1, 2, source, source[::-1], stack=each, interventions=interventions)
-                .restored.isfinite()
-                .all()
+            patched = transformer.patching(
+                model, TEXT, OTHER, 1, 2, source, source[::-1], stack=each, interventions=interventions
             )
-        for sampling in (Sampling(temperature=0), Sampling(0.8, 5, 0.9, 1)):
+            assert patched.restored.isfinite().all()
+        for sampling in (transformer.Sampling(temperature=0), transformer.Sampling(0.8, 5, 0.9, 1)):
             options = {"max_new_tokens": 4, "source": source or None, "sampling": sampling, "names_filter": None}
-            assert [step.rank for step in generate(model, TEXT, interventions=interventions, **options)]
+            assert [step.rank for step in transformer.generate(model, TEXT, interventions=interventions, **options)]
     stream = stream_of(model, TEXT, source)
     assert losses_in_pieces(model, stream, torch.tensor(TEXT)).isfinite().all()
     assert list(logits_in_pieces(model, stream))
-    for circuit in (qk_circuit, ov_circuit):
+    for circuit in (transformer.qk_circuit, transformer.ov_circuit):
         assert circuit(model, f"{stack}blocks.0.attn", 1).full().isfinite().all()
-
-
-def test_texts_are_written_together(there):
-    model, source = there
     inputs = [torch.tensor([ids] * 2, device=model.device) for ids in (source, TEXT[:2]) if ids]
     assert write_greedily(model, inputs[-1], 3, *inputs[:-1]).shape == (2, 3)
-    assert model(*inputs, past=KeyValueCache.for_model(model.config)).device == ELSEWHERE
+    assert model(*inputs, past=transformer.KeyValueCache.for_model(model.config)).device == ELSEWHERE
     states = [DecodeState(model, text, source=source or None) for text in (TEXT[:2], TEXT[:3], TEXT[:3])]
     decoding = BatchedDecoding(model)
     for _ in range(4):

@@ -24,8 +24,6 @@ from transformer import (
 )
 from transformer import __main__ as command_line
 from transformer.checkpoints import importing, weight_numbers
-from transformer.checkpoints.families import FAMILIES
-from transformer.checkpoints.pretrained_model import config_of
 from transformer.data.tokenizers import HALF
 
 LLAMA = MODERN["llama"] | {"n_kv_heads": 1, "tie_embeddings": False}
@@ -56,54 +54,32 @@ def rewrite(folder, change) -> None:
     save_file(weights, folder / "model.safetensors")
 
 
-def test_what_was_written_is_read(ours, folder):
-    found = load_pretrained(folder)
-    tokens = torch.arange(8)[None]
-    torch.testing.assert_close(found.model(tokens), ours.model(tokens), atol=0, rtol=0)
-    assert found.model.config.norm_kind == "rms" and found.card.end_token_id == 3
-    assert found.card.parameters == ours.model.parameter_count() and not found.model.training
-    assert (found.tokenizer.encode("abc"), found.card.title) == ([0, 1, 2], "small-llama")
-
-
-def halved(folder, dtype) -> None:
-    rewrite(folder, lambda weights: weights.update({name: each.to(dtype) for name, each in weights.items()}))
-
-
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_weights_of_half_the_bytes_are_read_as_float32_unless_they_are_very_many(folder, dtype, tmp_path, monkeypatch):
-    halved(folder, dtype)
-    expected = load_file(folder / "model.safetensors")["model.norm.weight"]
-    small = load_pretrained(folder)
-    assert small.model.ln_final.weight.dtype == torch.float32 and "float" not in small.card.summary
-    assert torch.equal(small.model.ln_final.weight, expected.float())
-    monkeypatch.setattr(weight_numbers, "LARGE", small.card.parameters)
-    large, name = load_pretrained(folder), str(dtype).removeprefix("torch.")
-    assert f"Its numbers are {name}." in large.card.summary
-    save_checkpoint(tmp_path / "kept", large)
-    export_pretrained(tmp_path / "out", load_checkpoint(tmp_path / "kept"))
-    assert json.loads((tmp_path / "out" / "config.json").read_text())["dtype"] == name
-    for found in (large, load_checkpoint(tmp_path / "kept"), load_pretrained(tmp_path / "out")):
-        assert {each.dtype for each in found.model.parameters()} == {dtype}
-        assert torch.equal(found.model.ln_final.weight, expected)
-
-
 @pytest.mark.parametrize("large", [False, True])
-def test_one_that_takes_more_memory_than_models_may_is_refused_before_a_weight_is_read(
-    folder, tmp_path, monkeypatch, large
+def test_weights_of_half_the_bytes_are_read_as_float32_unless_they_are_very_many(
+    folder, large, dtype, tmp_path, monkeypatch
 ):
+    """And one that takes more memory than models may is refused before a weight is read."""
+    rewrite(folder, lambda weights: weights.update({name: each.to(dtype) for name, each in weights.items()}))
+    expected = load_file(folder / "model.safetensors")["model.norm.weight"]
     monkeypatch.setattr(weight_numbers, "LARGE", 0 if large else 10**9)
-    halved(folder, torch.bfloat16)
-    found = load_pretrained(folder)
+    found, name = load_pretrained(folder), str(dtype).removeprefix("torch.")
+    assert (f"Its numbers are {name}." in found.card.summary) == large == ("float" in found.card.summary)
     save_checkpoint(tmp_path / "kept", found)
+    export_pretrained(tmp_path / "out", found)
+    kept = name if large else "float32"
+    assert json.loads((tmp_path / "out" / "config.json").read_text())["dtype"] == kept
+    assert (found.card.title, found.card.end_token_id, found.model.training) == ("small-llama", 3, False)
+    for each in (found, load_checkpoint(tmp_path / "kept"), load_pretrained(tmp_path / "out")):
+        assert {weight.dtype for weight in each.model.parameters()} == {getattr(torch, kept)}
+        assert torch.equal(each.model.ln_final.weight.float(), expected.float())
     size = (2 if large else 4) * found.card.parameters
     monkeypatch.setenv("HEADSUP_MODEL_MEMORY", f"{size / 1e6:.6f} MB")
     assert load_checkpoint(tmp_path / "kept").card == load_pretrained(folder).card == found.card
     monkeypatch.setenv("HEADSUP_MODEL_MEMORY", f"{(size - 1) / 1e6:.6f} MB")
     monkeypatch.setattr("torch.Tensor.to", None)  # which every weight that is read goes through
     for load, path in ((load_checkpoint, tmp_path / "kept"), (load_pretrained, folder)):
-        with pytest.raises(
-            CheckpointError, match=f"{path.name}: Its weights need .*HEADSUP_MODEL_MEMORY can allow more"
-        ):
+        with pytest.raises(CheckpointError, match=f"{path.name}: Its weights need .*HEADSUP_MODEL_MEMORY can allow"):
             load(path)
 
 
@@ -161,36 +137,11 @@ def test_what_changes_nothing_may_stand_there(folder):
     assert load_pretrained(folder).model.config.n_layers == 2
 
 
-DEEP = {
-    "hidden_size": 128,
-    "num_attention_heads": 4,
-    "num_hidden_layers": 2,
-    "intermediate_size": 512,
-    "vocab_size": 99,
-}
-OLD, NEW = {"rotary_emb_base": 10000, "rotary_pct": 0.25}, {"rope_theta": 10000, "partial_rotary_factor": 0.25}
-
-
-@pytest.mark.parametrize(
-    "family, fields",
-    [
-        *(("gpt_neox", OLD | NEW), ("gpt_neox", NEW | {"rope_scaling": None, "hidden_dropout": 0.1})),
-        ("qwen2", {"sliding_window": 32768, "max_window_layers": 21, "use_sliding_window": False, "use_mrope": False}),
-        ("llama", {"max_sequence_length": 2048, "pretraining_tp": 1, "pad_token_id": -1, "rope_scaling": None}),
-    ],
-)
-def test_configurations_of_several_years_are_read(family, fields):
-    config = config_of(FAMILIES[family], {**DEEP, "max_position_embeddings": 2048, **fields})
-    assert config.rotated_dims == (8 if family == "gpt_neox" else 32) and not any(config.attention_windows)
-
-
 def test_a_text_ends_after_any_of_its_end_tokens(folder, tmp_path):
     say(folder, eos_token_id=4)
     assert load_pretrained(folder).card.stop_tokens == (4,)
     (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": [5, 3, 5, 99, None]}))
-    checkpoint = load_pretrained(folder)
-    assert checkpoint.card.stop_tokens == (5, 3)
-    save_checkpoint(tmp_path / "kept", checkpoint)
+    save_checkpoint(tmp_path / "kept", load_pretrained(folder))
     assert load_checkpoint(tmp_path / "kept").card.stop_tokens == (5, 3)
 
 
@@ -228,8 +179,15 @@ def test_a_file_that_is_missing_cut_off_or_something_else_is_refused(folder, nam
         load_pretrained(folder)
 
 
-def test_a_pickle_is_never_opened(folder):
-    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+def test_only_safetensors_are_read_and_a_pickle_is_never_opened(folder):
+    with pytest.raises(CheckpointError, match=r"small-llama: It is a folder in Hugging Face layout; .* import"):
+        load_checkpoint(folder)
+    weights = folder / "model.safetensors"
+    (folder / "pytorch_model.bin").write_bytes(weights.read_bytes())
+    weights.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")
+    with pytest.raises(CheckpointError, match=r"safetensors is a Git LFS pointer, .*git lfs pull"):
+        load_pretrained(folder)
+    weights.unlink()
     with pytest.raises(CheckpointError, match=r"pickles, which are never opened: .*save_pretrained"):
         load_pretrained(folder)
     (folder / "pytorch_model.bin").unlink()
@@ -237,12 +195,6 @@ def test_a_pickle_is_never_opened(folder):
         load_pretrained(folder)
     with pytest.raises(CheckpointError, match="no such folder"):
         load_pretrained(folder / "nothing")
-
-
-def test_a_pointer_that_git_lfs_left_is_told_from_a_damaged_file(folder):
-    (folder / "model.safetensors").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")
-    with pytest.raises(CheckpointError, match=r"safetensors is a Git LFS pointer, .*git lfs pull"):
-        load_pretrained(folder)
 
 
 @pytest.mark.parametrize(
@@ -254,90 +206,92 @@ def test_a_pointer_that_git_lfs_left_is_told_from_a_damaged_file(folder):
         ({"a": 7}, "doesn't say which file"),
         ("a", "doesn't say which file"),
         ({"a": "part.safetensors"}, "names a, which is in no file"),
+        ({"a": "cut.safetensors"}, "cut.safetensors is damaged"),
     ],
 )
 def test_an_index_leads_nowhere_else(folder, found, words):
-    (folder / "model.safetensors").rename(folder / "part.safetensors")
+    weights = folder / "model.safetensors"
+    (folder / "cut.safetensors").write_bytes(weights.read_bytes()[:-9])
+    weights.rename(folder / "part.safetensors")
     (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": found}))
     with pytest.raises(CheckpointError, match=words):
         load_pretrained(folder)
 
 
-def test_a_folder_of_theirs_is_no_checkpoint_of_ours(folder):
-    with pytest.raises(CheckpointError, match=r"small-llama: It is a folder in Hugging Face layout; .* import"):
-        load_checkpoint(folder)
+@pytest.fixture
+def run(tmp_path, capsys):
+    """Runs a command; gives its status, and all that was said."""
+
+    def call(*words: object) -> tuple[int, str]:
+        status = command_line.main(["--checkpoints", str(tmp_path / "checkpoints"), *map(str, words)])
+        return status, "".join(capsys.readouterr())
+
+    return call
 
 
-class TestOnTheCommandLine:
-    @pytest.fixture
-    def run(self, tmp_path, capsys):
-        """Gives the status, and all that was said."""
-
-        def call(*words: str) -> tuple[int, str]:
-            status = command_line.main(["--checkpoints", str(tmp_path / "checkpoints"), *map(str, words)])
-            written = capsys.readouterr()
-            return status, written.out + written.err
-
-        return call
-
-    def test_a_model_comes_in_and_goes_out_and_nothing_is_written_over(self, run, folder, tmp_path):
-        status, said = run("import", folder, "--name", "mine")
-        assert status == 0 and "2 layers, 2 heads, 11 tokens" in said
-        tokens = torch.arange(8)[None]
-        expected = load_pretrained(folder).model(tokens)
-        assert torch.equal(load_checkpoint(tmp_path / "checkpoints" / "mine").model(tokens), expected)
-        status, said = run("export", "mine", tmp_path / "out")
-        assert status == 0 and "LlamaForCausalLM" in said
-        assert torch.equal(load_pretrained(tmp_path / "out").model(tokens), expected)
-        written = [run("generate", name, "abc", "--tokens", "3", "--seed", "1") for name in ("mine", folder)]
-        assert written[0] == written[1] and written[0][0] == 0 and written[0][1].startswith("abc")
-        assert run("import", folder)[0] == 0
-        for words, message in (
-            (("import", folder), "There is a checkpoint 'small-llama' already"),
-            (("export", "mine", folder), "exists already"),
-            (("evaluate", "mine"), "names no text that mine was trained on"),
-        ):
-            status, said = run(*words)
-            assert status == 1 and message in said
-
-    def test_what_is_written_comes_in_whole_characters(self, run, tmp_path):
-        checkpoint = save_chatty(tmp_path / "checkpoints")
-        status, said = run("generate", "chatty", "the ñ", "--tokens", "40", "--seed", "1")
-        ids = checkpoint.tokenizer.encode("the ñ")
-        steps = generate(checkpoint.model, ids, max_new_tokens=40, sampling=Sampling(0.8, seed=1), stop_tokens=[259])
-        expected = checkpoint.tokenizer.decode([*ids, *(step.token_id for step in steps)])
-        assert (status, said) == (0, expected + "\n") and HALF in expected
-
-    @pytest.mark.parametrize(
-        ("words", "message"),
-        [
-            (("gpt2",), "a model on the hub is named by OWNER/NAME, as openai-community/gpt2"),
-            (("FOLDER",), "Error: small-llama: The weights of norm.weight are missing."),
-            *((("FOLDER", "--name", name), "can't be a checkpoint's name") for name in ("../up", ".hidden", "a/b")),
-            (("FOLDER", "--name", "x" * 101), "can't be a checkpoint's name"),
-            (("somebody/model",), "Download it elsewhere and name its folder."),
-        ],
-    )
-    def test_what_fails_is_said_and_leaves_nothing(self, run, folder, tmp_path, monkeypatch, words, message):
-        def snapshot(model: str, allow_patterns: list[str]) -> str:
-            raise ConnectionError("no route")
-
-        monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot)
-        rewrite(folder, lambda weights: weights.pop("model.norm.weight"))
-        status, said = run("import", *(folder if word == "FOLDER" else word for word in words))
+def test_by_commands_a_model_comes_in_and_goes_out_and_nothing_is_written_over(run, folder, tmp_path):
+    status, said = run("import", folder, "--name", "mine")
+    assert status == 0 and "2 layers, 2 heads, 11 tokens" in said
+    tokens = torch.arange(8)[None]
+    expected = load_pretrained(folder).model(tokens)
+    assert torch.equal(load_checkpoint(tmp_path / "checkpoints" / "mine").model(tokens), expected)
+    status, said = run("export", "mine", tmp_path / "out")
+    assert status == 0 and "LlamaForCausalLM" in said
+    assert torch.equal(load_pretrained(tmp_path / "out").model(tokens), expected)
+    written = [run("generate", name, "abc", "--tokens", "3", "--seed", "1") for name in ("mine", folder)]
+    assert written[0] == written[1] and written[0][0] == 0 and written[0][1].startswith("abc")
+    assert run("import", folder)[0] == 0
+    for words, message in (
+        (("import", folder), "There is a checkpoint 'small-llama' already"),
+        (("export", "mine", folder), "exists already"),
+        (("evaluate", "mine"), "names no text that mine was trained on"),
+    ):
+        status, said = run(*words)
         assert status == 1 and message in said
-        assert not (tmp_path / "checkpoints").exists() or not os.listdir(tmp_path / "checkpoints")
 
-    def test_a_model_of_the_hub_is_fetched_without_code_and_pickles(self, run, folder, tmp_path, monkeypatch):
-        asked = {}
 
-        def snapshot(model: str, allow_patterns: list[str]) -> str:
-            asked.update(model=model, patterns=allow_patterns)
-            return str(folder)
+def test_what_a_command_writes_comes_in_whole_characters(run, tmp_path):
+    checkpoint = save_chatty(tmp_path / "checkpoints")
+    ids = checkpoint.tokenizer.encode("the ñ")
+    steps = generate(checkpoint.model, ids, max_new_tokens=40, sampling=Sampling(0.8, seed=1), stop_tokens=[259])
+    expected = checkpoint.tokenizer.decode([*ids, *(step.token_id for step in steps)])
+    found = run("generate", "chatty", "the ñ", "--tokens", "40", "--seed", "1")
+    assert found == (0, expected + "\n") and HALF in expected
 
-        monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot)
-        assert run("import", "somebody/Small.Model")[0] == 0
-        assert asked == {"model": "somebody/Small.Model", "patterns": list(importing.WANTED)}
-        assert not [each for each in importing.WANTED if each.endswith((".bin", ".py", ".pt", "*"))]
-        assert {"added_tokens.json", "special_tokens_map.json", "generation_config.json"} <= {*importing.WANTED}
-        assert (tmp_path / "checkpoints" / "small.model").is_dir()
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("gpt2",), "a model on the hub is named by OWNER/NAME, as openai-community/gpt2"),
+        (("FOLDER",), "Error: small-llama: The weights of norm.weight are missing."),
+        *(
+            (("FOLDER", "--name", name), "can't be a checkpoint's name")
+            for name in ("../up", ".hidden", "a/b", "x" * 101)
+        ),
+        (("somebody/model",), "Download it elsewhere and name its folder."),
+    ],
+)
+def test_what_a_command_can_t_do_is_said_and_leaves_nothing(run, folder, tmp_path, monkeypatch, words, message):
+    def snapshot(model: str, allow_patterns: list[str]) -> str:
+        raise ConnectionError("no route")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot)
+    rewrite(folder, lambda weights: weights.pop("model.norm.weight"))
+    status, said = run("import", *(folder if word == "FOLDER" else word for word in words))
+    assert status == 1 and message in said
+    assert not (tmp_path / "checkpoints").exists() or not os.listdir(tmp_path / "checkpoints")
+
+
+def test_a_model_of_the_hub_is_fetched_without_code_and_pickles(run, folder, tmp_path, monkeypatch):
+    asked = []
+
+    def snapshot(model: str, allow_patterns: list[str]) -> str:
+        asked.append((model, allow_patterns))
+        return str(folder)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot)
+    assert run("import", "somebody/Small.Model")[0] == 0
+    assert asked == [("somebody/Small.Model", list(importing.WANTED))]
+    assert not [each for each in importing.WANTED if each.endswith((".bin", ".py", ".pt", "*"))]
+    assert {"added_tokens.json", "special_tokens_map.json", "generation_config.json"} <= {*importing.WANTED}
+    assert (tmp_path / "checkpoints" / "small.model").is_dir()

@@ -14,152 +14,132 @@ from tests.saved_checkpoints import FILES
 from transformer import (
     MEASURES,
     TASKS,
-    CheckpointEntry,
+    Checkpoint,
     attention_modules,
     deviations,
     direct_logit_attribution,
     list_checkpoints,
+    load_checkpoint,
     trace_pass,
 )
-from transformer import load_checkpoint as load
 from transformer.api.outlines import overview
 from transformer.data.stories import NAMES, PLACES, THINGS
 from transformer.data.tasks import Example, Induction
 from transformer.training.evaluation import exact_matches, measure_induction, measure_reading
 from transformer.training.presets import PRESETS, RUNGS
 
-ENTRIES = list_checkpoints(Path(__file__).resolve().parents[2] / "checkpoints")
-load_checkpoint = functools.cache(load)
+ROOT = Path(__file__).resolve().parents[2]
+ENTRIES = {entry.name: entry for entry in list_checkpoints(ROOT / "checkpoints")}
 LARGE = {"shakespeare": 8_000_000, "martin-fierro": 8_000_000}
 """Bytes that models of whole books may take; all others take two million."""
+OF_TASKS = [name for name, entry in ENTRIES.items() if entry.card and entry.card.task in TASKS]
 
-every_checkpoint = pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
-every_task_model = pytest.mark.parametrize(
-    "entry", [entry for entry in ENTRIES if entry.card and entry.card.task in TASKS], ids=lambda entry: entry.name
-)
+every_checkpoint = pytest.mark.parametrize("name", ENTRIES)
 
 
-def size(entry: CheckpointEntry) -> int:
-    return sum(file.stat().st_size for file in entry.path.iterdir())
-
-
-@every_checkpoint
-def test_it_is_small_loads_and_reads_its_examples(entry):
-    assert {"shakespeare", "martin-fierro"} <= {each.name for each in ENTRIES}
-    assert entry.problem is None and size(entry) <= LARGE.get(entry.name, 2_000_000)
-    assert sorted(file.name for file in entry.path.iterdir()) == sorted(FILES)
-    checkpoint = load_checkpoint(entry.path)
-    config = checkpoint.model.config
-    assert checkpoint.card.examples
-    for example in checkpoint.card.examples:
-        tokens = checkpoint.tokenizer.encode(example)
-        assert 0 < len(tokens) <= config.context_length
-        text = [torch.tensor([tokens])]
-        if config.architecture == "encoder-decoder":
-            text.append(torch.tensor([[checkpoint.card.start_token_id]]))
-        assert checkpoint.model(*text).isfinite().all()
-
-
-@pytest.mark.parametrize("which", RUNGS)
-def test_the_table_of_a_ladder_says_what_its_cards_say(which):
-    written = (Path(__file__).resolve().parents[2] / ".github" / "models.md").read_text(encoding="utf-8").lower()
-    cards = {entry.name: entry.card for entry in ENTRIES}
-    for card in (cards[preset.name] for preset in RUNGS[which] if preset.name in cards):
-        losses = f"{card.training['last_batches_loss']:.3f} | {card.validation_loss:.3f}"
-        assert f"| {card.title} | {card.parameters:,} | {losses} |".lower() in written, card.title
+@functools.cache
+def loaded(name: str) -> Checkpoint:
+    return load_checkpoint(ENTRIES[name].path)
 
 
 @every_checkpoint
-def test_its_card_says_what_it_is_and_how_to_train_it_again(entry):
+def test_it_is_small_and_its_card_says_what_it_is_and_how_to_train_it_again(name):
+    assert {*LARGE} <= {*ENTRIES}
+    entry, preset = ENTRIES[name], PRESETS[name]
+    files = [*entry.path.iterdir()]
+    assert entry.problem is None and sorted(file.name for file in files) == sorted(FILES)
+    assert sum(file.stat().st_size for file in files) <= LARGE.get(name, 2_000_000)
     card = entry.card
-    preset = PRESETS[entry.name]
     assert (card.title, card.summary, card.group) == (preset.title, preset.summary, preset.group)
     assert tuple(card.examples) == preset.examples
-    assert card.training["command"] == f"python -m transformer train {entry.name}"
-    assert card.training["steps"] == preset.training.steps
-    assert card.training["seed"] == preset.training.seed
-    assert card.parameters == load_checkpoint(entry.path).model.parameter_count()
+    assert card.training["command"] == f"python -m transformer train {name}"
+    for each in ("steps", "seed"):
+        assert card.training[each] == getattr(preset.training, each)
+    assert card.parameters == loaded(name).model.parameter_count()
     assert 0 <= card.validation_loss < 4
     for field, value in preset.shape.items():
         assert getattr(entry.config, field) == value, field
 
 
 @every_checkpoint
-def test_it_opens_on_the_head_that_is_surest_where_to_look(entry):
+def test_it_reads_its_examples_and_every_tensor_is_what_the_equations_say(name):
+    checkpoint, card = loaded(name), ENTRIES[name].card
+    texts = [checkpoint.tokenizer.encode(example) for example in card.examples]
+    assert texts and all(0 < len(tokens) <= checkpoint.model.config.context_length for tokens in texts)
+    translates = checkpoint.model.config.architecture == "encoder-decoder"
+    found = trace_pass(checkpoint.model, *(([card.start_token_id], texts[0]) if translates else (texts[0],)))
+    for each in deviations(found):
+        assert each.largest <= 1e-5 * each.magnitude, each
+    likeliest = found.tensors["logits"].argmax(-1)
+    parts = direct_logit_attribution(found, likeliest.tolist()).values.sum(0)
+    torch.testing.assert_close(parts, found.tensors["logits"].amax(-1).double(), atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize("which", RUNGS)
+def test_the_table_of_a_ladder_says_what_its_cards_say(which):
+    written = (ROOT / ".github" / "models.md").read_text(encoding="utf-8").lower()
+    for card in (ENTRIES[preset.name].card for preset in RUNGS[which] if preset.name in ENTRIES):
+        losses = f"{card.training['last_batches_loss']:.3f} | {card.validation_loss:.3f}"
+        assert f"| {card.title} | {card.parameters:,} | {losses} |".lower() in written, card.title
+
+
+@every_checkpoint
+def test_it_opens_on_the_head_that_is_surest_where_to_look(name):
     """On its first example, in a translator with its own answer; two models on the head that they are there for.
 
     A head that chiefly looks at the token before is passed over: there is nothing in it to be found.
     """
-    checkpoint, card = load_checkpoint(entry.path), entry.card
-    kinds = list(attention_modules(entry.config))
-    if not kinds:
+    checkpoint, card, config = loaded(name), ENTRIES[name].card, ENTRIES[name].config
+    modules = attention_modules(config)
+    if not modules:
         assert card.opening is None
         return
+    tokens, source, kind = tuple(checkpoint.tokenizer.encode(card.examples[0])), (), [*modules][-1]
     if card.task == "stories":
         reads = measure_reading(checkpoint.model, TASKS["stories"], questions=200)
-        assert card.opening == {"layer": reads.layer, "head": reads.head, "attention": "self"}
-        return
-    tokens, source = tuple(checkpoint.tokenizer.encode(card.examples[0])), ()
-    if not entry.config.is_causal:  # the head that from the mask looks most at one word behind it
+        best = (reads.layer, reads.head)
+    elif not config.is_causal:  # the head that from the mask looks most at one word behind it
         _, cache = checkpoint.model.run_with_cache(torch.tensor([tokens]))
         mask = checkpoint.predicted_position(tokens)
-        behind = torch.stack(
-            [
-                cache[f"{module}.hook_pattern"][0, :, mask, mask + 1 :].amax(-1)
-                for module in attention_modules(entry.config)["self"]
-            ]
-        )
-        layer, head = divmod(int(behind.argmax()), entry.config.n_heads)
-        assert card.opening == {"layer": layer, "head": head, "attention": "self"}
-        return
-    if kinds[-1] == "cross":
-        tokens, source = (card.start_token_id,), tokens
-        tokens += greedy_answer(checkpoint, tokens, source)
-    found = overview(OpenModel(entry.name, entry.name, checkpoint), tokens, source, kinds[-1]).tensors["measures"]
-    names = [measure.name for measure in MEASURES]
-    previous, by_induction, by_spread = (found[..., names.index(name)] for name in ("previous", "induction", "spread"))
-    by_spread = np.where(previous >= 0.5, 1, by_spread)
-    best = by_induction.argmax() if entry.name == "induction" else by_spread.argmin()
-    layer, head = divmod(int(best), entry.config.n_heads)
-    assert card.opening == {"layer": layer, "head": head, "attention": kinds[-1]}
+        patterns = torch.stack([cache[f"{module}.hook_pattern"][0, :, mask] for module in modules["self"]])
+        best = divmod(int(patterns[..., mask + 1 :].amax(-1).argmax()), config.n_heads)
+    else:
+        if kind == "cross":
+            tokens, source = (card.start_token_id,), tokens
+            tokens += greedy_answer(checkpoint, tokens, source)
+        found = overview(OpenModel(name, name, checkpoint), tokens, source, kind).tensors["measures"]
+        names = [measure.name for measure in MEASURES]
+        previous, induction, spread = (found[..., names.index(each)] for each in ("previous", "induction", "spread"))
+        sure = induction if name == "induction" else -np.where(previous >= 0.5, 1, spread)
+        best = divmod(int(sure.argmax()), config.n_heads)
+    assert card.opening == {"layer": best[0], "head": best[1], "attention": kind}
 
 
-@every_task_model
-def test_a_task_reads_the_examples_and_its_tokens_are_the_models(entry):
-    task = TASKS[entry.card.task]
-    checkpoint = load_checkpoint(entry.path)
-    for example in entry.card.examples:
+@pytest.mark.parametrize("name", OF_TASKS)
+def test_it_does_its_task_on_what_its_training_never_met(name):
+    checkpoint, card, config = loaded(name), ENTRIES[name].card, ENTRIES[name].config
+    task, model = TASKS[card.task], checkpoint.model
+    for example in card.examples:
         assert task.problem(example) is None
         assert checkpoint.tokenizer.encode(example) == task.tokenizer.encode(example)
-    assert checkpoint.tokenizer.vocab_size == task.tokenizer.vocab_size == entry.config.vocab_size
-    if entry.config.is_causal:
-        assert entry.card.start_token_id == task.tokenizer.special_id("[start]")
-        assert entry.card.mask_token_id is None
-    else:
-        assert entry.card.start_token_id is None
-        assert entry.card.mask_token_id == task.tokenizer.special_id("[mask]")
-    assert entry.card.end_token_id == (task.tokenizer.special_id("[end]") if task.ends else None)
-    assert entry.config.pad_token_id == task.tokenizer.special_id("[pad]")
-    assert entry.config.architecture == task.architecture
-
-
-@every_task_model
-def test_it_does_its_task_on_what_its_training_never_met(entry):
-    task = TASKS[entry.card.task]
-    model = load_checkpoint(entry.path).model
+    assert checkpoint.tokenizer.vocab_size == task.tokenizer.vocab_size == config.vocab_size
+    special = task.tokenizer.special_id
+    assert card.start_token_id == (special("[start]") if config.is_causal else None)
+    assert card.mask_token_id == (None if config.is_causal else special("[mask]"))
+    assert card.end_token_id == (special("[end]") if task.ends else None)
+    assert (config.pad_token_id, config.architecture) == (special("[pad]"), task.architecture)
     if isinstance(task, Induction):
         found = measure_induction(model, task, sequences=40)
         assert found.second_loss < 0.5 < 3 < found.first_loss
         assert found.best_score > 0.5
     else:
         assert exact_matches(model, task, task.sample(100)) >= 0.98
-        assert entry.card.accuracy >= 0.99
+        assert card.accuracy >= 0.99
 
 
 def test_the_model_that_reads_looks_from_the_question_to_the_word_that_answers_it():
     """On 200 held-out questions; `python -m transformer evaluate stories` measures 1,000."""
-    checkpoint = load_checkpoint(next(entry.path for entry in ENTRIES if entry.name == "stories"))
-    found = measure_reading(checkpoint.model, TASKS["stories"], questions=200)
+    found = measure_reading(loaded("stories").model, TASKS["stories"], questions=200)
     assert found.accuracy >= 0.98
     assert found.weight >= 0.5
 
@@ -174,26 +154,12 @@ def test_the_model_that_reads_looks_from_the_question_to_the_word_that_answers_i
 )
 def test_of_two_people_the_model_that_reads_tells_who_is_meant_whoever_came_last(fact, question, is_of_the_fact):
     """The simplest stories that have a choice: no habit of place, neither the first nor the last, answers them all."""
-    model = load_checkpoint(next(entry.path for entry in ENTRIES if entry.name == "stories")).model
     people = [
-        {"who": who, "what": what, "where": where} for who, what, where in zip(NAMES, THINGS, PLACES, strict=False)
+        dict(zip(("who", "what", "where"), each, strict=True)) for each in zip(NAMES, THINGS, PLACES, strict=False)
     ]
     asked = []
     for told in permutations(people, 2):
         story = " ".join(fact.format(**each) for each in told)
         for each in told:
             asked.append(Example(f"{story} {question.format(**each)}", is_of_the_fact.format(**each)))
-    assert exact_matches(model, TASKS["stories"], asked) >= 0.99
-
-
-@every_checkpoint
-def test_every_tensor_of_its_pass_is_what_the_equations_say(entry):
-    checkpoint = load_checkpoint(entry.path)
-    tokens = checkpoint.tokenizer.encode(checkpoint.card.examples[0])
-    translates = checkpoint.model.config.architecture == "encoder-decoder"
-    found = trace_pass(checkpoint.model, *(([checkpoint.card.start_token_id], tokens) if translates else (tokens,)))
-    for each in deviations(found):
-        assert each.largest <= 1e-5 * each.magnitude, each
-    likeliest = found.tensors["logits"].argmax(-1)
-    parts = direct_logit_attribution(found, likeliest.tolist()).values.sum(0)
-    torch.testing.assert_close(parts, found.tensors["logits"].amax(-1).double(), atol=1e-4, rtol=0)
+    assert exact_matches(loaded("stories").model, TASKS["stories"], asked) >= 0.99

@@ -13,19 +13,10 @@ from tests.helpers import tiny_model, unpadded
 PAUSE = ("blocks.0.hook_attn_out", lambda tensor, hook: time.sleep(0.0005))
 
 
-@pytest.fixture
-def _often_switched():
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    yield
-    sys.setswitchinterval(interval)
-
-
-@pytest.mark.usefixtures("_often_switched")
 @pytest.mark.parametrize(("threads", "rounds"), [(2, 20), (8, 6)])
 def test_threads_that_share_a_model_never_see_one_another(threads, rounds):
     """Even ones record, odd ones ablate, each its own text; every one pauses in its pass, so that passes overlap."""
-    model = tiny_model()
+    model, barrier, interval = tiny_model(), threading.Barrier(threads), sys.getswitchinterval()
 
     @torch.no_grad()
     def work(thread):
@@ -40,11 +31,15 @@ def test_threads_that_share_a_model_never_see_one_another(threads, rounds):
         barrier.wait(timeout=60)
         return work(thread)
 
-    expected, barrier = [work(thread) for thread in range(threads)], threading.Barrier(threads)
-    with ThreadPoolExecutor(threads) as pool:
-        for _ in range(rounds):
-            for found, (logits, cache) in zip(pool.map(beside_others, range(threads)), expected, strict=True):
-                torch.testing.assert_close(found[0], logits, atol=1e-5, rtol=0)
-                assert list(found[1]) == list(cache)
-                for name, tensor in cache.items():
-                    torch.testing.assert_close(found[1][name], tensor, atol=1e-5, rtol=0)
+    expected = [work(thread) for thread in range(threads)]
+    try:
+        sys.setswitchinterval(1e-5)
+        with ThreadPoolExecutor(threads) as pool:
+            found = [each for _ in range(rounds) for each in pool.map(beside_others, range(threads))]
+    finally:
+        sys.setswitchinterval(interval)
+    for (logits, cache), (wanted, recorded) in zip(found, expected * rounds, strict=True):
+        torch.testing.assert_close(logits, wanted, atol=1e-5, rtol=0)
+        assert [*cache] == [*recorded]
+        for name, tensor in recorded.items():
+            torch.testing.assert_close(cache[name], tensor, atol=1e-5, rtol=0)

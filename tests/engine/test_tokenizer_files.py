@@ -1,183 +1,117 @@
 """Tests tokenizers read from other libraries' files against transformers."""
 
 import json
-import shutil
 
 import pytest
 from tokenizers import Regex, normalizers, pre_tokenizers
+from transformers.integrations.gguf.gguf_tokenizer_mapping import GGUF_PRE_TOKENIZER_SPLITS
 
-from tests.third_party_tokenizers import (
-    LAYOUTS,
-    MIXED,
-    TEXTS,
-    added,
-    llama_2,
-    llama_3,
-    qwen_json,
-    tiny_llama,
-    whole,
-    write,
-)
+from tests.pretrained_models import transformers
+from tests.third_party_tokenizers import LAYOUTS, MIXED, TEXTS, added, llama_3, qwen_json, tiny_llama, whole
 from transformer import CheckpointError
 from transformer.checkpoints.gguf_tokenizer import CUTS, tokenizer_of
 from transformer.checkpoints.tokenizer_files import read_tokenizer
 from transformer.data.chat import chat_of
 
-transformers = pytest.importorskip("transformers", reason="requirements-dev.txt installs what models are compared with")
-transformers.utils.logging.set_verbosity_error()
-from transformers.integrations.gguf.gguf_tokenizer_mapping import GGUF_PRE_TOKENIZER_SPLITS  # noqa: E402
-
-
-def both(folder):
-    return transformers.AutoTokenizer.from_pretrained(folder), read_tokenizer(folder)
-
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory):
-    """A folder of each layout, written once."""
+def both(tmp_path_factory):
+    """The tokenizer of a layout as transformers and as we read it, each layout written and read once."""
     found = {}
 
-    def folder(layout):
+    def read(layout):
         if layout not in found:
-            found[layout] = tmp_path_factory.mktemp("tokenizer")
-            LAYOUTS[layout](found[layout])
+            folder = tmp_path_factory.mktemp("tokenizer")
+            LAYOUTS[layout](folder)
+            found[layout] = transformers.AutoTokenizer.from_pretrained(folder), read_tokenizer(folder)
         return found[layout]
 
-    return folder
+    return read
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")
-def test_ids_are_those_of_transformers_and_pieces_make_up_the_text(folders, layout):
-    theirs, found = both(folders(layout))
+def test_ids_are_those_of_transformers_and_pieces_make_up_the_text(both, layout, tmp_path):
+    """Also when it was saved; and in a text that goes on after another."""
+    theirs, found = both(layout)
     ours = found.tokenizer
     for name, text in TEXTS.items():
         ids = ours.encode(text)
         assert ids == list(theirs(text, split_special_tokens=True)["input_ids"]), name
-        assert ours.encode(text, add_special_tokens=False) == list(
-            theirs(text, split_special_tokens=True, add_special_tokens=False)["input_ids"]
-        ), name
+        bare = theirs(text, split_special_tokens=True, add_special_tokens=False)["input_ids"]
+        assert ours.encode(text, add_special_tokens=False) == list(bare), name
         pieces = ours.pieces(ids)
         assert len(pieces) == len(ids) and "".join(pieces) == ours.decode(ids), name
-
-
-@pytest.mark.parametrize("layout", [name for name in LAYOUTS if not name.startswith("Marian")])
-def test_names_of_special_tokens_are_those_tokens_where_that_is_asked_for(folders, layout):
-    theirs, ours = both(folders(layout))
-    for name in theirs.all_special_tokens[:3]:
-        ids = theirs(f"a{name} b", add_special_tokens=False)["input_ids"]
-        assert theirs.convert_tokens_to_ids(name) in ids
-        found = ours.tokenizer.encode(f"a{name} b", add_special_tokens=False, split_special_tokens=False)
-        assert found == ids, name
-        assert ours.tokenizer.encode(f"a{name} b", split_special_tokens=False) == theirs(f"a{name} b")["input_ids"]
-
-
-def test_what_stands_before_a_text_is_not_put_before_its_own_name(folders):
-    theirs, ours = both(folders("Llama 2, tokenizer.json"))
-    ids = theirs("<s>a")["input_ids"]
-    assert ids[0] == ids[1] and ours.tokenizer.encode("<s>a", split_special_tokens=False) == ids[1:]
-
-
-def test_words_keep_the_spaces_before_them(folders):
-    """Llama's decoder takes the space off a text's beginning, and so off each token by itself."""
-    ours = read_tokenizer(folders("Llama 2, tokenizer.json")).tokenizer
-    ids = ours.encode("The names of the objects")
-    assert "".join(ours.piece(token, first=place == 1) for place, token in enumerate(ids)) == "The names of the objects"
+    ours.save(tmp_path / "tokenizer.json")
+    again = type(ours).from_file(tmp_path / "tokenizer.json")
+    assert again.encode(MIXED) == ours.encode(MIXED) and again.decode(again.encode(MIXED))
+    assert ours.encode_continuation("") == []
+    if not layout.startswith("Marian"):
+        for name in theirs.all_special_tokens[:3]:  # their names are those tokens where that is asked for
+            text, ids = f"a{name} b", theirs(f"a{name} b", add_special_tokens=False)["input_ids"]
+            assert theirs.convert_tokens_to_ids(name) in ids
+            assert ours.encode(text, add_special_tokens=False, split_special_tokens=False) == ids, name
+            assert ours.encode(text, split_special_tokens=False) == theirs(text)["input_ids"], name
 
 
 @pytest.mark.parametrize("layout", ["Llama 2, tokenizer.model", "TinyLlama, tokenizer.json", "GPT-2, vocab.json"])
-def test_what_goes_on_after_a_text_begins_with_nothing(folders, layout):
-    ours = read_tokenizer(folders(layout)).tokenizer
-    assert ours.encode_continuation("") == []
+def test_what_goes_on_after_a_text_begins_with_nothing(both, layout):
+    ours = both(layout)[1].tokenizer
     assert ours.decode([*ours.encode("a"), *ours.encode_continuation("bc"), *ours.encode_continuation(" d")]) == "abc d"
 
 
-def test_what_was_read_is_saved_whole(folders, tmp_path):
-    for layout in LAYOUTS:
-        ours = read_tokenizer(folders(layout)).tokenizer
-        ours.save(tmp_path / "tokenizer.json")
-        again = type(ours).from_file(tmp_path / "tokenizer.json")
-        assert again.encode(MIXED) == ours.encode(MIXED) and again.decode(again.encode(MIXED))
+def test_llama_2_puts_no_second_beginning_before_its_name_and_keeps_the_spaces_before_words(both):
+    theirs, found = both("Llama 2, tokenizer.json")
+    ids = theirs("<s>a")["input_ids"]
+    assert ids[0] == ids[1] and found.tokenizer.encode("<s>a", split_special_tokens=False) == ids[1:]
+    text = "The names of the objects"  # its decoder takes the space off a beginning, and so off each token by itself
+    ids = found.tokenizer.encode(text)
+    assert "".join(found.tokenizer.piece(token, first=at == 1) for at, token in enumerate(ids)) == text
+
+
+def turns(each: str, prompt: str = "", first: str = "") -> str:
+    """A template that writes each message, and what an answer begins with."""
+    prompt = f"{{%- if add_generation_prompt %}}\n    {prompt}\n{{%- endif %}}\n" if prompt else ""
+    return f"{first}{{% for message in messages %}}\n{each}\n{{% endfor %}}\n{prompt}"
 
 
 CHATS = {
-    "Llama 2": (
-        "Llama 2, tokenizer.json",
-        """{% for message in messages %}{% if (message['role'] == 'user') != (loop.index0 % 2 == 0) %}{{
-raise_exception('Roles must alternate') }}{% endif %}{% if message['role'] == 'user' %}{{ bos_token + '[INST] ' +
-message['content'].strip() + ' [/INST]' }}{% else %}{{ message['content'] + eos_token }}{% endif %}{% endfor %}""",
+    "Llama 2, tokenizer.json": turns(
+        "{% if (message['role'] == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('Alternate') }}{% endif %}"
+        "{{- bos_token + '[INST] ' + message['content'].strip() + ' [/INST]' -}}"
     ),
-    "TinyLlama": (
-        "TinyLlama, tokenizer.json",
-        """{% for message in messages %}
-{% if message['role'] == 'user' %}
-{{ '<|user|>\n' + message['content'] + eos_token }}
-{% endif %}
-{% if loop.last and add_generation_prompt %}
-{{ '<|assistant|>' }}
-{% endif %}
-{% endfor %}""",
+    "TinyLlama, tokenizer.json": turns(
+        "{% if message['role'] == 'user' %}\n{{ '<|user|>\n' + message['content'] + eos_token }}\n{% endif %}\n"
+        "{% if loop.last and add_generation_prompt %}\n{{ '<|assistant|>' }}\n{% endif %}"
     ),
-    "Llama 3.1": (
-        "Llama 3, tokenizer.json",
-        """{{- bos_token }}
-{%- if strftime_now is defined %}
-    {%- set date = strftime_now('%Y') %}
-{%- endif %}
-{{- '<|start_header_id|>system<|end_header_id|>\\n\\nYear: ' + date + '<|eot_id|>' }}
-{%- for message in messages %}
-    {%- set who = '<|start_header_id|>' + message['role'] + '<|end_header_id|>\\n\\n' %}
-    {{- who + message['content'] | trim + '<|eot_id|>' }}
-{%- endfor %}
-{%- if add_generation_prompt %}
-    {{- '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}
-{%- endif %}
-""",
+    "Llama 3, tokenizer.json": turns(
+        "{%- set who = '<|start_header_id|>' + message['role'] + '<|end_header_id|>\\n\\n' %}\n"
+        "{{- who + message['content'] | trim + '<|eot_id|>' }}",
+        "{{- '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}",
+        "{{- bos_token }}{%- if strftime_now is defined %}{%- set date = strftime_now('%Y') %}{%- endif %}\n"
+        "{{- '<|start_header_id|>system<|end_header_id|>\\n\\nYear: ' + date + '<|eot_id|>' }}\n",
     ),
-    "Gemma": (
-        "Gemma, tokenizer.model",
-        """{{ bos_token }}{% for message in messages %}{{ '<start_of_turn>' + message['role'] + '\\n' +
-message['content'] | trim + '<end_of_turn>\\n' }}{% endfor %}{% if add_generation_prompt %}{{
-'<start_of_turn>model\\n' }}{% endif %}""",
+    "Qwen, tokenizer.json": turns(
+        "{%- if message.role == 'x' %}{%- continue %}{%- endif %}\n{{- '<|im_start|>' + message.role + '\\n' }}\n"
+        "{% generation %}{{- message.content }}{% endgeneration %}\n{{- '<|im_end|>\\n' }}",
+        "{{- '<|im_start|>assistant\\n' }}",
+        "{%- if tools %}{{- tools | tojson }}{%- endif %}\n",
     ),
-    "Qwen": (
-        "Qwen, tokenizer.json",
-        """{%- if tools %}
-    {{- tools | tojson }}
-{%- endif %}
-{%- for message in messages %}
-    {%- if message.role == 'x' %}
-        {%- continue %}
-    {%- endif %}
-    {{- '<|im_start|>' + message.role + '\\n' }}
-    {% generation %}{{- message.content }}{% endgeneration %}
-    {{- '<|im_end|>\\n' }}
-{%- endfor %}
-{%- if add_generation_prompt %}
-    {{- '<|im_start|>assistant\\n' }}
-{%- endif %}
-""",
-    ),
-    "Phi-3": (
-        "Phi-3, tokenizer.json",
-        """{% for message in messages %}{{ '<|' + message['role'] + '|>\\n' + message['content'] + '<|end|>\\n' }}{%
-endfor %}{% if add_generation_prompt %}{{ '<|assistant|>\\n' }}{% endif %}""",
+    "Phi-3, tokenizer.json": turns(
+        "{{- '<|' + message['role'] + '|>\\n' + message['content'] + '<|end|>\\n' -}}", "{{- '<|assistant|>\\n' }}"
     ),
 }
 """As the models have them, but shorter."""
 
 
-@pytest.mark.parametrize("name", CHATS)
-def test_a_chat_is_what_transformers_renders_and_begins_once(folders, name):
-    layout, template = CHATS[name]
-    theirs, found = both(folders(layout))
-    theirs.chat_template = template
-    chat = chat_of(template, found.tokenizer, found.named)
+@pytest.mark.parametrize("layout", CHATS)
+def test_a_chat_is_what_transformers_renders_and_begins_once(both, layout):
+    theirs, found = both(layout)
+    theirs.chat_template = CHATS[layout]
+    chat = chat_of(CHATS[layout], found.tokenizer, found.named)
+    asked = {"add_generation_prompt": True, "return_dict": False, "sanitize_control_tokens": True}
     for text in filter(None, TEXTS.values()):
-        said = [{"role": "user", "content": text}]
-        expected = theirs.apply_chat_template(
-            said, add_generation_prompt=True, return_dict=False, sanitize_control_tokens=True
-        )
+        expected = theirs.apply_chat_template([{"role": "user", "content": text}], **asked)
         assert chat.tokens(found.tokenizer, text) == expected
 
 
@@ -227,73 +161,61 @@ def test_a_gguf_file_s_texts_are_cut_as_transformers_cuts_them(name, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "pieces"),
-    {
-        "gpt-2": ["don", "'t", " say", " 2024", "!!?", " ", " 中文és", "\n"],
-        "smollm": ["don", "'t", " say", " ", "2", "0", "2", "4", "!!?", " ", " 中文és", "\n"],
-        "falcon": ["don", "'", "t", " say", " ", "202", "4", "!!?", " ", " 中文és", "\n"],
-        "default": ["don", "'", "t", " say", " ", "202", "4", "!!?", " ", " 中文és", "\n"],
-        "deepseek-llm": ["don", "'", "t", " say", " ", "2024", "!!?", "  ", "中文", "é", "s", "\n"],
-        "deepseek-coder": ["don", "'", "t", " say", " ", "2", "0", "2", "4", "!!?", " ", " ", "中文", "és", "\n"],
-        "deepseek-v3": ["don", "'t", " say", " ", "202", "4", "!!?", "  ", "中文", "és", "\n"],
-        "viking": ["don't", " say", " ", "2", "0", "2", "4", "!!? ", " 中文és", "\n"],
-        "bailingmoe": ["don", "'t", " say", " ", "2", "0", "2", "4", "!!?", " ", " 中文és", "\n"],
-    }.items(),
+    "names, pieces",
+    [
+        ("gpt-2", "don|'t| say| 2024|!!?| | 中文és|\n"),
+        ("smollm", "don|'t| say| |2|0|2|4|!!?| | 中文és|\n"),
+        ("falcon default", "don|'|t| say| |202|4|!!?| | 中文és|\n"),
+        ("deepseek-llm", "don|'|t| say| |2024|!!?|  |中文|é|s|\n"),
+        ("deepseek-coder", "don|'|t| say| |2|0|2|4|!!?| | |中文|és|\n"),
+        ("deepseek-v3", "don|'t| say| |202|4|!!?|  |中文|és|\n"),
+        ("viking", "don't| say| |2|0|2|4|!!? | 中文és|\n"),
+        ("bailingmoe", "don|'t| say| |2|0|2|4|!!?| | 中文és|\n"),
+    ],
 )
-def test_a_gguf_file_s_texts_are_cut_as_llama_cpp_cuts_them(name, pieces, tmp_path):
-    ours = tokenizer_of(fields_of(llama_3(tmp_path), model="gpt2", pre=name))
-    found = ours._backend.pre_tokenizer.pre_tokenize_str("don't say 2024!!?  中文és\n")
-    assert ["don't say 2024!!?  中文és\n"[first:last] for _, (first, last) in found] == pieces
+def test_a_gguf_file_s_texts_are_cut_as_llama_cpp_cuts_them(names, pieces, tmp_path):
+    for name in names.split():
+        ours = tokenizer_of(fields_of(llama_3(tmp_path), model="gpt2", pre=name))
+        found = ours._backend.pre_tokenizer.pre_tokenize_str("don't say 2024!!?  中文és\n")
+        assert "|".join("don't say 2024!!?  中文és\n"[first:last] for _, (first, last) in found) == pieces
 
 
 @pytest.mark.parametrize(
     ("pre", "words"), [(None, "doesn't say how"), ("kimi-k2", "in the way 'kimi-k2', which isn't")]
 )
 def test_another_way_of_cutting_is_refused(pre, words, tmp_path):
-    fields = fields_of(llama_3(tmp_path), model="gpt2", pre=pre)
+    fields = fields_of(llama_3(tmp_path), model="gpt2", **({"pre": pre} if pre else {}))
     with pytest.raises(CheckpointError, match=words):
-        tokenizer_of(fields if pre else {name: each for name, each in fields.items() if not name.endswith(".pre")})
+        tokenizer_of(fields)
+
+
+UNPLACED = {"added_tokens_decoder": added(*whole("<|x|>"), first=900)}
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid x"
+
+
+def named(**told: object) -> bytes:
+    return json.dumps(told).encode()
 
 
 @pytest.mark.parametrize(
-    "made, change, words",
+    "layout, name, content, words",
     [
-        (llama_2, lambda folder: (folder / "tokenizer.model").write_bytes(b"IQ== 0\n"), "no SentencePiece file"),
-        (llama_2, lambda folder: (folder / "tokenizer.model").unlink(), "tokenizer.json is missing, and so is what"),
-        (
-            llama_2,
-            lambda folder: write(folder, "tokenizer_config.json", {"tokenizer_class": "XLNetTokenizer"}),
-            "XLNet",
-        ),
-        (
-            LAYOUTS["Marian, source.spm"],
-            lambda folder: write(folder, "tokenizer_config.json", {"separate_vocabs": True}),
-            "have vocabularies of their own; here both have one",
-        ),
-        (
-            LAYOUTS["T5, spiece.model"],
-            lambda folder: write(folder, "tokenizer_config.json", {"eos_token": "<end>"}),
-            "Its texts begin or end with '<end>', which its vocabulary lacks",
-        ),
-        (LAYOUTS["BERT, vocab.txt"], lambda folder: (folder / "vocab.txt").write_bytes(b"\xff"), "can't be read"),
-        (LAYOUTS["GPT-2, vocab.json"], lambda folder: write(folder, "vocab.json", {"a": "b"}), "can't be read"),
-        (
-            LAYOUTS["Qwen, vocab.json"],
-            lambda folder: write(
-                folder, "tokenizer_config.json", {"added_tokens_decoder": added(*whole("<|x|>"), first=900)}
-            ),
-            r"no place for '<\|x\|>' as token 900",
-        ),
-        (
-            LAYOUTS["GPT-2, tokenizer.json"],
-            lambda folder: (folder / "tokenizer.json").write_text("version https://git-lfs.github.com/spec/v1\noid x"),
-            "tokenizer.json is a Git LFS pointer",
-        ),
+        ("Llama 2, tokenizer.model", "tokenizer.model", b"IQ== 0\n", "no SentencePiece file"),
+        ("Llama 2, tokenizer.model", "tokenizer.model", None, "tokenizer.json is missing, and so is what"),
+        ("Llama 2, tokenizer.model", "tokenizer_config.json", named(tokenizer_class="XLNetTokenizer"), "XLNet"),
+        ("Llama 2, tokenizer.model", "tokenizer_config.json", named(tokenizer_class="T5Tokenizer"), "of another kind"),
+        ("Marian, source.spm", "tokenizer_config.json", named(separate_vocabs=True), "have vocabularies of their own"),
+        ("Marian, source.spm", "vocab.json", named(**{"<unk>": 0, "</s>": 2}), "doesn't number its tokens from 0 on"),
+        ("Marian, source.spm", "vocab.json", named(**{"<unk>": 0, "</s>": 1}), "which source.spm has"),
+        ("T5, spiece.model", "tokenizer_config.json", named(eos_token="<end>"), "end with '<end>', which its vocab"),
+        ("BERT, vocab.txt", "vocab.txt", b"\xff", "can't be read"),
+        ("GPT-2, vocab.json", "vocab.json", b'{"a": "b"}', "can't be read"),
+        ("Qwen, vocab.json", "tokenizer_config.json", named(**UNPLACED), r"no place for '<\|x\|>' as token 900"),
+        ("GPT-2, tokenizer.json", "tokenizer.json", POINTER, "tokenizer.json is a Git LFS pointer"),
     ],
 )
-def test_what_can_t_be_read_is_said(made, change, words, tmp_path):
-    made(tmp_path)
-    change(tmp_path)
+def test_what_can_t_be_read_is_said(layout, name, content, words, tmp_path):
+    LAYOUTS[layout](tmp_path)
+    (tmp_path / name).unlink() if content is None else (tmp_path / name).write_bytes(content)
     with pytest.raises(CheckpointError, match=words):
         read_tokenizer(tmp_path)
-    shutil.rmtree(tmp_path)

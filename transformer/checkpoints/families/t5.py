@@ -7,6 +7,7 @@ and counts in all; ours have it in each.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from ...config import Activation, ModelConfig
@@ -28,10 +29,10 @@ ATTENTIONS = {
 """Those of a layer on each side, in order, with their norms and their names."""
 
 
-def read_config(fields: Fields) -> ModelConfig:
-    """What config.json says, as our configuration."""
+def read_config(fields: Fields, feed_forward: str = "relu") -> ModelConfig:
+    """What config.json says, as our configuration. feed_forward: what feed_forward_proj is where it isn't said."""
     refuse_one_stack(fields)
-    said = fields.get("feed_forward_proj", "relu")
+    said = fields.get("feed_forward_proj", feed_forward)
     if said not in FEED_FORWARD:
         raise UnsupportedError(f"its feed_forward_proj is {str(said)[:60]!r}; known are {', '.join(FEED_FORWARD)}")
     activation, has_gate = FEED_FORWARD[said]
@@ -148,4 +149,11 @@ def _weights_of_mt5(config: ModelConfig, fields: Fields) -> list[Weight]:
     return weights(config, fields, scales=False)
 
 
-MT5 = replace(T5, name="mT5", model_type="mt5", architecture="MT5ForConditionalGeneration", weights=_weights_of_mt5)
+MT5 = replace(
+    T5,
+    name="mT5",
+    model_type="mt5",
+    architecture="MT5ForConditionalGeneration",
+    read_config=partial(read_config, feed_forward="gated-gelu"),
+    weights=_weights_of_mt5,
+)

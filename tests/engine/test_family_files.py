@@ -1,0 +1,283 @@
+"""Tests what files of pretrained models say: as people share them, in older spellings, and what can't be computed."""
+
+import copy
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from tests.pretrained_models import (
+    ALPHABET,
+    CONTEXT,
+    END,
+    NEAR,
+    PAD,
+    START,
+    VOCABULARY,
+    YARN,
+    drawn,
+    logits_of,
+    save,
+    theirs,
+    transformers,
+)
+from tests.third_party_tokenizers import write
+from transformer import CheckpointError
+from transformer.checkpoints.families import FAMILIES
+from transformer.checkpoints.pretrained import load_pretrained
+from transformer.checkpoints.pretrained_model import config_of
+
+SMALL = {"vocab_size": VOCABULARY, "hidden_size": 32, "num_hidden_layers": 4, "num_attention_heads": 4}
+SMALL |= {"num_key_value_heads": 2, "intermediate_size": 20, "max_position_embeddings": 64, "use_cache": True}
+OF_BERT = {name: value for name, value in SMALL.items() if name != "num_key_value_heads"} | {"pad_token_id": 0}
+OF_T5 = {
+    **{"vocab_size": VOCABULARY, "d_model": 48, "d_kv": 8, "d_ff": 20, "num_layers": 2, "num_heads": 4},
+    **{"decoder_start_token_id": PAD, "eos_token_id": END, "pad_token_id": PAD, "initializer_factor": 0.3},
+    **{"dropout_rate": 0.1, "is_encoder_decoder": True, "layer_norm_epsilon": 1e-06, "output_past": True},
+}
+OF_BART = {
+    **{"vocab_size": VOCABULARY, "d_model": 48, "encoder_layers": 2, "decoder_layers": 1, "num_hidden_layers": 2},
+    **{"encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 20, "decoder_ffn_dim": 20},
+    **{"max_position_embeddings": CONTEXT, "is_encoder_decoder": True, "classif_dropout": 0.0, "init_std": 0.02},
+    **{"decoder_start_token_id": END, "eos_token_id": END, "pad_token_id": PAD, "bos_token_id": START},
+    "add_bias_logits": False,
+}
+OF_GPT2 = {"vocab_size": VOCABULARY, "n_embd": 32, "n_layer": 1, "n_head": 4, "n_positions": CONTEXT}
+OF_DISTILBERT = {"vocab_size": VOCABULARY, "dim": 48, "n_layers": 3, "n_heads": 4, "hidden_dim": 20, "pad_token_id": 0}
+BARE = {name: value for name, value in SMALL.items() if "key" not in name and "intermediate" not in name}
+SIZES = {
+    **{family: {"encoder-only": OF_BERT}.get(each.shape, SMALL) for family, each in FAMILIES.items()},
+    **{"distilbert": OF_DISTILBERT | {"max_position_embeddings": CONTEXT}, "t5": OF_T5, "mt5": OF_T5},
+    **{"gpt_neox": BARE | {"intermediate_size": 20}, "opt": BARE | {"ffn_dim": 20}, "falcon": BARE},
+    **dict.fromkeys(("gpt2", "gpt_bigcode"), OF_GPT2),
+    "bloom": {"vocab_size": VOCABULARY, "n_layer": 2, "n_head": 4, "hidden_size": 32},
+    **{"gptj": OF_GPT2 | {"rotary_dim": 4}, "gpt_neo": BARE | {"num_layers": 4, "num_heads": 4}},
+    **{family: OF_BART for family in ("bart", "mbart", "marian", "pegasus")},
+    **{family: SMALL | {"pad_token_id": 1} for family in ("smollm3", "phi3", "glm", "glm4")},
+    "roberta": OF_BERT | {"pad_token_id": 1, "type_vocab_size": 1},
+}
+NOT_ALONE = ("gpt_neo", "ministral", "ministral3")
+"""Families whose files must say more than sizes, and their padding's id."""
+FLAN = {"feed_forward_proj": "gated-gelu", "dense_act_fn": "gelu_new", "is_gated_act": True, "num_decoder_layers": 1}
+FLAN |= {"tie_word_embeddings": False, "relative_attention_max_distance": 128}
+TASKS = {"summarization": {"early_stopping": True, "prefix": "summarize: "}, "other": {"max_length": 9}}
+OLD_LLAMA = {"rope_scaling": None, "max_sequence_length": 2048, "pretraining_tp": 1, "pad_token_id": -1}
+AS_SHARED = {
+    "llama": [{"rope_scaling": {"type": "linear", "factor": 4.0}, "rope_theta": 1e5}, OLD_LLAMA],
+    "mistral": [{"sliding_window": 5, "rope_theta": 1e6}],
+    "gpt_neox": [
+        {"rotary_emb_base": 500, "rotary_pct": 0.25, "rope_theta": 500, "partial_rotary_factor": 0.25},
+        {"rope_theta": 500, "partial_rotary_factor": 0.25, "rope_scaling": None, "hidden_dropout": 0.1},
+    ],
+    "qwen2": [
+        {"use_sliding_window": True, "sliding_window": 5, "max_window_layers": 2, "use_mrope": False},
+        {"use_sliding_window": False, "sliding_window": 5, "max_window_layers": 2},
+        {"rope_scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16}},
+        {"rope_scaling": {"type": "dynamic", "factor": 4.0}, "use_sliding_window": True, "sliding_window": None},
+    ],
+    "smollm3": [{"no_rope_layers": [1, 1, 1, 0], "max_window_layers": 28}],
+    "phi3": [
+        {"auto_map": {"AutoConfig": "configuration.Ours"}, "sliding_window": 7},
+        {
+            **{"full_attn_mod": 1, "interpolate_factor": 1, "partial_rotary_factor": 0.75},
+            **{"original_max_position_embeddings": 16, "tie_word_embeddings": True},
+            "rope_scaling": {"type": "longrope", "short_factor": [1.0, 1.1, 1.2], "long_factor": [4.0] * 3},
+        },
+    ],
+    "gemma": [{"head_dim": 6, "hidden_act": "gelu", "hidden_activation": None}],
+    "gemma2": [{"head_dim": 6, "cache_implementation": "hybrid", "hidden_act": "gelu_pytorch_tanh"}],
+    "gemma3_text": [
+        {"head_dim": 6, "sliding_window": 5, "sliding_window_pattern": 2, "rope_local_base_freq": 500.0},
+        {"head_dim": 6, "sliding_window": 5, "rope_theta": 1e5, "rope_scaling": {"type": "linear", "factor": 8.0}},
+    ],
+    "olmo3": [
+        {
+            **{"pad_token_id": 1, "sliding_window": 5, "rope_theta": 500000.0},
+            "rope_scaling": {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 8},
+        }
+    ],
+    "cohere": [{"model_max_length": 131072}],
+    "falcon": [{"ffn_hidden_size": 20}],
+    "cohere2": [{"sliding_window_pattern": 2, "sliding_window": 5, "layer_switch": 4, "rotary_pct": 1.0}],
+    "glm": [{"head_dim": 8}],
+    "bert": [
+        {
+            **{"pooler_fc_size": 768, "pooler_num_attention_heads": 12, "pooler_type": "first_token_transform"},
+            **{"directionality": "bidi", "position_embedding_type": "absolute"},
+        }
+    ],
+    "roberta": [{"layer_norm_eps": 1e-5, "eos_token_id": 2}],
+    "distilbert": [{"tie_weights_": True, "qa_dropout": 0.1, "seq_classif_dropout": 0.2}],
+    "modernbert": [
+        {
+            **{"layer_norm_eps": 1e-5, "position_embedding_type": "absolute", "local_attention": 6},
+            **{"global_rope_theta": 500.0, "local_rope_theta": 100.0, "classifier_pooling": "mean", "norm_bias": False},
+            **{"initializer_cutoff_factor": 2.0, "reference_compile": True, "sparse_prediction": False},
+            **{"deterministic_flash_attn": False, "cls_token_id": 2, "sep_token_id": 3, "bos_token_id": 2},
+        }
+    ],
+    "t5": [{"n_positions": 24, "task_specific_params": TASKS}, FLAN],
+    "mt5": [{**FLAN, "tokenizer_class": "T5Tokenizer"}],
+    "bart": [
+        {
+            **{"forced_bos_token_id": START, "add_final_layer_norm": False, "normalize_before": False, "prefix": " "},
+            **{"normalize_embedding": True, "length_penalty": 2.0, "num_beams": 4, "min_length": 56},
+        },
+        {"force_bos_token_to_be_generated": True, "extra_pos_embeddings": 2},
+    ],
+    "mbart": [{"add_final_layer_norm": True, "normalize_before": True, "scale_embedding": True}],
+    "marian": [
+        {
+            **{"activation_function": "swish", "scale_embedding": True, "static_position_embeddings": True},
+            **{"normalize_embedding": False, "decoder_start_token_id": PAD, "bad_words_ids": [[PAD]], "num_beams": 6},
+        }
+    ],
+    "pegasus": [{"static_position_embeddings": True, "extra_pos_embeddings": 1, "normalize_before": True}],
+}
+"""What files on the Hub say besides sizes: older spellings, and fields that change nothing."""
+
+
+def close(found: torch.Tensor, expected: torch.Tensor) -> None:
+    torch.testing.assert_close(found, expected, atol=1e-4, rtol=0)
+
+
+SIZES_ALONE = [(family, {}) for family in FAMILIES if family not in NOT_ALONE]
+
+
+@pytest.mark.parametrize(
+    "family, said", [*SIZES_ALONE, *((family, said) for family, files in AS_SHARED.items() for said in files)]
+)
+@torch.no_grad()
+def test_files_as_people_share_them_are_read_as_transformers_reads_them(family, said, tmp_path):
+    said, shape = SIZES[family] | said, FAMILIES[family].shape
+    model = theirs(family, copy.deepcopy(said), 3)
+    save(tmp_path, model, ["<mask>"] if shape == "encoder-only" else None)
+    if shape == "encoder-decoder":  # a Marian's positions as they're read
+        model = type(model).from_pretrained(tmp_path)
+        (tmp_path / "generation_config.json").unlink()
+    write(tmp_path, "config.json", {**said, "model_type": family, "architectures": [type(model).__name__]})
+    tokens, target = torch.arange(5, 19)[None], torch.arange(9, 18)[None]
+    inputs = [tokens, target] if shape == "encoder-decoder" else [tokens]
+    found = load_pretrained(tmp_path)
+    logits, expected = found.model(*inputs), logits_of(model, inputs).logits
+    for (token,) in said.get("bad_words_ids", []):
+        close(logits[..., token], expected[..., token] - 100)
+        logits[..., token] = expected[..., token]
+        assert "forbid it to write <pad>, so the logit of that is 100 lower here" in found.card.summary
+    close(logits, expected)
+    if shape == "encoder-only":
+        assert found.card.mask_token_id == len(ALPHABET) and found.card.stop_tokens == ()
+        assert found.card.examples[0] == "The capital of France is <mask>."
+    if shape == "encoder-decoder":
+        is_forced = {"forced_bos_token_id", "force_bos_token_to_be_generated"} & {*said}
+        assert found.card.start_tokens == (said["decoder_start_token_id"], *([START] if is_forced else []))
+        assert found.card.stop_tokens == (END,)
+        assert ("ignored here: num_beams" in found.card.summary) == ("num_beams" in said)
+        prefix = "summarize: " if "task_specific_params" in said else ""
+        assert found.card.examples[0] == f"{prefix}The house is wonderful."
+
+
+SLIDING, FULL = ["sliding_attention"] * 4, ["full_attention"] * 4
+REFUSED = [
+    ("llama", {"layer_types": SLIDING}, "sliding_attention, which no Llama has"),
+    ("gpt2", {"add_cross_attention": True}, "a decoder beside an encoder"),
+    ("bloom", {"apply_residual_connection_post_layernorm": True}, "the stream itself is normalised"),
+    ("falcon", {"new_decoder_architecture": True, "parallel_attn": False}, "doesn't go with its norms"),
+    ("falcon", {"num_ln_in_parallel_attn": 2}, "doesn't go with its norms"),
+    ("gemma", {"use_bidirectional_attention": True}, "tokens see what follows them"),
+    ("gemma3_text", {"attn_logit_softcapping": 5.0}, "which models of this type don't compute"),
+    ("gemma3_text", {"rope_parameters": {"sliding_attention": YARN}}, "in its sliding_attention layers"),
+    ("olmo3", {"rope_parameters": {"sliding_attention": YARN}}, "in its sliding_attention layers"),
+    ("gpt_neo", {"attention_types": [[["global", "local"], 1]]}, 'name "global" or "local" for each layer'),
+    ("gptj", {"rotary_dim": 64}, "at most d_head, which is 8"),
+    ("mistral", {"layer_types": FULL}, "have windows in all layers"),
+    ("ministral3", {"rope_parameters": None}, "lacks rope_parameters"),
+    ("opt", {"_remove_final_layer_norm": True}, "leaves the last norm out"),
+    ("qwen2", {"use_sliding_window": False, "layer_types": SLIDING}, "use_sliding_window turns off"),
+    (
+        "qwen2",
+        {"use_sliding_window": True, "max_window_layers": "two"},
+        "max_window_layers is 'two', where a whole number",
+    ),
+    ("smollm3", {"no_rope_layers": [1, 2, 0, 1]}, "don't say 0 or 1 for each layer"),
+    ("smollm3", {"layer_types": SLIDING, "sliding_window": 5}, "use_sliding_window turns off"),
+    ("bert", {"is_decoder": True}, "is_decoder, by which tokens see none that follow"),
+    ("bert", {"add_cross_attention": True}, "a decoder beside an encoder"),
+    ("bert", {"position_embedding_type": "relative_key"}, "is 'relative_key'; known is 'absolute'"),
+    ("bert", {"is_causal": True}, "else than false: its tokens don't see what follows"),
+    ("bert", {"type_vocab_size": 0}, "type_vocab_size is 0"),
+    ("bert", {"embedding_size": 9}, "embedding_size"),
+    ("bert", {"hidden_act": "tanh"}, "known are relu"),
+    ("distilbert", {"activation": "mish"}, "known are relu"),
+    ("roberta", {"hidden_act": "relu"}, "its head has gelu, whatever hidden_act says"),
+    ("roberta", {"pad_token_id": -1}, "pad_token_id is -1, where a token's id should be"),
+    ("roberta", {"max_position_embeddings": 2}, "its 2 max_position_embeddings leave none"),
+    ("modernbert", {"classifier_activation": "relu"}, "classifier_activation isn't its hidden_activation"),
+    ("modernbert", {"rope_scaling": {"type": "linear", "factor": 2.0}}, "layers with a window, too"),
+    ("modernbert", {"rope_theta": 5.0}, "which models of this type don't read"),
+    *(("modernbert", {"rope_parameters": said}, "don't name the kinds of layers") for said in (7, {"factor": 2.0})),
+    ("modernbert", {"rope_parameters": {"sliding_attention": YARN}}, "in its sliding_attention layers"),
+    (
+        "modernbert",
+        {"rope_parameters": {"full_attention": {**NEAR, "partial_rotary_factor": 0.5}}},
+        "a part of each head",
+    ),
+    ("t5", {"feed_forward_proj": "gated-tanh"}, "feed_forward_proj is 'gated-tanh'; known are relu"),
+    ("t5", {"is_gated_act": True}, "is_gated_act says something else than feed_forward_proj, relu"),
+    ("t5", {"is_encoder_decoder": False}, "a model of one stack"),
+    ("t5", {"relative_attention_num_buckets": 9}, "relative_buckets is 9; it must be a multiple of 4"),
+    ("bart", {"is_decoder": True}, "a model of one stack"),
+    ("bart", {"decoder_attention_heads": 2}, "encoder_attention_heads is 4, its decoder_attention_heads 2"),
+    ("bart", {"decoder_ffn_dim": 48}, "encoder_ffn_dim is 20, its decoder_ffn_dim 48; here they are the same"),
+    ("bart", {"num_hidden_layers": 3}, "num_hidden_layers is another number"),
+    ("bart", {"normalize_before": True}, "sets normalize_before to true, as no model of this family does"),
+    ("bart", {"add_bias_logits": True}, "add_bias_logits, which isn't known"),
+    ("mbart", {"normalize_before": False}, "sets normalize_before to false"),
+    ("marian", {"static_position_embeddings": False}, "sets static_position_embeddings to false"),
+    ("marian", {"decoder_vocab_size": 40}, "its source has 31 tokens and its target 40"),
+    ("pegasus", {"activation_function": "tanh"}, "known are relu"),
+]
+
+
+@pytest.mark.parametrize("family, fields, words", REFUSED, ids=str)
+def test_what_can_t_be_computed_is_refused(family, fields, words):
+    with pytest.raises(CheckpointError, match=words):
+        config_of(FAMILIES[family], {**SIZES[family], **fields})
+
+
+TABLES = {
+    **{"llama": ("model.embed_tokens.weight",), "gpt2": ("transformer.wte.weight",)},
+    **{"gpt_neox": ("gpt_neox.embed_in.weight",), "t5": ("shared.weight", "encoder.embed_tokens.weight")},
+    "bart": ("model.shared.weight", "model.encoder.embed_tokens.weight"),
+    "marian": ("model.shared.weight", "model.encoder.embed_tokens.weight"),
+}
+
+
+@pytest.mark.parametrize("family", TABLES)
+@torch.no_grad()
+def test_which_tables_are_one_is_for_the_files_to_say(family, tmp_path):
+    """Whatever the configuration says; so it is with a Marian's fixed positions, and with the bias of its logits."""
+    fields = SIZES[family] if family in ("t5", "bart", "marian") else drawn(family, 0) | {"tie_word_embeddings": True}
+    save(tmp_path, theirs(family, dict(fields), 5))
+    path, (name, *encoder) = tmp_path / "model.safetensors", TABLES[family]
+    weights = load_file(path)
+    table, head = weights.pop(name), "embed_out.weight" if family == "gpt_neox" else "lm_head.weight"
+    own, (other, third) = {name: table}, torch.randn(2, *table.shape)
+    cases = [(own, True), (own | {head: table.clone()}, True), (own | {head: other}, False)]
+    for place in encoder:
+        decoder = place.replace("encoder", "decoder")
+        cases += [(own | {place: table.clone(), head: table.clone()}, True), ({place: table}, True)]
+        cases += [(own | {decoder: other}, None), ({place: table, decoder: other, head: third}, None)]
+    if family == "marian":
+        sides = [f"model.{side}.embed_positions.weight" for side in ("encoder", "decoder")]
+        assert weights.pop("final_logits_bias") is not None and not {*sides} & {*weights}
+        cases += [(own | dict(zip(sides, torch.randn(2, CONTEXT, 48), strict=True)), True)]
+        cases += [(own | {"final_logits_bias": torch.randn(1, VOCABULARY)}, True)]
+    for tables, tied in cases:
+        save_file({**weights, **tables}, path, {"format": "pt"})
+        expected = getattr(transformers, FAMILIES[family].architecture).from_pretrained(tmp_path)
+        found = load_pretrained(tmp_path).model
+        assert found.config.tie_embeddings == bool(tied)
+        assert not encoder or found.config.has_one_table == (tied is not None)
+        inputs = [torch.arange(9)[None], *([torch.arange(9, 18)[None]] if encoder else [])]
+        close(found(*inputs), logits_of(expected, inputs).logits)
