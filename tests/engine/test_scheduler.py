@@ -24,16 +24,11 @@ PATIENCE = 120
 """Seconds after which something that should have happened hasn't."""
 
 
-async def read(request):
-    """The steps of a request, or its error."""
-    try:
-        return [step async for step in request]
-    except Exception as error:
-        return error
-
-
 def read_all(requests):
-    """What each of them yields, some to a thread of their own and some to a coroutine."""
+    """What each of them yields, or its error: some to a thread of their own and some to a coroutine."""
+
+    async def read(request):
+        return [step async for step in request]
 
     async def gather():
         reading = [
@@ -136,7 +131,21 @@ class TestCancelling:
         request.wait()
         assert len(steps) == 1 and scheduler.texts == 0
 
-    def test_is_what_a_reader_does_who_leaves_and_wakes_one_that_rests(self, model, scheduler):
+    def test_is_what_a_reader_does_who_leaves(self, model, scheduler):
+        """A coroutine that is cancelled, too. And one that rests is woken."""
+
+        async def take(arrived):
+            async for _ in scheduler.submit(DecodeState(model, [1])):
+                arrived.set()
+
+        async def leave():
+            arrived = asyncio.Event()
+            reader = asyncio.create_task(take(arrived))
+            await asyncio.wait_for(arrived.wait(), PATIENCE)
+            reader.cancel()
+            await asyncio.wait([reader])
+
+        asyncio.run(leave())
         for _ in scheduler.submit(DecodeState(model, [1])):
             break
         until(lambda: scheduler.texts == 0)
@@ -145,22 +154,6 @@ class TestCancelling:
         request.cancel()
         request.wait()
         assert len(request.state.tokens) == 4
-
-    def test_of_a_coroutine_ends_the_computing(self, model, scheduler):
-        async def leave():
-            arrived = asyncio.Event()
-
-            async def take():
-                async for _ in scheduler.submit(DecodeState(model, [1])):
-                    arrived.set()
-
-            reader = asyncio.create_task(take())
-            await asyncio.wait_for(arrived.wait(), PATIENCE)
-            reader.cancel()
-            await asyncio.wait([reader])
-
-        asyncio.run(leave())
-        until(lambda: scheduler.texts == 0)
 
 
 class TestErrors:
@@ -258,18 +251,6 @@ def test_rounds_are_fair(model, scheduler, monkeypatch, texts, expected):
 
 
 class TestThreads:
-    def test_coroutines_need_none_of_their_own(self, model, scheduler):
-        async def read_all():
-            requests = [scheduler.submit(DecodeState(model, [1]), max_new_tokens=9, buffer=4) for _ in range(16)]
-            reading = [asyncio.create_task(read(request)) for request in requests]
-            await asyncio.wait(reading, return_when=asyncio.FIRST_COMPLETED)
-            most = threading.active_count()
-            return most, [len(steps) for steps in await asyncio.wait_for(asyncio.gather(*reading), PATIENCE)]
-
-        before = threading.active_count()
-        most, written = asyncio.run(read_all())
-        assert most <= before + 1 and written == [9] * 16
-
     def test_there_is_one_a_model_that_ends_when_it_is_idle_and_starts_again(self, model, scheduler, monkeypatch):
         monkeypatch.setattr(module, "IDLE_SECONDS", 0.05)
         assert schedulers.of(model) is scheduler and schedulers.of(tiny_model(seed=1)) is not scheduler
