@@ -8,13 +8,12 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import Tensor, nn
 
 from tests.helpers import tiny_config, tiny_model
 from tests.training_plans import CORPUS, model_for
-from transformer import TASKS, ModelConfig, build_model, evaluate_loss, induction_score
+from transformer import TASKS, build_model, evaluate_loss, induction_score
 from transformer.data.batches import IGNORED, task_batch
-from transformer.data.tasks import Example, Task
+from transformer.data.tasks import Example
 from transformer.training import evaluation
 from transformer.training.evaluation import (
     TaskEvaluator,
@@ -96,54 +95,28 @@ class TestLoss:
         torch.testing.assert_close(token_loss(logits, targets), expected)
 
 
-class Oracle(nn.Module):
-    """Stands in for a model: it knows the answers, and writes them token by token from what it was given so far."""
-
-    is_hooked = False
-
-    def __init__(self, task: Task, answers: dict[str, str | None]) -> None:
-        super().__init__()
-        self.task, self.was_training = task, []
-        self.answers = {tuple(task.tokenizer.encode(source)): answer for source, answer in answers.items()}
-        self.config = ModelConfig(**TaskObjective(task, 1, 0).shape, n_layers=1, n_heads=1, d_model=2)
-        self.weight = nn.Parameter(torch.zeros(1))
-
-    def forward(self, *inputs: Tensor, past) -> Tensor:
-        self.was_training.append(self.training)
-        past.extend(inputs[-1])
-        following = [self.next_token(row, past.tokens[i].tolist()) for i, row in enumerate(inputs[0].tolist())]
-        return F.one_hot(torch.tensor(following), self.config.vocab_size)[:, None].float()
-
-    def next_token(self, source: list[int], so_far: list[int]) -> int:
-        tokenizer = self.task.tokenizer
-        pad, start, end = map(tokenizer.special_id, ("[pad]", "[start]", "[end]"))
-        if self.task.architecture == "encoder-decoder":
-            read, written = source, so_far[1:]
-            assert so_far[0] == start
-        else:
-            length = so_far.index(tokenizer.encode("?" if self.task is STORIES else "=")[0]) + 1
-            read, written = so_far[:length], so_far[length:]
-        answer = self.answers[tuple(read)]
-        writes = [] if answer is None else [*tokenizer.encode(answer), end]
-        return writes[len(written)] if len(written) < len(writes) else pad
-
-
 @pytest.mark.parametrize(("task", "wrong"), [(VOWEL, "b"), (NUMBERS, "cero"), (SORT, "zz"), (STORIES, "map")])
 def test_what_is_written_exactly_counts_and_another_answer_or_one_without_end_does_not(task, wrong, monkeypatch):
-    examples = [*task.sample(60), *([Example("zyxwvutsrq=", "qrstuvwxyz")] if task is SORT else [])]
-    answers = {example.source: example.target for example in examples}
-    oracle = Oracle(task, answers)
-    assert exact_matches(oracle, task, iter(examples)) == 1.0
-    assert not any(oracle.was_training) and oracle.training
+    encode, (pad, start, end) = task.tokenizer.encode, map(task.tokenizer.special_id, ("[pad]", "[start]", "[end]"))
+    examples, model = task.sample(60), model_for(task).train()
     expected = [wrong if at == 3 else "" if at == 10 else example.target for at, example in enumerate(examples)]
     expected[-1] = None
-    oracle = Oracle(task, {example.source: answer for example, answer in zip(examples, expected, strict=True)})
-    assert translations(oracle, task, examples) == expected
-    assert exact_matches(oracle, task, examples) == pytest.approx(1 - 3 / len(examples))
+    answers = {tuple(encode(each.source)): answer for each, answer in zip(examples, expected, strict=True)}
+
+    def write(model, begun, most, source=None, end_token=None):
+        assert not model.training and end_token == end
+        assert source is None or begun.tolist() == [[start]] * len(source)
+        found = [answers[tuple(row)] for row in (begun if source is None else source).tolist()]
+        ids = [[] if answer is None else [*encode(answer), end] for answer in found]
+        return torch.tensor([[*each, *[pad] * (most - len(each))] for each in ids])
+
+    monkeypatch.setattr(evaluation, "write_greedily", write)
+    assert translations(model, task, examples) == expected
+    assert exact_matches(model, task, iter(examples)) == pytest.approx(57 / 60) and model.training
     for name, count in {"HELD_OUT": 60, "ANSWERED_AT_ONCE": 7}.items():  # lot by lot
         monkeypatch.setattr(evaluation, name, count)
-    accuracy, answered = TaskEvaluator(TaskObjective(task, 8, 0))._answer(oracle, math.inf, lambda: None)
-    assert (accuracy * 60, answered) == (pytest.approx(60 - 3 + (task is SORT)), 60)
+    found = TaskEvaluator(TaskObjective(task, 8, 0)).measure(model)
+    assert found.accuracy == pytest.approx(57 / 60) and found.measured_on.endswith("and 60 written out")
 
 
 @given(st.integers(2, 6), st.integers(0, 9), st.integers(0, 99))
@@ -199,8 +172,9 @@ class TestATextIsMeasured:
         monkeypatch.setattr(evaluation, "GLANCE_TOKENS", 40)
         objective, model = text_objective(), tiny_model(vocab_size=9)
         objective.validation = torch.arange(9).repeat_interleave(24)[:209]
-        windows = TextEvaluator(objective, 8)._windows
-        assert windows.tolist() == [objective.validation[at : at + 9].tolist() for at in (0, 48, 96, 144, 200)]
+        few = [objective.validation[at : at + 9] for at in (0, 48, 96, 144, 200)]
+        expected = np.mean([evaluate_loss(model, window) for window in few])
+        assert TextEvaluator(objective, 8).glance(model) == pytest.approx(expected, rel=1e-5)
         for count in (209, 5):  # and all of it, where it is no longer than that, or shorter than a window
             monkeypatch.setattr(evaluation, "GLANCE_TOKENS", 10**6)
             objective.validation = objective.validation[:count]
