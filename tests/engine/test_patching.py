@@ -12,7 +12,6 @@ from tests.helpers import (
     encoder_configs,
     some_text,
     tiny_config,
-    tiny_encoder_decoder,
     tiny_model,
     unpadded,
 )
@@ -22,6 +21,7 @@ from transformer.inference import patching as module
 from transformer.inference.interventions import hooks_of
 
 ANY = any_configs() | encoder_configs()
+ENDINGS = ("hook_resid_pre", "hook_attn_out", "hook_cross_attn_out", "hook_mlp_out")
 
 
 @given(ANY, st.booleans(), st.sampled_from([1, ablating.AT_ONCE]))
@@ -63,7 +63,7 @@ def test_each_number_of_patching_is_that_of_a_whole_pass_with_one_place_replaced
         return
     model, (clean, source) = tiny_model(config), some_text(config, unpadded)
     place = data.draw(st.integers(0, len(source or clean) - 1))
-    stack = data.draw(st.sampled_from(["encoder", "decoder"])) if source else "self"
+    stack = data.draw(st.sampled_from(["", "encoder", "decoder"])) if source else "self"
     position = len(clean) - 1 if config.is_causal else data.draw(st.integers(0, len(clean) - 1))
     other = (clean, with_another(source, place)) if source else (with_another(clean, place), ())
     some = [Scale("decoder.hook_embed" if source else "hook_embed", factor=0.5)]
@@ -90,6 +90,10 @@ def test_each_number_of_patching_is_that_of_a_whole_pass_with_one_place_replaced
         asked = {"stack": stack, "position": position, "interventions": changes, "on_progress": shares.append}
         found = patching(model, clean, other[0], answer, against, source, other[1], **asked)
     assert shares == sorted(shares) and shares[-1] == pytest.approx(1)
+    prefix = {"self": "", "": "encoder."}.get(stack, f"{stack}.")
+    points = {point for point in hook_points(config) if point.startswith(prefix) and point.endswith(ENDINGS)}
+    assert {point for layers in found.points for point in layers} == points
+    assert found.restored.shape[2] == len(source if prefix == "encoder." else clean)
     site, layer, at = (data.draw(st.integers(0, size - 1)) for size in found.restored.shape)
     point = found.points[site][layer]
 
@@ -99,19 +103,6 @@ def test_each_number_of_patching_is_that_of_a_whole_pass_with_one_place_replaced
     patched, _ = logits(other, (point, put_in))
     share = (float(patched[answer] - patched[against]) - found.corrupted) / (found.clean - found.corrupted)
     assert float(found.restored[site, layer, at]) == pytest.approx(share, abs=2e-3, rel=2e-3)
-
-
-def test_a_source_is_patched_in_the_encoder_unless_the_decoder_is_asked_for():
-    model = tiny_encoder_decoder()
-    tokens, source = some_text(model.config, unpadded)
-    texts_of_two = tokens, tokens, 3, 5, source, with_another(source, len(source) - 1)
-    found = patching(model, *texts_of_two)
-    assert found.sites == ("stream", "attention", "feed-forward") and found.restored.shape == (3, 2, len(source))
-    torch.testing.assert_close(found.restored[0, 0, -1], torch.tensor(1.0), atol=1e-4, rtol=0)
-    found = patching(model, *texts_of_two, stack="decoder")
-    assert found.sites == ("stream", "attention", "cross-attention", "feed-forward")
-    assert found.restored.shape == (4, 2, len(tokens))
-    assert found.restored[0, 0].abs().max() < 1e-5  # both texts are the same up to there
 
 
 def test_what_can_t_be_patched_is_said():
