@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers import MODERN, any_configs, close, tiny_encoder_decoder, tiny_model
-from transformer import Sampling, Scale, Steer, Without, generate, sampling_distribution
+from transformer import MeanAblate, Sampling, Scale, Steer, Without, generate, sampling_distribution
 from transformer.inference.batched_decoding import PREFILL_TOKENS, BatchedDecoding
 from transformer.inference.generation import DecodeState
 
@@ -48,7 +48,7 @@ def asked_of(model, number):
     if points:
         head, source = Scale(points[-1], 0), (1, 2) if "source" in asked else ()
         steered = Steer(points[0], tokens=(3,), against=(4,), source=source)
-        changes = [(), (head,), (head, steered), (), (Scale(points[0], 0, 9),), (head,)]
+        changes = [(), (head,), (head, steered), (MeanAblate(points[0]),), (Scale(points[0], 0, 9),), (head,), ()]
         asked["interventions"] = changes[number % len(changes)]
     return prompt, asked
 
@@ -65,15 +65,17 @@ class Written:
 def live(model, acts, recorded):
     """Texts that join, leave, go on alone and come back, as the acts say."""
     decoding, texts, resting = BatchedDecoding(model), [Written(model, number, recorded) for number in range(3)], set()
-    for what, which in [*acts, ("step", 0)]:
+    for what, which in [*acts, ("return", 0), ("step", 0)]:
         text = texts[which % len(texts)]
         if what == "join":
             texts.append(Written(model, len(texts), recorded))
+        elif what == "leave":
+            resting ^= {text}
+        elif what == "return":
+            resting.clear()
         elif what == "alone":
             decoding.release(text.state)
             text.steps.append(text.state.step())
-        elif what == "leave":
-            resting ^= {text}
         else:
             active = [text for text in texts if text not in resting]
             found = decoding.step([text.state for text in active])
