@@ -1,4 +1,4 @@
-"""Tests surprising facts about the shipped models, on more texts than the lessons use, whose own claims are tested too."""
+"""Tests surprising facts about the shipped models, on more texts than the lessons use, which test their own claims."""
 
 import os
 import string
