@@ -18,7 +18,7 @@ from transformer.inference.context_windows import window_start
 from transformer.inference.generation import write_greedily
 from transformer.inference.sampling import random_points
 
-PROMPT, SOURCE = [1, 2, 3], [3, 5, 7, 2]
+PROMPT, SOURCE = [1, 2, 3], [3, 5, 7, 2, 1, 4, 6, 3]  # as long as the context
 GREEDY = Sampling(temperature=0)
 
 
