@@ -244,4 +244,4 @@ IN_WORDS = {
 
 
 def test_they_are_said_in_plain_words():
-    assert {str(each) for each in IN_WORDS} == set(IN_WORDS.values())
+    assert [str(each) for each in IN_WORDS] == [*IN_WORDS.values()]
