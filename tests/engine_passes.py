@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -45,17 +46,17 @@ SEED = 2**40 + 3
 def write_passes(folder: Path) -> None:
     """In `folder`, of each shipped model a pass and texts; of odd ones a pass and their weights; and random numbers."""
     folder.mkdir()
-    generator = torch.Generator().manual_seed(0)
     for path in sorted(path.parent for path in CHECKPOINTS.glob("*/config.json")):
         checkpoint = load_checkpoint(path)
-        inputs = _random_inputs(checkpoint.model.config, generator)
-        texts = _texts(checkpoint) if checkpoint.model.config.is_causal else []
-        changes = _changes(checkpoint.model.config, inputs) if path.name in ("stories", "number-words-en-es") else [()]
+        config = checkpoint.model.config
+        tokens = [(3 + 5 * at * at) % config.vocab_size for at in range(min(config.context_length, LONGEST))]
+        inputs = [tokens[::-1], tokens] if config.architecture == "encoder-decoder" else [tokens]
+        changes = _changes(config, inputs) if path.name in ("stories", "number-words-en-es") else [()]
         for at, interventions in enumerate(changes):
-            about = {"folder": str(path), "texts": [] if at else texts}
+            about = {"folder": str(path), "texts": _texts(checkpoint) if config.is_causal and not at else []}
             _write(folder / f"{path.name}-{at}", checkpoint.model, inputs, interventions, about)
     for name, config in _odd_configs():
-        model, inputs = tiny_model(config), [list(map(int, each[0])) for each in some_inputs(config)]
+        model, inputs = tiny_model(config), [each[0].tolist() for each in some_inputs(config)]
         for at, interventions in enumerate([(), *(_changes(config, inputs) if name in MODERN else [])]):
             _write(folder / f"{name}-{at}", model, inputs, interventions, {})
     positions = [(0, 0), (1, 5), (2**31, 7), (SEED, 1000), (2**53 - 1, 99999), (7, 2**33)]
@@ -63,9 +64,8 @@ def write_passes(folder: Path) -> None:
     (folder / "points.json").write_text(json.dumps(points), encoding="utf-8")
 
 
-def _odd_configs() -> Iterator[tuple[str, ModelConfig]]:
+def _odd_configs() -> list[tuple[str, ModelConfig]]:
     """Those of `MODERN`, and random ones."""
-    yield from ((kind, modern_config(kind)) for kind in MODERN)
     found: list[ModelConfig] = []
 
     @settings(max_examples=40, phases=[Phase.generate], database=None)
@@ -74,12 +74,10 @@ def _odd_configs() -> Iterator[tuple[str, ModelConfig]]:
         found.append(config)
 
     collect()
-    yield from ((f"random {at}", config) for at, config in enumerate(found))
-
-
-def _random_inputs(config: ModelConfig, generator: torch.Generator) -> list[list[int]]:
-    lengths = [min(config.context_length, LONGEST)] * (2 if config.architecture == "encoder-decoder" else 1)
-    return [torch.randint(config.vocab_size, (length,), generator=generator).tolist() for length in lengths]
+    return [
+        *((kind, modern_config(kind)) for kind in MODERN),
+        *((f"random {at}", config) for at, config in enumerate(found)),
+    ]
 
 
 def _changes(config: ModelConfig, inputs: Sequence[Sequence[int]]) -> list[tuple[Intervention, ...]]:
@@ -106,37 +104,34 @@ def _changes(config: ModelConfig, inputs: Sequence[Sequence[int]]) -> list[tuple
 
 
 def _fits(interventions: Sequence[Intervention], config: ModelConfig) -> bool:
-    try:
+    with contextlib.suppress(ValueError):
         for intervention in interventions:
             intervention.check(config)
-    except ValueError:
-        return False
-    return True
+        return True
+    return False
 
 
 def _texts(checkpoint: Checkpoint) -> list[dict[str, object]]:
     """What a model writes, most of it past its context: the likeliest tokens, by chance, and with something changed."""
     config, card = checkpoint.model.config, checkpoint.card
     source, prefix = ([1, 2, 3], "decoder.") if config.architecture == "encoder-decoder" else ([], "")
-    prompt = [card.start_token_id] if source else [1, 2]
+    prompt, beyond = [card.start_token_id] if source else [1, 2], config.context_length + 1
     greedy, by_chance = Sampling(temperature=0), Sampling(0.8, top_k=20, top_p=0.9, seed=SEED)
-    beyond = config.context_length + 1
-    of_position = (
-        Scale(f"{prefix}hook_embed", position=beyond, factor=-1.0),
-        SetAttention(f"{prefix}blocks.0.attn.hook_pattern", 0, query=beyond, key=beyond - 1, weight=0.9),
-    )
+    pattern, without = f"{prefix}blocks.0.attn.hook_pattern", Without("mask", f"{prefix}blocks.0")
+    of_position = [Scale(f"{prefix}hook_embed", position=beyond, factor=-1.0)]
+    of_position.append(SetAttention(pattern, 0, query=beyond, key=beyond - 1, weight=0.9))
     wanted = [(greedy, WRITTEN, ()), (by_chance, WRITTEN // 4, ())]
     if config.context_length < WRITTEN:
         wanted.append((greedy, beyond + 5, tuple(each for each in of_position if _fits([each], config))))
-    if _fits([without := Without("mask", f"{prefix}blocks.0")], config):
+    if _fits([without], config):
         wanted.append((greedy, WRITTEN // 10, (without,)))
     texts = []
     for sampling, count, interventions in wanted:
         about = {"sampling": sampling, "source": source, "interventions": interventions}
-        steps = generate(checkpoint.model, prompt, max_new_tokens=count, **about)
+        written = [step.token_id for step in generate(checkpoint.model, prompt, max_new_tokens=count, **about)]
         codes = [to_code(each) for each in interventions]
         asked = {"tokens": prompt, "source": source, "settings": dataclasses.asdict(sampling), "changes": codes}
-        texts.append({**asked, "written": [step.token_id for step in steps]})
+        texts.append({**asked, "written": written})
     return texts
 
 

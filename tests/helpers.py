@@ -6,7 +6,7 @@ import torch
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from transformer import Checkpoint, EncoderDecoder, Intervention, ModelConfig, Sampling, build_model, generate
+from transformer import EncoderDecoder, Intervention, ModelConfig, build_model
 from transformer.inference.interventions import hooks_of
 from transformer.inference.tracing import Trace, trace_pass
 from transformer.model.models import Model
@@ -82,15 +82,6 @@ def close(actual: Tensor, expected: Tensor) -> None:
     finite = expected[expected.isfinite()].detach().abs()
     largest = max(float(finite.max()), 1.0) if finite.numel() else 1.0
     torch.testing.assert_close(actual, expected, atol=1e-5 * largest, rtol=1e-5)
-
-
-def translated(checkpoint: Checkpoint, text: str, *interventions: Intervention) -> list[int]:
-    """What an encoder–decoder answers, its likeliest tokens up to the one that ends it."""
-    source, card = checkpoint.tokenizer.encode(text), checkpoint.card
-    asked = {"source": source, "max_new_tokens": 11, "sampling": Sampling(temperature=0)}
-    asked |= {"stop_tokens": [card.end_token_id], "interventions": interventions}
-    steps = generate(checkpoint.model, [card.start_token_id], **asked)
-    return [step.token_id for step in steps if step.token_id != card.end_token_id]
 
 
 def random_weights(module: nn.Module) -> nn.Module:

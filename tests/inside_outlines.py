@@ -16,14 +16,8 @@ def pass_of(checkpoint: Checkpoint, prompt: str, most: int | None = None) -> Tra
     tokens = checkpoint.tokenizer.encode(prompt)[-min(most or 10**6, model.config.context_length) :]
     if model.config.architecture != "encoder-decoder":
         return trace_pass(model, tokens)
-    steps = generate(
-        model,
-        (card.start_token_id,),
-        source=tuple(tokens),
-        max_new_tokens=8,
-        sampling=Sampling(temperature=0),
-        stop_tokens=(card.end_token_id,),
-    )
+    asked = {"max_new_tokens": 8, "sampling": Sampling(temperature=0), "stop_tokens": (card.end_token_id,)}
+    steps = generate(model, (card.start_token_id,), source=tuple(tokens), **asked)
     written = [card.start_token_id, *(step.token_id for step in steps)]
     return trace_pass(model, written[:-1], tokens)
 
@@ -45,14 +39,11 @@ def labelled_outline(found: Trace, checkpoint: Checkpoint, name: str = "pass") -
 
 def parts_of(found: Trace) -> Recording:
     """Every tensor as it is sent: large ones with heads a head at a time."""
-    tensors = {}
-    infos = tensors_of(found.config, len(found.tokens), len(found.source))
+    tensors, infos = {}, tensors_of(found.config, len(found.tokens), len(found.source))
     for name, array in arrays_of(found).items():
-        dims = infos[name].dims
-        if "head" in dims and array.size > SLICED:
-            axis = dims.index("head")
-            cut = {f"{name}[{head}]": array.take(head, axis) for head in range(array.shape[axis])}
-            tensors |= cut
+        if "head" in infos[name].dims and array.size > SLICED:
+            axis = infos[name].dims.index("head")
+            tensors |= {f"{name}[{head}]": array.take(head, axis) for head in range(array.shape[axis])}
         else:
             tensors[name] = array
     return Recording(tensors, {})

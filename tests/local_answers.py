@@ -48,45 +48,35 @@ async def _write_all(folder: Path, path: Path, names: Iterable[str]) -> None:
     transport = httpx2.ASGITransport(create_app(lambda: library, limits=lambda app: app))
     async with httpx2.AsyncClient(transport=transport, base_url="http://api") as client:
         for name in names:
-            await _write(folder, client, name, load_checkpoint(path / name))
-
-
-async def _write(folder: Path, client: httpx2.AsyncClient, name: str, checkpoint: Checkpoint) -> None:
-    questions = list(_questions(checkpoint, name in CHANGED))
-    given = [{name: value for name, value in values.items() if value is not None} for _, values in questions]
-    waiting = [
-        client.get(f"/{path}", params={"model": name, **params})
-        for (path, _), params in zip(questions, given, strict=True)
-    ]
-    asked = []
-    for at, ((path, values), response) in enumerate(zip(questions, await asyncio.gather(*waiting), strict=True)):
-        assert response.status_code == 200, (name, path, values, response.text)
-        kind = response.headers["content-type"]
-        asked.append({"path": path, "values": values, "file": f"{name}-{at}", "is_recording": "recording" in kind})
-        (folder / f"{name}-{at}").write_bytes(response.content)
-    about = about_model(checkpoint.model.config, checkpoint.tokenizer, checkpoint.card)
-    (folder / f"{name}.description").write_bytes(describe(checkpoint).to_bytes())
-    (folder / f"{name}.weights").write_bytes(weights_of(checkpoint.model))
-    (folder / f"{name}.json").write_text(json.dumps({"about": about, "asked": asked}), encoding="utf-8")
+            checkpoint, asked = load_checkpoint(path / name), []
+            for at, (question, values) in enumerate(_questions(checkpoint, name in CHANGED)):
+                given = {key: value for key, value in values.items() if value is not None}
+                response = await client.get(f"/{question}", params={"model": name, **given})
+                assert response.status_code == 200, (name, question, values, response.text)
+                is_recording = "recording" in response.headers["content-type"]
+                asked.append({"path": question, "values": values, "file": f"{name}-{at}", "is_recording": is_recording})
+                (folder / f"{name}-{at}").write_bytes(response.content)
+            about = about_model(checkpoint.model.config, checkpoint.tokenizer, checkpoint.card)
+            (folder / f"{name}.description").write_bytes(describe(checkpoint).to_bytes())
+            (folder / f"{name}.weights").write_bytes(weights_of(checkpoint.model))
+            (folder / f"{name}.json").write_text(json.dumps({"about": about, "asked": asked}), encoding="utf-8")
 
 
 def _questions(checkpoint: Checkpoint, is_changed: bool) -> Iterator[tuple[str, dict[str, Any]]]:
     config, card = checkpoint.model.config, checkpoint.card
     count = min(TOKENS, config.context_length)
-    tokens = [(3 + 5 * at * at) % config.vocab_size for at in range(count)]
+    tokens, source = [(3 + 5 * at * at) % config.vocab_size for at in range(count)], None
     if card.mask_token_id is not None:
         tokens[2] = tokens[5] = card.mask_token_id
-    source = None
     if config.architecture == "encoder-decoder":
         source = ",".join(str(1 + at % (config.vocab_size - 1)) for at in range(min(4, config.context_length)))
     kinds = attention_modules(config)
     modules = [module for of_kind in kinds.values() for module in of_kind]
-    last = modules[-1] if modules else None
+    first, last = (modules[0], modules[-1]) if modules else (None, None)
     changes = [None]
     if last and is_changed:
-        block = last.rpartition(".")[0]
-        first = f"{next(iter(kinds.values()))[0]}"
-        codes = [f"scale~{last}.hook_z~0~~0.0", f"scale~{block}.hook_{last.rpartition('.')[2]}_out~~4~1.5"]
+        block, _, module = last.rpartition(".")
+        codes = [f"scale~{last}.hook_z~0~~0.0", f"scale~{block}.hook_{module}_out~~4~1.5"]
         codes += [f"weigh~{first}.hook_pattern~0~1~0~0.25~1", f"mean~{first}.hook_v~~"]
         changes += ["!".join(codes), "without~mask~" if config.is_causal else None]
     text: dict[str, Any] = {"tokens": ",".join(map(str, tokens)), "source": source}
@@ -100,7 +90,9 @@ def _questions(checkpoint: Checkpoint, is_changed: bool) -> Iterator[tuple[str, 
             yield "overview", {**of, "kind": kind}
         yield "lens", {**of, "position": 1}
         yield "attribution", {**of, "position": count - 1, "token": 4}
-        yield "tensors", {**of, "names": _names(last)}
+        names = ["logits", "logits[1]", "probabilities[:, 2]", "unembed.weight[1]"]
+        parts = ("hook_z[:, 0]", "hook_mask", "hook_pattern[0, 1:3]", "out.weight[:, 0]") if last else ()
+        yield "tensors", {**of, "names": names + [f"{last}.{part}" for part in parts]}
         if not config.is_causal:
             yield "masked", of
             continue
@@ -114,14 +106,3 @@ def _questions(checkpoint: Checkpoint, is_changed: bool) -> Iterator[tuple[str, 
         yield "overview", {**in_window, "kind": next(reversed(kinds))}
         for kind in circuits_of(config, last):
             yield "circuit", {"kind": kind, "attention": last, "head": config.n_heads - 1, "tokens": "3,4"}
-
-
-def _names(last: str | None) -> list[str]:
-    parts = ("hook_z[:, 0]", "hook_mask", "hook_pattern[0, 1:3]", "out.weight[:, 0]")
-    return [
-        "logits",
-        "logits[1]",
-        "probabilities[:, 2]",
-        "unembed.weight[1]",
-        *(f"{last}.{part}" for part in parts if last),
-    ]

@@ -6,7 +6,6 @@ import torch
 from transformer import Sampling, sampling_distribution
 from transformer.inference.sampling import token_at
 
-JUST_BELOW_ONE = float(np.nextafter(1.0, 0.0))
 TEMPERATURES = (0.0, 1e-300, 1e-6, 0.05, 0.8, 1.0, 2.0)
 
 
@@ -33,18 +32,14 @@ def draw_cases(count: int = 300) -> list[dict]:
         probabilities = sampling_distribution(scores, settings).numpy()
         # Next to an edge, not on it: what exp gives differs in its last digit from language to language.
         edges = [float(edge) + shift for edge in probabilities.cumsum()[:-1][:8] for shift in (-1e-9, 1e-9)]
-        points = [0.0, JUST_BELOW_ONE, *rng.random(6).tolist(), *(edge for edge in edges if 0 <= edge < 1)]
-        cases.append(
-            {
-                "logits": logits.tolist(),
-                "settings": {
-                    "temperature": settings.temperature,
-                    "top_k": settings.top_k or 0,
-                    "top_p": settings.top_p or 1,
-                },
-                "probabilities": probabilities.tolist(),
-                "points": points,
-                "tokens": [token_at(point, scores, settings) for point in points],
-            }
-        )
+        points = [
+            0.0,
+            float(np.nextafter(1.0, 0.0)),
+            *rng.random(6).tolist(),
+            *(edge for edge in edges if 0 <= edge < 1),
+        ]
+        as_page = {"temperature": settings.temperature, "top_k": settings.top_k or 0, "top_p": settings.top_p or 1}
+        tokens = [token_at(point, scores, settings) for point in points]
+        about = {"logits": logits.tolist(), "settings": as_page, "probabilities": probabilities.tolist()}
+        cases.append({**about, "points": points, "tokens": tokens})
     return cases

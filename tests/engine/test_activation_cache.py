@@ -3,25 +3,23 @@
 import pytest
 import torch
 
-from tests.helpers import some_inputs, tiny_config, tiny_model
+from tests.helpers import some_inputs, tiny_model
 from transformer import ActivationCache
 
 
-def recorded(architecture: str = "decoder-only") -> ActivationCache:
-    model = tiny_model(tiny_config(architecture=architecture))
+def recorded(**fields) -> ActivationCache:
+    model = tiny_model(**fields)
     return model.run_with_cache(*some_inputs(model.config))[1]
 
 
-ONE, BOTH = recorded(), recorded("encoder-decoder")
+ONE, BOTH = recorded(), recorded(architecture="encoder-decoder")
+ON_REQUEST = r"is recorded only on request, because it is large: give its full name in names_filter"
 
 
 def test_it_is_a_mapping_that_can_not_be_written_to():
-    assert len(ONE) == len(list(ONE)) == len(dict(ONE))
-    assert ONE["hook_embed"] is next(iter(ONE.values()))
+    assert ONE["hook_embed"] is next(iter(ONE.values())) and len(ONE) == len(dict(ONE))
     with pytest.raises(TypeError):
         ONE["hook_embed"] = torch.zeros(1)
-    with pytest.raises(TypeError):
-        del ONE["hook_embed"]
     assert "tensors: hook_embed, " in repr(ONE)
 
 
@@ -30,16 +28,13 @@ def test_it_is_a_mapping_that_can_not_be_written_to():
     [
         (ONE, "embed", "hook_embed"),
         (ONE, ("pattern", 0), "blocks.0.attn.hook_pattern"),
-        (ONE, ("hook_resid_post", 1), "blocks.1.hook_resid_post"),
+        (ONE, ("hook_resid_post", -1), "blocks.1.hook_resid_post"),
         (ONE, ("scale", 0, "ln2"), "blocks.0.ln2.hook_scale"),
         (ONE, ("mlp.hook_pre", 0), "blocks.0.mlp.hook_pre"),
-        (ONE, ("pattern", -1), "blocks.1.attn.hook_pattern"),
         (BOTH, ("pattern", 0, "encoder"), "encoder.blocks.0.attn.hook_pattern"),
         (BOTH, ("pattern", 1, "cross_attn"), "decoder.blocks.1.cross_attn.hook_pattern"),
         (BOTH, ("pattern", 1, "decoder.blocks.1.attn"), "decoder.blocks.1.attn.hook_pattern"),
-        (BOTH, ("resid_pre", 1, "decoder"), "decoder.blocks.1.hook_resid_pre"),
         (BOTH, ("cross_attn_out", 0), "decoder.blocks.0.hook_cross_attn_out"),
-        (BOTH, ("scale", 0, "ln_cross"), "decoder.blocks.0.ln_cross.hook_scale"),
     ],
 )
 def test_short_names_find_the_one_point_they_mean(cache, key, name):
@@ -51,9 +46,6 @@ def test_layer_1_is_not_layer_11():
     assert cache["mlp_out", 1] == 1
 
 
-ON_REQUEST = r"is recorded only on request, because it is large: give its full name in names_filter"
-
-
 @pytest.mark.parametrize(
     ("cache", "key", "words"),
     [
@@ -62,7 +54,6 @@ ON_REQUEST = r"is recorded only on request, because it is large: give its full n
         (ONE, ("pattern", 7), r"\('pattern', 7\) matches nothing that was recorded"),
         *((ONE, key, ON_REQUEST) for key in ("blocks.0.attn.hook_result", ("result", 0), ("hook_result", 1, "attn"))),
         (ONE, ("scale", 0), r"may mean blocks\.0\.ln1\.hook_scale, blocks\.0\.ln2\.hook_scale; say which"),
-        (BOTH, ("pattern", 0), r"may mean encoder\.blocks\.0\.attn\.hook_pattern, decoder.*cross_attn.*; say which"),
         (BOTH, ("pattern", 0, "decoder"), r"may mean decoder\.blocks\.0\.attn.*cross_attn.*; say which"),
         (BOTH, "hook_embed", r"'hook_embed' was not recorded\. Did you mean .*encoder\.hook_embed"),
         (BOTH, ("cross_attn_out", 0, "encoder"), "matches nothing"),

@@ -7,49 +7,36 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.helpers import any_configs, configs, some_inputs, tiny_encoder_decoder, tiny_model
+from tests.helpers import any_configs, configs, some_pass, tiny_encoder_decoder, tiny_model
 from transformer import attention_modules
 from transformer.inference.circuits import circuits_of, ov_circuit, qk_circuit
 from transformer.inference.tracing import trace_pass
 
+ALONE = {"norm": "none", "attention_bias": False, "n_layers": 1}
+"""Models of which circuits leave nothing out."""
+
 
 @given(
-    configs(norm="none", attention_bias=False, positions="rotary", attention="softmax", n_layers=1, n_heads=2),
+    configs(**ALONE, positions="rotary", attention="softmax", n_heads=2),
     st.integers(0, 10),
     st.integers(0, 10),
     st.integers(0, 4),
 )
 def test_qk_is_the_score_that_two_tokens_have_in_the_first_layer(config, query, key, distance):
-    """Without norm and biases the circuit leaves nothing out; rotary positions see the distance alone."""
+    """Rotary positions see the distance alone."""
     model = tiny_model(config)
-    text = [key] * (distance + 1)
-    text[-1] = query if distance else key
-    query = text[-1]
-    scores = trace_pass(model, text).tensors["blocks.0.attn.hook_scaled_scores"][1]
+    query = query if distance else key
+    scores = trace_pass(model, [*[key] * distance, query]).tensors["blocks.0.attn.hook_scaled_scores"][1]
     circuit = qk_circuit(model, "blocks.0.attn", 1, distance)
     torch.testing.assert_close(float(circuit.row(query)[key]), float(scores[-1, 0]), atol=1e-4, rtol=1e-4)
 
 
-@given(
-    configs(
-        norm="none",
-        attention_bias=False,
-        unembed_bias=False,
-        positions="none",
-        n_layers=1,
-        d_ff=0,
-        residual=False,
-        n_heads=1,
-        pad_token_id=None,
-    )
-)
+@given(configs(**ALONE, unembed_bias=False, positions="none", d_ff=0, residual=False, n_heads=1, pad_token_id=None))
 def test_ov_is_what_a_model_of_one_head_says_after_one_token(config):
     """A text of one token looks at itself, and without residuals the head is all that is heard."""
     model = tiny_model(config)
-    full = ov_circuit(model, "blocks.0.attn", 0).full()
-    for token in range(config.vocab_size):
-        logits = model(torch.tensor([[token]]))[0, 0]
-        torch.testing.assert_close(full[token].float(), logits.detach(), atol=1e-4, rtol=1e-4)
+    logits = model(torch.arange(config.vocab_size)[:, None])[:, 0].detach()
+    torch.testing.assert_close(ov_circuit(model, "blocks.0.attn", 0).full().float(), logits, atol=1e-4, rtol=1e-4)
 
 
 MAKE = {"qk": qk_circuit, "ov": ov_circuit}
@@ -58,8 +45,7 @@ MAKE = {"qk": qk_circuit, "ov": ov_circuit}
 @given(any_configs(), st.integers(1, 20), st.sets(st.integers(0, 9), max_size=4))
 def test_every_circuit_that_there_is(config, most, among):
     """Factored is full; the strongest have the longest rows and columns; which there are is known without trying."""
-    model = tiny_model(config)
-    found = trace_pass(model, *reversed([row[0].tolist() for row in some_inputs(config)]))
+    model, found = tiny_model(config), some_pass(config)
     for kind, module in itertools.product(MAKE, itertools.chain(*attention_modules(config).values())):
         if kind not in circuits_of(config, module):
             with pytest.raises(ValueError):
@@ -82,12 +68,17 @@ def test_every_circuit_that_there_is(config, most, among):
             assert not rest or not others or lengths[list(rest)].min() >= lengths[list(others)].max() - 1e-9
 
 
-def test_what_isn_t_there_is_said():
-    with pytest.raises(ValueError, match=r"no blocks\.5\.attn\.hook_q"):
-        qk_circuit(tiny_model(), "blocks.5.attn", 0)
-    with pytest.raises(ValueError, match=r"no blocks\.0\.attn\.hook_q"):
-        qk_circuit(tiny_model(attention="uniform"), "blocks.0.attn", 0)
-    with pytest.raises(ValueError, match="heads 0 to 1"):
-        ov_circuit(tiny_model(), "blocks.0.attn", 2)
-    with pytest.raises(ValueError, match="not to the logits"):
-        ov_circuit(tiny_encoder_decoder(), "encoder.blocks.0.attn", 0)
+@pytest.mark.parametrize(
+    ("make", "model", "attention", "head", "words"),
+    [
+        (qk_circuit, tiny_model(), "blocks.5.attn", 0, r"no blocks\.5\.attn\.hook_q"),
+        (qk_circuit, tiny_model(attention="uniform"), "blocks.0.attn", 0, r"no blocks\.0\.attn\.hook_q"),
+        (qk_circuit, tiny_model(qk_norm="head"), "blocks.0.attn", 0, "normalises queries and keys"),
+        (ov_circuit, tiny_model(qkv_clip=0.1), "blocks.0.attn", 0, "clips queries, keys and values"),
+        (ov_circuit, tiny_model(), "blocks.0.attn", 2, "heads 0 to 1"),
+        (ov_circuit, tiny_encoder_decoder(), "encoder.blocks.0.attn", 0, "not to the logits"),
+    ],
+)
+def test_what_isn_t_there_is_said(make, model, attention, head, words):
+    with pytest.raises(ValueError, match=words):
+        make(model, attention, head)

@@ -24,48 +24,32 @@ SHIPPED = sorted(path.parent.name for path in (ROOT / "checkpoints").glob("*/car
 CELLS = int(os.environ.get("HEADSUP_CELLS", 500))  # of all models together
 MOST = 24  # tokens of a prompt
 TOLERANCE = 1e-5  # of the tensor's largest absolute value
-
-
+BERT = {"positions": "learned", "norm": "post", "embed_norm": True, "n_segments": 2, "separator_token_id": 3}
 READS_BOTH_WAYS = {
     "windows, both ways": {"attention_windows": (2, 0), "positions": "relative"},
-    "bert": {
-        "positions": "learned",
-        "norm": "post",
-        "embed_norm": True,
-        "n_segments": 2,
-        "separator_token_id": 3,
-        "masked_word_head": True,
-        "mlp_gate": True,
-    },
+    "bert": {**BERT, "masked_word_head": True, "mlp_gate": True},
 }
-
-
 MODELS = [*SHIPPED, *MODERN, *READS_BOTH_WAYS]
 
 
 @pytest.fixture(scope="module")
 def everything(node, tmp_path_factory):
-    """By model: (pass, its tensors, what the scripts make of a sample of its cells: [(name, place, found)])."""
+    """By model: (pass, its tensors, the parts that are sent, what the scripts make of a sample of its cells:
+    [(name, place, found)])."""
     folder = tmp_path_factory.mktemp("cells")
     asked = [ask(name, folder / str(at)) for at, name in enumerate(MODELS)]
-    ran = node(
-        Path(__file__).parents[1] / "frontend" / "inside_cells.mjs", *(folder / str(at) for at in range(len(asked)))
-    )
+    script = Path(__file__).parents[1] / "frontend" / "inside_cells.mjs"
+    ran = node(script, *(folder / str(at) for at in range(len(asked))))
     assert ran.returncode == 0, ran.stderr
     answers = zip(MODELS, asked, json.loads(ran.stdout), strict=True)
     return {
-        name: (found, arrays, [(*cell, each) for cell, each in zip(cells, answer, strict=True)])
-        for name, (found, arrays, cells), answer in answers
+        name: (*known, [(*cell, each) for cell, each in zip(cells, answer, strict=True)])
+        for name, (*known, cells), answer in answers
     }
 
 
-@pytest.fixture(params=MODELS)
-def worked(request, everything):
-    return everything[request.param]
-
-
 def ask(name, folder):
-    """(pass, its tensors, a sample of its cells), which are written for the scripts, too."""
+    """(pass, its tensors, the parts that are sent, a sample of its cells), which are written for the scripts, too."""
     chosen = random.Random(name)
     if name not in SHIPPED:
         own = READS_BOTH_WAYS.get(name)
@@ -77,13 +61,13 @@ def ask(name, folder):
         checkpoint = load_checkpoint(ROOT / "checkpoints" / name)
         found = pass_of(checkpoint, chosen.choice(checkpoint.card.examples), MOST)
         names = sample(found, chosen)
-    arrays = arrays_of(found)
+    arrays, parts = arrays_of(found), parts_of(found)
     cells = [(each, [chosen.randrange(size) for size in arrays[each].shape]) for each in names]
     folder.mkdir()
     (folder / "outline").write_bytes(labelled_outline(found, checkpoint).to_bytes())
-    (folder / "parts").write_bytes(parts_of(found).to_bytes())
+    (folder / "parts").write_bytes(parts.to_bytes())
     (folder / "cells").write_text(json.dumps(cells), encoding="utf-8")
-    return found, arrays, cells
+    return found, arrays, set(parts.tensors), cells
 
 
 def sample(found, chosen):
@@ -97,57 +81,52 @@ def sample(found, chosen):
     return [names[at % len(names)] for names in by_operation.values() for at in range(count)]
 
 
-def test_the_arithmetic_ends_in_the_number_that_was_recorded(worked):
-    found, arrays, cells = worked
-    for name, place, got in cells:
-        recorded = float(arrays[name][tuple(place)])
-        where = f"{name} {place}: {got}"
-        assert float(got["recorded"].replace("Infinity", "inf")) == recorded, where
-        result = float(got["result"].replace("Infinity", "inf"))
-        if math.isinf(recorded):
-            assert result == recorded and got["difference"] == "0", where
-            continue
-        finite = np.abs(arrays[name][np.isfinite(arrays[name])].astype(float))
-        assert abs(result - recorded) <= TOLERANCE * max(finite.max(), 1), where
-        assert float(got["difference"]) == pytest.approx(abs(result - recorded)), where
-        assert got["operation"] == equations(found.config)[name].operation
-        assert got["lines"] and all("NaN" not in line and "undefined" not in line for line in got["lines"]), where
-        assert got["words"] and got["drawn"] and not got["tooEarly"], where
-
-
-def test_the_cells_a_cell_is_made_of_are_those_of_the_table(worked):
-    found, arrays, cells = worked
-    for name, place, got in cells:
-        equation = equations(found.config)[name]
-        flat = np.ravel_multi_index(place, arrays[name].shape)
-        shape = viewed_shape(equation.dims, arrays[name].shape, found.config)
-        by_dim = dict(zip(equation.dims, np.unravel_index(flat, shape), strict=True))
-        read = found.source if name.startswith("encoder.") else found.tokens
-        token = int(read[by_dim["pos"]]) if "pos" in by_dim else None
-        segment = (
-            int(segments_of(found.tokens, found.config)[by_dim.get("pos", 0)]) if found.config.n_segments else None
-        )
-        expected, named = {}, {}
-        for operand in equation.sources:
-            mask = expected.setdefault(operand.name, np.zeros(arrays[operand.name].shape, bool))
-            view = mask.reshape(tuple(viewed(found, operand).shape))
-            view[operand.at(by_dim, token, segment)] = True
-        for cell in got["cells"]:
-            mask = named.setdefault(cell["name"], np.zeros(arrays[cell["name"]].shape, bool))
-            assert len(cell["index"]) == arrays[cell["name"]].ndim
-            mask[tuple(slice(None) if at is None else at for at in cell["index"])] = True
-        assert expected.keys() == named.keys(), name
-        for each, mask in expected.items():
-            assert np.array_equal(mask, named[each]), f"{name} {place} reads {each}"
-        for each, opened in got["opened"]:
-            assert expected[each][tuple(opened)], f"{name} {place} opens {each} {opened}"
-
-
-def test_what_is_asked_for_is_what_is_sent_and_no_more(worked):
-    found, _, cells = worked
-    sent = set(parts_of(found).tensors)
+@pytest.mark.parametrize("name", MODELS)
+def test_the_arithmetic_of_a_cell_ends_in_the_number_that_was_recorded(everything, name):
+    """From the cells that the table names; and only what isn't there yet is asked for, of what is sent."""
+    found, arrays, sent, cells = everything[name]
     seen = set()
-    for name, _, got in cells:
-        assert set(got["wanted"]) <= sent
-        assert not seen & set(got["wanted"]), f"{name} asks for what is there"
+    for name, place, got in cells:
+        where = f"{name} {place}: {got}"
+        check_number(found, arrays[name], name, place, got, where)
+        check_sources(found, arrays, name, place, got, where)
+        assert set(got["wanted"]) <= sent and not seen & set(got["wanted"]), where
         seen |= set(got["wanted"])
+
+
+def check_number(found, array, name, place, got, where):
+    recorded, result = float(array[tuple(place)]), float(got["result"].replace("Infinity", "inf"))
+    assert float(got["recorded"].replace("Infinity", "inf")) == recorded, where
+    if math.isinf(recorded):
+        assert result == recorded and got["difference"] == "0", where
+        return
+    largest = np.abs(array[np.isfinite(array)].astype(float)).max()
+    assert abs(result - recorded) <= TOLERANCE * max(largest, 1), where
+    assert float(got["difference"]) == pytest.approx(abs(result - recorded)), where
+    assert got["operation"] == equations(found.config)[name].operation
+    assert got["lines"] and all("NaN" not in line and "undefined" not in line for line in got["lines"]), where
+    assert got["words"] and got["drawn"] and not got["tooEarly"], where
+
+
+def check_sources(found, arrays, name, place, got, where):
+    """The cells that a cell is made of are those of the table."""
+    config, equation = found.config, equations(found.config)[name]
+    shape = viewed_shape(equation.dims, arrays[name].shape, config)
+    unravelled = np.unravel_index(np.ravel_multi_index(place, arrays[name].shape), shape)
+    by_dim = dict(zip(equation.dims, unravelled, strict=True))
+    read = found.source if name.startswith("encoder.") else found.tokens
+    token = int(read[by_dim["pos"]]) if "pos" in by_dim else None
+    segment = int(segments_of(found.tokens, config)[by_dim.get("pos", 0)]) if config.n_segments else None
+    expected, named = {}, {}
+    for operand in equation.sources:
+        mask = expected.setdefault(operand.name, np.zeros(arrays[operand.name].shape, bool))
+        mask.reshape(tuple(viewed(found, operand).shape))[operand.at(by_dim, token, segment)] = True
+    for cell in got["cells"]:
+        mask = named.setdefault(cell["name"], np.zeros(arrays[cell["name"]].shape, bool))
+        assert len(cell["index"]) == arrays[cell["name"]].ndim
+        mask[tuple(slice(None) if at is None else at for at in cell["index"])] = True
+    assert expected.keys() == named.keys(), where
+    for each, mask in expected.items():
+        assert np.array_equal(mask, named[each]), f"{where} reads {each}"
+    for each, opened in got["opened"]:
+        assert expected[each][tuple(opened)], f"{where} opens {each} {opened}"

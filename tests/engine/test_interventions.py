@@ -1,5 +1,6 @@
 """Tests that each intervention changes what it says, and nothing else."""
 
+import contextlib
 import math
 import re
 
@@ -8,19 +9,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.helpers import (
-    any_configs,
-    close,
-    configs,
-    some_inputs,
-    tiny_config,
-    tiny_encoder_decoder,
-    tiny_model,
-    unpadded,
-)
+from tests.helpers import any_configs, close, some_inputs, tiny_config, tiny_model, unpadded
 from transformer import Sampling, generate, hook_points
 from transformer.inference.intervention_codes import KINDS, from_code, to_code
 from transformer.inference.interventions import (
+    RULES,
     Intervention,
     MeanAblate,
     Patch,
@@ -60,21 +53,21 @@ def changes(draw, config, point_of=lambda point: True):
     head = draw(st.none() | st.integers(0, config.n_heads - 1)) if "head" in dims else None
     position = draw(st.none() | st.integers(0, 3)) if "pos" in dims else None
     other = as_texts([tokens.flip(1) for tokens in one_text(config)])
-    factor = draw(st.sampled_from([0.0, 0.5, -2.0]))
+    factor, against = draw(st.sampled_from([0.0, 0.5, -2.0])), draw(st.sampled_from([(), other["source"][:2]]))
     return draw(
         st.sampled_from(
             [
                 Scale(point, head, position, factor),
                 MeanAblate(point, head, position),
                 Patch(point, head, position, **other),
-                Steer(point, head, position, other["tokens"], other["tokens"][:2], other["source"], factor),
+                Steer(point, head, position, other["tokens"], other["tokens"][:2], other["source"], factor, against),
             ]
         )
     )
 
 
 @given(any_configs(), st.data())
-def test_only_the_place_is_changed(config, data):
+def test_only_the_place_is_changed_and_to_what_it_says(config, data):
     model, inputs = tiny_model(config), one_text(config)
     change = data.draw(changes(config))
     point, names = change.point, model.hook_names()
@@ -82,95 +75,87 @@ def test_only_the_place_is_changed(config, data):
     _, found = model.run_with_cache(*inputs, names_filter=names, fwd_hooks=hooks_of([change], model))
     for before in names[: names.index(point)]:
         assert torch.equal(found[before], plain[before])
+
+    def on(tokens, source):
+        texts = [torch.tensor([each]) for each in (source, tokens) if each]
+        return model.run_with_cache(*texts, names_filter=point)[1][point]
+
+    if isinstance(change, Scale):
+        expected = plain[point] * change.factor
+    elif isinstance(change, MeanAblate):
+        expected = plain[point].mean(1, keepdim=True).expand_as(plain[point])
+    elif isinstance(change, Patch):
+        expected = on(change.tokens, change.source)
+    else:
+        away = on(change.against, change.against_source or change.source)
+        expected = plain[point] + change.factor * (on(change.tokens, change.source)[:, -1:] - away[:, -1:])
     same = torch.ones_like(plain[point], dtype=torch.bool)
     of_head = same if change.head is None else same[:, :, change.head]
     of_head[:, slice(None) if change.position is None else change.position] = False
     assert torch.equal(found[point][same], plain[point][same])
-    if isinstance(change, Scale):
-        close(found[point][~same], plain[point][~same] * change.factor)
-    if isinstance(change, MeanAblate) and "pos" in hook_points(config)[point].shape:
-        close(found[point][~same], plain[point].mean(1, keepdim=True).expand_as(plain[point])[~same])
-
-
-@given(any_configs(), st.data())
-def test_replaced_by_its_own_value_nothing_changes(config, data):
-    model, inputs = tiny_model(config), one_text(config)
-    point = data.draw(changes(config)).point
-    close(logits(model, inputs, Patch(point, **as_texts(inputs))), logits(model, inputs))
-
-
-@given(configs(residual=True, n_layers=2, pad_token_id=None))
-def test_patching_the_whole_stream_gives_the_other_text_s_output(config):
-    model, (tokens,) = tiny_model(config), one_text(config)
-    other = tokens.flip(1)
-    patched = logits(model, (tokens,), Patch("blocks.1.hook_resid_post", tokens=tuple(other[0].tolist())))
-    close(patched, logits(model, (other,)))
+    close(found[point][~same], expected[~same])
 
 
 @given(any_configs(), st.data())
 def test_nothing_that_is_taken_away_leaves_a_number_that_isn_t_one(config, data):
     model, inputs = tiny_model(config), one_text(config)
-    rules = [Without(rule) for rule in ("mask", "scale", "positions", "norm")]
-    there = [rule for rule in rules if _fits(rule, config)]
-    silenced = [Scale(point) for point in hook_points(config) if point.endswith(("hook_z", "_out", "hook_embed"))]
-    taken = data.draw(st.lists(st.sampled_from(there + silenced), max_size=6)) if there + silenced else []
-    assert logits(model, inputs, *taken).isfinite().all()
+    taken = [Scale(point) for point in hook_points(config) if point.endswith(("hook_z", "_out", "hook_embed"))]
+    for rule in map(Without, RULES):
+        with contextlib.suppress(ValueError):
+            rule.check(config)
+            taken.append(rule)
+    assert logits(model, inputs, *data.draw(st.lists(st.sampled_from(taken), max_size=6))).isfinite().all()
 
 
-def _fits(intervention, config):
-    try:
-        intervention.check(config)
-    except ValueError:
-        return False
-    return True
+class TestWithout:
+    @pytest.mark.parametrize("attention", ["softmax", "uniform"])
+    def test_the_mask_every_token_but_padding_is_seen(self, attention):
+        model = tiny_model(pad_token_id=0, attention=attention)
+        for tokens in (torch.tensor([[0, 1, 2, 0, 3], [1, 2, 3, 4, 0]]), torch.tensor([[1, 2, 3, 4, 5]])):
+            _, cache = model.run_with_cache(tokens, fwd_hooks=hooks_of([Without("mask")], model))
+            seen = (tokens != 0)[:, None, None, :].expand(-1, 1, 5, -1)
+            assert torch.equal(cache["mask", 1].expand(seen.shape), seen)
+            assert ((cache["pattern", 1] > 0) == seen).all()
+
+    @pytest.mark.parametrize(
+        "fields",
+        [
+            *({"positions": positions} for positions in ("sinusoidal", "learned", "rotary", "alibi", "relative")),
+            {"positions": "alibi", "qk_norm": "head"},
+            {"positions": "rotary", "qk_norm": "head"},
+            {"positions": "rotary", "qk_norm": "all", "unrotated_layers": (1,)},
+        ],
+        ids=str,
+    )
+    def test_positions_order_means_nothing(self, fields):
+        """To the last token, all that comes before it is then a set."""
+        model, (tokens,) = tiny_model(**fields), one_text(tiny_config())
+        shuffled = torch.cat([tokens[:, :-1].flip(1), tokens[:, -1:]], 1)
+        taken = Without("positions"), Without("mask")
+        close(logits(model, (tokens,), *taken)[0, -1], logits(model, (shuffled,), *taken)[0, -1])
+
+    def test_the_scale_scores_stay_as_they_are(self):
+        model, (tokens,) = tiny_model(score_cap=0.5), one_text(tiny_config())
+        name = "blocks.0.attn.hook_{}_scores"
+        _, cache = model.run_with_cache(tokens, fwd_hooks=hooks_of([Without("scale", "blocks.0.")], model))
+        torch.testing.assert_close(cache[name.format("scaled")], cache[name.format("raw")])
+        torch.testing.assert_close(cache[name.format("capped")], 0.5 * (cache[name.format("raw")] / 0.5).tanh())
+        assert not torch.equal(cache["blocks.1.attn.hook_scaled_scores"], cache["blocks.1.attn.hook_raw_scores"])
 
 
-@pytest.mark.parametrize("attention", ["softmax", "uniform"])
-def test_without_the_mask_every_token_but_padding_is_seen(attention):
-    model = tiny_model(pad_token_id=0, attention=attention)
-    for tokens in (torch.tensor([[0, 1, 2, 0, 3], [1, 2, 3, 4, 0]]), torch.tensor([[1, 2, 3, 4, 5]])):
-        _, cache = model.run_with_cache(tokens, fwd_hooks=hooks_of([Without("mask")], model))
-        seen = (tokens != 0)[:, None, None, :].expand(-1, 1, 5, -1)
-        assert torch.equal(cache["mask", 1].expand(seen.shape), seen)
-        assert ((cache["pattern", 1] > 0) == seen).all()
-
-
-@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary", "alibi", "relative"])
-@pytest.mark.parametrize("fields", [{}, {"qk_norm": "head"}, {"qk_norm": "all", "unrotated_layers": (1,)}], ids=str)
-def test_without_positions_order_means_nothing(positions, fields):
-    """To the last token, all that comes before it is then a set."""
-    if positions != "rotary":
-        fields = {name: value for name, value in fields.items() if name != "unrotated_layers"}
-    model, (tokens,) = tiny_model(positions=positions, **fields), one_text(tiny_config())
-    shuffled = torch.cat([tokens[:, :-1].flip(1), tokens[:, -1:]], 1)
-    taken = Without("positions"), Without("mask")
-    close(logits(model, (tokens,), *taken)[0, -1], logits(model, (shuffled,), *taken)[0, -1])
-
-
-def test_without_the_scale_scores_stay_as_they_are():
-    model, (tokens,) = tiny_model(score_cap=0.5), one_text(tiny_config())
-    name = "blocks.0.attn.hook_{}_scores"
-    _, cache = model.run_with_cache(tokens, fwd_hooks=hooks_of([Without("scale", "blocks.0.")], model))
-    torch.testing.assert_close(cache[name.format("scaled")], cache[name.format("raw")])
-    torch.testing.assert_close(cache[name.format("capped")], 0.5 * (cache[name.format("raw")] / 0.5).tanh())
-    assert not torch.equal(cache["blocks.1.attn.hook_scaled_scores"], cache["blocks.1.attn.hook_raw_scores"])
-
-
-@given(st.floats(0, 1), st.integers(0, 7), st.integers(0, 7))
-def test_a_weight_that_is_set_by_hand(weight, query, key):
+@given(st.floats(0, 1), st.integers(0, 7), st.integers(0, 7), st.booleans())
+def test_a_weight_that_is_set_by_hand(weight, query, key, renormalised):
     model, (tokens,) = tiny_model(), one_text(tiny_config())
     point = "blocks.0.attn.hook_pattern"
     _, plain = model.run_with_cache(tokens, names_filter=point)
-    for renormalised in (True, False):
-        change = SetAttention(point, 1, query, key, weight, renormalised)
-        _, found = model.run_with_cache(tokens, names_filter=point, fwd_hooks=hooks_of([change], model))
-        row = found[point][0, 1, query]
-        torch.testing.assert_close(row[key], row.new_tensor(weight))
-        others = torch.arange(8) != key
-        if not renormalised:
-            torch.testing.assert_close(row[others], plain[point][0, 1, query][others])
-        elif plain[point][0, 1, query][others].any():
-            torch.testing.assert_close(row.sum(), row.new_tensor(1.0))
+    change = SetAttention(point, 1, query, key, weight, renormalised)
+    _, found = model.run_with_cache(tokens, names_filter=point, fwd_hooks=hooks_of([change], model))
+    expected, others = plain[point].clone(), torch.arange(8) != key
+    row = expected[0, 1, query]
+    row[key] = weight
+    if renormalised and row[others].any():
+        row[others] *= (1 - weight) / row[others].sum()
+    torch.testing.assert_close(found[point], expected, atol=1e-5, rtol=1e-5)
 
 
 @given(any_configs(), st.data())
@@ -182,9 +167,8 @@ def test_writing_with_a_cache_is_writing_without_one(config, data):
     if hook_points(config).get("blocks.0.attn.hook_pattern"):
         interventions.append(SetAttention("blocks.0.attn.hook_pattern", 0, 4, 1, 0.9))
     options = {"max_new_tokens": 6, "sampling": Sampling(temperature=0), "source": source[0] if source else None}
-    cached = list(generate(model, tokens, interventions=interventions, **options))
     text = list(tokens)
-    for step in cached:
+    for step in generate(model, tokens, interventions=interventions, **options):
         start = max(0, len(text) - config.context_length)
         inputs = [torch.tensor([each]) for each in (*source, text[start:])]
         hooks = hooks_of(interventions, model, lambda start=start: start)
@@ -193,37 +177,25 @@ def test_writing_with_a_cache_is_writing_without_one(config, data):
         text.append(step.token_id)
 
 
-@given(any_configs(), st.data())
-def test_a_code_reads_back_as_the_same_intervention(config, data):
-    drawn = data.draw(changes(config))
-    for intervention in (
-        drawn,
-        Without("mask"),
-        Without("norm", "encoder."),
-        SetAttention("a.hook_pattern", 1, 2, 3, 0.25),
-    ):
-        code = to_code(intervention)
-        assert re.fullmatch(r"[A-Za-z0-9._~-]*", code)
-        assert from_code(code) == intervention
-        assert isinstance(intervention, Intervention) and hash(intervention) == hash(from_code(code))
-        assert str(intervention)
+class TestCodes:
+    @given(any_configs(), st.data())
+    def test_one_reads_back_as_the_same_intervention(self, config, data):
+        others = (Without("mask"), Without("norm", "encoder."), SetAttention("a.hook_pattern", 1, 2, 3, 0.25))
+        for intervention in (data.draw(changes(config)), *others):
+            code = to_code(intervention)
+            assert re.fullmatch(r"[A-Za-z0-9._~-]*", code)
+            assert from_code(code) == intervention and hash(intervention) == hash(from_code(code))
+            assert isinstance(intervention, Intervention)
+        assert from_code("scale~ln_final.hook_normalized~~~0.5") == Scale("ln_final.hook_out", factor=0.5)
 
+    PIECES = st.text(max_size=5) | st.sampled_from([*KINDS, "", "0", "nan", "-1", "1.2"])
 
-def test_a_code_may_have_a_point_s_former_name():
-    assert from_code("scale~ln_final.hook_normalized~~~0.5") == Scale("ln_final.hook_out", factor=0.5)
-
-
-PIECES = st.text(max_size=5) | st.sampled_from([*KINDS, "", "0", "nan", "-1", "1.2"])
-
-
-@given(st.text() | st.lists(PIECES, max_size=8).map("~".join))
-def test_any_other_code_is_refused_in_a_sentence(code):
-    try:
-        found = from_code(code)
-    except ValueError as error:
-        assert len(str(error)) < 200
-    else:
-        assert isinstance(found, Intervention)
+    @given(st.text() | st.lists(PIECES, max_size=8).map("~".join))
+    def test_any_other_is_refused_in_a_sentence(self, code):
+        try:
+            assert isinstance(from_code(code), Intervention)
+        except ValueError as error:
+            assert len(str(error)) < 200
 
 
 @pytest.mark.parametrize(
@@ -233,54 +205,43 @@ def test_any_other_code_is_refused_in_a_sentence(code):
         (Scale("blocks.0.attn.hook_z", head=2), "has no head 2"),
         (Scale("blocks.0.hook_mlp_out", head=0), "has no head 0"),
         (Scale("blocks.0.attn.hook_pattern", position=1), "has no position 1"),
+        (Scale("blocks.0.attn.hook_pattern"), "can't be changed in this way"),
+        (Scale("ln_final.hook_scale"), "can't be changed in this way"),
         (Scale("hook_embed", factor=math.nan), "not nan"),
+        (Patch("hook_embed"), "one that this model can't read"),
+        (Patch("hook_embed", tokens=(1,), source=(1,)), "one that this model can't read"),
+        (Patch("hook_embed", tokens=(1,) * 9), "has 9 tokens, and this model reads 8"),
+        (Steer("hook_embed", tokens=(1,), against=(11,)), "has a token 11"),
         (Without("gravity"), "no rule 'gravity'"),
         (Without("positions"), "no hook_pos_embed anywhere"),
         (Without("mask", "encoder."), "no hook_mask in encoder."),
         (SetAttention("blocks.0.attn.hook_z", 0, 0, 0, 1.0), "no attention pattern"),
         (SetAttention("blocks.0.attn.hook_pattern", 0, 0, 0, 2.0), "from 0 to 1"),
         (SetAttention("blocks.0.attn.hook_pattern", 7, 0, 0, 1.0), "no head 7"),
+        (SetAttention("blocks.0.attn.hook_pattern", 0, -1, 0, 1.0), "no query -1"),
     ],
 )
 def test_what_a_model_doesn_t_have_is_said(intervention, words):
     with pytest.raises(ValueError, match=words):
         intervention.fwd_hooks(tiny_model(positions="none"))
+    with pytest.raises(TypeError, match=r"a list, also of one: \["):
+        generate(tiny_model(), [1], max_new_tokens=1, interventions=intervention)
 
 
-def test_one_alone_is_no_list():
-    with pytest.raises(TypeError, match=r"a list, also of one: \[Without\(rule='mask', where=''\)\]"):
-        generate(tiny_model(), [1], max_new_tokens=1, interventions=Without("mask"))
+CROSS = "decoder.blocks.0.cross_attn.hook_pattern"
+IN_WORDS = {
+    Scale("blocks.0.attn.hook_z", 0): "layer 0, head 0 ablated",
+    Scale("decoder.blocks.1.hook_mlp_out", factor=0.5): "feed-forward of decoder layer 1 × 0.5",
+    MeanAblate("encoder.blocks.0.ln1.hook_out", position=3): (
+        "encoder layer 0, first norm, output at position 3 replaced by its mean"
+    ),
+    Patch("blocks.2.hook_resid_post"): "the stream after layer 2 as on another prompt",
+    Steer("blocks.1.attn.hook_q", 1): "layer 1, head 1, queries + 1 × the difference of two prompts",
+    Without("mask"): "without the causal mask",
+    Without("positions", "encoder."): "without positions in the encoder",
+    SetAttention(CROSS, 1, 2, 0, 0.9): "decoder layer 0, cross-attention, head 1: query 2 gives key 0 the weight 0.9",
+}
 
 
 def test_they_are_said_in_plain_words():
-    assert [
-        str(each)
-        for each in (
-            Scale("blocks.0.attn.hook_z", 0),
-            Scale("decoder.blocks.1.hook_mlp_out", factor=0.5),
-            MeanAblate("encoder.blocks.0.hook_attn_out", position=3),
-            Patch("blocks.2.hook_resid_post"),
-            Steer("blocks.1.hook_resid_pre", factor=2.0),
-            Without("mask"),
-            Without("positions", "encoder."),
-            SetAttention("decoder.blocks.0.cross_attn.hook_pattern", 1, 2, 0, 0.9),
-        )
-    ] == [
-        "layer 0, head 0 ablated",
-        "feed-forward of decoder layer 1 × 0.5",
-        "attention of encoder layer 0 at position 3 replaced by its mean",
-        "the stream after layer 2 as on another prompt",
-        "the stream before layer 1 + 2 × the difference of two prompts",
-        "without the causal mask",
-        "without positions in the encoder",
-        "decoder layer 0, cross-attention, head 1: query 2 gives key 0 the weight 0.9",
-    ]
-
-
-def test_an_encoder_decoder_is_steered_by_two_sources_of_its_own():
-    model = tiny_encoder_decoder()
-    inputs = one_text(model.config)
-    still = Steer("decoder.blocks.0.hook_resid_pre", tokens=(1, 2), against=(1, 2), source=(3, 4))
-    moved = Steer("decoder.blocks.0.hook_resid_pre", tokens=(1, 2), against=(2, 1), source=(3, 4))
-    close(logits(model, inputs, still), logits(model, inputs))
-    assert not torch.allclose(logits(model, inputs, moved), logits(model, inputs))
+    assert [str(each) for each in IN_WORDS] == [*IN_WORDS.values()]

@@ -6,18 +6,11 @@ import pytest
 
 from transformer.data.limited_process import MEGABYTE, ProgramError, answer_of
 
-PROGRAM = """
-import os
-
-def answer(request):
-    return eval(request)
-"""
-
 
 @pytest.fixture
 def ask(tmp_path):
     program = tmp_path / "program.py"
-    program.write_text(PROGRAM, encoding="utf-8")
+    program.write_text("import os\n\ndef answer(request):\n    return eval(request)\n", encoding="utf-8")
     limits = {"deadline": 60.0, "seconds": 1, "memory": 64 * MEGABYTE, "output": 10_000}
     return lambda request, **more: answer_of(program, request, **{**limits, **more})
 
@@ -25,14 +18,16 @@ def ask(tmp_path):
 def test_a_program_answers_and_knows_nothing_of_the_server(ask, monkeypatch, tmp_path):
     monkeypatch.setenv("HEADSUP_SECRET", "told")
     monkeypatch.setenv("HEADSUP_CHECKPOINTS", str(tmp_path))
-    assert ask("['é', 1.5, None]") == ["é", 1.5, None]
-    seen = ask("[dict(os.environ), os.listdir('.')]", environment=["HEADSUP_CHECKPOINTS"])
-    assert seen[0].pop("HEADSUP_CHECKPOINTS") == str(tmp_path) and "HEADSUP_SECRET" not in seen[0] and seen[1] == []
+    answer, known, there = ask(
+        "[['é', 1.5, None], dict(os.environ), os.listdir('.')]", environment=["HEADSUP_CHECKPOINTS"]
+    )
+    assert answer == ["é", 1.5, None] and there == []
+    assert known["HEADSUP_CHECKPOINTS"] == str(tmp_path) and "HEADSUP_SECRET" not in known
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems limit less")
 @pytest.mark.parametrize(
-    "request_text, why",
+    ("request_text", "why"),
     [
         ("sum(0 for each in iter(int, 1))", "it takes too much"),
         ("len(bytearray(10 ** 9))", "it takes too much memory"),
