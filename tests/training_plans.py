@@ -53,7 +53,7 @@ class Gated(TextObjective):
             raise RuntimeError("no such batch")
         return super().batches(step)
 
-    def allow(self, batches: int = 10**6) -> None:
+    def allow(self, batches: int = 1_000) -> None:
         self.gate.release(batches)
 
 
