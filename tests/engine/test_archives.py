@@ -56,13 +56,10 @@ def test_the_same_model_gives_the_same_bytes_and_leaves_nothing_behind(tmp_path,
     refused(GOOD[:-1])
     refused(packed(members() | {"card.json": b"["}), "card.json")
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("kind", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
-def test_it_is_an_ordinary_zip_of_the_four_files_and_somebody_elses_will_do(kind):
     files = members()
     assert sorted(files) == sorted(FILES)
-    assert unpack_checkpoint(packed({name: files[name] for name in sorted(files)}, kind)).card == CARD
+    for kind in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # somebody else's program will do
+        assert unpack_checkpoint(packed({name: files[name] for name in sorted(files)}, kind)).card == CARD
 
 
 def patched(at: int, *new: int, content: bytes = GOOD) -> bytes:
@@ -77,8 +74,7 @@ THREE = [(name, content) for name, content in members().items() if name != "card
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        *((content, "") for content in (b"", b"x", bytes(5000), b"PK\3\4" + bytes(100), b"PK\5\6" + bytes(18))),
-        *((content, "") for content in (GOOD + b"\n", GOOD[100:], packed({}))),
+        *((content, "") for content in (b"", b"PK\5\6" + bytes(18), packed({}))),
         *((packed(members(), kind), "unusual way") for kind in (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)),
         (patched(8, 1), "encrypted"),
         (GOOD[:-2] + b"\5\0hello", "cut off or packed by another program"),  # a comment
@@ -96,7 +92,7 @@ THREE = [(name, content) for name, content in members().items() if name != "card
         ),
         *((changed("config.json", **claims), "config.json") for claims in ({"d_model": "wide"}, {"surprise": 1})),
     ],
-    ids=range(25),
+    ids=range(20),
 )
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_what_is_no_archive_of_ours(content, words, tmp_path, monkeypatch):
@@ -203,22 +199,19 @@ def opened(content: bytes) -> None:
     assert loaded.model(tokens).isfinite().all()
 
 
-@given(st.binary(max_size=300), st.integers(0, len(GOOD) - 1))
-def test_random_bytes_and_an_archive_that_was_cut_off(content, length):
+@given(st.data())
+def test_an_archive_that_was_cut_off_or_mixed_with_random_bytes_or_whose_bits_flipped(data):
+    """Most of them in the directory and the records, where most can go wrong."""
+    length, directory = data.draw(st.integers(0, len(GOOD) - 1)), GOOD.index(b"PK\1\2")
+    content = data.draw(st.binary(max_size=300))
     for each in (content, content + GOOD, GOOD + content, GOOD[:length] + content + GOOD[length:]):
         opened(each)
     refused(GOOD[:length])
-
-
-@given(st.data())
-def test_bits_that_flipped(data):
-    """Most in the directory and the records, where most can go wrong."""
-    directory = GOOD.index(b"PK\1\2")
     places = st.integers(0, len(GOOD) - 1) | st.integers(directory, len(GOOD) - 1) | st.integers(0, 60)
-    content = bytearray(GOOD)
+    flipped = bytearray(GOOD)
     for place, bit in data.draw(st.lists(st.tuples(places, st.integers(0, 7)), min_size=1, max_size=4)):
-        content[place] ^= 1 << bit
-    opened(bytes(content))
+        flipped[place] ^= 1 << bit
+    opened(bytes(flipped))
 
 
 HOSTILE = [

@@ -19,15 +19,7 @@ from safetensors.torch import load_file
 
 from tests.helpers import any_configs, some_inputs, tiny_config, tiny_model
 from tests.saved_checkpoints import ALPHABET, CARD, FILES, checkpoint, refused
-from transformer import (
-    Checkpoint,
-    CheckpointError,
-    ModelCard,
-    Tokenizer,
-    list_checkpoints,
-    load_checkpoint,
-    save_checkpoint,
-)
+from transformer import Checkpoint, CheckpointError, Tokenizer, list_checkpoints, load_checkpoint, save_checkpoint
 
 NEW = dataclasses.replace(CARD, title="A newer title")
 
@@ -180,29 +172,17 @@ class TestCrashes:
                 assert step > 7
                 return
 
-    @pytest.mark.parametrize(
-        ("name", "fields", "alphabet", "examples"),
-        [
-            ("model.safetensors", {"d_model": 64}, "ab", []),
-            ("tokenizer.json", {}, map(chr, range(256, 5_000)), []),
-            ("card.json", {}, "ab", ["x" * 2_000] * 24),
-        ],
-    )
-    def test_a_disk_that_is_full(self, tmp_path, name, fields, alphabet, examples):
-        """Each of the libraries that write says so in its own way; none of them goes further than a sentence."""
-        card = ModelCard(title="t", examples=examples)
-        large = Checkpoint(tiny_model(**fields), Tokenizer.of_characters(alphabet), card)
+    def test_a_disk_that_is_full(self, tmp_path):
+        """The library that writes weights says so in its own way, which goes no further than a sentence."""
         save_checkpoint(tmp_path / "model", checkpoint())
-        save_checkpoint(tmp_path / "other", large)
         before = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, ((tmp_path / "other" / name).stat().st_size - 1, before[1]))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, before[1]))
         try:
             with pytest.raises(CheckpointError, match=r"^model can't be saved: .*[^.]\.$"):
-                save_checkpoint(tmp_path / "model", large)
+                save_checkpoint(tmp_path / "model", checkpoint(d_model=64))
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        assert load_checkpoint(tmp_path / "model").card == CARD
-        assert names_in(tmp_path) == ["model", "other"]
+        assert load_checkpoint(tmp_path / "model").card == CARD and names_in(tmp_path) == ["model"]
 
     def test_a_card_that_could_not_be_read_again_is_not_written(self, tmp_path):
         save_checkpoint(tmp_path / "model", checkpoint())
@@ -250,7 +230,7 @@ def forked(work, times, *arguments):
 
 save(1)
 savers = [forked(save, 10**6, number) for number in (1, 2)]
-for reader in [forked(look, 30), forked(load, 5)]:
+for reader in [forked(look, 20), forked(load, 4)]:
     assert os.waitpid(reader, 0)[1] == 0
 for saver in savers:
     os.kill(saver, signal.SIGKILL)

@@ -37,20 +37,6 @@ def test_counting_takes_no_memory():
     tracemalloc.stop()
 
 
-@pytest.mark.parametrize("architecture", ["decoder-only", "encoder-only", "encoder-decoder"])
-def test_more_of_anything_takes_more_memory_and_time(monkeypatch, architecture):
-    monkeypatch.setattr(estimates, "machine", lambda: Machine(tensor_seconds=1e-4, flops_per_second=5e10))
-    config = changed(architecture=architecture)
-    for more in ({"vocab_size": 130}, {"context_length": 64}, {"n_layers": 3}, {"d_model": 64}, {"d_ff": 256}):
-        larger = changed(architecture=architecture, **more)
-        assert training_memory(larger, 8) > training_memory(config, 8)
-        assert training_seconds(larger, 8, 10) > training_seconds(config, 8, 10) > 0
-    assert training_seconds(config, 16, 10) > training_seconds(config, 8, 10)
-    assert training_seconds(config, 8, 500) == pytest.approx(500 * training_seconds(config, 8, 1))
-    parameters = 20 * parameter_count(config)
-    assert training_memory(config, 8) == parameters + 8 * (training_memory(config, 1) - parameters)
-
-
 @pytest.mark.parametrize(
     "changes",
     [
@@ -82,7 +68,7 @@ def test_activations_are_about_what_autograd_keeps(changes):
     assert sum(kept.values()) / 1.5 < estimated < 3 * sum(kept.values())
 
 
-def test_a_step_takes_its_operations_its_sums_and_its_memory():
+def test_a_step_takes_its_operations_its_sums_and_its_memory(monkeypatch):
     """FLOPs of one layer of width 4 without biases: 16 · (3 + 1 + 4 + 4) weights, and 4 · 10 in the unembedding."""
     config = ModelConfig(vocab_size=10, context_length=8, n_layers=1, n_heads=1, d_model=4)
     inside, tokens = 16 * 12, 3 * 8
@@ -93,6 +79,8 @@ def test_a_step_takes_its_operations_its_sums_and_its_memory():
     assert Machine(0.0, 2.0).step_seconds(config, 3) == (flops + 400 * 3 * kept) / 2
     tensors = len(list(build_model(config, seed=0).parameters()))
     assert Machine(3.0, 1e99).step_seconds(config, 3) == pytest.approx(3 * tensors)
+    monkeypatch.setattr(estimates, "machine", lambda: Machine(3.0, 1e99))
+    assert training_seconds(config, 3, 50) == pytest.approx(50 * 3 * tensors)
 
 
 @pytest.mark.parametrize("seconds", [[30.0, 110.0], [1.0, 2000.0], [300.0, 1.0]])

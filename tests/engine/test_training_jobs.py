@@ -2,8 +2,10 @@
 
 import dataclasses
 import gc
+import math
 import time
 import weakref
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -62,49 +64,29 @@ def test_the_curves_are_bounded_and_lose_no_batch(queues, monkeypatch):
     assert [step for step, _ in job.validation_losses] == list(range(0, 51, 5))
 
 
-class FakeClock:
-    """A clock on which only sleeping, and a step that a test times, take time."""
-
-    def __init__(self) -> None:
-        self.now, self.slept = 100.0, 0.0
-
-    def perf_counter(self) -> float:
-        return self.now
-
-    monotonic = perf_counter
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
-        self.slept += seconds
-
-
 STEPS, SECONDS = 5, 0.02
 NINE_TENTHS = STEPS * SECONDS * 9
 
 
 @pytest.mark.parametrize(
-    ("is_busy", "least", "most"),
+    ("busy_until", "least", "most"),
     [
-        (lambda clock: False, STEPS * training_job.REST, STEPS * training_job.REST),
-        (lambda clock: True, NINE_TENTHS, NINE_TENTHS + STEPS * 2 * training_job.GLANCE_EVERY),
-        (lambda clock: clock.slept < 0.05, 0.05, 0.06 + STEPS * training_job.REST),
+        (0.0, STEPS * training_job.REST, STEPS * training_job.REST),
+        (math.inf, NINE_TENTHS, NINE_TENTHS + STEPS * 2 * training_job.GLANCE_EVERY),
+        (0.05, 0.05, 0.06 + STEPS * training_job.REST),
     ],
-    ids=["never", "always", "for a while"],
 )
-def test_while_visitors_wait_for_answers_a_training_leaves_them_nine_tenths_of_the_time(
-    queues, monkeypatch, is_busy, least, most
-):
-    clock, plan = FakeClock(), text_plan(STEPS, snapshots=0)
-    monkeypatch.setattr(training_job, "time", clock)
+def test_visitors_who_wait_have_nine_tenths_of_the_time(queues, monkeypatch, busy_until, least, most):
+    """By a clock on which only sleeping, and a step, take time."""
+    stepped, slept, plan = [], [0.0], text_plan(STEPS, snapshots=0)
     draw = plan.objective.batches
-
-    def batches(step: int):
-        clock.now += SECONDS
-        return draw(step)
-
-    monkeypatch.setattr(plan.objective, "batches", batches)
-    job = ended(queues(is_busy=lambda: is_busy(clock)).submit(plan))
-    assert (job.state, job.step) == ("finished", STEPS) and least - 1e-9 <= clock.slept <= most + 1e-9
+    clock = SimpleNamespace(
+        perf_counter=lambda: sum(stepped) + sum(slept), monotonic=lambda: sum(stepped) + sum(slept), sleep=slept.append
+    )
+    monkeypatch.setattr(training_job, "time", clock)
+    monkeypatch.setattr(plan.objective, "batches", lambda step: stepped.append(SECONDS) or draw(step))
+    job = ended(queues(is_busy=lambda: sum(slept) < busy_until).submit(plan))
+    assert (job.state, job.step) == ("finished", STEPS) and least - 1e-9 <= sum(slept) <= most + 1e-9
 
 
 def test_it_can_be_stopped_and_paused_meanwhile(queues, monkeypatch):
