@@ -80,16 +80,15 @@ def everything_that_pages_do(model: OpenModel) -> list[Callable[[], object]]:
     shape = model.checkpoint.model.config
     tokens = tuple(full_inputs(shape)[0][0].tolist())
     source = tokens if shape.architecture == "encoder-decoder" else ()
-    room = max(shape.context_length - 2, 0)
+    begun, room = tokens[:-1] or tokens, max(shape.context_length - 2, 0)
 
     def record_everything():
         with torch.no_grad():
             return model.checkpoint.model.run_with_cache(*full_inputs(shape), names_filter=lambda name: True)
 
     def draw_a_head(kind):
-        outline = outlines.overview(model, tokens, source, kind)
         parts = parts_of_attention(model, source, kind, ["head", 0, 0], ["row", 0, 0, len(tokens) - 1], tokens=tokens)
-        return outline.to_bytes(), Recording(parts, {}).to_bytes()
+        return outlines.overview(model, tokens, source, kind).to_bytes(), Recording(parts, {}).to_bytes()
 
     def draw_masks():
         shown = min(len(tokens), MAX_TOKENS)
@@ -105,38 +104,23 @@ def everything_that_pages_do(model: OpenModel) -> list[Callable[[], object]]:
     def write():
         kind = attention_kinds.shown_kind(shape, "cross", among=("self", "cross"))
         module = attention_modules(shape)[kind][0] if kind else None
-        begin = tokens[:-1] or tokens
-        names = f"{module}.hook_pattern" if module else ()
-        steps = generate(
-            model.checkpoint.model,
-            begin,
-            source=source or None,
-            names_filter=names,
-            max_new_tokens=3,
-            sampling=Sampling(seed=1),
-        )
+        options = {"names_filter": f"{module}.hook_pattern" if module else (), "sampling": Sampling(seed=1)}
+        steps = generate(model.checkpoint.model, begun, source=source or None, max_new_tokens=3, **options)
         told = [generated_texts.step_json(step, model.checkpoint.tokenizer, module, 0) for step in steps]
-        return told, generated_texts.scores(model, begin, source, 1, Sampling(seed=1), ()).to_bytes()
+        return told, generated_texts.scores(model, begun, source, 1, Sampling(seed=1), ()).to_bytes()
+
+    def pad(side):
+        return masked_predictions.padding_effect(model, tokens[:room], 2, side, causal=False, padding=True)
 
     asked = [
-        record_everything,
-        draw_masks,
-        draw_positions,
-        write,
+        *(record_everything, draw_masks, draw_positions, write),
         lambda: activations.next_token(model, tokens, source),
         lambda: generated_texts.scores(model, tokens + tokens[:2], source, 1, Sampling(), ()),
         lambda: activations.answer(model, tokens[:-2] or tokens, source),
         lambda: masked_predictions.predict_text(model, tokens, tokens[1:], source),
+        *(lambda kind=kind: draw_a_head(kind) for kind in attention_kinds.kinds_of(shape)),
     ]
-    asked += [lambda kind=kind: draw_a_head(kind) for kind in attention_kinds.kinds_of(shape)]
-    if shape.n_layers and room:
-        asked += [
-            lambda side=side: masked_predictions.padding_effect(
-                model, tokens[:room], 2, side, causal=False, padding=True
-            )
-            for side in ("left", "right")
-        ]
-    return asked
+    return asked + [lambda side=side: pad(side) for side in ("left", "right") if shape.n_layers and room]
 
 
 class Allocations(TorchDispatchMode):
@@ -149,24 +133,19 @@ class Allocations(TorchDispatchMode):
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         results = function(*args, **(kwargs or {}))
-        known = self._known | {
-            tensor.untyped_storage().data_ptr()
-            for tensor in tree_leaves((args, kwargs))
-            if isinstance(tensor, torch.Tensor)
-        }
+        given = [tensor for tensor in tree_leaves((args, kwargs)) if isinstance(tensor, torch.Tensor)]
+        known = self._known | {tensor.untyped_storage().data_ptr() for tensor in given}
         for tensor in tree_leaves(results):
             if isinstance(tensor, torch.Tensor) and tensor.untyped_storage().data_ptr() not in known:
                 storage = tensor.untyped_storage()
-                place, number = storage.data_ptr(), storage.nbytes()
-                self._known.add(place)
-                self._held += number
-                self.most = max(self.most, self._held)
-                weakref.finalize(storage, self._free, place, number)
+                self._change(storage.data_ptr(), storage.nbytes())
+                weakref.finalize(storage, self._change, storage.data_ptr(), -storage.nbytes())
         return results
 
-    def _free(self, place: int, number: int) -> None:
-        self._known.discard(place)
-        self._held -= number
+    def _change(self, place: int, number: int) -> None:
+        (self._known.add if number >= 0 else self._known.discard)(place)
+        self._held += number
+        self.most = max(self.most, self._held)
 
 
 def peak_of(work: Callable[[], object]) -> int:
