@@ -2,8 +2,9 @@
 
 import hashlib
 import threading
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pooch
@@ -19,43 +20,21 @@ TEXT = PAGE.replace("\n", "\r\n") * 60
 CONTENT = TEXT.encode()
 
 
-class Server(BaseHTTPRequestHandler):
-    """Answers as the path says."""
-
-    asked: list[str]
-
-    def do_GET(self):
-        what = self.path.strip("/")
-        self.asked.append(what)
-        self.send_response({"missing": 404, "broken": 500}.get(what, 200))
-        self.send_header("Content-Length", str(len(CONTENT)))
-        self.end_headers()
-        answers = {"cut-short": CONTENT[: len(CONTENT) // 2], "damaged": CONTENT[:-1] + b"!"}
-        self.wfile.write(answers.get(what, CONTENT))
-
-    def log_message(self, *arguments):
-        """Be quiet."""
-
-
 @pytest.fixture
-def answers(monkeypatch, tmp_path) -> Iterator[Callable[[str], None]]:
-    """Says what comes of a download of the small text: that text, unless a test says otherwise."""
+def served(monkeypatch, tmp_path) -> Iterator[Path]:
+    """What is sent to who downloads the small text."""
     monkeypatch.setattr(pooch, "os_cache", lambda name: tmp_path / "cache" / name)
     for variable in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY", "HEADSUP_CORPORA"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setattr(Server, "asked", [], raising=False)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Server)
+    folder = put(tmp_path / "served")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=folder))
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
-
-    def answers(what: str) -> None:
-        url = f"http://127.0.0.1:{9 if what == 'nobody' else server.server_port}/{what}"
-        about = ("small", "A small text", "Spanish", "public domain", 0.75, "small.txt")
-        monkeypatch.setitem(SOURCES, "small", CorpusSource(*about, url, hashlib.sha256(CONTENT).hexdigest()))
-
-    answers("good")
-    yield answers
+    url = f"http://127.0.0.1:{server.server_port}/small.txt"
+    about = ("small", "A small text", "Spanish", "public domain", 0.75, "small.txt")
+    monkeypatch.setitem(SOURCES, "small", CorpusSource(*about, url, hashlib.sha256(CONTENT).hexdigest()))
+    yield folder / "small.txt"
     server.shutdown()
     server.server_close()
     thread.join()
@@ -67,14 +46,9 @@ def put(folder: Path, content: bytes = CONTENT) -> Path:
     return folder
 
 
-def files(folder: Path) -> list[str]:
-    return [path.name for path in folder.rglob("*") if path.is_file()]
-
-
-def test_a_text_is_found_in_the_folder_that_is_named_and_then_in_that_of_the_environment(
-    answers, tmp_path, monkeypatch
-):
+def test_a_text_is_found_in_the_folder_that_is_named_and_then_in_that_of_the_environment(served, tmp_path, monkeypatch):
     corpus = load_corpus("small", put(tmp_path / "mine"))
+    served.unlink()  # and nothing is downloaded
     train, validation = corpus.split()
     assert corpus.text == train + validation == TEXT  # line ends as they are, too
     assert len(train) == int(0.75 * len(TEXT)) and corpus.sha256 == SOURCES["small"].sha256
@@ -86,35 +60,30 @@ def test_a_text_is_found_in_the_folder_that_is_named_and_then_in_that_of_the_env
     assert load_corpus("small", tmp_path / "mine").text == TEXT
     with pytest.raises(CorpusError, match=r"small\.txt in .* is not the file it should be .*SHA-256.*127\.0\.0\.1"):
         load_corpus("small")
-    assert Server.asked == []
     with pytest.raises(CorpusError, match="There is no corpus 'large'; there are tiny-shakespeare, "):
         load_corpus("large")
 
 
-def test_else_it_is_downloaded_once_and_then_cached(answers, tmp_path):
-    cache = tmp_path / "cache"
-    reports = []
+def test_else_it_is_downloaded_once_and_then_cached(served, tmp_path):
+    reports, cached = [], tmp_path / "cache/headsup/small.txt"
     load_corpus("small", progress=lambda received, expected: reports.append((received, expected)))
     assert 0 < reports[0][0] < len(CONTENT) and reports[-1] == (len(CONTENT), len(CONTENT))
     assert {expected for _, expected in reports} == {len(CONTENT)}
-    assert load_corpus("small").text == load_corpus("small", cache / "nothing here").text == TEXT
-    assert Server.asked == ["good"] and files(cache) == ["small.txt"] and is_at_hand("small")
-    (cache / "headsup/small.txt").write_text("damaged")
+    cached.write_text("damaged")
     assert load_corpus("small").text == TEXT
-    assert Server.asked == ["good"] * 2
+    served.unlink()
+    assert load_corpus("small").text == load_corpus("small", tmp_path / "nothing here").text == TEXT
+    assert [*cached.parent.iterdir()] == [cached] and is_at_hand("small")
 
 
-@pytest.mark.parametrize("what", ["missing", "broken", "cut-short", "damaged", "nobody"])
-def test_what_goes_wrong_leaves_nothing_behind_and_loses_no_good_file(answers, tmp_path, what):
-    answers(what)
+@pytest.mark.parametrize("sent", [None, CONTENT[: len(CONTENT) // 2], CONTENT[:-1] + b"!"])
+def test_a_download_that_goes_wrong_leaves_nothing_behind(served, tmp_path, sent):
+    served.write_bytes(sent) if sent else served.unlink()
     with pytest.raises(CorpusError, match=r"could not be downloaded from .*small\.txt into a folder.*_CORPORA"):
         load_corpus("small")
-    assert files(tmp_path) == [] and not is_at_hand("small")
-    answers("good")
+    assert [*(tmp_path / "cache").glob("*/*")] == [] and not is_at_hand("small")
+    served.write_bytes(CONTENT)
     assert load_corpus("small").text == TEXT
-    answers(what)
-    assert load_corpus("small").text == TEXT
-    assert files(tmp_path) == ["small.txt"]
 
 
 def test_every_source_says_what_it_is_and_the_manual_of_python_is_always_there():

@@ -280,9 +280,3 @@ def test_a_wrong_field_is_named(field, values):
     for value in values:
         with pytest.raises(ValueError, match=f"^{field} is {value!r}"):
             TrainingConfig(**{"steps": 1, field: value})
-
-
-def test_the_learning_rate_warms_up_falls_and_stays():
-    config = TrainingConfig(steps=100, learning_rate=2.0, warmup_steps=10, final_learning_rate=0.1)
-    rates = {step: config.learning_rate_at(step) for step in (0, 9, 10, 55, 100, 101, 190)}
-    assert rates == pytest.approx({0: 0.2, 9: 2.0, 10: 2.0, 55: 1.1, 100: 0.2, 101: 0.2, 190: 0.2})
