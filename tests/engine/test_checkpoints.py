@@ -14,6 +14,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from safetensors import safe_open
 from safetensors.torch import load_file
 
 from tests.helpers import any_configs, some_inputs, tiny_config, tiny_model
@@ -191,25 +192,52 @@ class TestCrashes:
         assert load_checkpoint(tmp_path / "model").card == CARD
 
 
-def test_who_reads_while_others_save_sees_a_whole_version(tmp_path):
-    """Two save again and again, each a model of another shape: no save is lost, and no reader sees half of one."""
+VERSIONS = [checkpoint(dataclasses.replace(CARD, title=str(layers)), n_layers=layers) for layers in (1, 2)]
+"""Files of two of them don't fit."""
+
+
+def test_a_save_between_any_two_files_that_are_read_is_no_mixture(tmp_path, monkeypatch):
+    for at in range(1, 9):
+        save_checkpoint(tmp_path / "model", VERSIONS[0])
+        for read in (list_checkpoints, lambda parent: [load_checkpoint(parent / "model")]):
+            reads, saved = itertools.count(1), VERSIONS[0]
+
+            def meanwhile(original, at=at, reads=reads):
+                def call(*args, **kwargs):
+                    nonlocal saved
+                    if next(reads) == at:
+                        saved = VERSIONS[1]
+                        save_checkpoint(tmp_path / "model", saved)
+                    return original(*args, **kwargs)
+
+                return call
+
+            with monkeypatch.context() as patch:
+                patch.setattr(json, "loads", meanwhile(json.loads))
+                patch.setattr("transformer.checkpoints.folder.safe_open", meanwhile(safe_open))
+                (found,) = read(tmp_path)
+            config = found.config if read is list_checkpoints else found.model.config
+            assert found.card.title == str(config.n_layers) == saved.card.title, at
+            save_checkpoint(tmp_path / "model", VERSIONS[0])
+
+
+def test_of_those_who_save_at_once_none_is_lost(tmp_path):
     path, is_over = tmp_path / "model", threading.Event()
-    versions = [checkpoint(dataclasses.replace(CARD, title=str(layers)), n_layers=layers) for layers in (1, 2)]
 
     def save(version: Checkpoint) -> None:
         while not is_over.is_set():
             save_checkpoint(path, version)
 
-    save_checkpoint(path, versions[0])
-    savers = [threading.Thread(target=save, args=(version,)) for version in versions]
+    save_checkpoint(path, VERSIONS[0])
+    savers = [threading.Thread(target=save, args=(version,)) for version in VERSIONS]
     for saver in savers:
         saver.start()
     try:
-        for _ in range(20):
+        for _ in range(10):
             (entry,) = list_checkpoints(tmp_path)
             assert (entry.name, entry.problem, entry.card.title) == ("model", None, str(entry.config.n_layers))
             loaded = load_checkpoint(path)
-            assert same_weights(loaded.model, versions[int(loaded.card.title) - 1].model)
+            assert same_weights(loaded.model, VERSIONS[int(loaded.card.title) - 1].model)
     finally:
         is_over.set()
         for saver in savers:
