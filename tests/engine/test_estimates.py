@@ -76,6 +76,7 @@ def test_a_step_takes_its_operations_its_sums_and_its_memory(monkeypatch):
     flops = 6 * (inside + 40) * tokens + attention + 30 * 4 * inside
     assert training_flops(config, 3) == flops
     kept = (training_memory(config, 3) - training_memory(config, 2)) // 4  # numbers kept for one sequence
+    assert training_memory(config, 3) == 20 * parameter_count(config) + 4 * 3 * kept
     assert Machine(0.0, 2.0).step_seconds(config, 3) == (flops + 400 * 3 * kept) / 2
     tensors = len(list(build_model(config, seed=0).parameters()))
     assert Machine(3.0, 1e99).step_seconds(config, 3) == pytest.approx(3 * tensors)
