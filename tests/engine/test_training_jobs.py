@@ -3,7 +3,6 @@
 import dataclasses
 import gc
 import math
-import time
 import weakref
 from types import SimpleNamespace
 
@@ -309,21 +308,6 @@ def test_trainings_side_by_side_do_not_disturb_each_other(queues):
     for job, plan in zip(jobs, plans, strict=True):
         assert same_weights(ended(job).result.model, trained_alone(plan))
     assert not same_weights(*(job.result.model for job in jobs))
-
-
-def test_many_visitors_who_change_their_minds(queues):
-    """Whatever they press and when, all come to an end, and there are never more than two at a time."""
-    queue, random = queues(2, patience=0.01), np.random.default_rng(0)
-    jobs = [queue.submit(text_plan(30, seed=seed, snapshots=0)) for seed in range(8)]
-    for _ in range(40):
-        job = jobs[random.integers(8)]
-        getattr(job, ["pause", "resume", "resume", "stop", "close"][random.integers(5)])()
-        with queue.changed:
-            assert sum(job.state == "running" for job in jobs) <= 2
-        time.sleep(0.005)
-    for job in jobs:
-        job.resume()
-    assert {ended(job).state for job in jobs} <= {"finished", "stopped"}
 
 
 def test_the_environment_says_how_many_or_one_core_is_left_to_answer_visitors(monkeypatch):

@@ -227,14 +227,9 @@ def test_a_small_file_of_a_model_that_takes_much_or_can_t_be_drawn_is_refused(fi
         unpack_checkpoint(pack_checkpoint(own_model(model).checkpoint))
 
 
-@pytest.mark.parametrize(
-    ("fields", "parameters"),
-    [
-        ({"n_layers": 6, "n_heads": 6, "d_model": 384, "context_length": 256, "vocab_size": 90}, 10_800_000),
-        ({"n_layers": 4, "n_heads": 4, "d_model": 128, "context_length": 64, "vocab_size": 20_000}, 6_000_000),
-        ({"n_layers": 8, "n_heads": 4, "d_model": 64, "context_length": 64, **BOTH_SIDES}, 10**6),
-    ],
-    ids=str,
-)
-def test_there_is_room_for_honest_models(fields, parameters):
-    assert largest_use(tiny_config(**fields), parameters) < LARGEST_IN_USE
+def test_there_is_room_for_honest_models():
+    fields = {"n_layers": 6, "n_heads": 6, "d_model": 384, "context_length": 256, "vocab_size": 90}
+    assert largest_use(tiny_config(**fields), 10_800_000) < LARGEST_IN_USE
+    assert largest_use(tiny_config(vocab_size=20_000, d_model=128, context_length=64), 6_000_000) < LARGEST_IN_USE
+    fields = {"n_layers": 8, "n_heads": 4, "d_model": 64, "context_length": 64, **BOTH_SIDES}
+    assert largest_use(tiny_config(**fields), 10**6) < LARGEST_IN_USE
