@@ -3,7 +3,7 @@
 import json
 import time
 
-from tests.app_driver import checked, component, named, press, said, start, tell_page
+from tests.app_driver import checked, component, named, press, said, tell_page
 
 SHAPE = {"shape": "dials", "n_layers": 1, "n_heads": 1, "d_model": 16}
 SMALL = {"learn": "task", "task": "next-vowel", "steps": 50, **SHAPE}
@@ -33,26 +33,22 @@ def train_to_the_end(at):
     return checked(wait_for(press(at, "Train"), "Train another").run())
 
 
-def trained():
-    return train_to_the_end(start("Train", **SMALL))
-
-
 def record(at):
     return at.session_state["session_record"]
 
 
-def upload(at, box, name, content, kind="application/zip"):
-    """box: how its label begins."""
+def _upload(at, box, *file):
+    """box: how its label begins. file: its name, content and kind."""
     (found,) = [each for each in at.get("file_uploader") if each.label.startswith(box)]
-    return checked(found.upload(name, content, kind).run())
+    return checked(found.upload(*file).run())
 
 
 def upload_model(at, name, content):
-    return upload(at, "Upload a model", name, content)
+    return _upload(at, "Upload a model", name, content, "application/zip")
 
 
 def upload_text(at, content, name="setup.txt"):
-    return upload(at, "A text file", name, content, "text/plain")
+    return _upload(at, "A text file", name, content, "text/plain")
 
 
 def kept_by_tab(at):

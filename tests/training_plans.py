@@ -53,31 +53,22 @@ class Gated(TextObjective):
             raise RuntimeError("no such batch")
         return super().batches(step)
 
-    def allow(self, batches: int = 10**6) -> None:
+    def allow(self, batches: int = 1_000) -> None:
         self.gate.release(batches)
 
 
 def text_plan(steps: int = 40, *, seed: int = 0, objective: TextObjective | None = None, **fields) -> TrainingPlan:
     objective = objective or TextObjective(CORPUS, 8, 8, seed)
-    config = ModelConfig(context_length=8, n_layers=2, n_heads=2, d_model=16, **objective.shape)
-    how = TrainingConfig(steps=steps, learning_rate=2e-2, warmup_steps=5, seed=seed)
     encode = objective.tokenizer.encode
-    return TrainingPlan(
-        **{
-            "objective": objective,
-            "config": config,
-            "training": how,
-            "title": "Mine",
-            "summary": "Goes up and down.",
-            "examples": ["abc", "hgf"],
-            "probe_tokens": tuple(encode("abcdefgh")),
-            "sample_prompt": tuple(encode("abc")),
-            "sample_tokens": 12,
-            "snapshots": 8,
-            "evaluate_every": 10,
-            **fields,
-        }
-    )
+    asked = {
+        "objective": objective,
+        "config": ModelConfig(context_length=8, n_layers=2, n_heads=2, d_model=16, **objective.shape),
+        "training": TrainingConfig(steps=steps, learning_rate=2e-2, warmup_steps=5, seed=seed),
+        **{"title": "Mine", "summary": "Goes up and down.", "examples": ["abc", "hgf"]},
+        **{"probe_tokens": tuple(encode("abcdefgh")), "sample_prompt": tuple(encode("abc")), "sample_tokens": 12},
+        **{"snapshots": 8, "evaluate_every": 10},
+    }
+    return TrainingPlan(**asked | fields)
 
 
 def task_plan(name: str, **shape) -> TrainingPlan:
@@ -117,9 +108,8 @@ def ended(job: TrainingJob) -> TrainingJob:
     return job
 
 
-def same_weights(first: torch.nn.Module, second: torch.nn.Module) -> bool:
-    states = first.state_dict(), second.state_dict()
-    return states[0].keys() == states[1].keys() and all(torch.equal(states[0][n], states[1][n]) for n in states[0])
+def same_weights(first: nn.Module, second: nn.Module) -> bool:
+    return same(state(first), state(second))
 
 
 def trained_alone(plan: TrainingPlan, steps: int | None = None) -> torch.nn.Module:

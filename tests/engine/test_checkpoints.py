@@ -1,240 +1,245 @@
 """Tests saving and loading checkpoints: a round trip, whole or not at all."""
 
 import dataclasses
+import itertools
 import json
 import math
 import os
 import resource
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from safetensors import safe_open
 from safetensors.torch import load_file
 
 from tests.helpers import any_configs, some_inputs, tiny_config, tiny_model
 from tests.saved_checkpoints import ALPHABET, CARD, FILES, checkpoint, refused
-from transformer import (
-    Checkpoint,
-    CheckpointError,
-    ModelCard,
-    Tokenizer,
-    list_checkpoints,
-    load_checkpoint,
-    save_checkpoint,
-)
+from tests.training_plans import same_weights
+from transformer import Checkpoint, CheckpointError, Tokenizer, list_checkpoints, load_checkpoint, save_checkpoint
+
+NEW = dataclasses.replace(CARD, title="A newer title")
 
 
-class TestRoundTrip:
-    @given(config=any_configs(), dtype=st.sampled_from([torch.float32, torch.float16, torch.bfloat16]))
-    @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
-    def test_everything_comes_back(self, config, dtype, tmp_path):
-        saved = Checkpoint(tiny_model(config), Tokenizer.of_characters(ALPHABET), CARD)
-        save_checkpoint(tmp_path / "model", saved, dtype=dtype)
-        stored = load_file(tmp_path / "model/model.safetensors")
-        assert {tensor.dtype for tensor in stored.values()} == {dtype}
-        tables = {"embed.weight", "unembed.weight", "encoder.embed.weight", "decoder.embed.weight"} & stored.keys()
-        assert len(tables) == (1 if config.tie_embeddings else 2 if config.architecture == "decoder-only" else 3)
-        loaded = load_checkpoint(tmp_path / "model")
-        assert (loaded.model.config, loaded.card, loaded.model.training) == (config, CARD, False)
-        assert loaded.tokenizer.encode("abc ") == saved.tokenizer.encode("abc ")
-        assert not config.tie_embeddings or loaded.model.unembed.weight is loaded.model.embed.weight
-        for name, tensor in loaded.model.state_dict().items():
-            assert tensor.dtype == torch.float32
-            assert torch.equal(tensor, saved.model.state_dict()[name].to(dtype).float())
-        saved.model.load_state_dict(loaded.model.state_dict())
-        assert torch.equal(saved.model(*some_inputs(config)), loaded.model(*some_inputs(config)))
-        assert sorted(child.name for child in tmp_path.iterdir()) == ["model"]
-        assert sorted(child.name for child in (tmp_path / "model").iterdir()) == sorted(FILES)
-
-    def test_the_card_of_a_later_version_is_read_and_one_without_an_end(self, copied):
-        card = json.loads((copied / "card.json").read_text(encoding="utf-8"))
-        (copied / "card.json").write_text(json.dumps({**card, "mood": "good"}))
-        assert load_checkpoint(copied).card == CARD
-        (copied / "card.json").write_text(json.dumps({**card, "end_token_id": None}))
-        assert load_checkpoint(copied).card == dataclasses.replace(CARD, end_token_id=None)
-
-    def test_no_pickle_is_written_and_none_is_read(self, good, tmp_path):
-        assert {path.suffix for path in good.iterdir()} == {".safetensors", ".json"}
-
-        class Boom:
-            def __reduce__(self):
-                return os.mkdir, (str(tmp_path / "exploded"),)
-
-        folder = Path(shutil.copytree(good, tmp_path / "damaged"))
-        torch.save({"embed.weight": Boom()}, folder / "model.safetensors")
-        refused(folder, "model.safetensors")
-        assert not (tmp_path / "exploded").exists()
+def names_in(folder: Path) -> list[str]:
+    return sorted(child.name for child in folder.iterdir())
 
 
-class TestTexts:
-    @pytest.mark.parametrize("side", ["left", "right"])
-    def test_a_checkpoint_reads_texts_of_any_length_together(self, side):
-        reader = checkpoint()
-        tokens, mask = reader.encode(["abc", "", "j"], padding_side=side)
-        assert tokens.shape == mask.shape == (3, 3) and mask.sum(1).tolist() == [3, 0, 1]
-        together = reader(["abc", "j"], padding_side=side)
-        place = 0 if side == "right" else -1
-        torch.testing.assert_close(together[0], reader.model(torch.tensor([reader.tokenizer.encode("abc")]))[0])
-        torch.testing.assert_close(together[1, place], reader("j")[0, 0])
-
-    def test_what_it_computes_is_recorded(self):
-        reader = checkpoint()
-        logits, cache = reader.run_with_cache("abc", names_filter="blocks.1.attn.hook_pattern")
-        torch.testing.assert_close(logits, reader("abc"))
-        assert cache["pattern", -1].shape == (1, 2, 3, 3)
-        with pytest.raises(ValueError, match="There is no text"):
-            reader("")
-        with pytest.raises(TypeError, match=r"give the text to its checkpoint: checkpoint\(text\)"):
-            reader.model("abc")
-
-    def test_a_translator_reads_sources_and_what_is_written(self):
-        reader = checkpoint(architecture="encoder-decoder")
-        together = reader(["abc", "j"], ["a", "bc"])
-        for row, texts in enumerate([("abc", "a"), ("j", "bc")]):
-            source, written = map(reader.tokenizer.encode, texts)
-            written = [CARD.start_token_id, *written]
-            alone = reader.model(torch.tensor([source]), torch.tensor([written]))[0]
-            torch.testing.assert_close(together[row, : len(written)], alone)
-        assert reader("abc").shape[1] == 1  # the start token alone
+@given(config=any_configs(), dtype=st.sampled_from([torch.float32, torch.float16, torch.bfloat16]))
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_everything_comes_back(config, dtype, tmp_path):
+    saved = Checkpoint(tiny_model(config), Tokenizer.of_characters(ALPHABET), CARD)
+    save_checkpoint(tmp_path / "model", saved, dtype=dtype)
+    assert names_in(tmp_path) == ["model"] and names_in(tmp_path / "model") == sorted(FILES)
+    stored = load_file(tmp_path / "model/model.safetensors")
+    assert {tensor.dtype for tensor in stored.values()} == {dtype}
+    assert sum(tensor.numel() for tensor in stored.values()) == saved.model.parameter_count()  # a tied table once
+    loaded = load_checkpoint(tmp_path / "model")
+    assert (loaded.model.config, loaded.card, loaded.model.training) == (config, CARD, False)
+    assert loaded.model.parameter_count() == saved.model.parameter_count()
+    assert loaded.tokenizer.encode("abc ") == saved.tokenizer.encode("abc ")
+    for name, tensor in loaded.model.state_dict().items():
+        assert tensor.dtype == torch.float32
+        assert torch.equal(tensor, saved.model.state_dict()[name].to(dtype).float())
+    saved.model.load_state_dict(loaded.model.state_dict())
+    assert torch.equal(saved.model(*some_inputs(config)), loaded.model(*some_inputs(config)))
 
 
-class TestList:
-    def test_a_damaged_folder_is_listed_with_its_problem_beside_good_ones(self, good, tmp_path):
-        for name in ("b-good", "a-good", "damaged"):
-            shutil.copytree(good, tmp_path / name)
-        (tmp_path / "damaged/config.json").write_text("[")
-        (tmp_path / "empty").mkdir()
-        (tmp_path / ".hidden").mkdir()
-        (tmp_path / "a-file").write_text("")
-        entries = list_checkpoints(tmp_path)
-        assert [entry.name for entry in entries] == ["a-good", "b-good", "damaged", "empty"]
-        assert [bool(entry.problem) for entry in entries] == [False, False, True, True]
-        assert entries[0].card == CARD
-        assert entries[0].config == tiny_config()
-        assert "config.json" in entries[2].problem
-        assert "model.safetensors and config.json and tokenizer.json and card.json is missing" in entries[3].problem
+def test_the_card_of_a_later_version_is_read_and_one_without_an_end(copied):
+    card = json.loads((copied / "card.json").read_text(encoding="utf-8"))
+    (copied / "card.json").write_text(json.dumps({**card, "mood": "good", "end_token_id": None}))
+    assert load_checkpoint(copied).card == CARD
 
-    def test_a_folder_that_does_not_exist_holds_none(self, tmp_path):
-        assert list_checkpoints(tmp_path / "nothing") == []
-        with pytest.raises(CheckpointError, match="no checkpoint folder 'nothing'"):
-            load_checkpoint(tmp_path / "nothing")
+
+def test_no_pickle_is_written_and_none_is_read(copied, tmp_path):
+    assert {path.suffix for path in copied.iterdir()} == {".safetensors", ".json"}
+
+    class Boom:
+        def __reduce__(self):
+            return os.mkdir, (str(tmp_path / "exploded"),)
+
+    torch.save({"embed.weight": Boom()}, copied / "model.safetensors")
+    refused(copied, "model.safetensors")
+    assert not (tmp_path / "exploded").exists()
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("architecture", ["decoder-only", "encoder-decoder"])
+def test_texts_of_any_length_are_read_together_as_they_are_alone(architecture, side):
+    reader = checkpoint(architecture=architecture)
+    tokens, mask = reader.encode(["abc", "", "j"], padding_side=side)
+    assert tokens.shape == mask.shape == (3, 3) and mask.sum(1).tolist() == [3, 0, 1]
+    written = ["a", "bc"] if architecture == "encoder-decoder" else ""
+    together = reader(["abc", "j"], written, padding_side=side)
+    for row, text in enumerate(["abc", "j"]):
+        inputs, of_text = [torch.tensor([reader.tokenizer.encode(text)])], mask[2 * row].bool()
+        if written:  # after the start token
+            inputs.append(torch.tensor([[CARD.start_token_id, *reader.tokenizer.encode(written[row])]]))
+            of_text = slice(inputs[1].shape[1])
+        torch.testing.assert_close(together[row, of_text], reader.model(*inputs)[0])
+    assert reader("abc").shape[1] == (1 if written else 3)
+
+
+def test_what_a_checkpoint_computes_of_a_text_is_recorded():
+    reader = checkpoint()
+    logits, cache = reader.run_with_cache("abc", names_filter="blocks.1.attn.hook_pattern")
+    torch.testing.assert_close(logits, reader("abc"))
+    assert cache["pattern", -1].shape == (1, 2, 3, 3)
+    with pytest.raises(ValueError, match="There is no text"):
+        reader("")
+    with pytest.raises(TypeError, match=r"give the text to its checkpoint: checkpoint\(text\)"):
+        reader.model("abc")
+
+
+def test_a_damaged_folder_is_listed_with_its_problem_beside_good_ones(good, tmp_path):
+    for name in ("b-good", "a-good", "damaged"):
+        shutil.copytree(good, tmp_path / name)
+    (tmp_path / "damaged/config.json").write_text("[")
+    for name in ("empty", ".hidden"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "a-file").write_text("")
+    entries = list_checkpoints(tmp_path)
+    assert [entry.name for entry in entries] == ["a-good", "b-good", "damaged", "empty"]
+    assert [bool(entry.problem) for entry in entries] == [False, False, True, True]
+    assert (entries[0].card, entries[0].config) == (CARD, tiny_config())
+    assert "config.json" in entries[2].problem
+    assert "model.safetensors and config.json and tokenizer.json and card.json is missing" in entries[3].problem
+    assert list_checkpoints(tmp_path / "nothing") == []
+    with pytest.raises(CheckpointError, match="no checkpoint folder 'nothing'"):
+        load_checkpoint(tmp_path / "nothing")
 
 
 class TestCrashes:
     """A save that is cut short anywhere leaves a whole checkpoint, the old one or the new one."""
 
-    NEW = dataclasses.replace(CARD, title="A newer title")
+    def crash_at(self, patch, step: int, error: BaseException | None) -> None:
+        """That step of a save raises instead; without an error the machine goes down there: nothing after it happens,
+        neither what tidies up nor anything else."""
+        steps = itertools.count(1)
 
-    def crash_at(self, monkeypatch, owner, name: str, number: int, error: BaseException, last: int = 0) -> None:
-        """The `number`th call of a function raises instead, and those after it up to the `last`."""
-        original, calls = getattr(owner, name), []
+        def cut_short(original):
+            def call(*args, **kwargs):
+                number = next(steps)
+                if number == step or (error is None and number > step):
+                    raise error or KeyboardInterrupt
+                return original(*args, **kwargs)
 
-        def function(*args, **kwargs):
-            calls.append(args)
-            if number <= len(calls) <= max(number, last):
-                raise error
-            return original(*args, **kwargs)
+            return call
 
-        monkeypatch.setattr(owner, name, function)
-
-    @pytest.mark.parametrize("exists", [False, True])
-    @pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt()], ids=["error", "interrupt"])
-    @pytest.mark.parametrize(
-        ("owner", "name", "number"),
-        [(Path, "rename", 1), (Path, "rename", 2), (os, "fsync", 1), (os, "fsync", 4), (json, "dumps", 1)],
-        ids=lambda value: str(getattr(value, "__name__", value)),
-    )
-    def test_an_error_on_the_way(self, tmp_path, monkeypatch, exists, error, owner, name, number):
-        path = tmp_path / "model"
-        if exists:
-            save_checkpoint(path, checkpoint())
-        with monkeypatch.context() as patch:
-            self.crash_at(patch, owner, name, number, error)
-            if exists or (name, number) != ("rename", 2):  # a first save renames once
-                with pytest.raises(CheckpointError if isinstance(error, OSError) else KeyboardInterrupt):
-                    save_checkpoint(path, checkpoint(self.NEW))
-            else:
-                save_checkpoint(path, checkpoint(self.NEW))
-                assert load_checkpoint(path).card == self.NEW
-        assert not list(tmp_path.glob(".*.tmp"))
-        if exists:
-            assert [entry.card for entry in list_checkpoints(tmp_path)] == [CARD]
-            assert load_checkpoint(path).card == CARD
-        save_checkpoint(path, checkpoint(self.NEW))
-        assert load_checkpoint(path).card == self.NEW
-        assert [child.name for child in tmp_path.iterdir()] == ["model"]
-
-    @pytest.mark.parametrize("number", [1, 2])
-    @pytest.mark.parametrize("first", ["load", "list", "save"])
-    def test_a_machine_that_goes_down_between_two_steps(self, tmp_path, monkeypatch, number, first):
-        """Then nothing tidies up, neither `finally` nor anything else; who reads finds the old version as it lies."""
-        path = tmp_path / "model"
-        save_checkpoint(path, checkpoint())
-        with monkeypatch.context() as patch:
-            self.crash_at(patch, Path, "rename", number, KeyboardInterrupt(), last=99)
+        for owner, name in ((Path, "rename"), (os, "fsync"), (json, "dumps")):
+            patch.setattr(owner, name, cut_short(getattr(owner, name)))
+        if error is None:
             patch.setattr(shutil, "rmtree", lambda *args, **kwargs: None)
-            with pytest.raises(KeyboardInterrupt):
-                save_checkpoint(path, checkpoint(self.NEW))
-        left = sorted(child.name for child in tmp_path.iterdir())
-        if first == "list":
-            assert [(entry.name, entry.card) for entry in list_checkpoints(tmp_path)] == [("model", CARD)]
-        if first != "save":
-            assert load_checkpoint(path).card == CARD
-        assert sorted(child.name for child in tmp_path.iterdir()) == left  # reading moves nothing
-        save_checkpoint(path, checkpoint(self.NEW))
-        assert load_checkpoint(path).card == self.NEW
-        assert [entry.name for entry in list_checkpoints(tmp_path)] == ["model"]
-        assert [child.name for child in tmp_path.iterdir()] == ["model"]  # and what was left is gone
 
     @pytest.mark.parametrize("exists", [False, True])
-    def test_a_save_that_fails_puts_back_what_a_killed_one_left(self, tmp_path, monkeypatch, exists):
-        path = tmp_path / "model"
-        save_checkpoint(path, checkpoint())
-        shutil.copytree(path, tmp_path / ".model.previous")
-        (tmp_path / ".model.abcd_123.tmp").mkdir()
-        (tmp_path / ".other.abcd_123.tmp").mkdir()
-        if not exists:
-            shutil.rmtree(path)
-        with monkeypatch.context() as patch:
-            self.crash_at(patch, os, "fsync", 2, OSError("disk full"))
-            with pytest.raises(CheckpointError, match="model can't be saved: disk full"):
-                save_checkpoint(path, checkpoint(self.NEW))
-        assert load_checkpoint(path).card == CARD
-        assert sorted(child.name for child in tmp_path.iterdir()) == [".other.abcd_123.tmp", "model"]
+    @pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt(), None], ids=["error", "stop", "down"])
+    def test_a_save_that_is_cut_short_at_any_of_its_steps(self, tmp_path, monkeypatch, exists, error):
+        expected = CheckpointError if isinstance(error, OSError) else KeyboardInterrupt
+        for step in range(1, 20):
+            folder = tmp_path / str(step)
+            (folder / ".other.abcd_123.tmp").mkdir(parents=True)  # another save's
+            if exists:
+                save_checkpoint(folder / "model", checkpoint())
+            found = [CARD] if exists else []
+            with monkeypatch.context() as patch:
+                self.crash_at(patch, step, error)
+                try:
+                    save_checkpoint(folder / "model", checkpoint(NEW))
+                    found = [NEW]  # it has fewer steps
+                except expected as raised:
+                    assert not isinstance(error, OSError) or str(raised) == "model can't be saved: disk full."
+            if error:
+                assert names_in(folder) == [".other.abcd_123.tmp", *["model"] * len(found)]
+            left = names_in(folder)
+            assert [(entry.name, entry.card) for entry in list_checkpoints(folder)] == [
+                ("model", each) for each in found
+            ]
+            assert not found or load_checkpoint(folder / "model").card == found[0]
+            assert names_in(folder) == left  # reading moves nothing
+            with monkeypatch.context() as patch:  # a save that fails puts back what a killed one left
+                self.crash_at(patch, 2, OSError("disk full"))
+                with pytest.raises(CheckpointError, match="disk full"):
+                    save_checkpoint(folder / "model", checkpoint(NEW))
+            assert names_in(folder) == [".other.abcd_123.tmp", *["model"] * len(found)]
+            assert [entry.card for entry in list_checkpoints(folder)] == found
+            save_checkpoint(folder / "model", checkpoint(NEW))
+            assert load_checkpoint(folder / "model").card == NEW
+            assert names_in(folder) == [".other.abcd_123.tmp", "model"]
+            if found == [NEW]:
+                assert step > 7
+                return
 
-    @pytest.mark.parametrize(
-        ("name", "fields", "alphabet", "examples"),
-        [
-            ("model.safetensors", {"d_model": 64}, "ab", []),
-            ("tokenizer.json", {}, map(chr, range(256, 5_000)), []),
-            ("card.json", {}, "ab", ["x" * 2_000] * 24),
-        ],
-    )
-    def test_a_disk_that_is_full(self, tmp_path, name, fields, alphabet, examples):
-        """Each of the libraries that write says so in its own way; none of them goes further than a sentence."""
-        path, other = tmp_path / "model", tmp_path / "other"
-        save_checkpoint(path, checkpoint())
-        large = Checkpoint(
-            tiny_model(**fields), Tokenizer.of_characters(alphabet), ModelCard(title="t", examples=examples)
-        )
-        save_checkpoint(other, large)
-        assert max(other.iterdir(), key=lambda file: file.stat().st_size).name == name
+    def test_a_disk_that_is_full(self, tmp_path):
+        """The library that writes weights says so in its own way, which goes no further than a sentence."""
+        save_checkpoint(tmp_path / "model", checkpoint())
         before = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, ((other / name).stat().st_size - 1, before[1]))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, before[1]))
         try:
             with pytest.raises(CheckpointError, match=r"^model can't be saved: .*[^.]\.$"):
-                save_checkpoint(path, large)
+                save_checkpoint(tmp_path / "model", checkpoint(d_model=64))
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        assert load_checkpoint(path).card == CARD
-        assert sorted(child.name for child in tmp_path.iterdir()) == ["model", "other"]
+        assert load_checkpoint(tmp_path / "model").card == CARD and names_in(tmp_path) == ["model"]
 
     def test_a_card_that_could_not_be_read_again_is_not_written(self, tmp_path):
-        path = tmp_path / "model"
-        save_checkpoint(path, checkpoint())
+        save_checkpoint(tmp_path / "model", checkpoint())
         with pytest.raises(CheckpointError, match="model can't be saved: its validation_loss"):
-            save_checkpoint(path, checkpoint(dataclasses.replace(CARD, validation_loss=math.nan)))
-        assert load_checkpoint(path).card == CARD
+            save_checkpoint(tmp_path / "model", checkpoint(dataclasses.replace(CARD, validation_loss=math.nan)))
+        assert load_checkpoint(tmp_path / "model").card == CARD
+
+
+VERSIONS = [checkpoint(dataclasses.replace(CARD, title=str(layers)), n_layers=layers) for layers in (1, 2)]
+"""Files of two of them don't fit."""
+
+
+def test_a_save_between_any_two_files_that_are_read_is_no_mixture(tmp_path, monkeypatch):
+    for at in range(1, 9):
+        save_checkpoint(tmp_path / "model", VERSIONS[0])
+        for read in (list_checkpoints, lambda parent: [load_checkpoint(parent / "model")]):
+            reads, saved = itertools.count(1), VERSIONS[0]
+
+            def meanwhile(original, at=at, reads=reads):
+                def call(*args, **kwargs):
+                    nonlocal saved
+                    if next(reads) == at:
+                        saved = VERSIONS[1]
+                        save_checkpoint(tmp_path / "model", saved)
+                    return original(*args, **kwargs)
+
+                return call
+
+            with monkeypatch.context() as patch:
+                patch.setattr(json, "loads", meanwhile(json.loads))
+                patch.setattr("transformer.checkpoints.folder.safe_open", meanwhile(safe_open))
+                (found,) = read(tmp_path)
+            config = found.config if read is list_checkpoints else found.model.config
+            assert found.card.title == str(config.n_layers) == saved.card.title, at
+            save_checkpoint(tmp_path / "model", VERSIONS[0])
+
+
+def test_of_those_who_save_at_once_none_is_lost(tmp_path):
+    path, is_over = tmp_path / "model", threading.Event()
+
+    def save(version: Checkpoint) -> None:
+        while not is_over.is_set():
+            save_checkpoint(path, version)
+
+    save_checkpoint(path, VERSIONS[0])
+    savers = [threading.Thread(target=save, args=(version,)) for version in VERSIONS]
+    for saver in savers:
+        saver.start()
+    try:
+        for _ in range(10):
+            (entry,) = list_checkpoints(tmp_path)
+            assert (entry.name, entry.problem, entry.card.title) == ("model", None, str(entry.config.n_layers))
+            loaded = load_checkpoint(path)
+            assert same_weights(loaded.model, VERSIONS[int(loaded.card.title) - 1].model)
+    finally:
+        is_over.set()
+        for saver in savers:
+            saver.join()
+    assert names_in(tmp_path) == ["model"]

@@ -1,4 +1,4 @@
-"""Tests training on several processes: the same steps as one process takes, with the same batches."""
+"""Tests training on several processes, and on other devices: the same steps as one process takes on a CPU."""
 
 import os
 import subprocess
@@ -24,34 +24,27 @@ ROOT = Path(__file__).resolve().parents[2]
 SMALL = TrainingConfig(steps=3, warmup_steps=1)
 
 
-@given(rows=st.integers(1, 40), world_size=st.integers(1, 9))
-def test_every_row_of_a_batch_goes_to_exactly_one_process(rows, world_size):
-    numbers = torch.arange(rows)[:, None]
-    shards = [Execution(rank=rank, world_size=world_size) for rank in range(world_size)]
+@given(rows=st.integers(1, 40), world_size=st.integers(1, 9), seed=st.integers(0, 1000))
+def test_every_row_of_a_batch_goes_to_one_process_and_the_mean_over_them_is_its_loss(rows, world_size, seed):
+    """However it is padded."""
+    random = torch.Generator().manual_seed(seed)
+    logits, targets = torch.randn(rows, 6, 7, generator=random), torch.randint(7, (rows, 6), generator=random)
+    targets[torch.rand(rows, 6, generator=random) < 0.6] = IGNORED
+    targets[0, 0] = 3
+    batch = Batch((torch.arange(rows), logits), targets)
+    processes = [Execution(rank=rank, world_size=world_size) for rank in range(world_size)]
     if rows < world_size:
         with pytest.raises(ValueError, match=f"A batch of {rows} can't be shared among {world_size} processes"):
-            shards[0].shard(Batch((numbers,), numbers))
+            processes[0].shard(batch)
         return
-    found = [each.shard(Batch((numbers, numbers + 100), numbers + 200)) for each in shards]
-    assert sorted(torch.cat([shard.targets for shard in found]).flatten().tolist()) == [*range(200, 200 + rows)]
-    assert all(torch.equal(shard.inputs[0] + 200, shard.targets) for shard in found)
-    assert all(torch.equal(shard.inputs[1] + 100, shard.targets) for shard in found)
-    sizes = [len(shard.targets) for shard in found]
+    shards = [each.shard(batch) for each in processes]
+    sizes = [len(shard.targets) for shard in shards]
+    assert sorted(torch.cat([shard.inputs[0] for shard in shards]).tolist()) == [*range(rows)]
     assert max(sizes) - min(sizes) <= 1
-
-
-@given(seed=st.integers(0, 1000), world_size=st.integers(2, 4))
-def test_the_mean_over_processes_is_the_loss_of_the_whole_batch_however_it_is_padded(seed, world_size):
-    random = torch.Generator().manual_seed(seed)
-    logits, targets = torch.randn(5, 6, 7, generator=random), torch.randint(7, (5, 6), generator=random)
-    targets[torch.rand(5, 6, generator=random) < 0.6] = IGNORED
-    targets[0, 0] = 3
-    batch = Batch((logits,), targets)
     parts = []
-    for rank in range(world_size):
-        execution = Execution(rank=rank, world_size=world_size)
-        shard = execution.shard(batch)
-        parts.append(execution.loss(shard.inputs[0], shard.targets, batch).item())
+    for execution, (numbers, found), right in ((each, *shard) for each, shard in zip(processes, shards, strict=True)):
+        assert torch.equal(found, logits[numbers]) and torch.equal(right, targets[numbers])
+        parts.append(execution.loss(found, right, batch).item())
     assert np.mean(parts) == pytest.approx(token_loss(logits, targets).item(), abs=1e-6)
 
 
@@ -76,31 +69,16 @@ def test_two_processes_one_of_which_is_killed_train_what_one_trains(tmp_path, mo
     environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     done = subprocess.run([*script, "--work-dir", "two"], env=environment, capture_output=True, text=True, timeout=380)
     assert done.returncode == 0, done.stderr
-    assert Path("killed").exists()
+    assert Path("killed").exists() and 4 < KILLED_AT < 8
 
     told = [line.split() for line in done.stdout.splitlines()]
     assert [line[:2] for line in told] == [["step", "4"], ["step", "8"], ["step", "10"], ["Saved", "together/tiny:"]]
-    assert 4 < KILLED_AT < 8
     for one, two in zip(lines[:3], told[:3], strict=True):
         assert [float(two[at]) for at in (4, 7)] == pytest.approx([float(one[at]) for at in (4, 7)], abs=1e-4)
-    one, two = load_checkpoint("alone/tiny"), load_checkpoint("together/tiny")
-    assert two.card.validation_loss == pytest.approx(one.card.validation_loss, abs=1e-5)
-    assert two.card.training["last_batches_loss"] == pytest.approx(one.card.training["last_batches_loss"], abs=1e-5)
-    assert two.card.training["machine"] == "2 processes, each on one CPU core"
-
-
-def test_bfloat16_where_it_is_asked_for():
-    losses = {}
-    for dtype in ("float32", "bfloat16"):
-        model, seen = build_model(tiny_config(), seed=0), []
-        model.blocks[0].mlp.up.register_forward_hook(
-            lambda module, inputs, output, seen=seen: seen.append(output.dtype)
-        )
-        run = TrainingRun(model, SMALL, Execution(dtype=dtype))
-        losses[dtype] = run.take_step(batches()(0))
-        assert seen == [getattr(torch, dtype)]
-        assert all(parameter.dtype == torch.float32 for parameter in model.parameters())
-    assert losses["bfloat16"] == pytest.approx(losses["float32"], rel=1e-2)
+    one, two = load_checkpoint("alone/tiny").card, load_checkpoint("together/tiny").card
+    assert two.validation_loss == pytest.approx(one.validation_loss, abs=1e-5)
+    assert two.training["last_batches_loss"] == pytest.approx(one.training["last_batches_loss"], abs=1e-5)
+    assert two.training["machine"] == "2 processes, each on one CPU core"
 
 
 @pytest.mark.parametrize("device", ["cuda", "mps"])
@@ -128,6 +106,5 @@ def test_compiling_is_asked_of_pytorch(monkeypatch):
     monkeypatch.setattr(torch, "compile", lambda model: asked.append(model) or model)
     model = build_model(tiny_config(), seed=0)
     train(model, batches(), SMALL, run=TrainingRun(model, SMALL, Execution(is_compiled=True)))
-    assert asked == [model]
     TrainingRun(model, SMALL)
     assert asked == [model]

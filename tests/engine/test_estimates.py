@@ -19,108 +19,84 @@ from transformer.training.cost_estimate import (
 )
 
 MIDDLE = ModelConfig(vocab_size=65, context_length=32, n_layers=2, n_heads=4, d_model=32)
-LARGER = [{"vocab_size": 130}, {"context_length": 64}, {"n_layers": 3}, {"d_model": 64}, {"d_ff": 256}]
 
 
-@pytest.fixture
-def known_machine(monkeypatch):
-    """One that takes the same time whatever else this one does."""
-    monkeypatch.setattr(estimates, "machine", lambda: Machine(tensor_seconds=1e-4, flops_per_second=5e10))
+def changed(**fields) -> ModelConfig:
+    return dataclasses.replace(MIDDLE, **{"d_ff": None, **fields})
 
 
-class TestParameters:
-    @given(any_configs())
-    def test_they_are_those_of_the_model(self, config):
-        assert parameter_count(config) == build_model(config, seed=0).parameter_count()
-
-    def test_counting_takes_no_memory(self):
-        tracemalloc.start()
-        assert parameter_count(dataclasses.replace(MIDDLE, d_model=2**15, d_ff=None)) > 2 * 12 * 2**30
-        assert tracemalloc.get_traced_memory()[1] < 10_000_000
-        tracemalloc.stop()
+@given(any_configs())
+def test_parameters_are_those_of_the_model(config):
+    assert parameter_count(config) == build_model(config, seed=0).parameter_count()
 
 
-class TestMemory:
-    @pytest.mark.usefixtures("known_machine")
-    @pytest.mark.parametrize("changes", LARGER, ids=str)
-    @pytest.mark.parametrize("architecture", ["decoder-only", "encoder-only", "encoder-decoder"])
-    def test_more_of_anything_takes_more_memory_and_time(self, changes, architecture):
-        config = dataclasses.replace(MIDDLE, architecture=architecture)
-        larger = dataclasses.replace(config, **{"d_ff": None, **changes})
-        assert training_memory(larger, 8) > training_memory(config, 8)
-        assert training_seconds(larger, 8, 10) > training_seconds(config, 8, 10) > 0
-        assert training_seconds(config, 16, 10) > training_seconds(config, 8, 10)
-        assert training_seconds(config, 8, 500) == pytest.approx(500 * training_seconds(config, 8, 1))
-        parameters = 20 * parameter_count(config)
-        assert training_memory(config, 8) == parameters + 8 * (training_memory(config, 1) - parameters)
-
-    @pytest.mark.parametrize(
-        "changes",
-        [
-            {},
-            {"context_length": 128, "d_model": 64},
-            {"positions": "rotary", "activation": "gelu"},
-            {"d_ff": 0},
-            {"norm": "none", "residual": False},
-            {"attention": "uniform"},
-            {"vocab_size": 400, "n_layers": 0},
-            {"architecture": "encoder-only", "norm": "post"},
-            {"architecture": "encoder-decoder", "norm": "post", "tie_embeddings": True},
-        ],
-        ids=str,
-    )
-    def test_activations_are_about_what_autograd_keeps(self, changes):
-        """Counted with PyTorch's own hook on what the backward pass needs; every tensor once, no weights."""
-        config = dataclasses.replace(MIDDLE, **{"d_ff": None, **changes})
-        model = build_model(config, seed=0)
-        tokens = torch.arange(4 * config.context_length).view(4, -1) % config.vocab_size
-        weights = {weight.untyped_storage().data_ptr() for weight in model.parameters()}
-        kept: dict[int, int] = {}
-
-        def keep(tensor: torch.Tensor) -> torch.Tensor:
-            storage = tensor.untyped_storage()
-            if storage.data_ptr() not in weights:
-                kept[storage.data_ptr()] = storage.nbytes()
-            return tensor
-
-        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-            logits = model(tokens, tokens) if config.architecture == "encoder-decoder" else model(tokens)
-            torch.nn.functional.cross_entropy(logits.flatten(0, 1), tokens.flatten())
-        estimated = training_memory(config, 4) - 20 * parameter_count(config)
-        assert sum(kept.values()) / 1.5 < estimated < 3 * sum(kept.values())
+def test_counting_takes_no_memory():
+    tracemalloc.start()
+    assert parameter_count(changed(d_model=2**15)) > 2 * 12 * 2**30
+    assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    tracemalloc.stop()
 
 
-@pytest.mark.usefixtures("known_machine")
-class TestTime:
-    def test_a_step_takes_its_operations_its_sums_and_its_memory(self):
-        kept = (training_memory(MIDDLE, 8) - training_memory(MIDDLE, 7)) // 4  # numbers kept for one sequence
-        assert Machine(0.0, 2.0).step_seconds(MIDDLE, 8) == (training_flops(MIDDLE, 8) + 400 * 8 * kept) / 2
-        tensors = len(list(build_model(MIDDLE, seed=0).parameters()))
-        assert Machine(3.0, 1e99).step_seconds(MIDDLE, 8) == pytest.approx(3 * tensors)
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *({}, {"context_length": 128, "d_model": 64}, {"positions": "rotary", "activation": "gelu"}, {"d_ff": 0}),
+        *({"norm": "none", "residual": False}, {"attention": "uniform"}, {"vocab_size": 400, "n_layers": 0}),
+        *({"n_kv_heads": 1, "mlp_gate": True}, {"architecture": "encoder-only", "norm": "post"}),
+        {"architecture": "encoder-decoder", "norm": "post", "tie_embeddings": True},
+    ],
+    ids=str,
+)
+def test_activations_are_about_what_autograd_keeps(changes):
+    """Counted with PyTorch's own hook on what the backward pass needs; every tensor once, no weights."""
+    config = changed(**changes)
+    model = build_model(config, seed=0)
+    tokens = torch.arange(4 * config.context_length).view(4, -1) % config.vocab_size
+    weights = {weight.untyped_storage().data_ptr() for weight in model.parameters()}
+    kept: dict[int, int] = {}
 
-    def test_flops_by_hand(self):
-        """One layer of width 4 and no bias: 16 · (3 + 1 + 4 + 4) weights inside, 4 · 10 in the unembedding."""
-        config = ModelConfig(vocab_size=10, context_length=8, n_layers=1, n_heads=1, d_model=4)
-        inside, tokens = 16 * 12, 3 * 8
-        attention = 12 * 1 * 4 * 8 * tokens
-        assert training_flops(config, 3) == 6 * (inside + 40) * tokens + attention + 30 * 4 * inside
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in weights:
+            kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
 
-    @pytest.mark.parametrize(
-        ("seconds", "tensor_seconds", "flops_per_second"),
-        [([30.0, 110.0], 1.0, 1.0), ([1.0, 2000.0], None, None), ([300.0, 1.0], None, None)],
-    )
-    def test_price_and_speed_come_from_two_measurements(self, monkeypatch, seconds, tensor_seconds, flops_per_second):
-        """20 operations and 10 FLOPs, 10 operations and 100 FLOPs; a disturbed measurement still gives numbers."""
-        monkeypatch.setattr(estimates, "_parts", lambda: [(20, 10), (10, 100)])
-        monkeypatch.setattr(estimates, "_measured", lambda: seconds)
-        found = estimates._machine.__wrapped__()
-        assert found.tensor_seconds > 0 and found.flops_per_second > 0
-        if tensor_seconds:
-            assert (found.tensor_seconds, found.flops_per_second) == pytest.approx((tensor_seconds, flops_per_second))
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        logits = model(tokens, tokens) if config.architecture == "encoder-decoder" else model(tokens)
+        torch.nn.functional.cross_entropy(logits.flatten(0, 1), tokens.flatten())
+    estimated = training_memory(config, 4) - 20 * parameter_count(config)
+    assert sum(kept.values()) / 1.5 < estimated < 3 * sum(kept.values())
 
 
-class TestMeasuring:
-    def test_the_machine_is_measured_once(self, monkeypatch):
-        first = estimates.machine()
-        monkeypatch.setattr(estimates, "_measured", None)
-        assert estimates.machine() is first
+def test_a_step_takes_its_operations_its_sums_and_its_memory(monkeypatch):
+    """FLOPs of one layer of width 4 without biases: 16 · (3 + 1 + 4 + 4) weights, and 4 · 10 in the unembedding."""
+    config = ModelConfig(vocab_size=10, context_length=8, n_layers=1, n_heads=1, d_model=4)
+    inside, tokens = 16 * 12, 3 * 8
+    attention = 12 * 1 * 4 * 8 * tokens
+    flops = 6 * (inside + 40) * tokens + attention + 30 * 4 * inside
+    assert training_flops(config, 3) == flops
+    kept = (training_memory(config, 3) - training_memory(config, 2)) // 4  # numbers kept for one sequence
+    assert training_memory(config, 3) == 20 * parameter_count(config) + 4 * 3 * kept
+    assert Machine(0.0, 2.0).step_seconds(config, 3) == (flops + 400 * 3 * kept) / 2
+    tensors = len(list(build_model(config, seed=0).parameters()))
+    assert Machine(3.0, 1e99).step_seconds(config, 3) == pytest.approx(3 * tensors)
+    monkeypatch.setattr(estimates, "machine", lambda: Machine(3.0, 1e99))
+    assert training_seconds(config, 3, 50) == pytest.approx(50 * 3 * tensors)
+
+
+@pytest.mark.parametrize("seconds", [[30.0, 110.0], [1.0, 2000.0], [300.0, 1.0]])
+def test_price_and_speed_come_from_two_measurements(monkeypatch, seconds):
+    """20 operations and 10 FLOPs, 10 operations and 100 FLOPs; a disturbed measurement still gives numbers."""
+    monkeypatch.setattr(estimates, "_parts", lambda: [(20, 10), (10, 100)])
+    monkeypatch.setattr(estimates, "_measured", lambda: seconds)
+    found = estimates._machine.__wrapped__()
+    assert found.tensor_seconds > 0 and found.flops_per_second > 0
+    if seconds == [30.0, 110.0]:
+        assert (found.tensor_seconds, found.flops_per_second) == pytest.approx((1.0, 1.0))
+
+
+def test_the_machine_is_measured_once(monkeypatch):
+    first = estimates.machine()
+    assert first.tensor_seconds > 0 and first.flops_per_second > 0
+    monkeypatch.setattr(estimates, "_measured", None)
+    assert estimates.machine() is first

@@ -1,8 +1,8 @@
-"""Tests background trainings."""
+"""Tests background trainings and their queue."""
 
 import dataclasses
 import gc
-import time
+import math
 import weakref
 from types import SimpleNamespace
 
@@ -10,219 +10,151 @@ import numpy as np
 import pytest
 import torch
 
-from tests.training_plans import CORPUS, Gated, ended, same_weights, task_plan, text_plan, trained_alone, until
-from transformer import TrainingConfig, build_model, train
+from tests.training_plans import Gated, ended, same_weights, task_plan, text_plan, trained_alone, until
+from transformer import TrainingConfig, build_model
 from transformer.data.corpora import text_corpus
-from transformer.training import evaluation, execution
+from transformer.training import evaluation, execution, training_job
 from transformer.training import trainer as training_runner
-from transformer.training import training_job as training_worker
 from transformer.training.objectives import TextObjective
-from transformer.training.training_job import TrainingJob
 from transformer.training.training_queue import TrainingQueue
 
 
-@pytest.fixture(scope="module")
-def finished() -> TrainingJob:
-    """A training that ran to its end, for tests that only look at it."""
-    return ended(TrainingQueue(1).submit(text_plan(50)))
+def test_it_learns_and_is_watched_and_what_comes_out_is_what_training_alone_gives(queues, monkeypatch):
+    """Looking at it on the way, resting and measuring leave no trace."""
+    threads = []
+    monkeypatch.setattr(torch, "set_num_threads", threads.append)
+    job = ended(queues().submit(text_plan(50)))
+    assert (job.state, job.step, job.steps, job.problem, job.reason) == ("finished", 50, 50, None, "")
+    assert (job.seconds_left, threads) == (0, [1]) and job.tokens_per_second >= 0 < job.seconds
+    for losses in (job.batch_losses, job.validation_losses):
+        assert losses[0][1] > 2 > 1 > losses[-1][1]
+    model = job.result.model
+    assert same_weights(model, trained_alone(text_plan(50)))
+    assert not model.training and all(weight.dtype == torch.float32 for weight in model.parameters())
+
+    steps = [snapshot.step for snapshot in job.snapshots]
+    assert steps[:5] == [0, 1, 2, 4, 8] and steps[-1] == 50
+    first, last = job.snapshots[0], job.snapshots[-1]
+    assert first.validation_loss > 1 > last.validation_loss == job.validation_losses[-1][1]
+    assert len(last.sample) == 12 and last.sample != first.sample
+    for snapshot in job.snapshots:
+        patterns = snapshot.patterns["self"]
+        assert (list(snapshot.patterns), patterns.shape, patterns.dtype) == (["self"], (2, 2, 8, 8), np.float16)
+        np.testing.assert_allclose(patterns.astype(float).sum(-1), 1, atol=4e-3)
+    assert np.abs(last.patterns["self"] - first.patterns["self"]).max() > 0.1
+
+    result = job.result
+    for too_late in (job.pause, job.resume, job.stop):
+        too_late()
+    assert (job.state, job.result) == ("finished", result)
+    job.close()
+    assert (job.state, job.result) == ("finished", None)
 
 
-class TestOneTraining:
-    def test_it_learns(self, finished):
-        assert (finished.state, finished.step, finished.problem) == ("finished", 50, None)
-        assert finished.batch_losses[0][1] > 2 > 1 > finished.batch_losses[-1][1]
-        assert finished.validation_losses[0][1] > 2 > 1 > finished.validation_losses[-1][1]
-        assert finished.tokens_per_second >= 0
-        assert finished.seconds_left == 0
-
-    def test_what_comes_out_is_what_training_alone_gives(self, finished):
-        """Looking at it on the way, resting and measuring leave no trace."""
-        assert same_weights(finished.result.model, trained_alone(text_plan(50)))
-        assert not finished.result.model.training
-        assert all(weight.dtype == torch.float32 for weight in finished.result.model.parameters())
-
-    def test_snapshots_show_attention_form(self, finished):
-        steps = [snapshot.step for snapshot in finished.snapshots]
-        assert steps[:5] == [0, 1, 2, 4, 8] and steps[-1] == 50
-        first, last = finished.snapshots[0], finished.snapshots[-1]
-        assert first.validation_loss > 1 > last.validation_loss == finished.validation_losses[-1][1]
-        assert len(last.sample) == 12 and last.sample != first.sample
-        for snapshot in finished.snapshots:
-            assert list(snapshot.patterns) == ["self"]
-            assert snapshot.patterns["self"].shape == (2, 2, 8, 8)
-            assert snapshot.patterns["self"].dtype == np.float16
-            np.testing.assert_allclose(snapshot.patterns["self"].astype(float).sum(-1), 1, atol=4e-3)
-        assert np.abs(last.patterns["self"] - first.patterns["self"]).max() > 0.1
-
-    def test_the_curves_are_bounded_and_lose_no_batch(self, queues, monkeypatch):
-        monkeypatch.setattr(training_runner, "MOST_POINTS", 20)
-        monkeypatch.setattr(training_runner, "MOST_VALIDATIONS", 10)
-        plan = text_plan(50, evaluate_every=1, snapshots=2)
-        losses = []
-        model = build_model(plan.config, seed=0)
-        train(model, plan.objective.batches, plan.training, lambda report: losses.append(report.loss))
-        job = ended(queues().submit(plan))
-        assert [step for step, _ in job.batch_losses] == [*range(3, 50, 3), 50]
-        means = [np.mean(losses[at : at + 3]) for at in range(0, 50, 3)]
-        assert [loss for _, loss in job.batch_losses] == pytest.approx(means)
-        assert [step for step, _ in job.validation_losses] == list(range(0, 51, 5))
-
-    def test_it_takes_one_core_and_lets_visitors_go_first(self, queues, monkeypatch):
-        threads, rests = [], []
-        monkeypatch.setattr(torch, "set_num_threads", threads.append)
-        monkeypatch.setattr(training_worker, "REST_EVERY", 0.0)
-        clock = SimpleNamespace(perf_counter=time.perf_counter, monotonic=time.monotonic, sleep=rests.append)
-        monkeypatch.setattr(training_worker, "time", clock)
-        ended(queues().submit(text_plan(5, snapshots=2)))
-        assert threads == [1]
-        assert rests == [training_worker.REST] * 5
+def test_the_curves_are_bounded_and_lose_no_batch(queues, monkeypatch):
+    plan = text_plan(50, evaluate_every=1, snapshots=2)
+    losses = [loss for _, loss in ended(queues().submit(plan)).batch_losses]
+    monkeypatch.setattr(training_runner, "MOST_POINTS", 20)
+    monkeypatch.setattr(training_runner, "MOST_VALIDATIONS", 10)
+    job = ended(queues().submit(plan))
+    assert [step for step, _ in job.batch_losses] == [*range(3, 50, 3), 50]
+    means = [np.mean(losses[at : at + 3]) for at in range(0, 50, 3)]
+    assert len(losses) == 50 and [loss for _, loss in job.batch_losses] == pytest.approx(means)
+    assert [step for step, _ in job.validation_losses] == list(range(0, 51, 5))
 
 
-class FakeClock:
-    """A clock on which only sleeping, and a step that a test times, take time."""
-
-    def __init__(self) -> None:
-        self.now, self.slept = 100.0, 0.0
-
-    def perf_counter(self) -> float:
-        return self.now
-
-    monotonic = perf_counter
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
-        self.slept += seconds
+STEPS, SECONDS = 5, 0.02
+NINE_TENTHS = STEPS * SECONDS * 9
 
 
-class TestYielding:
-    """While visitors wait for answers, a training leaves them most of the time, but goes on."""
-
-    STEPS, SECONDS = 5, 0.02
-
-    def train(self, queues, monkeypatch, is_busy) -> FakeClock:
-        """Take a few steps of 20 ms by a fake clock, which is returned."""
-        clock, plan = FakeClock(), text_plan(self.STEPS, snapshots=0)
-        monkeypatch.setattr(training_worker, "time", clock)
-        draw = plan.objective.batches
-
-        def batches(step: int):
-            clock.now += self.SECONDS
-            return draw(step)
-
-        monkeypatch.setattr(plan.objective, "batches", batches)
-        job = ended(queues(is_busy=lambda: is_busy(clock)).submit(plan))
-        assert (job.state, job.step) == ("finished", self.STEPS)
-        return clock
-
-    def test_it_takes_a_tenth_of_the_time_while_somebody_waits(self, queues, monkeypatch):
-        clock = self.train(queues, monkeypatch, lambda clock: True)
-        given = self.STEPS * self.SECONDS * 9
-        assert given <= clock.slept + 1e-9 and clock.slept < given + self.STEPS * 2 * training_worker.GLANCE_EVERY
-
-    def test_it_goes_on_as_soon_as_nobody_waits(self, queues, monkeypatch):
-        clock = self.train(queues, monkeypatch, lambda clock: clock.slept < 0.05)
-        assert clock.slept < 0.06 + self.STEPS * training_worker.REST
-
-    def test_it_can_be_stopped_and_paused_meanwhile(self, queues, monkeypatch):
-        monkeypatch.setattr(training_worker, "LEAST_SHARE", 1e-9)
-        queue = queues(is_busy=lambda: True)
-        paused = queue.submit(text_plan(5, snapshots=0))
-        until(lambda: paused.step == 1)
-        paused.pause()
-        paused.stop()
-        assert ended(paused).step == 1
+@pytest.mark.parametrize(
+    ("busy_until", "least", "most"),
+    [
+        (0.0, STEPS * training_job.REST, STEPS * training_job.REST),
+        (math.inf, NINE_TENTHS, NINE_TENTHS + STEPS * 2 * training_job.GLANCE_EVERY),
+        (0.05, 0.05, 0.06 + STEPS * training_job.REST),
+    ],
+)
+def test_visitors_who_wait_have_nine_tenths_of_the_time(queues, monkeypatch, busy_until, least, most):
+    """By a clock on which only sleeping, and a step, take time."""
+    stepped, slept, plan = [], [0.0], text_plan(STEPS, snapshots=0)
+    draw = plan.objective.batches
+    clock = SimpleNamespace(
+        perf_counter=lambda: sum(stepped) + sum(slept), monotonic=lambda: sum(stepped) + sum(slept), sleep=slept.append
+    )
+    monkeypatch.setattr(training_job, "time", clock)
+    monkeypatch.setattr(plan.objective, "batches", lambda step: stepped.append(SECONDS) or draw(step))
+    job = ended(queues(is_busy=lambda: sum(slept) < busy_until).submit(plan))
+    assert (job.state, job.step) == ("finished", STEPS) and least - 1e-9 <= sum(slept) <= most + 1e-9
 
 
-class TestTasks:
-    @pytest.fixture(autouse=True)
-    def few(self, monkeypatch):
-        """Of the examples that are held out."""
-        for name in ("EXAMPLES", "HELD_OUT"):
-            monkeypatch.setattr(evaluation, name, 40)
+def test_it_can_be_stopped_and_paused_meanwhile(queues, monkeypatch):
+    monkeypatch.setattr(training_job, "LEAST_SHARE", 1e-9)
+    job = queues(is_busy=lambda: True).submit(text_plan(5, snapshots=0))
+    until(lambda: job.step == 1)
+    job.pause()
+    job.stop()
+    assert ended(job).step == 1
 
-    @pytest.mark.parametrize("name", ["next-vowel", "sort-letters", "induction"])
-    def test_what_has_right_answers_is_measured_by_them(self, queues, name):
-        job = ended(queues().submit(task_plan(name)))
-        card = job.result.card
-        assert job.state == "finished"
-        assert (card.accuracy is None) == (name == "induction")
-        assert card.accuracy is None or 0 <= card.accuracy <= 1
-        assert card.start_token_id == job.result.tokenizer.special_id("[start]")
-        assert "examples held out" in card.training["measured_on"]
-        assert card.train_loss > 0 and card.validation_loss > 0
 
-    def test_all_attentions_of_an_encoder_decoder_are_photographed(self, queues):
-        job = ended(queues().submit(task_plan("next-vowel", n_encoder_layers=1)))
-        shapes = {kind: found.shape for kind, found in job.snapshots[-1].patterns.items()}
+@pytest.mark.parametrize("name", ["next-vowel", "sort-letters", "induction"])
+def test_what_has_right_answers_is_measured_by_them(queues, monkeypatch, name):
+    for few in ("EXAMPLES", "HELD_OUT"):
+        monkeypatch.setattr(evaluation, few, 40)
+    job = ended(queues().submit(task_plan(name, **{"n_encoder_layers": 1} if name == "next-vowel" else {})))
+    card, last = job.result.card, job.snapshots[-1]
+    assert job.state == "finished" and "examples held out" in card.training["measured_on"]
+    assert (card.accuracy is None) == (name == "induction") and 0 <= (card.accuracy or 0) <= 1
+    assert card.start_token_id == job.result.tokenizer.special_id("[start]")
+    assert card.train_loss > 0 and card.validation_loss > 0 and isinstance(last.sample, str)
+    if name == "next-vowel":
+        shapes = {kind: found.shape for kind, found in last.patterns.items()}
         assert shapes == {"encoder": (1, 2, 3, 3), "decoder": (2, 2, 2, 2), "cross": (2, 2, 2, 3)}
-        for found in job.snapshots[-1].patterns.values():
+        for found in last.patterns.values():
             np.testing.assert_allclose(found.astype(float).sum(-1), 1, atol=4e-3)
-        assert isinstance(job.snapshots[-1].sample, str)
 
 
 class TestObeying:
-    def test_pausing_pauses_and_resuming_goes_on_as_if_nothing_had_been(self, queues):
-        objective = Gated()
-        job = queues().submit(text_plan(9, objective=objective, snapshots=0))
-        objective.allow(2)
-        until(lambda: objective.asked == 2)
-        job.pause()
-        objective.allow()
-        until(lambda: job.step == 3)  # the step in progress
-        time.sleep(0.1)
-        assert (job.state, job.step) == ("paused", 3)
-        job.resume()
-        assert job.state == "running"
-        assert ended(job).state == "finished"
-        alone = text_plan(9, objective=TextObjective(CORPUS, 8, 4, 0))
-        assert same_weights(job.result.model, trained_alone(alone))
-
-    def test_pauses_do_not_count_as_training(self, queues, monkeypatch):
-        now, queue, objective = [0.0], queues(), Gated()
-        wait, waited = queue.wait_for_turn, []
+    def test_pausing_pauses_and_going_on_is_as_if_nothing_had_been(self, queues, monkeypatch):
+        now, waited, queue, objective = [0.0], [], queues(), Gated()
+        wait = queue.wait_for_turn
 
         def wait_long(job):
             waited.append(job)
             wait(job)
             now[0] += 1000
 
-        monkeypatch.setattr(training_runner, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+        monkeypatch.setattr(training_runner.time, "perf_counter", lambda: now[0])
         monkeypatch.setattr(queue, "wait_for_turn", wait_long)
-        job = queue.submit(text_plan(4, objective=objective))
+        plan = text_plan(9, objective=objective, snapshots=0)
+        job = queue.submit(plan)
         objective.allow(2)
         until(lambda: objective.asked == 2)
         job.pause()
         objective.allow()
         until(lambda: waited == [job, job])  # for its turn, and in the pause
+        assert (job.state, job.step) == ("paused", 3)  # with the step in progress
         job.resume()
-        ended(job)
-        assert (job.step, now) == (4, [2000.0]) and job.result.card.training["seconds"] == 0
+        assert job.state == "running" and ended(job).state == "finished"
+        assert now == [2000.0] and job.result.card.training["seconds"] == 0  # pauses don't count
+        assert same_weights(job.result.model, trained_alone(plan))
 
     def test_stopping_keeps_the_model_as_it_is(self, queues):
         objective = Gated()
-        job = queues().submit(text_plan(100, objective=objective))
+        plan = text_plan(100, objective=objective)
+        job = queues().submit(plan)
         objective.allow(7)
         until(lambda: objective.asked == 7)
-        job.stop()
+        job.stop("It was stopped for a reason.")
+        job.stop("Another comes too late.")
         objective.allow(1)  # the step in progress
         ended(job)  # else it waited for the next
         assert (job.state, job.step, job.problem) == ("stopped", 8, None)
-        assert job.snapshots[-1].step == job.batch_losses[-1][0] == 8
-        alone = text_plan(100, objective=TextObjective(CORPUS, 8, 4, 0))
-        assert same_weights(job.result.model, trained_alone(alone, 8))
+        assert job.reason == "It was stopped for a reason."
+        assert job.snapshots[-1].step == job.batch_losses[-1][0] == job.result.card.training["best_step"] == 8
+        objective.allow()
+        assert same_weights(job.result.model, trained_alone(plan, 8))
         assert job.result.card.summary == "Goes up and down. Stopped early, after 8 of 100 steps."
-        assert job.result.card.training["best_step"] == 8
-
-    def test_stopping_while_paused_and_saying_why(self, queues):
-        job = queues().submit(text_plan(10**6))
-        assert job.reason == ""
-        until(lambda: job.step >= 2)
-        job.pause()
-        job.stop("It was stopped for a reason.")
-        job.stop("Another comes too late.")
-        job.resume()  # too late
-        assert ended(job).state == "stopped"
-        assert job.result is not None and job.reason == "It was stopped for a reason."
 
     def test_closing_ends_it_and_forgets_everything(self, queues, monkeypatch):
         models = []
@@ -233,37 +165,23 @@ class TestObeying:
             return model
 
         monkeypatch.setattr(training_runner, "build_model", build)
-        queue = queues()
-        job = queue.submit(text_plan(10**6))
-        other = queue.submit(text_plan(5))
+        job = queues().submit(text_plan(10**6))
         until(lambda: job.step >= 3)
         job.close()
-        assert job.state == "stopped"
-        assert other.state == "running"  # at once
-        assert job.join(30)
+        assert job.state == "stopped" and job.join(30)
         assert (job.result, job.snapshots, job.batch_losses, job.validation_losses) == (None, [], [], [])
         gc.collect()
         assert models[0]() is None
-        assert ended(other).state == "finished"
 
     def test_closing_while_the_model_is_measured(self, queues, monkeypatch):
         monkeypatch.setattr(training_runner, "MEASURING_SECONDS", 1e9)
-        monkeypatch.setattr("transformer.training.evaluation.GLANCE_TOKENS", 8)
+        monkeypatch.setattr(evaluation, "GLANCE_TOKENS", 8)
         corpus = text_corpus("abcdefgh hgfedcba " * 50_000, "Long")
         job = queues().submit(text_plan(3, objective=TextObjective(corpus, 8, 8, 0)))
         until(lambda: job.finishing)
         job.close()
         assert job.join(30)
         assert (job.state, job.result, job.finishing) == ("stopped", None, False)
-
-    def test_orders_that_come_too_late_change_nothing(self, queues):
-        job = ended(queues().submit(text_plan(3)))
-        result = job.result
-        for order in (job.pause, job.resume, job.stop):
-            order()
-        assert (job.state, job.result) == ("finished", result)
-        job.close()
-        assert (job.state, job.result) == ("finished", None)
 
 
 class TestFailing:
@@ -295,21 +213,112 @@ class TestFailing:
         assert job.state == "failed" and job.problem.startswith("The ") and job.result is None
         monkeypatch.setattr(training_runner, "card_of", lambda *args, **kwargs: 1 / 0)
         job = ended(queues().submit(text_plan(3)))
-        assert (job.state, job.result) == ("failed", None)
+        assert (job.state, job.result) == ("failed", None) and "ZeroDivisionError" in caplog.text
         assert job.problem == "The training ended. Its model could not be kept."
-        assert "ZeroDivisionError" in caplog.text
 
     @pytest.mark.parametrize("fails_at", [0, 4])
     def test_any_other_error_is_logged_and_said(self, queues, caplog, fails_at):
-        queue, objective = queues(1), Gated()
+        queue, objective = queues(), Gated()
         objective.fails_at = fails_at
-        job = queue.submit(text_plan(9, objective=objective))
-        after = queue.submit(text_plan(2))
+        job, after = queue.submit(text_plan(9, objective=objective)), queue.submit(text_plan(2))
         objective.allow()
-        ended(job)
-        assert (job.state, job.step) == ("failed", fails_at)
+        assert (ended(job).state, job.step, job.result is None) == ("failed", fails_at, fails_at == 0)
         assert job.problem.startswith("The training broke off because of an error")
-        assert "no such batch" not in job.problem
-        assert "no such batch" in caplog.text
-        assert (job.result is None) == (fails_at == 0)
+        assert "no such batch" not in job.problem and "no such batch" in caplog.text
         assert ended(after).state == "finished"
+
+
+RUN, REST, END = "running", "paused", "stopped"
+
+
+@pytest.mark.parametrize(
+    ("limit", "patience", "orders", "states"),
+    [
+        *((1, 1000, "", [RUN, 1, 2, 3]), (2, 1000, "", [RUN, RUN, 1, 2])),
+        *((1, 1000, f"{end} 1", [RUN, END, 1, 2]) for end in ("stop", "close")),
+        *((1, 1000, "close 0", [END, RUN, 1, 2]), (2, 1000, "close 0, close 1, close 3", [END, END, RUN, END])),
+        *((1, 1000, "pause 1", [RUN, REST, 1, 2]), (1, 1000, "pause 1, resume 1", [RUN, 3, 1, 2])),
+        *((1, 1000, "pause 0", [REST, 1, 2, 3]), (1, 1000, "pause 0, resume 0", [RUN, 1, 2, 3])),
+        *((1, patience, "pause 0", [REST, RUN, 1, 2]) for patience in (0.0, 0.05)),
+        (1, 0.0, "pause 0, submit 4", [REST, RUN, 1, 2, 3]),
+        (1, 0.0, "pause 0, submit 4, resume 0", [4, RUN, 1, 2, 3]),
+        (1, 0.0, "pause 0, stop 0, resume 0", [END, RUN, 1, 2]),
+        (1, 0.0, "close 1, close 2, close 3, pause 0, resume 0", [RUN, END, END, END]),
+        *((1, 1000, "step_back 0", [3, RUN, 1, 2]), (2, 1000, "step_back 1", [RUN, 2, RUN, 1])),
+        *((1, 1000, "step_back 1", [RUN, 1, 2, 3]), (4, 1000, "step_back 0", [RUN] * 4)),
+        (1, 1000, "pause 0, step_back 0", [REST, 1, 2, 3]),
+    ],
+    ids=str,
+)
+def test_a_queue_gives_places_in_turn_and_all_come_to_their_end(queues, limit, patience, orders, states):
+    """states: of each training in the order in which they were submitted, or its position among those that wait."""
+    queue, jobs, objectives = queues(limit, patience=patience), [], []
+
+    def submit() -> None:
+        objectives.append(Gated())
+        jobs.append(queue.submit(text_plan(3, objective=objectives[-1], snapshots=0)))
+
+    def found() -> list:
+        return [queue.position(job) or job.state for job in jobs]
+
+    for _ in range(4):
+        submit()
+    until(lambda: sum(objective.asked == 0 for objective in objectives) == limit)  # as many as may have begun
+    for order, number in (order.split() for order in orders.split(", ") if order):
+        if order == "submit":
+            submit()
+        elif order == "step_back":
+            queue.step_back(jobs[int(number)])
+        else:
+            getattr(jobs[int(number)], order)()
+    if patience < 1:  # what is paused is seen to be so after its step, and gives up its place when its time is over
+        objectives[0].allow(1)
+        until(lambda: found() == states)
+    assert found() == states
+    waiting = [state for state in states if isinstance(state, int)]
+    assert queue.counts == (min(limit, sum(state in (RUN, REST) for state in states)), len(waiting))
+    for job, objective in zip(jobs, objectives, strict=True):
+        objective.allow()
+        job.resume()
+    expected = trained_alone(text_plan(3, objective=objectives[0]))
+    for job, state in zip(jobs, states, strict=True):
+        assert ended(job).state == (END if state == END else "finished")
+        assert state == END or same_weights(job.result.model, expected)
+    assert queue.counts == (0, 0)
+
+
+def test_a_server_that_ends_stops_all_and_keeps_what_they_have(queues):
+    queue, objective = queues(1), Gated()
+    first, second = queue.submit(text_plan(50, objective=objective)), queue.submit(text_plan(3))
+    objective.allow(2)
+    until(lambda: first.step == 2)
+    queue.stop("It ends.")
+    objective.allow()
+    third = queue.submit(text_plan(3))
+    assert [ended(job).state for job in (first, second, third)] == ["stopped"] * 3
+    assert first.result is not None and first.reason == third.reason == "It ends." and queue.counts == (0, 0)
+
+
+def test_trainings_side_by_side_do_not_disturb_each_other(queues):
+    """With dropout, of which each draws its own."""
+    plans = [text_plan(12, seed=seed, snapshots=0) for seed in (1, 2)]
+    plans = [dataclasses.replace(plan, config=dataclasses.replace(plan.config, dropout=0.3)) for plan in plans]
+    queue = queues(2)
+    jobs = [queue.submit(plan) for plan in plans]
+    for job, plan in zip(jobs, plans, strict=True):
+        assert same_weights(ended(job).result.model, trained_alone(plan))
+    assert not same_weights(*(job.result.model for job in jobs))
+
+
+def test_the_environment_says_how_many_or_one_core_is_left_to_answer_visitors(monkeypatch):
+    for given, limit in (("3", 3), (" 1 ", 1), ("64", 64)):
+        monkeypatch.setenv("HEADSUP_TRAININGS", given)
+        assert TrainingQueue().limit == limit
+    for given in ("0", "-1", "two", "1.5", "65", "²", "9" * 5000):
+        monkeypatch.setenv("HEADSUP_TRAININGS", given)
+        with pytest.raises(ValueError, match=r"HEADSUP_TRAININGS is .* a whole number from 1 to 64"):
+            TrainingQueue()
+    monkeypatch.delenv("HEADSUP_TRAININGS")
+    for cores, limit in ((4, 3), (1, 1)):
+        monkeypatch.setattr("os.sched_getaffinity", lambda process, cores=cores: set(range(cores)), raising=False)
+        assert TrainingQueue().limit == limit

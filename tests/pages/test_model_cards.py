@@ -7,7 +7,6 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from streamlit.errors import StreamlitAPIException
 
 from pages.ui.frame import model_picker, prompt_bar
 from pages.ui.markdown import plain
@@ -17,10 +16,9 @@ from tests.helpers import tiny_config
 from transformer import TASKS, ModelCard, Tokenizer
 from transformer.checkpoints import model_card as cards
 
-FIELDS = [field.name for field in dataclasses.fields(ModelCard)]
 NUMBERS = (
     st.integers()
-    | st.sampled_from([-1, 2**63 - 1, 2**63, 10**400, 10**4000, 1e308, -1e308])
+    | st.sampled_from([-1, 2**63 - 1, 2**63, 10**400, 1e308, -1e308])
     | st.floats(allow_nan=True, allow_infinity=True)
 )
 TEXTS = st.text(st.characters(codec=None), max_size=20) | st.sampled_from(
@@ -35,6 +33,7 @@ DETAILS = st.dictionaries(
     ANY_JSON,
     max_size=5,
 )
+KIND = st.sampled_from(["self", "encoder", "decoder", "cross"])
 HONEST = {
     "title": st.text(st.characters(codec="utf-8"), min_size=1, max_size=20),
     **dict.fromkeys(("summary", "group", "language", "task"), TEXTS),
@@ -44,19 +43,9 @@ HONEST = {
     "examples": st.lists(TEXTS, max_size=3) | st.just(["a"] * 20_000),
     **dict.fromkeys(("more_start_token_ids", "more_end_token_ids"), st.lists(NUMBERS, max_size=3)),
     "chat": st.none() | st.fixed_dictionaries({"before": st.text(), "after": st.text()}),
-    "opening": st.none()
-    | st.fixed_dictionaries(
-        {
-            "layer": NUMBERS,
-            "head": NUMBERS,
-            "attention": st.sampled_from(["self", "encoder", "decoder", "cross"]) | TEXTS,
-        }
-    ),
+    "opening": st.fixed_dictionaries({"layer": NUMBERS, "head": NUMBERS, "attention": KIND | TEXTS}),
 }
 """What a card's fields are more or less like."""
-
-
-BOTH = tiny_config(architecture="encoder-decoder", n_layers=3, n_encoder_layers=2)
 OPENING = {"layer": 1, "head": 0, "attention": "self"}
 
 
@@ -64,7 +53,7 @@ OPENING = {"layer": 1, "head": 0, "attention": "self"}
 def written_cards(draw) -> object:
     """What a card's file may hold: anything, or fields more or less like a card's."""
     fields = {"title": "A title"}
-    for name in draw(st.lists(st.sampled_from(FIELDS), unique=True, max_size=4)):
+    for name in draw(st.lists(st.sampled_from(sorted(HONEST)), unique=True, max_size=4)):
         fields[name] = draw(HONEST[name] | ANY_JSON)
     return draw(st.just(fields) | ANY_JSON)
 
@@ -79,8 +68,7 @@ def shown_on_every_page(card: ModelCard) -> None:
         prompt_bar._one_line(example).encode()
     suggest_batch(card.examples, Tokenizer.of_characters("ab"), 8)
     json.dumps(dataclasses.asdict(card), allow_nan=False, ensure_ascii=False).encode()  # to a file
-    assert card.task not in TASKS or TASKS[card.task].title
-    for shape in (tiny_config(), BOTH):
+    for shape in (tiny_config(), tiny_config(architecture="encoder-decoder", n_layers=3, n_encoder_layers=2)):
         for kind in attention_kinds.kinds_of(shape):
             layer, head = attention_kinds.first_layer_and_head(shape, card, kind)
             assert 0 <= layer < attention_kinds.layer_count(shape, kind) and 0 <= head < shape.n_heads
@@ -89,81 +77,47 @@ def shown_on_every_page(card: ModelCard) -> None:
 
 
 @given(written_cards())
-@settings(max_examples=400)
+@settings(max_examples=150)
 def test_any_json_is_a_card_that_can_be_shown_or_is_refused(written):
-    written = json.loads(json.dumps(written)) if not _too_long(written) else written
     try:
-        card = ModelCard.from_dict(written)
+        card = ModelCard.from_dict(json.loads(json.dumps(written)))
     except ValueError as error:
-        assert 0 < len(str(error)) < 200
-        str(error).encode()
+        assert 0 < len(str(error).encode()) < 300
         return
     shown_on_every_page(card)
 
 
-def _too_long(value: object) -> bool:
-    """Whether a number among these has more digits than Python reads or writes."""
-    try:
-        json.dumps(value)
-    except ValueError:
-        return True
-    return False
-
-
 def nested(levels: int) -> dict:
-    value: dict = {}
-    for _ in range(levels):
-        value = {"a": value}
-    return value
+    return {"a": nested(levels - 1)} if levels else {}
 
 
 @pytest.mark.parametrize(
     ("field", "value", "words"),
     [
-        ("title", " ", "title"),
-        ("title", "x" * 301, "title .* at most 300 characters"),
-        ("title", "a\ud83d", "title .* unicode"),
-        ("summary", "\udfff", "summary .* unicode"),
-        ("summary", "x" * 1_001, "summary"),
-        ("group", ["a"], "group"),
-        ("language", "x" * 61, "language"),
-        ("task", None, "task"),
-        ("parameters", 10**400, "parameters"),
-        ("parameters", True, "parameters .* valid integer"),
-        ("parameters", -1, "parameters"),
-        ("parameters", 1.5, "parameters .* valid integer"),
-        ("parameters", None, "parameters .* valid integer"),
-        ("train_loss", math.nan, "train_loss"),
-        ("validation_loss", math.inf, "validation_loss"),
-        ("validation_loss", 1e300, "validation_loss"),
-        ("accuracy", 1.5, "accuracy .* less than or equal to 1"),
-        ("accuracy", False, "accuracy"),
-        ("start_token_id", 2**63, "start_token_id"),
-        ("end_token_id", True, "end_token_id"),
-        ("end_token_id", -1, "end_token_id"),
+        *(
+            ("title", " ", "title"),
+            ("title", "x" * 301, "title .* at most 300"),
+            ("title", "a\ud83d", "title .* unicode"),
+        ),
+        *(("summary", "\udfff", "summary .* unicode"), ("summary", "x" * 1_001, "summary"), ("task", None, "task")),
+        *((name, "x" * 61, name) for name in ("group", "language", "task")),
+        *(("parameters", value, "parameters") for value in (10**400, True, -1, 1.5, None)),
+        *(("validation_loss", value, "validation_loss") for value in (math.nan, math.inf, 1e300, -1.0)),
+        *(("accuracy", 1.5, "accuracy .* less than or equal to 1"), ("accuracy", False, "accuracy")),
+        *((name, 2**63, name) for name in ("start_token_id", "end_token_id", "mask_token_id")),
+        *(("end_token_id", True, "end_token_id"), ("more_end_token_ids", [-1], "more_end_token_ids")),
         ("examples", ["a"] * 20_000, "examples .* at most 24 items"),
-        ("examples", ["x" * 2_001], "examples"),
-        ("examples", ["\ud800"], "examples"),
-        ("examples", "ab", "examples"),
-        ("examples", [None], "examples"),
-        ("opening", [0, 0], "opening .* valid dictionary"),
-        ("opening", {"layer": 0, "head": 0}, "attention"),
-        ("opening", OPENING | {"query": 1}, "opening.query .* not permitted"),
-        ("opening", OPENING | {"layer": -1}, "opening.layer .* greater than or equal to 0"),
-        ("opening", OPENING | {"head": True}, "opening.head .* valid integer"),
-        ("opening", OPENING | {"head": 1.0}, "opening.head .* valid integer"),
-        ("opening", OPENING | {"layer": 2**63}, "opening.layer .* less than"),
-        ("opening", OPENING | {"attention": "all"}, "cross"),
-        ("opening", OPENING | {"attention": ["self"]}, "'self', 'encoder', 'decoder' or 'cross'"),
-        ("training", {"seconds": 10**400}, "training"),
-        ("training", {"seconds": math.inf}, "training"),
-        ("training", {"machine": "\ud800"}, "training"),
-        ("training", {"\ud800": 1}, "training"),
-        ("training", nested(1_000), "levels"),
+        *(("examples", value, "examples") for value in (["x" * 2_001], ["\ud800"], "ab", [None])),
+        *(("opening", [0, 0], "opening .* valid dictionary"), ("opening", {"layer": 0, "head": 0}, "attention")),
+        *(("opening", OPENING | {field: -1}, f"opening.{field} ") for field in ("layer", "head", "query")),
+        *(("opening", OPENING | {"head": head}, "opening.head .* valid integer") for head in (True, 1.0)),
+        ("opening", OPENING | {"attention": "all"}, "'self', 'encoder', 'decoder' or 'cross'"),
+        *(("chat", value, "chat") for value in ({"before": "a"}, {"before": "x" * 20_001, "after": ""})),
+        *(("training", {"seconds": value}, "training") for value in (10**400, math.inf, -(10**400), "\ud800")),
+        *(("training", {"\ud800": 1}, "training"), ("training", nested(300), "levels")),
         ("training", {str(n): n for n in range(101)}, "100 values"),
         ("training", {"betas": [0.9] * 200}, "100 values"),
-        ("corpus", {"title": "x" * 2_001}, "corpus"),
-        ("corpus", [1], "corpus"),
+        *(("corpus", {"title": "x" * 2_001}, "corpus"), ("corpus", [1], "corpus")),
     ],
     ids=lambda value: ascii(value)[:16] if isinstance(value, str | int | float) else type(value).__name__,
 )
@@ -174,24 +128,14 @@ def test_what_no_page_could_show_is_refused(field, value, words):
 
 
 def test_as_much_as_may_be_is_read_and_shown():
-    full = {"title": "x" * 300, "summary": "x" * 1_000, **dict.fromkeys(("group", "language", "task"), "x" * 60)}
-    details = {str(number): 2**63 - 1 for number in range(cards.MOST_DETAILS - 3)} | {"a": {"b": ["x" * 2_000]}}
-    full |= {
-        "corpus": details,
-        "training": {**details, "seconds": 2.0**62},
-        "parameters": 2**63 - 1,
-        "accuracy": 1,
-        "validation_loss": 0,
+    details = {str(number): 2**63 - 1 for number in range(cards.MOST_DETAILS - 4)} | {"a": {"b": ["x" * 2_000]}}
+    full = {
+        **{"title": "x" * 300, "summary": "x" * 1_000, **dict.fromkeys(("group", "language", "task"), "x" * 60)},
+        "corpus": details | {"more": -(2**63) + 1},
+        "training": details | {"seconds": 2.0**62},
+        **{"parameters": 2**63 - 1, "accuracy": 1, "validation_loss": 0, "examples": ["é" * 2_000] * 24},
         "opening": OPENING | {"layer": 2**63 - 1},
-        "examples": ["é" * 2_000] * 24,
     }
-    full["training"].pop("0")
     card = ModelCard.from_dict(full)
     assert dataclasses.asdict(card) == {**dataclasses.asdict(ModelCard(title="x")), **full}
     shown_on_every_page(card)
-
-
-def test_the_check_would_see_what_a_page_cannot_show():
-    for field, value in (("summary", "\ud800"), ("parameters", 10**400), ("training", {"seconds": 10**400})):
-        with pytest.raises((ValueError, OverflowError, TypeError, StreamlitAPIException)):
-            shown_on_every_page(ModelCard(title="A title", **{field: value}))

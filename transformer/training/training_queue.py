@@ -110,10 +110,11 @@ class TrainingQueue:
         """Return once a job runs, or is to end. For a job's own thread."""
         with self.changed:
             while job.state in ("waiting", "paused") and not job.is_ending:
-                keeps = self._patience - (time.monotonic() - job.paused_at)
-                self.changed.wait(keeps if job in self._active and keeps > 0 else None)
                 if self._hand_out():
                     self.changed.notify_all()
+                    continue
+                keeps = self._patience - (time.monotonic() - job.paused_at)
+                self.changed.wait(keeps if job in self._active and keeps > 0 else None)
 
     def _hand_out(self) -> bool:
         """Give free slots, and those of jobs that have paused too long, to jobs that wait; True if any was given."""
