@@ -41,26 +41,35 @@ class Elements(HTMLParser):
         self.text += data
 
 
-class TestPaper:
-    def test_a_lesson_s_markdown_is_what_it_says(self):
-        assert as_html("One **bold *and slanted* `x<y`**,\ngoes on.\n\n- a\n- b\n  more\n\nAnd:\n\n    code") == (
-            "<p>One <strong>bold <em>and slanted</em> <code>x&lt;y</code></strong>,\ngoes on.</p>\n"
-            "<ul>\n<li>a</li>\n<li>b\nmore</li>\n</ul>\n<p>And:</p>\n<pre><code>code\n</code></pre>"
-        )
-        assert as_html("## Two\n| a | b |\n| --- | --- |\n| 1 | *2* |").startswith("<h2>Two</h2>\n<table>")
-        assert as_html("1. one\n2. two") == "<ol>\n<li>one</li>\n<li>two</li>\n</ol>"
-        assert inline("It costs $5 or $x$, and $$y$$.").count("<math") == 2
+def is_safe(html):
+    """Whether no text in it has become a link, a script, a style or a picture."""
+    return all(tag in ELEMENTS and attributes.keys() <= ATTRIBUTES for tag, attributes in Elements(html).found)
 
-    @given(st.lists(st.sampled_from(SIGNS), max_size=60).map("".join))
-    def test_no_text_becomes_another_element_or_an_attribute(self, text):
-        for tag, attributes in Elements(as_html(text) + inline(text)).found:
-            assert tag in ELEMENTS
-            assert attributes.keys() <= ATTRIBUTES
 
-    def test_a_page_loads_nothing(self):
-        page = document("A & B", "<p>x</p>")
-        assert "<title>A &amp; B</title>" in page
-        assert not re.search(r"<script|https?:|url\(|@import|<link", page)
+@pytest.mark.parametrize(
+    ("markdown", "html"),
+    [
+        ("**bold *and* `x<y`**,\nb", "<p><strong>bold <em>and</em> <code>x&lt;y</code></strong>,\nb</p>"),
+        ("- a\n- b\n  more\n\nAnd:\n\n    c", "<ul>\n<li>a</li>\n<li>b\nmore</li>\n</ul>\n<p>And:</p>\n<pre><code>c\n"),
+        ("## Two\n| a | b |\n| --- | --- |\n| 1 | *2* |", "<h2>Two</h2>\n<table>"),
+        ("1. one\n2. two", "<ol>\n<li>one</li>\n<li>two</li>\n</ol>"),
+        ("It costs $5 or $\n", "<p>It costs $5 or $</p>"),
+        ("$x$ and $$y$$", '<p><math display="inline">'),
+    ],
+)
+def test_a_lesson_s_markdown_is_what_it_says(markdown, html):
+    assert as_html(markdown).startswith(html)
+
+
+@given(st.lists(st.sampled_from(SIGNS), max_size=60).map("".join))
+def test_no_text_becomes_another_element_or_an_attribute(text):
+    assert is_safe(as_html(text) + inline(text))
+
+
+def test_a_page_loads_nothing():
+    page = document("A & B", "<p>x</p>")
+    assert "<title>A &amp; B</title>" in page
+    assert not re.search(r"<script|https?:|url\(|@import|<link", page)
 
 
 class TestFormulas:
@@ -69,15 +78,15 @@ class TestFormulas:
         assert found.get("display") == "block"
         assert [len(found.findall(f".//{name}")) for name in ("mfrac", "munderover", "msubsup", "msub")] == [1, 1, 1, 1]
         assert "".join(found.find(".//mfrac").itertext()) == "1i+1"
-
         assert "<mtext>what\u00a0came</mtext>" in formula(r"p(\text{what came})")
 
     def test_what_is_no_formula_is_shown_as_it_is(self):
         for tex in (r"\unknown", "{", "}", "a_", r"\unknown{1}", "^", "{" * 500 + "}" * 500):
             assert "".join(ElementTree.fromstring(formula(tex)).itertext()) in (tex, r"\unknown1")
-        for tex in (r"\href{javascript:alert(1)}{x}", r"\style{color:red}{x}", r"\text{<img src=x>}"):
-            for tag, attributes in Elements(formula(tex)).found:
-                assert tag in ELEMENTS and attributes.keys() <= ATTRIBUTES, "no link, style or element"
+
+    @pytest.mark.parametrize("tex", [r"\href{javascript:alert(1)}{x}", r"\style{color:red}{x}", r"\text{<img src=x>}"])
+    def test_no_link_style_or_element_comes_from_one(self, tex):
+        assert is_safe(formula(tex))
 
     @given(st.lists(st.sampled_from(TEX), max_size=40).map("".join))
     def test_whatever_is_drawn_is_well_formed(self, tex):
@@ -90,12 +99,13 @@ class TestFormulas:
                 assert formula(tex).startswith("<math"), tex
 
 
-LESSON = """+++
+VIEW = '```view\npage = "Attention"\nlink = "model=induction&prompt={prompt}&layer=1&head=1"\n{opened}\n```\n'
+LESSON = f"""+++
 title = "A <b>small</b> one"
 aims = ["Say `one` thing"]
 +++
 ## First <img src=x onerror=alert(1)>
-It says {sure:%}. <script>alert(1)</script>
+It says {{sure:%}}. <script>alert(1)</script>
 ```measure
 [sure]
 what = "probability"
@@ -105,22 +115,17 @@ what = "heaviest_key"
 layer = 1
 head = 1
 ```
-```view
-page = "Attention"
-link = "model=induction&prompt=kR7wZq3xB+kR7wZ&layer=1&head=1"
-opened = "after"
-```
-```question
+{VIEW.format(prompt="kR7wZq3xB+kR7wZ", opened='opened = "after"')}```question
 kind = "choose"
 text = "How sure?"
 options = ["Sure <i>indeed</i>", "Not at all"]
 right = ["sure > 0.5", "sure <= 0.5"]
 ```
 ```reveal
-At place {place}.
+At place {{place}}.
 ```
 ## Second
-```question
+{VIEW.format(prompt="kR7wZq3xB+kR7wZ", opened='opened = "after"')}```question
 kind = "token"
 text = "Where?"
 right = "place"
@@ -133,11 +138,7 @@ layer = 1
 head = 1
 query = 0
 ```
-```view
-page = "Attention"
-link = "model=induction&prompt=kR7&layer=1&head=1"
-```
-```question
+{VIEW.format(prompt="kR7", opened="")}```question
 kind = "cell"
 text = "Which cell?"
 right = "[2, first]"
@@ -145,74 +146,57 @@ right = "[2, first]"
 """
 
 
-def course(name=None):
-    lessons = lesson_files.all_lessons()
-    return next(each for each in lessons if each.name == name) if name else lessons
-
-
 def sheets(lesson):
     """What is asked, and what is told at the end."""
     return handout(lesson).split('<h1 class="new-page">')
 
 
-class TestHandout:
-    def test_what_is_right_stands_at_the_end_and_nowhere_before(self):
-        asked, told = sheets(read_lesson("small", LESSON))
-        assert "Sure &lt;i&gt;indeed&lt;/i&gt;" in asked and "Not at all" in asked and "It says 99.95%." in asked
-        assert "At place 5." in told and "At place 5." not in asked
-        assert "Not at all" not in told and "<svg" in told and "<svg" not in asked[: asked.index("Third")]
-        parts = [part for part in asked.split('<section class="part">') if "<h2>" in part]
-        assert [re.findall(r"<h2>(\d)\.", part) for part in parts] == [["1"], ["2"], ["3"]]
-        assert ["fold the sheet here" in part for part in parts] == [True, True, False]
-        (svg,) = re.findall(r"<svg.*?</svg>", asked[asked.index("Third") :])
-        cells = [each for each in ElementTree.fromstring(svg).iter() if each.tag.endswith("rect")]
-        assert len(cells) == 6 and {each.get("fill") for each in cells} == {"#ffffff"}, "an empty picture, to be marked"
-        assert "<code>7</code> (2) looks at <code>k</code> (0)" in told
-        found = Elements(asked + told)
-        assert not {"script", "img", "b", "i"} & {tag for tag, _ in found.found}
-        assert "<script>alert(1)</script>" in found.text, "a lesson's text stays text"
-
-    def test_what_is_to_be_tried_stands_at_the_end_and_what_waits_for_the_visitor_says_so(self):
-        asked, told = sheets(course("16-induction"))
-        assert "Try it" in told and "Try it" not in asked
-        assert (asked + told).count("This depends on your own training") == 1
-        _, told = sheets(course("19-the-whole-pass"))
-        assert told.count("<ol>") == 3 and "<li>look up an embedding for each token</li>" in told
-
-    def test_a_picture_has_a_cell_for_each_weight_that_the_mask_leaves(self):
-        weights = np.tril(np.full((3, 3), 0.5))
-        cells = [
-            each
-            for each in ElementTree.fromstring(pattern_svg(weights, "a<c", "a<c", causal=True)).iter()
-            if each.tag.endswith("rect")
-        ]
-        assert len(cells) == 6 and len({each.get("fill") for each in cells}) == 1
+def cells(svg):
+    return [each for each in ElementTree.fromstring(svg).iter() if each.tag.endswith("rect")]
 
 
-@pytest.mark.usefixtures("quick_app_test")
-class TestTeachers:
-    def test_the_page_has_a_plan_and_every_lesson_and_leads_into_them_and_back(self):
-        at = start("Learn", lesson="for-teachers")
-        assert markdown_with(at, "Forty-five minutes")
-        lessons = course()
-        assert [each.label.split(" · ")[0] for each in at.expander][: len(lessons)] == [each.title for each in lessons]
-        (opened,) = [each for each in at.button if each.key == f"teach_{lessons[0].name}"]
-        at = opened.click().run()
-        assert lessons[0].steps[0].title in [each.value for each in at.header]
-        at = named(at.button, "All lessons").click().run()
-        assert named(at.button, "For teachers").click().run() and markdown_with(at, "Forty-five minutes")
+def test_what_is_right_stands_at_the_end_of_a_handout_and_nowhere_before():
+    asked, told = sheets(read_lesson("small", LESSON))
+    assert "Sure &lt;i&gt;indeed&lt;/i&gt;" in asked and "Not at all" in asked and "It says 99.95%." in asked
+    assert "At place 5." in told and "At place 5." not in asked
+    assert "Not at all" not in told and told.count("<svg") == 2, "the same picture isn't drawn twice"
+    first, second, third = (part for part in asked.split('<section class="part">') if "<h2>" in part)
+    assert "fold the sheet here" in first and "fold the sheet here" in second and "fold the sheet" not in third
+    assert "<svg" not in first + second and "<code>R</code>" in second
+    empty = cells(re.findall(r"<svg.*?</svg>", third)[0])
+    assert len(empty) == 6 and {each.get("fill") for each in empty} == {"#ffffff"}, "an empty picture, to be marked"
+    assert "<code>7</code> (2) looks at <code>k</code> (0)" in told
+    found = Elements(asked + told)
+    assert not {"script", "img", "b", "i"} & {tag for tag, _ in found.found}
+    assert "<script>alert(1)</script>" in found.text, "a lesson's text stays text"
 
-    def test_the_plan_is_forty_five_minutes_of_lessons_that_there_are(self):
-        guide = GUIDE.read_text(encoding="utf-8")
-        rows = re.findall(r"^\| (\d+) \| (.*?) \|", guide, re.MULTILINE)
-        assert sum(int(minutes) for minutes, _ in rows) == 45
-        named_there = [title for _, what in rows for title in re.findall(r"\*([A-Z][^*]+)\*", what)]
-        titles = [each.title for each in course()]
-        assert named_there and set(named_there) <= set(titles)
 
-    def test_the_sheet_has_all_that_a_teacher_needs(self):
-        lessons = course()
-        page = sheet(lessons)
-        for lesson in lessons:
-            assert f"<h2>{inline(lesson.title)}</h2>" in page
-        assert page.count("The surprise.") == len(lessons) and "<script" not in page
+def test_what_is_to_be_tried_stands_at_the_end_and_what_waits_for_the_visitor_says_so():
+    asked, told = sheets(lesson_files.lesson("16-induction"))
+    assert "Try it" in told and "Try it" not in asked
+    assert (asked + told).count("This depends on your own training") == 1
+    _, told = sheets(lesson_files.lesson("19-the-whole-pass"))
+    assert told.count("<ol>") == 3 and "<li>look up an embedding for each token</li>" in told
+
+
+def test_a_picture_has_a_cell_for_each_weight_that_the_mask_leaves():
+    found = cells(pattern_svg(np.tril(np.full((3, 3), 0.5)), "a<c", "a<c", causal=True))
+    assert len(found) == 6 and len({each.get("fill") for each in found}) == 1
+
+
+def test_the_page_for_teachers_has_a_plan_and_every_lesson_and_leads_into_them_and_back(quick_app_test):
+    lessons = lesson_files.all_lessons()
+    at = start("Learn", lesson="for-teachers")
+    assert markdown_with(at, "Forty-five minutes")
+    assert [each.label.split(" · ")[0] for each in at.expander][: len(lessons)] == [each.title for each in lessons]
+    at = at.button(key=f"teach_{lessons[0].name}").click().run()
+    assert lessons[0].steps[0].title in [each.value for each in at.header]
+    at = named(at.button, "All lessons").click().run()
+    assert named(at.button, "For teachers").click().run() and markdown_with(at, "Forty-five minutes")
+    rows = re.findall(r"^\| (\d+) \| (.*?) \|", GUIDE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert sum(int(minutes) for minutes, _ in rows) == 45
+    planned = {title for _, what in rows for title in re.findall(r"\*([A-Z][^*]+)\*", what)}
+    assert planned and planned <= {each.title for each in lessons}
+    page = sheet(lessons)
+    assert all(f"<h2>{inline(lesson.title)}</h2>" in page for lesson in lessons)
+    assert page.count("The surprise.") == len(lessons) and "<script" not in page

@@ -10,7 +10,6 @@ from pages.ui.lessons import lesson_files
 from pages.ui.lessons.lesson import Lesson, View, read_lesson
 from pages.ui.lessons.measure_setup import DEFAULT_MODEL
 from pages.ui.views.learn import site_lessons
-from pages.ui.views.learn.lesson_export import _file
 from pages.ui.views.learn.site_lessons import as_data, file_bytes, lesson_file, lesson_named, on_site, too_large
 from pages.ui.views.learn.still_view import still_view
 from tests.app_driver import start
@@ -26,15 +25,17 @@ def held(page):
     return json.loads(about[1])["lesson"], re.findall(r'id="model-([\w-]+)"', page)
 
 
-@pytest.mark.parametrize("name", [SHORT, "12-many-heads"])
-def test_a_file_holds_the_lesson_with_its_models_and_its_size_is_known_before(name):
-    lesson = lesson_named(name)
+def test_a_file_holds_the_lesson_with_its_models_and_its_size_is_known_before(quick_app_test):
+    lesson = lesson_named(SHORT)
     page = lesson_file(lesson)
     data, models = held(page)
     assert [step["title"] for step in data["steps"]] == [step["title"] for step in as_data(lesson)["steps"]]
-    assert "stories" in models if name == SHORT else {"induction", "shakespeare"} <= set(models)
-    assert "note" not in data
+    assert "stories" in models and "note" not in data
     assert file_bytes(lesson) == pytest.approx(len(page.encode()), rel=0.2)
+    at = start("Learn", lesson=SHORT, lesson_step=len(lesson.steps) - 1)
+    labels = [each.proto.label for each in at.get("download_button")]
+    assert labels[0] == "Download the handout"
+    assert re.fullmatch(r"This lesson as one file \(1\.\d MB\)", labels[1])
 
 
 def test_where_its_models_would_make_it_too_large_it_says_so_and_has_pictures(monkeypatch):
@@ -70,16 +71,12 @@ def test_a_picture_of_what_isn_t_there_is_left_out_and_no_text_becomes_an_elemen
 
 
 def test_a_lesson_of_one_s_own_goes_into_a_file():
-    data, models = held(_file(read_lesson("own", LESSON)).decode())
+    data, models = held(lesson_file(read_lesson("own", LESSON)))
     assert data["name"] == "own" and models == ["induction"]
     assert "<script>" not in data["steps"][0]["words"]
-
-
-def test_it_is_offered_beside_the_handout(quick_app_test):
-    last = len(lesson_named(SHORT).steps) - 1
-    labels = [each.proto.label for each in start("Learn", lesson=SHORT, lesson_step=last).get("download_button")]
-    assert labels[0] == "Download the handout"
-    assert re.fullmatch(r"This lesson as one file \(1\.\d MB\)", labels[1])
+    assert [step["question"]["right"] for step in data["steps"]] == [0, [5], [2, 0]]
+    assert data["steps"][1]["question"]["options"][5] == "<code>q</code>"
+    assert data["steps"][2]["question"]["options"]["key"] == [["0: k", 0], ["1: R", 1], ["2: 7", 2]]
 
 
 def test_a_site_shows_pictures_of_a_model_that_it_lacks_and_without_these_says_what_is_needed():
