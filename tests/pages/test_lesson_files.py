@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pages.ui.frame.page import PAGES as LINKED
 from pages.ui.lessons import lesson_files
-from pages.ui.lessons.lesson import PAGES, Lesson, LessonError, read_lesson
+from pages.ui.lessons.lesson import Lesson, LessonError, read_lesson
 from pages.ui.lessons.lesson_files import Unreadable
 
 SAMPLES = Path(__file__).parents[1] / "lessons"
@@ -34,17 +33,12 @@ link = "model=shakespeare&prompt=KING"
 {question}
 ```
 """
+OPENED = 'opened = "before"'
 CHOICE = 'kind = "choose"\ntext = "?"\noptions = ["one", "two"]\nright = ["{0} > 0.5", "{0} <= 0.5"]'
 
 
 def read(text):
     return read_lesson("03-mine", text)
-
-
-def problem(text):
-    with pytest.raises(LessonError) as found:
-        read(text)
-    return str(found.value)
 
 
 def asked(question, view=""):
@@ -62,11 +56,8 @@ def test_a_lesson_has_what_its_file_says():
     assert choose.measures["p"].setup.changes == "" != choose.measures["without"].setup.changes
     assert choose.words.names == {"p"} and choose.reveal.names == {"without"}
     assert "p" in lesson.steps[-1].measures  # steps see what was measured before them
-
-
-def test_steps_of_the_file_keep_code_that_they_only_show():
-    step = read(HEADER + "## One\nLook:\n```python\nprint('## no step')\n```\nSo it is.").steps[0]
-    assert step.words.text == "Look:\n```python\nprint('## no step')\n```\nSo it is."
+    shown = "Look:\n```python\nprint('## no step')\n```\nSo it is."
+    assert read(f"{HEADER}## One\n{shown}").steps[0].words.text == shown, "code that a step only shows"
 
 
 @pytest.mark.parametrize(
@@ -89,6 +80,11 @@ def test_steps_of_the_file_keep_code_that_they_only_show():
         (HEADER + "## A\n```measure\n[p]\nwhat = 'loss'\nlayer = 3\n```", 6, "loss has no layer; it takes first"),
         (HEADER + "## A\n```measure\n[not]\nwhat = 'loss'\n```", 6, "can't be called “not”"),
         (HEADER + "## A\n```measure\np = 3\n```", 6, "p needs a table"),
+        (
+            HEADER + "## A\n```measure\n[p]\nwhat = 'loss'\n```\n## B\n```measure\n[p]\nwhat = 'loss'\n```",
+            11,
+            "an earlier",
+        ),
         (asked('kind = "token"\ntext = "?"'), 20, "a question needs right"),
         (HEADER + "## A\n```reveal\nSo.\n```", 6, "needs a question"),
         (asked('kind = "guess"\ntext = "?"'), 20, "a question's kind is one of choose, number"),
@@ -101,58 +97,53 @@ def test_steps_of_the_file_keep_code_that_they_only_show():
     ],
 )
 def test_what_is_wrong_is_said_with_its_line(text, line, words):
-    found = problem(text)
-    assert found.startswith(f"03-mine.md, line {line}: ") and found.endswith(".")
-    assert words in found
+    with pytest.raises(LessonError) as found:
+        read(text)
+    assert str(found.value).startswith(f"03-mine.md, line {line}: ") and str(found.value).endswith(".")
+    assert words in str(found.value)
 
 
-def test_a_view_that_would_tell_the_answer_opens_after_it_unless_the_file_says_otherwise():
-    opened = {name: read(asked(CHOICE.format(name))).steps[0].view.opened for name in ("p", "other")}
-    assert opened == {"p": "after", "other": "before"}
-    assert read(asked(CHOICE.format("p"), 'opened = "before"')).steps[0].view.opened == "before"
+@pytest.mark.parametrize(
+    ("name", "view", "opened"), [("p", "", "after"), ("other", "", "before"), ("p", OPENED, "before")]
+)
+def test_a_view_that_would_tell_the_answer_opens_after_it_unless_the_file_says_otherwise(name, view, opened):
+    assert read(asked(CHOICE.format(name), view)).steps[0].view.opened == opened
 
 
-def test_a_name_is_measured_once_in_a_lesson():
-    block = "\n```measure\n[p]\nwhat = 'loss'\n```\n"
-    assert "an earlier step measures something under the name p" in problem(f"{HEADER}## A{block}## B{block}")
-
-
-@given(st.text(max_size=300))
-def test_any_text_is_a_lesson_or_a_sentence(text):
-    for whole in (text, HEADER + text, f"{HEADER}## A\n{text}", f"{HEADER}## A\n```question\n{text}\n```"):
-        try:
-            assert read(whole).steps
-        except LessonError as error:
-            assert re.fullmatch(r"03-mine\.md, line \d+: .+\.", str(error), re.DOTALL)
-
-
-@given(st.data())
-def test_a_lesson_with_a_line_changed_is_a_lesson_or_a_sentence(data):
+@st.composite
+def changed_samples(draw):
+    """A lesson of which one line is another."""
     lines = SAMPLE.split("\n")
-    number = data.draw(st.integers(0, len(lines) - 1))
+    number = draw(st.integers(0, len(lines) - 1))
     others = st.sampled_from(["", "```", "+++", "## New", "right = 3", "{x}", "[p]", lines[number][::-1], lines[0]])
-    lines[number] = data.draw(others | st.text(max_size=40))
+    lines[number] = draw(others | st.text(max_size=40))
+    return "\n".join(lines)
+
+
+begun = st.sampled_from(["{}", HEADER + "{}", HEADER + "## A\n{}", HEADER + "## A\n```question\n{}\n```"])
+
+
+@given(changed_samples() | st.builds(str.format, begun, st.text(max_size=300)))
+def test_any_text_is_a_lesson_or_a_sentence(text):
     try:
-        assert read("\n".join(lines)).steps
+        assert read(text).steps
     except LessonError as error:
-        assert str(error).startswith("03-mine.md, line ")
+        assert re.fullmatch(r"03-mine\.md, line \d+: .+\.", str(error), re.DOTALL)
 
 
-def test_the_shelf_has_lessons_in_order_and_says_what_is_wrong_with_others(tmp_path, monkeypatch):
-    for name, content in (("02-b", HEADER + "## B"), ("01-a", HEADER + "## A"), ("03-c", "nothing")):
-        (tmp_path / f"{name}.md").write_text(content, encoding="utf-8")
+def test_the_lessons_are_in_order_with_what_is_wrong_and_without_steps_whose_model_is_not_here(tmp_path, monkeypatch):
+    view = "## {0}\n```view\npage = 'Masks'\nneeds = '{0}'\n```\n"
+    contents = {"02-b": f"{HEADER}## B\n{view.format('induction')}{view.format('nowhere')}", "01-a": f"{HEADER}## A"}
+    for name, content in {**contents, "03-c": "nothing", "notes": ""}.items():
+        (tmp_path / f"{name}.{'txt' if name == 'notes' else 'md'}").write_text(content, encoding="utf-8")
     (tmp_path / "04-d.md").write_bytes(b"\xff\xfe\x00")
-    (tmp_path / "notes.txt").write_text("none of them", encoding="utf-8")
     monkeypatch.setattr(lesson_files, "FOLDER", tmp_path)
     found = lesson_files.all_lessons()
     assert [each.name for each in found] == ["01-a", "02-b", "03-c", "04-d"]
     assert [type(each) for each in found] == [Lesson, Lesson, Unreadable, Unreadable]
+    assert [step.title for step in found[1].steps] == ["B", "induction"]
     assert "begins with a header" in found[2].problem and "UTF-8" in found[3].problem
-    (tmp_path / "03-c.md").write_text(HEADER + "## C, mended", encoding="utf-8")
+    (tmp_path / "03-c.md").write_text(f"{HEADER}## C, mended", encoding="utf-8")
     assert lesson_files.lesson("03-c").steps[0].title == "C, mended"
     monkeypatch.setattr(lesson_files, "FOLDER", tmp_path / "gone")
     assert lesson_files.all_lessons() == []
-
-
-def test_a_lesson_can_show_every_page_but_its_own():
-    assert set(PAGES) == set(LINKED) - {"Learn"}
