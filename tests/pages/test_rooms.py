@@ -1,9 +1,9 @@
 """Tests rooms, in memory and in Redis: permissions, votes, expiry, in any order of events, on several servers."""
 
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import settings
@@ -31,11 +31,6 @@ class Clock:
         return self.now
 
 
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
 @pytest.fixture(scope="module")
 def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
     with RedisServer(tmp_path_factory.mktemp("redis")) as server:
@@ -48,23 +43,17 @@ def rooms_of(request: pytest.FixtureRequest) -> Callable[[Clock], Rooms]:
     if request.param == "memory":
         return lambda clock: Rooms(MemoryStore(clock))
     server = request.getfixturevalue("redis")
+    return lambda clock: server.clear() or Rooms(RedisStore(server.address, clock))
 
-    def emptied(clock: Clock) -> Rooms:
-        server.clear()
-        return Rooms(RedisStore(server.address, clock))
 
-    return emptied
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
 
 
 @pytest.fixture
 def all_rooms(rooms_of: Callable[[Clock], Rooms], clock: Clock) -> Rooms:
     return rooms_of(clock)
-
-
-@pytest.fixture
-def room(all_rooms: Rooms) -> tuple[str, str]:
-    """The code and the teacher's key of a room at the first step."""
-    return all_rooms.open(HERE)
 
 
 class OneRoom(RuleBasedStateMachine):
@@ -169,16 +158,16 @@ def test_whatever_is_done_in_whatever_order_a_room_is_as_a_simple_account_of_it(
     run_state_machine_as_test(lambda: OneRoom(rooms_of), settings=machine)
 
 
-def test_a_code_is_found_however_it_is_typed(all_rooms, room):
-    code, _ = room
+def test_a_code_is_found_however_it_is_typed(all_rooms):
+    code, _ = all_rooms.open(HERE)
     assert all_rooms.join(f" {code[:2].lower()}-{code[2:]} ")[0] == code
     for wrong in ("", "?", "AAAAA", code[:-1], code * 1000, "😀"):
         with pytest.raises(RoomError, match="This room has ended"):
             all_rooms.join(wrong)
 
 
-def test_only_the_teacher_leads_and_only_members_take_part(all_rooms, room):
-    code, key = room
+def test_only_the_teacher_leads_and_only_members_take_part(all_rooms):
+    code, key = all_rooms.open(HERE)
     member = all_rooms.join(code)[1]
     leading = {
         all_rooms.led: (),
@@ -220,8 +209,8 @@ def test_a_room_ends_by_itself_and_another_can_be_opened_for_it(all_rooms, clock
         all_rooms.join(opened[1][0])
 
 
-def test_a_full_room_takes_those_who_come_back_and_those_for_whom_someone_left(all_rooms, clock, room):
-    code, _ = room
+def test_a_full_room_takes_those_who_come_back_and_those_for_whom_someone_left(all_rooms, clock):
+    code, _ = all_rooms.open(HERE)
     members = [all_rooms.join(code)[1] for _ in range(all_rooms.size)]
     with pytest.raises(RoomError, match="takes 60 students"):
         all_rooms.join(code)
@@ -236,8 +225,8 @@ def test_a_full_room_takes_those_who_come_back_and_those_for_whom_someone_left(a
         all_rooms.vote(code, members[0], StepId("long", rooms.MAX_POLLS), "a")
 
 
-def test_a_room_holds_its_teacher_s_own_lesson_for_who_is_in_it(all_rooms, room):
-    code, key = room
+def test_a_room_holds_its_teacher_s_own_lesson_for_who_is_in_it(all_rooms):
+    code, key = all_rooms.open(HERE)
     member = all_rooms.join(code)[1]
     assert all_rooms.lesson(code, member) == "" == all_rooms.state(code, member).lesson
     for text in ("+++ one", "+++ zwei ü"):
@@ -250,8 +239,8 @@ def test_a_room_holds_its_teacher_s_own_lesson_for_who_is_in_it(all_rooms, room)
     assert all_rooms.store.lesson(code) == ""
 
 
-def test_a_page_draws_a_room_anew_where_what_it_shows_has_changed(all_rooms, clock, room):
-    code, key = room
+def test_a_page_draws_a_room_anew_where_what_it_shows_has_changed(all_rooms, clock):
+    code, key = all_rooms.open(HERE)
     member, silent = (all_rooms.join(code)[1] for _ in range(2))
 
     def changed(do: Callable[[], object]) -> tuple[bool, bool]:
@@ -277,32 +266,26 @@ def test_a_page_draws_a_room_anew_where_what_it_shows_has_changed(all_rooms, clo
     assert all_rooms.left(all_rooms.state(code, member).deadline) == pytest.approx(120 - rooms.HERE - 1)
 
 
-def at_once(tasks: list[Callable[[], object]]) -> None:
-    threads = [threading.Thread(target=task) for task in tasks]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-
-def test_thirty_threads_vote_at_once(all_rooms, room):
-    code, key = room
+def test_thirty_threads_vote_at_once(all_rooms):
+    code, key = all_rooms.open(HERE)
     members = [all_rooms.join(code)[1] for _ in range(30)]
 
     def vote(number: int) -> None:
         for turn in range(10):
             all_rooms.vote(code, members[number], HERE, str((number + turn) % 3))
 
-    at_once([lambda number=number: vote(number) for number in range(30)])
+    with ThreadPoolExecutor(30) as pool:
+        list(pool.map(vote, range(30)))
     found = all_rooms.tally(code, key, HERE)
-    assert found.voted == 30 and found.first == Counter(str((number + 9) % 3) for number in range(30))
+    assert found.voted == 30 and found.first == {"0": 10, "1": 10, "2": 10}
 
 
 def test_two_servers_with_one_redis_have_one_room_which_outlives_the_redis(redis):
     one, other = (Rooms(RedisStore(redis.address)) for _ in range(2))
     code, key = one.open(HERE)
     members = [(each, each.join(code)[1]) for each in (one, other) for _ in range(10)]
-    at_once([lambda each=each, member=member: each.vote(code, member, HERE, "a") for each, member in members])
+    with ThreadPoolExecutor(20) as pool:
+        list(pool.map(lambda member: member[0].vote(code, member[1], HERE, "a"), members))
     assert other.tally(code, key, HERE).first == {"a": 20}
     heard: list[str | None] = []
     other.store.listen(heard.append)

@@ -32,12 +32,6 @@ def server(tmp_path, monkeypatch):
         yield server
 
 
-@pytest.fixture
-def two(server):
-    """The buckets of two servers that share a Redis."""
-    return buckets(), buckets()
-
-
 def test_buckets_are_emptied_by_time_alone(now, ours):
     assert ours.fill({"a": 3.0, "b": 0.0}) == {"a": 3.0, "b": 0.0}
     now[0] += 1
@@ -46,8 +40,8 @@ def test_buckets_are_emptied_by_time_alone(now, ours):
     assert ours.fill({"a": 0.0}) == {"a": 0.0}
 
 
-def test_servers_with_one_redis_have_the_same_buckets_and_while_it_is_away_their_own(server, two):
-    one, other = two
+def test_servers_with_one_redis_have_the_same_buckets_and_while_it_is_away_their_own(server):
+    one, other = buckets(), buckets()
     assert one.fill({f"address {HERE}": 50.0, "b": 0.0}) == {f"address {HERE}": 50.0, "b": 0.0}
     assert other.fill({f"address {HERE}": 50.0})[f"address {HERE}"] == pytest.approx(100, abs=5)
     client = redis_client(server.address)
@@ -62,29 +56,27 @@ def test_servers_with_one_redis_have_the_same_buckets_and_while_it_is_away_their
 
 def test_wrong_codes_are_limited_by_visitor_by_address_and_in_all(now, ours):
     attempts = Attempts(ours)
-    (visitor, rate), (address, _), (everybody, _) = room_attempts.VISITOR, room_attempts.ADDRESS, room_attempts.ALL
-    for _ in range(visitor):
-        attempts.check("one", "here")
-        attempts.add_wrong("one", "here")
-    with pytest.raises(RoomError, match="Too many wrong codes"):
-        attempts.check("one", "here")
-    attempts.check("two", "here")
-    now[0] += 1 / rate
-    attempts.check("one", "here")
-    for number in range(address):  # who shows another cookie each time
-        attempts.add_wrong(str(number), "here")
-    with pytest.raises(RoomError):
-        attempts.check("two", "here")
-    attempts.check("two", "elsewhere")
-    for number in range(everybody):  # and another address
-        attempts.add_wrong(str(number), str(number))
-    with pytest.raises(RoomError):
-        attempts.check("two", "elsewhere")
+    for visitor, address, (most, rate) in (  # who shows another cookie each time, and another address
+        ("me", "here", room_attempts.VISITOR),
+        ("{}", "here", room_attempts.ADDRESS),
+        ("{}", "{}", room_attempts.ALL),
+    ):
+        attempts.check("me", "elsewhere")
+        for number in range(most):
+            attempts.add_wrong(visitor.format(number), address.format(number))
+        with pytest.raises(RoomError, match="Too many wrong codes"):
+            attempts.check("me", "here")
+        now[0] += 2 * most / rate
+        attempts.check("me", "here")
+    for _ in range(room_attempts.VISITOR[0]):
+        attempts.check("me", "here")
+        attempts.add_wrong("me", "here")
+    attempts.check("you", "here")
 
 
-def test_requests_count_on_all_servers_together_and_each_counts_alone_at_once(two, monkeypatch):
+def test_requests_count_on_all_servers_together_and_each_counts_alone_at_once(server, monkeypatch):
     monkeypatch.setattr(SharedCounts, "_share_always", lambda self: None)  # the test says when
-    one, other = (SharedCounts(each.fill) for each in two)
+    one, other = (SharedCounts(buckets().fill) for _ in range(2))
 
     def ask(counts, who="visitor me", many=1):
         counts.begin(who, many)
@@ -107,7 +99,7 @@ def test_requests_count_on_all_servers_together_and_each_counts_alone_at_once(tw
             ask(one, "visitor fast")
 
 
-def test_who_waits_is_served_again(now, ours):
+def test_who_waits_is_served_again_and_without_a_redis_a_server_is_by_itself(now, ours, monkeypatch):
     counts = SharedCounts(ours.fill)
     ours.fill({"me": 2 * BURST / PER_SECOND})
     counts.begin("me")
@@ -117,8 +109,5 @@ def test_who_waits_is_served_again(now, ours):
     now[0] += BURST / PER_SECOND + 1
     counts.share()
     counts.begin("me")
-
-
-def test_without_a_redis_a_server_is_by_itself(monkeypatch):
     monkeypatch.delenv(REDIS_VARIABLE, raising=False)
     assert isinstance(buckets(), MemoryBuckets)
