@@ -141,10 +141,6 @@ class TestQuestions:
         found = verdict(ASKED[kind], NAMES, answer)
         assert (found.right, found.correct) == (is_right, correct)
 
-    def test_of_options_exactly_one_is_true(self):
-        with pytest.raises(ExpressionError, match="exactly one of the options should be right, and 2 are"):
-            verdict(ask(kind="choose", options=["a", "b"], right=["p > 0", "p > 0.1"]), NAMES, 0)
-
     @given(st.floats(0, 1))
     def test_a_number_is_right_as_far_as_it_is_near(self, answer):
         found = verdict(ASKED["number"], NAMES, answer)
@@ -159,13 +155,15 @@ class TestQuestions:
         assert found.right == all(ordered(values[one], values[other]) for one, other in itertools.pairwise(order))
         assert sorted(found.correct) == [0, 1, 2, 3]
 
-    def test_an_order_that_is_a_fact_is_asked_for_out_of_order(self):
+    def test_an_order_that_is_a_fact_is_asked_for_out_of_order_and_of_options_exactly_one_is_true(self):
         parts = ["q · k", "÷ √d_head", "mask", "softmax"]
         question = ask(kind="order", right=parts)
         assert question.is_fact and [option.text for option in question.options] != parts
         found = verdict(question, {}, [0, 1, 2, 3])
         assert not found.right
         assert [question.options[number].text for number in found.correct] == parts
+        with pytest.raises(ExpressionError, match="exactly one of the options should be right, and 2 are"):
+            verdict(ask(kind="choose", options=["a", "b"], right=["p > 0", "p > 0.1"]), NAMES, 0)
 
     @given(st.sampled_from([*ASKED]), anything)
     def test_whatever_a_browser_sends_is_an_answer_or_isnt(self, kind, answer):
