@@ -14,6 +14,7 @@ from pages.ui.lessons.lesson_files import Unreadable
 SAMPLES = Path(__file__).parents[1] / "lessons"
 SAMPLE = (SAMPLES / "01-every-kind.md").read_text(encoding="utf-8")
 HEADER = '+++\ntitle = "A lesson"\n+++\n'
+STEP = HEADER + "## A\n"
 ASKED = """## Step
 ```measure
 [p]
@@ -33,7 +34,6 @@ link = "model=shakespeare&prompt=KING"
 {question}
 ```
 """
-OPENED = 'opened = "before"'
 CHOICE = 'kind = "choose"\ntext = "?"\noptions = ["one", "two"]\nright = ["{0} > 0.5", "{0} <= 0.5"]'
 
 
@@ -70,23 +70,19 @@ def test_a_lesson_has_what_its_file_says():
         ('+++\ntitle = "A"\nlength = 3\n+++\n## A', 3, "“length” isn't known here"),
         (HEADER, 3, "1 to 40 steps"),
         (HEADER + "Hello\n## A", 4, "before the first step"),
-        (HEADER + "## A\n```view\npage = 'Attention'", 5, "isn't closed"),
-        (HEADER + "## A\n```view\npage = 'Home'\n```", 6, "a view's page is one of Generate"),
-        (HEADER + "## A\n```view\npage = 'Masks'\n```\n```view\npage = 'Masks'\n```", 8, "one view at most"),
-        (HEADER + "## A\nIt is {p}.", 4, "nothing is measured under the name p"),
-        (HEADER + "## A\n```measure\n[p]\nwhat = 'guess'\n```", 6, "'guess' is no measure; there are ablation"),
-        (HEADER + "## A\n```measure\n[p]\nwhat = 'probability'\n```", 6, "probability needs token"),
-        (HEADER + "## A\n```measure\n[p]\nwhat = 'probability'\ntoken = 3\n```", 6, "token of probability is a text"),
-        (HEADER + "## A\n```measure\n[p]\nwhat = 'loss'\nlayer = 3\n```", 6, "loss has no layer; it takes first"),
-        (HEADER + "## A\n```measure\n[not]\nwhat = 'loss'\n```", 6, "can't be called “not”"),
-        (HEADER + "## A\n```measure\np = 3\n```", 6, "p needs a table"),
-        (
-            HEADER + "## A\n```measure\n[p]\nwhat = 'loss'\n```\n## B\n```measure\n[p]\nwhat = 'loss'\n```",
-            11,
-            "an earlier",
-        ),
+        (STEP + "```view\npage = 'Attention'", 5, "isn't closed"),
+        (STEP + "```view\npage = 'Home'\n```", 6, "a view's page is one of Generate"),
+        (STEP + "```view\npage = 'Masks'\n```\n```view\npage = 'Masks'\n```", 8, "one view at most"),
+        (STEP + "It is {p}.", 4, "nothing is measured under the name p"),
+        (STEP + "```measure\n[p]\nwhat = 'guess'\n```", 6, "'guess' is no measure; there are ablation"),
+        (STEP + "```measure\n[p]\nwhat = 'probability'\n```", 6, "probability needs token"),
+        (STEP + "```measure\n[p]\nwhat = 'probability'\ntoken = 3\n```", 6, "token of probability is a text"),
+        (STEP + "```measure\n[p]\nwhat = 'loss'\nlayer = 3\n```", 6, "loss has no layer; it takes first"),
+        (STEP + "```measure\n[not]\nwhat = 'loss'\n```", 6, "can't be called “not”"),
+        (STEP + "```measure\np = 3\n```", 6, "p needs a table"),
+        (HEADER + "## A\n```measure\n[p]\nwhat = 'loss'\n```\n" * 2, 11, "an earlier step measures"),
         (asked('kind = "token"\ntext = "?"'), 20, "a question needs right"),
-        (HEADER + "## A\n```reveal\nSo.\n```", 6, "needs a question"),
+        (STEP + "```reveal\nSo.\n```", 6, "needs a question"),
         (asked('kind = "guess"\ntext = "?"'), 20, "a question's kind is one of choose, number"),
         (asked(CHOICE.format("q")), 20, "nothing is measured under the name q"),
         (asked('kind = "number"\ntext = "?"\nright = "0.5"\nnear = 0.1'), 20, "what is right is computed"),
@@ -103,11 +99,9 @@ def test_what_is_wrong_is_said_with_its_line(text, line, words):
     assert words in str(found.value)
 
 
-@pytest.mark.parametrize(
-    ("name", "view", "opened"), [("p", "", "after"), ("other", "", "before"), ("p", OPENED, "before")]
-)
-def test_a_view_that_would_tell_the_answer_opens_after_it_unless_the_file_says_otherwise(name, view, opened):
-    assert read(asked(CHOICE.format(name), view)).steps[0].view.opened == opened
+def test_a_view_that_would_tell_the_answer_opens_after_it_unless_the_file_says_otherwise():
+    for name, view, opened in (("p", "", "after"), ("other", "", "before"), ("p", 'opened = "before"', "before")):
+        assert read(asked(CHOICE.format(name), view)).steps[0].view.opened == opened
 
 
 @st.composite
@@ -120,7 +114,7 @@ def changed_samples(draw):
     return "\n".join(lines)
 
 
-begun = st.sampled_from(["{}", HEADER + "{}", HEADER + "## A\n{}", HEADER + "## A\n```question\n{}\n```"])
+begun = st.sampled_from(["{}", HEADER + "{}", STEP + "{}", STEP + "```question\n{}\n```"])
 
 
 @given(changed_samples() | st.builds(str.format, begun, st.text(max_size=300)))
