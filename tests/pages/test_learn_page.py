@@ -15,21 +15,7 @@ from pages.ui.views.learn.lesson_list import COLUMNS, results_csv
 from tests import app_driver as app
 from tests import learn_page as learning
 from tests.app_driver import checked, component, go, link_of, markdown_with, named, prompt, start, step, type_prompt
-from tests.learn_page import (
-    CELL,
-    CHOOSE,
-    LESSON,
-    NUMBER,
-    ORDER,
-    TOKEN,
-    button,
-    captions,
-    click,
-    has,
-    open_step,
-    said,
-    tell_answer,
-)
+from tests.learn_page import CHOOSE, LESSON, NUMBER, ORDER, TOKEN, button, captions, click, has, open_step, said
 
 PROMPT = "kR7wZq3xB kR7wZ"
 PARTS = ["q · k", "÷ √d_head", "mask", "softmax"]
@@ -103,14 +89,14 @@ def test_a_lesson_from_the_list_to_its_end_tells_no_answer_before_there_is_one(t
     pills = named(at.main.get("button_group"), "Choose a token. The small number is its position.")
     assert [option.content for option in pills.proto.options][:4] == ["k₀", "R₁", "7₂", "w₃"]
     at = click(at, "learn_next")
-    at = tell_answer(at, "headsup_cell_picker", [1])
+    at = learning.tell_answer(at, "headsup_cell_picker", [1])
     assert button(at, "lesson_answer").disabled, "the browser may say anything"
-    at = click(tell_answer(at, "headsup_cell_picker", [13, 3]), "lesson_answer")
+    at = click(learning.tell_answer(at, "headsup_cell_picker", [13, 3]), "lesson_answer")
     assert "Correct: `w` (13) looks at `Z` (4)." in said(at)
     at, order = click(at, "learn_next"), "headsup_sortable_list"
     items = json.loads(component(at, order).json)["items"]
-    at = tell_answer(at, order, [items.index(each) for each in PARTS])
-    assert items != PARTS and "Correct: " in said(click(tell_answer(at, order, [0, 0, 1, 2]), "lesson_answer"))
+    at = learning.tell_answer(at, order, [items.index(each) for each in PARTS])
+    assert items != PARTS and "Correct: " in said(click(learning.tell_answer(at, order, [0, 0, 1, 2]), "lesson_answer"))
 
     markdown_with(at, "**You can now**\n\n- ")
     markdown_with(at, "1 question is still open.")
@@ -173,7 +159,7 @@ def test_an_order_that_is_wrong_is_shown_as_it_belongs():
 
 def test_a_lesson_whose_model_is_gone_says_what_it_cant_do(folder):
     gone = "there is no model “induction” here"
-    for number in (CHOOSE, NUMBER, TOKEN, CELL, ORDER):
+    for number in range(CHOOSE, ORDER + 1):
         at = open_step(number)
         assert "Answer first" not in said(at)
         if number == NUMBER:

@@ -13,20 +13,7 @@ from pages.ui.models.lesson_answers import StepId
 from pages.ui.views.learn import room_teacher, visitor_lessons
 from tests import learn_page as learning
 from tests.app_driver import checked, come_back, component, components, link_of, markdown_with, named, start, tell_page
-from tests.learn_page import (
-    CHOOSE,
-    LESSON,
-    NUMBER,
-    SAMPLES,
-    answer,
-    button,
-    captions,
-    click,
-    has,
-    open_step,
-    pick_token,
-    said,
-)
+from tests.learn_page import CHOOSE, LESSON, NUMBER, SAMPLES, answer, button, captions, click, has, open_step, said
 from tests.redis_server import RedisServer
 from tests.tiny_models import save_pair
 
@@ -149,7 +136,7 @@ def test_votes_are_in_words_on_a_line_for_numbers_and_outlive_the_model(teacher,
     low, high, _, _, right = drawn["line"]
     assert (low, high) == (0, 8) and right[0] == pytest.approx(3.06, abs=0.01) and right[1] == "3.06 nats"
     teacher = click(teacher, "learn_next")
-    one = pick_token(again(one), 5)
+    one = learning.pick_token(again(one), 5)
     rows = learning.rows_of(room_teacher.votes_csv(membership(teacher)))
     assert [f"{row['vote']} {row['answer']} {row['count']}" for row in rows] == [
         "first Hardly 1",

@@ -19,7 +19,7 @@ from pages.ui.server_startup import check_settings
 
 @pytest.fixture
 def clock(monkeypatch):
-    """The time as records see it; set it with `clock[0] = seconds`."""
+    """The time as records see it: `clock[0]`."""
     now = [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     return now
@@ -54,18 +54,17 @@ def test_only_so_many_are_kept_those_left_longest_ago_go_first(clock):
 
 def test_how_long_a_visitor_has_been_away(clock):
     record = SessionRecord()
-    for ends, seconds, away, gone in (
+    for ends, seconds, is_away, is_gone in (
         (False, AWAY_AFTER_DISCONNECT + 1, False, False),
         (True, AWAY_AFTER_DISCONNECT + 1, True, False),
         (False, AWAY_AFTER + 1, True, False),
         (False, GONE_AFTER + 1, True, True),
     ):
+        record.see()
         if ends:
             record.end_connection()
         clock[0] += seconds
-        assert (record.is_away, record.is_gone) == (away, gone), seconds
-        record.see()
-        assert not record.is_away and not record.is_gone
+        assert (record.is_away, record.is_gone) == (is_away, is_gone), seconds
 
 
 def test_a_server_whose_store_can_be_no_folder_does_not_start(monkeypatch, tmp_path):
