@@ -1,9 +1,10 @@
-"""Runs a Redis for tests, where one is installed."""
+"""Runs a Redis for tests, where one is installed, and waits for what servers do."""
 
 import shutil
 import socket
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -48,3 +49,11 @@ class RedisServer:
 
     def __exit__(self, *error: object) -> None:
         self.kill()
+
+
+def within(seconds: float, holds: Callable[[], object]) -> bool:
+    """Whether something holds before so many seconds are over."""
+    until = time.monotonic() + seconds
+    while not holds() and time.monotonic() < until:
+        time.sleep(0.01)
+    return bool(holds())

@@ -19,7 +19,7 @@ from pages.ui.lessons.room_events import AT_ONCE, HEADER, RoomEvents, app_of
 from pages.ui.lessons.room_stores import STREAMS_LAPSE, MemoryStore, RedisStore
 from pages.ui.lessons.rooms import Rooms
 from pages.ui.models.lesson_answers import StepId
-from tests.redis_server import RedisServer
+from tests.redis_server import RedisServer, within
 
 HERE, THERE = StepId("heads", 0), StepId("heads", 1)
 
@@ -64,13 +64,6 @@ class Follower:
                 if field == "data" and name == "room":
                     self.versions.append(json.loads(value)["version"])
         self.ended = True
-
-
-def within(seconds: float, holds: Callable[[], object]) -> bool:
-    until = time.monotonic() + seconds
-    while not holds() and time.monotonic() < until:
-        time.sleep(0.01)
-    return bool(holds())
 
 
 @pytest.fixture(params=["one server", "two servers"])

@@ -1,6 +1,5 @@
 """Tests rooms, in memory and in Redis: permissions, votes, expiry, in any order of events, on several servers."""
 
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +15,7 @@ from pages.ui.lessons.room import Phase, RoomError, RoomsAwayError
 from pages.ui.lessons.room_stores import MemoryStore, RedisStore
 from pages.ui.lessons.rooms import LETTERS, Rooms
 from pages.ui.models.lesson_answers import StepId
-from tests.redis_server import RedisServer
+from tests.redis_server import RedisServer, within
 
 STEPS = [StepId("heads", 0), StepId("heads", 1), StepId("masks", 0)]
 HERE = STEPS[0]
@@ -289,9 +288,9 @@ def test_two_servers_with_one_redis_have_one_room_which_outlives_the_redis(redis
     assert other.tally(code, key, HERE).first == {"a": 20}
     heard: list[str | None] = []
     other.store.listen(heard.append)
-    assert _within(30, lambda: heard == [None])
+    assert within(30, lambda: heard == [None])
     one.move(code, key, STEPS[1])
-    assert _within(30, lambda: heard == [None, code])
+    assert within(30, lambda: heard == [None, code])
     student = members[0][1]
     redis.kill()
     for ask in (lambda: other.state(code, student), other.open, lambda: other.leave(code, student)):
@@ -299,18 +298,11 @@ def test_two_servers_with_one_redis_have_one_room_which_outlives_the_redis(redis
             ask()
     redis.start()
     assert other.state(code, student).step_id == STEPS[1] and other.tally(code, key, HERE).first == {"a": 20}
-    assert _within(30, lambda: heard == [None, code, None]), "what was missed meanwhile may be any room"
+    assert within(30, lambda: heard == [None, code, None]), "what was missed meanwhile may be any room"
     other.end(code, key)
-    assert _within(30, lambda: heard[-1] == code)
+    assert within(30, lambda: heard[-1] == code)
     with pytest.raises(RoomError, match="has ended"):
         one.state(code, student)
-
-
-def _within(seconds: float, holds: Callable[[], bool]) -> bool:
-    until = time.monotonic() + seconds
-    while not holds() and time.monotonic() < until:
-        time.sleep(0.02)
-    return holds()
 
 
 def test_codes_get_longer_with_the_number_of_rooms_so_that_none_is_guessed(monkeypatch, clock):
