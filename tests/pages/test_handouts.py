@@ -241,6 +241,10 @@ def test_a_lesson_of_one_s_own_goes_into_a_file():
     data, models = held(lesson_file(read_lesson("own", LESSON)))
     assert data["name"] == "own" and models == ["induction"]
     assert "<script>" not in data["steps"][0]["words"]
+    for step in [*data["steps"], *as_data(lesson_named("16-induction"))["steps"]]:
+        trains = step["view"] is not None and step["view"]["page"] == "Train"
+        assert ("Nothing can be trained on this page" in step["words"]) == trains
+        assert not trains or step["view"]["opened"] == "after", "what came of a training tells the answer"
     assert [step["question"]["right"] for step in data["steps"]] == [0, [5], [2, 0]]
     assert data["steps"][1]["question"]["options"][5] == "<code>q</code>"
     assert data["steps"][2]["question"]["options"]["key"] == [["0: k", 0], ["1: R", 1], ["2: 7", 2]]
