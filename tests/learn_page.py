@@ -73,5 +73,9 @@ def said(at):
     return f"{app_driver.said(at)} {' '.join(box.value for box in at.success)}"
 
 
+def captions(at):
+    return " ".join(each.value for each in at.caption)
+
+
 def rows_of(file):
     return list(csv.DictReader(io.StringIO(file.decode("utf-8-sig"))))

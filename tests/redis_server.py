@@ -1,9 +1,10 @@
-"""Runs a Redis for tests, where one is installed."""
+"""Runs a Redis for tests, where one is installed, and waits for what servers do."""
 
 import shutil
 import socket
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,21 +15,19 @@ class RedisServer:
     """A Redis on a free port that keeps what it was told in a folder. Also a context manager, which stops it."""
 
     def __init__(self, folder: Path) -> None:
-        self._program = shutil.which("redis-server")
-        if self._program is None:
+        program = shutil.which("redis-server")
+        if program is None:
             pytest.skip("redis-server is not installed")
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
-            self._port = probe.getsockname()[1]
-        self.address = f"redis://127.0.0.1:{self._port}/0"
-        self._folder = folder
+            port = probe.getsockname()[1]
+        self.address = f"redis://127.0.0.1:{port}/0"
+        options = f"--port {port} --bind 127.0.0.1 --appendonly yes --appendfsync always --save".split()
+        self._command = [program, *options, "", "--dir", str(folder)]
         self.start()
 
     def start(self) -> None:
-        options = {"port": self._port, "bind": "127.0.0.1", "dir": self._folder, "appendonly": "yes", "save": ""}
-        options["appendfsync"] = "always"
-        command = [self._program, *(str(part) for name, value in options.items() for part in (f"--{name}", value))]
-        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        self._process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL)
         client, until = redis.Redis.from_url(self.address), time.monotonic() + 60
         while True:
             try:
@@ -50,3 +49,11 @@ class RedisServer:
 
     def __exit__(self, *error: object) -> None:
         self.kill()
+
+
+def within(seconds: float, holds: Callable[[], object]) -> bool:
+    """Whether something holds before so many seconds are over."""
+    until = time.monotonic() + seconds
+    while not holds() and time.monotonic() < until:
+        time.sleep(0.01)
+    return bool(holds())

@@ -31,12 +31,20 @@ def replicas(tmp_path_factory):
         yield started
 
 
-@pytest.fixture
-def ask(replicas):
-    """`ask(server)`: the server on which a visitor is after a question, who was on this one, or on none, before."""
+def test_a_container_below_a_path_finds_out_whether_it_is_healthy(replicas):
+    text = (Path(__file__).parents[1] / "Containerfile").read_text(encoding="utf-8")
+    _, *options, code = json.loads(re.search(r"HEALTHCHECK [^[]*CMD (\[.*\])", text)[1])
+    command = [sys.executable, *options, code.replace("8501", str(replicas.app_ports[0]))]
+    for path, is_healthy in ((PATH, True), ("", False), ("other", False)):
+        env = {"STREAMLIT_SERVER_BASE_URL_PATH": path}
+        assert (subprocess.run(command, env=env, capture_output=True).returncode == 0) == is_healthy, path
+
+
+def test_a_visitor_stays_and_moves_only_when_the_server_is_killed(replicas):
+    url = urlsplit(replicas.url)
 
     def ask(server="", path="/_stcore/health", status=200, **headers):
-        url = urlsplit(replicas.url)
+        """The server on which a visitor is after a question, who was on this one, or on none, before."""
         connection = http.client.HTTPConnection(url.netloc, timeout=30)
         connection.request("GET", f"{url.path}{path}", headers={"Cookie": f"{COOKIE}={server}", **headers})
         answer = connection.getresponse()
@@ -45,35 +53,13 @@ def ask(replicas):
         cookies = [each for each in answer.headers.get_all("Set-Cookie", []) if each.startswith(COOKIE)]
         return cookies[0].partition(";")[0].removeprefix(f"{COOKIE}=") if cookies else server
 
-    return ask
-
-
-def test_new_visitors_are_spread_over_all(replicas, ask):
-    assert {replicas.app_of(ask()) for _ in range(9)} == {"app-1", "app-2"}
+    assert {replicas.app_of(ask()) for _ in range(9)} == {"app-1", "app-2"}, "new visitors are spread over all"
     assert replicas.app_of(ask("unknown"))
-
-
-def test_a_container_below_a_path_finds_out_whether_it_is_healthy(replicas):
-    text = (Path(__file__).parents[1] / "Containerfile").read_text(encoding="utf-8")
-    _, *options, code = json.loads(re.search(r"HEALTHCHECK [^[]*CMD (\[.*\])", text)[1])
-    code, env = code.replace("8501", str(replicas.app_ports[0])), {"STREAMLIT_SERVER_BASE_URL_PATH": PATH}
-
-    def is_healthy(env):
-        return subprocess.run([sys.executable, *options, code], env=env, capture_output=True).returncode == 0
-
-    assert is_healthy(env) and not is_healthy({}) and not is_healthy({"STREAMLIT_SERVER_BASE_URL_PATH": "other"})
-
-
-def test_a_page_gets_its_websocket(replicas, ask):
-    key = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13"}
-    key |= {"Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==", "Origin": replicas.url.removesuffix(f"/{PATH}")}
-    server = ask()
-    assert ask(server, "/_stcore/stream", 101, **key) == server
-
-
-def test_a_visitor_stays_and_moves_only_when_the_server_is_killed(replicas, ask):
     server = ask()
     assert [ask(server) for _ in range(6)] == [server] * 6
+    key = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13"}
+    key |= {"Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==", "Origin": replicas.url.removesuffix(f"/{PATH}")}
+    assert ask(server, "/_stcore/stream", 101, **key) == server, "a page gets its websocket"
     replicas.kill(replicas.app_of(server))
     other = ask(server)  # which doesn't wait for one that is gone
     assert other != server

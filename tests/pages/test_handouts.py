@@ -1,19 +1,23 @@
-"""Tests the HTML of Markdown and formulas, handouts, and the page for teachers."""
+"""Tests what is made of lessons: HTML, handouts, files of one lesson, pictures of views, the page for teachers."""
 
+import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
-import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pages.ui.lessons import lesson_files
-from pages.ui.lessons.lesson import read_lesson
+from pages.ui.lessons.lesson import Lesson, View, read_lesson
+from pages.ui.lessons.measure_setup import DEFAULT_MODEL
 from pages.ui.printable_html import ATTRIBUTES, as_html, document, formula, inline
-from pages.ui.views.learn.attention_svg import pattern_svg
+from pages.ui.views.learn import site_lessons
 from pages.ui.views.learn.handout import handout
+from pages.ui.views.learn.site_lessons import as_data, file_bytes, lesson_file, lesson_named, on_site, too_large
+from pages.ui.views.learn.still_view import still_view
 from pages.ui.views.learn.teachers_page import GUIDE, sheet
 from tests.app_driver import markdown_with, named, start
 
@@ -41,61 +45,55 @@ class Elements(HTMLParser):
         self.text += data
 
 
-class TestPaper:
-    def test_a_lesson_s_markdown_is_what_it_says(self):
-        assert as_html("One **bold *and slanted* `x<y`**,\ngoes on.\n\n- a\n- b\n  more\n\nAnd:\n\n    code") == (
-            "<p>One <strong>bold <em>and slanted</em> <code>x&lt;y</code></strong>,\ngoes on.</p>\n"
-            "<ul>\n<li>a</li>\n<li>b\nmore</li>\n</ul>\n<p>And:</p>\n<pre><code>code\n</code></pre>"
-        )
-        assert as_html("## Two\n| a | b |\n| --- | --- |\n| 1 | *2* |").startswith("<h2>Two</h2>\n<table>")
-        assert as_html("1. one\n2. two") == "<ol>\n<li>one</li>\n<li>two</li>\n</ol>"
-        assert inline("It costs $5 or $x$, and $$y$$.").count("<math") == 2
-
-    @given(st.lists(st.sampled_from(SIGNS), max_size=60).map("".join))
-    def test_no_text_becomes_another_element_or_an_attribute(self, text):
-        for tag, attributes in Elements(as_html(text) + inline(text)).found:
-            assert tag in ELEMENTS
-            assert attributes.keys() <= ATTRIBUTES
-
-    def test_a_page_loads_nothing(self):
-        page = document("A & B", "<p>x</p>")
-        assert "<title>A &amp; B</title>" in page
-        assert not re.search(r"<script|https?:|url\(|@import|<link", page)
+@pytest.mark.parametrize(
+    ("markdown", "html"),
+    [
+        ("**bold *and* `x<y`**,\nb", "<p><strong>bold <em>and</em> <code>x&lt;y</code></strong>,\nb</p>"),
+        ("- a\n- b\n  more\n\nAnd:\n\n    c", "<ul>\n<li>a</li>\n<li>b\nmore</li>\n</ul>\n<p>And:</p>\n<pre><code>c\n"),
+        ("## Two\n| a | b |\n| --- | --- |\n| 1 | *2* |", "<h2>Two</h2>\n<table>"),
+        ("1. one\n2. two", "<ol>\n<li>one</li>\n<li>two</li>\n</ol>"),
+        ("It costs $5 or $\n", "<p>It costs $5 or $</p>"),
+        ("$x$ and $$y$$", '<p><math display="inline">'),
+        (r"$\frac{1}{i}$", '<p><math display="inline"><mrow><mfrac><mrow><mn>1</mn></mrow><mrow><mi>i'),
+        (r"$v_j^2$", '<p><math display="inline"><mrow><msubsup>'),
+        (r"$$\sum_{j=0}^{i} x$$", '<math display="block"><mrow><munderover>'),
+        (r"$\text{what came}$", '<p><math display="inline"><mrow><mtext>what\u00a0came</mtext>'),
+    ],
+)
+def test_a_lesson_s_markdown_is_what_it_says(markdown, html):
+    assert as_html(markdown).startswith(html)
 
 
-class TestFormulas:
-    def test_fractions_sums_and_scripts_have_their_parts(self):
-        found = ElementTree.fromstring(formula(r"z_i = \frac{1}{i+1}\sum_{j=0}^{i} v_j^2", block=True))
-        assert found.get("display") == "block"
-        assert [len(found.findall(f".//{name}")) for name in ("mfrac", "munderover", "msubsup", "msub")] == [1, 1, 1, 1]
-        assert "".join(found.find(".//mfrac").itertext()) == "1i+1"
-
-        assert "<mtext>what\u00a0came</mtext>" in formula(r"p(\text{what came})")
-
-    def test_what_is_no_formula_is_shown_as_it_is(self):
-        for tex in (r"\unknown", "{", "}", "a_", r"\unknown{1}", "^", "{" * 500 + "}" * 500):
-            assert "".join(ElementTree.fromstring(formula(tex)).itertext()) in (tex, r"\unknown1")
-        for tex in (r"\href{javascript:alert(1)}{x}", r"\style{color:red}{x}", r"\text{<img src=x>}"):
-            for tag, attributes in Elements(formula(tex)).found:
-                assert tag in ELEMENTS and attributes.keys() <= ATTRIBUTES, "no link, style or element"
-
-    @given(st.lists(st.sampled_from(TEX), max_size=40).map("".join))
-    def test_whatever_is_drawn_is_well_formed(self, tex):
-        ElementTree.fromstring(formula(tex))
-
-    def test_every_formula_of_the_course_is_drawn(self):
-        for path in lesson_files.FOLDER.glob("*.md"):
-            for block, inside in re.findall(r"\$\$([^$]+)\$\$|\$([^$\n]+)\$", path.read_text(encoding="utf-8")):
-                tex = re.sub(r"\{\w+:[^{}]*\}", "1", block or inside)
-                assert formula(tex).startswith("<math"), tex
+@given(st.lists(st.sampled_from(SIGNS), max_size=60).map("".join))
+@example(r"$\href{javascript:alert(1)}{x}$ $\style{color:red}{x}$ $\text{<img src=x>}$")
+def test_no_text_becomes_another_element_or_an_attribute(text):
+    for tag, attributes in Elements(as_html(text) + inline(text)).found:
+        assert tag in ELEMENTS and attributes.keys() <= ATTRIBUTES
 
 
-LESSON = """+++
+@given(st.lists(st.sampled_from(TEX), max_size=40).map("".join))
+def test_a_formula_is_well_formed_and_what_is_none_is_shown_as_it_is(tex):
+    ElementTree.fromstring(formula(tex))
+    for wrong in (r"\unknown", "{", "}", "a_", "^", "{" * 500 + "}" * 500):
+        assert "".join(ElementTree.fromstring(formula(wrong)).itertext()) == wrong
+
+
+def test_every_formula_of_the_course_is_drawn_and_a_page_loads_nothing():
+    for path in lesson_files.FOLDER.glob("*.md"):
+        for block, inside in re.findall(r"\$\$([^$]+)\$\$|\$([^$\n]+)\$", path.read_text(encoding="utf-8")):
+            tex = re.sub(r"\{\w+:[^{}]*\}", "1", block or inside)
+            assert formula(tex).startswith("<math"), tex
+    page = document("A & B", "<p>x</p>")
+    assert "<title>A &amp; B</title>" in page and not re.search(r"<script|https?:|url\(|@import|<link", page)
+
+
+VIEW = '```view\npage = "Attention"\nlink = "model=induction&prompt={prompt}&layer=1&head=1"\n{opened}\n```\n'
+LESSON = f"""+++
 title = "A <b>small</b> one"
 aims = ["Say `one` thing"]
 +++
 ## First <img src=x onerror=alert(1)>
-It says {sure:%}. <script>alert(1)</script>
+It says {{sure:%}}. <script>alert(1)</script>
 ```measure
 [sure]
 what = "probability"
@@ -105,22 +103,17 @@ what = "heaviest_key"
 layer = 1
 head = 1
 ```
-```view
-page = "Attention"
-link = "model=induction&prompt=kR7wZq3xB+kR7wZ&layer=1&head=1"
-opened = "after"
-```
-```question
+{VIEW.format(prompt="kR7wZq3xB+kR7wZ", opened='opened = "after"')}```question
 kind = "choose"
 text = "How sure?"
 options = ["Sure <i>indeed</i>", "Not at all"]
 right = ["sure > 0.5", "sure <= 0.5"]
 ```
 ```reveal
-At place {place}.
+At place {{place}}.
 ```
 ## Second
-```question
+{VIEW.format(prompt="kR7wZq3xB+kR7wZ", opened='opened = "after"')}```question
 kind = "token"
 text = "Where?"
 right = "place"
@@ -133,11 +126,7 @@ layer = 1
 head = 1
 query = 0
 ```
-```view
-page = "Attention"
-link = "model=induction&prompt=kR7&layer=1&head=1"
-```
-```question
+{VIEW.format(prompt="kR7", opened="")}```question
 kind = "cell"
 text = "Which cell?"
 right = "[2, first]"
@@ -145,74 +134,128 @@ right = "[2, first]"
 """
 
 
-def course(name=None):
-    lessons = lesson_files.all_lessons()
-    return next(each for each in lessons if each.name == name) if name else lessons
-
-
 def sheets(lesson):
     """What is asked, and what is told at the end."""
     return handout(lesson).split('<h1 class="new-page">')
 
 
-class TestHandout:
-    def test_what_is_right_stands_at_the_end_and_nowhere_before(self):
-        asked, told = sheets(read_lesson("small", LESSON))
-        assert "Sure &lt;i&gt;indeed&lt;/i&gt;" in asked and "Not at all" in asked and "It says 99.95%." in asked
-        assert "At place 5." in told and "At place 5." not in asked
-        assert "Not at all" not in told and "<svg" in told and "<svg" not in asked[: asked.index("Third")]
-        parts = [part for part in asked.split('<section class="part">') if "<h2>" in part]
-        assert [re.findall(r"<h2>(\d)\.", part) for part in parts] == [["1"], ["2"], ["3"]]
-        assert ["fold the sheet here" in part for part in parts] == [True, True, False]
-        (svg,) = re.findall(r"<svg.*?</svg>", asked[asked.index("Third") :])
-        cells = [each for each in ElementTree.fromstring(svg).iter() if each.tag.endswith("rect")]
-        assert len(cells) == 6 and {each.get("fill") for each in cells} == {"#ffffff"}, "an empty picture, to be marked"
-        assert "<code>7</code> (2) looks at <code>k</code> (0)" in told
-        found = Elements(asked + told)
-        assert not {"script", "img", "b", "i"} & {tag for tag, _ in found.found}
-        assert "<script>alert(1)</script>" in found.text, "a lesson's text stays text"
-
-    def test_what_is_to_be_tried_stands_at_the_end_and_what_waits_for_the_visitor_says_so(self):
-        asked, told = sheets(course("16-induction"))
-        assert "Try it" in told and "Try it" not in asked
-        assert (asked + told).count("This depends on your own training") == 1
-        _, told = sheets(course("19-the-whole-pass"))
-        assert told.count("<ol>") == 3 and "<li>look up an embedding for each token</li>" in told
-
-    def test_a_picture_has_a_cell_for_each_weight_that_the_mask_leaves(self):
-        weights = np.tril(np.full((3, 3), 0.5))
-        cells = [
-            each
-            for each in ElementTree.fromstring(pattern_svg(weights, "a<c", "a<c", causal=True)).iter()
-            if each.tag.endswith("rect")
-        ]
-        assert len(cells) == 6 and len({each.get("fill") for each in cells}) == 1
+def test_what_is_right_stands_at_the_end_of_a_handout_and_nowhere_before():
+    asked, told = sheets(read_lesson("small", LESSON))
+    assert "Sure &lt;i&gt;indeed&lt;/i&gt;" in asked and "Not at all" in asked and "It says 99.95%." in asked
+    assert "At place 5." in told and "At place 5." not in asked
+    assert "Not at all" not in told and told.count("<svg") == 2, "the same picture isn't drawn twice"
+    first, second, third = (part for part in asked.split('<section class="part">') if "<h2>" in part)
+    assert "fold the sheet here" in first and "fold the sheet here" in second and "fold the sheet" not in third
+    assert "<svg" not in first + second and "<code>R</code>" in second
+    assert re.findall(r'<rect[^>]* fill="(.*?)"', third) == ["#ffffff"] * 6, "an empty picture, to be marked"
+    (seen,) = {svg.count("<rect") for svg in re.findall("<svg.*?</svg>", told)[:1]}
+    assert seen == 15 * 16 / 2, "a cell for each weight that the mask leaves"
+    assert "<code>7</code> (2) looks at <code>k</code> (0)" in told
+    found = Elements(asked + told)
+    assert not {"script", "img", "b", "i"} & {tag for tag, _ in found.found}
+    assert "<script>alert(1)</script>" in found.text, "a lesson's text stays text"
 
 
-@pytest.mark.usefixtures("quick_app_test")
-class TestTeachers:
-    def test_the_page_has_a_plan_and_every_lesson_and_leads_into_them_and_back(self):
-        at = start("Learn", lesson="for-teachers")
-        assert markdown_with(at, "Forty-five minutes")
-        lessons = course()
-        assert [each.label.split(" · ")[0] for each in at.expander][: len(lessons)] == [each.title for each in lessons]
-        (opened,) = [each for each in at.button if each.key == f"teach_{lessons[0].name}"]
-        at = opened.click().run()
-        assert lessons[0].steps[0].title in [each.value for each in at.header]
-        at = named(at.button, "All lessons").click().run()
-        assert named(at.button, "For teachers").click().run() and markdown_with(at, "Forty-five minutes")
+def test_what_is_to_be_tried_stands_at_the_end_and_what_waits_for_the_visitor_says_so():
+    asked, told = sheets(lesson_files.lesson("16-induction"))
+    assert "Try it" in told and "Try it" not in asked
+    assert (asked + told).count("This depends on your own training") == 1
+    _, told = sheets(lesson_files.lesson("19-the-whole-pass"))
+    assert told.count("<ol>") == 3 and "<li>look up an embedding for each token</li>" in told
 
-    def test_the_plan_is_forty_five_minutes_of_lessons_that_there_are(self):
-        guide = GUIDE.read_text(encoding="utf-8")
-        rows = re.findall(r"^\| (\d+) \| (.*?) \|", guide, re.MULTILINE)
-        assert sum(int(minutes) for minutes, _ in rows) == 45
-        named_there = [title for _, what in rows for title in re.findall(r"\*([A-Z][^*]+)\*", what)]
-        titles = [each.title for each in course()]
-        assert named_there and set(named_there) <= set(titles)
 
-    def test_the_sheet_has_all_that_a_teacher_needs(self):
-        lessons = course()
-        page = sheet(lessons)
-        for lesson in lessons:
-            assert f"<h2>{inline(lesson.title)}</h2>" in page
-        assert page.count("The surprise.") == len(lessons) and "<script" not in page
+def test_the_page_for_teachers_has_a_plan_and_every_lesson_and_leads_into_them_and_back(quick_app_test):
+    lessons = lesson_files.all_lessons()
+    at = start("Learn", lesson="for-teachers")
+    assert markdown_with(at, "Forty-five minutes")
+    assert [each.label.split(" · ")[0] for each in at.expander][: len(lessons)] == [each.title for each in lessons]
+    at = at.button(key=f"teach_{lessons[0].name}").click().run()
+    assert lessons[0].steps[0].title in [each.value for each in at.header]
+    at = named(at.button, "All lessons").click().run()
+    assert named(at.button, "For teachers").click().run() and markdown_with(at, "Forty-five minutes")
+    rows = re.findall(r"^\| (\d+) \| (.*?) \|", GUIDE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert sum(int(minutes) for minutes, _ in rows) == 45
+    planned = {title for _, what in rows for title in re.findall(r"\*([A-Z][^*]+)\*", what)}
+    assert planned and planned <= {each.title for each in lessons}
+    page = sheet(lessons)
+    assert all(f"<h2>{inline(lesson.title)}</h2>" in page for lesson in lessons)
+    assert page.count("The surprise.") == len(lessons) and "<script" not in page
+
+
+SHORT = "06-queries-keys-values"
+
+
+def held(page):
+    """The lesson that a file holds, and the models."""
+    about = re.search(r'<script type="application/json" data-part="about">(.*?)</script>', page, re.DOTALL)
+    assert about
+    return json.loads(about[1])["lesson"], re.findall(r'id="model-([\w-]+)"', page)
+
+
+def test_a_file_holds_the_lesson_with_its_models_and_its_size_is_known_before(quick_app_test):
+    lesson = lesson_named(SHORT)
+    page = lesson_file(lesson)
+    data, models = held(page)
+    assert [step["title"] for step in data["steps"]] == [step["title"] for step in as_data(lesson)["steps"]]
+    assert "stories" in models and "note" not in data
+    assert file_bytes(lesson) == pytest.approx(len(page.encode()), rel=0.2)
+    at = start("Learn", lesson=SHORT, lesson_step=len(lesson.steps) - 1)
+    labels = [each.proto.label for each in at.get("download_button")]
+    assert labels[0] == "Download the handout"
+    assert re.fullmatch(r"This lesson as one file \(1\.\d MB\)", labels[1])
+
+
+def test_where_its_models_would_make_it_too_large_it_says_so_and_has_pictures(monkeypatch):
+    lesson = lesson_named(SHORT)
+    monkeypatch.setattr(site_lessons, "MOST_OF_FILE", 750_000)
+    assert "this lesson would take 1." in (too_large(lesson) or "")
+    page = lesson_file(lesson)
+    data, models = held(page)
+    assert data["note"] == too_large(lesson) and models == []
+    assert all("<img" in step["view"]["picture"] or "<svg" in step["view"]["picture"] for step in data["steps"])
+    assert file_bytes(lesson) == pytest.approx(len(page.encode()), rel=0.3)
+
+
+def test_every_view_of_the_course_is_live_or_a_picture():
+    views = [
+        (lesson.name, step.view)
+        for lesson in lesson_files.all_lessons()
+        if isinstance(lesson, Lesson) and not lesson.needs
+        for step in lesson.steps
+        if step.view and not step.view.needs
+    ]
+    assert len({view.page for _, view in views}) == 7
+    for name, view in views:
+        assert site_lessons.is_live(view) or re.search("<svg|<img|<table", still_view(view)), (name, view)
+
+
+def test_a_picture_of_what_isn_t_there_is_left_out_and_no_text_becomes_an_element():
+    for link in ("model=nothing", "model=induction&prompt=a&layer=9", "model=induction&prompt=ñandú"):
+        assert still_view(View("Attention", link, "before")) == ""
+    drawn = still_view(View("What if", "model=shakespeare&prompt=%26amp%3B&changes=without~mask~", "before"))
+    found = Elements(drawn)
+    assert "&amp;" in found.text and "img" not in {tag for tag, _ in found.found}
+
+
+def test_a_lesson_of_one_s_own_goes_into_a_file():
+    data, models = held(lesson_file(read_lesson("own", LESSON)))
+    assert data["name"] == "own" and models == ["induction"]
+    assert "<script>" not in data["steps"][0]["words"]
+    for step in [*data["steps"], *as_data(lesson_named("16-induction"))["steps"]]:
+        trains = step["view"] is not None and step["view"]["page"] == "Train"
+        assert ("Nothing can be trained on this page" in step["words"]) == trains
+        assert not trains or step["view"]["opened"] == "after", "what came of a training tells the answer"
+    assert [step["question"]["right"] for step in data["steps"]] == [0, [5], [2, 0]]
+    assert data["steps"][1]["question"]["options"][5] == "<code>q</code>"
+    assert data["steps"][2]["question"]["options"]["key"] == [["0: k", 0], ["1: R", 1], ["2: 7", 2]]
+
+
+def test_a_site_shows_pictures_of_a_model_that_it_lacks_and_without_these_says_what_is_needed():
+    lesson = replace(lesson_named(SHORT), needs="stories", get="See *The models*.")
+    live, pictures = (on_site(lesson, models) for models in (["stories", DEFAULT_MODEL], [DEFAULT_MODEL]))
+    of_views = [[step["view"]["picture"] for step in data["steps"] if step["view"]] for data in (live, pictures)]
+    assert set(of_views[0]) == {None} and all("<svg" in picture for picture in of_views[1])
+    assert "note" not in live and "“stories” isn't on this site" in pictures["note"]
+    listed = on_site(replace(lesson, needs="away"), ["stories"])
+    assert listed["steps"] == [] and "“away”, which isn't on this site" in listed["note"]
+    assert listed["title"] == live["title"] and listed["note"].endswith("See <em>The models</em>.")

@@ -1,4 +1,4 @@
-"""Tests the arithmetic of lessons, and that it can do nothing else."""
+"""Tests the arithmetic of lessons, and that it can do nothing else; and that answers to questions are marked by it."""
 
 import ast
 import contextlib
@@ -15,26 +15,10 @@ from pages.ui.lessons.expressions import Expression, ExpressionError, Words, in_
 from pages.ui.lessons.questions import fits, read_question, verdict
 
 NAMES = {"p": 0.9, "without": 0.1, "losses": [3.0, 2.0, 1.0], "token": "q", "place": 4}
-numbers = st.floats(-1e6, 1e6).map(lambda number: round(number, 3))
 
 
-def value(text, names=NAMES):
-    return Expression.read(text).value(names)
-
-
-def test_what_can_be_said():
-    found = {
-        "without < 0.2 * p": True,
-        "p - without": 0.8,
-        "-p / 2": -0.45,
-        "0 < without < p <= 1": True,
-        "not (p > 1) and without != p": True,
-        "p > 1 or token == 'q'": True,
-        "losses[0] - losses[-1]": 2.0,
-        "max(abs(-3), min(losses), len(losses))": 3,
-    }
-    assert {text: value(text) for text in found} == pytest.approx(found)
-    assert value("[place, 3]") == [4, 3]
+def value(text):
+    return Expression.read(text).value(NAMES)
 
 
 WRONG = r"""p + | p.real | p.__class__ | p) }}{% for x in losses %}{{ (p | p }}{{ p | losses is defined | token ~ token
@@ -44,7 +28,7 @@ WRONG = r"""p + | p.real | p.__class__ | p) }}{% for x in losses %}{{ (p | p }}{
 
 
 @pytest.mark.parametrize("text", ["", "p | upper", "(" * 250, "-" * 250 + "1", "9" * 301, *WRONG])
-def test_what_cant(text):
+def test_what_cant_be_said(text):
     with pytest.raises(ExpressionError):
         Expression.read(text)
 
@@ -58,14 +42,16 @@ def test_what_cant_be_computed_is_said_in_a_sentence(text):
         value(text)
 
 
-@given(
-    st.recursive(
-        st.sampled_from(["p", "without", "place"]) | numbers.filter(lambda n: n >= 0).map(str),
-        lambda inner: st.tuples(inner, st.sampled_from("+-*/"), inner).map(lambda three: f"({' '.join(three)})"),
-        max_leaves=8,
-    )
+forms = st.sampled_from(["({} + {})", "({} - {})", "({} * {})", "({} / {})", "max({}, {})", "-min(abs({}), {})"])
+leaves = st.sampled_from(["p", "place", "losses[0]", "losses[-1]", "len(losses)", "0.5", "0", "3"])
+arithmetic = st.recursive(
+    leaves, lambda inner: st.builds(lambda form, one, other: form.format(one, other), forms, inner, inner), max_leaves=8
 )
-def test_it_computes_as_python_does(text):
+
+
+@given(arithmetic, arithmetic, st.sampled_from(["{}", "not ({} < {}) and p > 0.5", "0 <= {} != {} or token == 'q'"]))
+def test_it_computes_as_python_does(one, other, form):
+    text = form.format(one, other)
     try:
         expected = eval(text, {}, NAMES)  # of text that this test has made
     except ZeroDivisionError:
@@ -73,6 +59,7 @@ def test_it_computes_as_python_does(text):
             value(text)
     else:
         assert value(text) == expected
+    assert value("[place, 3]") == [4, 3]
 
 
 @given(st.text(max_size=60) | st.text("pwx[](){}.,+-*/<>=!'\"0123456789 _:;lambda", max_size=60))
@@ -81,9 +68,7 @@ def test_whatever_is_written_only_names_come_from_outside(text):
         read = Expression.read(text)
     except ExpressionError:
         return
-    with contextlib.suppress(
-        ValueError, SyntaxError
-    ):  # Jinja's texts may hold escapes and line ends that Python's don't
+    with contextlib.suppress(ValueError, SyntaxError):  # Jinja's texts may hold escapes and line ends, Python's don't
         tree = ast.parse(text.strip(), mode="eval")
         # Python reads º as the o that it stands for, Jinja doesn't.
         names = {unicodedata.normalize("NFKC", name) for name in read.names}
@@ -93,89 +78,95 @@ def test_whatever_is_written_only_names_come_from_outside(text):
         read.value(NAMES)
 
 
-class TestWords:
-    def filled(self, text):
-        return Words.read(text).filled(NAMES, lambda token: f"`{token}`")
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (
+            "{p:%} and {p}, {token}, {losses[0]:.2f}, {p - without:.1%}, {losses}",
+            "90% and 0.9, `q`, 3.00, 80.0%, 3, 2, 1",
+        ),
+        (r"`{p}` $\frac{p}{q} = {p:.2f}$ $$\sqrt{d}$$ {p}", r"`{p}` $\frac{p}{q} = 0.90$ $$\sqrt{d}$$ 0.9"),
+    ],
+)
+def test_what_was_measured_stands_where_it_is_named_and_code_and_maths_keep_their_braces(text, shown):
+    assert Words.read(text).filled(NAMES, lambda token: f"`{token}`") == shown
 
-    def test_what_was_measured_stands_where_it_is_named(self):
-        assert self.filled("{p:%} and {p}, {token}, {losses[0]:.2f}, {p - without:.1%}, {losses}") == (
-            "90% and 0.9, `q`, 3.00, 80.0%, 3, 2, 1"
-        )
 
-    def test_code_and_maths_keep_their_braces(self):
-        said = self.filled(r"`{p}` $\frac{p}{q} = {p:.2f}$ $$\sqrt{d}$$ {p}")
-        assert said == r"`{p}` $\frac{p}{q} = 0.90$ $$\sqrt{d}$$ 0.9"
-        assert Words.read(r"`{p}` $\frac{p}{q}$").names == frozenset()
+def test_a_placeholder_that_isnt_one_is_refused_and_so_is_too_much():
+    for text in ("{p:x}", "{p!r}", "{p.real}", "{}{p:__class__}", "{0.9:.99999f}", "{p}" * 201):
+        with pytest.raises(ExpressionError):
+            Words.read(text)
+    with pytest.raises(ExpressionError, match="more than 50,000 characters"):
+        Words.read("{token}" * 190).filled({"token": "a" * 1_000}, str)
 
-    def test_a_placeholder_that_isnt_one_is_refused(self):
-        for text in ("{p:x}", "{p!r}", "{p.real}", "{}{p:__class__}", "{0.9:.99999f}"):
-            with pytest.raises(ExpressionError):
-                Words.read(text)
 
-    @given(st.floats() | st.integers() | st.text(max_size=5), st.sampled_from(["", "%", ".2f", ",", "+.1%"]))
-    def test_every_value_can_be_written(self, found, form):
-        try:
-            assert isinstance(in_words(found, form, str), str)
-        except ExpressionError:
-            assert form
+@given(st.floats() | st.integers() | st.text(max_size=5), st.sampled_from(["", "%", ".2f", ",", "+.1%"]))
+def test_every_value_can_be_written(found, form):
+    try:
+        assert isinstance(in_words(found, form, str), str)
+    except ExpressionError:
+        assert form
+
+
+def ask(**fields):
+    return read_question({"text": "?", **fields})
 
 
 ASKED = {
-    "choose": dict(options=["a", "b"], right=["p > 1", "p <= 1"]),
-    "number": dict(right="p", near=0.1),
-    "token": dict(right="place"),
-    "cell": dict(right="[place, 0]"),
-    "order": dict(options=["a", "b", "c"], right="losses"),
+    "choose": ask(kind="choose", options=["a", "b"], right=["p > 1", "p <= 1"]),
+    "number": ask(kind="number", right="p", near=0.1),
+    "token": ask(kind="token", right="[place, 7]"),
+    "cell": ask(kind="cell", right="[6, place]", layer=0, head=0),
+    "order": ask(kind="order", options=["a", "b", "c"], right="losses"),
 }
 anything = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3)
 anything |= st.lists(st.integers(-1, 3) | st.none() | st.floats(), max_size=4)
 
 
 class TestQuestions:
-    def ask(self, **fields):
-        return read_question({"text": "?", **fields})
-
-    def test_of_options_the_one_that_is_true_is_right(self):
-        question = self.ask(kind="choose", options=["a", "b"], right=["p > without", "p <= without"])
-        assert [verdict(question, NAMES, answer).right for answer in (0, 1)] == [True, False]
-        with pytest.raises(ExpressionError, match="exactly one of the options should be right, and 2 are"):
-            verdict(self.ask(kind="choose", options=["a", "b"], right=["p > 0", "p > 0.1"]), NAMES, 0)
+    @pytest.mark.parametrize(
+        ("kind", "answer", "is_right", "correct"),
+        [
+            ("choose", 1, True, 1),
+            ("choose", 0, False, 1),
+            ("token", 4, True, 4),
+            ("token", 7, True, 7),
+            ("token", 5, False, 4),
+            ("cell", [6, 4], True, [6, 4]),
+            ("cell", [4, 6], False, [6, 4]),
+            ("order", [2, 1, 0], True, [2, 1, 0]),
+        ],
+    )
+    def test_an_answer_is_right_or_another_one_is(self, kind, answer, is_right, correct):
+        found = verdict(ASKED[kind], NAMES, answer)
+        assert (found.right, found.correct) == (is_right, correct)
 
     @given(st.floats(0, 1))
     def test_a_number_is_right_as_far_as_it_is_near(self, answer):
-        question = self.ask(kind="number", right="p", near=0.1)
-        found = verdict(question, NAMES, answer)
-        assert found.correct == 0.9
-        assert found.right == (abs(answer - 0.9) <= 0.1 * (1 + 1e-9))
-
-    def test_of_several_places_each_is_right_and_a_cell_is_a_query_and_a_key(self):
-        question = self.ask(kind="token", right="[place, 7]")
-        assert [verdict(question, NAMES, place).right for place in (4, 7, 5)] == [True, True, False]
-        assert verdict(question, NAMES, 5).correct == 4
-        question = self.ask(kind="cell", right="[6, place]")
-        assert verdict(question, NAMES, [6, 4]).right and not verdict(question, NAMES, [4, 6]).right
+        found = verdict(ASKED["number"], NAMES, answer)
+        assert found.correct == 0.9 and found.right == (abs(answer - 0.9) <= 0.1 * (1 + 1e-9))
 
     @given(st.permutations(range(4)), st.booleans())
     def test_an_order_is_by_what_was_measured_and_equal_things_go_either_way(self, order, descending):
-        question = self.ask(kind="order", options=list("abcd"), right="[p, without, p, 0]", descending=descending)
+        question = ask(kind="order", options=list("abcd"), right="[p, without, p, 0]", descending=descending)
         values = [0.9, 0.1, 0.9, 0]
         ordered = operator.ge if descending else operator.le
-        rightly = all(ordered(values[one], values[other]) for one, other in itertools.pairwise(order))
         found = verdict(question, NAMES, list(order))
-        assert found.right == rightly
+        assert found.right == all(ordered(values[one], values[other]) for one, other in itertools.pairwise(order))
         assert sorted(found.correct) == [0, 1, 2, 3]
 
-    def test_an_order_that_is_a_fact_is_asked_for_out_of_order(self):
+    def test_an_order_that_is_a_fact_is_asked_for_out_of_order_and_of_options_exactly_one_is_true(self):
         parts = ["q · k", "÷ √d_head", "mask", "softmax"]
-        question = self.ask(kind="order", right=parts)
+        question = ask(kind="order", right=parts)
         assert question.is_fact and [option.text for option in question.options] != parts
         found = verdict(question, {}, [0, 1, 2, 3])
         assert not found.right
         assert [question.options[number].text for number in found.correct] == parts
+        with pytest.raises(ExpressionError, match="exactly one of the options should be right, and 2 are"):
+            verdict(ask(kind="choose", options=["a", "b"], right=["p > 0", "p > 0.1"]), NAMES, 0)
 
     @given(st.sampled_from([*ASKED]), anything)
     def test_whatever_a_browser_sends_is_an_answer_or_isnt(self, kind, answer):
-        question = self.ask(kind=kind, **ASKED[kind])
-        if fits(question, answer):
+        if fits(ASKED[kind], answer):
             assert not isinstance(answer, bool) and not (isinstance(answer, float) and math.isnan(answer))
-            assert isinstance(verdict(question, NAMES, answer).right, bool)
+            assert isinstance(verdict(ASKED[kind], NAMES, answer).right, bool)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from pages.ui.lessons import lesson_files, own_lessons, rooms
+from pages.ui.lessons import own_lessons, rooms
 from pages.ui.lessons.lesson import LONGEST_FILE
 from pages.ui.lessons.own_lessons import name_of
 from pages.ui.models import session_store
@@ -24,56 +24,28 @@ SHORT = (
     "## Two\nThe end\n"
 )
 NAME = name_of(SHORT)
-
-
-def measures(count, what):
-    """A step that asks for the same kind of measure again and again."""
-    calls = "\n".join(f"[m{at}]\n{what.format(at=at)}" for at in range(count))
-    return f"## Step\n```measure\n{calls}\n```\n"
-
-
-HEAVY = HEADER + "".join(
-    measures(
-        24,
-        f'what = "accuracy"\nmodel = "sort-letters"\nexamples = {100 - each}\nchanges = "scale~blocks.0.'
-        'attn.hook_z~0~~0.{at:02}"',
-    )
-    for each in range(3)
-)
-HOSTILE = {
-    "a loop": (f"{HEADER}## A\n{{[x for x in [1]][0]}}", "can be used here; what can is|is no expression"),
-    "a template": (f"{HEADER}## A\n{{range(9)|length}}", "can't be used here|is no expression"),
-    "an attribute": (f"{HEADER}## A\n{{min.__globals__}}", "can't be used here"),
-    "a class": (f"{HEADER}## A\n```claim\n''.__class__.__mro__\n```", "can't be used here"),
-    "a power": (f"{HEADER}## A\n{{9 ** 9 ** 9 ** 9}}", "can't be used here"),
-    "thousands of steps": (HEADER + "## A\nb\n" * 5_000, "a lesson has 1 to 40 steps"),
-    "thousands of numbers": (f"{HEADER}## A\n" + "{1}" * 5_000, "at most 200 numbers to be measured"),
-    "a long output": (
-        f'{HEADER}## A\n{"{w}" * 190}\n```measure\n[w]\nwhat = "written"\ntokens = 200\nprompt = "To be"\n'
-        "```\n## B\n{w}",
-        None,
-    ),
-    "nesting": (f"{HEADER}## A\n```question\nx = {'[' * 20_000}\n```", "this isn't TOML"),
-    "a prompt of its own size": (
-        f'{HEADER}## A\n{{p}}\n```measure\n[p]\nwhat = "likeliest"\nprompt = "{"a" * 5_000}"\n```',
-        "has 1 to 1000 tokens",
-    ),
-}
-FILES = {
-    "no UTF-8": ("+++ é".encode("latin-1"), "Expected a lesson, a text in UTF-8"),
-    "another kind": (b"\x89PNG\r\n\x1a\n\xff", "found a PNG picture"),
-    "size": (b"+++" + b"a" * LONGEST_FILE, "A lesson has at most 100,000 characters"),
-}
+TOO_LONG = HEADER + "## A\nb\n" * 5_000
+NO_NUMBER = f'{HEADER}## A\n{{p}}\n```measure\n[p]\nwhat = "likeliest"\nprompt = "{"a" * 5_000}"\n```'
+HOSTILE = [
+    (f"{HEADER}## A\n{{min.__globals__}}", "can't be used here", False),
+    (f"{HEADER}## A\n```claim\n9 ** 9 ** 9 ** 9\n```", "can't be used here", False),
+    (TOO_LONG, "a lesson has 1 to 40 steps", False),
+    (f"{HEADER}## A\n" + "{1}" * 5_000, "at most 200 numbers to be measured", False),
+    (f"{HEADER}## A\n```question\nx = {'[' * 20_000}\n```", "this isn't TOML", False),
+    (NO_NUMBER, "has 1 to 1000 tokens", True),
+]
+FILES = [
+    ("+++ é".encode("latin-1"), "Expected a lesson, a text in UTF-8"),
+    (b"\x89PNG\r\n\x1a\n\xff", "that begins with a line +++; found a PNG picture"),
+    (b"+++" + b"a" * LONGEST_FILE, "A lesson has at most 100,000 characters"),
+]
 
 
 @pytest.fixture
 def in_this_process(monkeypatch):
     """The check itself, without the second or two that a process takes to start."""
-    monkeypatch.setattr(
-        lesson_upload,
-        "answer_of",
-        lambda program, request, **limits: json.loads(json.dumps(lesson_upload.answer(request))),
-    )
+
+    monkeypatch.setattr(lesson_upload, "answer_of", lambda _, request, **limits: lesson_upload.answer(request))
 
 
 @pytest.fixture
@@ -83,37 +55,29 @@ def learn(monkeypatch, quick_app_test, in_this_process):
 
 def upload(at, text):
     (box,) = at.get("file_uploader")
-    return checked(box.upload("mine.md", text.encode(), "text/markdown").run())
+    return checked(box.upload("mine.md", text if isinstance(text, bytes) else text.encode(), "text/markdown").run())
 
 
-def teacher(text=SHORT):
-    return click(upload(start("Learn", lesson="for-teachers"), text), "open_own_lesson")
+def teacher():
+    return click(upload(start("Learn", lesson="for-teachers"), SHORT), "open_own_lesson")
 
 
 def kept(at, name):
     return json.loads(component(at, f"headsup_{name}").json)
 
 
-@pytest.mark.parametrize("what", HOSTILE)
-def test_hostile_lessons_are_sentences_at_their_lines(what, in_this_process):
-    text, sentence = HOSTILE[what]
+@pytest.mark.parametrize(("text", "sentence", "opens"), HOSTILE)
+def test_hostile_lessons_are_sentences_and_one_with_a_number_missing_can_be_shown(
+    text, sentence, opens, in_this_process
+):
     found = lesson_upload.checked(text.encode())
-    if sentence is None:  # what the models write is short enough, or it is said that it isn't
-        assert found.opens and len(found.findings) <= 1
-        return
-    assert any(pytest_match(sentence, str(finding)) for finding in found.findings), found
-    assert not found.problem and len(str(found.findings)) < 5_000
-    assert found.opens == (what == "a prompt of its own size"), "a lesson with one number missing can be shown"
+    assert any(sentence in str(finding) for finding in found.findings), found
+    assert not found.problem and found.opens == opens and len(str(found.findings)) < 5_000
 
 
-def pytest_match(sentence, text):
-    return any(part in text for part in sentence.split("|"))
-
-
-@pytest.mark.parametrize("what", FILES)
-def test_files_that_are_no_lesson_are_refused_before_anything_runs(what, monkeypatch):
+@pytest.mark.parametrize(("content", "sentence"), FILES)
+def test_files_that_are_no_lesson_are_refused_before_anything_runs(content, sentence, monkeypatch):
     monkeypatch.setattr(lesson_upload, "answer_of", None)
-    content, sentence = FILES[what]
     found = lesson_upload.checked(content)
     assert sentence in found.problem and not found.opens and not found.text
 
@@ -126,8 +90,8 @@ def test_a_lesson_is_checked_in_a_process_of_its_own(monkeypatch):
 
 
 def test_what_takes_too_long_or_too_much_is_a_sentence(in_this_process, monkeypatch):
-    found = lesson_upload.checked(HEAVY.encode(), seconds=1)
-    assert any("the models need more than 1 seconds" in finding.what for finding in found.findings) and not found.opens
+    found = lesson_upload.checked(SHORT.encode(), seconds=0)
+    assert "the models need more than 0 seconds" in str(found.findings) and not found.opens
     monkeypatch.setattr(lesson_upload, "SECONDS_TO_READ", -1)
     found = lesson_upload.checked(SHORT.encode())
     assert "reading this file alone takes" in str(found.findings[0]) and not found.opens
@@ -141,26 +105,20 @@ def test_what_takes_too_long_or_too_much_is_a_sentence(in_this_process, monkeypa
     assert not found.opens and not found.text
 
 
-def test_words_that_come_to_too_much_are_not_shown():
-    words = own_lessons.own_lesson(
-        f'{HEADER}## A\n{"{w}" * 190}\n```measure\n[w]\nwhat = "token_at"\nposition = 0\n```'
-    )
-    with pytest.raises(ValueError, match="more than 50,000 characters"):
-        words.steps[0].words.filled({"w": "a" * 1_000}, str)
-
-
-def test_nothing_in_a_lesson_becomes_an_element():
+def test_a_teacher_reads_what_was_found_and_opens_the_lesson_which_outlives_a_reload_for_them_alone(learn):
+    at = start("Learn", lesson="for-teachers")
+    for text, words in ((SAMPLE, "No problems found."), (NO_NUMBER, "has 1 to 1000 tokens"), FILES[1]):
+        at = upload(at, text)
+        assert words in said(at), words
     printed = handout(own_lessons.own_lesson(SHORT))
     assert "<script>" not in printed and "href" not in printed and "&lt;script&gt;" in printed
-
-
-def test_it_opens_with_its_steps_for_its_session_alone_and_outlives_a_reload(learn):
-    at = teacher()
+    at = click(upload(at, SHORT), "open_own_lesson")
     assert at.main.header[0].value == "One" and link_of(at)["lesson"] == NAME
     assert not any(each.allow_html for each in at.main.markdown if "script" in each.value)
-    at = click(answer(at, 0), "learn_next")
-    at = click(at, "learn_next")
+    at = click(answer(at, 0), "learn_next", "learn_next")
     assert "Your own lesson" in " ".join(each.value for each in at.main.markdown) and has(at, f"lesson_{NAME}")
+    at = upload(click(at, "for_teachers"), TOO_LONG)
+    assert "a lesson has 1 to 40 steps" in said(at) and not has(at, "open_own_lesson"), "the one before it stays"
 
     other = start("Learn", lesson=NAME, lesson_step=1)
     assert "was uploaded, and is shown to its teacher and in a room alone" in said(other)
@@ -168,11 +126,8 @@ def test_it_opens_with_its_steps_for_its_session_alone_and_outlives_a_reload(lea
 
     again = start("Learn", lesson=NAME, lesson_step=0)
     again = tell_page(again, "headsup_session_token", "found", kept(at, "session_token")["value"])
-    assert again.main.header[0].value == "One" and "Correct" in f"{said(again)} {again.main.success}"
-
-    listed = click(again, "learn_list")
-    listed = click(listed, "lesson_remove")
-    assert not has(listed, f"lesson_{NAME}")
+    assert again.main.header[0].value == "One" and "Correct" in said(again)
+    assert not has(click(again, "learn_list", "lesson_remove"), f"lesson_{NAME}")
 
 
 def test_it_outlives_its_server_where_there_is_a_redis(learn, monkeypatch, tmp_path):
@@ -191,13 +146,6 @@ def test_it_outlives_its_server_where_there_is_a_redis(learn, monkeypatch, tmp_p
         upload(start("Learn", lesson="for-teachers"), SHORT)  # goes on without it
 
 
-def test_a_file_that_cannot_be_opened_leaves_the_lesson_before_it(learn):
-    at = click(teacher(), "learn_list")
-    at = upload(click(at, "for_teachers"), HOSTILE["thousands of steps"][0])
-    assert "a lesson has 1 to 40 steps" in said(at) and not has(at, "open_own_lesson")
-    assert has(click(at, "teachers_back"), f"lesson_{NAME}")
-
-
 def test_a_room_has_its_teacher_s_lesson_which_students_follow_and_vote_on(learn):
     at = click(teacher(), "room_open")
     code, key = at.session_state["room_membership"][:2]
@@ -205,7 +153,7 @@ def test_a_room_has_its_teacher_s_lesson_which_students_follow_and_vote_on(learn
     assert student.main.header[0].value == "One"
     student = answer(student, 0)
     at = click(checked(at.run()), "room_reveal")
-    assert "Correct" in f"{said(checked(student.run()))} {student.main.success}"
+    assert "Correct" in said(checked(student.run()))
 
     click(at, "room_free")
     student = click(checked(student.run()), "learn_list")
@@ -219,9 +167,3 @@ def test_a_room_has_its_teacher_s_lesson_which_students_follow_and_vote_on(learn
     student = click(student, "room_leave")
     assert not has(student, f"lesson_{NAME}"), "it goes with the room"
     assert button(student, "for_teachers")
-
-
-def test_the_course_s_own_words_are_far_from_the_limits():
-    for lesson in lesson_files.available_lessons():
-        for step in lesson.steps:
-            assert sum(not isinstance(part, str) for part in step.words.parts) < 100

@@ -7,6 +7,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from copy import copy
 from urllib.error import HTTPError
 
 import pytest
@@ -18,7 +19,7 @@ from pages.ui.lessons.room_events import AT_ONCE, HEADER, RoomEvents, app_of
 from pages.ui.lessons.room_stores import STREAMS_LAPSE, MemoryStore, RedisStore
 from pages.ui.lessons.rooms import Rooms
 from pages.ui.models.lesson_answers import StepId
-from tests.redis_server import RedisServer
+from tests.redis_server import RedisServer, within
 
 HERE, THERE = StepId("heads", 0), StepId("heads", 1)
 
@@ -30,8 +31,7 @@ def serving(all_rooms: Rooms, is_stopping: Callable[[], bool] = lambda: False) -
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning", timeout_graceful_shutdown=1))
     thread = threading.Thread(target=server.run)
     thread.start()
-    while not server.started:
-        time.sleep(0.01)
+    assert within(30, lambda: server.started)
     try:
         yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/events"
     finally:
@@ -39,10 +39,10 @@ def serving(all_rooms: Rooms, is_stopping: Callable[[], bool] = lambda: False) -
         thread.join()
 
 
-def ask(url: str, headers: dict[str, str]) -> tuple[int, str]:
+def ask(url: str, header: str) -> tuple[int, str]:
     """Status and sentence of an answer that is no stream."""
     with pytest.raises(HTTPError) as refused:
-        urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=30)
+        urllib.request.urlopen(urllib.request.Request(url, headers={HEADER: header}), timeout=30)
     return refused.value.code, json.loads(refused.value.read())["error"]
 
 
@@ -66,13 +66,6 @@ class Follower:
         self.ended = True
 
 
-def within(seconds: float, holds: Callable[[], bool]) -> bool:
-    until = time.monotonic() + seconds
-    while not holds() and time.monotonic() < until:
-        time.sleep(0.01)
-    return holds()
-
-
 @pytest.fixture(params=["one server", "two servers"])
 def servers(request, tmp_path) -> Iterator[tuple[Rooms, Rooms, str, str]]:
     """The rooms of a teacher's server and of a student's, and where either is."""
@@ -93,7 +86,7 @@ def test_a_page_hears_at_once_of_what_its_teacher_does(servers, monkeypatch):
     code, key = one.open(HERE)
     member = other.join(code)[1]
     teacher, student = Follower(url, code, key), Follower(another, code, member)
-    assert within(30, lambda: bool(teacher.versions and student.versions))
+    assert within(30, lambda: teacher.versions and student.versions)
     assert within(30, lambda: teacher.versions[-1] == one.versions(code).of(key))
     before = len(student.versions)
     one.move(code, key, THERE)
@@ -105,6 +98,27 @@ def test_a_page_hears_at_once_of_what_its_teacher_does(servers, monkeypatch):
     assert len(student.versions) == told, "how others vote is the teacher's to see"
     one.end(code, key)
     assert within(30, lambda: teacher.ended and student.ended)
+
+
+def test_who_has_many_tabs_open_is_limited_over_all_servers_together(servers):
+    one, other, url, another = servers
+    code, key = one.open(HERE)
+    for header in ("", code, f"{code} {'0' * 32}", f"ZZZZZ {key}"):
+        assert ask(url, header) == (404, "You are not in this room, or it has ended."), "nor whether there is one"
+    followers = [Follower(another, code, one.join(code)[1])]
+    followers += [Follower(address, code, key) for address in (url, another) for _ in range(AT_ONCE // 2)]
+    assert within(30, lambda: all(each.versions for each in followers))
+    if url != another:
+        for store in (one.store, other.store):
+            assert within(30, lambda store=store: store.streams_elsewhere(code, "a third", key) == AT_ONCE)
+        killed, long_ago = copy(one.store), one.store.now() - STREAMS_LAPSE - 1
+        killed.note_streams(code, "killed", {key: AT_ONCE})
+        assert one.store.streams_elsewhere(code, "a third", key) == 2 * AT_ONCE
+        killed.now = lambda: long_ago
+        killed.note_streams(code, "killed", {key: AT_ONCE})
+        assert one.store.streams_elsewhere(code, "a third", key) == AT_ONCE, "it lapses"
+    for server in (url, another):
+        assert ask(server, f"{code} {key}") == (429, "This room is open in too many tabs.")
 
 
 def test_who_follows_a_room_is_here(monkeypatch):
@@ -120,41 +134,6 @@ def test_who_follows_a_room_is_here(monkeypatch):
         assert within(30, lambda: all_rooms.tally(code, key, HERE).here == 1)
 
 
-def test_who_is_not_in_a_room_hears_nothing_of_it_and_not_whether_there_is_one():
-    all_rooms = Rooms()
-    with serving(all_rooms) as url:
-        code, key = all_rooms.open(HERE)
-        answers = [
-            ask(url, headers)
-            for headers in ({}, {HEADER: code}, {HEADER: f"{code} {'0' * 32}"}, {HEADER: f"ZZZZZ {key}"})
-        ]
-        assert set(answers) == {(404, "You are not in this room, or it has ended.")}
-        member = all_rooms.join(code)[1]
-        followers = [Follower(url, code, member) for _ in range(AT_ONCE)]
-        assert within(30, lambda: all(follower.versions for follower in followers))
-        assert ask(url, {HEADER: f"{code} {member}"})[0] == 429
-
-
-def test_who_has_many_tabs_open_is_limited_over_all_servers_together(tmp_path):
-    with RedisServer(tmp_path) as redis, ExitStack() as stack:
-        one, other = (Rooms(RedisStore(redis.address)) for _ in range(2))
-        url, another = (stack.enter_context(serving(each)) for each in (one, other))
-        code, key = one.open(HERE)
-        follower = Follower(another, code, one.join(code)[1])
-        followers = [Follower(address, code, key) for address in (url, another) for _ in range(AT_ONCE // 2)]
-        assert within(30, lambda: all(each.versions for each in [follower, *followers]))
-        for server, rooms_there in ((url, one), (another, other)):
-            assert within(30, lambda there=rooms_there: there.store.streams_elsewhere(code, "a third", key) == AT_ONCE)
-            assert ask(server, {HEADER: f"{code} {key}"}) == (429, "This room is open in too many tabs.")
-        killed = RedisStore(redis.address)
-        killed.note_streams(code, "killed", {key: AT_ONCE})
-        assert one.store.streams_elsewhere(code, "a third", key) == 2 * AT_ONCE
-        long_ago = killed.now() - STREAMS_LAPSE - 1
-        killed.now = lambda: long_ago
-        killed.note_streams(code, "killed", {key: AT_ONCE})
-        assert one.store.streams_elsewhere(code, "a third", key) == AT_ONCE, "it lapses"
-
-
 def test_streams_end_where_the_server_stops_and_say_so_where_rooms_cannot_be_reached(tmp_path, monkeypatch):
     monkeypatch.setattr(room_events, "LOOK_EVERY", 0.2)
     stopping = threading.Event()
@@ -163,17 +142,17 @@ def test_streams_end_where_the_server_stops_and_say_so_where_rooms_cannot_be_rea
         code, key = all_rooms.open(HERE)
         with serving(all_rooms, stopping.is_set) as url:
             first = Follower(url, code, key)
-            assert within(30, lambda: bool(first.versions))
+            assert within(30, lambda: first.versions)
             redis.kill()
             assert within(10, lambda: first.ended)
-            status, sentence = ask(url, {HEADER: f"{code} {key}"})
+            status, sentence = ask(url, f"{code} {key}")
             assert status == 503 and "can't be reached" in sentence
             redis.start()
             second = Follower(url, code, key)
-            assert within(30, lambda: bool(second.versions))
+            assert within(30, lambda: second.versions)
             stopping.set()
             assert within(30, lambda: second.ended)
-            assert ask(url, {HEADER: f"{code} {key}"})[0] == 503
+            assert ask(url, f"{code} {key}")[0] == 503
 
 
 def test_a_server_that_is_told_to_end_notes_that_and_does_what_it_did_then():

@@ -1,12 +1,11 @@
 """Tests limits that servers share: wrong codes of rooms, and requests, counted in Redis together."""
 
 import pytest
-import redis
 
 from pages.ui.lessons import room_attempts
 from pages.ui.lessons.room import RoomError
 from pages.ui.lessons.room_attempts import Attempts
-from pages.ui.models.shared_redis import REDIS_VARIABLE, MemoryBuckets, RedisBuckets, buckets, redis_client
+from pages.ui.models.shared_redis import REDIS_VARIABLE, MemoryBuckets, buckets, redis_client
 from tests.redis_server import RedisServer
 from transformer.api.errors import ApiError
 from transformer.api.limits import BURST, CLASSES, PER_SECOND
@@ -15,23 +14,25 @@ from transformer.api.shared_counts import SharedCounts
 HERE = "203.0.113.7"
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    with RedisServer(tmp_path_factory.mktemp("redis")) as server:
-        yield server
+@pytest.fixture
+def now():
+    """The time of buckets in memory: `now[0]`."""
+    return [100.0]
 
 
 @pytest.fixture
-def two(server, monkeypatch):
-    """The buckets of two servers that share a Redis."""
-    server.clear()
-    monkeypatch.setenv(REDIS_VARIABLE, server.address)
-    return buckets(), buckets()
+def ours(now):
+    return MemoryBuckets(lambda: now[0])
 
 
-def test_buckets_are_emptied_by_time_alone():
-    now = [100.0]
-    ours = MemoryBuckets(lambda: now[0])
+@pytest.fixture
+def server(tmp_path, monkeypatch):
+    with RedisServer(tmp_path) as server:
+        monkeypatch.setenv(REDIS_VARIABLE, server.address)
+        yield server
+
+
+def test_buckets_are_emptied_by_time_alone(now, ours):
     assert ours.fill({"a": 3.0, "b": 0.0}) == {"a": 3.0, "b": 0.0}
     now[0] += 1
     assert ours.fill({"a": 2.0, "b": 1.0}) == {"a": 4.0, "b": 1.0}
@@ -39,29 +40,43 @@ def test_buckets_are_emptied_by_time_alone():
     assert ours.fill({"a": 0.0}) == {"a": 0.0}
 
 
-def test_servers_with_one_redis_have_the_same_buckets_which_are_gone_when_they_are_empty(server, two):
-    one, other = two
+def test_servers_with_one_redis_have_the_same_buckets_and_while_it_is_away_their_own(server):
+    one, other = buckets(), buckets()
     assert one.fill({f"address {HERE}": 50.0, "b": 0.0}) == {f"address {HERE}": 50.0, "b": 0.0}
     assert other.fill({f"address {HERE}": 50.0})[f"address {HERE}"] == pytest.approx(100, abs=5)
     client = redis_client(server.address)
     (key,) = client.keys()
     assert HERE not in key and 0 < client.pttl(key) <= 100_000 and client.get(key) == ""
+    server.kill()
+    assert one.fill({"me": 7.0}) == other.fill({"me": 7.0}) == {"me": 7.0}
+    assert one.fill({"me": 7.0})["me"] == pytest.approx(14, abs=1)
+    server.start()
+    assert one.fill({f"address {HERE}": 0.0})[f"address {HERE}"] == pytest.approx(100, abs=15)
 
 
-def test_wrong_codes_count_on_all_servers_together(two):
-    one, other = map(Attempts, two)
-    for at in range(room_attempts.VISITOR[0]):
-        one.check("me", HERE)
-        (one, other)[at % 2].add_wrong("me", HERE)
-    for each in (one, other):
+def test_wrong_codes_are_limited_by_visitor_by_address_and_in_all(now, ours):
+    attempts = Attempts(ours)
+    for visitor, address, (most, rate) in (  # who shows another cookie each time, and another address
+        ("me", "here", room_attempts.VISITOR),
+        ("{}", "here", room_attempts.ADDRESS),
+        ("{}", "{}", room_attempts.ALL),
+    ):
+        attempts.check("me", "elsewhere")
+        for number in range(most):
+            attempts.add_wrong(visitor.format(number), address.format(number))
         with pytest.raises(RoomError, match="Too many wrong codes"):
-            each.check("me", HERE)
-        each.check("you", HERE)
+            attempts.check("me", "here")
+        now[0] += 2 * most / rate
+        attempts.check("me", "here")
+    for _ in range(room_attempts.VISITOR[0]):
+        attempts.check("me", "here")
+        attempts.add_wrong("me", "here")
+    attempts.check("you", "here")
 
 
-def test_requests_count_on_all_servers_together_and_each_counts_alone_at_once(two, monkeypatch):
+def test_requests_count_on_all_servers_together_and_each_counts_alone_at_once(server, monkeypatch):
     monkeypatch.setattr(SharedCounts, "_share_always", lambda self: None)  # the test says when
-    one, other = (SharedCounts(each.fill) for each in two)
+    one, other = (SharedCounts(buckets().fill) for _ in range(2))
 
     def ask(counts, who="visitor me", many=1):
         counts.begin(who, many)
@@ -84,11 +99,9 @@ def test_requests_count_on_all_servers_together_and_each_counts_alone_at_once(tw
             ask(one, "visitor fast")
 
 
-def test_who_waits_is_served_again():
-    now = [0.0]
-    theirs = MemoryBuckets(lambda: now[0])
-    counts = SharedCounts(theirs.fill)
-    theirs.fill({"me": 2 * BURST / PER_SECOND})
+def test_who_waits_is_served_again_and_without_a_redis_a_server_is_by_itself(now, ours, monkeypatch):
+    counts = SharedCounts(ours.fill)
+    ours.fill({"me": 2 * BURST / PER_SECOND})
     counts.begin("me")
     counts.share()
     with pytest.raises(ApiError):
@@ -96,23 +109,5 @@ def test_who_waits_is_served_again():
     now[0] += BURST / PER_SECOND + 1
     counts.share()
     counts.begin("me")
-
-
-def test_while_redis_is_away_each_server_counts_by_itself(tmp_path):
-    with RedisServer(tmp_path) as server:
-        ours = RedisBuckets(redis_client(server.address))
-        ours.fill({"me": 50.0})
-        server.kill()
-        assert ours.fill({"me": 7.0}) == {"me": 7.0}
-        assert ours.fill({"me": 7.0})["me"] == pytest.approx(14, abs=1)
-        server.start()
-        assert ours.fill({"me": 0.0})["me"] == pytest.approx(50, abs=15)
-
-
-def test_without_a_redis_a_server_is_by_itself(monkeypatch):
     monkeypatch.delenv(REDIS_VARIABLE, raising=False)
     assert isinstance(buckets(), MemoryBuckets)
-    monkeypatch.setenv(REDIS_VARIABLE, "redis://127.0.0.1:1/0")
-    with pytest.raises(redis.RedisError):
-        redis_client("redis://127.0.0.1:1/0").ping()
-    assert buckets().fill({"me": 1.0}) == {"me": 1.0}
