@@ -154,6 +154,7 @@ def test_the_two_tokens_can_be_chosen_and_are_in_the_link():
     own, other = (app.logits("shakespeare", ids(text))[-1].numpy() for text in (OWN, OTHER))
     told = f"{own[two] - own[one]:+.2f} after your prompt, {other[two] - other[one]:+.2f} after the other"
     assert told.replace("-", "−") in captions(at).replace("-", "−")
+    assert ("lead to the same likeliest token" in captions(at)) == (own.argmax() == other.argmax())
     choose(at, "Answer to the other", one)
     assert "no difference to trace" in said(at)
     at = ask(own_token=10**6)
