@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pages.ui.components.instruments import request_of
 from pages.ui.models import activations, library
 from tests import app_driver as app
-from tests.app_driver import checked, given, go, link_of, look_at, looked_at, overview, parts, start
+from tests.app_driver import checked, given, link_of, look_at, looked_at, overview, parts, start
 from tests.frontend_calls import Looked, frontend
 from tests.tiny_models import save_encoder, save_tiny
 from transformer.api.browser_models import OFF, VARIABLE
@@ -141,20 +141,6 @@ def test_a_link_to_a_score_or_a_cell_opens_how_it_comes_about_until_it_is_closed
     ):
         chosen = selection(at, link)
         assert chosen["derivation"] is is_open and selection(at, params(at, chosen)) == chosen
-
-
-def test_what_is_looked_at_stays_while_other_pages_are_open():
-    at = look_at(start("Attention", prompt=PROMPT), head=1, query=3)
-    for page in ("Masks", "Inside", "Attention"):  # by their links; no page has been run since the click
-        go(at, page)
-        assert link_of(at).items() >= {"head": "1", "query": "3"}.items()
-    assert looked_at(at) == OPEN | {"head": 1, "query": 3}
-    checked(look_at(at, layer=1).run())
-    go(at, "Generate")  # whose dials follow
-    assert (app.dials(at)["layer"], app.dials(at)["head"]) == (1, 1)
-    app.turn(at, head=0)
-    go(at, "Attention")
-    assert looked_at(at)["head"] == 0 and link_of(at)["head"] == "0"
 
 
 def test_what_a_button_decides_counts_more_than_the_address_it_was_pressed_at():

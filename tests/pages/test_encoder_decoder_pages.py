@@ -5,7 +5,7 @@ import pytest
 from pages.ui.components.instruments import request_of
 from pages.ui.models import library
 from tests import app_driver as app
-from tests.app_driver import choose, given, go, ids_of, link_of, looked_at, overview, said, start, step, text_of, write
+from tests.app_driver import choose, given, go, ids_of, link_of, looked_at, overview, said, start, text_of, write
 from tests.tiny_models import save_tiny, save_translator
 from transformer.data.tasks import TASKS
 
@@ -134,15 +134,6 @@ def test_another_attention_is_another_pass_with_another_cell_and_its_own_layers(
 
 def test_uniform_attention_is_shown_without_scores():
     at = start("Attention", model="average")
+    assert app.named(at.selectbox, "Model").options == ["Shakespeare", "Translator", "Ladder · Average"]
     assert overview(at).metadata["uniform"]
     assert [name.partition("[")[0] for name in app.parts(at).tensors] == ["blocks.0.attn.hook_v"]
-
-
-def test_models_are_listed_group_by_group():
-    at = start()
-    assert app.named(at.selectbox, "Model").options == ["Shakespeare", "Translator", "Ladder · Average"]
-    choose(at, "Model", "translator")
-    assert app.prompt(at) == SOURCE
-    assert "2 encoder layers + 1 decoder layer × 2 heads" in " ".join(c.value for c in at.caption)
-    choose(step(at), "Model", "average")
-    assert link_of(at)["model"] == "average" and not text_of(at)

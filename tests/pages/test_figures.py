@@ -37,17 +37,6 @@ def test_sinusoids_are_as_alike_as_they_are_near_and_nothing_else():
     assert np.isnan(position_figures.cosine_similarities(np.zeros((2, 2)))).all()
 
 
-def test_waves_are_columns_named_with_their_wavelength():
-    table = np.arange(40.0).reshape(10, 4)
-    first, second = position_figures.encoding_waves(table, [0, 3], frequencies(4, 100.0)).data
-    assert (first.name, second.name) == (
-        "dimension 0 (sine), wavelength 6.283",
-        "dimension 3 (cosine), wavelength 62.83",
-    )
-    np.testing.assert_array_equal(second.y, table[:, 3])
-    assert first.line.dash != second.line.dash and first.line.color != second.line.color
-
-
 @pytest.mark.parametrize("position", [0, 3, 11])
 def test_a_shift_turns_by_the_same_angle_from_every_position(position):
     fig = position_figures.rotation_figure(0.3, position, 4, length=16, pair=2)

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from pages.ui.models import library
 from tests import app_driver as app
-from tests.app_driver import ROOT, answered, checked, given, go, link_of, looked_at, outline, said, start, use
+from tests.app_driver import answered, checked, given, go, link_of, looked_at, outline, said, start, use
 from tests.frontend_calls import frontend
-from tests.tiny_models import save_tiny, save_translator
+from tests.tiny_models import save_translator
 from transformer.api import analyses, outlines, tensors
 from transformer.inference import pass_recording
 
@@ -30,14 +30,6 @@ def clicked(at, **changes):
     """What a click in the instrument makes of the address; it runs no page."""
     linked = frontend("inside/view_params.js", "paramsFrom", {**looked_at(at), **changes}, given(at))
     return app.look_at(at, **{name: value if value != "" else None for name, value in linked.items()})
-
-
-@pytest.mark.parametrize("model", ["number-words-en-es", "masked-stories"])
-def test_shipped_models_of_every_kind_can_be_looked_into(model, monkeypatch):
-    use(monkeypatch, ROOT / "checkpoints")
-    at = start("Inside", model=model)
-    assert not said(at) and looked_at(at) == OPEN
-    assert outline(at).metadata["ids"]["text"] == list(map(int, given(at)["request"]["tokens"].split(",")))
 
 
 def test_what_was_written_is_looked_into_with_the_prompt():
@@ -59,17 +51,6 @@ def test_of_an_encoder_decoder_the_source_and_what_it_would_write_are_looked_int
     clicked(at, open="encoder.blocks.1.attn", source=0, head=1)
     wanted = {"inside": "encoder.blocks.1.attn", "source_place": "0", "heads": "one", "head": "1", "layer": "1"}
     assert wanted.items() <= link_of(at).items()
-
-
-@pytest.mark.parametrize(("n_layers", "norm"), [(0, "none"), (0, "post"), (1, "none")])
-def test_a_model_with_few_parts_can_be_looked_into(n_layers, norm, tmp_path, monkeypatch):
-    save_tiny(tmp_path, "shakespeare", n_layers=n_layers, norm=norm, positions="none", residual=False, d_ff=0)
-    use(monkeypatch, tmp_path)
-    at = start("Inside", head=1, heads="one")
-    assert not said(at) and len(outline(at).metadata["stacks"][0]["heights"]) == n_layers + 1
-    assert looked_at(at) == OPEN | {"head": 1 if n_layers else None}
-    clicked(at, open="unembed", head=1)
-    assert not said(checked(at.run()))
 
 
 def test_of_a_text_longer_than_the_context_the_end_is_read(long):

@@ -191,15 +191,3 @@ def test_every_shipped_model_with_attention_has_prompts_that_tell_something(monk
             own, new = pair.answers
             moved.append(float((pair.logits[1] - pair.logits[0])[[own, new]] @ np.array([-1, 1])))
         assert min(moved) > 0.3 and max(moved) > 3, (entry.name, moved)
-
-
-def test_in_the_shipped_shakespeare_a_word_is_carried_to_the_end_by_one_layer_s_attention(monkeypatch):
-    """`thou ar` goes on with t, `they ar` with e: known from the word, until layer 4 brings it to the last letter."""
-    use(monkeypatch, app.ROOT / "checkpoints")
-    one, other = (ids(text) for text in activation_patching.PAIRS["shakespeare"][0])
-    pair = activation_patching.prompt_pair("shakespeare", one, other)
-    found = activation_patching.patching_effects("shakespeare", pair.tokens, pair.sources, pair.answers, "self")
-    assert library.tokenizer("shakespeare").labels(pair.answers) == ["t", "e"]
-    stream, attention = found.restored.numpy()[:2]
-    assert (stream[:5, :-1].max(1) > 0.6).all() and (stream[:5, -1] < 0.2).all() and stream[5, -1] > 0.9
-    assert attention[:, -1].argmax() == 4 and attention[4, -1] > 0.8
