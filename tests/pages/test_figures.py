@@ -1,7 +1,6 @@
 """Tests that figures and their payloads draw the numbers they are given, refuse what doesn't fit, and label axes."""
 
 import numpy as np
-import plotly.graph_objects as go
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,50 +11,12 @@ from pages.ui.components.masks import build_payload as masks_payload
 from pages.ui.figures import axes, bars, lines, palette
 from pages.ui.figures import positions as position_figures
 from pages.ui.figures.palette import Theme
-from transformer import Recording, sinusoidal_encoding
+from transformer import Recording
 from transformer.model.positions import position_angles
-
-
-def trace(fig: go.Figure, name: str):
-    (found,) = [trace for trace in fig.data if trace.name == name]
-    return found
 
 
 def frequencies(d_model: int, base: float) -> np.ndarray:
     return position_angles(2, d_model, base)[1].numpy()
-
-
-# Positions
-
-
-def test_sinusoids_are_as_alike_as_they_are_near_and_nothing_else():
-    cosines = position_figures.cosine_similarities(sinusoidal_encoding(20, 16).numpy().astype(np.float64))
-    for distance in range(20):
-        np.testing.assert_allclose(np.diag(cosines, distance), cosines[0, distance], atol=1e-6)
-    np.testing.assert_allclose(np.diag(cosines), 1)
-    np.testing.assert_array_equal(position_figures.similarity_by_distance(cosines[0]).data[0].y, cosines[0])
-    assert np.isnan(position_figures.cosine_similarities(np.zeros((2, 2)))).all()
-
-
-@pytest.mark.parametrize("position", [0, 3, 11])
-def test_a_shift_turns_by_the_same_angle_from_every_position(position):
-    fig = position_figures.rotation_figure(0.3, position, 4, length=16, pair=2)
-    before, after = (
-        complex(trace(fig, f"position {p}").x[1], trace(fig, f"position {p}").y[1]) for p in (position, position + 4)
-    )
-    assert after / before == pytest.approx(complex(np.cos(1.2), np.sin(1.2)))
-    assert any(trace.name == f"{position} → {position + 4}: 1.2 rad = 68.75°" for trace in fig.data)
-    np.testing.assert_allclose(trace(fig, "positions 0 to 15").x, np.cos(0.3 * np.arange(16)))
-    assert fig.layout.xaxis.title.text == "cosine (dimension 5)"
-
-
-def test_spectrum_is_every_wavelength_on_a_log_axis():
-    fig = position_figures.frequency_spectrum(frequencies(8, 1e4), 1e4, length=64, selected=1)
-    np.testing.assert_allclose(fig.data[0].y, 2 * np.pi * np.array([1, 10, 100, 1000]))
-    assert fig.layout.yaxis.type == "log" and trace(fig, "selected pair").y[0] == pytest.approx(20 * np.pi)
-    low, high = 10 ** np.array(fig.layout.yaxis.range)
-    assert low < min(fig.data[0].y) and max(*fig.data[0].y, *(line.y0 for line in fig.layout.shapes)) < high
-    assert {note.text for note in fig.layout.annotations} == {"2π", "2π · 10000", "length 64"}
 
 
 # Lines and bars

@@ -11,7 +11,7 @@ from tests import app_driver as app
 from tests.app_driver import checked, figure, link_of, markdown_with, named, numbers, said, start, tell_page
 from tests.tiny_models import CONTEXT, save_encoder, save_tiny, save_translator
 from transformer import Recording, Without, sinusoidal_encoding
-from transformer.model.positions import alibi, position_angles
+from transformer.model.positions import alibi
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -32,6 +32,11 @@ def matrices(at):
     """The heatmaps' numbers, by what they are called."""
     found = [Recording.from_bytes(proto.bytes) for proto in app.components(at, "headsup_matrix")]
     return {each.metadata["about"]["name"]: each.tensors["values"] for each in found}
+
+
+def traces(at, name):
+    """The lines of a figure, by their names: x and y."""
+    return {t.get("name"): (numbers(t["x"]), numbers(t["y"])) for t in figure(at, f"positions_{name}")["data"]}
 
 
 def captions(at):
@@ -144,11 +149,20 @@ def test_the_table_is_the_paper_s_and_its_figures_are_of_it(dials, table, waves)
     assert np.allclose(values[:, 1::2], np.cos(angle), atol=1e-4)
     lengths = np.linalg.norm(values, axis=1)
     assert np.allclose(matrices(at)[ALIKE], values @ values.T / np.outer(lengths, lengths), atol=1e-5)
-    (shown,) = [t["y"] for t in figure(at, "positions_spectrum")["data"] if t["name"] == "wavelength"]
-    assert np.allclose(numbers(shown), 2 * np.pi / position_angles(2, width, base).numpy()[1])
+    assert np.allclose(traces(at, "distance").popitem()[1][1], matrices(at)[ALIKE][0], atol=1e-5)
+    wavelengths, spectrum = 2 * np.pi / angle[1], figure(at, "positions_spectrum")["layout"]
+    assert np.allclose(traces(at, "spectrum")["wavelength"][1], wavelengths)
+    low, high = 10 ** np.array(spectrum["yaxis"]["range"])
+    assert low < wavelengths[0] and max(wavelengths[-1], *(line["y0"] for line in spectrum["shapes"])) < high
+    assert {note["text"] for note in spectrum["annotations"]} == {"2π", f"2π · {base}", f"length {length}"}
     if "waves" in dials:
-        lines = [t["y"] for t in figure(at, "positions_waves")["data"] if t["name"].startswith("dimension")]
-        assert np.allclose(list(map(numbers, lines)), values[:, [1, 4]].T, atol=1e-6)
+        assert traces(at, "spectrum")["selected pair"][1] == pytest.approx(wavelengths[2])
+        lines = {name: values for name, (_, values) in traces(at, "waves").items()}
+        names = ["dimension 1 (cosine), wavelength 6.283", f"dimension 4 (sine), wavelength {wavelengths[2]:.4g}"]
+        assert list(lines) == names and np.allclose(list(lines.values()), values[:, [1, 4]].T, atol=1e-6)
+        turned = traces(at, "rotation")
+        before, after = (complex(turned[f"position {at}"][0][1], turned[f"position {at}"][1][1]) for at in (3, 5))
+        assert after / before == pytest.approx(np.exp(2j * angle[1, 2]))
         assert markdown_with(at, f"One position turns it by {angle[1, 2]:.6g} radians")
         assert "**1 radian** (57.3°)" in markdown_with(visit(dimension=0, shift=1), "turns it by 1 radian. ")
 
