@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, example, settings
 from hypothesis import given as given_any
 from hypothesis import strategies as st
 
+from pages.ui.frame.url_parameters import from_query
 from pages.ui.models import library
 from tests import app_driver as app
 from tests.app_driver import answered, checked, given, go, link_of, looked_at, outline, said, start, use
@@ -84,20 +85,23 @@ def test_what_is_looked_at_is_in_the_link_and_a_link_opens_it():
     assert looked_at(other) == SAID | {"moment": 3.5, "token": None, "cell": None}, "the text has no such places"
 
 
-def test_a_link_that_cannot_be_read_is_answered_with_a_sentence():
-    wrong = {
-        "heads": ("all", "it can be mean, one"),
-        "moment": ("inf", "the moment must be"),
-        "folds": ("lens,all", "it can be lens"),
-        "place": ("-1", "the token's position"),
-        "inside": ("x" * 201, "at most 200 characters"),
-        "cell": ("1,2,3,4,5", "at most 4 dimensions"),
-        "circuit": ("qk,blocks.0.attn,1", "needs a kind, an attention"),
-    }
-    found = said(start("Inside", **{name: text for name, (text, _) in wrong.items()}))
-    assert [words for _, words in wrong.values() if words not in found] == []
-    for link in ({"cell": "1,x"}, {"circuit": "x"}):
-        assert "each number must be" in said(start("Inside", **link))
+@pytest.mark.parametrize(
+    ("name", "text", "sentence"),
+    [
+        ("heads", "all", "it can be mean, one"),
+        ("moment", "inf", "the moment must be"),
+        ("folds", "lens,all", "it can be lens"),
+        ("place", "-1", "the token's position"),
+        ("inside", "x" * 201, "at most 200 characters"),
+        ("cell", "1,2,3,4,5", "at most 4 dimensions"),
+        ("cell", "1,x", "each number must be"),
+        ("circuit", "qk,blocks.0.attn,1", "needs a kind, an attention"),
+        ("circuit", "x", "each number must be"),
+    ],
+)
+def test_a_link_that_cannot_be_read_is_answered_with_a_sentence(name, text, sentence):
+    (notice,) = from_query({name: text}).notices
+    assert sentence in notice
 
 
 def test_attention_turns_to_the_layer_and_head_that_were_looked_at_and_another_model_to_what_it_has():

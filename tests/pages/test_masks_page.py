@@ -7,11 +7,10 @@ import pytest
 from pages.ui.models import activations, library
 from pages.ui.models.masked_predictions import TextPredictions, padding_effect
 from pages.ui.number_format import percent
-from pages.ui.views.without_mask import last_token_in_words, verdict_in_words
+from pages.ui.views.without_mask import verdict_in_words
 from tests import app_driver as app
 from tests import masks_page as page
 from tests.app_driver import checked, choose, figure, go, link_of, markdown_with, named, numbers, said, start, use
-from tests.helpers import tiny_config
 from tests.tiny_models import EXAMPLES, save_tiny
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -80,7 +79,9 @@ def test_the_predictions_are_the_model_s_own_with_and_without_its_mask(model):
         f"The largest change is after `{labels[place]}` at position {place}: from {percent(masked[place])} to "
         f"{percent(free[place])} for `{labels[place + 1]}`."
     )
-    assert drawn["words"].endswith("no probability changes here.") == (config.n_layers == 1)
+    last = [page.distributions(model, tokens, causal=causal)[-1] for causal in (True, False)]
+    moved = f"a probability here is {100 * np.abs(last[0] - last[1]).max():.3g} percentage points."
+    assert drawn["words"].endswith("no probability changes here." if config.n_layers == 1 else moved)
     lost = masked - free
     is_seen = lost.max() >= 0.01
     assert drawn["row"] == (lost.argmax() if is_seen else (len(tokens) - 1) // 2)
@@ -91,14 +92,11 @@ def test_the_predictions_are_the_model_s_own_with_and_without_its_mask(model):
 
 def test_taking_the_mask_away_changes_the_translator_s_decoder_alone():
     typed = "two hundred and five"
-    at, read, card = (
-        page.visit(model="translator", prompt=typed),
-        page.tokens_of("translator", typed),
-        library.model("translator"),
-    )
-    begin = (card.card.start_token_id,)
+    at, checkpoint = page.visit(model="translator", prompt=typed), library.model("translator")
+    read = checkpoint.tokenizer.encode(typed)
+    begin = (checkpoint.card.start_token_id,)
     text = (*begin, *activations.answer("translator", begin, tuple(read)))
-    tokens = text[:-1] if text[-1] == card.card.end_token_id else text
+    tokens = text[:-1] if text[-1] == checkpoint.card.end_token_id else text
     found = page.table(at, page.PREDICTIONS)
     assert len(found) == len(tokens)
     for name, causal in READINGS.items():
@@ -107,7 +105,7 @@ def test_taking_the_mask_away_changes_the_translator_s_decoder_alone():
         assert np.allclose(found[f"probability {name}"][: len(right)], right, atol=1e-6)
     assert markdown_with(at, "The text is what the model would write")
     labels = page.panel(at, "causal")["labels"]
-    assert labels == card.tokenizer.labels(tokens)
+    assert labels == checkpoint.tokenizer.labels(tokens)
     np.testing.assert_array_equal(page.visible(at, "causal"), np.tri(len(labels), dtype=bool))
     assert page.panel(at, "prompt_0")["labels"] == ["two", "hundred", "and", "five", "∅", "∅", "∅"]
     assert (
@@ -128,11 +126,15 @@ def test_a_mask_that_is_taken_away_already_is_there_in_what_is_compared_with(whe
     assert "is changed both times" not in markdown_with(unchanged, "nothing else differs.")
 
 
-def test_what_was_written_can_be_read_without_the_mask_too():
+def test_what_was_written_can_be_read_without_the_mask_too_and_one_token_is_enough():
     at = page.visit(prompt="To be", text=", or", scope="all")
     assert "".join(page.table(at, page.PREDICTIONS)["token"]) == "To␣be,␣or"
     checked(named(at.get("button_group"), "Text").set_value("prompt").run())
     assert "".join(page.table(at, page.PREDICTIONS)["token"]) == "To␣be"
+    at = page.visit(prompt="a", batch="a")
+    assert page.visible(at, "prompt_1").shape == (1, 1) and "A single token has no future" in said(at)
+    words = page.masks_of(at, "causal")["predictions"]["words"]
+    assert words == "The last token is the only one: no probability changes here."
 
 
 def test_a_text_longer_than_the_context_is_read_from_its_window_on():
@@ -150,42 +152,17 @@ def test_a_text_longer_than_the_context_is_read_from_its_window_on():
             assert place == (labels.index(following) if following in labels else None)
 
 
-@pytest.mark.parametrize("model", ["shakespeare", "bigram", "translator"])
-def test_one_token_is_enough(model):
-    token = "six" if model == "translator" else "a"
-    at = page.visit(model=model, prompt=token, batch=token)
-    assert page.visible(at, "prompt_1").shape == (1, 1)
-    if model == "shakespeare":
-        assert "A single token has no future" in said(at)
-        words = page.masks_of(at, "causal")["predictions"]["words"]
-        assert words == "The last token is the only one: no probability changes here."
-
-
-def predicted(probabilities, last=(0.5, 0.5)):
-    rest = np.zeros(len(probabilities)), np.array(last), np.empty((0, 5)), np.empty((0, 5))
-    return TextPredictions(np.array(probabilities), *rest)
-
-
 @pytest.mark.parametrize(
     ("masked", "free", "words"),
     [
-        ((0.9, 0.9), (0.1, 0.95), "**worse than with it**. … less probability at 1 position and more at 1 position."),
-        ((0.1, 0.1), (0.9, 0.8), "**better than with it**. … less probability nowhere and more at 2 positions."),
-        (
-            *((0.5, 0.5), (0.5, 0.501)),
-            "**about as well as with it**. … less probability nowhere and more at 1 position.",
-        ),
+        ((0.9, 0.9), (0.1, 0.95), "worse than with it**. … less probability at 1 position and more at 1 position."),
+        ((0.1, 0.1), (0.9, 0.8), "better than with it**. … less probability nowhere and more at 2 positions."),
+        ((0.5, 0.5), (0.5, 0.501), "about as well as with it**. … less probability nowhere and more at 1 position."),
     ],
 )
 def test_the_verdict_follows_the_numbers(masked, free, words):
-    assert words.replace("…", "The right token got") in verdict_in_words(predicted(masked), predicted(free))
-
-
-def test_the_last_token_s_change_is_said_in_numbers():
-    same, other = predicted([0.5]), predicted([0.5], [0.625, 0.375])
-    several, windowed = tiny_config(n_layers=3), tiny_config(attention_windows=(3, 0))
-    assert last_token_in_words(several, 9, same, other).endswith("a probability here is 12.5 percentage points.")
-    assert "in layer 0 the mask leaves it only the last 3 tokens" in last_token_in_words(windowed, 9, same, other)
+    own, other = (TextPredictions(np.array(each), *[np.empty(0)] * 4) for each in (masked, free))
+    assert words.replace("…", "The right token got") in verdict_in_words(own, other)
 
 
 # The three masks
