@@ -4,8 +4,8 @@ from urllib.parse import urlencode
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import given as given_any
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from pages.ui.components.instruments import request_of
@@ -167,23 +167,6 @@ def test_no_report_is_too_strange(page):
             assert not app.said(at) and at.title[0].value == page and "changes" not in link_of(at)
 
     tell()
-
-
-@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given_any(
-    link=st.dictionaries(
-        st.sampled_from([*LINKED, "inside", "place", "cell"]),
-        st.text("0129,-.ab%", max_size=8) | st.sampled_from([*LINKED.values()]),
-    )
-)
-def test_no_address_is_too_strange(link, folder):
-    """What it says that can't be looked at, both the page and the browser read as nothing."""
-    at = start("Attention", **{"model": "shakespeare", "prompt": "To be", **link})
-    found = looked_at(at)
-    assert link_of(start("Attention", **link_of(at))) == link_of(at)
-    current = at.session_state["visitor"]
-    for name in ("layer", "head", "stage", "direction", "order"):
-        assert found[name] == getattr(current, name)
 
 
 @pytest.mark.parametrize(

@@ -33,16 +33,10 @@ def test_a_line_each_told_apart_by_colour_dash_and_symbol():
     assert list(with_.text) == ["after a, before b", "after b, before c"]
     assert list(figure.layout.xaxis.ticktext) == list("abc")
     assert figure.layout.xaxis.range == (6.5, 9.5)
+    for numbers, top, end in (([2.0, 4.0], None, 4.2), ([0.2], 1.0, 1.05), ([1e-6], None, 0.105), ([], None, 0.105)):
+        figure = lines.lines_by_position({"": np.array(numbers)}, ["a"] * 2, ["a"] * 2, unit="nats", top=top)
+        assert figure.layout.yaxis.range[1] == pytest.approx(end)
     assert not lines.line_figure({"alone": np.arange(3)}, {}, hover="%{y}").layout.showlegend
-
-
-@pytest.mark.parametrize(
-    ("values", "top", "end"), [([2.0, 4.0], None, 4.2), ([0.2], 1.0, 1.05), ([1e-6], None, 0.105), ([], None, 0.105)]
-)
-def test_the_axis_ends_where_it_is_told_or_where_the_numbers_end(values, top, end):
-    labels = ["a"] * max(len(values), 1)
-    figure = lines.lines_by_position({"with": np.array(values)}, labels, labels, unit="nats", top=top)
-    assert figure.layout.yaxis.range[1] == pytest.approx(end)
 
 
 def test_what_tokens_and_models_are_called_is_no_markup_in_a_figure():

@@ -20,7 +20,7 @@ from tests.app_driver import checked, component, figure, ids, link_of, markdown_
 from tests.app_driver import logits as run
 from tests.helpers import any_configs, tiny_model
 from tests.tiny_models import save_encoder, save_tiny, save_translator
-from transformer import Scale, ablation, from_code
+from transformer import Scale, ablation, fill_masks, from_code
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -80,34 +80,36 @@ def test_with_nothing_changed_what_moves_the_next_token_most_is_offered_and_one_
 
 SAYS = {
     "decoder-only": {"prompt": PROMPT, "changes": f"{CODE}!without~scale~", "top_k": 9, "seed": 7, "temperature": 1.2},
-    "encoder–decoder": {**TRANSLATOR, "place": 3},
+    "encoder–decoder": {**TRANSLATOR, "place": 3, "temperature": 0},
     "encoder-only": ENCODER,
 }
 
 
-@pytest.mark.parametrize("architecture", SAYS)
-def test_both_predictions_and_both_texts_are_the_models_own_and_its_lines_of_python_print_them(
-    architecture, folder, capsys
-):
-    link = SAYS[architecture]
+def whole_text(name, tokens, changes, link, **source):
+    """A text with what the engine writes after it, or fills in, as many tokens as the page has it write."""
+    checkpoint = library.model(name)
+    sampling = {each: link[each] for each in ("top_k", "seed", "temperature") if each in link}
+    if name == "encoder":
+        steps = fill_masks(checkpoint.model, tokens, checkpoint.card.mask_token_id, interventions=changes)
+        filled = {step.position: step.token_id for step in steps}
+        return checkpoint.tokenizer.decode([filled.get(place, token) for place, token in enumerate(tokens)])
+    count = checkpoint.model.config.context_length - len(tokens) if source else 60
+    steps = app.generated(name, tokens, count, interventions=changes, **sampling, **source)
+    return checkpoint.tokenizer.decode([*tokens, *(step.token_id for step in steps)])
+
+
+@pytest.mark.parametrize("link", SAYS.values(), ids=SAYS)
+def test_both_predictions_and_both_texts_are_the_models_own_and_lines_of_python_print_them(link, folder, capsys):
     at, name = start("What if", **link), link.get("model", "shakespeare")
-    changed, tokens, options, place = (
-        list(map(from_code, link["changes"].split("!"))),
-        ids(link["prompt"], name),
-        {},
-        -1,
-    )
-    tokenizer, both = library.tokenizer(name), texts(at)
-    if architecture == "encoder–decoder":
-        begin, options = (library.model(name).card.start_token_id,), {"source": tokens}
-        answer = app.generated(name, begin, 11, **options, temperature=0)
+    tokens, source, place = tuple(ids(link["prompt"], name)), {}, 3 if name == "encoder" else -1
+    if name == "translator":
+        begin, source = (library.model(name).card.start_token_id,), {"source": tokens}
+        answer = app.generated(name, begin, 11, **source, temperature=0)
         tokens = (*begin, *(step.token_id for step in answer))[: link["place"] + 1]
-        assert {each["before"] for each in both} == {tokenizer.decode(tokens)}
-    if architecture == "encoder-only":
-        place = 3
-        assert "At `[mask]`, position 3." in said_below(at)
-    before, after = (run(name, tokens, *each, **options)[place].double().softmax(-1).numpy() for each in ((), changed))
-    bars = figure(at, "what_if_next")
+    assert ("At `[mask]`, position 3." in said_below(at)) == (name == "encoder") and not said(at)
+    changed = [from_code(code) for code in link["changes"].split("!")]
+    before, after = (run(name, tokens, *each, **source)[place].double().softmax(-1).numpy() for each in ((), changed))
+    bars, tokenizer = figure(at, "what_if_next"), library.tokenizer(name)
     assert bars["layout"]["yaxis"]["ticktext"][0] == tokenizer.label(int(before.argmax()))
     for trace, odds in zip(bars["data"], (before, after), strict=True):
         np.testing.assert_allclose(np.sort(numbers(trace["x"]))[-5:], np.sort(odds)[-5:], rtol=1e-4)
@@ -115,22 +117,18 @@ def test_both_predictions_and_both_texts_are_the_models_own_and_its_lines_of_pyt
     assert f"**KL divergence** {nats(float((before * np.log(before / after)).sum()))}:" in said_below(at)
     most = tokenizer.label(int((after - before).argmax()))
     assert f"`{most}`" in markdown_with(at, "What changed most").split("Likelier")[1]
-    assert both[0]["same"] == both[1]["same"] and both[0]["before"] == both[1]["before"] and not said(at)
-    app.run_lines(at, folder, "fill_masks(" if architecture == "encoder-only" else "generate(")
+    both, words = texts(at), "fill_masks(" if name == "encoder" else "generate("
+    assert both[0]["same"] == both[1]["same"] and both[0]["before"] == both[1]["before"]
+    app.run_lines(at, folder, words)
     printed = capsys.readouterr().out
-    for each, odds in zip(both, (before, after), strict=True):
+    for each, changes, odds in zip(both, ((), changed), (before, after), strict=True):
         written = each["same"] + each["differs"] + each["rest"]
-        assert (repr(written.strip()[0]) if architecture == "encoder-only" else written.strip()) in printed
-        assert architecture != "encoder–decoder" or written.strip() in printed.splitlines(), "and no more"
+        assert each["before"] + written == whole_text(name, tokens, changes, link, **source)
         assert f"{odds.max():.6f}"[:-1] in printed
-    if architecture == "decoder-only":
-        how = {name: link[name] for name in ("top_k", "seed", "temperature")}
-        for each, changes in zip(both, ((), changed), strict=True):
-            steps = app.generated(name, tokens, 60, interventions=changes, **how)
-            assert each["same"] + each["differs"] + each["rest"] == app.decoded(name, steps)
-        table = app.open_drawers(at).dataframe[0].value.sort_values("token id")
-        np.testing.assert_allclose(table["probability unchanged"], before, atol=1e-7)
-        np.testing.assert_allclose(table["probability changed"], after, atol=1e-7)
+        assert name == "encoder" or written.strip() in printed
+        assert name != "translator" or written.strip() in printed.splitlines(), "and no more"
+    table = app.open_drawers(at).dataframe[0].value.sort_values("token id")
+    np.testing.assert_allclose(table[["probability unchanged", "probability changed"]].T, [before, after], atol=1e-7)
 
 
 def test_a_divergence_is_written_without_powers_of_ten():
