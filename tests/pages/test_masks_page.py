@@ -1,5 +1,7 @@
 """Tests the page Masks: its masks and its predictions without them are the engine's, and every number can be saved."""
 
+from string import ascii_lowercase
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -40,77 +42,71 @@ def test_at_first_one_picture_is_there_and_the_rest_is_made_when_it_is_opened():
 # Predictions with and without the mask
 
 
-@pytest.mark.parametrize("model", page.KINDS)
-def test_the_predictions_are_the_model_s_own_with_and_without_its_mask(model):
-    typed, config, tokenizer = "To be, or not", library.config(model), library.tokenizer(model)
-    at, tokens = page.visit(model=model, prompt=typed), page.tokens_of(model, typed)
+SOURCE = "two hundred and five"
+TYPED = [*((model, "To be, or not") for model in page.KINDS), ("shakespeare", ascii_lowercase), ("translator", SOURCE)]
+
+
+def text_of(model, typed):
+    """What is read and shown of a text, by the decoder of a translator what it writes: tokens, those that came after
+    each, and the position of the first."""
+    checkpoint, tokens = library.model(model), tuple(page.tokens_of(model, typed))
+    if model == "translator":
+        begin = (checkpoint.card.start_token_id,)
+        answer = activations.answer(model, begin, tokens)
+        return begin + answer[: -1 if answer[-1] == checkpoint.card.end_token_id else None], answer, 0
+    read = library.window(model, tokens)
+    return read, tokens[len(tokens) - len(read) + 1 :], len(tokens) - len(read)
+
+
+@pytest.mark.parametrize(("model", "typed"), TYPED)
+def test_the_predictions_are_the_model_s_own_with_and_without_its_mask(model, typed):
+    config, tokenizer, at = library.config(model), library.tokenizer(model), page.visit(model=model, prompt=typed)
     assert len(at.get("plotly_chart")) == (2 if config.n_layers else 0) and len(at.dataframe) == 1
     tables = [frame.value for frame in app.open_drawers(at).dataframe]
     assert len(tables) == (7 if config.n_layers else 5) and all(map(len, tables))
     if not config.n_layers:
         assert "no mask to take away" in said(at)
         return
-    found, candidates, drawn = (
-        tables[page.PREDICTIONS],
-        tables[page.CANDIDATES],
-        page.masks_of(at, "causal")["predictions"],
-    )
-    assert "".join(found["token"]) == "To␣be,␣or␣not" and "".join(found["next token"]) == "o␣be,␣or␣not?"
+    tokens, following, offset = text_of(model, typed)
+    found, candidates, last = tables[page.PREDICTIONS], tables[page.CANDIDATES], []
+    drawn, known = page.masks_of(at, "causal")["predictions"], len(following)
+    labels, after = tokenizer.labels(tokens), tokenizer.labels(following)
+    assert found["token"].tolist() == labels and found["next token"].tolist() == [*after, "?"][: len(tokens)]
+    assert found["position"].tolist() == list(range(offset, offset + len(tokens)))
     for number, (name, causal) in enumerate(READINGS.items()):
-        odds = page.distributions(model, tokens, causal=causal)
-        right = odds[np.arange(len(tokens) - 1), tokens[1:]]
-        entropy = -(odds * np.log(odds)).sum(-1)
-        assert np.allclose(found[f"probability {name}"], [*right, np.nan], atol=1e-6, equal_nan=True)
-        assert np.allclose(found[f"loss {name} (nats)"][:-1], -np.log(right), atol=1e-5)
+        source = page.tokens_of(model, typed) if model == "translator" else None
+        odds = page.distributions(model, tokens, causal=causal, source=source)
+        last.append(odds[-1])
+        right, entropy = odds[np.arange(known), following], -(odds * np.log(odds)).sum(-1)
+        assert np.allclose(found[f"probability {name}"][:known], right, atol=1e-6)
+        assert found[f"probability {name}"][known:].isna().all()
+        assert np.allclose(found[f"loss {name} (nats)"][:known], -np.log(right), atol=1e-5)
         assert np.allclose(found[f"entropy {name} (nats)"], entropy, atol=1e-5)
         assert page.loss(at, name) == pytest.approx(-np.log(right).mean(), abs=6e-5)
         for what, values in (("probability", right), ("entropy", entropy)):
             (line,) = [line["y"] for line in figure(at, f"masks_{what}")["data"] if line["name"] == name]
             assert np.allclose(numbers(line), values, atol=1e-5)
-        best = np.argsort(-odds)[:, :5]
-        shown = candidates[candidates["mask"] == name]
+        best, shown = np.argsort(-odds)[:, :5], candidates[candidates["mask"] == name]
         assert np.allclose(shown["probability"], np.take_along_axis(odds, best, 1).ravel(), atol=1e-6)
         assert shown["next token"].tolist() == tokenizer.labels(best.ravel().tolist())
-        last = shown[shown["position"] == len(tokens) - 1][["next token", "probability"]].to_numpy().tolist()
-        assert [list(each) for each in drawn["rows"][-1][number]] == last
-    masked, free = (found[f"probability {name}"][:-1] for name in READINGS)
-    place, labels = int((free - masked).abs().argmax()), tokenizer.labels(tokens)
+        for row, places, likeliest, follows in zip(drawn["rows"], drawn["right"], best, [*following, -1], strict=False):
+            assert [label for label, _ in row[number]] == tokenizer.labels(likeliest.tolist())
+            assert places[number] == (likeliest.tolist().index(follows) if follows in likeliest else None)
+    masked, free = (found[f"probability {name}"][:known] for name in READINGS)
+    place = int((free - masked).abs().argmax())
     assert markdown_with(at, "The loss is −ln").endswith(
-        f"The largest change is after `{labels[place]}` at position {place}: from {percent(masked[place])} to "
-        f"{percent(free[place])} for `{labels[place + 1]}`."
+        f"The largest change is after `{labels[place]}` at position {offset + place}: from {percent(masked[place])} to "
+        f"{percent(free[place])} for `{after[place]}`."
     )
-    last = [page.distributions(model, tokens, causal=causal)[-1] for causal in (True, False)]
     moved = f"a probability here is {100 * np.abs(last[0] - last[1]).max():.3g} percentage points."
     assert drawn["words"].endswith("no probability changes here." if config.n_layers == 1 else moved)
-    lost = masked - free
+    lost = (masked - free)[: len(tokens) - 1]
     is_seen = lost.max() >= 0.01
-    assert drawn["row"] == (lost.argmax() if is_seen else (len(tokens) - 1) // 2)
-    assert drawn["sees"][2].startswith("3 of 13 keys visible.")
+    assert drawn["row"] == (lost.argmax() if is_seen else len(lost) // 2)
+    assert drawn["sees"][2].startswith(f"3 of {len(tokens)} keys visible.")
     assert ["shown first" in sees for sees in drawn["sees"]] == [at == drawn["row"] for at in range(len(tokens))]
     assert ("(✓) loses most probability" in drawn["sees"][drawn["row"]]) == is_seen
-
-
-def test_taking_the_mask_away_changes_the_translator_s_decoder_alone():
-    typed = "two hundred and five"
-    at, checkpoint = page.visit(model="translator", prompt=typed), library.model("translator")
-    read = checkpoint.tokenizer.encode(typed)
-    begin = (checkpoint.card.start_token_id,)
-    text = (*begin, *activations.answer("translator", begin, tuple(read)))
-    tokens = text[:-1] if text[-1] == checkpoint.card.end_token_id else text
-    found = page.table(at, page.PREDICTIONS)
-    assert len(found) == len(tokens)
-    for name, causal in READINGS.items():
-        odds = page.distributions("translator", tokens, causal=causal, source=read)
-        right = odds[np.arange(len(text) - 1), text[1:]]
-        assert np.allclose(found[f"probability {name}"][: len(right)], right, atol=1e-6)
-    assert markdown_with(at, "The text is what the model would write")
-    labels = page.panel(at, "causal")["labels"]
-    assert labels == checkpoint.tokenizer.labels(tokens)
-    np.testing.assert_array_equal(page.visible(at, "causal"), np.tri(len(labels), dtype=bool))
-    assert page.panel(at, "prompt_0")["labels"] == ["two", "hundred", "and", "five", "∅", "∅", "∅"]
-    assert (
-        page.panel(at, "prompt_1")["labels"] == ["two", "hundred", "and", "five"] and page.visible(at, "prompt_1").all()
-    )
+    assert model != "translator" or markdown_with(at, "The text is what the model would write")
 
 
 @pytest.mark.parametrize("where", ["", "blocks.1."])
@@ -137,21 +133,6 @@ def test_what_was_written_can_be_read_without_the_mask_too_and_one_token_is_enou
     assert words == "The last token is the only one: no probability changes here."
 
 
-def test_a_text_longer_than_the_context_is_read_from_its_window_on():
-    typed = "abcdefghijklmnopqrstuvwxyz"
-    at = page.visit(prompt=typed)
-    found = page.table(at, page.PREDICTIONS)
-    assert "".join(found["token"]) == typed[12:] and found["position"].tolist() == list(range(12, 26))
-    odds = page.distributions("shakespeare", page.tokens_of("shakespeare", typed[12:]), causal=False)
-    assert np.allclose(found["entropy without it (nats)"], -(odds * np.log(odds)).sum(-1), atol=1e-5)
-    assert page.panel(at, "causal")["labels"] == list(typed[12:])
-    told = page.masks_of(at, "causal")["predictions"]
-    for following, lists, places in zip([*typed[13:], None], told["rows"], told["right"], strict=True):
-        for likeliest, place in zip(lists, places, strict=True):
-            labels = [label for label, _ in likeliest]
-            assert place == (labels.index(following) if following in labels else None)
-
-
 @pytest.mark.parametrize(
     ("masked", "free", "words"),
     [
@@ -168,23 +149,25 @@ def test_the_verdict_follows_the_numbers(masked, free, words):
 # The three masks
 
 
-@pytest.mark.parametrize("model", ["shakespeare", "padded"])
-def test_the_three_masks_are_the_engine_s(model):
-    at = page.visit(model=model, prompt="To be", filler=2)
-    np.testing.assert_array_equal(page.visible(at, "causal"), page.masks_used(model, page.tokens_of(model, "To be"))[0])
-    np.testing.assert_array_equal(page.visible(at, "prompt_0"), [[True] * 5 + [False] * 2] * 7)
-    np.testing.assert_array_equal(page.visible(at, "prompt_1"), np.ones((5, 5), bool))
-    assert page.panel(at, "causal")["labels"] == list("To␣be") and page.panel(at, "prompt_0")["labels"] == list(
-        "To␣be∅∅"
-    )
-    for name, (cells, hidden) in {"causal": (25, 10), "prompt_0": (49, 14), "prompt_1": (25, 0)}.items():
-        assert f"Of {cells} cells here, {hidden} are hidden." in page.panel(at, name)["words"]
-    masks = pd.concat([page.table(at, page.CAUSAL_MASK), page.table(at, page.OTHER_MASKS)])
-    assert masks.groupby("mask")["visible"].agg(["size", "sum"]).to_dict("index") == {
-        "Causal mask": {"size": 25, "sum": 15},
-        "Padding mask": {"size": 49, "sum": 35},
-        "No mask": {"size": 25, "sum": 25},
+@pytest.mark.parametrize(("model", "typed"), [("shakespeare", "To be"), ("padded", "To be"), ("translator", SOURCE)])
+def test_the_three_masks_are_the_engine_s(model, typed):
+    at, tokenizer = page.visit(model=model, prompt=typed, filler=2), library.tokenizer(model)
+    read, prompt = text_of(model, typed)[0], tokenizer.labels(page.tokens_of(model, typed))
+    size, causal = len(prompt), np.tri(len(read), dtype=bool)
+    if model != "translator":
+        np.testing.assert_array_equal(causal, page.masks_used(model, list(read))[0])
+    masks = {
+        "causal": ("Causal mask", tokenizer.labels(read), causal),
+        "prompt_0": ("Padding mask", [*prompt, "∅", "∅"], np.array([[True] * size + [False] * 2] * (size + 2))),
+        "prompt_1": ("No mask", prompt, np.ones((size, size), dtype=bool)),
     }
+    table = pd.concat([page.table(at, page.CAUSAL_MASK), page.table(at, page.OTHER_MASKS)])
+    for name, (title, labels, mask) in masks.items():
+        found = page.panel(at, name)
+        assert (found["title"], found["labels"]) == (title, labels)
+        np.testing.assert_array_equal(page.visible(at, name), mask)
+        assert f"Of {mask.size} cells here, {(~mask).sum()} are hidden." in found["words"]
+        assert table[table["mask"] == title]["visible"].tolist() == mask.ravel().tolist()
     checked(named(at.slider, "Padding tokens after the prompt").set_value(0).run())
     assert page.visible(at, "prompt_0").all() and link_of(at)["filler"] == "0"
 
