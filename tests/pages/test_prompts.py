@@ -1,5 +1,7 @@
 """Tests prompts: any text can be typed, and unknown characters are named."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -50,6 +52,11 @@ def test_an_encoder_s_prompt_and_changes_are_those_of_a_model_that_reads_in_both
     assert named(at.selectbox, "Which").options == rules
     long = "The prompt has 17 tokens, and this model reads at most 16. Take 1 away."
     assert long in said(type_prompt(at, "To be, or not to "))
+    at = start("Generate", model="encoder")
+    for typed, is_frozen in (("To [mask]e", False), ("é", True)):
+        shown = json.loads(app.component(type_prompt(at, typed), "headsup_filling").json)
+        assert shown["frozen"] == is_frozen and shown["opening"] == {"layer": 0, "head": 0}
+        assert shown["prompt"] == list(app.ids("To [mask]e", "encoder"))
 
 
 @every_page
