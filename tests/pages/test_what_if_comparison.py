@@ -36,7 +36,7 @@ def tiny(tmp_path_factory):
 
 
 def ask(own=OWN, beside="prompts", **link):
-    return start("What if", question="beside", beside=beside, prompt=own, **link)
+    return start("What if", **{"question": "beside", "beside": beside, "prompt": own, **link})
 
 
 def climb(own=OWN, **link):
@@ -145,13 +145,6 @@ def test_what_can_t_be_put_beside_is_said(link, sentence):
     assert sentence in said(ask(**link))
 
 
-def test_without_changes_the_way_to_them_is_offered():
-    at = ask(beside="changes")
-    assert "This model has no changes." in said(at)
-    app.press(at, "Go to Ablation")
-    assert "question" not in link_of(at) and named(at.get("button_group"), "Question").value == "ablation"
-
-
 def test_a_prompt_may_be_longer_than_the_context_and_translations_are_compared_where_they_part():
     at = ask(other_prompt="To be, or not to be, that is")
     assert not said(at) and [shown.shape for shown in heads(at)] == [(13, 13), (16, 16)]
@@ -174,6 +167,32 @@ def test_a_prompt_may_be_longer_than_the_context_and_translations_are_compared_w
     without = "scale~decoder.blocks.0.hook_mlp_out~~~0.0"
     changed = ask("forty-two", "changes", model="translator", changes=without)
     assert not said(changed) and len(heads(changed)) == 3
+
+
+LADDER = {"question": "ladder"}
+LAST_RUNG = "Go on to 3\\. \\$x\\$ \\<b\\>, and its own prompt"
+
+
+@pytest.mark.parametrize(
+    ("link", "sentence", "button", "link_then"),
+    [
+        ({"beside": "changes"}, "This model has no changes.", "Go to Ablation", {"model": "shakespeare"}),
+        (
+            {**LADDER, "model": "accents", "own": "é"},
+            *("On the ladder, your prompt: This model has never seen", LAST_RUNG, {"model": "ladder-3", **LADDER}),
+        ),
+        (
+            {**LADDER, "model": "encoder", "own": MASKED},
+            *("fills what is masked", LAST_RUNG, {"model": "ladder-3", **LADDER}),
+        ),
+    ],
+)
+def test_where_nothing_can_be_shown_the_way_on_is_offered(link, sentence, button, link_then):
+    at = ask(**link)
+    assert sentence in said(at) and not at.get("plotly_chart")
+    app.press(at, button)
+    assert link_then.items() <= link_of(at).items() and at.get("plotly_chart")
+    assert link_of(at).get("question") == link_then.get("question")
 
 
 # The ladder
@@ -218,20 +237,6 @@ def test_a_rung_and_the_other_ladder_are_chosen_from_there_and_keep_the_prompt()
         expected = torch.nn.functional.cross_entropy(app.logits(name, tokens[:-1].tolist()), tokens[1:])
         assert loss == pytest.approx(float(expected), abs=1e-4)
     assert table(start("What if", **link_of(at)))["rung"].tolist() == found["rung"].tolist()
-
-
-@pytest.mark.parametrize(
-    ("model", "own", "sentence"),
-    [
-        ("accents", "é", "On the ladder, your prompt: This model has never seen"),
-        ("encoder", MASKED, "fills what is masked"),
-    ],
-)
-def test_a_prompt_that_the_ladder_can_t_read_leads_to_its_own(model, own, sentence):
-    at = climb(own, model=model)
-    assert sentence in said(at)
-    app.press(at, "Go on to 3\\. \\$x\\$ \\<b\\>, and its own prompt")
-    assert link_of(at)["model"] == "ladder-3" and figure(at, "what_if_ladder")
 
 
 def test_a_prompt_of_one_token_has_no_loss_but_a_next_token():

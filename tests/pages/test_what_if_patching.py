@@ -161,17 +161,14 @@ def test_the_two_tokens_can_be_chosen_and_are_in_the_link():
     assert "This model has no token 1000000" in said(at) and pictures(at)
 
 
-def test_a_model_without_a_residual_stream_is_traced_in_its_sublayers():
-    titles = [matrix["title"] for matrix in matrices(ask(model="unconnected"))]
-    assert titles == ["What attention adds", "What the feed-forward layer adds"]
-
-
-def test_what_comes_late_enough_is_traced_and_no_more(monkeypatch):
+def test_what_comes_late_enough_is_traced_and_no_more_and_where_there_is_a_stream_that(monkeypatch):
     monkeypatch.setattr(activation_patching, "MAX_TOKENS", 5)
     assert "From the first token that differs to the end there are 6 tokens" in said(ask(OWN, "To be, xr not"))
     at = ask(OWN, "To be, orxnot")
     assert pictures(at) and "differ from position 9 on, and the map begins at 7" in captions(at)
     assert "The prompts have 9 tokens; at most 5 can be traced." in said(ask(**MASKED))
+    titles = [matrix["title"] for matrix in matrices(ask(OWN, "To be, orxnot", model="unconnected"))]
+    assert titles == ["What attention adds", "What the feed-forward layer adds"]
 
 
 def test_every_shipped_model_with_attention_has_prompts_that_tell_something(monkeypatch):
