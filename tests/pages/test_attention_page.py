@@ -14,6 +14,7 @@ from tests import app_driver as app
 from tests.app_driver import checked, given, link_of, look_at, looked_at, overview, parts, start
 from tests.frontend_calls import Looked, frontend
 from tests.tiny_models import save_encoder, save_tiny
+from transformer import Recording
 from transformer.api.browser_models import OFF, VARIABLE
 from transformer.model.masks import causal_mask, full_mask
 
@@ -172,7 +173,8 @@ def test_no_report_is_too_strange(page):
 @pytest.mark.parametrize(
     ("model", "changes"), [("shakespeare", "scale~blocks.0.attn.hook_z~0~5~0.0!without~scale~"), ("martin-fierro", "")]
 )
-def test_the_lines_of_python_compute_what_is_shown(folder, model, changes):
+def test_the_lines_of_python_compute_what_is_shown_and_the_files_have_it(folder, model, changes, monkeypatch):
+    made = app.downloads(monkeypatch)
     at = look_at(start("Attention", model=model, changes=changes), layer=1, head=1)
     _, names = run_lines(at, folder)
     recorded, outline, shown = names["recording"].tensors, overview(at).metadata, parts(at).tensors
@@ -182,3 +184,7 @@ def test_the_lines_of_python_compute_what_is_shown(folder, model, changes):
     assert values
     for name in values:
         np.testing.assert_allclose(recorded[name.removesuffix("[:, 1]")][:, 1], shown[name], atol=1e-6)
+    title = outline["title"]
+    layer = Recording.from_bytes(made[f"{title}-attention.safetensors"]()).tensors
+    np.testing.assert_allclose(layer[f"{outline['modules'][1]}.hook_pattern"][1], weights, atol=1e-6)
+    assert f"<title>{title}-attention</title>" in made[f"{title}-attention.html"]().decode()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pages.ui.models import library
-from tests.app_driver import checked, ids, look_at, looked_at, open_drawers, outline, said, start, use
+from tests.app_driver import checked, downloads, given, ids, look_at, looked_at, open_drawers, outline, said, start, use
 from tests.tiny_models import save_encoder, save_tiny, save_translator
 from transformer import from_code, in_window
 from transformer.api import exports
@@ -35,6 +35,7 @@ def test_the_lines_of_python_show_the_view_again_and_compute_the_same_as_the_fil
     for save in (save_translator, save_encoder, lambda folder: save_tiny(folder, "shakespeare")):
         save(folder)
     use(monkeypatch, folder)
+    made = downloads(monkeypatch)
     at = open_drawers(start("Inside", model=model, **link))
     assert not said(at)
     view, numbers = (
@@ -56,7 +57,11 @@ def test_the_lines_of_python_show_the_view_again_and_compute_the_same_as_the_fil
     # The page that is saved shows the same, but for what it is called.
     page = exports.page_of(*computed, changed, options={"title": "inside", **looked})
     assert page == eval(view.strip().splitlines()[-1], names).html
+    title = given(at)["title"]
+    options = {"title": f"{title}-inside", "offset": about["offset"], **looked}
+    assert made[f"{title}-inside.html"]() == exports.inside_view(*computed, changed, options=options).encode()
     file = exports.file_of(*computed, looked["open"], changed)
+    assert made[f"{title}-inside.safetensors"]() == file.to_bytes()
     (saved,) = re.findall(r'Path\("(.*?)"\)', numbers)
     (tmp_path / saved).write_bytes(file.to_bytes())
     capsys.readouterr()
