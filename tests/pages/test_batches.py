@@ -93,7 +93,6 @@ def test_a_batch_is_a_rectangle_whose_cells_are_each_counted_once(rows, side, ca
         (EXAMPLES, LETTERS, 16, ["KING:", "ROMEO:", "But, soft", "To be, or not"]),
         (["ROMEO:", "To be, o", "the king", "What, "], LETTERS, 8, ["What,", "ROMEO:", "the kin", "To be, o"]),
         (["abcdef"], LETTERS, 16, ["ab", "abcd", "abcdef"]),
-        (["a b", "a b"], LETTERS, 16, ["a", "a b"]),
         (["é", "\n", "  "], LETTERS, 16, [""]),
         ([], LETTERS, 16, [""]),
         (

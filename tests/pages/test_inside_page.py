@@ -33,12 +33,6 @@ def clicked(at, **changes):
     return app.look_at(at, **{name: value if value != "" else None for name, value in linked.items()})
 
 
-def test_what_was_written_is_looked_into_with_the_prompt():
-    at = go(app.write(start(tokens=5, prompt="To be")), "Inside")
-    tokens = library.tokenizer("shakespeare").encode("To be" + app.text_of(at))
-    assert outline(at).metadata["ids"]["text"] == tokens and len(tokens) == 10
-
-
 def test_of_an_encoder_decoder_the_source_and_what_it_would_write_are_looked_into(tmp_path, monkeypatch):
     save_translator(tmp_path)
     use(monkeypatch, tmp_path)

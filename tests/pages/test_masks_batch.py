@@ -5,7 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from pages.ui.models import activations, library, masked_predictions
+from pages.ui.models import activations, library
+from pages.ui.models.masked_predictions import padding_effect
 from tests import app_driver as app
 from tests import masks_page as page
 from tests.app_driver import checked, choose, link_of, markdown_with, named, press, said
@@ -105,10 +106,6 @@ def test_padding_on_the_right_is_nothing_to_a_causal_model_and_something_to_an_e
     assert "change not at all with the padding mask, and by up to" in words
 
 
-def effect(model, prompt, filler, where, **masks):
-    return masked_predictions.padding_effect(model, prompt, filler, where, **masks)
-
-
 @pytest.mark.parametrize("where", ["right", "left"])
 @pytest.mark.parametrize("model", ["shakespeare", "learned", "average"])
 def test_what_padding_does_is_what_the_model_does(model, where):
@@ -118,17 +115,17 @@ def test_what_padding_does_is_what_the_model_does(model, where):
     for causal in (True, False):
         alone = page.distributions(model, prompt, causal=causal)
         moved = np.abs(page.distributions(model, padded, causal=causal)[real] - alone).max()
-        found = effect(model, prompt, 3, where, causal=causal, padding=False)
+        found = padding_effect(model, prompt, 3, where, causal=causal, padding=False)
         assert found == pytest.approx(moved, abs=1e-6)
         assert (found > 1e-4) == (not causal or where == "left")
         if model == "shakespeare":  # whose positions are rotary: only distances count, and its mask undoes padding
-            assert effect(model, prompt, 3, where, causal=causal, padding=True) < 1e-5
+            assert padding_effect(model, prompt, 3, where, causal=causal, padding=True) < 1e-5
 
 
 def test_a_translator_needs_its_padding_mask():
     prompt = tuple(page.tokens_of("translator", "two hundred"))
     masked, free = (
-        effect("translator", prompt, 2, "right", causal=False, padding=padding) for padding in (True, False)
+        padding_effect("translator", prompt, 2, "right", causal=False, padding=padding) for padding in (True, False)
     )
     start = (library.model("translator").card.start_token_id,)
     text = start + activations.answer("translator", start, prompt)
