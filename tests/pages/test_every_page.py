@@ -51,7 +51,7 @@ def test_the_first_look_has_a_model_a_prompt_and_something_computed_also_of_ship
 MODELS = {
     "learned": {"positions": "learned", "n_layers": 1},
     "no layers": {"positions": "sinusoidal", "n_layers": 0},
-    "few parts": {"positions": "none", "n_layers": 1, "norm": "none", "residual": False, "d_ff": 0},
+    "few parts": {"positions": "none", "n_layers": 1, "n_heads": 4, "norm": "none", "residual": False, "d_ff": 0},
     **{kind: {"n_heads": 4, **MODERN[kind], "pad_token_id": None} for kind in ("all at once", "alibi")},
 }
 

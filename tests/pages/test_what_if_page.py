@@ -153,6 +153,7 @@ MAPS = [
     *({**LONG, "effect": effect} for effect in ("probability", "loss", "logit")),
     {"prompt": PROMPT, "effect": "logit", "token": 40},
     {**TRANSLATOR, "place": 3, "effect": "logit"},
+    {**TRANSLATOR, "effect": "loss"},
     {**ENCODER, "effect": "probability"},
 ]
 
@@ -175,6 +176,8 @@ def test_the_lines_of_the_map_print_what_is_shown(link, folder, capsys):
     np.testing.assert_allclose(sorted(cells), sorted(printed), rtol=1e-4, atol=1e-5)
     assert len(lines) - len(printed) == bool(link.get("changes"))
     assert link_of(at).get("token") == (str(link["token"]) if "token" in link else None)
+    told = "The text is what the unchanged model would write" in said_below(at)
+    assert told == (link.get("model") == "translator" and link["effect"] == "loss")
     titles = ["Encoder", "Decoder", "Cross-attention"] if link.get("model") == "translator" else [""]
     assert [matrix["title"] for matrix in matrices] == titles
     assert matrices[0]["columns"] == ["head 0", "head 1", "feed-forward"]
@@ -255,8 +258,14 @@ def test_only_a_cell_that_is_there_is_chosen(value):
     if found is not None and found.is_in([matrix_of(values)]):
         assert vars(found) == {name: value[name] for name in ("matrix", "row", "column")}
         assert found.matrix == 0 and np.isfinite(values[found.row, found.column])
-    for column, is_there in enumerate((True, False, True)):
-        assert parsed(Cell, {"matrix": 0, "row": 1, "column": column}).is_in([matrix_of(values)]) == is_there
+    for (matrix, row, column), is_there in (
+        ((0, 1, 2), True),
+        ((0, 1, 1), False),
+        ((0, 1, 3), False),
+        ((1, 0, 0), False),
+    ):
+        cell = parsed(Cell, {"matrix": matrix, "row": row, "column": column})
+        assert cell.is_in([matrix_of(values)]) == is_there
 
 
 @given(any_configs())
