@@ -89,11 +89,11 @@ def test_a_chip_is_turned_off_and_on_taken_back_and_put_away_with_its_model():
     assert chips(at) == {} and "changes" not in link_of(at)
     press(at, "Undo")
     assert chips(at) == {CHIP: True}
-    at = start(prompt=PROMPT, changes=code_of(*ALL))
+    at = start(prompt=PROMPT, changes=code_of(*ALL[:2]))
     press(at, "Take all back")
     assert chips(at) == {}
     press(at, "Undo")
-    assert list(chips(at)) == [str(each) for each in ALL]
+    assert list(chips(at)) == [str(each) for each in ALL[:2]]
 
 
 MENU = {

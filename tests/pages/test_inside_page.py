@@ -55,6 +55,7 @@ def test_of_a_text_longer_than_the_context_the_end_is_read(long):
     assert looked_at(at) == OPEN | {"token": 77}
     told = "its last 80 tokens, from position 20 on. Logits before position 81 came from earlier windows"
     assert any(told in caption.value for caption in at.caption)
+    assert [code.value for code in app.open_drawers(at).code if ", token=77)" in code.value]
     assert link_of(clicked(at, token=1))["place"] == "21"
 
 
