@@ -15,6 +15,7 @@ import streamlit as st
 import torch
 from starlette.testclient import TestClient
 from streamlit.components.v2.bidi_component.main import _make_trigger_id
+from streamlit.runtime.media_file_manager import MediaFileManager
 from streamlit.testing.v1 import AppTest, local_script_runner
 
 from pages.ui.frame.page import PAGES as FILES
@@ -443,6 +444,18 @@ def generated(name, begin, count, *, source=None, interventions=(), **sampling):
 
 def decoded(name, steps):
     return library.tokenizer(name).decode([step.token_id for step in steps])
+
+
+def downloads(monkeypatch):
+    """What the buttons that save make at the press, by file, of pages that are opened from now on."""
+    made = {}
+
+    def add(manager, make, mimetype, coordinates, file_name=None, **more):
+        made[file_name] = make
+        return ""
+
+    monkeypatch.setattr(MediaFileManager, "add_deferred", add)
+    return made
 
 
 def markdown_with(at, words):

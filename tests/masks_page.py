@@ -9,11 +9,9 @@ import torch
 
 from pages.ui.models import library
 from tests import app_driver as app
-from tests.app_driver import checked, component, components, figure, named, numbers, start
+from tests.app_driver import checked, components, named, start
 from tests.tiny_models import save_encoder, save_tiny, save_translator
 
-BATCH = "KING:\nTo be\nHath"
-SHIPPED = ["shakespeare", "martin-fierro", "next-vowel", "number-words-en-es", "ladder-3-average"]
 SUGGESTED = "KING:\nROMEO:\nBut, soft\nTo be, or not"
 KINDS = {
     "shakespeare": {},
@@ -50,12 +48,9 @@ def type_batch(at, text):
     return checked(editor(at).set_value(text).run())
 
 
-def button(at, label):
-    return named(at.main.button, label)
-
-
-def side(at, value):
-    return checked(named(at.get("button_group"), "Padding").set_value(value).run())
+def masks_of(at, row):
+    """What the browser gets of a row of masks."""
+    return json.loads(components(at, "headsup_masks")[("causal", "prompt", "batch").index(row)].json)
 
 
 def panel(at, name):
@@ -64,38 +59,19 @@ def panel(at, name):
     return masks_of(at, row)["panels"][int(number or 0)]
 
 
-def masks_of(at, row):
-    """What the browser gets of a row of masks."""
-    return json.loads(components(at, "headsup_masks")[("causal", "prompt", "batch").index(row)].json)
-
-
-def batch_of(at):
-    """What the browser gets of the batch."""
-    return json.loads(component(at, "headsup_batch_table").json)
-
-
 def visible(at, name):
     """A drawn mask, True where visible; as wide and as high as there are labels."""
-    found, size = panel(at, name)["mask"], len(labels_of(at, name))
-    return (np.array(list(found)) != "0").reshape(size, size)
-
-
-def labels_of(at, name):
-    return panel(at, name)["labels"]
+    found = panel(at, name)
+    return (np.array(list(found["mask"])) != "0").reshape((len(found["labels"]),) * 2)
 
 
 def table(at, index):
     return app.open_drawers(at).dataframe[index].value
 
 
-def line_of(at, name, line):
-    """The y of a line in a figure."""
-    (y,) = [trace["y"] for trace in figure(at, f"masks_{name}")["data"] if trace["name"] == line]
-    return numbers(y)
-
-
-def metric(at, label):
-    return float(named(at.metric, label).value.removesuffix(" nats"))
+def loss(at, name):
+    """The mean loss of a reading, as the page says it."""
+    return float(named(at.metric, f"Mean loss {name}").value.removesuffix(" nats"))
 
 
 def tokens_of(name, text):
@@ -115,3 +91,11 @@ def distributions(name, tokens, *, causal, source=None, padding=True):
     inputs = [torch.tensor([part]) for part in (source, tokens) if part]
     with torch.no_grad():
         return model(*inputs)[0].double().softmax(-1).numpy()
+
+
+def masks_used(name, tokens):
+    """The masks that a model's layers compute with: (batch, head, query, key), or (query, key), as 0 and 1."""
+    model = library.model(name).model
+    with torch.no_grad():
+        _, cache = model.run_with_cache(torch.tensor(tokens if isinstance(tokens[0], list) else [tokens]))
+    return [cache["mask", layer].numpy().astype(int) for layer in range(model.config.n_layers)]

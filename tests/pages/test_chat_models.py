@@ -1,7 +1,6 @@
 """Tests chat models: their template is data, is tokenized, and can be turned off."""
 
 import json
-from urllib.parse import parse_qsl
 
 import pytest
 
@@ -9,7 +8,7 @@ from pages.ui.lessons.measure_setup import Setup
 from pages.ui.models import library
 from tests.app_driver import given, link_of, prompt, start, use, writing
 from tests.tiny_models import CHAT_TOKENS, byte_tokenizer, save_chatty
-from transformer import ModelCard, load_checkpoint, load_pretrained
+from transformer import ModelCard, load_pretrained
 from transformer.checkpoints.exporting import export_pretrained
 from transformer.data import chat, limited_process
 from transformer.data.chat import Chat, ChatTemplateError, chat_of
@@ -22,43 +21,48 @@ FIRST = "{% if loop.first %}{{ '<|im_start|>system\\nYou help.<|im_end|>\\n' }}{
 USER, ANSWER = "<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n"
 
 
-def test_what_a_template_puts_around_the_words_becomes_data():
-    tokenizer = byte_tokenizer()
-    assert chat_of(PLAIN, tokenizer) == Chat(USER, ANSWER)
-    with_system = PLAIN.replace("{{" + TURN, FIRST + "{{" + TURN)
-    assert chat_of(with_system, tokenizer) == Chat(f"<|im_start|>system\nYou help.<|im_end|>\n{USER}", ANSWER)
-    stripped = PLAIN.replace("message['content']", "message['content'] | trim")
-    assert chat_of(stripped, tokenizer) == Chat(USER, ANSWER, strip=True)
-    begun = chat_of("{{ bos_token }}" + PLAIN, tokenizer, {"bos_token": "<|im_end|>"})
-    assert begun.before == "<|im_end|>" + USER
+@pytest.mark.parametrize(
+    ("template", "named", "expected"),
+    [
+        (PLAIN, {}, Chat(USER, ANSWER)),
+        (
+            PLAIN.replace("{{" + TURN, FIRST + "{{" + TURN),
+            {},
+            Chat(f"<|im_start|>system\nYou help.<|im_end|>\n{USER}", ANSWER),
+        ),
+        (PLAIN.replace("message['content']", "message['content'] | trim"), {}, Chat(USER, ANSWER, strip=True)),
+        ("{{ bos_token }}" + PLAIN, {"bos_token": "<|im_end|>"}, Chat("<|im_end|>" + USER, ANSWER)),
+    ],
+)
+def test_what_a_template_puts_around_the_words_becomes_data(template, named, expected):
+    assert chat_of(template, byte_tokenizer(), named) == expected
 
 
 LOOP = "{% for each in range(99999) %}"
 
 
 @pytest.mark.parametrize(
-    "template, words",
+    ("template", "words"),
     [
         (None, "no text"),
-        (3, "no text"),
         ("", "say a person's words once"),
-        ("{{ messages }}", "changes what stands around the words"),
         (TURN, "words once"),
-        (ASKED, "words once"),
+        ("{{ messages }}", "changes what stands around the words"),
+        ("{{ messages[0].content.upper() }}", "words once"),
+        ("{% if 'x' in messages[0].content %}!{% endif %}{{ messages[0].content }}", "changes what stands around"),
         (PLAIN * 200, "more than 20,000 characters"),
+        (LOOP + "some words{% endfor %}", "more than 20,000 characters"),
         ("{{ raise_exception('not for you') }}", "not for you"),
         ("{{ cycler.__init__.__globals__ }}", "SecurityError"),
         ("{{ messages.append(1) }}", "SecurityError"),
         ("{% if", "TemplateSyntaxError"),
-        (LOOP + LOOP + "{% endfor %}{% endfor %}", "too much time|longer than"),
         ("{{ 'a' * 10 ** 9 }}", "too much memory"),
-        (LOOP + "some words{% endfor %}", "more than 20,000 characters"),
-        ("{{ messages[0].content.upper() }}", "words once"),
-        ("{% if 'x' in messages[0].content %}!{% endif %}{{ messages[0].content }}", "changes what stands around"),
+        (LOOP + LOOP + "{% endfor %}{% endfor %}", "too much time|longer than"),
     ],
 )
 def test_a_template_that_does_anything_else_is_ended_and_refused(template, words, monkeypatch):
-    monkeypatch.setattr(chat, "SECONDS", 4)
+    if template and template.startswith(LOOP + LOOP):
+        monkeypatch.setattr(chat, "SECONDS", 4)
     with pytest.raises(ChatTemplateError, match=words):
         chat_of(template, byte_tokenizer())
 
@@ -66,14 +70,13 @@ def test_a_template_that_does_anything_else_is_ended_and_refused(template, words
 def test_a_template_sees_nothing_of_the_server(monkeypatch):
     """What escaped from the sandbox would find an empty folder and no secrets."""
     monkeypatch.setenv("HEADSUP_SECRET", "told")
-    seen = {}
-    real = limited_process.subprocess.run
+    seen, run = {}, limited_process.subprocess.run
 
-    def run(command, **options):
+    def spy(command, **options):
         seen.update(options)
-        return real(command, **options)
+        return run(command, **options)
 
-    monkeypatch.setattr(limited_process.subprocess, "run", run)
+    monkeypatch.setattr(limited_process.subprocess, "run", spy)
     chat_of(PLAIN, byte_tokenizer())
     assert "HEADSUP_SECRET" not in seen["env"] and not library.FOLDER.is_relative_to(seen["cwd"])
 
@@ -89,8 +92,7 @@ def test_names_of_special_tokens_are_tokens_in_the_template_alone():
 
 @pytest.mark.parametrize("where", ["tokenizer_config.json", "chat_template.jinja", "by name", "unknown"])
 def test_a_folder_s_template_goes_into_the_card(where, tmp_path):
-    checkpoint = save_chatty(tmp_path)
-    export_pretrained(tmp_path / "theirs", checkpoint)
+    export_pretrained(tmp_path / "theirs", save_chatty(tmp_path))
     if where == "chat_template.jinja":
         (tmp_path / "theirs" / where).write_text(PLAIN)
     else:
@@ -114,18 +116,22 @@ def test_a_card_s_chat_is_two_texts():
     assert ModelCard.from_dict({"title": "x", "chat": {"before": "a", "after": "b"}}).chat["after"] == "b"
 
 
-def test_the_app_sends_the_template_unless_plain_text_is_chosen(tmp_path, monkeypatch):
+@pytest.mark.parametrize("reads", [None, "chat", "plain"])
+def test_the_app_and_its_lessons_send_the_template_unless_plain_text_is_chosen(reads, tmp_path, monkeypatch):
     use(monkeypatch, tmp_path)
-    save_chatty(tmp_path)
-    tokenizer = load_checkpoint(tmp_path / "chatty").tokenizer
-    at = start(model="chatty")
+    tokenizer = save_chatty(tmp_path).tokenizer
+    chosen = {"reads": reads} if reads else {}
+    at = start(model="chatty", **chosen)
     sent = given(at)["prompt"]
-    assert sent == Chat(USER, ANSWER).tokens(tokenizer, prompt(at)) and "reads" not in link_of(at)
-    kinds = writing(at).metadata["kinds"]
-    assert kinds[str(sent[0])][1].strip() == "<|im_start|>"
-    at = start(model="chatty", reads="plain")
-    assert given(at)["prompt"] == tokenizer.encode(prompt(at))
-    assert link_of(at)["reads"] == "plain"
+    assert link_of(at).get("reads") == ("plain" if reads == "plain" else None)
+    if reads == "plain":
+        assert sent == tokenizer.encode(prompt(at))
+    else:
+        assert sent == Chat(USER, ANSWER).tokens(tokenizer, prompt(at))
+        assert writing(at).metadata["kinds"][str(sent[0])][1].strip() == "<|im_start|>"
+    link = {"model": "chatty", "prompt": prompt(at), **chosen}
+    setup = Setup.of(link, {})
+    assert list(setup.tokens) == sent and Setup.of(link, {"prompt": "you"}).reads == setup.reads
 
 
 def test_half_a_character_waits_for_the_other_half():
@@ -138,17 +144,6 @@ def test_half_a_character_waits_for_the_other_half():
     assert HALF in "".join(tokenizer.pieces(ids[:1]))  # nothing follows that it could wait for
     broken = [*ids[:1], *tokenizer.encode("abc")]
     assert "".join(tokenizer.pieces(broken)).endswith("abc")
-
-
-@pytest.mark.parametrize("reads", ["", "&reads=chat", "&reads=plain"])
-def test_a_lesson_measures_the_prompt_as_the_view_beside_it_reads_it(tmp_path, monkeypatch, reads):
-    save_chatty(tmp_path)
-    use(monkeypatch, tmp_path)
-    link = dict(parse_qsl(f"model=chatty&prompt=hello{reads}"))
-    setup = Setup.of(link, {})
-    assert setup.tokens == library.encoded("chatty", "hello", link.get("reads", "chat"))
-    assert Setup.of(link, {"prompt": "you"}).reads == setup.reads
-    assert (list(setup.tokens) == library.tokenizer("chatty").encode("hello")) == (reads == "&reads=plain")
 
 
 def test_a_text_begins_once_however_many_parts_it_is_encoded_in(tmp_path, monkeypatch):

@@ -18,20 +18,6 @@ FIRST_HEAD = {"layer": "0", "head": "0"}
 """In the link from the start, so that it shows the same whatever a card says later."""
 
 
-def instruments(at):
-    return app.components(at, "headsup_attention", "headsup_inside")
-
-
-def suggested(at):
-    return [button for button in at.main.button if button.label.startswith("Ablate ")]
-
-
-# The first look
-
-
-PICTURES = {"Masks": "headsup_masks", "Positions": "headsup_matrix"}
-
-
 def shows_something(at, page):
     """Whether what the page is about has been computed, of the whole prompt."""
     length = len(at.session_state["text"].tokens) if page in ("Attention", "Inside") else 0
@@ -44,24 +30,44 @@ def shows_something(at, page):
         return len(labels) == about["queries"] == about["keys"] == length and len(app.parts(at).tensors) > 0
     if page == "Inside":
         return len(app.outline(at).tensors["next"]) == length and looked_at(at)["open"] == ""
-    return len(suggested(at)) == 3 if page == "What if" else bool(app.components(at, PICTURES[page]))
+    if page == "What if":
+        return len([button for button in at.main.button if button.label.startswith("Ablate ")]) == 3
+    return bool(app.components(at, {"Masks": "headsup_masks", "Positions": "headsup_matrix"}[page]))
 
 
 @every_page
-def test_the_shipped_models_work(page, monkeypatch):
+def test_the_first_look_has_a_model_a_prompt_and_something_computed_also_of_shipped_models(page, monkeypatch):
+    at = start(page)
+    assert at.title[0].value == page
+    assert named(at.selectbox, "Model").value == "shakespeare"
+    assert prompt(at) == EXAMPLES[0] and not said(at) and shows_something(at, page)
+    assert app.link_of(at) == {"model": "shakespeare", "prompt": EXAMPLES[0], **FIRST_HEAD}
     use(monkeypatch, app.ROOT / "checkpoints")
     at = start(page, model="martin-fierro")
     assert prompt(at) == library.usable()["martin-fierro"].card.examples[0]
     assert not said(at) and shows_something(at, page)
 
 
-@every_page
-def test_the_first_look_has_a_model_a_prompt_and_something_computed(page):
-    at = start(page)
-    assert at.title[0].value == page
-    assert named(at.selectbox, "Model").value == "shakespeare"
-    assert prompt(at) == EXAMPLES[0] and not said(at) and shows_something(at, page)
-    assert app.link_of(at) == {"model": "shakespeare", "prompt": EXAMPLES[0], **FIRST_HEAD}
+MODELS = {
+    "learned": {"positions": "learned", "n_layers": 1},
+    "no layers": {"positions": "sinusoidal", "n_layers": 0},
+    "few parts": {"positions": "none", "n_layers": 1, "n_heads": 4, "norm": "none", "residual": False, "d_ff": 0},
+    **{kind: {"n_heads": 4, **MODERN[kind], "pad_token_id": None} for kind in ("all at once", "alibi")},
+}
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_every_page_can_show_every_kind_of_model(kind, tmp_path, monkeypatch):
+    save_tiny(tmp_path, "shakespeare", **MODELS[kind])
+    use(monkeypatch, tmp_path)
+    has_layers = MODELS[kind].get("n_layers") != 0
+    for page in app.PAGES:
+        at = start(page, layer=0)
+        assert ("has no layers" in said(at)) == (not has_layers and page in ("Attention", "Masks", "What if"))
+        assert "has no layers" in said(at) or shows_something(at, page)
+        if page == "Generate":
+            assert len(text_of(step(at))) >= 1
+            assert bool(app.given(at)["modules"].get("self")) == has_layers == (app.dials(at)["attention"] == "self")
 
 
 # What belongs to the visitor survives a change of page
@@ -83,8 +89,7 @@ def test_choices_survive_a_change_of_page():
     turned = {"seed": 42, "temperature": 1.25, "top_k": 7, "tokens": 9, "layer": 1, "head": 1}
     checked(app.turn(at, **turned).run())
     app.type_prompt(at, "KING:\nI am")
-    app.write(at)
-    text = text_of(at)
+    text = text_of(app.write(at))
     go(at, "Attention")
     assert (looked_at(at)["layer"], looked_at(at)["head"]) == (1, 1)
     checked(named(at.get("button_group"), "Text").set_value("all").run())
@@ -134,12 +139,11 @@ def test_a_damaged_model_beside_good_ones_is_reported_and_the_rest_works(damaged
 def test_a_damaged_default_model_gives_way_to_another(damaged):
     truncate(damaged, "shakespeare")
     at = start("Attention")
-    assert named(at.selectbox, "Model").value == "martin-fierro"
-    assert prompt(at) == "Aquí me pongo"
+    assert named(at.selectbox, "Model").value == "martin-fierro" and prompt(at) == "Aquí me pongo"
     assert "There is no model “shakespeare” here; Martín Fierro is shown." in said(at)
 
 
-@app.every_page
+@pytest.mark.parametrize("page", ["Generate", "Masks", "Positions", "Inside"])
 def test_weights_that_turn_out_to_be_no_numbers_are_reported_and_another_model_can_be_picked(page, damaged):
     checkpoint = save_tiny(damaged, "shakespeare", title="Shakespeare")
     checkpoint.model.unembed.weight.data[0, 0] = float("nan")
@@ -159,28 +163,7 @@ def test_without_any_model_there_is_a_sentence(page, tmp_path, monkeypatch):
     at = start(page)
     assert "There is no model: checkpoints/ holds no usable checkpoint." in said(at)
     assert "python -m transformer train" in said(at)
-    assert not at.get("plotly_chart") and not instruments(at)
-
-
-ODD = {"learned": {"positions": "learned", "n_layers": 1}, "no layers": {"positions": "sinusoidal", "n_layers": 0}}
-SINCE_2017 = {kind: {"n_heads": 4, **MODERN[kind], "pad_token_id": None} for kind in ("all at once", "alibi")}
-
-
-@every_page
-@pytest.mark.parametrize("fields", [*ODD.values(), *SINCE_2017.values()], ids=[*ODD, *SINCE_2017])
-def test_every_kind_of_model_can_be_shown(page, fields, tmp_path, monkeypatch):
-    save_tiny(tmp_path, "shakespeare", **fields)
-    use(monkeypatch, tmp_path)
-    at, has_layers = start(page, layer=0), fields.get("n_layers") != 0
-    if page == "Generate":
-        assert len(text_of(step(at))) >= 1
-        assert bool(app.given(at)["modules"].get("self")) == has_layers == (app.dials(at)["attention"] == "self")
-    if page == "Attention":
-        assert ("has no layers" in said(at)) != has_layers == bool(instruments(at))
-    if page == "Inside":
-        assert app.outline(at).tensors["next"].size and not said(at)
-    if page == "What if":
-        assert ("has no layers" in said(at)) != has_layers == bool(suggested(at))
+    assert not at.get("plotly_chart") and not app.components(at, *app.INSTRUMENTS)
 
 
 def test_a_model_without_examples_starts_with_an_empty_prompt(tmp_path, monkeypatch):

@@ -1,28 +1,133 @@
-"""Tests that figures draw the numbers they are given, and refuse what doesn't fit."""
+"""Tests that figures and their payloads draw the numbers they are given, refuse what doesn't fit, and label axes."""
 
 import numpy as np
-import plotly.graph_objects as go
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from pages.ui.figures import palette
+from pages.ui.components import batch_table, events, matrix
+from pages.ui.components.masks import MaskPanel
+from pages.ui.components.masks import build_payload as masks_payload
+from pages.ui.figures import axes, bars, lines, palette
 from pages.ui.figures import positions as position_figures
-from pages.ui.figures.lines import line_figure
 from pages.ui.figures.palette import Theme
-from transformer import sinusoidal_encoding
+from transformer import Recording
 from transformer.model.positions import position_angles
-
-
-def trace(fig: go.Figure, name: str):
-    (found,) = [trace for trace in fig.data if trace.name == name]
-    return found
 
 
 def frequencies(d_model: int, base: float) -> np.ndarray:
     return position_angles(2, d_model, base)[1].numpy()
 
 
-def sinusoids(length: int, d_model: int, base: float = 10000.0) -> np.ndarray:
-    return sinusoidal_encoding(length, d_model, base).numpy().astype(np.float64)
+# Lines and bars
+
+
+def test_a_line_each_told_apart_by_colour_dash_and_symbol():
+    values = {"with": np.array([0.1, 0.2]), "without": np.array([0.3, 0.4])}
+    figure = lines.lines_by_position(values, list("abc"), list("bc?"), unit="probability", offset=7)
+    with_, without = figure.data
+    assert (with_.name, without.name) == ("with", "without") and figure.layout.showlegend
+    assert list(with_.x) == [7, 8] and list(without.y) == [0.3, 0.4]
+    assert with_.line.color != without.line.color and with_.line.dash != without.line.dash
+    assert with_.marker.symbol != without.marker.symbol
+    assert list(with_.text) == ["after a, before b", "after b, before c"]
+    assert list(figure.layout.xaxis.ticktext) == list("abc")
+    assert figure.layout.xaxis.range == (6.5, 9.5)
+    for numbers, top, end in (([2.0, 4.0], None, 4.2), ([0.2], 1.0, 1.05), ([1e-6], None, 0.105), ([], None, 0.105)):
+        figure = lines.lines_by_position({"": np.array(numbers)}, ["a"] * 2, ["a"] * 2, unit="nats", top=top)
+        assert figure.layout.yaxis.range[1] == pytest.approx(end)
+    assert not lines.line_figure({"alone": np.arange(3)}, {}, hover="%{y}").layout.showlegend
+
+
+def test_what_tokens_and_models_are_called_is_no_markup_in_a_figure():
+    name, shown = "%{x} <b>$y$", "&#37;{x} &lt;b&gt;&#36;y&#36;"
+    assert bars.loss_bars([name], np.ones(1), np.full(1, np.nan), 0).layout.yaxis.ticktext == (shown,)
+    made = lines.lens_lines({name: lines.Line(np.array([0.5, 1.0]), ["a", "b"])})
+    assert made.data[0].name == shown and made.layout.xaxis.ticktext[-1] == "0"
+    paired = bars.paired_bars(["a", name], np.array([0.75, 0.25]), np.array([0.1, 0.9]))
+    assert [trace.name for trace in paired.data] == ["unchanged", "changed"]
+    assert list(paired.layout.yaxis.ticktext) == ["a", shown] and paired.data[1].text == ("10%", "90%")
+
+
+# Payloads
+
+
+def test_a_matrix_is_sent_with_a_range_that_is_never_empty():
+    limits = {(0.02, -0.01): 0.02, (3.0, -1.5): 3, (0.8, 0.1): 1, (1.0000001, 0): 1, (0, 0): 1, (np.nan, np.inf): 1}
+    for values, limit in limits.items():
+        sent = Recording.from_bytes(matrix.build_payload(np.array([values]), {"selected": [0, 1]}))
+        np.testing.assert_array_equal(sent.tensors["values"], np.array([values], np.float32))
+        assert sent.metadata["about"]["limit"] == pytest.approx(limit)
+
+
+def test_a_cell_that_is_not_there_is_not_chosen(monkeypatch):
+    chosen = []
+    told = [{"row": 1, "column": 2}, None, [], {"row": 2, "column": 0}, {"row": True, "column": 0}, {"row": 0}]
+    monkeypatch.setattr(matrix, "_mount", lambda **call: call["on_chosen_change"]())
+    for value in told:
+        monkeypatch.setattr(events, "event_value", lambda key, event, value=value: value)
+        matrix.matrix(np.ones((2, 3)), key="m", name="", across="", down="", unit="", on_choose=chosen.append)
+    assert chosen == [(1, 2)]
+
+
+PADDED = np.array([[False, False, True], [False, False, False]])
+MISFITS = [
+    ("give some of 0 to 3", lambda: position_figures.encoding_waves(np.ones((3, 4)), [], frequencies(4, 9.0))),
+    ("give some of 0 to 3", lambda: position_figures.encoding_waves(np.ones((3, 4)), [4], frequencies(4, 9.0))),
+    ("give some of 0 to 3", lambda: position_figures.encoding_waves(np.ones((3, 4)), [-1], frequencies(4, 9.0))),
+    ("pairs 0 to 3", lambda: position_figures.frequency_spectrum(frequencies(8, 1e4), 1e4, length=64, selected=4)),
+    ("2 labels were given for 1 and 2 numbers", lambda: bars.loss_bars(["a", "b"], np.ones(1), np.ones(2), None)),
+    ("2 labels", lambda: bars.paired_bars(["a", "b"], np.zeros(2), np.zeros(3))),
+    (r"for a mask of \(3, 3\)", lambda: masks_payload([MaskPanel("", ["a", "b"], np.tri(3, dtype=bool), 0, "")])),
+    ("rows of labels", lambda: batch_table.build_payload([["a"] * 3] * 2, PADDED, [1], 0)),
+    ("rows of labels", lambda: batch_table.build_payload([["a"], ["b"]], PADDED, [1, 2], 0)),
+    ("1 and 2 labels were", lambda: matrix.build_payload(np.ones((2, 2)), {"labels": (["a"], ["a", "b"])})),
+    ("shape", lambda: matrix.build_payload(np.array([1.0]), {"selected": None})),
+    ("shape", lambda: matrix.build_payload(np.ones((0, 3)), {"selected": None})),
+    ("shape", lambda: matrix.build_payload(np.ones((2, 3)), {"selected": [2, 0]})),
+]
+
+
+@pytest.mark.parametrize(("words", "make"), MISFITS)
+def test_what_does_not_fit_is_refused(words, make):
+    with pytest.raises(ValueError, match=words):
+        make()
+
+
+# The labels of token axes
+
+
+@given(
+    st.lists(st.text(st.characters(codec="utf-8"), min_size=1, max_size=30), min_size=1, max_size=200),
+    st.floats(0.5, 60),
+)
+def test_no_label_touches_the_next_and_the_pointer_knows_them_all(labels, pitch):
+    places = np.arange(len(labels)) + 7
+    axis, height = axes.token_axis(labels, places, pitch)
+    size, steps = axis["tickfont"]["size"], np.diff(axis["tickvals"])
+    longest = axes.CHARACTER * size * axes.longest_label(labels)
+    assert axes.SMALLEST <= size <= axes.LARGEST
+    assert (steps * pitch >= axes.LINE * size - 1e-9).all()
+    assert height >= longest if axis["tickangle"] else (steps * pitch >= longest).all()
+    assert axis["tickvals"][0] == 7 and len(set(steps)) <= 1
+    texts = [axes.plotly_label(label) for label in labels]
+    assert axis["ticktext"] == [texts[place - 7] for place in axis["tickvals"]]
+    assert axis["labelalias"] == {str(place): text for place, text in zip(places, texts, strict=True)}
+
+
+def test_what_an_axis_leaves_out_is_said():
+    told = "is labelled; point at or tap a line to see its token."
+    left_out = {1: "", 16: "", 40: f"Every second token {told}", 60: f"Every third token {told}"}
+    left_out |= {300: f"One token in 15 {told}"}
+    for size, note in left_out.items():
+        labels = ["a"] * size
+        figure = lines.lines_by_position({"with": np.zeros(size)}, labels, labels, unit="probability")
+        step = np.diff([*figure.layout.xaxis.tickvals, size])[0]
+        assert axes.labelling_note(figure) == note and (step == 1) == (note == "")
+        assert not note or axes.STEPS.get(step, f"in {step} ") in note
+
+
+# Colours
 
 
 def contrast(first: str, second: str) -> float:
@@ -37,71 +142,8 @@ def contrast(first: str, second: str) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
-class TestPositionFigures:
-    def test_similarities_by_hand(self):
-        cosines = position_figures.cosine_similarities(np.array([[3.0, 4.0], [4.0, -3.0], [0.0, 0.0]]))
-        np.testing.assert_allclose(cosines[:2, :2], np.eye(2), atol=1e-15)
-        assert np.isnan(cosines[2]).all()
-
-    def test_sinusoids_are_as_alike_as_they_are_near_and_nothing_else(self):
-        cosines = position_figures.cosine_similarities(sinusoids(20, 16))
-        for distance in range(20):
-            np.testing.assert_allclose(np.diag(cosines, distance), cosines[0, distance], atol=1e-6)
-        (line,) = position_figures.similarity_by_distance(cosines[0]).data
-        np.testing.assert_array_equal(line.y, cosines[0])
-
-    def test_waves_are_columns_named_with_their_wavelength(self):
-        table = sinusoids(10, 4, base=100.0)
-        fig = position_figures.encoding_waves(table, [0, 3], frequencies(4, 100.0))
-        assert [wave.name for wave in fig.data] == [
-            "dimension 0 (sine), wavelength 6.283",
-            "dimension 3 (cosine), wavelength 62.83",
-        ]
-        np.testing.assert_array_equal(fig.data[1].y, table[:, 3])
-        assert len({wave.line.dash for wave in fig.data}) == len({wave.line.color for wave in fig.data}) == 2
-
-    def test_dimensions_that_are_not_there_are_refused(self):
-        for dimensions in ([], [4], [-1]):
-            with pytest.raises(ValueError, match="give some of 0 to 3"):
-                position_figures.encoding_waves(np.ones((3, 4)), dimensions, frequencies(4, 100.0))
-
-    @pytest.mark.parametrize("position", [0, 3, 11])
-    def test_a_shift_turns_by_the_same_angle_from_every_position(self, position):
-        fig = position_figures.rotation_figure(0.3, position, 4, length=16, pair=2)
-        before, after = (
-            complex(trace(fig, f"position {p}").x[1], trace(fig, f"position {p}").y[1])
-            for p in (position, position + 4)
-        )
-        assert after / before == pytest.approx(complex(np.cos(1.2), np.sin(1.2)))
-        assert any(trace.name == f"{position} → {position + 4}: 1.2 rad = 68.75°" for trace in fig.data)
-        np.testing.assert_allclose(trace(fig, "positions 0 to 15").x, np.cos(0.3 * np.arange(16)))
-        assert fig.layout.xaxis.title.text == "cosine (dimension 5)"
-
-    def test_spectrum_is_every_wavelength_on_a_log_axis(self):
-        fig = position_figures.frequency_spectrum(frequencies(8, 1e4), 1e4, length=64, selected=1)
-        np.testing.assert_allclose(fig.data[0].y, 2 * np.pi * np.array([1, 10, 100, 1000]))
-        assert fig.layout.yaxis.type == "log" and trace(fig, "selected pair").y[0] == pytest.approx(20 * np.pi)
-        low, high = 10 ** np.array(fig.layout.yaxis.range)
-        assert low < min(fig.data[0].y) and max(*fig.data[0].y, *(line.y0 for line in fig.layout.shapes)) < high
-        assert {note.text for note in fig.layout.annotations} == {"2π", "2π · 10000", "length 64"}
-        with pytest.raises(ValueError, match="pairs 0 to 3"):
-            position_figures.frequency_spectrum(frequencies(8, 1e4), 1e4, length=64, selected=4)
-
-
-def test_lines_are_named_beside_a_figure_that_has_several():
-    for names in ("a", "ab", "abc"):
-        fig = line_figure({name: np.arange(3) for name in names}, {}, hover="%{y}")
-        assert fig.layout.showlegend == (len(names) > 1)
-
-
-class TestPalette:
-    @pytest.mark.parametrize("dark", [False, True])
-    def test_words_and_the_first_lines_can_be_read(self, dark):
-        theme = Theme(dark)
-        assert all(contrast(color, theme.surface) >= 4.5 for color in palette.text_colors(dark))
-        assert all(contrast(color, theme.surface) >= 3 for color in palette.CATEGORICAL[:4])
-
-    def test_each_theme_has_its_own_colours(self):
-        light, dark = Theme(False), Theme(True)
-        for name in ("foreground", "muted", "grid", "surface"):
-            assert getattr(light, name) != getattr(dark, name)
+@pytest.mark.parametrize("dark", [False, True])
+def test_words_and_the_first_lines_can_be_read(dark):
+    theme = Theme(dark)
+    assert all(contrast(color, theme.surface) >= 4.5 for color in palette.text_colors(dark))
+    assert all(contrast(color, theme.surface) >= 3 for color in palette.CATEGORICAL[:4])

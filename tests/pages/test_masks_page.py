@@ -1,18 +1,24 @@
-"""Tests the page Masks: its masks are the engine's, and every number can be saved."""
+"""Tests the page Masks: its masks and its predictions without them are the engine's, and every number can be saved."""
+
+from string import ascii_lowercase
 
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
 from pages.ui.models import activations, library
+from pages.ui.models.masked_predictions import TextPredictions, padding_effect
+from pages.ui.number_format import percent
+from pages.ui.views.without_mask import verdict_in_words
 from tests import app_driver as app
 from tests import masks_page as page
-from tests.app_driver import ROOT, checked, choose, go, link_of, named, open_drawers, open_folds, said, start, use
-from tests.masks_page import editor, labels_of, masks_of, metric, panel, tokens_of, type_batch, visible, visit
+from tests.app_driver import checked, choose, figure, go, link_of, markdown_with, named, numbers, said, start, use
 from tests.tiny_models import EXAMPLES, save_tiny
 
 pytestmark = pytest.mark.usefixtures("folder")
+
+READINGS = {"with the mask": True, "without it": False}
+"""What they are called, and whether attention is causal."""
 
 
 @pytest.fixture(scope="module")
@@ -20,150 +26,206 @@ def tiny(kinds):
     return kinds
 
 
-# The page itself
-
-
-@pytest.mark.parametrize("model", [*page.KINDS, "translator"])
-def test_the_page_opens_for_every_kind_of_model_and_every_number_can_be_saved(model):
-    at = visit(model=model)
-    assert at.title[0].value == "Masks"
-    assert len(at.get("plotly_chart")) == (0 if model == "bigram" else 2)
-    assert len(at.dataframe) == 1
-    if model == "bigram":
-        assert "no mask to take away" in said(at)
-    drawers = [expander.label for expander in at.main.expander if "table" in expander.label]
-    if model == "shakespeare":
-        mask, predictions = "These masks as a table", "These predictions as a table"
-        assert drawers == ["This mask as a table", predictions, predictions, mask, "This batch as a table", mask]
-    tables = [frame.value for frame in open_drawers(at).dataframe]
-    assert len(tables) == (5 if model == "bigram" else 7)
-    assert all(isinstance(table, pd.DataFrame) and len(table) for table in tables)
-    assert not at.warning and not at.error
-
-
-@pytest.mark.parametrize("model", page.SHIPPED)
-def test_the_shipped_models_work(model, monkeypatch):
-    use(monkeypatch, ROOT / "checkpoints")
-    at = visit(model=model)
-    assert not said(at)
-    assert 3 <= len(editor(at).value.split("\n")) <= 4
-    assert metric(at, "Mean loss with the mask") < metric(at, "Mean loss without it")
-
-
 def test_at_first_one_picture_is_there_and_the_rest_is_made_when_it_is_opened():
     at = start("Masks")
     assert not at.get("plotly_chart") and not at.main.dataframe and not at.main.slider
-    assert [panel["title"] for panel in masks_of(at, "causal")["panels"]] == ["Causal mask"]
+    assert [panel["title"] for panel in page.masks_of(at, "causal")["panels"]] == ["Causal mask"]
     assert len(app.components(at, "headsup_masks")) == 1
-    at = open_folds(at)
+    at = app.open_folds(at)
     assert link_of(at) == {"model": "shakespeare", "prompt": EXAMPLES[0], "layer": "0", "head": "0"}
-    assert editor(at).value == page.SUGGESTED
+    assert page.editor(at).value == page.SUGGESTED
+    mask, predictions = "These masks as a table", "These predictions as a table"
+    drawers = [expander.label for expander in at.main.expander if "table" in expander.label]
+    assert drawers == ["This mask as a table", predictions, predictions, mask, "This batch as a table", mask]
+
+
+# Predictions with and without the mask
+
+
+SOURCE = "two hundred and five"
+SHIPPED = "number-words-en-es"
+"""Whose answers end."""
+TYPED = [
+    *((model, "To be, or not") for model in page.KINDS),
+    ("shakespeare", ascii_lowercase),
+    ("translator", SOURCE),
+    (SHIPPED, SOURCE),
+]
+
+
+def text_of(model, typed):
+    """What is read and shown of a text, by the decoder of a translator what it writes: tokens, those that came after
+    each, and the position of the first."""
+    checkpoint, tokens = library.model(model), tuple(page.tokens_of(model, typed))
+    if checkpoint.card.start_tokens:
+        begin = checkpoint.card.start_tokens
+        answer = activations.answer(model, begin, tokens)
+        return begin + answer[: -1 if answer[-1] == checkpoint.card.end_token_id else None], answer, 0
+    read = library.window(model, tokens)
+    return read, tokens[len(tokens) - len(read) + 1 :], len(tokens) - len(read)
+
+
+@pytest.mark.parametrize(("model", "typed"), TYPED)
+def test_the_predictions_are_the_model_s_own_with_and_without_its_mask(model, typed, monkeypatch):
+    if model == SHIPPED:
+        use(monkeypatch, app.ROOT / "checkpoints")
+    config, tokenizer, at = library.config(model), library.tokenizer(model), page.visit(model=model, prompt=typed)
+    assert len(at.get("plotly_chart")) == (2 if config.n_layers else 0) and len(at.dataframe) == 1
+    tables = [frame.value for frame in app.open_drawers(at).dataframe]
+    assert len(tables) == (7 if config.n_layers else 5) and all(map(len, tables))
+    if not config.n_layers:
+        assert "no mask to take away" in said(at)
+        return
+    tokens, following, offset = text_of(model, typed)
+    found, candidates, last = tables[page.PREDICTIONS], tables[page.CANDIDATES], []
+    drawn, known = page.masks_of(at, "causal")["predictions"], len(following)
+    labels, after = tokenizer.labels(tokens), tokenizer.labels(following)
+    assert found["token"].tolist() == labels and found["next token"].tolist() == [*after, "?"][: len(tokens)]
+    assert found["position"].tolist() == list(range(offset, offset + len(tokens)))
+    for number, (name, causal) in enumerate(READINGS.items()):
+        source = page.tokens_of(model, typed) if typed == SOURCE else None
+        odds = page.distributions(model, tokens, causal=causal, source=source)
+        last.append(odds[-1])
+        right, entropy = odds[np.arange(known), following], -(odds * np.log(odds)).sum(-1)
+        assert np.allclose(found[f"probability {name}"][:known], right, atol=1e-6)
+        assert found[f"probability {name}"][known:].isna().all()
+        assert np.allclose(found[f"loss {name} (nats)"][:known], -np.log(right), atol=1e-5)
+        assert np.allclose(found[f"entropy {name} (nats)"], entropy, atol=1e-5)
+        assert page.loss(at, name) == pytest.approx(-np.log(right).mean(), abs=6e-5)
+        for what, values in (("probability", right), ("entropy", entropy)):
+            (line,) = [line["y"] for line in figure(at, f"masks_{what}")["data"] if line["name"] == name]
+            assert np.allclose(numbers(line), values, atol=1e-5)
+        best, shown = np.argsort(-odds)[:, :5], candidates[candidates["mask"] == name]
+        assert np.allclose(shown["probability"], np.take_along_axis(odds, best, 1).ravel(), atol=1e-6)
+        assert shown["next token"].tolist() == tokenizer.labels(best.ravel().tolist())
+        for row, places, likeliest, follows in zip(drawn["rows"], drawn["right"], best, [*following, -1], strict=False):
+            assert [label for label, _ in row[number]] == tokenizer.labels(likeliest.tolist())
+            assert places[number] == (likeliest.tolist().index(follows) if follows in likeliest else None)
+    masked, free = (found[f"probability {name}"][:known] for name in READINGS)
+    place = int((free - masked).abs().argmax())
+    assert markdown_with(at, "The loss is −ln").endswith(
+        f"The largest change is after `{labels[place]}` at position {offset + place}: from {percent(masked[place])} to "
+        f"{percent(free[place])} for `{after[place]}`."
+    )
+    moved = float(np.abs(last[0] - last[1]).max())
+    told = (
+        f"a probability here is {100 * moved:.3g} percentage points."
+        if moved > 1e-5
+        else "no probability changes here."
+    )
+    assert drawn["words"].endswith(told) and (moved > 1e-5 or config.n_layers == 1 or model == SHIPPED)
+    lost = (masked - free)[: len(tokens) - 1]
+    is_seen = lost.max() >= 0.01
+    assert drawn["row"] == (lost.argmax() if is_seen else len(lost) // 2)
+    assert drawn["sees"][2].startswith(f"3 of {len(tokens)} keys visible.")
+    assert ["shown first" in sees for sees in drawn["sees"]] == [at == drawn["row"] for at in range(len(tokens))]
+    assert ("(✓) loses most probability" in drawn["sees"][drawn["row"]]) == is_seen
+    assert typed != SOURCE or markdown_with(at, "The text is what the model would write")
+
+
+@pytest.mark.parametrize("where", ["", "blocks.1."])
+def test_a_mask_that_is_taken_away_already_is_there_in_what_is_compared_with(where):
+    typed, head = "To be, or not", "scale~blocks.0.attn.hook_z~1~~0.0"
+    own = page.visit(prompt=typed, changes=head)
+    assert "What else is changed in it is changed both times." in markdown_with(own, "nothing else differs.")
+    at = page.visit(prompt=typed, changes=f"{head}!without~mask~{where}")
+    assert [page.loss(at, name) for name in READINGS] == [page.loss(own, name) for name in READINGS]
+    assert "Here the first reading has the whole mask all the same" in said(at)
+    plain, unchanged = page.visit(prompt=typed), page.visit(prompt=typed, changes=f"without~mask~{where}")
+    assert page.loss(plain, "with the mask") == page.loss(unchanged, "with the mask") != page.loss(own, "with the mask")
+    assert "is changed both times" not in markdown_with(unchanged, "nothing else differs.")
+
+
+def test_what_was_written_can_be_read_without_the_mask_too_and_one_token_is_enough():
+    at = page.visit(prompt="To be", text=", or", scope="all")
+    assert "".join(page.table(at, page.PREDICTIONS)["token"]) == "To␣be,␣or"
+    checked(named(at.get("button_group"), "Text").set_value("prompt").run())
+    assert "".join(page.table(at, page.PREDICTIONS)["token"]) == "To␣be"
+    at = page.visit(prompt="a", batch="a")
+    assert page.visible(at, "prompt_1").shape == (1, 1) and "A single token has no future" in said(at)
+    words = page.masks_of(at, "causal")["predictions"]["words"]
+    assert words == "The last token is the only one: no probability changes here."
 
 
 @pytest.mark.parametrize(
-    ("link", "label"),
+    ("masked", "free", "words"),
     [
-        ({"batch": "To be\nor"}, "Prompts, one per line"),
-        ({"pad_side": "left"}, "Prompts, one per line"),
-        ({"filler": 5}, "Padding tokens after the prompt"),
+        ((0.9, 0.9), (0.1, 0.95), "worse than with it**. … less probability at 1 position and more at 1 position."),
+        ((0.1, 0.1), (0.9, 0.8), "better than with it**. … less probability nowhere and more at 2 positions."),
+        ((0.5, 0.5), (0.5, 0.501), "about as well as with it**. … less probability nowhere and more at 1 position."),
     ],
 )
-def test_what_a_link_names_is_open_when_the_page_opens_and_after_a_look_elsewhere(link, label):
-    at = start("Masks", **link)
-    for _ in range(2):
-        assert label in [each.label for kind in ("slider", "text_area") for each in getattr(at.main, kind)]
-        go(at, "Positions")
-        go(at, "Masks")
+def test_the_verdict_follows_the_numbers(masked, free, words):
+    own, other = (TextPredictions(np.array(each), *[np.empty(0)] * 4) for each in (masked, free))
+    assert words.replace("…", "The right token got") in verdict_in_words(own, other)
 
 
 # The three masks
 
 
-@pytest.mark.parametrize("model", ["shakespeare", "padded", "average"])
-def test_the_three_masks_are_the_engine_s(model):
-    at = visit(model=model, prompt="To be", filler=2)
-    checkpoint = library.model(model)
-    with torch.no_grad():
-        _, cache = checkpoint.model.run_with_cache(torch.tensor([tokens_of(model, "To be")]))
-    np.testing.assert_array_equal(visible(at, "causal"), cache["mask", 0].numpy())
-    np.testing.assert_array_equal(visible(at, "prompt_0"), [[True] * 5 + [False] * 2] * 7)
-    np.testing.assert_array_equal(visible(at, "prompt_1"), np.ones((5, 5), bool))
-    assert labels_of(at, "causal") == list("To␣be") and labels_of(at, "prompt_0") == list("To␣be∅∅")
-    for name, (cells, hidden) in {"causal": (25, 10), "prompt_0": (49, 14), "prompt_1": (25, 0)}.items():
-        assert f"Of {cells} cells here, {hidden} are hidden." in panel(at, name)["words"]
-    masks = pd.concat([page.table(at, page.CAUSAL_MASK), page.table(at, page.OTHER_MASKS)])
-    assert masks.groupby("mask")["visible"].agg(["size", "sum"]).to_dict("index") == {
-        "Causal mask": {"size": 25, "sum": 15},
-        "Padding mask": {"size": 49, "sum": 35},
-        "No mask": {"size": 25, "sum": 25},
+@pytest.mark.parametrize(("model", "typed"), [("shakespeare", "To be"), ("padded", "To be"), ("translator", SOURCE)])
+def test_the_three_masks_are_the_engine_s(model, typed):
+    at, tokenizer = page.visit(model=model, prompt=typed, filler=2), library.tokenizer(model)
+    read, prompt = text_of(model, typed)[0], tokenizer.labels(page.tokens_of(model, typed))
+    size, causal = len(prompt), np.tri(len(read), dtype=bool)
+    if model != "translator":
+        np.testing.assert_array_equal(causal, page.masks_used(model, list(read))[0])
+    masks = {
+        "causal": ("Causal mask", tokenizer.labels(read), causal),
+        "prompt_0": ("Padding mask", [*prompt, "∅", "∅"], np.array([[True] * size + [False] * 2] * (size + 2))),
+        "prompt_1": ("No mask", prompt, np.ones((size, size), dtype=bool)),
     }
+    table = pd.concat([page.table(at, page.CAUSAL_MASK), page.table(at, page.OTHER_MASKS)])
+    for name, (title, labels, mask) in masks.items():
+        found = page.panel(at, name)
+        assert (found["title"], found["labels"]) == (title, labels)
+        np.testing.assert_array_equal(page.visible(at, name), mask)
+        assert f"Of {mask.size} cells here, {(~mask).sum()} are hidden." in found["words"]
+        assert table[table["mask"] == title]["visible"].tolist() == mask.ravel().tolist()
     checked(named(at.slider, "Padding tokens after the prompt").set_value(0).run())
-    assert visible(at, "prompt_0").all() and link_of(at)["filler"] == "0"
-
-
-def test_a_translator_s_masks_are_those_of_its_decoder_and_its_encoder():
-    at = visit(model="translator", prompt="two hundred and five")
-    source, begin = tokens_of("translator", "two hundred and five"), library.model("translator").card.start_token_id
-    written = activations.answer("translator", (begin,), tuple(source))
-    rows = labels_of(at, "causal")
-    assert rows[0] == "[start]" and len(rows) in (len(written), len(written) + 1)
-    np.testing.assert_array_equal(visible(at, "causal"), np.tri(len(rows), dtype=bool))
-    assert labels_of(at, "prompt_0") == ["two", "hundred", "and", "five", "∅", "∅", "∅"]
-    assert labels_of(at, "prompt_1") == ["two", "hundred", "and", "five"]
-    assert visible(at, "prompt_1").all()
+    assert page.visible(at, "prompt_0").all() and link_of(at)["filler"] == "0"
 
 
 def test_a_long_prompt_is_drawn_from_its_end_and_more_can_be_asked_for(tmp_path, monkeypatch):
     save_tiny(tmp_path, "shakespeare", context_length=80)
     use(monkeypatch, tmp_path)
-
-    def without_labels(at):
-        return [caption.value for caption in at.caption if "token is labelled; point at or tap a" in caption.value]
-
-    assert not without_labels(visit(prompt="To be"))
-    found = without_labels(visit(prompt="To be, or not to be, that is"))
-    assert len([words for words in found if "Every second" in words and "see its token." in words]) == 2
     typed = "".join(chr(97 + i % 26) for i in range(90))
-    at = visit(prompt=typed, filler=2)
+    at = page.visit(prompt=typed, filler=2)
+    assert [each.value for each in at.caption if "Every second token is labelled" in each.value]
     masks, positions = [slider for slider in at.slider if slider.label == "Tokens shown, from the end"]
     assert masks.value == positions.value == 32 and masks.max == positions.max == 70
     for count in (32, 70, 8):
         slider = next(slider for slider in at.slider if slider.label == "Tokens shown, from the end")
         checked(slider.set_value(count).run())
-        np.testing.assert_array_equal(visible(at, "causal"), np.tri(count, dtype=bool))
-        assert labels_of(at, "causal") == list(typed[-count:])
-        assert labels_of(at, "prompt_0") == [*typed[-count:], "∅", "∅"]
-        assert panel(at, "causal")["offset"] == 90 - count
+        np.testing.assert_array_equal(page.visible(at, "causal"), np.tri(count, dtype=bool))
+        assert page.panel(at, "causal")["labels"] == list(typed[-count:])
+        assert page.panel(at, "prompt_0")["labels"] == [*typed[-count:], "∅", "∅"]
+        assert page.panel(at, "causal")["offset"] == 90 - count
 
 
 def test_sliding_windows_and_tokens_outside_the_context_are_drawn(tmp_path, monkeypatch):
     save_tiny(tmp_path, "shakespeare", attention_windows=(2, 0), context_length=8)
     use(monkeypatch, tmp_path)
-    typed = "To be, or not"
-    at = start("Masks", prompt=typed)
-    found, tokens = panel(at, "causal"), tokens_of("shakespeare", typed)[6:]
-    with torch.no_grad():
-        _, cache = library.model("shakespeare").model.run_with_cache(torch.tensor([tokens]))
-    layers = [cache["mask", layer].numpy().astype(int) for layer in (0, 1)]
-    assert found["mask"] == "".join(map(str, sum(layers).ravel()))
+    at = start("Masks", prompt="To be, or not")
+    found, tokens = page.panel(at, "causal"), tuple(page.tokens_of("shakespeare", "To be, or not")[6:])
+    assert found["mask"] == "".join(map(str, sum(page.masks_used("shakespeare", tokens)).ravel()))
     assert found["levels"] == ["visible in layer 1", "visible in every layer"]
     assert (found["before"], found["labels"], found["offset"]) == (list("To␣be,"), list("␣or␣not"), 6)
     assert "in layer 0 the last 2 tokens are visible" in found["words"] and "before position 6" in found["words"]
-    assert masks_of(at, "causal")["predictions"]["sees"][-1] == "7 of 7 keys visible; in layer 0 the last 2."
-
-
-# An encoder
+    assert page.masks_of(at, "causal")["predictions"]["sees"][-1] == "7 of 7 keys visible; in layer 0 the last 2."
+    alone = page.distributions("shakespeare", tokens[:5], causal=True)
+    padded = page.distributions("shakespeare", (0, 0, 0, *tokens[:5]), causal=True)[3:]
+    moved = padding_effect("shakespeare", tokens[:5], 3, "left", causal=True, padding=False)
+    assert moved == pytest.approx(np.abs(padded - alone).max(), abs=1e-6)
 
 
 def test_an_encoder_s_mask_is_shown_beside_a_causal_one_with_what_it_predicts_under_either():
     typed = "To [mask]e, or [mask]"
-    at = visit(model="encoder", prompt=typed)
-    assert "no causal mask" in app.markdown_with(at, "An encoder reads") and not said(at)
-    checkpoint, tokens = library.model("encoder"), tokens_of("encoder", typed)
-    with torch.no_grad():
-        _, cache = checkpoint.model.run_with_cache(torch.tensor([tokens]))
-    own = [cache["mask", layer].numpy().astype(int) for layer in (0, 1)]
-    panels, shown = masks_of(at, "causal")["panels"], masks_of(at, "causal")["predictions"]
+    at = page.visit(model="encoder", prompt=typed)
+    assert "no causal mask" in markdown_with(at, "An encoder reads") and not said(at)
+    checkpoint, tokens = library.model("encoder"), page.tokens_of("encoder", typed)
+    own = page.masks_used("encoder", tokens)
+    panels, shown = page.masks_of(at, "causal")["panels"], page.masks_of(at, "causal")["predictions"]
     for found, layers in zip(panels, (own, [mask * np.tri(len(tokens), dtype=int) for mask in own]), strict=True):
         assert found["mask"] == "".join(map(str, sum(layers).ravel()))
         assert found["levels"] == ["visible in layer 1", "visible in every layer"]
@@ -171,7 +233,7 @@ def test_an_encoder_s_mask_is_shown_beside_a_causal_one_with_what_it_predicts_un
     mask = checkpoint.card.mask_token_id
     assert shown["row"] == tokens.index(mask) == 3 and shown["heading"] == "Predicted at"
     assert "4 of them under a causal mask" in shown["sees"][3] and "because it is the first mask" in shown["sees"][3]
-    tables = open_drawers(at).dataframe
+    tables = app.open_drawers(at).dataframe
     every, candidates = tables[2].value, tables[1].value
     for name, is_causal in (("with its own mask", False), ("with a causal mask", True)):
         for place, token in enumerate(tokens):
@@ -183,36 +245,27 @@ def test_an_encoder_s_mask_is_shown_beside_a_causal_one_with_what_it_predicts_un
             assert np.allclose(rows["probability"], np.sort(odds)[::-1][:5], atol=1e-6)
             best = [label for label, _ in shown["rows"][place][is_causal]]
             assert best == checkpoint.tokenizer.labels(np.argsort(-odds)[:5].tolist())
-    losses = [metric(at, f"Mean loss {name}") for name in ("with its own mask", "with a causal mask")]
-    assert losses == pytest.approx(
-        [every[f"loss {name} (nats)"].mean() for name in ("with its own mask", "with a causal mask")], abs=6e-5
-    )
-
-
-def test_padding_is_kept_from_an_encoder_by_the_padding_mask_alone():
-    at = visit(model="encoder", prompt="To [mask]e", batch="To be\nT", batch_row=1)
-    assert [panel["title"] for panel in masks_of(at, "prompt")["panels"]] == ["Padding mask"]
-    assert [panel["title"] for panel in masks_of(at, "batch")["panels"]] == ["Its padding mask"]
-    words = app.markdown_with(at, "only the padding mask keeps padding from its tokens")
-    assert "change not at all with the padding mask, and by up to" in words
+        assert page.loss(at, name) == pytest.approx(every[f"loss {name} (nats)"].mean(), abs=6e-5)
 
 
 # What belongs to the visitor
 
 
-def test_a_link_opens_the_same_view():
+def test_a_link_opens_the_same_view_and_leaves_open_what_it_names():
     link = {"model": "shakespeare", "prompt": "To be", "filler": "5", "layer": "0", "head": "1"}
     link |= {"batch": "To be\nor é\nnot", "batch_row": "1", "pad_side": "left"}
-    at = visit(**link)
-    assert link_of(at) == link
-    assert editor(at).value == "To be\nor é\nnot"
-    assert named(at.selectbox, "Masks of").value == 1
-    assert named(at.get("button_group"), "Padding").value == "left"
-    assert named(at.slider, "Padding tokens after the prompt").value == 5
-    np.testing.assert_array_equal(visible(at, "batch_0"), [[False, False, True, True, True]] * 5)
-    go(at, "Positions")
-    open_folds(go(at, "Masks"))
-    assert link_of(at) == link and editor(at).value == "To be\nor é\nnot"
+    at = app.open_folds(start("Masks", **link))
+    np.testing.assert_array_equal(page.visible(at, "batch_0"), [[False, False, True, True, True]] * 5)
+    for _ in range(2):
+        assert link_of(at) == link and page.editor(at).value == "To be\nor é\nnot"
+        assert named(at.selectbox, "Masks of").value == 1
+        assert named(at.get("button_group"), "Padding").value == "left"
+        assert named(at.slider, "Padding tokens after the prompt").value == 5
+        go(at, "Positions")
+        go(at, "Masks")
+    for part in ("batch", "pad_side"):
+        assert page.editor(start("Masks", **{part: link[part]}))
+    assert named(start("Masks", filler=5).slider, "Padding tokens after the prompt").value == 5
 
 
 @pytest.mark.parametrize(
@@ -223,22 +276,18 @@ def test_a_link_opens_the_same_view():
         ({"batch_row": 7}, "The batch has no prompt 8; the last one, 4, is shown."),
         ({"pad_side": "up"}, "it can be right, left"),
         ({"batch": "é"}, "The batch is empty."),
+        ({"prompt": "é"}, "never seen"),
     ],
 )
 def test_a_link_that_asks_for_too_much_is_answered_with_a_sentence(link, sentence):
     assert sentence in said(start("Masks", **link))
 
 
-def test_a_prompt_that_can_t_be_read_ends_the_page_with_a_sentence():
-    at = visit(prompt="é")
-    assert "never seen" in said(at) and not at.get("plotly_chart")
-
-
 def test_what_was_typed_stays_with_another_model_and_its_own_examples_come_back():
-    at = type_batch(visit(), "To be\nor")
+    at = page.type_batch(page.visit(), "To be\nor")
     choose(at, "Model", "translator")
-    assert editor(at).value == "To be\nor"
+    assert page.editor(at).value == "To be\nor"
     assert "Line 1 has `To` (character 1), `be` (character 4), which this model has never seen" in said(at)
     app.press(at, "Restore the examples")
-    assert editor(at).value == "two\nforty two\ntwo hundred and five"
+    assert page.editor(at).value == "two\nforty two\ntwo hundred and five"
     assert not said(at)

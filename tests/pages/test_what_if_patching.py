@@ -14,6 +14,8 @@ from transformer import Patch, list_checkpoints
 pytestmark = pytest.mark.usefixtures("folder")
 
 OWN, OTHER = "To be, or not", "To be, ox not"
+MASKED = {"model": "encoder", "own": "To [mask]e, or", "other": "To [mask]e, ox"}
+SUMS = {"model": "translator", "own": "two hundred and five", "other": "two hundred and six"}
 
 
 @pytest.fixture(scope="module")
@@ -25,10 +27,6 @@ def tiny(tmp_path_factory):
     save_translator(folder)
     save_encoder(folder)
     return folder
-
-
-def logits(name, tokens, *changes):
-    return app.logits(name, tokens, *changes)[-1].double().numpy()
 
 
 def ask(own=OWN, other=OTHER, **link):
@@ -49,76 +47,102 @@ def click(at, matrix, row, column, picture=0):
     return app.tell_page(at, "headsup_effect_heatmaps", "chosen", where, which=picture)
 
 
-def test_a_map_begins_before_the_place_where_the_prompts_differ():
-    stream, _, _ = matrices(ask())
-    assert stream["rows"] == ["layer 0", "layer 1"] and stream["columnLabels"][-1] == "t"
-    assert stream["columnLabels"].count("r|x") == 1
-    place = stream["columnLabels"].index("r|x")
-    after = len(stream["columns"]) - place - 1
-    assert np.allclose(stream["values"][0], [0] * place + [1] + [0] * after, atol=1e-4)
+def captions(at):
+    return " ".join(each.value for each in at.caption)
 
 
-def test_a_click_puts_a_place_in_on_every_page_and_another_takes_it_out():
-    at = ask()
-    shares, labels = matrices(at)[0]["values"], matrices(at)[0]["columnLabels"]
-    column, place = labels.index("r|x"), OTHER.index("x")
-    click(at, 0, 1, column)
-    change = Patch("blocks.1.hook_resid_pre", position=place, tokens=ids(OTHER))
-    assert [each.intervention for each in at.session_state["visitor"].changes] == [change]
-    assert matrices(at)[0]["marked"] == [[1, column]] and matrices(at)[0]["values"] == shares
-    assert any("left out of this map" in caption.value for caption in at.caption)
-    other = start("What if", **{**link_of(at), "question": "before"})
-    assert str(change) in markdown_with(other, "Changed").replace("\\", "")
-    click(at, 0, 1, column)
-    assert "changes" not in link_of(at) and matrices(at)[0]["marked"] == []
+def other_prompt(at):
+    return named(at.main.text_area, "Another prompt")
 
 
-def test_the_shares_can_be_saved():
-    table = app.open_drawers(ask()).dataframe[0].value
-    assert len(table) == 3 * 2 * len(OWN) and set(table["token"]) >= {"T", "r"}
-    assert "x" in table["other token"].tolist()
-    assert table[table["hook point"] == "blocks.0.hook_resid_pre"]["share"].max() == pytest.approx(1, abs=1e-3)
+@pytest.mark.parametrize(
+    ("link", "columns"),
+    [
+        ({}, ["␣", "o", "r|x", "␣", "n", "o", "t"]),
+        ({"changes": "scale~blocks.0.attn.hook_z~1~~0.0"}, ["␣", "o", "r|x", "␣", "n", "o", "t"]),
+        (SUMS, ["two", "hundred", "and", "five|six"]),
+        (MASKED, [*"To␣", "[mask]", *"e,␣o", "r|x"]),
+    ],
+    ids=["decoder-only", "changed", "encoder–decoder", "encoder-only"],
+)
+def test_the_lines_of_python_compute_what_is_shown_from_before_the_place_that_differs(link, columns, folder, capsys):
+    at = ask(**link)
+    found = app.run_lines(at, folder)["patched"]
+    for matrix, shares in zip(matrices(at), found.restored.numpy(), strict=True):
+        assert matrix["columnLabels"][-len(columns) :] == columns
+        np.testing.assert_allclose(matrix["values"], shares[:, -len(matrix["columns"]) :], atol=1e-3)
+    stream = matrices(at)[0]
+    assert stream["rows"][0].endswith("layer 0") and len(stream["columns"]) == len(columns)
+    differs = [float("|" in label) for label in columns]
+    assert np.allclose(stream["values"][0], differs, atol=1e-4), "all of the difference enters where it is"
+    assert "stream tensor" in capsys.readouterr().out
+    table = app.open_drawers(at).dataframe[0].value
+    own = table[table["hook point"] == table["hook point"].iloc[0]]
+    np.testing.assert_allclose(own["share"][-len(columns) :], stream["values"][0], atol=1e-3)
+    assert own["token"].tolist()[-len(columns) :] == [label.partition("|")[0] for label in columns]
+    assert own["other token"].tolist()[-len(columns) :] == [label.rpartition("|")[2] for label in columns]
+
+
+@pytest.mark.parametrize(("link", "row", "column"), [({}, 1, 2), (SUMS, 1, 3)], ids=["decoder-only", "encoder–decoder"])
+def test_a_click_puts_a_place_in_on_every_page_and_another_takes_it_out(link, row, column):
+    at = ask(**link)
+    before, other = matrices(at)[0], link.get("other", OTHER)
+    click(at, 0, row, column)
+    (change,) = [each.intervention for each in at.session_state["visitor"].changes]
+    if link:
+        begin = library.model("translator").card.start_token_id
+        assert (change.point, change.position) == ("encoder.blocks.1.hook_resid_pre", 3)
+        assert change.source == ids(other, "translator") and change.tokens[0] == begin
+        assert [np.shape(each["values"]) for each in matrices(at)] == [(2, 4)] * 3 and len(matrices(at, 1)) == 4
+    else:
+        assert change == Patch("blocks.1.hook_resid_pre", position=OTHER.index("x"), tokens=ids(OTHER))
+        assert str(change) in markdown_with(start("What if", **{**link_of(at), "question": "before"}), "Changed")
+    assert matrices(at)[0] == before | {"marked": [[row, column]]} and "left out of this map" in captions(at)
+    click(at, 0, row, column)
+    assert "changes" not in link_of(at) and matrices(at)[0] == before
 
 
 def test_the_other_prompt_is_suggested_follows_the_prompt_and_is_kept_when_typed():
     at = ask(other=None)
-    suggested = named(at.main.text_area, "Another prompt").value
+    suggested = other_prompt(at).value
     assert len(suggested) == len(OWN) and suggested != OWN and pictures(at)
     assert "other_prompt" not in link_of(at)
     app.type_prompt(at, "KING:\nTo")
-    assert named(at.main.text_area, "Another prompt").value != suggested and pictures(at)
-    checked(named(at.main.text_area, "Another prompt").set_value("KING:\nTx").run())
+    assert other_prompt(at).value != suggested and pictures(at)
+    checked(other_prompt(at).set_value("KING:\nTx").run())
     assert link_of(at)["other_prompt"] == "KING:\nTx"
     press(at, "Swap the prompts")
     assert prompt(at) == "KING:\nTx" and link_of(at)["other_prompt"] == "KING:\nTo"
     go(at, "Attention")
     go(at, "What if")
-    assert named(at.main.text_area, "Another prompt").value == "KING:\nTo"
+    assert other_prompt(at).value == "KING:\nTo"
     press(at, "Suggest another prompt")
     assert "other_prompt" not in link_of(at)
+    suggested = activation_patching.suggested_prompt("encoder", MASKED["own"])
+    assert suggested.count("[mask]") == 1 and suggested.index("[mask]") == 3
 
 
 UNTRACEABLE = [
     (
-        OWN,
-        "To be",
+        {"other": "To be"},
         "Your prompt has 13 tokens, the other one 5. Patching needs equal lengths. Add 8 to the other prompt",
     ),
-    ("To", "To be", "Take 3 away from the other prompt"),
-    (OWN, OWN, "Both prompts are the same."),
-    (OWN, "é" + OWN[1:], "The other prompt: This model has never seen “é”"),
-    (OWN, " ", "Add 12 to the other prompt"),
-    ("To be, or not to be", OTHER, "this model's context holds 16. Shorten them until they fit."),
+    ({"own": "To", "other": "To be"}, "Take 3 away from the other prompt"),
+    ({"other": OWN}, "Both prompts are the same."),
+    ({"other": "é" + OWN[1:]}, "The other prompt: This model has never seen “é”"),
+    ({"other": " "}, "Add 12 to the other prompt"),
+    ({"other": ""}, "The other prompt is empty."),
+    ({"own": "To be, or not to be"}, "this model's context holds 16. Shorten them until they fit."),
+    (SUMS | {"other": "five hundred two"}, "written like this: five hundred and two."),
+    (MASKED | {"other": "T[mask] be, or"}, "first masks of the prompts are at different positions"),
+    ({"model": "bigram"}, "This model has no layers"),
 ]
 
 
-def test_prompts_that_can_t_be_traced_get_a_sentence_that_says_what_to_do():
-    for own, other, sentence in UNTRACEABLE:
-        at = ask(own, other)
-        assert sentence in said(at).replace("`", "") and not pictures(at)
-    at = ask()
-    checked(named(at.main.text_area, "Another prompt").set_value("").run())
-    assert "The other prompt is empty." in said(at) and not pictures(at)
+@pytest.mark.parametrize(("link", "sentence"), UNTRACEABLE)
+def test_what_can_t_be_traced_gets_a_sentence_that_says_what_to_do(link, sentence):
+    at = ask(**link)
+    assert sentence in said(at).replace("`", "") and not pictures(at)
 
 
 def test_the_two_tokens_can_be_chosen_and_are_in_the_link():
@@ -127,85 +151,24 @@ def test_the_two_tokens_can_be_chosen_and_are_in_the_link():
     choose(at, "Answer to your prompt", one)
     choose(at, "Answer to the other", two)
     assert link_of(at).items() >= {"own_token": str(one), "other_token": str(two)}.items()
-    own, other = (logits("shakespeare", ids(text)) for text in (OWN, OTHER))
-    (words,) = [caption.value for caption in at.caption if "Logit difference" in caption.value]
-    assert f"{own[two] - own[one]:+.2f} after your prompt, {other[two] - other[one]:+.2f} after the other" in words
+    own, other = (app.logits("shakespeare", ids(text))[-1].numpy() for text in (OWN, OTHER))
+    told = f"{own[two] - own[one]:+.2f} after your prompt, {other[two] - other[one]:+.2f} after the other"
+    assert told.replace("-", "−") in captions(at).replace("-", "−")
+    assert ("lead to the same likeliest token" in captions(at)) == (own.argmax() == other.argmax())
     choose(at, "Answer to the other", one)
     assert "no difference to trace" in said(at)
     at = ask(own_token=10**6)
     assert "This model has no token 1000000" in said(at) and pictures(at)
 
 
-def test_a_translator_is_traced_in_its_encoder_and_its_decoder():
-    at = ask("two hundred and five", "two hundred and six", model="translator")
-    encoder, decoder = matrices(at, 0), matrices(at, 1)
-    assert [np.shape(each["values"]) for each in encoder] == [(2, 4)] * 3
-    assert np.shape(decoder[0]["values"])[0] == 1 and len(decoder) == 4
-    assert np.allclose(encoder[0]["values"][0], [0, 0, 0, 1], atol=1e-4)
-    assert abs(encoder[0]["values"][1][0]) > 1e-4, "the first word has seen the last one that differs"
-    click(at, 0, 1, 3)
-    start_token = library.model("translator").card.start_token_id
-    (change,) = at.session_state["visitor"].changes
-    assert change.intervention.source == ids("two hundred and six", "translator")
-    assert change.intervention.tokens[0] == start_token and change.intervention.position == 3
-    at = ask("two hundred and five", "five hundred two", model="translator")
-    assert "written like this: five hundred and two." in said(at) and not pictures(at)
-
-
-def test_an_encoder_is_traced_at_the_mask_that_both_prompts_have_at_one_position():
-    texts = "To [mask]e, or", "To [mask]e, ox"
-    at = ask(*texts, model="encoder")
-    own, other = (app.logits("encoder", ids(text, "encoder"))[3].double().numpy() for text in texts)
-    one, two = activation_patching.prompt_pair("encoder", *(ids(text, "encoder") for text in texts)).answers
-    stream = matrices(at)[0]
-    assert np.shape(stream["values"]) == (2, 9) and stream["columnLabels"][-1] == "r|x", "all of it, from its start"
-    assert np.allclose(stream["values"][0], [0] * 8 + [1], atol=1e-4)
-    assert abs(stream["values"][1][3]) > 1e-3, "and the mask has read it by then"
-    patch = Patch("blocks.1.hook_resid_pre", position=3, tokens=ids(texts[1], "encoder"))
-    found = app.logits("encoder", ids(texts[0], "encoder"), patch)[3].double().numpy()
-    share = (found[two] - found[one] - own[two] + own[one]) / (other[two] - other[one] - own[two] + own[one])
-    assert stream["values"][1][3] == pytest.approx(share, abs=2e-3)
-    (words,) = [caption.value for caption in at.caption if "Logit difference" in caption.value]
-    assert f"{own[two] - own[one]:+.2f} in your prompt".replace("-", "−") in words
-    suggested = activation_patching.suggested_prompt("encoder", texts[0])
-    assert suggested.count("[mask]") == 1 and suggested.index("[mask]") == 3
-    assert "first masks of the prompts are at different positions" in said(
-        ask(texts[0], "T[mask] be, or", model="encoder")
-    )
-
-
-def test_models_without_a_stream_or_without_layers():
-    at = ask(model="unconnected")
-    assert [matrix["title"] for matrix in matrices(at)] == ["What attention adds", "What the feed-forward layer adds"]
-    at = ask(model="bigram")
-    assert "This model has no layers" in said(at) and not pictures(at)
-
-
-@pytest.mark.parametrize(
-    "link",
-    [
-        {},
-        {"changes": "scale~blocks.0.attn.hook_z~1~~0.0"},
-        {"model": "translator", "own": "two hundred and five", "other": "two hundred and six"},
-        {"model": "encoder", "own": "To [mask]e, or", "other": "To [mask]e, ox"},
-    ],
-    ids=["decoder-only", "changed", "encoder–decoder", "encoder-only"],
-)
-def test_the_lines_of_python_compute_the_same(link, folder, capsys):
-    at = ask(**link)
-    found = app.run_lines(at, folder)["patched"]
-    for matrix, shares in zip(matrices(at), found.restored.numpy(), strict=True):
-        columns = len(matrix["columns"])
-        np.testing.assert_allclose(matrix["values"], shares[:, -columns:], atol=1e-3)
-    assert "stream tensor" in capsys.readouterr().out
-
-
-def test_what_comes_late_enough_is_traced_and_no_more(monkeypatch):
+def test_what_comes_late_enough_is_traced_and_no_more_and_where_there_is_a_stream_that(monkeypatch):
     monkeypatch.setattr(activation_patching, "MAX_TOKENS", 5)
     assert "From the first token that differs to the end there are 6 tokens" in said(ask(OWN, "To be, xr not"))
     at = ask(OWN, "To be, orxnot")
-    assert pictures(at)
-    assert [each for each in at.caption if "differ from position 9 on, and the map begins at 7" in each.value]
+    assert pictures(at) and "differ from position 9 on, and the map begins at 7" in captions(at)
+    assert "The prompts have 9 tokens; at most 5 can be traced." in said(ask(**MASKED))
+    titles = [matrix["title"] for matrix in matrices(ask(OWN, "To be, orxnot", model="unconnected"))]
+    assert titles == ["What attention adds", "What the feed-forward layer adds"]
 
 
 def test_every_shipped_model_with_attention_has_prompts_that_tell_something(monkeypatch):
@@ -225,15 +188,3 @@ def test_every_shipped_model_with_attention_has_prompts_that_tell_something(monk
             own, new = pair.answers
             moved.append(float((pair.logits[1] - pair.logits[0])[[own, new]] @ np.array([-1, 1])))
         assert min(moved) > 0.3 and max(moved) > 3, (entry.name, moved)
-
-
-def test_in_the_shipped_shakespeare_a_word_is_carried_to_the_end_by_one_layer_s_attention(monkeypatch):
-    """`thou ar` goes on with t, `they ar` with e: known from the word, until layer 4 brings it to the last letter."""
-    use(monkeypatch, app.ROOT / "checkpoints")
-    one, other = (ids(text) for text in activation_patching.PAIRS["shakespeare"][0])
-    pair = activation_patching.prompt_pair("shakespeare", one, other)
-    found = activation_patching.patching_effects("shakespeare", pair.tokens, pair.sources, pair.answers, "self")
-    assert library.tokenizer("shakespeare").labels(pair.answers) == ["t", "e"]
-    stream, attention = found.restored.numpy()[:2]
-    assert (stream[:5, :-1].max(1) > 0.6).all() and (stream[:5, -1] < 0.2).all() and stream[5, -1] > 0.9
-    assert attention[:, -1].argmax() == 4 and attention[4, -1] > 0.8

@@ -126,14 +126,16 @@ def frequency_spectrum(
     dotted = dict(type="line", xref="paper", x0=0, x1=1, line=dict(color=theme.muted, width=1, dash="dot"))
     beside = dict(x=1, xref="paper", xanchor="right", yanchor="bottom", showarrow=False)
     beside |= dict(font=dict(color=theme.muted))
-    low, high = np.log10([2 * np.pi, 2 * np.pi * base])
+    heights = np.log10([*levels.values()])
     across, down = "pair i of dimensions 2i and 2i+1", "wavelength (positions)"
     layout = style(theme, height=260, left=62, across=across, down=down)
     layout["shapes"] = [dict(y0=level, y1=level, **dotted) for level in levels.values()]
     # On a log axis plotly takes a shape's place as it is, and an annotation's as its logarithm.
     layout["annotations"] = [dict(text=words, y=np.log10(level), **beside) for words, level in levels.items()]
     layout["xaxis"] |= dict(range=[-0.5, len(waves) - 0.5])
-    layout["yaxis"] |= dict(type="log", range=[low - 0.3, high + 0.5], dtick=1, exponentformat="power")
+    layout["yaxis"] |= dict(
+        type="log", range=[heights.min() - 0.3, heights.max() + 0.5], dtick=1, exponentformat="power"
+    )
     return go.Figure(traces, layout | dict(showlegend=False))
 
 
