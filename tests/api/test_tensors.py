@@ -11,8 +11,18 @@ from tests.api.cases import TOKENS, have, infos, open_model, parts_of_attention
 from tests.api.conftest import MODELS
 from tests.engine.test_recording import SilencedHead
 from tests.helpers import any_configs
-from transformer import Deviation, Recording, Scale, Without, attention_modules, deviations, in_window, qk_circuit
-from transformer import record_pass, to_code
+from transformer import (
+    Deviation,
+    Recording,
+    Scale,
+    Without,
+    attention_modules,
+    deviations,
+    in_window,
+    qk_circuit,
+    record_pass,
+    to_code,
+)
 from transformer.api import analyses, cache, exports, outlines, tensors
 from transformer.data.chat import Chat
 from transformer.inference.circuits import circuits_of
@@ -217,7 +227,7 @@ def test_the_lens_at_a_position_is_that_of_the_outline(case):
 
 def test_a_circuit_s_factors_multiply_to_it(case):
     model, _, found = case
-    for module in sum(attention_modules(found.config).values(), []):
+    for module in (each for of_kind in attention_modules(found.config).values() for each in of_kind):
         if "qk" in circuits_of(found.config, module):
             there, name = analyses.circuit(model, "qk", module, 1, frozenset()).tensors, f"circuit[qk, {module}, 1]"
             product = there[f"{name}.left"] @ there[f"{name}.right"].T
