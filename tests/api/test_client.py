@@ -91,13 +91,6 @@ def test_generated_steps_have_logits_as_an_array(url, library):
     assert steps[-1]["window_start"] > 0, "the text is longer than the context"
 
 
-def test_importing_the_client_costs_nothing():
-    """No server, no web framework, nothing that only an answer needs."""
-    code = "import sys, transformer; print({'fastapi', 'starlette', 'uvicorn'} & set(sys.modules))"
-    found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=250)
-    assert found.stdout.strip() == "set()", found.stderr
-
-
 def test_the_server_by_itself_answers_under_api_and_stops_when_it_is_told():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
