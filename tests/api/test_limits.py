@@ -158,6 +158,13 @@ def test_errors_are_sentences_wherever_they_come_from(make_client, monkeypatch):
         found = client.request(method, path)
         assert found.status_code == status and found.json()["error"].endswith(".")
         assert found.headers["cache-control"] == "no-store"
+    for more, sentence in (
+        ({}, "The parameter position is missing."),
+        ({"position": 0, "colour": "red"}, "There is no parameter 'colour' here."),
+        ({"position": "two"}, "position can't be used: 'two': input should be a valid integer"),
+    ):
+        found = client.get("/lens", params={"model": "rotary", "text": "To be", **more}).json()
+        assert found["error"].startswith(sentence) and found["parameter"] in sentence
     monkeypatch.setattr(client.app.state.responder, "model", None)
     found = client.get("/overview", params={"model": "rotary", "text": "To be"})
     assert found.status_code == 500 and found.json()["error"].endswith("in its log.")

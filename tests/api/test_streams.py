@@ -10,7 +10,7 @@ from tests.api.conftest import events_of, ids, served
 from tests.training_plans import until
 from transformer import Client, Scale, WindowedIntervention, ablation, patching, to_code
 from transformer.api import ablation_and_patching, app
-from transformer.api.computations import AbandonedError, Computations
+from transformer.api.computations import Computations
 from transformer.api.errors import ApiError
 
 PATIENCE = 120
@@ -154,26 +154,6 @@ def test_computing_ends_when_its_last_reader_goes_away(client, monkeypatch):
         other.close()
         assert ended.wait(PATIENCE)
     assert client.app.state.responder.counts == {"ablation:computed": 2}
-
-
-def test_patching_ends_when_its_reader_goes_away(client, monkeypatch):
-    ended, trace = threading.Event(), app.patching
-
-    def slowly(*args, on_progress, **kwargs):
-        try:
-            while True:
-                trace(*args, on_progress=on_progress, **kwargs)
-                time.sleep(0.02)
-        except AbandonedError:
-            ended.set()
-            raise
-
-    monkeypatch.setattr(app, "patching", slowly)
-    with served(client.app) as url:
-        events = Client(url).events("patching", model="rotary", text="To be", clean_text="So be", answer=3, against=4)
-        assert next(events)[0] == "progress" and not ended.wait(0.3)
-        events.close()
-        assert ended.wait(PATIENCE)
 
 
 def test_what_was_abandoned_before_it_began_never_begins():

@@ -57,21 +57,14 @@ def files(tmp_path):
 # The linker
 
 
-def test_what_is_imported_comes_first_and_each_file_once(files):
-    entry = files(
-        view='import { Box } from "./box.js";\nimport {\n  node,\n  put,\n} from "./dom.js";\n'
-        "export default function () {}\n",
-        box='import { node } from "./dom.js";\nexport class Box {}\n',
-        dom="export function node() {}\nexport async function put() {}\nexport const GAP = 8;\nconst own = 1;\n",
-    )
-    assert bundle(entry) == (
-        "const module0 = (() => {\n"
-        "function node() {}\nasync function put() {}\nconst GAP = 8;\nconst own = 1;\n"
-        "return { node, put, GAP };\n})();\n"
-        "const module1 = (() => {\nconst { node } = module0;\nclass Box {}\nreturn { Box };\n})();\n"
-        "const { Box } = module1;\nconst { node, put } = module0;\n"
-        "export default function () {}\n"
-    )
+def test_what_is_imported_comes_first_each_file_once_and_what_is_not_exported_is_its_own(files, node):
+    dom = 'console.log("dom");\nexport function node() {\nreturn "node";\n}\nexport async function put() {}\n'
+    dom += "export const GAP = 8;\nconst own = 1;\n"
+    box = 'import { node } from "./dom.js";\nconst GAP = 2;\nexport const own = 3;\nexport class Box {\n'
+    box += "told = [node(), GAP].join();\n}\n"
+    view = 'import { Box } from "./box.js";\nimport {\n  GAP,\n  put,\n} from "./dom.js";\nconst own = 4;\n'
+    linked = bundle(files(view=f"{view}console.log(new Box().told, GAP, own, typeof put);\n", box=box, dom=dom))
+    assert node("--input-type=module", "-", input=linked).stdout.split() == ["dom", "node,2", "8", "4", "function"]
 
 
 def test_comments_and_indentation_are_left_out_and_words_that_only_look_like_statements_stay(files):
@@ -85,17 +78,6 @@ def test_comments_and_indentation_are_left_out_and_words_that_only_look_like_sta
     assert bundle(files(view=text)) == (
         'function f() {\nconst url = "http://x"; // kept\n}\nf();\nclass A {\nb; // kept\nc() {}\n}\n'
     )
-
-
-def test_what_is_not_exported_is_the_file_s_own_and_files_may_export_the_same_name(files, node):
-    for keyword in ("const", "export const"):
-        scripts = {
-            name: f"{keyword} GAP = {gap};\nexport function {name}() {{\n  return GAP;\n}}\n"
-            for gap, name in enumerate(("one", "two"), 1)
-        }
-        view = 'import { one } from "./one.js";\nimport { two } from "./two.js";\nconst GAP = 3;\n'
-        linked = bundle(files(view=f"{view}console.log([one(), two(), GAP].join());\n", **scripts))
-        assert node("--input-type=module", "-", input=linked).stdout.strip() == "1,2,3"
 
 
 CIRCLE = {"view": 'import { a } from "./a.js";', "a": 'import { b } from "./b.js";\nexport const a = 1;'}
