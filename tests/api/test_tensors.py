@@ -166,11 +166,12 @@ def test_no_pass_is_run_more_often_than_it_has_to_be(monkeypatch, whole_below, p
     assert len(run) == passes
 
 
-def test_of_a_long_text_no_more_than_a_block_is_cached(monkeypatch):
+def test_of_a_long_text_no_more_than_a_block_is_cached_or_the_small_part_that_is_asked_for(monkeypatch):
     monkeypatch.setattr(tensors, "WHOLE_BELOW", 0)
     have(open_model({"n_layers": 3}), ["blocks.2.hook_mlp_out"])
-    ((block, _),) = cache._SHARED._kept.values()
-    assert {name.split(".")[1] for name in block} == {"2"}
+    have(open_model({"n_layers": 3}), ["blocks.1.attn.hook_pattern[0, 3, 3]"])
+    (block, _), ((part,), _) = cache._SHARED._kept.values()
+    assert {name.split(".")[1] for name in block} == {"2"} and part.size == 1
 
 
 @pytest.mark.usefixtures("either_way")
