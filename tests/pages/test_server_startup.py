@@ -21,6 +21,7 @@ from starlette.testclient import TestClient
 from streamlit.web.server.app_discovery import discover_asgi_app
 
 from pages.ui import security_headers, server_startup
+from pages.ui.components import assets
 from pages.ui.models.visitor_training import queue
 from pages.ui.security_headers import SecurityHeaders
 from transformer.api.graceful_shutdown import ending_in_order
@@ -46,16 +47,20 @@ def test_the_engine_needs_no_web_framework_and_neither_the_first_page_nor_a_trai
     assert found.stdout.splitlines() == ["set()", "[]"], found.stderr
 
 
-def test_the_app_is_found_and_serves_the_engine_below_the_path_of_the_pages():
+@pytest.mark.parametrize(("base", "below"), [("", ""), ("headsup", "/headsup"), ("/a/b/", "/a/b")])
+def test_the_app_is_found_and_serves_the_engine_below_the_path_of_the_pages(base, below, monkeypatch):
+    monkeypatch.setattr(server_startup, "API", server_startup.MadeWhenAsked(server_startup._api))
     assert discover_asgi_app(ROOT / "app.py").import_string == "app:app"
-    for base, api in (("", "/api"), ("headsup", "/headsup/api"), ("/a/b/", "/a/b/api")):
-        paths = [route.path for route in server_startup.routes(base)]
-        assert paths == [f"{api}/rooms", api, api.replace("api", "modules")]
+    visitor = TestClient(Starlette(routes=server_startup.routes(base)))
     try:
-        responder = server_startup._api().state.responder
-        assert queue().is_busy == responder.is_busy, "trainings are told when visitors wait for answers"
+        assert visitor.get(f"{below}/api/health").status_code == 200
+        assert "headsup_trainings_running 0" in visitor.get(f"{below}/api/metrics").text
+        is_busy = server_startup.API.made.state.responder.is_busy
+        assert queue().is_busy == is_busy, "trainings are told when visitors wait for answers"
     finally:
         queue.clear()
+    assert visitor.get(f"{below}/modules/{assets.MODULES.address(assets.COMPONENTS)}").status_code == 200
+    assert "You are not in this room" in visitor.get(f"{below}/api/rooms/events").text
 
 
 def test_who_wants_pages_run_waits_until_the_first_page_is_prepared(monkeypatch):
