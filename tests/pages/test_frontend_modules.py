@@ -106,11 +106,17 @@ def test_what_leads_nowhere_or_is_another_form_of_import_or_export_is_refused_wi
         ({"view": 'import { a } from "./b.js";', "b": "const a = 1;"}, "imports a from b.js, which doesn't export it"),
         ({"view": 'import { a } from "./view.js";\nexport const a = 1;'}, "in a circle: view.js → view.js"),
         (CIRCLE, "in a circle: a.js → b.js → a.js"),
-        ({"view": 'import { one } from "./one.js";', "one": "export default function one() {}\n"}, "one.js, line 1: "),
-        *(({"view": f"// A view.\n{line}\n", "one": one}, "view.js, line 2: ") for line in REFUSED.splitlines()),
+        (
+            {"view": 'import { one } from "./one.js";', "one": "export default 1;\n"},
+            "one.js, line 1: … isn't supported",
+        ),
+        *(
+            ({"view": f"// A view.\n{line}\n", "one": one}, "view.js, line 2: … isn't supported")
+            for line in REFUSED.splitlines()
+        ),
     ]
     for texts, words in refused:
-        with pytest.raises(ValueError, match=re.escape(words)):
+        with pytest.raises(ValueError, match=re.escape(words).replace("…", ".*")):
             bundle(files(**texts))
 
 
