@@ -24,12 +24,9 @@ EVERY_KIND |= {f"both, {shape}": SHAPES[shape] | BOTH for shape in OF_BOTH}
 
 
 def open_model(fields: dict) -> OpenModel:
-    return opened(tiny_model(**fields), f"tiny {sorted(fields.items())}")
-
-
-def opened(engine, version: str) -> OpenModel:
     tokenizer = Tokenizer.of_characters("abcdefghijk")
-    return OpenModel("tiny", version, Checkpoint(engine, tokenizer, ModelCard(title="Tiny")))
+    checkpoint = Checkpoint(tiny_model(**fields), tokenizer, ModelCard(title="Tiny"))
+    return OpenModel("tiny", f"tiny {sorted(fields.items())}", checkpoint)
 
 
 def infos(model: OpenModel, tokens=TOKENS, source=()):

@@ -1,5 +1,6 @@
 """Defines the fixtures of the API's tests: tiny models, asked in process and over a socket."""
 
+import json
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +14,7 @@ from starlette.routing import Mount
 from starlette.testclient import TestClient
 
 from tests.api.cases import EVERY_KIND, SOURCE, TOKENS, open_model
-from tests.tiny_models import save_chatty, save_encoder, save_tiny, save_translator
+from tests.tiny_models import ALPHABET, save_chatty, save_encoder, save_tiny, save_translator
 from transformer import trace_pass
 from transformer.api import cache
 from transformer.api.app import create_app
@@ -32,9 +33,10 @@ SHAPES = {
     "uniform": {"attention": "uniform", "norm": "none"},
     "attention-alone": {"d_ff": 0, "residual": False},
     "bigram": {"n_layers": 0},
+    "many": {"alphabet": [*ALPHABET, *map(chr, range(0x4E00, 0x4E00 + 300))]},
 }
-"""Decoder-only models by name; besides there are "translator", "deep-translator", "chatty" and
-"encoder"."""
+"""Decoder-only models by name, the last of a large vocabulary."""
+MODELS = [*SHAPES, "translator", "deep-translator", "chatty", "encoder"]
 
 
 @pytest.fixture(scope="session")
@@ -70,11 +72,11 @@ def store() -> ModelStore:
 
 @pytest.fixture
 def make_client(library: Library, store: ModelStore) -> Iterator[Callable[..., TestClient]]:
-    """Makes clients of one application each; `limited` ones meet the limits of a visitor."""
+    """Makes clients of one application each, whom no limit stops unless `counts` does."""
     opened = []
 
-    def make(counts: Counts | None = None, *, limited: bool = False, **options) -> TestClient:
-        counts = counts or (Counts() if limited else Counts(1e9, 10**9, 10**6))
+    def make(counts: Counts | None = None, **options) -> TestClient:
+        counts = counts or Counts(1e9, 10**9, 10**6)
         app = create_app(lambda: library, store.get, lambda app: Limits(app, counts))
         opened.append(TestClient(app, **options).__enter__())
         return opened[-1]
@@ -88,6 +90,18 @@ def make_client(library: Library, store: ModelStore) -> Iterator[Callable[..., T
 def client(make_client: Callable[..., TestClient]) -> TestClient:
     """A visitor whom no limit stops."""
     return make_client()
+
+
+def events_of(response) -> list[tuple[str, dict]]:
+    """The events of a stream, (name, data) each."""
+    assert response.headers["content-type"].startswith("text/event-stream"), response.text
+    found = [dict(line.split(": ", 1) for line in block.splitlines()) for block in response.text.split("\n\n") if block]
+    return [(each["event"], json.loads(each["data"])) for each in found]
+
+
+def ids(tokens) -> str | None:
+    """Tokens as an address has them."""
+    return ",".join(map(str, tokens)) or None
 
 
 @contextmanager

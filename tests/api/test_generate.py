@@ -1,48 +1,34 @@
-"""Tests that the API's generation and scores equal the engine's under concurrency."""
+"""Tests that the API's generation, scores and masked words equal the engine's."""
 
 import base64
-import json
 import time
 
 import numpy as np
 import pytest
-from starlette.testclient import TestClient
+import torch
 
-from tests.api.conftest import served
-from tests.tiny_models import ALPHABET, CONTEXT, save_tiny, save_translator
+from tests.api.conftest import events_of, ids, served
+from tests.helpers import close
+from tests.tiny_models import CONTEXT
 from tests.training_plans import until
 from transformer import Client, MeanAblate, Patch, Recording, Sampling, Scale, SetAttention, Without, generate, to_code
 from transformer.api import generated_texts
-from transformer.api.app import create_app
-from transformer.api.library import Library
 from transformer.data import token_names
 from transformer.inference.context_windows import window_start
 from transformer.inference.scheduler import schedulers
 
 PROMPT = (3, 1, 4, 1, 5)
 SAMPLING = {"temperature": 0.9, "top_k": 20, "top_p": 0.95, "seed": 7}
-CHANGED = (
-    (),
-    (Scale("blocks.0.attn.hook_z", 0), Scale("blocks.1.hook_mlp_out", None, 20)),
-    (MeanAblate("blocks.0.hook_attn_out"), Without("mask")),
-    (Patch("blocks.1.hook_resid_pre", tokens=(1, 2, 3)), SetAttention("blocks.0.attn.hook_pattern", 1, 19, 18, 0.7)),
-)
-NAMES = ["as it is", "a head", "looking ahead", "a weight"]
-
-
-@pytest.fixture(scope="module")
-def library(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("checkpoints")
-    save_tiny(folder, "tiny")
-    save_tiny(folder, "many", alphabet=[*ALPHABET, *map(chr, range(0x4E00, 0x4E00 + 300))])
-    save_translator(folder)
-    return Library(folder)
-
-
-@pytest.fixture(scope="module")
-def client(library):
-    with TestClient(create_app(lambda: library, limits=lambda app: app)) as client:
-        yield client
+CHANGES = {
+    "as it is": (),
+    "a head": (Scale("blocks.0.attn.hook_z", 0), Scale("blocks.1.hook_mlp_out", None, 20)),
+    "looking ahead": (MeanAblate("blocks.0.hook_attn_out"), Without("mask")),
+    "a weight": (
+        Patch("blocks.1.hook_resid_pre", tokens=(1, 2, 3)),
+        SetAttention("blocks.0.attn.hook_pattern", 1, 19, 18, 0.7),
+    ),
+}
+changed = pytest.mark.parametrize("changes", CHANGES.values(), ids=CHANGES)
 
 
 def asked(client, path, expected=200, **query):
@@ -51,21 +37,12 @@ def asked(client, path, expected=200, **query):
     return found
 
 
-def events(response):
-    """[(event, data)] of a stream."""
-    blocks = [dict(line.split(": ", 1) for line in block.split("\n")) for block in response.text.split("\n\n") if block]
-    return [(block["event"], json.loads(block["data"])) for block in blocks]
-
-
-def written(client, tokens=PROMPT, model="tiny", changes=(), **query):
+def written(client, tokens=PROMPT, model="rotary", changes=(), **query):
     """The tokens of a text that is continued, as its events have them."""
-    found = events(asked(client, "generate", model=model, tokens=ids(tokens), changes=coded(changes), **query))
+    query = {"max_new_tokens": 2 * CONTEXT, **SAMPLING, **query}
+    found = events_of(asked(client, "generate", model=model, tokens=ids(tokens), changes=coded(changes), **query))
     assert found[0][0] == "begin" and found[-1][0] == "end", found[-1]
     return [data for event, data in found if event == "token"]
-
-
-def ids(tokens):
-    return ",".join(map(str, tokens))
 
 
 def coded(changes):
@@ -76,20 +53,9 @@ def floats(text):
     return np.frombuffer(base64.b64decode(text), "<f4")
 
 
-def steps_of(library, tokens=PROMPT, model="tiny", changes=(), count=3 * CONTEXT, **more):
+def steps_of(library, tokens=PROMPT, model="rotary", changes=(), count=2 * CONTEXT, **more):
     engine, sampling = library.open(model).checkpoint.model, Sampling(**SAMPLING)
     return list(generate(engine, tokens, max_new_tokens=count, sampling=sampling, interventions=changes, **more))
-
-
-def check_same(token, step):
-    """A token as it was told is what generation computed."""
-    assert (token["position"], token["id"], token["rank"]) == (step.position, step.token_id, step.rank)
-    assert (token["window_start"], token["point"]) == (step.window_start, step.point)
-    np.testing.assert_allclose(
-        [token["probability"], token["entropy"]], [step.probability, step.entropy], atol=1e-5, rtol=1e-4
-    )
-    if "logits" in token:
-        np.testing.assert_allclose(floats(token["logits"]), step.logits, atol=1e-5)
 
 
 def recording(client, path, **query):
@@ -99,32 +65,26 @@ def recording(client, path, **query):
 # A stream
 
 
-@pytest.mark.parametrize("changes", CHANGED, ids=NAMES)
+@changed
 def test_a_text_is_what_generation_writes_past_the_context_too(client, library, changes):
-    found = written(client, changes=changes, max_new_tokens=3 * CONTEXT, **SAMPLING)
-    for token, step in zip(found, steps_of(library, changes=changes), strict=True):
-        check_same(token, step)
-        assert token["label"] == library.open("tiny").checkpoint.tokenizer.label(step.token_id)
-    assert [token["window_start"] for token in found] == [
-        window_start(length, CONTEXT) for length in range(len(PROMPT), len(PROMPT) + 3 * CONTEXT)
-    ]
-
-
-def test_a_row_comes_with_each_token_that_is_the_pattern_s_last(client, library):
-    found = written(client, attention="blocks.1.attn", head=1, max_new_tokens=2 * CONTEXT, **SAMPLING)
-    steps = steps_of(library, count=2 * CONTEXT, names_filter="blocks.1.attn.hook_pattern")
-    for token, step in zip(found, steps, strict=True):
-        row = step.cache["blocks.1.attn.hook_pattern"][0, 1, -1]
-        np.testing.assert_allclose(floats(token["row"]), row, atol=1e-5)
-        assert token["row_start"] == step.window_start == step.position - len(row)
+    """With the newest row of a head's pattern beside each token."""
+    point = "blocks.1.attn.hook_pattern"
+    found = written(client, changes=changes, attention="blocks.1.attn", head=1)
+    label = library.open("rotary").checkpoint.tokenizer.label
+    for token, step in zip(found, steps_of(library, changes=changes, names_filter=point), strict=True):
+        assert (token["position"], token["id"], token["rank"]) == (step.position, step.token_id, step.rank)
+        assert token["window_start"] == step.window_start == window_start(step.position, CONTEXT)
+        assert (token["point"], token["label"]) == (step.point, label(step.token_id))
+        told = [token["probability"], token["entropy"]]
+        np.testing.assert_allclose(told, [step.probability, step.entropy], atol=1e-5, rtol=1e-4)
+        np.testing.assert_allclose(floats(token["logits"]), step.logits, atol=1e-5)
+        np.testing.assert_allclose(floats(token["row"]), step.cache[point][0, 1, -1], atol=1e-5)
+        assert token["row_start"] == step.window_start == step.position - len(floats(token["row"]))
 
 
 def test_of_a_large_vocabulary_the_likeliest_are_told_and_what_all_have_together(client, library):
-    for token, step in zip(
-        written(client, model="many", max_new_tokens=6, **SAMPLING),
-        steps_of(library, model="many", count=6),
-        strict=True,
-    ):
+    found = written(client, model="many", max_new_tokens=6)
+    for token, step in zip(found, steps_of(library, model="many", count=6), strict=True):
         logits, top = step.logits.numpy(), token["top"]
         np.testing.assert_allclose(floats(top["logits"]), np.sort(logits)[::-1][: generated_texts.LIKELIEST], atol=1e-5)
         np.testing.assert_allclose(floats(top["logits"]), logits[top["ids"]], atol=1e-5)
@@ -146,7 +106,7 @@ def test_a_translator_s_text_ends_with_the_token_that_says_so(client, library):
     asks["attention"] = "decoder.blocks.0.cross_attn"
     handle = checkpoint.model.unembed.register_forward_hook(prefer_the_end)
     try:
-        found = events(asked(client, "generate", max_new_tokens=20, temperature=0, **asks))
+        found = events_of(asked(client, "generate", max_new_tokens=20, temperature=0, **asks))
     finally:
         handle.remove()
     tokens = [data for event, data in found if event == "token"]
@@ -157,21 +117,21 @@ def test_a_translator_s_text_ends_with_the_token_that_says_so(client, library):
 
 
 def test_a_broken_text_goes_on_as_if_it_never_broke(client):
-    whole = [token["id"] for token in written(client, max_new_tokens=40, **SAMPLING)]
+    whole = [token["id"] for token in written(client, max_new_tokens=40)]
     for kept in (1, 17, 39):
-        more = written(client, [*PROMPT, *whole[:kept]], max_new_tokens=40 - kept, **SAMPLING)
+        more = written(client, [*PROMPT, *whole[:kept]], max_new_tokens=40 - kept)
         assert [token["id"] for token in more] == whole[kept:]
-    body = {"model": "tiny", "tokens": ids(PROMPT), "max_new_tokens": 5, **SAMPLING}
-    found = events(client.post("/generate", json=body))
+    body = {"model": "rotary", "tokens": ids(PROMPT), "max_new_tokens": 5, **SAMPLING}
+    found = events_of(client.post("/generate", json=body))
     assert [data["id"] for event, data in found if event == "token"] == whole[:5]
 
 
 def test_who_goes_away_ends_the_computing(client, library):
-    model, passes = library.open("tiny").checkpoint.model, []
+    model, passes = library.open("rotary").checkpoint.model, []
     handle = model.register_forward_pre_hook(lambda *_: passes.append(time.sleep(0.02)))
     try:
         with served(client.app) as url:
-            steps = Client(url).generate("tiny", "a", max_new_tokens=500, seed=1)
+            steps = Client(url).generate("rotary", "a", max_new_tokens=500, seed=1)
             next(steps)
             steps.close()
             until(lambda: not schedulers.of(model).texts)
@@ -182,26 +142,36 @@ def test_who_goes_away_ends_the_computing(client, library):
         handle.remove()
 
 
+def test_a_text_that_fails_half_way_says_so_in_its_stream(client, library):
+    def fail(module, inputs, output):
+        raise ValueError("the numbers grew too large")
+
+    handle = library.open("rotary").checkpoint.model.unembed.register_forward_hook(fail)
+    try:
+        (_, (event, data)) = events_of(asked(client, "generate", model="rotary", tokens="1", max_new_tokens=3))
+    finally:
+        handle.remove()
+    assert event == "error" and "can't be written on: the numbers grew too large" in data["error"]
+
+
 # What is asked of a text that is there
 
 
-@pytest.mark.parametrize("changes", CHANGED, ids=NAMES)
-@pytest.mark.parametrize("model", ["tiny", "many"])
+@changed
+@pytest.mark.parametrize("model", ["rotary", "many"])
 def test_scores_say_what_writing_said(client, model, changes):
-    found = written(client, model=model, changes=changes, max_new_tokens=2 * CONTEXT, **SAMPLING)
-    tokens = [*PROMPT, *(token["id"] for token in found)]
-    scores = recording(
-        client, "scores", model=model, changes=coded(changes), tokens=ids(tokens), first=len(PROMPT), **SAMPLING
-    )
-    after = written(client, tokens, model=model, changes=changes, max_new_tokens=1, **SAMPLING)
+    found = written(client, model=model, changes=changes)
+    tokens, about = [*PROMPT, *(token["id"] for token in found)], {"model": model, "changes": coded(changes)}
+    scores = recording(client, "scores", tokens=ids(tokens), first=len(PROMPT), **about, **SAMPLING)
+    found += written(client, tokens, model=model, changes=changes, max_new_tokens=1)
     tensors = scores.tensors
-    assert scores.metadata["first"] == len(PROMPT) and len(tensors["drawn"]) == len(found) + 1
-    for at, token in enumerate([*found, *after]):
+    assert scores.metadata["first"] == len(PROMPT) and len(tensors["drawn"]) == len(found)
+    for at, token in enumerate(found):
         assert (tensors["drawn"][at], tensors["points"][at]) == (token["id"], token["point"])  # the same dials
         assert (tensors["rank"][at], tensors["window_start"][at]) == (token["rank"], token["window_start"])
         assert tensors["probability"][at] == pytest.approx(token["probability"], abs=1e-5)
         assert tensors["entropy"][at] == pytest.approx(token["entropy"], abs=1e-4)
-        if model == "tiny":
+        if model == "rotary":
             np.testing.assert_allclose(tensors["logits"][at], floats(token["logits"]), atol=1e-5)
         else:
             np.testing.assert_allclose(tensors["top_logits"][at], floats(token["top"]["logits"]), atol=1e-5)
@@ -209,12 +179,12 @@ def test_scores_say_what_writing_said(client, model, changes):
         assert str(token["id"]) in scores.metadata["kinds"]
 
 
-@pytest.mark.parametrize("changes", CHANGED, ids=NAMES)
+@changed
 def test_rows_are_the_pattern_of_the_window_that_a_token_was_chosen_in(client, library, changes):
-    model, point = library.open("tiny").checkpoint.model, "blocks.1.attn.hook_pattern"
-    tokens = [*PROMPT, *(token["id"] for token in written(client, changes=changes, max_new_tokens=20, **SAMPLING))]
+    model, point = library.open("rotary").checkpoint.model, "blocks.1.attn.hook_pattern"
+    tokens = [*PROMPT, *(token["id"] for token in written(client, changes=changes, max_new_tokens=20))]
     asks = {"tokens": ids(tokens), "changes": coded(changes), "attention": "blocks.1.attn", "head": 1}
-    found = recording(client, "rows", model="tiny", first=12, last=25, **asks).tensors
+    found = recording(client, "rows", model="rotary", first=12, last=25, **asks).tensors
     assert found["place"].tolist()[-3:] == [23, 24, 25]
     ends = np.cumsum(found["length"])
     for place, start, length, end in zip(found["place"], found["start"], found["length"], ends, strict=True):
@@ -223,78 +193,67 @@ def test_rows_are_the_pattern_of_the_window_that_a_token_was_chosen_in(client, l
         np.testing.assert_allclose(found["rows"][end - length : end], step.cache[point][0, 1, -1], atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("text", "label", "shown"),
-    [
-        ("a", "a", "a"),
-        (" ", "␣", " "),
-        ("\n", "↵", "\n"),
-        ("", "<pad>", " <pad>"),
+def test_what_is_expected_at_each_mask_is_what_the_model_says_there(client, library):
+    checkpoint = library.open("encoder").checkpoint
+    mask = checkpoint.card.mask_token_id
+    tokens = checkpoint.tokenizer.encode("To [mask]e or[mask]")
+    with torch.no_grad():
+        logits = checkpoint.model(torch.tensor([tokens]))[0].double()
+    logits[:, mask] = -torch.inf
+    answer = asked(client, "masked", text="To [mask]e or[mask]", model="encoder").json()
+    assert [found["position"] for found in answer["masks"]] == [3, 8]
+    for found in answer["masks"]:
+        best = logits[found["position"]].softmax(-1).sort(descending=True)
+        assert [candidate["id"] for candidate in found["candidates"]] == best.indices[:10].tolist()
+        probabilities = [candidate["probability"] for candidate in found["candidates"]]
+        close(torch.tensor(probabilities, dtype=torch.float64), best.values[:10])
+    assert answer["kinds"][str(mask)][0] == "[mask]"
+    assert asked(client, "masked", text="To be", model="encoder").json()["masks"] == []
+
+
+def test_tokens_are_named_as_they_look_in_a_text_unless_they_cannot_be_seen(library):
+    for text, label, shown in (
+        *((" ", "␣", " "), ("\n", "↵", "\n"), ("", "<pad>", " <pad>"), ("<script>", "<script>", "<script>")),
         ("\x00", "<0x00>", "<0x00>"),
         ("\u202e", "<U+202E>", "<U+202E>"),  # would turn the direction of everything after it
-        ("<script>", "<script>", "<script>"),
-    ],
-)
-def test_text_is_shown_raw_unless_it_cannot_be_seen(text, label, shown):
-    assert token_names._shown_as(text, label) == shown
-
-
-def test_a_word_is_named_with_and_without_the_space_before_it(library):
-    tokenizer = library.open("translator").checkpoint.tokenizer
-    (word,) = tokenizer.encode("five")
-    assert token_names.kinds_of(tokenizer, [word]) == {str(word): ["five", " five", "five"]}
-    letters = library.open("tiny").checkpoint.tokenizer
-    (letter,) = letters.encode("a")
-    assert token_names.kinds_of(letters, [letter]) == {str(letter): ["a", "a"]}
+    ):
+        assert token_names._shown_as(text, label) == shown
+    for model, text, names in (("translator", "five", ["five", " five", "five"]), ("rotary", "a", ["a", "a"])):
+        tokenizer = library.open(model).checkpoint.tokenizer
+        (token,) = tokenizer.encode(text)
+        assert token_names.kinds_of(tokenizer, [token]) == {str(token): names}
 
 
 # What can't be
 
 
-ONE = {"model": "tiny", "tokens": "1"}
-TWO = {"model": "tiny", "tokens": "1,2", "attention": "blocks.0.attn"}
+ONE = {"model": "rotary", "tokens": "1"}
+TWO = {"model": "rotary", "tokens": "1,2", "attention": "blocks.0.attn"}
+WRONG = [
+    ("generate", {"model": "nobody", "tokens": "1"}, 404, "model"),
+    ("generate", ONE | {"version": "of-yesterday"}, 409, "version"),
+    ("generate", {"model": "rotary"}, 400, "text"),
+    *(("generate", {"model": "rotary", "tokens": tokens}, 400, "tokens") for tokens in ("99999", "1,,2")),
+    *(("generate", {"model": "rotary", "text": text}, 400, "text") for text in ("", "é")),
+    ("generate", ONE | {"source": "1"}, 400, "source"),
+    ("generate", {"model": "translator", "tokens": "1"}, 400, "source"),
+    *(("generate", ONE | {"temperature": value}, 400, "temperature") for value in (-1, "nan")),
+    *(("generate", ONE | {name: 0}, 400, name) for name in ("top_k", "top_p")),
+    ("generate", ONE | {"max_new_tokens": 10**9}, 400, "max_new_tokens"),
+    ("generate", ONE | {"attention": "blocks.9.attn"}, 400, "attention"),
+    ("generate", ONE | {"attention": "blocks.0.attn", "head": 2}, 400, "head"),
+    ("generate", ONE | {"changes": "nonsense"}, 400, "changes"),
+    ("generate", {"model": "encoder", "text": "To [mask]e"}, 400, "tokens"),
+    ("masked", {"model": "rotary", "text": "To be"}, 400, "model"),
+    *(("scores", {"model": "rotary", "tokens": "1,2", "first": first}, 400, "first") for first in (3, 0)),
+    *(("rows", TWO | {"first": first, "last": last}, 400, "last") for first, last in ((2, 1), (1, 3))),
+    ("rows", TWO | {"attention": "nowhere", "first": 1, "last": 1}, 400, "attention"),
+]
 
 
-@pytest.mark.parametrize(
-    ("path", "query", "status", "parameter"),
-    [
-        ("generate", {"model": "nobody", "tokens": "1"}, 404, "model"),
-        ("generate", ONE | {"version": "of-yesterday"}, 409, "version"),
-        ("generate", {"model": "tiny"}, 400, "text"),
-        *(("generate", {"model": "tiny", "tokens": tokens}, 400, "tokens") for tokens in ("99999", "1,,2")),
-        *(("generate", {"model": "tiny", "text": text}, 400, "text") for text in ("", "é")),
-        ("generate", ONE | {"source": "1"}, 400, "source"),
-        ("generate", {"model": "translator", "tokens": "1"}, 400, "source"),
-        *(("generate", ONE | {"temperature": value}, 400, "temperature") for value in (-1, "nan")),
-        *(("generate", ONE | {name: 0}, 400, name) for name in ("top_k", "top_p")),
-        ("generate", ONE | {"max_new_tokens": 10**9}, 400, "max_new_tokens"),
-        ("generate", ONE | {"attention": "blocks.9.attn"}, 400, "attention"),
-        ("generate", ONE | {"attention": "blocks.0.attn", "head": 9}, 400, "head"),
-        ("generate", ONE | {"changes": "nonsense"}, 400, "changes"),
-        *(("scores", {"model": "tiny", "tokens": "1,2", "first": first}, 400, "first") for first in (4, 0)),
-        *(("rows", TWO | {"first": first, "last": last}, 400, "last") for first, last in ((2, 1), (1, 9))),
-        ("rows", TWO | {"attention": "nowhere", "first": 1, "last": 1}, 400, "attention"),
-    ],
-)
-def test_what_can_not_be_asked_is_answered_with_a_sentence(client, path, query, status, parameter):
-    told = asked(client, path, status, **query).json()
-    assert told["parameter"] == parameter and len(told["error"]) > 10
-
-
-def test_a_text_longer_than_is_read_is_too_much(client):
-    found = client.post("/generate", json={"model": "tiny", "tokens": ids([1] * 20_001)})
+def test_what_can_not_be_asked_is_answered_with_a_sentence_about_the_parameter(client):
+    for path, query, status, parameter in WRONG:
+        told = asked(client, path, status, **query).json()
+        assert told["parameter"] == parameter and len(told["error"]) > 10, query
+    found = client.post("/generate", json={"model": "rotary", "tokens": ids([1] * 20_001)})
     assert found.status_code == 413 and "20,001 tokens" in found.json()["error"]
-
-
-def test_a_text_that_fails_half_way_says_so_in_its_stream(client, library, monkeypatch):
-    model = library.open("tiny").checkpoint.model
-
-    def fail(module, inputs, output):
-        raise ValueError("the numbers grew too large")
-
-    handle = model.unembed.register_forward_hook(fail)
-    try:
-        (_, (event, data)) = events(asked(client, "generate", model="tiny", tokens="1", max_new_tokens=3))
-    finally:
-        handle.remove()
-    assert event == "error" and "can't be written on: the numbers grew too large" in data["error"]

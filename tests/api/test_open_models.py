@@ -1,6 +1,7 @@
-"""Tests that models are opened once, and closed when unused."""
+"""Tests that models are opened once, closed when unused, and replaced or damaged ones said to be so."""
 
 import gc
+import shutil
 import threading
 import weakref
 
@@ -8,10 +9,12 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from pages.ui.models import background_jobs
+from pages.ui.models import background_jobs, library
+from tests.app_driver import asked, go, show_text, start, step
 from tests.helpers import tiny_model
-from tests.tiny_models import save_tiny
+from tests.tiny_models import ALPHABET, save_pair, save_tiny, truncate
 from transformer import Checkpoint, CheckpointError, ModelCard, Tokenizer
+from transformer.api import library as shelf
 from transformer.api.library import Library
 from transformer.api.model_store import checkpoint_bytes
 from transformer.api.open_models import OpenModel, OpenModels
@@ -26,21 +29,21 @@ def opened(name="a") -> OpenModel:
 SIZE = checkpoint_bytes(opened().checkpoint)
 
 
-@pytest.mark.parametrize(
-    ("told", "bytes_"), [("1500 MB", 1_500_000_000), ("2GB", 2_000_000_000), (" 0.5 gb ", 500_000_000)]
-)
-def test_the_limit_is_what_the_variable_says(told, bytes_, monkeypatch):
-    monkeypatch.setenv("HEADSUP_MODEL_MEMORY", told)
-    assert memory_limit() == bytes_
+# How much memory there is
 
 
-@pytest.mark.parametrize(
-    ("has", "bytes_"), [(4_500_000_000, 3_800_000_000), (690_000_000, 172_500_000), (24 * 10**9, 23_300_000_000)]
-)
-def test_where_it_says_nothing_the_limit_follows_the_memory_of_the_process(has, bytes_, monkeypatch):
-    monkeypatch.delenv("HEADSUP_MODEL_MEMORY", raising=False)
-    monkeypatch.setattr(memory, "process_memory", lambda: has)
-    assert memory_limit() == bytes_
+def test_the_limit_is_what_the_variable_says_else_it_follows_the_memory_of_the_process(monkeypatch):
+    for told, limit in (("1500 MB", 1_500_000_000), ("2GB", 2_000_000_000), (" 0.5 gb ", 500_000_000)):
+        monkeypatch.setenv("HEADSUP_MODEL_MEMORY", told)
+        assert memory_limit() == limit
+    for told in ("much", "0 MB", "-1 GB", "1500", "1e9 MB", "1 TB", "1 MB 2"):
+        monkeypatch.setenv("HEADSUP_MODEL_MEMORY", told)
+        with pytest.raises(ValueError, match=r"HEADSUP_MODEL_MEMORY is .* such as '1500 MB'"):
+            memory_limit()
+    monkeypatch.delenv("HEADSUP_MODEL_MEMORY")
+    for has, limit in ((4_500_000_000, 3_800_000_000), (690_000_000, 172_500_000), (24 * 10**9, 23_300_000_000)):
+        monkeypatch.setattr(memory, "process_memory", lambda has=has: has)
+        assert memory_limit() == limit
 
 
 MACHINE = 8 * 10**9
@@ -67,22 +70,18 @@ def test_the_memory_of_a_process_is_what_its_control_groups_leave_it(groups, lim
     assert process_memory(tmp_path) == bytes_
 
 
+# Models that are open
+
+
 def test_one_that_can_t_fit_is_refused_and_nothing_is_closed_for_it(tmp_path, monkeypatch):
     small, _ = (save_tiny(tmp_path, name, d_model=width) for name, width in (("small", 16), ("large", 64)))
     monkeypatch.setenv("HEADSUP_MODEL_MEMORY", f"{2 * checkpoint_bytes(small) / 1e6:.6f} MB")
-    library = Library(tmp_path)
-    first = weakref.ref(library.open("small"))
+    models = Library(tmp_path)
+    first = weakref.ref(models.open("small"))
     with pytest.raises(CheckpointError, match="large: Its weights need"):
-        library.open("large")
+        models.open("large")
     gc.collect()
-    assert first() is library.open("small")
-
-
-@pytest.mark.parametrize("told", ["much", "0 MB", "-1 GB", "1500", "1e9 MB", "1 TB", "1 MB 2"])
-def test_anything_else_is_refused_in_a_sentence(told, monkeypatch):
-    monkeypatch.setenv("HEADSUP_MODEL_MEMORY", told)
-    with pytest.raises(ValueError, match=r"HEADSUP_MODEL_MEMORY is .* such as '1500 MB'"):
-        memory_limit()
+    assert first() is models.open("small")
 
 
 def test_who_was_asked_for_least_recently_goes_and_comes_back():
@@ -112,7 +111,7 @@ def test_one_that_somebody_holds_stays_the_same_and_counts():
     assert models.size == SIZE
 
 
-def test_many_who_ask_at_once_open_it_once():
+def test_many_who_ask_at_once_open_it_once_and_one_that_can_t_be_opened_is_tried_again():
     models, began, loads, found = OpenModels(10 * SIZE), threading.Event(), [], []
 
     def load():
@@ -120,6 +119,8 @@ def test_many_who_ask_at_once_open_it_once():
         began.wait(30)
         return opened()
 
+    with pytest.raises(OSError, match="gone"):
+        models.get("a", lambda: SIZE, lambda: (_ for _ in ()).throw(OSError("gone")))
     threads = [threading.Thread(target=lambda: found.append(models.get("a", lambda: SIZE, load))) for _ in range(4)]
     for thread in threads:
         thread.start()
@@ -129,31 +130,74 @@ def test_many_who_ask_at_once_open_it_once():
     assert len(loads) == 1 and len(found) == 4 and len(set(map(id, found))) == 1
 
 
-def test_one_that_can_t_be_opened_is_tried_again():
-    models = OpenModels(SIZE)
-    with pytest.raises(OSError, match="gone"):
-        models.get("a", lambda: SIZE, lambda: (_ for _ in ()).throw(OSError("gone")))
-    assert models.get("a", lambda: SIZE, opened).name == "a"
+# Checkpoints that are replaced, damaged or removed while pages are open
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch, quick_app_test):
+    save_pair(tmp_path)
+    monkeypatch.setattr(library, "FOLDER", tmp_path)
+    st.cache_resource.clear()
+    return tmp_path
+
+
+def shown(at):
+    """The number of layers and of tokens that the page shows the model to have."""
+    config = at.session_state["text"].model.checkpoint.model.config
+    (caption,) = [caption.value for caption in at.caption if f"{config.n_layers} layer" in caption.value]
+    assert caption
+    return config.n_layers, config.vocab_size
+
+
+def test_what_was_written_by_a_model_that_is_replaced_is_shown_with_it_until_it_is_dropped(folder, monkeypatch):
+    at, other = step(start()), start("Attention")
+    save_tiny(folder, "shakespeare", title="Another", seed=5, n_layers=1, alphabet=ALPHABET + "é")
+    assert any("1 layer" in caption.value for caption in other.run().caption), "without a text it is shown at once"
+    monkeypatch.setattr(shelf, "LISTED_FOR", 0.0)  # ten seconds later
+    for _ in range(2):
+        found = asked(at.run(), "generate", tokens="1,2", max_new_tokens=1)  # what the tab then says
+        assert found.status_code == 409 and "load the page again" in found.json()["error"]
+        assert shown(at) == (2, len(ALPHABET)) and "Shakespeare" in str(at.selectbox[0].options)
+    text = at.session_state["visitor"].written
+    go(at, "Attention")
+    go(at, "Generate")
+    assert at.session_state["visitor"].written == text and shown(at) == (2, len(ALPHABET))
+    show_text(at, [])
+    assert shown(at.run()) == (1, len(ALPHABET) + 1) and "Another" in str(at.selectbox[0].options)
+
+
+@pytest.mark.parametrize("page", ["Generate", "Attention"])
+@pytest.mark.parametrize("change", [lambda f: shutil.rmtree(f / "shakespeare"), lambda f: truncate(f, "shakespeare")])
+def test_one_that_has_gone_or_broken_is_a_sentence(folder, page, change, monkeypatch):
+    at = start(page)
+    change(folder)
+    at.run()  # while the list is still the old one
+    assert "can't be opened" in " ".join(box.value for box in [*at.error, *at.warning])
+    monkeypatch.setattr(shelf, "LISTED_FOR", 0.0)
+    at.run()
+    assert not at.exception
+    (model,) = [box for box in at.selectbox if box.label == "Model"]
+    assert model.value == "martin-fierro"
 
 
 # Jobs
 
 
 def test_a_job_says_how_far_it_is_and_stops_at_its_next_step():
-    seen, go = threading.Event(), threading.Event()
+    seen, go_on = threading.Event(), threading.Event()
 
     def compute():
         for at in range(1000):
             background_jobs.progress(at / 1000)
             if at == 500:
                 seen.set()
-                go.wait(30)
+                go_on.wait(30)
         raise AssertionError("it wasn't stopped")
 
     job = background_jobs.Job("key", compute)
     assert seen.wait(30) and job.share == 0.5 and not job.is_over
     job.stop()
-    go.set()
+    go_on.set()
     assert job.wait(30) and job.was_stopped and job.error is None
     failed = background_jobs.Job("key", lambda: 1 / 0)
     assert failed.wait(30) and isinstance(failed.error, ZeroDivisionError) and not failed.was_stopped

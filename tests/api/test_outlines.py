@@ -8,33 +8,28 @@ import pytest
 import torch
 
 from tests.api.cases import BOTH, SHAPES, SOURCE, TOKENS, open_model, parts_of_attention
-from tests.engine.test_recording import SilencedHead
 from tests.helpers import MODERN
 from transformer import MEASURES, ModelConfig, Recording, attention_modules, head_measures, hook_points
-from transformer.api import outlines, tensors
+from transformer.api import outlines
 from transformer.api.library import FOLDER, Library
 from transformer.inference.attention_outline import has_scores, names_around
 from transformer.inference.pattern_pooling import HIDDEN
 
-CASES = [
-    *((shape, fields, "self") for shape, fields in SHAPES.items()),
-    *(
-        (f"both, {shape}", fields | BOTH, kind)
-        for shape, fields in SHAPES.items()
-        for kind in ("encoder", "decoder", "cross")
-    ),
-    ("both ways", {"architecture": "encoder-only", "attention_windows": (2, 0)}, "self"),
-]
+KINDS = {shape: (fields, "self") for shape, fields in SHAPES.items()}
+KINDS |= {
+    f"both, {shape}, {kind}": (fields | BOTH, kind)
+    for shape, fields in SHAPES.items()
+    for kind in ("encoder", "decoder", "cross")
+}
+KINDS["both ways"] = {"architecture": "encoder-only", "attention_windows": (2, 0)}, "self"
+KINDS |= {name: ({"n_heads": 4, **fields}, "self") for name, fields in MODERN.items()}
 
 
-SINCE_2017 = [(kind, {"n_heads": 4, **fields}, "self") for kind, fields in MODERN.items()]
-
-
-def recorded_of(case):
+@pytest.fixture(scope="module", params=KINDS)
+def attended(request):
     """A model, its source, the kind of attention, and all that the engine records of the pass. Only to be read."""
-    _, fields, kind = case
-    model = open_model(fields)
-    source = SOURCE if kind != "self" else ()
+    fields, kind = KINDS[request.param]
+    model, source = open_model(fields), SOURCE if kind != "self" else ()
     inputs = [torch.tensor([part]) for part in (source, TOKENS) if part]
     engine = model.checkpoint.model
     with torch.no_grad():
@@ -42,28 +37,11 @@ def recorded_of(case):
     return model, source, kind, recorded
 
 
-@pytest.fixture(scope="module", params=CASES, ids=lambda case: f"{case[0]}, {case[2]}")
-def attended(request):
-    return recorded_of(request.param)
-
-
-@pytest.fixture(scope="module", params=[*CASES, *SINCE_2017], ids=lambda case: f"{case[0]}, {case[2]}")
-def of_any_kind(request):
-    return recorded_of(request.param)
-
-
 def close(found, expected, atol: float = 1e-5) -> None:
     np.testing.assert_allclose(found, expected, atol=atol, rtol=1e-5)
 
 
-def unpacked(found, shape):
-    """All cells (layer, head, query, key) of an overview; a causal one has only those on and below the diagonal."""
-    cells = found.tensors["overview"]
-    if not found.metadata["causal"]:
-        return cells
-    whole = np.full(tuple(shape), HIDDEN, dtype=np.uint8)
-    whole[..., *np.tril_indices(shape[-1])] = cells
-    return whole
+# All heads of an attention
 
 
 def test_the_overview_is_of_every_head(attended):
@@ -73,17 +51,15 @@ def test_the_overview_is_of_every_head(attended):
     about, modules = found.metadata, attention_modules(shape)[kind]
     patterns = torch.stack([recorded[f"{module}.hook_pattern"][0] for module in modules])
     masks = torch.stack([recorded[f"{module}.hook_mask"].expand(patterns.shape[2:]) for module in modules])
-    mask = masks[:, None]
-    cells = unpacked(found, patterns.shape)
-    assert cells.dtype == np.uint8 and found.tensors["measures"].dtype == np.float32
-    assert ((cells == HIDDEN) == ~mask.numpy()).all()
-    close(np.where(mask, cells, 0) / 254, patterns, atol=0.5 / 254 + 1e-6)
+    cells = found.tensors["overview"]
+    if about["causal"]:  # only the cells on and below the diagonal are sent
+        packed, cells = cells, np.full(tuple(patterns.shape), HIDDEN, dtype=np.uint8)
+        cells[..., *np.tril_indices(patterns.shape[-1])] = packed
+    assert ((cells == HIDDEN) == ~masks[:, None].numpy()).all()
+    close(np.where(masks[:, None], cells, 0) / 254, patterns, atol=0.5 / 254 + 1e-6)
     ids = {"cross": None, "encoder": torch.tensor(SOURCE)}.get(kind, torch.tensor(TOKENS))
-    close(
-        found.tensors["measures"],
-        torch.stack([head_measures(*each, ids) for each in zip(patterns, masks, strict=True)]),
-    )
-    assert found.tensors["measures"].shape == (len(modules), shape.n_heads, len(MEASURES))
+    measures = torch.stack([head_measures(*each, ids) for each in zip(patterns, masks, strict=True)])
+    close(found.tensors["measures"], measures)
     assert (about["queries"], about["keys"]) == tuple(patterns.shape[2:])
     assert about["causal"] == (not masks.triu(1).any()) == (kind in ("self", "decoder") and shape.is_causal)
     assert about["predicted_position"] == about["queries"] - 1
@@ -95,8 +71,8 @@ def test_the_overview_is_of_every_head(attended):
     assert Recording.from_bytes(found.to_bytes()).metadata["names"] == [dict(names) for names in about["names"]]
 
 
-def test_weights_and_averages_follow_from_queries_keys_and_values(of_any_kind):
-    model, source, kind, recorded = of_any_kind
+def test_weights_and_averages_follow_from_queries_keys_and_values(attended):
+    model, source, kind, recorded = attended
     shape = model.checkpoint.model.config
     for layer, module in enumerate(attention_modules(shape)[kind]):
         for head in range(shape.n_heads):
@@ -104,10 +80,8 @@ def test_weights_and_averages_follow_from_queries_keys_and_values(of_any_kind):
             names, shared = names_around(shape, kind, layer), head * shape.kv_heads // shape.n_heads
             heads = (("q", head), ("k", shared), ("v", shared))
             expected = [f"{names[part]}[:, {at}]" for part, at in heads if names[part]]
-            is_learned = shape.positions == "relative"
-            assert set(found) - set(expected) == (
-                {f"{module}.relative_bias.weight[:, {head}]"} if is_learned else set()
-            )
+            learned = {f"{module}.relative_bias.weight[:, {head}]"} if shape.positions == "relative" else set()
+            assert set(found) == {*expected, *learned}
             *q_and_k, v = (torch.tensor(found[name]) for name in expected)
             mask = recorded[f"{module}.hook_mask"].flatten(0, -2)
             scale = math.sqrt(shape.d_head) if shape.attention_scale else 1
@@ -120,9 +94,8 @@ def test_weights_and_averages_follow_from_queries_keys_and_values(of_any_kind):
             close(weights @ v, recorded[f"{module}.hook_z"][0, :, head])
 
 
-def test_a_row_is_what_the_model_computed(of_any_kind):
-    """And has what leads from it to what the head adds to the stream."""
-    model, source, kind, recorded = of_any_kind
+def test_a_row_has_what_leads_from_the_scores_to_what_the_head_adds_to_the_stream(attended):
+    model, source, kind, recorded = attended
     shape, query = model.checkpoint.model.config, 2
     layer = len(attention_modules(shape)[kind]) - 1
     module, names = attention_modules(shape)[kind][layer], names_around(shape, kind, layer)
@@ -142,26 +115,7 @@ def test_a_row_is_what_the_model_computed(of_any_kind):
             close(array, recorded[point][0][tuple(map(int, part.split(", ")))])
 
 
-def test_a_long_text_is_pooled():
-    model = open_model({"context_length": 100})
-    found = outlines.overview(model, tuple(n % 11 for n in range(100)))
-    assert found.tensors["overview"].shape == (2, 2, 64 * 65 // 2)  # without what the mask hides
-    assert (found.metadata["queries"], found.metadata["keys"]) == (100, 100)
-
-
-@pytest.mark.parametrize(("limit", "passes"), [(tensors.PROJECTIONS_BELOW, 1), (100, 2)])
-def test_a_large_model_is_read_a_layer_at_a_time(monkeypatch, limit, passes):
-    monkeypatch.setattr(tensors, "WHOLE_BELOW", 0)
-    monkeypatch.setattr(tensors, "PROJECTIONS_BELOW", limit)
-    model, counted, run = open_model({}), [], tensors._recorded
-    monkeypatch.setattr(tensors, "_recorded", lambda *args: counted.append(1) or run(*args))
-    for layer in range(2):
-        for head in range(2):
-            parts_of_attention(model, (), "self", ["head", layer, head])
-    assert len(counted) == passes
-
-
-def test_only_one_layers_patterns_are_held():
+def test_a_long_text_is_pooled_and_only_one_layer_s_patterns_are_held():
     class Watch:
         """Sees which patterns of earlier layers are still there when the next is made."""
 
@@ -173,42 +127,29 @@ def test_only_one_layers_patterns_are_held():
             made.append(weakref.ref(pattern))
 
     made, held = [], []
-    outlines.overview(open_model({"n_layers": 4}), TOKENS, interventions=(Watch(),))
+    model, tokens = open_model({"context_length": 100, "n_layers": 4}), tuple(n % 11 for n in range(100))
+    found = outlines.overview(model, tokens, interventions=(Watch(),))
     assert held == [0, 0, 0, 0]
-
-
-def test_interventions_are_seen_and_remembered_apart():
-    model, silenced = open_model({}), (SilencedHead(0, 1),)
-    plain, changed = (outlines.overview(model, TOKENS, interventions=each) for each in ((), silenced))
-    assert outlines.overview(model, TOKENS, interventions=()) is plain
-    assert outlines.overview(model, TOKENS, interventions=(SilencedHead(0, 1),)) is changed
-    assert any((plain.tensors[name] != changed.tensors[name]).any() for name in plain.tensors)
-    for part in (["head", 1, 0], ["row", 1, 0, 3]):
-        plain, changed = (parts_of_attention(model, (), "self", part, interventions=each) for each in ((), silenced))
-        assert any((plain[name] != changed[name]).any() for name in plain)
-    row = parts_of_attention(model, (), "self", ["row", 0, 1, 3], interventions=silenced)
-    assert not row["blocks.0.attn.hook_z[3, 1]"].any()
+    assert found.tensors["overview"].shape == (4, 2, 64 * 65 // 2)  # without what the mask hides
+    assert (found.metadata["queries"], found.metadata["keys"]) == (100, 100)
 
 
 # The picture of a whole pass
 
 
-def test_the_outline_is_labelled(case):
+@pytest.mark.parametrize("labelled", [3, outlines.LABELLED_VOCABULARY])
+def test_the_outline_is_labelled_of_a_large_vocabulary_only_what_is_shown(case, monkeypatch, labelled):
+    monkeypatch.setattr(outlines, "LABELLED_VOCABULARY", labelled)
     model, source, found = case
-    about = outlines.outline(model, TOKENS, source).metadata
-    labels = model.checkpoint.tokenizer.labels
-    assert about["labels"] == {"text": tuple(labels(TOKENS)), "source": tuple(labels(source))}
+    there, tokenizer = outlines.outline(model, TOKENS, source), model.checkpoint.tokenizer
+    about = there.metadata
+    assert about["labels"] == {"text": tuple(tokenizer.labels(TOKENS)), "source": tuple(tokenizer.labels(source))}
     assert about["ids"] == {"text": TOKENS, "source": source}
-    assert list(about["vocabulary"]) == labels(range(found.config.vocab_size))
-
-
-def test_of_a_large_vocabulary_only_what_is_shown_is_labelled(case, monkeypatch):
-    monkeypatch.setattr(outlines, "LABELLED_VOCABULARY", 3)
-    model, source, _ = case
-    there = outlines.outline(model, TOKENS, source)
-    shown = {*TOKENS, *source, *there.tensors["next"].flat, *there.tensors["lens"].flat}
-    label = model.checkpoint.tokenizer.label
-    assert there.metadata["vocabulary"] == {str(each): label(each) for each in shown}
+    if labelled == 3:
+        shown = {*TOKENS, *source, *there.tensors["next"].flat, *there.tensors["lens"].flat}
+        assert about["vocabulary"] == {str(each): tokenizer.label(each) for each in shown}
+    else:
+        assert list(about["vocabulary"]) == tokenizer.labels(range(found.config.vocab_size))
 
 
 @pytest.mark.parametrize(("tokens", "most"), [(32, 300_000), (256, 900_000)])

@@ -1,29 +1,102 @@
-"""Tests that any tensor of a pass is the engine's, whole or in part, computed once."""
+"""Tests that any tensor of a pass, whole, in part or over HTTP, and what is derived of it, is the engine's."""
 
 import math
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.api.cases import TOKENS, have, infos, open_model
+from tests.api.cases import TOKENS, have, infos, open_model, parts_of_attention
+from tests.api.conftest import MODELS
 from tests.engine.test_recording import SilencedHead
 from tests.helpers import any_configs
-from transformer.api import analyses, exports, outlines, tensors
-from transformer.api.library import FOLDER, Library
+from transformer import (
+    Deviation,
+    Recording,
+    Scale,
+    Without,
+    attention_modules,
+    deviations,
+    in_window,
+    qk_circuit,
+    record_pass,
+    to_code,
+)
+from transformer.api import analyses, cache, exports, outlines, tensors
+from transformer.data.chat import Chat
+from transformer.inference.circuits import circuits_of
+
+TEXTS = {"translator": "two hundred and five", "deep-translator": "forty-two", "chatty": "the cat"}
+READ = "To be, or not"
 
 
 @pytest.fixture(params=["whole", "block by block"])
 def either_way(request, monkeypatch):
-    """Whether all of a pass is remembered, or one block of it."""
+    """Whether all of a pass is cached, or one block of it."""
     if request.param != "whole":
         monkeypatch.setattr(tensors, "WHOLE_BELOW", 0)
 
 
+def get(client, **parameters):
+    """Tensors over HTTP."""
+    response = client.get("/tensors", params=parameters)
+    assert response.status_code == 200, response.text
+    return Recording.from_bytes(response.content).tensors
+
+
+def same(found: np.ndarray, expected: np.ndarray) -> bool:
+    """Whether two arrays are equal to the last bit; truth values travel as bytes."""
+    return found.tobytes() == (expected.astype(np.uint8) if expected.dtype == bool else expected).tobytes()
+
+
 def close(found, expected):
     np.testing.assert_allclose(found, np.asarray(expected, dtype=np.float32), atol=2e-5, rtol=1e-5)
+
+
+# The engine's numbers
+
+
+@pytest.mark.parametrize("name", [each for each in MODELS if each != "encoder"])
+@pytest.mark.usefixtures("either_way")
+def test_every_tensor_is_the_engine_s_to_the_last_bit(name, library, client):
+    text, checkpoint = TEXTS.get(name, READ), library.open(name).checkpoint
+    tokens, source = checkpoint.tokenizer.encode(text), []
+    if "translator" in name:
+        tokens, source = [checkpoint.card.start_token_id], tokens
+    expected = record_pass(checkpoint.model, tokens, source).tensors
+    names = [each for each in expected if each not in ("encoder.embed.weight", "decoder.embed.weight")]
+    together = {}
+    for start in range(0, len(names), 40):
+        together |= get(client, model=name, text=text, names=names[start : start + 40])
+    assert together.keys() == set(names)
+    assert not [each for each in names if not same(together[each], expected[each])]
+    cache.clear()
+    ids = {"tokens": ",".join(map(str, tokens)), "source": ",".join(map(str, source)) or None}
+    ids = {parameter: value for parameter, value in ids.items() if value}
+    for each in names[:: len(names) // 8]:  # alone, and by tokens instead of their text
+        assert same(get(client, model=name, names=[each, each], **ids)[each], expected[each]), each
+
+
+@pytest.mark.parametrize("begin", [0, 3])
+def test_a_changed_pass_is_the_engine_s(client, library, begin):
+    checkpoint = library.open("rotary").checkpoint
+    silenced, doubled = Scale("blocks.0.attn.hook_z", 1, 4, 0.0), Scale("blocks.1.hook_mlp_out", None, None, 2.0)
+    changes = (silenced, doubled, Without("mask"))
+    tokens = checkpoint.tokenizer.encode(READ)
+    expected = record_pass(checkpoint.model, tokens, interventions=in_window(changes, begin)).tensors
+    plain = record_pass(checkpoint.model, tokens).tensors
+    asked = {"model": "rotary", "text": READ, "changes": "!".join(map(to_code, changes)), "begin": begin}
+    for name in ("blocks.0.attn.hook_z", "blocks.1.attn.hook_pattern", "logits"):
+        found = get(client, names=[name], **asked)[name]
+        assert same(found, expected[name]) and not same(found, plain[name])
+
+
+def test_a_chat_is_read_in_its_template(client, library):
+    checkpoint = library.open("chatty").checkpoint
+    found = get(client, model="chatty", text="the cat", reads="chat", names=["hook_embed"])["hook_embed"]
+    read = Chat(**checkpoint.card.chat).tokens(checkpoint.tokenizer, "the cat")
+    assert same(found, record_pass(checkpoint.model, read).tensors["hook_embed"])
 
 
 @pytest.mark.usefixtures("either_way")
@@ -63,51 +136,52 @@ def test_any_text_is_the_name_of_a_part_or_refused_with_a_sentence(config, text)
             assert part.is_small == (tensors.SMALL_PART * part.cells < math.prod(part.info.sizes))
 
 
-def counted(monkeypatch, module, name):
-    """The calls of a function, from now on."""
-    calls, call = [], getattr(module, name)
-    monkeypatch.setattr(module, name, lambda *args, **kwargs: calls.append(call(*args, **kwargs)) or calls[-1])
-    return calls
+# What is computed, and how often
 
 
-def test_a_pass_is_run_once_for_everything(case, monkeypatch):
-    model, source, _ = case
-    runs = counted(monkeypatch, tensors, "trace_pass")
-    for _ in range(2):
-        have(model, infos(model, source=source), source=source)
-    outlines.outline(model, TOKENS, source)
-    assert len(runs) <= 2  # one of the parts, one of the picture
-    have(model, infos(model, source=source), source=source)
-    outlines.outline(model, TOKENS, source)
-    assert len(runs) <= 2
+def of_heads(model):
+    for layer in range(3):
+        for head in range(2):
+            parts_of_attention(model, (), "self", ["head", layer, head])
 
 
-def test_of_a_long_text_no_more_than_a_block_is_remembered(monkeypatch):
+@pytest.mark.parametrize(
+    ("whole_below", "projections_below", "ask", "passes"),
+    [
+        (None, None, lambda model: [have(model, [name]) for name in infos(model)], 1),
+        (0, None, lambda model: [have(model, [f"blocks.2.{n}"]) for n in ("hook_mlp_out", "ln1.hook_scale")], 1),
+        (0, None, lambda model: have(model, [f"blocks.1.attn.hook_pattern[{n}, 3, 3]" for n in (0, 1)]), 1),
+        (0, None, of_heads, 2),  # the overview's, and one for all layers
+        (0, 100, of_heads, 4),  # and one for each layer
+        (None, None, lambda model: [outlines.outline(model, TOKENS) for _ in range(2)], 1),
+        (None, None, lambda model: [analyses.attribution(model, TOKENS, (), 2, token) for token in range(5)], 1),
+    ],
+)
+def test_no_pass_is_run_more_often_than_it_has_to_be(monkeypatch, whole_below, projections_below, ask, passes):
+    for name, limit in (("WHOLE_BELOW", whole_below), ("PROJECTIONS_BELOW", projections_below)):
+        monkeypatch.setattr(tensors, name, getattr(tensors, name) if limit is None else limit)
+    model, run = open_model({"n_layers": 3}), []
+    model.checkpoint.model.embed.register_forward_hook(lambda *_: run.append(1))
+    ask(model)
+    assert len(run) == passes
+
+
+def test_of_a_long_text_no_more_than_a_block_is_cached_or_the_small_part_that_is_asked_for(monkeypatch):
     monkeypatch.setattr(tensors, "WHOLE_BELOW", 0)
-    model = open_model({"n_layers": 3})
-    kept = counted(monkeypatch, tensors, "_recorded")
-    for name in ("blocks.2.hook_mlp_out", "blocks.2.hook_resid_pre", "blocks.2.ln1.hook_scale"):
-        tensors.tensor(model, TOKENS, (), name)
-    (block,) = kept  # three times the same block
-    assert {name.split(".")[1] for name in block} == {"2"}
-
-
-def test_one_pass_serves_the_rows_of_all_heads_of_a_long_text(monkeypatch):
-    monkeypatch.setattr(tensors, "WHOLE_BELOW", 0)
-    model, passes = open_model({"n_layers": 3}), counted(monkeypatch, tensors, "_recorded")
-    names = [f"blocks.1.attn.hook_pattern[{head}, {query}]" for head in range(2) for query in range(0, 6, 3)]
-    small = [name for name in names if tensors.part_of(name, infos(model)).is_small] or names
-    found = have(model, [*small, "blocks.1.attn.qkv.weight"])
-    assert len(found) == len(small) + 1 and len(passes) == 1
+    have(open_model({"n_layers": 3}), ["blocks.2.hook_mlp_out"])
+    have(open_model({"n_layers": 3}), ["blocks.1.attn.hook_pattern[0, 3, 3]"])
+    (block, _), ((part,), _) = cache._SHARED._kept.values()
+    assert {name.split(".")[1] for name in block} == {"2"} and part.size == 1
 
 
 @pytest.mark.usefixtures("either_way")
 def test_interventions_change_all_of_it_and_only_with_them():
-    model = open_model({"positions": "rotary"})
-    quiet = (SilencedHead(0, 1),)
+    model, quiet = open_model({"positions": "rotary"}), (SilencedHead(0, 1),)
     for made in (
+        lambda *more: outlines.overview(model, TOKENS, (), "self", *more).tensors["overview"],
         lambda *more: outlines.outline(model, TOKENS, (), *more).tensors["statistics"],
         lambda *more: tensors.tensor(model, TOKENS, (), "blocks.0.attn.hook_z", *more),
+        lambda *more: tensors.tensor(model, TOKENS, (), "blocks.0.attn.hook_z[3, 1, 0]", *more),
         lambda *more: analyses.attribution(model, TOKENS, (), 5, 2, *more).tensors["shares"],
         lambda *more: exports.file_of(model, TOKENS, (), "logits", *more).tensors["logits"],
     ):
@@ -118,7 +192,47 @@ def test_interventions_change_all_of_it_and_only_with_them():
     assert changed == {"blocks.0.attn.hook_z"}  # all else follows from it
 
 
-# A file to take along
+# What is derived of a pass
+
+
+def test_the_shares_in_a_logit_sum_to_it(case):
+    model, source, found = case
+    for pos, token in ((0, 3), (5, 10)):
+        there = analyses.attribution(model, TOKENS, source, pos, token)
+        names, shares = there.metadata["names"], there.tensors["shares"]
+        assert len(names) == len(shares) == len(set(names)) and shares.dtype == np.float32
+        assert shares.sum() == pytest.approx(float(found.tensors["logits"][pos, token]), abs=1e-4)
+
+
+def test_every_equation_is_checked(case, monkeypatch):
+    model, source, found = case
+    told = analyses.checks(model, TOKENS, source)
+    assert [check.name for check in told] == [each.name for each in deviations(found)]
+    assert all(check.largest <= 1e-5 * max(check.magnitude, 1) for check in told)
+    cache.clear()
+    monkeypatch.setattr(analyses, "deviations_of_text", lambda *text: [Deviation("x", float("inf"), 1.0)])
+    (check,) = analyses.checks(model, TOKENS, source)
+    assert check.largest is None
+
+
+def test_the_lens_at_a_position_is_that_of_the_outline(case):
+    model, source, found = case
+    outline, label = outlines.outline(model, TOKENS, source), model.checkpoint.tokenizer.label
+    for position in (0, 3, 5):
+        there = analyses.lens(model, TOKENS, source, position)
+        for name, array in there.tensors.items():
+            np.testing.assert_allclose(array[:, 0], outline.tensors[name][:, position], atol=1e-5)
+        assert there.metadata["vocabulary"] == {str(each): label(each) for each in there.tensors["lens"].flat}
+        assert there.tensors["lens"][-1, 0] == int(found.tensors["logits"][position].argmax())
+
+
+def test_a_circuit_s_factors_multiply_to_it(case):
+    model, _, found = case
+    for module in (each for of_kind in attention_modules(found.config).values() for each in of_kind):
+        if "qk" in circuits_of(found.config, module):
+            there, name = analyses.circuit(model, "qk", module, 1, frozenset()).tensors, f"circuit[qk, {module}, 1]"
+            product = there[f"{name}.left"] @ there[f"{name}.right"].T
+            np.testing.assert_allclose(product, qk_circuit(model.checkpoint.model, module, 1).full(), atol=1e-4)
 
 
 def test_a_file_of_the_whole_model_has_what_its_picture_is_drawn_of(case):
@@ -129,15 +243,3 @@ def test_a_file_of_the_whole_model_has_what_its_picture_is_drawn_of(case):
     drawn |= {f"{name.removeprefix('arcs.')}.hook_pattern" for name in outline if name.startswith("arcs.")}
     assert there.keys() == drawn | {"logits", "probabilities"}
     close(there["probabilities"], found.tensors["logits"].softmax(-1))
-
-
-# The shipped models
-
-
-def test_a_long_text_on_a_shipped_model_is_answered():
-    """256 tokens: too much to be remembered whole."""
-    model, text = Library(FOLDER).open("shakespeare"), tuple(torch.arange(256).remainder(60).tolist())
-    there = have(model, ["blocks.3.attn.hook_pattern[5]", "blocks.3.mlp.hook_pre", "logits"], tokens=text)
-    np.testing.assert_allclose(there["blocks.3.attn.hook_pattern[5]"].sum(-1), 1, atol=1e-5)
-    shares = analyses.attribution(model, text, (), 255, 7).tensors["shares"]
-    assert shares.sum() == pytest.approx(float(there["logits"][255, 7]), abs=1e-4)

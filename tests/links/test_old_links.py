@@ -1,42 +1,27 @@
 """Tests that old links, of handouts, lessons and bookmarks, still open the same view.
 
-The files beside this one hold them. `query` is what stood in the address bar; the rest of an entry is what is seen, and
-`link_view.py` says how that is found out. Model and prompt are those of the address, unless the entry has others. What
-else an entry doesn't name isn't asked about, except for notices, changes and what is looked at: where it names none,
-there is none. `long` gives parameters of so many letters; `absent` names a model without which the entry holds.
-
-All of them are read as the app reads an address; those that have something that no link before them has are opened.
+`old_links.toml` has them. Model and prompt are those of the address, unless an entry has others. What else an entry
+doesn't name isn't asked about, except for notices, changes and what is looked at: where it names none, there is none.
+`absent` names a model without which the entry holds. `Seen` alone knows how the app shows what an entry names.
 """
-
-from __future__ import annotations
 
 import json
 import re
 import tomllib
 from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qsl
 
 import pytest
 
-from pages.ui.frame.url_parameters import from_query, to_query
 from pages.ui.lessons import lesson_files
+from pages.ui.markdown import JOINER
 from pages.ui.models.lesson_answers import StepId
-from tests.app_driver import ROOT
-from tests.links.link_view import Seen
+from tests.app_driver import ROOT, dials, given, looked_at, open_folds, outline, overview, start, tab_of, writing
+from transformer import load_checkpoint
 
 FOLDER = Path(__file__).parent
-PAGES = {
-    "attention": "Attention",
-    "generate": "Generate",
-    "inside": "Inside",
-    "learn": "Learn",
-    "masks": "Masks",
-    "positions": "Positions",
-    "train": "Train",
-    "what_if": "What if",
-    **dict.fromkeys(("lesson_answers", "lesson_views", "lessons"), "Learn"),
-}
+LINKS = tomllib.loads((FOLDER / "old_links.toml").read_text(encoding="utf-8"))
+LESSONS = tomllib.loads((FOLDER / "lessons.toml").read_text(encoding="utf-8"))
 PARAMETERS = set(
     re.findall(
         r"\w+",
@@ -52,91 +37,148 @@ PARAMETERS = set(
 """All that an address could have when these links were made."""
 
 
-def _read() -> dict[str, dict[str, Any]]:
-    found = {}
-    for file in sorted(FOLDER.glob("*.toml")):
-        for name, link in tomllib.loads(file.read_text(encoding="utf-8")).items():
-            asked = dict(parse_qsl(link["query"], keep_blank_values=True))
-            seen = {"prompt": asked["prompt"]} if "prompt" in asked else {}
-            if (card := ROOT / "checkpoints" / asked.get("model", "") / "card.json").is_file():
-                seen["model"] = json.loads(card.read_text(encoding="utf-8"))["title"]
-            asked |= {each: "a" * letters for each, letters in link.get("long", {}).items()}
-            found[f"{file.stem}: {name}"] = {"page": PAGES[file.stem], **seen, **link, "asked": asked}
-    return found
+def parameters_of(address):
+    return dict(parse_qsl(address.partition("?")[2], keep_blank_values=True))
 
 
-LINKS = _read()
+def test_every_parameter_of_an_address_is_in_a_link():
+    assert set().union(*map(parameters_of, LINKS)) >= PARAMETERS
 
 
-def _has_something_new() -> list[str]:
-    """Links with a parameter, or a widget or a view on their page, that no link before them has. What is said of one
-    that is wrong is what `test_links.py` and each page's own tests ask about."""
-    found, known = [], set()
-    for name, link in LINKS.items():
-        seen = [] if name.startswith("lesson") else [*link.get("widgets", {})]
-        new = {(link["page"], each) for each in (*seen, str(link.get("views")))}
-        new |= {*link["asked"], link.get("absent")}
-        if new - known and ("says" not in link or link["page"] == "Learn"):
-            found.append(name)
-            known |= new
-    return found
+@pytest.mark.parametrize("step", LESSONS)
+def test_a_link_to_a_step_of_a_lesson_leads_to_where_that_is_now(step):
+    name, number = step.split()
+    found = lesson_files.current_step(StepId(name, int(number) - 1))
+    lesson = lesson_files.lesson(found.lesson)
+    assert f"{lesson.title}, step {found.step + 1} of {len(lesson.steps)}" == LESSONS[step]
 
 
 @pytest.mark.usefixtures("quick_app_test")
-@pytest.mark.parametrize("name", _has_something_new())
-def test_an_old_link_opens_the_view_that_it_was_made_of(name: str) -> None:
-    link = LINKS[name]
+@pytest.mark.parametrize("address", LINKS)
+def test_an_old_link_opens_the_view_that_it_was_made_of(address):
+    link, parameters, page = LINKS[address], parameters_of(address), address.partition("?")[0]
     if "absent" in link and (ROOT / "checkpoints" / link["absent"]).exists():
         pytest.skip(f"{link['absent']} is here, and this says what is seen without it")
-    seen = Seen(link["page"], link["asked"])
-    assert seen.title == link["page"]
-    for part in {"model", "prompt", "text", "reads", "views"} & link.keys():
-        assert getattr(seen, part) == link[part], part
-    assert seen.changes == link.get("changes", {})
-    assert seen.looked == link.get("looked", {})
-    assert {label: seen.widgets.get(label) for label in link.get("widgets", {})} == link.get("widgets", {})
-    for sentence in link.get("shows", []):
-        assert sentence in seen.shows
-    for sentence in link.get("says", []):
-        assert sentence in seen.says
+    card = ROOT / "checkpoints" / parameters.get("model", "shakespeare") / "card.json"
+    expected = {"model": json.loads(card.read_text(encoding="utf-8"))["title"], "changes": {}, "looked": {}}
+    expected |= {name: parameters[name] for name in ("prompt",) if name in parameters} | link
+    seen = Seen(page, parameters)
+    assert seen.at.title[0].value == page
+    for part in {"model", "prompt", "text", "reads", "views", "changes", "looked"} & expected.keys():
+        assert getattr(seen, part)() == expected[part], part
+    assert seen.widgets().items() >= link.get("widgets", {}).items()
+    assert [sentence for sentence in link.get("shows", []) if sentence not in seen.shows()] == []
+    assert [sentence for sentence in link.get("says", []) if sentence not in seen.says] == []
     assert "says" in link or not seen.says
 
 
-OF_A_VIEW = {"open": "inside", "token": "place", "source": "source_place"}
-"""What parts of the page Inside that are looked at are called in a link."""
+INSTRUMENTS = {"Generate": "headsup_generation", "Attention": "headsup_attention", "Inside": "headsup_inside"}
+DIALS = {"temperature": "Temperature", "top_k": "Top-k", "top_p": "Top-p", "seed": "Seed", "tokens": "Number of tokens"}
+"""What the dials beside a text are called."""
+WIDGETS = "selectbox slider select_slider number_input multiselect text_area text_input radio button_group"
 
 
-@pytest.mark.parametrize("name", LINKS)
-def test_an_old_link_is_read_as_it_was_meant(name: str) -> None:
-    link = LINKS[name]
-    found = from_query(link["asked"])
-    if "says" not in link:
-        assert not found.notices
-        assert from_query(to_query(found)) == found
-    for sentence in link.get("says", []):
-        if " = “" in sentence or "at most" in sentence:
-            assert sentence in " ".join(found.notices)
-    if "lesson" in link["asked"]:
-        step_id = lesson_files.current_step(StepId(found.lesson, found.lesson_step))
-        if "shows" in link and (lesson := lesson_files.lesson(step_id.lesson)):
-            assert {lesson.title, f"step {step_id.step + 1} of {len(lesson.steps)}"} >= set(link["shows"])
-        return
-    if "prompt" in link["asked"] and not found.notices:
-        assert found.prompt == link["prompt"]
-    if "says" not in link:
-        assert {str(each): each.on for each in found.changes} == link.get("changes", {})
-    for part, seen in link.get("looked", {}).items():
-        value = getattr(found, OF_A_VIEW.get(part, part), None)
-        if OF_A_VIEW.get(part, part) in link["asked"] and "says" not in link:
-            assert (list(value) if isinstance(value, tuple) else value) == seen, part
+class Seen:
+    """A page that was opened by a link. Positions count from the first token of the whole text, as they do in links."""
+
+    def __init__(self, page, parameters):
+        self.at = start(page, **parameters)
+        boxes = [box.value for kind in ("info", "success", "warning", "error") for box in getattr(self.at, kind)]
+        self.says = _plain(" ".join(boxes))
+        if any("-fold_" in each.proto.id for each in self.at.expander):
+            open_folds(self.at)
+        self._drawn = {each.proto.component_name for each in self.at.get("bidi_component")}
+        self._widgets = [each for kind in WIDGETS.split() for each in getattr(self.at.main, kind)]
+
+    def model(self):
+        """The title of the picked model; on a page without a picker, of the one that the next will have picked."""
+        for picker in self.at.selectbox:
+            if picker.label == "Model":
+                return picker.options[picker.index].rpartition(" · ")[2]
+        return load_checkpoint(ROOT / "checkpoints" / self.at.session_state["visitor"].model).card.title
+
+    def prompt(self):
+        """What stands in the box of the prompt, or of the source; on a page without one, what will on the next."""
+        boxes = [box for box in self.at.text_area if box.key == "tied_prompt"]
+        return boxes[0].value if boxes else self.at.session_state["visitor"].prompt
+
+    def changes(self):
+        """What is changed in the model, and whether that is on; without a picker, of the model on the next page."""
+        if not any(each.label == "Model" for each in self.at.selectbox):
+            return {str(each): each.on for each in self.at.session_state["visitor"].changes}
+        return {_plain(each.label): each.value for each in self.at.checkbox}
+
+    def views(self):
+        """The pages whose instruments or dials are on screen; a lesson shows that of another page."""
+        labels = {each.label for each in self._widgets}
+        of_label = {"Positions": "Length: positions", "What if": "Question", "Train": "Kind"}
+        found = {page for page, label in of_label.items() if label in labels}
+        found |= {page for page, name in (INSTRUMENTS | {"Masks": "headsup_masks"}).items() if name in self._drawn}
+        return sorted(found)
+
+    def text(self):
+        """What has been written; special tokens by their names."""
+        found = writing(self.at)
+        return "".join(found.metadata["kinds"][str(each)][1] for each in found.tensors["ids"])
+
+    def reads(self):
+        """The labels of the tokens that the instrument shows, one after another."""
+        about = (overview if "headsup_attention" in self._drawn else outline)(self.at).metadata
+        return "".join(about["labels"]["text"])
+
+    def widgets(self):
+        """What each widget says, by its label; of several with one label, all. Dials beside a text are among them."""
+        found = {}
+        for each in self._widgets:
+            found[each.label] = [found[each.label], _value(each)] if each.label in found else _value(each)
+        if "headsup_generation" in self._drawn:
+            turned = dials(self.at)
+            found |= {DIALS[name]: value for name, value in turned.items() if name in DIALS}
+            found["Pace"] = dict(given(self.at)["choices"]["paces"])[turned["pace"]]
+        return found
+
+    def looked(self):
+        """What the instrument shows first, less what it shows anyway; nothing where there is none."""
+        found = {}
+        if "headsup_generation" in self._drawn:
+            step, turned = tab_of(self.at).looked.get("step"), dials(self.at)
+            shown = {name: turned[name] for name in ("attention", "layer", "head")} if turned["attention"] else {}
+            found = {"step": step and int(step), **shown}
+        elif "headsup_attention" in self._drawn:
+            found, about = looked_at(self.at), overview(self.at).metadata
+            rows, columns = about["offsets"]["queries"], about["offsets"]["keys"]
+            sides = {"top": rows, "bottom": rows, "left": columns, "right": columns}
+            zoom = found["zoom"] and [found["zoom"][side] + first for side, first in sides.items()]
+            found |= {"query": _moved(found["query"], rows), "key": _moved(found["key"], columns), "zoom": zoom}
+            found["attention"] = about["kind"]
+        elif "headsup_inside" in self._drawn:
+            found = looked_at(self.at)
+            found["token"] = _moved(found["token"], outline(self.at).metadata["offset"])
+        at_start = {"stage": "weights", "direction": "from", "attention": "self", "derivation": False}
+        return {name: value for name, value in found.items() if value not in (None, "", [], at_start.get(name))}
+
+    def shows(self):
+        """All words of the page itself, without those in boxes: headings, sentences and figures."""
+        main = self.at.main
+        words = [each.value for each in (*main.header, *main.markdown, *main.caption)]
+        return _plain(" ".join([*words, *(f"{each.label} {each.value}" for each in main.metric)]))
 
 
-def test_every_parameter_of_an_address_is_in_a_link_that_has_nothing_wrong_with_it():
-    came = "This link came with answers"
-    sound = [link["asked"] for link in LINKS.values() if came in link.get("says", [came])]
-    assert set().union(*sound) >= PARAMETERS
+def _value(widget):
+    """What a widget says: a number as a number, a choice as it is worded, without the figures that a column adds."""
+    match widget.type:
+        case "selectbox" | "radio":
+            return None if widget.index is None else widget.options[widget.index].partition("   ")[0]
+        case "button_group":
+            chosen = [widget.options[index] for index in widget.indices]
+            return chosen[0] if len(chosen) == 1 else chosen
+    return widget.value
 
 
-def test_links_to_every_page_are_opened():
-    assert {LINKS[name]["page"] for name in _has_something_new()} == set(PAGES.values())
-    assert not [name for name, link in LINKS.items() if not {"prompt", "looked", "views", "says"} & link.keys()]
+def _moved(place, by):
+    return None if place is None else place + by
+
+
+def _plain(text):
+    """Markdown without what keeps it from being read as such."""
+    return re.sub(rf"\\(?=[^\w\s]|_)|{JOINER}", "", text)

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-import streamlit as st
-from hypothesis import given, strategies
+from hypothesis import given
+from hypothesis import strategies as st
 from streamlit.testing.v1 import AppTest
 
 from pages.ui.models import activations, library, masked_predictions, visitor_models
 from pages.ui.models.model_cache import cached
+from tests.app_driver import use
 from tests.tiny_models import save_pair, save_tiny
 from transformer import Sampling
 from transformer.api import cache, outlines, tensors
@@ -23,12 +24,6 @@ from transformer.api.open_models import OpenModel
 TOKENS = (1, 2, 3, 4)
 
 
-@dataclass(frozen=True)
-class Pair:
-    one: np.ndarray
-    other: dict
-
-
 def array(size: int) -> np.ndarray:
     return np.zeros(size, dtype=np.uint8)
 
@@ -36,75 +31,56 @@ def array(size: int) -> np.ndarray:
 # The cache
 
 
-@given(
-    strategies.integers(0, 3_000),
-    strategies.lists(strategies.tuples(strategies.integers(0, 8), strategies.integers(0, 1_500)), max_size=40),
-)
-def test_it_never_takes_more_than_its_bytes(limit, requests):
-    found = Cache(limit)
+@given(st.integers(0, 3_000), st.lists(st.tuples(st.integers(0, 8), st.integers(0, 1_500)), max_size=40))
+def test_it_keeps_the_most_recently_used_that_its_bytes_have_room_for(limit, requests):
+    found, kept = Cache(limit), {}
     for key, size in requests:
-        assert len(found.get(key, lambda size=size: array(size))) >= 0
-        assert found.size == sum(size for _, size in found._kept.values()) <= limit
+        answered = found.get(key, lambda size=size: array(size))
+        if key in kept:
+            assert answered is kept[key], "it is computed once"
+        kept[key] = kept.pop(key, answered)
+        needed = {each: bytes_of(each) + bytes_of(value) for each, value in kept.items()}
+        if needed[key] > limit:
+            del kept[key]  # too large to be kept, so nothing goes for it
+        while sum(needed[each] for each in kept) > limit:
+            del kept[next(iter(kept))]
+        assert found.size == sum(needed[each] for each in kept) <= limit and len(found) == len(kept)
+        assert not [each for each in range(9) if each not in kept and found.known(each) is not None]
 
 
-def test_the_least_recently_used_goes_first():
-    size = bytes_of(array(1_000)) + bytes_of("a")
-    found, computed = Cache(3 * size), []
-
-    def ask(key):
-        found.get(key, lambda: computed.append(key) or array(1_000))
-
-    for key in "abcab" + "d" + "abc":  # c is the one that d replaces
-        ask(key)
-    assert computed == ["a", "b", "c", "d", "c"]
-
-
-def test_what_is_larger_than_the_cache_is_answered_and_not_kept():
-    found = Cache(1_000)
-    kept = found.get("a", lambda: array(100))
-    assert found.get("b", lambda: array(10_000)).size == 10_000
-    assert found.get("a", lambda: None) is kept
-    assert len(found) == 1
-
-
-def test_a_key_is_computed_once_however_many_ask_at_once():
-    found, computed, answers = Cache(10_000), [], []
-    begun = threading.Barrier(8)
-
-    def compute():
-        computed.append(1)
-        time.sleep(0.1)
-        return array(10)
-
-    def ask():
-        begun.wait(30)
-        answers.append(found.get("key", compute))
-
-    threads = [threading.Thread(target=ask) for _ in range(8)]
+def together(*functions):
+    """What these return, each on a thread of its own."""
+    answers = {}
+    threads = [threading.Thread(target=lambda f=f: answers.setdefault(f, f())) for f in functions]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(30)
-    assert computed == [1] and len(answers) == 8
-    assert all(answer is answers[0] for answer in answers)
+    return [answers[function] for function in functions]
 
 
-def test_two_keys_do_not_wait_for_each_other():
-    found, other_done = Cache(10_000), threading.Event()
-    thread = threading.Thread(target=lambda: found.get("b", lambda: array(1)) is not None and other_done.set())
+def test_a_key_is_computed_once_however_many_ask_at_once_and_two_keys_do_not_wait_for_each_other():
+    found, computed, begun, other_done = Cache(10_000), [], threading.Barrier(8), threading.Event()
 
     def compute():
-        thread.start()
+        computed.append(1)
         assert other_done.wait(30)
-        return array(1)
+        return array(10)
 
-    found.get("a", compute)
+    def other():
+        time.sleep(0.1)
+        found.get("other", lambda: array(1))
+        other_done.set()
+
+    asks = [lambda: (begun.wait(30) and None) or found.get("key", compute) for _ in range(8)]
+    *answers, _ = together(*asks, other)
+    assert computed == [1] and all(answer is answers[0] for answer in answers)
 
 
 @pytest.mark.parametrize("error", [ValueError("no"), KeyboardInterrupt()])
 def test_who_waited_for_one_that_failed_computes_for_itself(error):
     """The first may have ended because its visitor left the page."""
-    found, computing, answers = Cache(10_000), threading.Event(), []
+    found, computing = Cache(10_000), threading.Event()
 
     def fail():
         computing.set()
@@ -117,18 +93,20 @@ def test_who_waited_for_one_that_failed_computes_for_itself(error):
 
     def second():
         assert computing.wait(30)
-        answers.append(found.get("key", lambda: array(7)))
+        return found.get("key", lambda: array(7))
 
-    threads = [threading.Thread(target=first), threading.Thread(target=second)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(30)
-    assert answers[0].size == 7
-    assert found.get("key", fail) is answers[0]  # and no error is remembered
+    _, answer = together(first, second)
+    assert answer.size == 7
+    assert found.get("key", fail) is answer  # and no error is remembered
 
 
-def test_nothing_that_is_remembered_can_be_changed():
+@dataclass(frozen=True)
+class Pair:
+    one: np.ndarray
+    other: dict
+
+
+def test_what_is_kept_can_not_be_changed_and_is_counted_through_and_through():
     whole = np.zeros((100, 100))
     value = frozen(Pair(whole[0], {"a": [np.ones(3)]}))
     assert value.one.base is None  # the other 99 rows can go
@@ -139,11 +117,9 @@ def test_nothing_that_is_remembered_can_be_changed():
         value.other["b"] = 1
     whole[0] = 1
     assert not value.one.any()
-
-
-def test_bytes_are_counted_through_and_through():
     assert bytes_of(frozen(Pair(np.zeros(10_000), {"a": [np.zeros(1_000)]}))) == pytest.approx(88_000, rel=0.02)
     assert bytes_of(tuple(range(1_000))) > 8_000
+    assert bytes_of({"a" * 10_000: 1}) > 10_000
 
 
 # What models compute
@@ -152,31 +128,40 @@ def test_bytes_are_counted_through_and_through():
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     save_pair(tmp_path)
-    monkeypatch.setattr(library, "FOLDER", tmp_path)
-    st.cache_resource.clear()
+    use(monkeypatch, tmp_path)
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    "ask",
-    [
-        lambda name: outlines.overview(library.opened(name), TOKENS),
-        lambda name: tensors.whole(library.opened(name), TOKENS, (), ()),
-        lambda name: activations.next_token(name, TOKENS),
-        lambda name: scores(library.opened(name), TOKENS, (), 1, Sampling(), ()).tensors["probability"],
-        lambda name: activations.answer(name, TOKENS),
-        lambda name: activations.position_table(name),
-        lambda name: masked_predictions.predict_text(name, TOKENS, TOKENS[1:]),
-        lambda name: masked_predictions.padding_effect(name, TOKENS, 2, "left", causal=False, padding=False),
-    ],
-)
-def test_each_question_is_answered_once_and_again_for_another_version(folder, monkeypatch, ask):
-    first = ask("martin-fierro")
-    assert ask("martin-fierro") is first
-    save_tiny(folder, "martin-fierro", seed=9, positions="learned", n_layers=3, n_heads=4)
-    second = ask("martin-fierro")
-    assert second is not first
-    assert ask("martin-fierro") is second
+def test_each_question_is_answered_once_and_again_for_another_version(folder):
+    name, calls = "martin-fierro", []
+
+    @cached
+    def own(checkpoint, tokens, *, interventions=()):
+        calls.append((tokens, interventions))
+        return tokens, interventions, checkpoint.model.config
+
+    asks = [
+        lambda: outlines.overview(library.opened(name), TOKENS),
+        lambda: tensors.whole(library.opened(name), TOKENS, (), ()),
+        lambda: activations.next_token(name, TOKENS),
+        lambda: scores(library.opened(name), TOKENS, (), 1, Sampling(), ()).tensors["probability"],
+        lambda: activations.answer(name, TOKENS),
+        lambda: activations.position_table(name),
+        lambda: masked_predictions.predict_text(name, TOKENS, TOKENS[1:]),
+        lambda: masked_predictions.padding_effect(name, TOKENS, 2, "left", causal=False, padding=False),
+        lambda: own(name, TOKENS),
+        lambda: own(name, TOKENS, interventions=("a",)),
+        lambda: own(name, (1,)),
+    ]
+    first = [ask() for ask in asks]
+    assert all(ask() is answer for ask, answer in zip(asks, first, strict=True))
+    assert calls == [(TOKENS, ()), (TOKENS, ("a",)), ((1,), ())]
+    save_tiny(folder, name, seed=9, positions="learned", n_layers=3, n_heads=4)
+    second = [ask() for ask in asks]
+    assert not any(one is other for one, other in zip(first, second, strict=True))
+    assert all(ask() is answer for ask, answer in zip(asks, second, strict=True))
+    cache.clear()
+    assert asks[0]() is not second[0]
 
 
 NAMES = ("blocks.0.attn.hook_rot_q[:, 1]", "blocks.1.attn.hook_pattern[0, 2]", "logits", "unembed.weight")
@@ -192,11 +177,11 @@ def have(*names):
 def test_arrays_that_are_given_out_are_read_only(folder, monkeypatch, whole_below):
     monkeypatch.setattr(tensors, "WHOLE_BELOW", whole_below)
     recorded = outlines.overview(library.opened("shakespeare"), TOKENS)
-    logits = activations.next_token("shakespeare", TOKENS)
-    table = activations.position_table("martin-fierro")
-    for part in (logits, table, *recorded.tensors.values(), *have(*NAMES).values()):
+    given_out = [activations.next_token("shakespeare", TOKENS), activations.position_table("martin-fierro")]
+    given_out += recorded.tensors.values()
+    for part in (*given_out, *have(*NAMES).values()):
         assert not part.flags.writeable
-    for part in (logits, table, *recorded.tensors.values()):
+    for part in given_out:
         base = part.base  # it isn't kept with what it was a part of: the logits of all positions, values beside keys
         assert base is None or base.untyped_storage().nbytes() == part.nbytes
 
@@ -211,15 +196,7 @@ def test_what_is_remembered_of_a_head_is_counted_once(folder, monkeypatch):
     assert cache._SHARED.size == size
 
 
-def test_clear_forgets_everything(folder):
-    model = library.opened("shakespeare")
-    first = outlines.overview(model, TOKENS)
-    cache.clear()
-    assert outlines.overview(model, TOKENS) is not first
-
-
 def test_what_an_own_model_computed_stays_with_it_and_goes_with_it(folder):
-    cache.clear()
     made = [save_tiny(folder, "own", seed=seed) for seed in (1, 2)]
     models = [OpenModel("own", f"own-{n}", checkpoint, is_own=True) for n, checkpoint in enumerate(made)]
     first = [outlines.overview(model, TOKENS) for model in models]
@@ -262,16 +239,3 @@ def test_own_models_are_bounded_in_number_and_bytes(tmp_path, monkeypatch, bytes
     at = AppTest.from_function(of_a_collector, default_timeout=120)
     at.session_state["folder"], at.session_state["room"] = tmp_path, room
     assert not at.run().exception
-
-
-def test_other_arguments_make_other_answers(folder):
-    calls = []
-
-    @cached
-    def ask(checkpoint, tokens, *, interventions=()):
-        calls.append((tokens, interventions))
-        return tokens
-
-    for tokens, interventions in ((TOKENS, ()), (TOKENS, ("a",)), ((1,), ()), (TOKENS, ("a",))):
-        assert ask("shakespeare", tokens, interventions=interventions) == tokens
-    assert calls == [(TOKENS, ()), (TOKENS, ("a",)), ((1,), ())]

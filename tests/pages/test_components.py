@@ -1,6 +1,8 @@
-"""Tests what components send to the browser, and what they accept from it."""
+"""Tests what components are served and send to the browser, and what they accept from it."""
 
+import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -8,10 +10,34 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from safetensors.numpy import load
+from starlette.testclient import TestClient
 from streamlit.testing.v1 import AppTest
 
-from pages.ui.components import head_grid
+from pages.ui.components import assets, head_grid
+from pages.ui.components.instruments import STYLES
 from pages.ui.components.rounding import rounded
+
+# Their files
+
+
+def test_each_component_is_in_the_one_file_that_is_served_beside_the_worker_and_the_glossary():
+    def served(path):
+        answer = client.get(f"/{assets.MODULES.address(path)}")
+        assert "immutable" in answer.headers["Cache-Control"]
+        return answer
+
+    client, beginning = TestClient(assets.MODULES), re.compile(r"^import |^export default", re.MULTILINE)
+    assert assets.MODULES.version in assets.script("inside")
+    script = served(assets.COMPONENTS).text
+    (names,) = re.findall(r"export const components = {(.*?)};", script, re.DOTALL)
+    mounts = re.compile(r"^export (async )?function mount", re.MULTILINE)
+    mounted = {path.stem for path in assets.HERE.glob("*/*.js") if mounts.search(path.read_text(encoding="utf-8"))}
+    assert set(re.findall(r"(\w+):", names)) == mounted | set(STYLES)
+    worker = served(assets.WORKER)
+    assert worker.headers["Content-Type"].startswith("text/javascript") and "onmessage" in worker.text
+    assert not beginning.search(script) and not beginning.search(worker.text)
+    assert served(assets.GLOSSARY).json() == json.loads(json.dumps(assets.glossary_terms()))
+
 
 # The grid of heads
 
@@ -25,14 +51,10 @@ patterns = arrays.arrays(
 )
 
 
-@given(patterns)
-def test_small_patterns_arrive_within_half_a_step(weights):
+@given(patterns, st.integers(1, 9))
+def test_patterns_arrive_within_half_a_step_and_pooling_keeps_the_largest_weight_of_every_head(weights, limit):
     cells = read(head_grid.build_payload(weights, None))
     np.testing.assert_allclose(cells / 254, weights, atol=0.5 / 254 + 1e-6)
-
-
-@given(patterns, st.integers(1, 9))
-def test_pooling_keeps_the_largest_weight_of_every_head(weights, limit):
     pooled, hidden = head_grid.pool(weights, None, limit)
     assert pooled.shape[:2] == weights.shape[:2]
     assert max(pooled.shape[2:]) <= limit
@@ -42,10 +64,10 @@ def test_pooling_keeps_the_largest_weight_of_every_head(weights, limit):
 
 def test_pooling_four_cells_into_one_which_is_hidden_only_if_all_of_it_is():
     weights = np.arange(16, dtype=float).reshape(1, 1, 4, 4) / 16
-    pooled, _ = head_grid.pool(weights, None, 2)
-    np.testing.assert_array_equal(pooled[0, 0] * 16, [[5, 7], [13, 15]])
-    _, hidden = head_grid.pool(weights, np.triu(np.ones((4, 4), bool), 1), 2)
+    pooled, hidden = head_grid.pool(weights, np.triu(np.ones((4, 4), bool), 1), 2)
     np.testing.assert_array_equal(hidden[0, 0], [[False, True], [False, False]])
+    np.testing.assert_array_equal(head_grid.pool(weights, None, 2)[0][0, 0] * 16, [[5, 7], [13, 15]])
+    assert pooled[0, 0, 1, 0] * 16 == 13
 
 
 def test_hidden_weights_and_nan_never_reach_the_browser():
@@ -55,19 +77,16 @@ def test_hidden_weights_and_nan_never_reach_the_browser():
     np.testing.assert_array_equal(cells[0, 0], [[127, 255], [255, 254]])
 
 
-@pytest.mark.parametrize("shape", [(6, 6, 256, 256), (24, 16, 100, 30)])
-def test_payload_stays_below_a_megabyte(shape):
-    weights = np.zeros(shape, np.float32)
-    data = head_grid.build_payload(weights, None)
-    cells = read(data)
-    assert cells.nbytes <= head_grid.MAX_BYTES and max(cells.shape[2:]) <= head_grid.LIMIT
-    assert head_grid.build_payload(weights, None) == data, "equal grids are equal bytes"
-
-
-@pytest.mark.parametrize("shape", [(2, 3, 4), (2, 0, 4, 4), (2, 3, 0, 4)])
-def test_patterns_of_a_wrong_shape_are_refused(shape):
-    with pytest.raises(ValueError, match="shape"):
-        head_grid.build_payload(np.zeros(shape), None)
+def test_a_payload_stays_below_a_megabyte_and_has_the_shape_of_patterns():
+    for shape in ((6, 6, 256, 256), (24, 16, 100, 30)):
+        weights = np.zeros(shape, np.float32)
+        data = head_grid.build_payload(weights, None)
+        cells = read(data)
+        assert cells.nbytes <= head_grid.MAX_BYTES and max(cells.shape[2:]) <= head_grid.LIMIT
+        assert head_grid.build_payload(weights, None) == data, "equal grids are equal bytes"
+    for shape in ((2, 3, 4), (2, 0, 4, 4), (2, 3, 0, 4)):
+        with pytest.raises(ValueError, match="shape"):
+            head_grid.build_payload(np.zeros(shape), None)
 
 
 # What the components share

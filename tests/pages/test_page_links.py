@@ -7,12 +7,21 @@ from hypothesis import strategies as st
 
 from pages.ui.models import library
 from tests import app_driver as app
-from tests.app_driver import answered, given, go, ids_of, link_of, look_at, looked_at, overview, start, use, wish, write
+from tests.app_driver import answered, given, go, ids_of, link_of, look_at, looked_at, overview, start, wish, write
 from tests.frontend_calls import frontend
 from tests.helpers import any_configs
 from tests.tiny_models import save_tiny, save_translator
 from transformer import attention_modules
 from transformer.inference.context_windows import window_start
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("checkpoints")
+    save_tiny(folder, "shakespeare", context_length=8)
+    save_translator(folder)
+    return folder
+
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -65,67 +74,52 @@ def test_a_token_is_drawn_from_the_logits_one_place_before_it(place, token, more
 def turned(at, page, looked, **shown):
     """The other page, after the instrument has led to it: the tab looks there by then, as view_params.js has it."""
     look_at(at, **looked)
-    return wish(at, "navigate", {"page": page, **shown})
+    at = wish(at, "navigate", {"page": page, **shown})
+    assert at.title[0].value == page
+    return at
 
 
-def test_a_weight_of_attention_is_the_same_one_inside_and_inside_leads_back():
-    at = start("Attention", prompt="To be", layer=1, head=1)
-    cell = {"layer": 1, "head": 1, "query": 3, "key": 2}
-    at = turned(at, "Inside", frontend("attention/view_params.js", "toWeight", overview(at).metadata, cell, given(at)))
-    assert at.title[0].value == "Inside"
-    place = {"open": "blocks.1.attn.hook_pattern", "cell": [1, 3, 2], "token": 3, "head": 1}
-    assert looked_at(at).items() >= place.items() and link_of(at)["cell"] == "1,3,2"
-    place = {"module": "blocks.0.attn", "head": None, "query": 4, "key": 1, "stage": "scaled"}
-    found = frontend("inside/view_params.js", "toAttention", place, given(at))
-    at = turned(at, "Attention", found["looked"], **found["page"])
-    assert at.title[0].value == "Attention"
-    found = looked_at(at)
-    assert [found[name] for name in ("layer", "head", "query", "key", "stage")] == [0, 1, 4, 1, "scaled"]
-
-
-def test_what_was_written_is_looked_at_on_attention_too():
-    at = go(write(start(tokens=4, prompt="To be")), "Inside")
-    place = {"module": "blocks.1.attn", "head": 0, "query": 7, "key": None, "stage": "weights"}
-    found = frontend("inside/view_params.js", "toAttention", place, given(at))
-    assert found["page"] == {"scope": "all"}
-    assert looked_at(turned(at, "Attention", found["looked"], **found["page"]))["query"] == 7
-
-
-@pytest.mark.parametrize(("kind", "cell"), [("encoder", [0, 2, 1]), ("decoder", [0, 1, 0]), ("cross", [0, 1, 2])])
-def test_each_attention_of_an_encoder_decoder_has_its_place(kind, cell, tmp_path, monkeypatch):
-    save_translator(tmp_path)
-    use(monkeypatch, tmp_path)
-    at = start("Attention", model="translator", prompt="two hundred and five", attention=kind, layer=0, head=0)
-    weight = {"layer": 0, "head": 0, "query": cell[1], "key": cell[2]}
-    at = turned(
-        at, "Inside", frontend("attention/view_params.js", "toWeight", overview(at).metadata, weight, given(at))
-    )
+@pytest.mark.parametrize(
+    ("model", "kind", "cell"),
+    [
+        ("shakespeare", None, [1, 3, 2]),
+        *(("translator", kind, cell) for kind, cell in (("encoder", [0, 2, 1]), ("decoder", [0, 1, 0]))),
+        ("translator", "cross", [0, 1, 2]),
+    ],
+)
+def test_a_weight_of_attention_is_the_same_one_inside_and_inside_leads_back(model, kind, cell):
+    head, query, key = cell
+    about = {"attention": kind} if kind else {}
+    prompt = "two hundred and five" if kind else "To be"
+    at = start("Attention", model=model, prompt=prompt, layer=0, head=head, **about)
+    before = link_of(at)
+    for told in (True, "x", [], {"page": "Masks"}, {"page": ["Inside"]}, {"attention": "decoder"}):
+        assert wish(at, "navigate", told).title[0].value == "Attention" and link_of(at) == before, told
+    weight = {"layer": 0, "head": head, "query": query, "key": key}
+    there = frontend("attention/view_params.js", "toWeight", overview(at).metadata, weight, given(at))
+    at = turned(at, "Inside", there)
+    module = attention_modules(library.config(model))[kind or "self"][0]
     chosen = looked_at(at)
-    module = attention_modules(library.config("translator"))[kind][0]
-    assert (chosen["open"], chosen["cell"]) == (f"{module}.hook_pattern", cell)
-    assert chosen["source"] == {"encoder": 2, "decoder": None, "cross": 2}[kind]
-    place = {"module": module, "head": 0, "query": cell[1], "key": cell[2], "stage": "weights"}
+    assert (chosen["open"], chosen["cell"], chosen["head"]) == (f"{module}.hook_pattern", cell, head)
+    assert chosen["source"] == {"encoder": 2, "cross": 2}.get(kind)
+    place = {"module": module, "head": None, "query": query, "key": key, "stage": "scaled"}
     found = frontend("inside/view_params.js", "toAttention", place, given(at))
     at = turned(at, "Attention", found["looked"], **found["page"])
-    assert overview(at).metadata["kind"] == kind and (looked_at(at)["query"], looked_at(at)["key"]) == (*cell[1:],)
+    chosen = looked_at(at)
+    assert overview(at).metadata["kind"] == (kind or "self")
+    assert [chosen[name] for name in ("layer", "head", "query", "key", "stage")] == [0, head, query, key, "scaled"]
 
 
-def test_a_page_that_an_instrument_does_not_lead_to_is_not_opened():
-    at = start("Attention", prompt="To be")
-    for told in (True, "x", [], {"page": "Masks"}, {"page": ["Inside"]}, {"attention": "cross"}):
-        at = wish(at, "navigate", told)
-        assert at.title[0].value == "Attention" and "attention" not in link_of(at), told
-
-
-def test_generates_logits_are_insides(monkeypatch, tmp_path):
-    save_tiny(tmp_path, "shakespeare", context_length=8)
-    use(monkeypatch, tmp_path)
-    at = write(start(tokens=6, prompt="To be"))
+def test_what_was_written_is_looked_at_on_attention_and_its_logits_inside():
+    at = write(start(model="shakespeare", tokens=6, prompt="To be"))
     place = len("To be") + len(ids_of(at))
     own = app.writing(at).tensors["logits"][-1]
     token = int(own.argmax())
     at = turned(at, "Inside", frontend("generation/view_params.js", "toLogit", place, token, place, 8))
-    assert at.title[0].value == "Inside"
     chosen = looked_at(at)
     assert (chosen["open"], chosen["cell"]) == ("logits", [6, token])  # of the seven tokens that the model reads
     np.testing.assert_allclose(answered(at, "tensors", names=["logits"]).tensors["logits"][6], own, atol=1e-5)
+    place = {"module": "blocks.1.attn", "head": 0, "query": 5, "key": None, "stage": "weights"}
+    found = frontend("inside/view_params.js", "toAttention", place, given(go(at, "Inside")))
+    assert found["page"] == {"scope": "all"}
+    assert looked_at(turned(at, "Attention", found["looked"], **found["page"]))["query"] == 5

@@ -21,13 +21,15 @@ from starlette.testclient import TestClient
 from streamlit.web.server.app_discovery import discover_asgi_app
 
 from pages.ui import security_headers, server_startup
+from pages.ui.components import assets
 from pages.ui.models.visitor_training import queue
 from pages.ui.security_headers import SecurityHeaders
 from transformer.api.graceful_shutdown import ending_in_order
 
 ROOT = Path(__file__).parents[2]
 FIRST_PAGE = """
-import sys
+import sys, transformer
+print({"fastapi", "starlette", "uvicorn"} & set(sys.modules))
 from pages.ui import server_startup
 server_startup.prepare_first_page()
 from transformer.training import cost_estimate
@@ -39,22 +41,26 @@ print([name for name in ("torch._dynamo", "sympy", "streamlit.emojis") if name i
 """
 
 
-def test_neither_the_first_page_nor_a_training_needs_the_compiler_or_a_table_of_emojis():
-    """PyTorch's compiler takes a second and 80 MB to import; the emojis a quarter of a second."""
+def test_the_engine_needs_no_web_framework_and_neither_the_first_page_nor_a_training_the_compiler_or_emojis():
+    """PyTorch's compiler takes a second and 80 MB to import; a table of emojis a quarter of a second."""
     found = subprocess.run([sys.executable, "-c", FIRST_PAGE], cwd=ROOT, capture_output=True, text=True, timeout=250)
-    assert found.stdout.splitlines()[-1:] == ["[]"], found.stderr
+    assert found.stdout.splitlines() == ["set()", "[]"], found.stderr
 
 
-def test_streamlit_finds_the_app_in_the_file_that_is_the_first_page():
+@pytest.mark.parametrize(("base", "below"), [("", ""), ("headsup", "/headsup"), ("/a/b/", "/a/b")])
+def test_the_app_is_found_and_serves_the_engine_below_the_path_of_the_pages(base, below, monkeypatch):
+    monkeypatch.setattr(server_startup, "API", server_startup.MadeWhenAsked(server_startup._api))
     assert discover_asgi_app(ROOT / "app.py").import_string == "app:app"
-
-
-def test_trainings_are_told_when_visitors_wait_for_answers():
-    api = server_startup._api()
+    visitor = TestClient(Starlette(routes=server_startup.routes(base)))
     try:
-        assert queue().is_busy == api.state.responder.is_busy
+        assert visitor.get(f"{below}/api/health").status_code == 200
+        assert "headsup_trainings_running 0" in visitor.get(f"{below}/api/metrics").text
+        is_busy = server_startup.API.made.state.responder.is_busy
+        assert queue().is_busy == is_busy, "trainings are told when visitors wait for answers"
     finally:
         queue.clear()
+    assert visitor.get(f"{below}/modules/{assets.MODULES.address(assets.COMPONENTS)}").status_code == 200
+    assert "You are not in this room" in visitor.get(f"{below}/api/rooms/events").text
 
 
 def test_who_wants_pages_run_waits_until_the_first_page_is_prepared(monkeypatch):
@@ -63,17 +69,17 @@ def test_who_wants_pages_run_waits_until_the_first_page_is_prepared(monkeypatch)
     let_in = []
 
     async def app(scope, receive, send):
-        let_in.append(scope["type"])
+        let_in.append((scope["type"], server_startup.WaitUntilPrepared.connected))
 
     async def visit():
         door = server_startup.WaitUntilPrepared(app)
         waiting = asyncio.create_task(door({"type": "websocket"}, None, None))
         await door({"type": "http"}, None, None)
         await asyncio.sleep(0.05)
-        assert let_in == ["http"]
+        assert let_in == [("http", 0)]
         prepared.set()
         await waiting
-        assert let_in == ["http", "websocket"]
+        assert let_in == [("http", 0), ("websocket", 1)] and server_startup.WaitUntilPrepared.connected == 0
 
     asyncio.run(visit())
 
@@ -95,9 +101,7 @@ def test_what_can_not_be_prepared_keeps_nobody_waiting(monkeypatch, caplog):
     assert sys.getswitchinterval() == before
     assert collected == [False, False] and gc.isenabled()
     assert "Not everything could be prepared" in caplog.text
-
-
-def test_other_pages_can_be_prepared():
+    monkeypatch.undo()
     server_startup.prepare_other_pages()
 
 
@@ -113,25 +117,21 @@ def answered(**headers):
     return [TestClient(app).get(path, headers=headers).headers for path in ("/", "/nothing")]
 
 
-def test_every_answer_says_what_a_page_may_load_and_who_may_frame_it(monkeypatch):
+def test_every_answer_says_what_a_page_may_load_who_may_frame_it_and_to_whom_its_cookies_go(monkeypatch):
+    plain, over_https = "who=me; Path=/; SameSite=Lax", {"X-Forwarded-Proto": "https"}
+    assert answered(**over_https)[0]["set-cookie"] == plain
     monkeypatch.setenv("HEADSUP_FRAME_ANCESTORS", "https://a.example, https://*.b.example:8443")
     for headers in answered():
         policy = dict(each.split(" ", 1) for each in headers["content-security-policy"].split("; "))
         assert policy["frame-ancestors"] == "'self' https://a.example https://*.b.example:8443"
         assert "'unsafe" not in policy["script-src"] + policy["default-src"]
         assert headers["x-content-type-options"] == "nosniff" and headers["referrer-policy"] == "same-origin"
+    assert answered()[0]["set-cookie"] == plain
+    assert answered(**over_https)[0]["set-cookie"] == "who=me; Path=/; SameSite=None; Secure; Partitioned"
     index = (Path(streamlit.__file__).parent / "static" / "index.html").read_text(encoding="utf-8")
     scripts = re.findall("<script>(.*?)</script>", index, re.DOTALL)  # Streamlit's own, all of them
     digests = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
     assert [f"'sha256-{digest}'" for digest in digests] == re.findall(r"'sha256-[^']*'", policy["script-src"])
-
-
-def test_cookies_reach_a_frame_of_another_origin_where_one_is_allowed_and_over_https_alone(monkeypatch):
-    over_https = {"X-Forwarded-Proto": "https"}
-    assert answered(**over_https)[0]["set-cookie"] == "who=me; Path=/; SameSite=Lax"
-    monkeypatch.setenv("HEADSUP_FRAME_ANCESTORS", "https://a.example")
-    assert answered()[0]["set-cookie"] == "who=me; Path=/; SameSite=Lax"
-    assert answered(**over_https)[0]["set-cookie"] == "who=me; Path=/; SameSite=None; Secure; Partitioned"
 
 
 @pytest.mark.parametrize("setting", ["*", "a.example", "https://a.example; script-src *", "https://a.example/path"])
@@ -139,11 +139,6 @@ def test_what_is_no_origin_ends_the_server_with_a_sentence(monkeypatch, setting)
     monkeypatch.setenv(security_headers.VARIABLE, setting)
     with pytest.raises(SystemExit, match=r"HEADSUP_FRAME_ANCESTORS names .* it must name origins, such as"):
         server_startup.check_settings()
-
-
-@pytest.mark.parametrize(("base", "api"), [("", "/api"), ("headsup", "/headsup/api"), ("/a/b/", "/a/b/api")])
-def test_the_engine_is_served_below_the_path_of_the_pages(base, api):
-    assert [route.path for route in server_startup.routes(base)] == [f"{api}/rooms", api, api.replace("api", "modules")]
 
 
 @pytest.mark.parametrize("ends_by_itself", [True, False])

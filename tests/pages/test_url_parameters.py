@@ -8,11 +8,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pages.ui.frame.link_values import MAX_WAVES, Number
+from pages.ui.frame.link_values import MAX_DIMENSIONS, MAX_WAVES, Number, OneOf, SomeOf, Text
 from pages.ui.frame.url_parameters import LONGEST_QUERY, TOO_LONG, from_query, left_out, to_query
-from pages.ui.frame.visitor_choices import LONGEST, PACES, PARSERS, Visitor, fields
+from pages.ui.frame.visitor_choices import LONGEST, PARSERS, QUESTIONS, Visitor, fields
 from pages.ui.models.changes import Change
-from transformer import MEASURES, Patch, Scale, SetAttention, Without
+from transformer import Patch, Scale, SetAttention, Without
 
 TEXTS = st.text(max_size=200) | st.sampled_from(
     ["", " ", "\n", "a\r\nb", "á😀\u200d", "<script>alert(1)</script>", "a&b=c?d#e%20+f", "\x00", "None"]
@@ -23,66 +23,77 @@ INTERVENTIONS = (
     Patch("hook_embed", None, 3, (1, 2), (3,)),
     SetAttention("a.hook_pattern", 1, 2, 3, 0.25),
 )
-SPANS = st.tuples(st.integers(0, 10**6), st.integers(0, 10**6)).filter(lambda span: span[0] != span[1]).map(sorted)
-CHOICES = {
-    "model": TEXTS,
-    "prompt": st.none() | TEXTS,
-    "text": TEXTS,
-    "batch": st.none() | TEXTS,
-    "pace": st.sampled_from(sorted(PACES)),
-    "scope": st.sampled_from(["prompt", "all"]),
-    "pad_side": st.sampled_from(["right", "left"]),
-    "attention": st.sampled_from(["encoder", "decoder", "cross"]),
-    "stage": st.sampled_from(["raw", "scaled", "masked", "weights"]),
-    "zoom": st.none() | st.tuples(SPANS, SPANS).map(lambda spans: (*spans[0], *spans[1])),
-    "without": st.lists(st.sampled_from(["mask", "scale"]), unique=True).map(lambda rules: tuple(sorted(rules))),
+PLACES = st.integers(0, 10**6)
+SPANS = st.tuples(PLACES, PLACES).filter(lambda span: span[0] != span[1]).map(sorted)
+NUMBERS = {name: parser for name, parser in PARSERS.items() if isinstance(parser, Number)}
+WRITTEN_OTHERWISE = {
+    "zoom": st.tuples(SPANS, SPANS).map(lambda spans: (*spans[0], *spans[1])),
+    "cell": st.lists(PLACES, min_size=1, max_size=MAX_DIMENSIONS).map(tuple),
+    "circuit": st.just(("qk", "blocks.0.attn", 1, 3)) | st.just(("ov", "decoder.blocks.1.cross_attn", 0, 2, 4, 5)),
+    "waves": st.lists(st.integers(0, 511), unique=True, max_size=MAX_WAVES).map(tuple),
+    "written": st.lists(PLACES, max_size=30).map(tuple),
+    "branches": st.sampled_from(["", "0_1.2*"]),
+    "inside": st.sampled_from(["", "blocks.0.hook_mlp_out"]),
     "changes": st.lists(
         st.builds(Change, st.sampled_from(INTERVENTIONS), st.booleans()),
         max_size=3,
         unique_by=lambda change: change.intervention,
     ).map(tuple),
-    "order": st.sampled_from(["", *(measure.name for measure in MEASURES)]),
-    "direction": st.sampled_from(["from", "to"]),
-    "waves": st.none() | st.lists(st.integers(0, 511), unique=True, max_size=MAX_WAVES).map(tuple),
+    "question": st.sampled_from(QUESTIONS),
+    "answers": st.sampled_from(["", "01-counting-pairs~0~0"]),
+    "width": st.integers(1, 256).map(lambda half: 2 * half),
 }
-OPTIONAL = ("layer", "head", "step", "query", "key", "snapshot")
-NUMBERS = {name: parser for name, parser in PARSERS.items() if isinstance(parser, Number)}
+"""Values of the fields that more than their parser's kind has to do with."""
 STRANGE = r"""abc nan NaN -nan inf -inf Infinity 1e999 -1e999 1e 0x10 1;2 [1] None true ½ ∞ 💥 ../../etc/passwd
 <script>alert(1)</script> {0.__class__} %s%n ${7*7}"""
 HUGE = ("9" * 5000, "-" + "9" * 5000, "1" + "0" * 400)
 HOSTILE = ("", " ", "\x00", "a\nb", "' OR 1=1 --", *re.findall(r"\S+", STRANGE), *HUGE)
 
 
-def _values(number: Number) -> st.SearchStrategy:
-    if number.kind is float:
-        return st.floats(number.low, number.high)
-    return st.integers(int(number.low), int(number.high))
+def _values(name: str) -> st.SearchStrategy:
+    """Values that a field may have."""
+    match parser := PARSERS[name]:
+        case _ if name in WRITTEN_OTHERWISE:
+            found = WRITTEN_OTHERWISE[name]
+        case Number(kind=kind, low=low, high=high):
+            found = st.floats(low, high) if kind is float else st.integers(int(low), int(high))
+        case OneOf():
+            found = st.sampled_from(parser.choices)
+        case SomeOf():
+            found = st.sets(st.sampled_from(parser.choices)).map(lambda chosen: parser(",".join(chosen)))
+        case Text():
+            found = TEXTS.map(lambda text: text[: parser.longest])
+    return found if getattr(Visitor(), name) is not None else st.none() | found
 
 
-def _visitors() -> st.SearchStrategy[Visitor]:
-    choices = CHOICES | {name: _values(number) for name, number in NUMBERS.items()}
-    choices |= {name: st.none() | choices[name] for name in OPTIONAL}
-    choices["width"] = st.integers(1, 256).map(lambda half: 2 * half)
-    return st.builds(Visitor, **choices)
+VISITORS = st.builds(Visitor, **{name: _values(name) for name in PARSERS})
 
 
 def _through_an_address(current: Visitor) -> dict[str, str]:
     return dict(parse_qsl(urlencode(to_query(current)), keep_blank_values=True, max_num_fields=100))
 
 
-def _outside(number: Number) -> list[str]:
-    beyond = [number.low - 1, number.high + 1, -(10**9), 10**12, 10**400]
-    if number.kind is float:
-        beyond[:2] = [math.nextafter(number.low, -math.inf), math.nextafter(number.high, math.inf)]
-        return [str(value) for value in beyond]
-    return [str(int(value)) for value in beyond]
+def _assert_refused(name: str, text: str) -> None:
+    found = from_query({name: text})
+    assert getattr(found, name) == getattr(Visitor(), name)
+    (notice,) = found.notices
+    assert f"The link has {name} = “{text[:40]}”" in notice
+    assert "The default is used instead." in notice
+    assert len(notice) < 800
 
 
-def test_every_field_of_a_visitor_is_in_the_link():
+# What a link brings back
+
+
+@given(VISITORS)
+@example(Visitor(base=12345.678, temperature=0.1 + 0.2, top_p=math.nextafter(1, 0)))
+@example(Visitor(prompt="", text="\n\n", step=0, query=0, key=0))
+def test_a_link_brings_back_the_same_visitor(current):
+    assert from_query(_through_an_address(current)) == current
+
+
+def test_every_field_of_a_visitor_is_in_the_link_and_every_default_can_be_read_from_one():
     assert sorted(PARSERS) == sorted(set(fields()) - {"own_text"})  # a text of up to 5 MB is too long for one
-
-
-def test_every_default_can_be_read_from_a_link():
     defaults = Visitor()
     for name, parse in PARSERS.items():
         value = getattr(defaults, name)
@@ -90,33 +101,46 @@ def test_every_default_can_be_read_from_a_link():
         assert value is None or parse(text) == value
 
 
-@given(_visitors())
-@example(Visitor(base=12345.678, temperature=0.1 + 0.2, top_p=math.nextafter(1, 0)))
-@example(Visitor(seed=2**31 - 1, base=1e6, temperature=0.0))
-@example(Visitor(prompt="", text="\n\n", step=0, query=0, key=0))
-def test_a_link_brings_back_the_same_visitor(current):
-    assert from_query(_through_an_address(current)) == current
+@pytest.mark.parametrize(
+    ("visitor", "parameters"),
+    [
+        ({}, {}),
+        ({"base": 10000.0, "temperature": 1.0, "layer": 3}, {"temperature": "1", "layer": "3"}),
+        ({"zoom": (3, 9, 0, 4)}, {"zoom": "3,9,0,4"}),
+        ({"without": ("mask", "scale")}, {"without": "mask,scale"}),
+        ({"waves": ()}, {"waves": ""}),
+        ({"task": "stories"}, {"learn": "text", "task": "stories"}),
+    ],
+)
+def test_a_link_is_short_and_written_as_it_is_read(visitor, parameters):
+    assert to_query(Visitor(**visitor)) == {"model": "shakespeare", **parameters}
+    assert from_query(parameters) == Visitor(**visitor)
 
 
-@given(_visitors())
-def test_a_link_of_a_link_is_the_same_link(current):
-    parameters = to_query(current)
-    assert to_query(from_query(parameters)) == parameters
+@pytest.mark.parametrize(
+    ("parameters", "visitor"),
+    [
+        ({"without": "scale,mask,scale"}, {"without": ("mask", "scale")}),
+        ({"without": ""}, {}),
+        ({"waves": "7,0,7"}, {"waves": (7, 0)}),
+        ({"shown": "60", "source_shown": "x", "all_layers": "true", "layer": "1"}, {"layer": 1}),  # of older pages
+        ({"utm_source": "x", "__class__": "y", "notices": "z", "tokens_": "1"}, {}),  # which mean nothing here
+    ],
+)
+def test_other_ways_of_writing_a_link_are_no_mistakes(parameters, visitor):
+    assert from_query(parameters) == Visitor(**visitor)
 
 
-def test_a_short_visit_has_a_short_link():
-    assert to_query(Visitor()) == {"model": "shakespeare"}
-    assert to_query(Visitor(base=10000.0, temperature=1.0, layer=3)) == {
-        "model": "shakespeare",
-        "temperature": "1",
-        "layer": "3",
-    }
+# What is wrong in a link
 
 
 @pytest.mark.parametrize("name", NUMBERS)
 def test_a_number_outside_its_range_is_named_and_the_default_kept_and_both_ends_will_do(name):
     number = NUMBERS[name]
-    for text in _outside(number):
+    beyond = [int(number.low) - 1, int(number.high) + 1, -(10**9), 10**12, 10**400]
+    if number.kind is float:
+        beyond[:2] = [math.nextafter(number.low, -math.inf), math.nextafter(number.high, math.inf)]
+    for text in (*map(str, beyond), *HOSTILE):
         _assert_refused(name, text)
     for value in (number.low, number.high):
         found = from_query({name: str(number.kind(value))})
@@ -128,71 +152,50 @@ REFUSED = {
     "without": "masks mask, , mask;scale Mask mask,x",
     "order": "sharpness PREVIOUS 0",
     "waves": f"a 1, , 1,x 512 -1 0,1,2,3,4,5,6 1.5 {HUGE[0]}",
+    "cell": "a,b 1,2,3,4,5 -1 1,",
+    "circuit": "qk qk,blocks.0.attn qk,blocks.0.attn,1 qk,blocks.0.attn,1,2,3 ov,blocks.0.attn,-1,0",
+    "written": "a 1,2 1..2 .1 12345678 -1",
+    "answers": "x~y~z",
 }
 
 
 def test_garbage_is_named_and_the_default_kept():
-    for name in (*NUMBERS, "pace", "scope", "pad_side", "stage", "direction", "zoom"):
-        for text in HOSTILE:
+    chosen = [name for name, parser in PARSERS.items() if isinstance(parser, OneOf | SomeOf)]
+    for name in (*chosen, "zoom", "circuit", "cell"):
+        takes_nothing = isinstance(PARSERS[name], SomeOf) or "" in getattr(PARSERS[name], "choices", ())
+        for text in HOSTILE[takes_nothing:]:
             _assert_refused(name, text)
     for name, texts in REFUSED.items():
         for text in texts.split(" "):
             _assert_refused(name, text)
-    _assert_refused("without", " ")
-    _assert_refused("order", "previous ")
+    found = from_query({"width": "33"})
+    assert found.width == 34 and len(found.notices) == 1 and "34" in found.notices[0]
+    (notice,) = from_query({"seed": "-1"}).notices
+    assert "2,147,483,647" in notice, "a range is said in whole numbers"
 
 
 def test_any_text_is_kept_as_it_is_unless_it_is_too_long():
-    for name in ("model", "prompt", "text", "batch"):
-        longest = "é" * LONGEST[name]
-        _assert_refused(name, longest + "é")
-        for text in (longest, *(text[: LONGEST[name]] for text in HOSTILE)):
-            found = from_query({name: text})
-            assert getattr(found, name) == text and not found.notices
-
-
-def test_an_odd_width_becomes_even():
-    found = from_query({"width": "33"})
-    assert found.width == 34
-    assert len(found.notices) == 1 and "34" in found.notices[0]
+    for name, parser in PARSERS.items():
+        if isinstance(parser, Text) and not parser.pattern:
+            longest = "é" * parser.longest
+            _assert_refused(name, longest + "é")
+            for text in (longest, *(text[: parser.longest] for text in HOSTILE)):
+                found = from_query({name: text})
+                assert getattr(found, name) == text and not found.notices
 
 
 @given(st.dictionaries(st.text() | st.sampled_from(sorted(PARSERS)), st.text() | st.sampled_from(HOSTILE)))
 def test_no_link_is_too_strange_to_be_read(parameters):
     found = from_query(parameters)
-    known = [name for name in parameters if name in PARSERS]
-    assert len(found.notices) <= len(known) + 1
+    assert len(found.notices) <= sum(name in PARSERS for name in parameters) + 1
     for name, number in NUMBERS.items():
         value = getattr(found, name)
         assert value is None or (type(value) is number.kind and number.low <= value <= number.high)
     assert from_query(_through_an_address(found)) == Visitor(**{name: getattr(found, name) for name in fields()})
 
 
-def test_parameters_that_mean_nothing_here_are_passed_over():
-    assert from_query({"utm_source": "x", "__class__": "y", "notices": "z", "tokens_": "1"}) == Visitor()
-
-
-def test_a_range_is_said_in_whole_numbers():
-    (notice,) = from_query({"seed": "-1"}).notices
-    assert "2,147,483,647" in notice
-
-
-def test_several_numbers_or_rules_are_read_as_they_are_written():
-    assert to_query(Visitor(zoom=(3, 9, 0, 4)))["zoom"] == "3,9,0,4"
-    assert from_query({"zoom": "3,9,0,4"}).zoom == (3, 9, 0, 4)
-    assert from_query({"without": "scale,mask,scale"}).without == from_query({"without": "mask,scale"}).without
-    assert to_query(Visitor(without=("mask", "scale")))["without"] == "mask,scale"
-    assert from_query({"without": ""}).without == () == from_query({"waves": ""}).waves
-    assert from_query({"waves": "7,0,7"}).waves == (7, 0)
-
-
-@given(st.dictionaries(st.sampled_from(["shown", "source_shown", "all_layers"]), st.sampled_from(["60", "true", "x"])))
-def test_a_link_of_before_still_opens(parameters):
-    """Some fields have gone; a link that names them is no mistake of the visitor's."""
-    assert from_query(parameters | {"layer": "1"}) == Visitor(layer=1)
-
-
 # Links that would be too long
+
 
 LONG_TEXTS = st.sampled_from(["", "a", "é", "😀", "\n"]).flatmap(
     lambda letter: st.integers(0, 6000).map(lambda count: letter * count)
@@ -235,12 +238,3 @@ def test_the_text_is_left_out_before_the_prompt():
     assert to_query(Visitor(prompt="😀" * 5000, zoom=(0, 9, 0, 9))) == {"model": "shakespeare"}
     assert left_out(Visitor(prompt="😀" * 5000, written=(7, 8))) == ["written", "prompt"]
     assert left_out(Visitor(prompt="To be", batch="😀" * 4000, written=(7, 8))) == ["batch"]
-
-
-def _assert_refused(name: str, text: str) -> None:
-    found = from_query({name: text})
-    assert getattr(found, name) == getattr(Visitor(), name)
-    (notice,) = found.notices
-    assert f"The link has {name} = “{text[:40]}”" in notice
-    assert "The default is used instead." in notice
-    assert len(notice) < 250

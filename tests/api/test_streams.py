@@ -1,29 +1,21 @@
 """Tests the API's streams: results, progress, and their end when nobody reads."""
 
-import json
 import threading
 import time
 
 import numpy as np
 import pytest
 
-from tests.api.conftest import served
+from tests.api.conftest import events_of, ids, served
 from tests.training_plans import until
 from transformer import Client, Scale, WindowedIntervention, ablation, patching, to_code
 from transformer.api import ablation_and_patching, app
-from transformer.api.computations import AbandonedError, Computations
+from transformer.api.computations import Computations
 from transformer.api.errors import ApiError
 
 PATIENCE = 120
 """Seconds after which something that should have happened hasn't."""
-TEXT = {"rotary": "To be, or not", "grouped": "To be", "local": "To be, or not", "translator": "two hundred and five"}
-
-
-def events_of(response):
-    """The events of a response, (name, data) each."""
-    assert response.headers["content-type"].startswith("text/event-stream")
-    found = [dict(line.split(": ", 1) for line in block.splitlines()) for block in response.text.split("\n\n") if block]
-    return [(each["event"], json.loads(each["data"])) for each in found]
+TEXT = {"rotary": "To be, or not", "grouped": "T", "local": "To be, or not", "translator": "two hundred and five"}
 
 
 def inputs(library, model, text):
@@ -32,8 +24,7 @@ def inputs(library, model, text):
     return checkpoint.model, *((ids, ()) if start is None else ((start,), ids))
 
 
-def ids(tokens):
-    return ",".join(map(str, tokens))
+# Results
 
 
 @pytest.mark.parametrize("changes", [(), (Scale("blocks.0.attn.hook_z", 1), Scale("blocks.1.hook_mlp_out"))])
@@ -46,15 +37,10 @@ def test_ablation_is_the_engine_s(client, library, model, changes):
     assert name == "result" and {each for each, _ in progress} <= {"progress"}
     engine, tokens, source = inputs(library, model, TEXT[model])
     found = ablation(engine, tokens, source, changes)
-    parts = [(each["point"], each["head"]) for each in result["parts"]]
-    assert parts == [(part.point, part.head) for part in found.parts]
-    if not changes:  # a position and a token can be chosen
-        chosen = events_of(client.get("/ablation", params={**asked, "position": 0, "token": 7}))[-1][1]
-        np.testing.assert_allclose(chosen["logit"], found.logit(0, 7).numpy(), atol=1e-5)
-        for parameter, value in (("position", 99), ("token", 10**6)):
-            refused = client.get("/ablation", params={**asked, parameter: value})
-            assert refused.status_code == 400 and refused.json()["parameter"] == parameter
-    free = [at for at, part in enumerate(found.parts) if part not in changes]  # those are put back
+    assert [(each["point"], each["head"]) for each in result["parts"]] == [
+        (each.point, each.head) for each in found.parts
+    ]
+    free = [at for at, part in enumerate(found.parts) if part not in changes]  # the others are put back
     if len(tokens) > 1:
         np.testing.assert_allclose(np.array(result["loss"])[free], found.loss(tokens).numpy()[free], atol=1e-5)
     else:
@@ -63,8 +49,13 @@ def test_ablation_is_the_engine_s(client, library, model, changes):
     rises = found.logit(len(tokens) - 1, result["token"]).numpy()
     np.testing.assert_allclose(np.array(result["logit"])[free], rises[free], atol=1e-5)
     assert min(result["divergence"]) > -1e-9
-    silenced = [at for at, part in enumerate(found.parts) if part in changes]
-    assert all(abs(result["logit"][at]) > 1e-6 for at in silenced)
+    assert all(abs(result["logit"][at]) > 1e-6 for at in range(len(found.parts)) if at not in free)
+    if not changes:  # a position and a token can be chosen
+        chosen = events_of(client.get("/ablation", params={**asked, "position": 0, "token": 7}))[-1][1]
+        np.testing.assert_allclose(chosen["logit"], found.logit(0, 7).numpy(), atol=1e-5)
+        for parameter, value in (("position", len(tokens)), ("token", engine.config.vocab_size)):
+            refused = client.get("/ablation", params={**asked, parameter: value})
+            assert refused.status_code == 400 and refused.json()["parameter"] == parameter
 
 
 @pytest.mark.parametrize(
@@ -78,55 +69,48 @@ def test_ablation_is_the_engine_s(client, library, model, changes):
 def test_patching_is_the_engine_s(client, library, model, clean, stack, begin):
     change = Scale("blocks.0.hook_mlp_out" if model != "translator" else "encoder.blocks.0.hook_mlp_out", None, 3, 0.5)
     engine, tokens, source = inputs(library, model, TEXT[model])
-    asked = {"text": TEXT[model], "clean_text": clean, "answer": 3, "against": 4, "begin": begin}
     if stack == "decoder":  # its own tokens
-        start = tokens
-        tokens, clean_tokens, clean_source = (*start, 5, 6), (*start, *clean), source
-        asked |= {"text": None, "clean_text": None, "tokens": ids(tokens), "clean_tokens": ids(clean_tokens)}
-        asked["source"] = ids(source)
+        tokens, clean_tokens, clean_source = (*tokens, 5, 6), (*tokens, *clean), source
+        read = {"tokens": ids(tokens), "clean_tokens": ids(clean_tokens), "source": ids(source)}
     else:
         _, clean_tokens, clean_source = inputs(library, model, clean)
-    given = {"model": model, "changes": to_code(change), "stack": stack, **asked}
-    given = {name: value for name, value in given.items() if value is not None}
-    *progress, (name, result) = events_of(client.get("/patching", params=given))
+        read = {"text": TEXT[model], "clean_text": clean}
+    asked = {"model": model, "changes": to_code(change), "answer": 3, "against": 4, "begin": begin, **read}
+    *progress, (name, result) = events_of(client.get("/patching", params=asked | ({"stack": stack} if stack else {})))
     shares = [data["share"] for _, data in progress]
     assert name == "result" and shares == sorted(shares) and all(0 <= share <= 1 for share in shares)
-    expected = patching(
-        engine,
-        clean_tokens,
-        tokens,
-        3,
-        4,
-        clean_source,
-        source,
-        stack=stack or "",
-        interventions=(WindowedIntervention(change, begin),),
-    )
+    of_pass = {"stack": stack or "", "interventions": (WindowedIntervention(change, begin),)}
+    expected = patching(engine, clean_tokens, tokens, 3, 4, clean_source, source, **of_pass)
     assert result["restored"] == expected.restored.tolist()
     assert (result["clean"], result["corrupted"]) == (expected.clean, expected.corrupted)
     assert result["sites"] == list(expected.sites) and result["points"] == [list(each) for each in expected.points]
 
 
-@pytest.mark.parametrize(
-    ("more", "parameter"),
-    [
-        ({"clean_text": "To b"}, "clean_text"),
-        ({}, "clean_text"),
-        ({"clean_text": "So", "clean_tokens": "1"}, "clean_text"),
-        ({"clean_text": "So be", "answer": 10**6}, "answer"),
-        ({"clean_tokens": "1,2,3,4,9999"}, "clean_tokens"),
-        ({"clean_text": "So be", "stack": "decoder"}, "stack"),
-        ({"clean_text": "To be"}, None),
-    ],
-)
-def test_what_can_not_be_patched_is_said(client, more, parameter):
-    asked = {"model": "rotary", "text": "To be", "answer": 3, "against": 4, **more}
-    found = client.get("/patching", params=asked)
-    if parameter is None:  # only computing shows it
-        name, data = events_of(found)[-1]
-        assert name == "error" and data["error"].endswith(".")
-    else:
-        assert found.status_code == 400 and found.json()["parameter"] == parameter
+def test_what_can_not_be_ablated_or_patched_is_said(client, monkeypatch):
+    text = {"model": "rotary", "text": "To be"}
+    pair = text | {"answer": 3, "against": 4}
+    for path, asked, parameter in (
+        ("/patching", pair | {"clean_text": "To b"}, "clean_text"),
+        ("/patching", pair, "clean_text"),
+        ("/patching", pair | {"clean_text": "So", "clean_tokens": "1"}, "clean_text"),
+        ("/patching", pair | {"clean_text": "So be", "answer": 10**6}, "answer"),
+        ("/patching", pair | {"clean_tokens": "1,2,3,4,9999"}, "clean_tokens"),
+        ("/patching", pair | {"clean_text": "So be", "stack": "decoder"}, "stack"),
+        ("/patching", pair | {"clean_text": "To be"}, None),  # only computing shows these
+        ("/ablation", {"model": "bigram", "text": "To be"}, None),
+    ):
+        found = client.get(path, params=asked)
+        if parameter is None:
+            name, data = events_of(found)[-1]
+            assert name == "error" and data["error"].endswith("."), asked
+        else:
+            assert found.status_code == 400 and found.json()["parameter"] == parameter, asked
+    monkeypatch.setattr(ablation_and_patching, "MOST_WORK", 1000)
+    monkeypatch.setattr(ablation_and_patching, "ablation", None)
+    monkeypatch.setattr(app, "patching", None)
+    for path, asked in (("/ablation", text), ("/patching", pair | {"clean_text": "So be"})):
+        found = client.get(path, params=asked)
+        assert found.status_code == 413 and "shorter text" in found.json()["error"]
 
 
 def test_a_cached_result_is_answered_at_once_and_an_error_is_not_cached(client, library, monkeypatch):
@@ -144,30 +128,13 @@ def test_a_cached_result_is_answered_at_once_and_an_error_is_not_cached(client, 
     assert events_of(client.get("/ablation", params=asked))[-1][0] == "result"
 
 
-@pytest.mark.parametrize("path", ["/ablation", "/patching"])
-def test_what_would_take_too_long_is_not_begun(client, monkeypatch, path):
-    monkeypatch.setattr(ablation_and_patching, "MOST_WORK", 1000)
-    monkeypatch.setattr(ablation_and_patching, "ablation", None)
-    monkeypatch.setattr(app, "patching", None)
-    more = {"clean_text": "So be", "answer": 3, "against": 4} if path == "/patching" else {}
-    found = client.get(path, params={"model": "rotary", "text": "To be", **more})
-    assert found.status_code == 413 and "shorter text" in found.json()["error"]
-
-
-def test_a_model_without_layers_has_nothing_to_silence(client):
-    name, data = events_of(client.get("/ablation", params={"model": "bigram", "text": "To be"}))[-1]
-    assert name == "error" and "no layers" in data["error"]
-
-
 # Readers that go away
 
 
-@pytest.fixture
-def endless(monkeypatch):
-    """Ablation whose batches never end: how many there were, and whether it was ended."""
+def test_computing_ends_when_its_last_reader_goes_away(client, monkeypatch):
     seen, ended, batches = [], threading.Event(), ablation_and_patching.ablated_in_batches
 
-    def again(*args):
+    def endless(*args):
         try:
             while True:
                 for each in batches(*args):
@@ -176,12 +143,7 @@ def endless(monkeypatch):
         finally:
             ended.set()
 
-    monkeypatch.setattr(ablation_and_patching, "ablated_in_batches", again)
-    return seen, ended
-
-
-def test_computing_ends_when_its_last_reader_goes_away(client, endless):
-    seen, ended = endless
+    monkeypatch.setattr(ablation_and_patching, "ablated_in_batches", endless)
     with served(client.app) as url:
         one, other = (Client(url).events("ablation", model="rotary", text="To be") for _ in range(2))
         assert next(one)[0] == next(other)[0] == "progress"
@@ -192,26 +154,6 @@ def test_computing_ends_when_its_last_reader_goes_away(client, endless):
         other.close()
         assert ended.wait(PATIENCE)
     assert client.app.state.responder.counts == {"ablation:computed": 2}
-
-
-def test_patching_ends_when_its_reader_goes_away(client, monkeypatch):
-    ended, trace = threading.Event(), app.patching
-
-    def slowly(*args, on_progress, **kwargs):
-        try:
-            while True:
-                trace(*args, on_progress=on_progress, **kwargs)
-                time.sleep(0.02)
-        except AbandonedError:
-            ended.set()
-            raise
-
-    monkeypatch.setattr(app, "patching", slowly)
-    with served(client.app) as url:
-        events = Client(url).events("patching", model="rotary", text="To be", clean_text="So be", answer=3, against=4)
-        assert next(events)[0] == "progress" and not ended.wait(0.3)
-        events.close()
-        assert ended.wait(PATIENCE)
 
 
 def test_what_was_abandoned_before_it_began_never_begins():

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.error import URLError
 from urllib.parse import urlencode
 
@@ -23,41 +24,27 @@ from transformer.inference.http_client import ResponseError
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(scope="module")
-def _quick():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(http_client.time, "sleep", lambda seconds: None)
-        yield
-
-
 @pytest.fixture
 def url(client):
     with served(client.app) as address:
         yield address
 
 
-def test_a_client_asks_as_an_address_does(url, library):
-    asks = Client(f"{url}/")
+def test_a_client_asks_as_an_address_does_and_what_is_too_long_for_one_as_a_body(url, library, monkeypatch):
+    asks, sent, asked = Client(f"{url}/"), [], client_module.open_url
+    monkeypatch.setattr(client_module, "open_url", lambda request, *more: sent.append(request) or asked(request, *more))
     assert {each["name"] for each in asks.models()} == {entry.name for entry in library.entries()}
     names = ["blocks.0.attn.hook_pattern[1]", "logits"]
-    found = asks.tensors("rotary", "To be", names)
-    asked = urlencode({"model": "rotary", "text": "To be", "names": names}, doseq=True)
-    same = Recording.from_url(f"{url}/api/tensors?{asked}")
-    assert found.tensors.keys() == set(names) == same.tensors.keys()
-    assert all(found.tensors[name].tobytes() == same.tensors[name].tobytes() for name in names)
+    query = urlencode({"model": "rotary", "text": "To be", "names": names}, doseq=True)
+    expected = Recording.from_url(f"{url}/api/tensors?{query}").tensors
+    for longest, method in ((client_module.LONGEST_ADDRESS, "GET"), (10, "POST")):
+        monkeypatch.setattr(client_module, "LONGEST_ADDRESS", longest)
+        found = asks.tensors("rotary", "To be", names).tensors
+        assert sent[-1].get_method() == method and found.keys() == set(names) == expected.keys()
+        assert all(found[name].tobytes() == expected[name].tobytes() for name in names)
     assert asks.json("checks", model="rotary", text="To be")["checks"]
     assert asks.result("ablation", model="rotary", text="To be")["parts"]
     assert asks.recording("overview", model="rotary", text="To be").tensors
-
-
-def test_what_is_too_long_for_an_address_is_sent_as_a_body(url, monkeypatch):
-    asks, sent, asked = Client(url), [], client_module.open_url
-    monkeypatch.setattr(client_module, "open_url", lambda request, *more: sent.append(request) or asked(request, *more))
-    short = asks.tensors("rotary", "To be", ["logits"])
-    monkeypatch.setattr(client_module, "LONGEST_ADDRESS", 10)
-    long = asks.tensors("rotary", "To be", ["logits"])
-    assert [each.get_method() for each in sent] == ["GET", "POST"]
-    assert long.tensors["logits"].tobytes() == short.tensors["logits"].tobytes()
 
 
 def test_an_error_is_the_server_s_sentence(url):
@@ -74,9 +61,9 @@ def test_an_error_is_the_server_s_sentence(url):
         Client("http://127.0.0.1:9").models()
 
 
-@pytest.mark.usefixtures("_quick")
-def test_who_asks_too_often_waits_and_asks_again():
+def test_who_asks_too_often_waits_and_asks_again(monkeypatch):
     answers = [503, 429, 200]
+    monkeypatch.setattr(http_client, "time", SimpleNamespace(sleep=lambda seconds: None))
 
     async def app(scope, receive, send):
         status = answers.pop(0)
@@ -104,13 +91,6 @@ def test_generated_steps_have_logits_as_an_array(url, library):
     assert steps[-1]["window_start"] > 0, "the text is longer than the context"
 
 
-def test_importing_the_client_costs_nothing():
-    """No server, no web framework, nothing that only an answer needs."""
-    code = "import sys, transformer; print({'fastapi', 'starlette', 'uvicorn'} & set(sys.modules))"
-    found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=250)
-    assert found.stdout.strip() == "set()", found.stderr
-
-
 def test_the_server_by_itself_answers_under_api_and_stops_when_it_is_told():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -128,14 +108,8 @@ def test_the_server_by_itself_answers_under_api_and_stops_when_it_is_told():
                     time.sleep(0.1)
             with http_client.open_url(f"http://127.0.0.1:{port}/") as page:
                 assert page.url.endswith("/api/docs") and "<h1>HeadsUp API</h1>" in page.read().decode()
-            events = asks.events(
-                "patching",
-                model="shakespeare",
-                text="To be or not " * 15,
-                clean_text="A" + ("To be or not " * 15)[1:],
-                answer=1,
-                against=2,
-            )
+            text = {"text": "To be or not " * 15, "clean_text": "A" + ("To be or not " * 15)[1:]}
+            events = asks.events("patching", model="shakespeare", answer=1, against=2, **text)
             assert next(events)[0] == "progress"
             server.send_signal(signal.SIGINT)
             events.close()

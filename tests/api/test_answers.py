@@ -1,28 +1,29 @@
-"""Tests how the API sends answers: versions, tags, visitors' models, single flight, documentation."""
+"""Tests how the API sends answers: versions, tags, visitors' models, single flight, files, documentation."""
 
 import csv
 import dataclasses
 import io
+import json
 import logging
 import re
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from safetensors.torch import load
 from starlette.testclient import TestClient
 
 from tests.api.conftest import served
+from tests.helpers import tiny_model
 from tests.tiny_models import save_tiny
 from tests.training_plans import until
-from transformer import Client, Recording, load_checkpoint, record_pass
+from transformer import Client, Recording, load_checkpoint, record_pass, trace_pass
 from transformer.api import (
     ablation_and_patching,
-    analyses,
     app,
-    csv_file,
+    browser_models,
     exports,
     outlines,
     request_parameters,
@@ -33,59 +34,54 @@ from transformer.api.library import Library, version_of
 from transformer.api.model_store import TOKEN
 from transformer.inference.generation import DecodeState
 from transformer.inference.scheduler import schedulers
+from transformer.model.equations import LOGITS
 
 PASS = {"model": "rotary", "text": "To be, or not"}
 QUESTIONS = {
-    "/overview": {},
-    "/outline": {},
-    "/tensors": {"names": ["logits", "blocks.0.attn.hook_q[:, 1]"]},
-    "/checks": {},
-    "/lens": {"position": 3},
-    "/attribution": {"position": 3, "token": 5},
-    "/ablation": {},
-    "/patching": {"clean_text": "So be, or not", "answer": 3, "against": 4},
-    "/export": {"format": "csv", "name": "blocks.0.attn.hook_pattern"},
+    "/overview": PASS,
+    "/outline": PASS,
+    "/tensors": PASS | {"names": ["logits", "blocks.0.attn.hook_q[:, 1]"]},
+    "/checks": PASS,
+    "/lens": PASS | {"position": 3},
+    "/attribution": PASS | {"position": 3, "token": 5},
+    "/ablation": PASS,
+    "/patching": PASS | {"clean_text": "So be, or not", "answer": 3, "against": 4},
+    "/export": PASS | {"format": "csv", "name": "blocks.0.attn.hook_pattern"},
+    "/scores": PASS | {"first": 3, "seed": 1},
+    "/rows": PASS | {"attention": "blocks.0.attn", "first": 1, "last": 3},
+    "/circuit": {"model": "rotary", "kind": "ov", "attention": "blocks.0.attn", "head": 1},
+    "/weights": {"model": "rotary"},
+    "/description": {"model": "rotary"},
 }
-CIRCUIT = {"model": "rotary", "kind": "ov", "attention": "blocks.0.attn", "head": 1}
+every_question = pytest.mark.parametrize(("path", "asked"), QUESTIONS.items(), ids=QUESTIONS)
 
 
-@pytest.fixture(params=[*QUESTIONS, "/circuit"])
-def question(request):
-    """An address and its parameters."""
-    return request.param, CIRCUIT if request.param == "/circuit" else {**PASS, **QUESTIONS[request.param]}
+def end_of(answer):
+    """What an answer says: in a stream, after its progress."""
+    return answer.content.rpartition(b"event: result")[2]
 
 
-def test_a_post_is_answered_as_the_get(question, client):
-    path, parameters = question
-    got, posted = client.get(path, params=parameters), client.post(path, json=parameters)
-    assert got.status_code == posted.status_code == 200
-    ends = [each.content.rpartition(b"event: result")[2] for each in (got, posted)]  # after the progress, in a stream
-    assert ends[0] == ends[1]
-
-
-def test_an_answer_has_a_tag_and_is_cached_for_good_where_the_version_is_named(question, client, library):
-    path, parameters = question
-    client.get(path, params=parameters)
-    plain = client.get(path, params=parameters)
+@every_question
+def test_an_answer_is_cached_by_its_address_for_good_where_the_version_is_named(path, asked, client, library):
+    named = {**asked, "version": library.version("rotary")}
+    first = client.get(path, params=named)
+    assert "headsup_visitor" in first.headers["set-cookie"] and "httponly" in first.headers["set-cookie"].lower()
+    assert "public" not in first.headers["cache-control"], "the cookie is nobody else's"
+    then = client.get(path, params=named)
+    assert then.headers["cache-control"] == "public, max-age=31536000, immutable" and "set-cookie" not in then.headers
+    plain, posted = client.get(path, params=asked), client.post(path, json=asked)
+    assert {each.status_code for each in (first, then, plain, posted)} == {200}
+    assert end_of(first) == end_of(then) == end_of(plain) == end_of(posted)
     assert plain.headers["cache-control"] == "public, no-cache"
     tag = plain.headers["etag"]
-    for asked in (tag, f'"other", {tag}', f"W/{tag}"):
-        again = client.get(path, params=parameters, headers={"If-None-Match": asked})
+    assert then.headers["etag"] == tag
+    for sent in (tag, f'"other", {tag}', f"W/{tag}"):
+        again = client.get(path, params=asked, headers={"If-None-Match": sent})
         assert again.status_code == 304 and not again.content and again.headers["etag"] == tag
-    assert client.get(path, params=parameters, headers={"If-None-Match": '"other"'}).status_code == 200
-    named = client.get(path, params={**parameters, "version": library.version("rotary")})
-    assert named.headers["cache-control"] == "public, max-age=31536000, immutable" and named.headers["etag"] == tag
-    other = client.get(path, params={**parameters, "version": "0123456789ab"})
+    assert client.get(path, params=asked, headers={"If-None-Match": '"other"'}).status_code == 200
+    other = client.get(path, params={**asked, "version": "0123456789ab"})
     assert other.status_code == 409 and other.json()["parameter"] == "version"
     assert other.headers["cache-control"] == "no-store"
-
-
-def test_a_first_answer_brings_a_cookie_and_is_not_for_shared_caches(client, library):
-    asked = {**PASS, "version": library.version("rotary")}
-    first, then = (client.get("/overview", params=asked) for _ in range(2))
-    assert "headsup_visitor" in first.headers["set-cookie"] and "httponly" in first.headers["set-cookie"].lower()
-    assert first.headers["cache-control"] == "private, max-age=31536000, immutable"
-    assert "set-cookie" not in then.headers and then.headers["cache-control"].startswith("public")
 
 
 @pytest.mark.parametrize("coding", ["gzip", "identity"])
@@ -95,14 +91,10 @@ def test_what_is_compressed_is_the_same(client, coding):
     assert Recording.from_bytes(found.content).tensors.keys() >= {"next", "lens"}
 
 
-@pytest.mark.parametrize("path", ["/overview", "/attribution", "/ablation", "/patching"])
-def test_identical_questions_at_once_are_computed_once(path, make_client, monkeypatch):
-    where, name = {
-        "/overview": (outlines, "overview"),
-        "/attribution": (analyses, "attribution"),
-        "/ablation": (ablation_and_patching, "ablation"),
-        "/patching": (app, "patching"),
-    }[path]
+@pytest.mark.parametrize(
+    ("path", "where", "name"), [("/overview", outlines, "overview"), ("/ablation", ablation_and_patching, "ablation")]
+)
+def test_identical_questions_at_once_are_computed_once(path, where, name, client, monkeypatch):
     compute, begun, free = getattr(where, name), [], threading.Event()
 
     def slowly(*args, **kwargs):
@@ -111,9 +103,8 @@ def test_identical_questions_at_once_are_computed_once(path, make_client, monkey
         return compute(*args, **kwargs)
 
     monkeypatch.setattr(where, name, slowly)
-    client = make_client()
     with ThreadPoolExecutor(8) as threads:
-        asked = [threads.submit(client.get, path, params={**PASS, **QUESTIONS[path]}) for _ in range(8)]
+        asked = [threads.submit(client.get, path, params=QUESTIONS[path]) for _ in range(8)]
         while not begun:
             time.sleep(0.01)
         time.sleep(0.2)
@@ -121,7 +112,7 @@ def test_identical_questions_at_once_are_computed_once(path, make_client, monkey
         free.set()
         answers = [each.result() for each in asked]
     assert other.status_code == 200 and len(begun) == 1
-    assert len({each.content.rpartition(b"event: result")[2] for each in answers}) == 1
+    assert len(set(map(end_of, answers))) == 1
 
 
 # Own models
@@ -135,9 +126,9 @@ def own(library, store):
     return store.put(dataclasses.replace(checkpoint, card=card))
 
 
-@pytest.mark.parametrize("path", QUESTIONS)
-def test_an_own_model_is_asked_by_its_header_and_its_answers_are_private(path, client, own):
-    asked = {**PASS, **QUESTIONS[path], "model": "own"}
+@every_question
+def test_an_own_model_is_asked_by_its_header_and_its_answers_are_private(path, asked, client, own):
+    asked = {**asked, "model": "own"}
     for _ in range(2):
         found = client.get(path, params=asked, headers={"HeadsUp-Model": own})
         assert found.status_code == 200, found.text
@@ -170,7 +161,7 @@ def test_a_token_of_an_own_model_is_in_no_list_no_address_and_no_log(client, own
     assert own not in client.get("/metrics").text
 
 
-# Exports
+# Files
 
 
 def saved(client, token="", **parameters):
@@ -182,31 +173,25 @@ def saved(client, token="", **parameters):
 
 
 @pytest.mark.parametrize("view", ["inside", "attention", "generation"])
-@pytest.mark.parametrize(
-    ("model", "text", "file"),
-    [
-        ("rotary", "To be", "tiny-rotary"),
-        ("translator", "forty-two", "translator"),
-        ("encoder", "To [mask]e", "encoder"),
-        ("own", "To be", "b-mine-b"),
-    ],
-)
-def test_a_page_is_saved_that_needs_no_server(client, own, view, model, text, file):
-    token = own if model == "own" else ""
-    name, body = saved(client, token, format="html", view=view, model=model, text=text)
-    assert name == f"{file}-{view}.html"
-    page = body.decode()
-    assert page.startswith("<!doctype html>") and "default-src 'none'" in page
-    assert not re.search(r"(?:src|href)=[\"']?https?:", page)
+def test_a_page_is_saved_that_needs_no_server(client, own, view):
+    for model, text, file in (
+        *(("rotary", "To be", "tiny-rotary"), ("translator", "forty-two", "translator")),
+        *(("encoder", "To [mask]e", "encoder"), ("own", "To be", "b-mine-b")),
+    ):
+        token = own if model == "own" else ""
+        name, body = saved(client, token, format="html", view=view, model=model, text=text)
+        assert name == f"{file}-{view}.html"
+        page = body.decode()
+        assert page.startswith("<!doctype html>") and "default-src 'none'" in page
+        assert not re.search(r"(?:src|href)=[\"']?https?:", page)
 
 
 @pytest.mark.parametrize("part", [None, "blocks.1", "blocks.1.attn.hook_pattern", "embed.weight", "logits"])
 def test_an_exported_file_has_what_record_pass_has(client, library, part):
     name, body = saved(client, format="safetensors", name=part)
     checkpoint = library.open("rotary").checkpoint
-    expected = record_pass(
-        checkpoint.model, checkpoint.tokenizer.encode(PASS["text"]), labels=checkpoint.tokenizer.labels
-    )
+    tokens, labels = checkpoint.tokenizer.encode(PASS["text"]), checkpoint.tokenizer.labels
+    expected = record_pass(checkpoint.model, tokens, labels=labels)
     found = Recording.from_bytes(body)
     assert found.tensors.keys() == {
         each for each in expected.tensors if part is None or each == part or each.startswith(f"{part}.")
@@ -266,7 +251,35 @@ def test_what_is_too_much_for_a_file_is_told_before_it_is_computed(client, monke
     ):
         found = client.get("/export", params={**PASS, "format": kind, **more})
         assert found.status_code == status and found.json()["error"].endswith(".")
-    assert csv_file.MOST_ROWS * 100 < 64_000_000
+
+
+# Models that browsers compute
+
+
+@pytest.mark.parametrize("name", ["rotary", "grouped", "bigram", "translator", "encoder"])
+def test_weights_are_the_model_s_and_the_sample_is_what_it_computes(client, library, name):
+    model = library.open(name).checkpoint.model
+    weights = load(client.get("/weights", params={"model": name}).content)
+    for key, weight in weights.items():
+        assert weight.to(model.state_dict()[key].dtype).equal(model.state_dict()[key])
+    sample = Recording.from_bytes(client.get("/description", params={"model": name}).content)
+    assert sample.metadata["about"]["config"] == json.loads(json.dumps(model.config.to_dict()))
+    logits = trace_pass(model, sample.metadata["tokens"], sample.metadata["source"]).tensors[LOGITS]
+    assert np.abs(np.asarray(logits) - sample.tensors[LOGITS]).max() < 1e-5
+
+
+def test_a_large_model_a_16_bit_one_and_a_server_that_wants_it_so_leave_it_to_the_server(client, monkeypatch, library):
+    small = library.open("rotary")
+    assert browser_models.is_for_browsers(small)
+    half = dataclasses.replace(small.checkpoint, model=tiny_model().half())
+    assert not browser_models.is_for_browsers(dataclasses.replace(small, checkpoint=half))
+    monkeypatch.setattr(browser_models, "MOST_PARAMETERS", small.checkpoint.model.parameter_count() - 1)
+    answer = client.get("/weights", params={"model": "rotary"})
+    assert (answer.status_code, answer.json()["parameter"]) == (413, "model")
+    assert answer.json()["error"].startswith("Browsers compute models of at most ")
+    monkeypatch.undo()
+    monkeypatch.setenv("HEADSUP_BROWSER_MODELS", "Off")
+    assert client.get("/description", params={"model": "rotary"}).status_code == 413
 
 
 # Modules, documentation, what there is
@@ -279,41 +292,24 @@ def test_modules_are_cached_for_good_at_the_address_of_their_content(client):
     assert found.status_code == 200 and found.headers["content-type"].startswith("text/javascript")
     assert found.headers["cache-control"].endswith("max-age=31536000, immutable")
     for wrong in (
-        address.replace(modules.version, "0" * 16),
-        address + "x",
-        "/modules/",
-        "/modules/../app.py",
+        *(address.replace(modules.version, "0" * 16), address + "x", "/modules/", "/modules/../app.py"),
         f"/modules/{modules.version}/frontend/saved_page.py",
     ):
         missing = client.get(wrong)
-        assert missing.status_code == 404 and missing.headers["cache-control"] in ("no-store",)
+        assert missing.status_code == 404 and missing.headers["cache-control"] == "no-store"
     assert client.post(address).status_code == 405
-
-
-class Sources(HTMLParser):
-    """What a page would fetch."""
-
-    def __init__(self):
-        super().__init__()
-        self.found = []
-
-    def handle_starttag(self, tag, attrs):
-        self.found += [value for name, value in attrs if name in ("src", "href", "data", "action")]
 
 
 def test_the_documentation_names_every_parameter_and_fetches_nothing(client):
     page, schema = client.get("/docs").text, client.get("/openapi.json").json()
-    addresses = 0
+    parameters = 0
     for path, methods in schema["paths"].items():
-        assert f"/api{path}</code>" in page
         section = page.split(f"/api{path}</code>")[1].split("<h2>")[0]
         for parameter in methods.get("get", {}).get("parameters", []):
-            addresses += 1
+            parameters += 1
             assert f"<code>{parameter['name']}</code>" in section, (path, parameter["name"])
-    assert addresses > 60
-    sources = Sources()
-    sources.feed(page)
-    assert sources.found == ["openapi.json"]
+    assert parameters > 60
+    assert re.findall(r"""\s(?:src|href|data|action)=["']?([^"'\s>]*)""", page) == ["openapi.json"]
     for limit in (request_parameters.MOST_NAMES, request_parameters.MOST_CELLS, request_parameters.MOST_NEW_TOKENS):
         assert f"{limit:,}" in page
 
@@ -326,7 +322,7 @@ def test_models_are_listed_with_what_a_question_needs(client, library):
     assert client.get("/health").json() == {"status": "ok", "models": len(found)}
 
 
-def test_a_replaced_model_has_another_version(make_client, library, tmp_path):
+def test_a_replaced_model_has_another_version(tmp_path):
     save_tiny(tmp_path, "one", seed=1)
     mine = Library(tmp_path)
     before = mine.version("one")
@@ -337,8 +333,8 @@ def test_a_replaced_model_has_another_version(make_client, library, tmp_path):
 
 
 def test_counts_are_kept_for_prometheus(client):
-    client.get("/overview", params=PASS)
-    client.get("/overview", params=PASS)
+    for _ in range(2):
+        client.get("/overview", params=PASS)
     lines = client.get("/metrics").text.splitlines()
     assert 'headsup_answers_total{address="overview",how="computed"} 1' in lines
     assert 'headsup_answers_total{address="overview",how="cached"} 1' in lines
@@ -351,7 +347,6 @@ def test_counts_are_kept_for_prometheus(client):
 
 def test_health_fails_when_the_engine_does(client, tmp_path, monkeypatch):
     computations, begun, done = client.app.state.responder._short, threading.Event(), threading.Event()
-    assert client.get("/health").status_code == 200
     with computations.join("stuck", lambda progress: begun.set() or done.wait(60)):
         assert begun.wait(20) and client.get("/health").status_code == 200
         monkeypatch.setattr(responses, "STUCK_AFTER", 0.0)
