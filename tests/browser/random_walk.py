@@ -12,7 +12,6 @@ import argparse
 import re
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -121,38 +120,15 @@ FILES = (
 )
 
 
-@dataclass(frozen=True)
-class Finding:
-    """What went wrong at which step (0 is the arrival), and the steps since this visitor came."""
-
-    seed: int
-    number: int
-    what: str
-    steps: tuple[str, ...]
-
-    @property
-    def gist(self):
-        """One line, the same for the same fault: the app's innermost frame, if there is one, and the last line."""
-        own = "\n".join(line for line in self.what.splitlines() if "site-packages" not in line)
-        frames = re.findall(r'File "[^"]*?([^"/]+/[^"/]+\.py)", line (\d+), in (\S+)', own)
-        message = self.what.strip().splitlines()[-1][:200]
-        return f"{frames[-1][0]}:{frames[-1][1]} in {frames[-1][2]}: {message}" if frames else message
-
-    def __str__(self):
-        way = "\n".join(f"  {number:3d}. {step}" for number, step in enumerate(self.steps, 1))
-        return f"seed {self.seed}, step {self.number}: {self.gist}\n{self.what}\nthe way there:\n{way}"
-
-
 class Walk:
     """One seed's walk.
 
     visit: opens a tab of a new visitor. wait_ready: as the fixture of that name. errors: what the browser has
-    reported, as it grows; emptied here. hurry: how often a step is taken before the app has answered the one before,
-    from 0 to 1; above 0, open popovers aren't closed first either, and a walk is never quite the same again.
+    reported, as it grows; emptied here.
     """
 
-    def __init__(self, visit, server, seed, *, wait_ready, errors, hurry=0.0):
-        self.visit, self.server, self.seed, self.hurry = visit, server, seed, hurry
+    def __init__(self, visit, server, seed, *, wait_ready, errors):
+        self.visit, self.server, self.seed = visit, server, seed
         self.wait_ready, self.errors = wait_ready, errors
         self.steps: list[str] = []
         """All that was done, in words: on which page, what, and with which text."""
@@ -163,17 +139,15 @@ class Walk:
         self._came = 0  # the present visitor's first step
 
     def run(self, steps):
-        """Walk, after a finding as a new visitor. Returns the findings."""
+        """Walk, after a finding as a new visitor. Returns what went wrong, each with the steps of its visitor."""
         findings = []
         self._arrive()
         for number in range(steps + 1):
-            rng = Random(f"{self.seed}:{number}")
             if number:
-                self._step(rng)
-            if rng.random() < self.hurry:
-                continue
+                self._step(Random(f"{self.seed}:{number}"))
             if problem := self._problem():
-                findings.append(Finding(self.seed, number, problem, tuple(self.steps[self._came :])))
+                way = "\n".join(f"  {at:3d}. {step}" for at, step in enumerate(self.steps[self._came :], 1))
+                findings.append(f"seed {self.seed}, step {number}: {problem}\nthe way there:\n{way}")
                 if self.server.process.poll() is not None:
                     break
                 self._arrive()
@@ -216,9 +190,8 @@ class Walk:
             if rng.random() < STAYS_FLOATING:
                 return rng.choice(floating)
             things = [thing for thing in things if thing not in floating]
-            if not self.hurry:
-                self.page.keyboard.press("Escape")
-                self.wait_ready(self.page, settled=0.15)  # closing it may run the page
+            self.page.keyboard.press("Escape")
+            self.wait_ready(self.page, settled=0.15)  # closing it may run the page
         same = [thing for thing in things if thing[:2] == self._last]
         if same and self._last[0] == "write" and rng.random() < AGAIN:
             return same[0]
@@ -291,7 +264,7 @@ class Walk:
             element.evaluate("(input) => input.closest('label').click()")
         else:
             element.click(**patience)
-            if kind == "turn to" and not self.hurry:
+            if kind == "turn to":
                 self.page.get_by_role("heading", level=1, name=label, exact=True).wait_for(timeout=60_000)
         return repr(said)[:60]
 
@@ -326,11 +299,8 @@ def main(arguments=None):
     parser.add_argument("--seeds", type=int, default=10, help="how many walks (default: 10)")
     parser.add_argument("--steps", type=int, default=100, help="steps of each (default: 100)")
     parser.add_argument("--first-seed", type=int, default=0, metavar="N")
-    parser.add_argument("--hurry", type=float, default=0.0, metavar="SHARE", help="of the steps taken without waiting")
-    parser.add_argument("--shipped", action="store_true", help="on the shipped models instead of tiny ones")
-    parser.add_argument("--verbose", action="store_true", help="print every step")
     options = parser.parse_args(arguments)
-    findings, errors = [], []
+    count, errors = 0, []
     with TemporaryDirectory() as name:
         folder = Path(name)
         save_pair(folder)
@@ -338,24 +308,16 @@ def main(arguments=None):
         save_tiny(folder, "bigram", title="Bigram", group="The ladder", n_layers=0)
         save_translator(folder)
         save_encoder(folder)
-        with own_server(None if options.shipped else folder) as server, own_browser(errors) as visit:
+        with own_server(folder) as server, own_browser(errors) as visit:
             for seed in range(options.first_seed, options.first_seed + options.seeds):
                 began = time.monotonic()
-                walk = Walk(visit, server, seed, wait_ready=wait_until_ready, errors=errors, hurry=options.hurry)
+                walk = Walk(visit, server, seed, wait_ready=wait_until_ready, errors=errors)
                 found = walk.run(options.steps)
-                findings += found
+                count += len(found)
                 took = time.monotonic() - began
                 print(f"seed {seed}: {len(walk.steps)} steps in {took:.0f} s, {walk.missed} missed, {len(found)} found")
-                for finding in found:
-                    print(f"  step {finding.number}: {finding.gist}")
-                if options.verbose:
-                    print("\n".join(f"  {number:3d}. {step}" for number, step in enumerate(walk.steps, 1)))
-                sys.stdout.flush()
-    first = {finding.gist: finding for finding in reversed(findings)}
-    for gist, finding in first.items():
-        times = sum(other.gist == gist for other in findings)
-        print(f"\n{'=' * 80}\nfound {times} times, first by {finding}")
-    return 1 if findings else 0
+                print("".join(f"{finding}\n" for finding in found), end="", flush=True)
+    return 1 if count else 0
 
 
 if __name__ == "__main__":

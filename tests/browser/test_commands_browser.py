@@ -19,7 +19,7 @@ def test_a_random_walk_takes_its_steps_and_finds_nothing(tiny_server, new_page, 
     walk = Walk(new_page, tiny_server, SEED, wait_ready=wait_ready, errors=browser_errors)
     findings = walk.run(STEPS)
     browser_errors[:] = [error for error in browser_errors if not BENIGN.search(error)]
-    assert not findings, str(findings[0])
+    assert not findings, findings[0]
     assert len(walk.steps) == STEPS and walk.missed <= 1, "\n".join(walk.steps)
 
 

@@ -211,9 +211,12 @@ def test_the_tour_is_gone_through_by_keyboard_on_a_phone(visit, wait_ready):
     tour.look(is_done=True)
     go_on("Ablate a head")
     ablate()
-    tour.press("Back")  # what a step has changed is undone however it is left
+    page.keyboard.press("Escape")  # what a step has changed is undone however it is left
+    card.wait_for(state="hidden")
     until(page, lambda: page.evaluate(CHANGED) == [])
     wait_ready(page)
+    page.get_by_role("button", name="Tour", exact=True).press("Enter")
+    tour.go_on("Attention")
     tour.go_on("Ablate a head")
     ablate()
     go_on("Another head")
