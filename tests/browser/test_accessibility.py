@@ -26,7 +26,6 @@ FIND = """async ([rules, within]) => {
 
 TYPED = '<script>alert(1)</script>"><img src=x onerror=alert(1)>'
 VIEWS = {
-    "Generate": ["?text=,%20my%20love&scope=all&prompt=" + TYPED],
     "Attention": ["Attention?derivation=open&prompt=" + TYPED],
     "Inside": ["Inside", "Inside?model=shakespeare&inside=blocks.1.attn.hook_z&cell=3.1.1"],
     "Masks": ["Masks?prompt=" + TYPED],
@@ -36,10 +35,9 @@ VIEWS = {
         for question in ("ablation", "traced", "beside&beside=changes")
     ],
     "Learn": ["Learn"],
-    "Train": ["Train"],
 }
-"""Each page, and what can be open on it, which is looked at in light and dark in turn, the last in both. What is typed
-is markup. A view that is gone to names its model."""
+"""Pages that no other test looks through, and what can be open on each, which is looked at in light and dark in turn,
+the last in both. What is typed is markup. A view that is gone to names its model."""
 FILLED = """() => [...document.querySelectorAll("[data-testid=stExpander] details[open]")]
   .every((drawer) => drawer.textContent.length > drawer.querySelector("summary").textContent.length)"""
 """Whether what is folded has been made, as it is once it is open."""
@@ -67,45 +65,52 @@ def turn(page, scheme, wait_ready):
     wait_ready(page)
 
 
+def look_through(page, wait_ready, other_scheme):
+    """Nothing is wrong with a page on which all is open, in this scheme or another, and a phone is wide enough."""
+    # All at once: one that opens moves those below it, and each would be waited for until it stands still.
+    page.locator("summary").evaluate_all("(all) => all.forEach((each) => each.parentElement.open || each.click())")
+    until(page, lambda: page.evaluate(FILLED))
+    wait_ready(page)
+    assert found(page) == []
+    if other_scheme:
+        turn(page, other_scheme, wait_ready)
+        assert found(page, OF_COLOUR) == []
+    page.set_viewport_size({"width": 420, "height": 900})
+    for box in ("document.scrollingElement", "document.querySelector('[data-testid=stMain]')"):
+        page.wait_for_function(f"{box}.scrollWidth <= {box}.clientWidth", polling=100)
+    assert page.evaluate(ASKED_OUTSIDE) == []
+
+
+def no_markup_is_made_of_what_was_typed(page):
+    expect(page.get_by_role("textbox", name="Prompt", exact=True)).to_have_value(TYPED)
+    assert page.get_by_test_id("stMain").locator("script, img[src=x]").count() == 0
+
+
 @pytest.mark.parametrize("name", VIEWS)
 def test_axe_finds_nothing_serious_in_light_or_dark_and_a_phone_is_wide_enough(visit, wait_ready, name):
     page = None
     for number, path in enumerate(VIEWS[name]):
         page = visit(path, page)
         if TYPED in path:
-            expect(page.get_by_role("textbox", name="Prompt", exact=True)).to_have_value(TYPED)
-            assert page.get_by_test_id("stMain").locator("script, img[src=x]").count() == 0
-        if name == "Generate":  # with a branch compared, there is more to be found
-            page.get_by_test_id("live-text-token").last.click()
-            page.get_by_test_id("live-text-candidates").get_by_role("button").nth(4).click()
-            page.get_by_role("button", name="Compare").first.click()
-            page.get_by_test_id("live-text-compared").wait_for()
-            page.get_by_test_id("stMain").get_by_role("button", name="Sampling").click()
-        # All at once: one that opens moves those below it, and each would be waited for until it stands still.
-        page.locator("summary").evaluate_all("(all) => all.forEach((each) => each.parentElement.open || each.click())")
-        until(page, lambda page=page: page.evaluate(FILLED))
-        wait_ready(page)
+            no_markup_is_made_of_what_was_typed(page)
+        other = "light" if number % 2 else "dark"
+        look_through(page, wait_ready, other if path == VIEWS[name][-1] else None)
+        page.set_viewport_size({"width": 1280, "height": 900})
         if "cell=" in path:  # axe measures it only where something stands beside it
             drawers = page.get_by_test_id("inside").locator("summary").all()
             assert drawers and all(drawer.bounding_box()["height"] >= 24 for drawer in drawers)
         if name in ("Masks", "Positions"):
             until(page, lambda page=page: page.locator(".js-plotly-plot").evaluate_all(CRAMPED) == [])
-        assert found(page) == [], path
-        turn(page, "light" if number % 2 else "dark", wait_ready)
-        if path == VIEWS[name][-1]:
-            assert found(page, OF_COLOUR) == []
-        page.set_viewport_size({"width": 420, "height": 900})
-        for box in ("document.scrollingElement", "document.querySelector('[data-testid=stMain]')"):
-            page.wait_for_function(f"{box}.scrollWidth <= {box}.clientWidth", polling=100)
-        if name == "Positions":
-            the_keyboard_passes_by_a_sidebar_that_is_closed_as_it_is_once_a_page_is_chosen(page)
-        page.set_viewport_size({"width": 1280, "height": 900})
-    assert page.evaluate(ASKED_OUTSIDE) == []
+        if path != VIEWS[name][-1]:
+            turn(page, other, wait_ready)
+    if name == "Positions":
+        the_keyboard_passes_by_a_sidebar_that_is_closed_as_it_is_once_a_page_is_chosen(page)
     if name == "Learn":
         what_opens_over_the_page(page, wait_ready)
 
 
 def the_keyboard_passes_by_a_sidebar_that_is_closed_as_it_is_once_a_page_is_chosen(page):
+    page.set_viewport_size({"width": 420, "height": 900})
     page.get_by_role("heading", level=1).click()  # Tab goes on from there
     in_sidebar = "document.activeElement.closest('[data-testid=stSidebar]') !== null"
 
@@ -126,15 +131,13 @@ def the_keyboard_passes_by_a_sidebar_that_is_closed_as_it_is_once_a_page_is_chos
 
 def what_opens_over_the_page(page, wait_ready):
     popover = page.get_by_test_id("stPopoverBody")
-    for scheme in ("dark", "light"):
-        if scheme == "light":
-            turn(page, scheme, wait_ready)
-        for name in ("About", "Share"):
-            page.get_by_role("button", name=name).click()
-            popover.wait_for()
-            wait_ready(page)
-            if name == "Share":  # until it has come, the link's place is held by blanks
-                expect(popover.locator("code").first).to_contain_text("?model=")
-            assert found(page, within="[data-testid=stPopoverBody]") == [], (scheme, name)
-            page.keyboard.press("Escape")
-            popover.wait_for(state="detached")
+    for name, scheme in (("About", "light"), ("Share", "dark")):
+        turn(page, scheme, wait_ready)
+        page.get_by_role("button", name=name).click()
+        popover.wait_for()
+        wait_ready(page)
+        if name == "Share":  # until it has come, the link's place is held by blanks
+            expect(popover.locator("code").first).to_contain_text("?model=")
+        assert found(page, within="[data-testid=stPopoverBody]") == [], name
+        page.keyboard.press("Escape")
+        popover.wait_for(state="detached")

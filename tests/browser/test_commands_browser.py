@@ -12,7 +12,7 @@ from tests.browser.reach_everything import reach
 
 pytest.importorskip("playwright.sync_api")
 
-STEPS, SEED = 5, 4
+STEPS, SEED = 3, 4
 
 
 def test_a_random_walk_takes_its_steps_and_finds_nothing(tiny_server, new_page, wait_ready, browser_errors):

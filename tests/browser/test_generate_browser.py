@@ -25,6 +25,7 @@ from tests.browser.generate_page import (
     write,
     written,
 )
+from tests.browser.test_accessibility import TYPED, look_through, no_markup_is_made_of_what_was_typed
 
 PROMPT = "ROMEO:"
 AT_ONCE = """(root, [selector, values]) => values.map((value) => {
@@ -77,6 +78,7 @@ def test_a_text_is_stopped_left_cut_off_and_goes_on(watched, tiny_server, wait_r
     number.blur()
     heat.fill("0")
     until(page, lambda: held)
+    page.get_by_role("button", name="Next token").dispatch_event("click")  # of a text that hasn't come
     is_open.append(True)
     for route in held:
         route.continue_()
@@ -245,6 +247,15 @@ def test_what_was_written_is_looked_at_without_the_server_branched_compared_link
     assert len(lines) == len(other) - len(PROMPT) + 1 and lines[1].startswith(f"{len(PROMPT)},")
     content = (tmp_path / "png").read_bytes()
     assert content.startswith(b"\x89PNG\r\n\x1a\n") and len(content) > 20_000
+
+    # With all of it open, and with markup as the prompt, nothing is wrong with the page.
+    branches(page).first.get_by_role("button", name="Compare").click()
+    page.get_by_test_id("live-text-compared").wait_for()
+    sampling_opened(page)
+    look_through(page, wait_ready, "dark")
+    type_prompt(page, TYPED)
+    wait_ready(page)
+    no_markup_is_made_of_what_was_typed(page)
 
 
 def answered_without_the_server(page, traffic):

@@ -112,16 +112,16 @@ class Tour:
             before = state
             self.page.wait_for_timeout(100)
 
-    def press(self, name):
-        self.card.get_by_role("button", name=name).press("Enter")
+    def button(self, name):
+        return self.card.get_by_role("button", name=name)
 
-    def go_on(self, title, by="Next"):
-        self.press(by)
+    def go_on(self, title):
+        self.button("Next").click()
         self.card.get_by_role("heading", name=title).wait_for()
         self.look()
 
 
-def test_the_tour_is_offered_once_gone_through_and_covers_nothing_that_it_is_about(visit):
+def test_the_tour_is_offered_once_gone_through_and_covers_nothing_that_it_is_about(visit, wait_ready):
     page = visit(width=1280, height=720)
     offer, again = (page.get_by_role("button", name=name, exact=True) for name in ("New here? Take the tour", "Tour"))
     offer.wait_for()
@@ -150,24 +150,17 @@ def test_the_tour_is_offered_once_gone_through_and_covers_nothing_that_it_is_abo
     tour.look(is_done=True)
     assert page.evaluate(CHANGED) == [f"scale~blocks.{layer}.attn.hook_z~{head}~~0.0"]
     page.get_by_role("region", name="Attention").get_by_text("(ablated: its output is set to zero)").wait_for()
-    tour.go_on("Another head")
+    tour.button("Skip").click()  # what a step has changed is undone however it is left
     until(page, lambda: page.evaluate(CHANGED) == [])
-    page.get_by_role("button", name="Changes", exact=True).wait_for()
-    page.get_by_label("Layer", exact=True).select_option(index=1)
-    tour.look(is_done=True)
-    tour.go_on("Follow a logit")
-    page.get_by_role("button", name="Open in Inside").click()
-    tour.look(is_done=True)
-    page.get_by_role("heading", level=1, name="Inside").wait_for()
-    tour.go_on("What next?")
-    tour.card.get_by_role("button", name="Learn").click()
-    page.get_by_role("heading", level=1, name="Learn").wait_for()
     tour.card.wait_for(state="hidden")
+    wait_ready(page)
 
+    come_to(page, "/Learn")
+    page.get_by_role("heading", level=1, name="Learn").wait_for()
     again.click()  # begun on another page
     tour.card.get_by_role("heading", name="Six steps on Generate").wait_for()
     page.get_by_role("heading", level=1, name="Learn").wait_for()
-    tour.press("Next")
+    tour.button("Next").click()
     page.get_by_role("heading", level=1, name="Generate").wait_for()
     tour.look(is_done=True)  # the text has ended: there is nothing to press
     page.goto(address(page).partition("?")[0])
@@ -186,7 +179,7 @@ def test_the_tour_is_gone_through_by_keyboard_on_a_phone(visit, wait_ready):
     card.focus()
 
     def take(*keys):
-        tour.press("Take me there")
+        tour.button("Take me there").press("Enter")
         for key in keys:
             page.keyboard.press(key)
 
@@ -195,14 +188,6 @@ def test_the_tour_is_gone_through_by_keyboard_on_a_phone(visit, wait_ready):
         card.get_by_role("heading", name=title).wait_for()
         tour.look()
 
-    def ablate():
-        take("Enter")
-        page.wait_for_function("() => document.activeElement.closest('.st-key-change_this')", polling=100)
-        wait_ready(page)
-        page.keyboard.press("Enter")
-        tour.look(is_done=True)
-        assert len(page.evaluate(CHANGED)) == 1
-
     take("Enter")
     tour.look(is_done=True)
     page.get_by_text(re.compile("tokens written")).wait_for()
@@ -210,15 +195,12 @@ def test_the_tour_is_gone_through_by_keyboard_on_a_phone(visit, wait_ready):
     take("ArrowLeft")
     tour.look(is_done=True)
     go_on("Ablate a head")
-    ablate()
-    page.keyboard.press("Escape")  # what a step has changed is undone however it is left
-    card.wait_for(state="hidden")
-    until(page, lambda: page.evaluate(CHANGED) == [])
+    take("Enter")
+    page.wait_for_function("() => document.activeElement.closest('.st-key-change_this')", polling=100)
     wait_ready(page)
-    page.get_by_role("button", name="Tour", exact=True).press("Enter")
-    tour.go_on("Attention")
-    tour.go_on("Ablate a head")
-    ablate()
+    page.keyboard.press("Enter")
+    tour.look(is_done=True)
+    assert len(page.evaluate(CHANGED)) == 1
     go_on("Another head")
     until(page, lambda: page.evaluate(CHANGED) == [])
     wait_ready(page)
@@ -231,7 +213,8 @@ def test_the_tour_is_gone_through_by_keyboard_on_a_phone(visit, wait_ready):
     tour.look(is_done=True)
     wait_ready(page)
     go_on("What next?")
-    page.keyboard.press("Escape")
+    tour.button("Learn").press("Enter")
+    page.get_by_role("heading", level=1, name="Learn").wait_for()
     card.wait_for(state="hidden")
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from tests.browser.attention_page import expect_model_of, turn_to, until
 from tests.browser.generate_page import main_button
+from tests.browser.test_accessibility import look_through
 from transformer.checkpoints.archive import unpack_checkpoint
 
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -70,6 +71,8 @@ def test_a_training_goes_on_whatever_its_page_does_and_its_model_can_be_used_and
     expect(page.get_by_text("is now one of your models").first).to_be_visible()
     assert page.get_by_text("you had been away").count() == 0
     wait_ready(page)
+    look_through(page, wait_ready, "dark")
+    page.set_viewport_size({"width": 1280, "height": 900})
     content = save(page, tmp_path, main_button(page, "Download it").click)
     assert unpack_checkpoint(content).model.config.n_layers == 1
     main_button(page, "Look at its attention").click()
