@@ -2,14 +2,10 @@
 
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page, WebSocket
 
 CONNECTED = "[data-testid='stApp'][data-test-connection-state='CONNECTED']"
 DISCONNECTED = "[data-testid='stApp']:not([data-test-connection-state='CONNECTED'])"
@@ -18,9 +14,9 @@ EXCEPTION = "[data-testid='stException']"
 BEAT = 0.03  # seconds between two looks at a page that isn't at rest
 RUNNING = "a run has begun"
 ENDS = (ForwardMsg.FINISHED_SUCCESSFULLY, ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY)
-_busy: "WeakKeyDictionary[Page, str | Asked]" = WeakKeyDictionary()
-"""Pages whose last request for a run is not done with."""
-_stirred: "WeakKeyDictionary[Page, float]" = WeakKeyDictionary()
+_busy = WeakKeyDictionary()
+"""Pages whose last request for a run is not done with, each with what was asked, or `RUNNING`."""
+_stirred = WeakKeyDictionary()
 """When each page's last run ended, on the monotonic clock."""
 
 
@@ -41,28 +37,28 @@ class _Run:
     there: set[str] | None = None
     """Those that the server knows at rest; None until a whole page has been drawn."""
 
-    def ends(self, is_successful: bool) -> None:
+    def ends(self, is_successful):
         if is_successful:
             self.there = self.fragments | (set() if self.is_of_page else self.there or set())
 
 
-def follow_reruns(page: "Page") -> None:
+def follow_reruns(page):
     """Keep `_busy` and `_stirred` up to date: after a click the app looks at rest until the server starts a rerun.
 
     A request for a part of the page that has just gone is never answered: Streamlit drops it, or runs nothing for it.
     Once the whole page has been drawn without that part, it isn't waited for.
     """
     run = _Run()
-    parts: dict[str, str] = {}  # of the messages that may come again as a mere reference
+    parts = {}  # of the messages that may come again as a mere reference
 
-    def sent(frame: bytes | str) -> None:
+    def sent(frame):
         message = BackMsg.FromString(frame) if isinstance(frame, bytes) else BackMsg()
         if message.WhichOneof("type") == "rerun_script":
             asked = Asked(message.rerun_script.fragment_id)
             if page in _busy or run.there is None or asked.fragment in {"", *run.there}:
                 _busy[page] = asked
 
-    def received(frame: bytes | str) -> None:
+    def received(frame):
         message = ForwardMsg.FromString(frame) if isinstance(frame, bytes) else ForwardMsg()
         kind = message.WhichOneof("type")
         if kind == "new_session":
@@ -82,7 +78,7 @@ def follow_reruns(page: "Page") -> None:
             if asked == RUNNING or (is_whole and is_dropped):  # else another run is asked for
                 _busy.pop(page, None)
 
-    def follow(socket: "WebSocket") -> None:
+    def follow(socket):
         if "/_stcore/stream" in socket.url:
             _busy.pop(page, None)  # what an earlier connection asked for is forgotten
             run.there = None
@@ -92,7 +88,7 @@ def follow_reruns(page: "Page") -> None:
     page.on("websocket", follow)
 
 
-def wait_until_ready(page: "Page", timeout: float = 120.0, settled: float = 0.25) -> None:
+def wait_until_ready(page, timeout=120.0, settled=0.25):
     """Wait until the app is connected and idle, no rerun is asked for, and that has lasted `settled` seconds.
 
     Both times are in seconds; `settled` covers widgets that wait a moment before they ask for a rerun.

@@ -1,13 +1,5 @@
 """Opens browser windows for tests, and keeps their tabs for the next test."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-from tests.browser.servers import Server
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
-
 SPARE_TABS = 2
 PATIENCE_MS = 120_000
 """How long a test waits for what it expects: on a busy machine everything takes ten times as long."""
@@ -19,15 +11,15 @@ class Window:
     What one tab has loaded is there for the next, and a tab that has shown the app before opens it in half the time.
     """
 
-    def __init__(self, browser: "Browser") -> None:
+    def __init__(self, browser):
         self.context = browser.new_context(bypass_csp=True)  # Playwright waits by evaluating texts in the page
         self.context.set_default_timeout(PATIENCE_MS)
-        self.spare: list[Page] = []
+        self.spare = []
 
-    def open_tab(self) -> "Page":
+    def open_tab(self):
         return self.spare.pop() if self.spare else self.context.new_page()
 
-    def empty(self, servers: Sequence[Server]) -> None:
+    def empty(self, servers):
         """Take all tabs back: keep some, emptied, and forget what pages have stored, but not what was loaded."""
         for page in self.context.pages:
             if page in self.spare:
@@ -44,7 +36,7 @@ class Window:
         storage.detach()
 
 
-def _empty(page: "Page") -> bool:
+def _empty(page):
     """Leave what the tab shows, and forget the way there; False if it can't be done."""
     from playwright.sync_api import Error
 

@@ -1,9 +1,8 @@
 """Defines the fixtures of the browser tests: Chromium, servers, tabs.
 
-    def test_title(page, app_url, wait_ready):
-        page.goto(app_url)
-        wait_ready(page)
-        assert page.get_by_role("heading", level=1).inner_text() == "Generate"
+    def test_title(visit):
+        page = visit("Masks")
+        assert page.get_by_role("heading", level=1).inner_text() == "Masks"
 
 `HEADSUP_CHROMIUM` names the browser, else Debian's or the one on the PATH is taken. Without one these tests
 are skipped, unless `HEADSUP_REQUIRE_BROWSER=1` says that they must run. A test fails when a server logs a
@@ -14,9 +13,7 @@ traceback, or a page it opened reports an error; one that provokes them says so 
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -24,12 +21,9 @@ from tests.browser.address_bar import come_to
 from tests.browser.at_rest import follow_reruns, wait_until_ready
 from tests.browser.browser_windows import PATIENCE_MS, Window
 from tests.browser.servers import ROOT, Server
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, WebError
+from tests.tiny_models import save_encoder, save_pair, save_tiny, save_translator
 
 HERE = Path(__file__).resolve().parent
-
 CHROMIUM_ARGS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -49,7 +43,7 @@ LOOKED_FOR_IN_VAIN = re.compile(r"/\w+/_stcore/(health|host-config)$")
 """Of a page that is opened by its address, Streamlit asks for its server below that first."""
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config, items):
     """Mark the tests of this folder. One process runs them last: the fast ones have failed by then. Several run
     them first: their files take longest, and the others fill what time is left."""
     browser = [item for item in items if HERE in item.path.parents]
@@ -57,12 +51,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         item.add_marker(pytest.mark.browser)
     others = [item for item in items if HERE not in item.path.parents]
     items[:] = browser + others if hasattr(config, "workerinput") else others + browser
-
-
-def _unavailable(reason: str) -> None:
-    if os.environ.get("HEADSUP_REQUIRE_BROWSER") == "1":
-        pytest.fail(f"HEADSUP_REQUIRE_BROWSER=1, but {reason}", pytrace=False)
-    pytest.skip(f"{reason} (HEADSUP_REQUIRE_BROWSER=1 makes this a failure)")
 
 
 def find_chromium(shell: bool = False) -> str | None:
@@ -77,14 +65,18 @@ def find_chromium(shell: bool = False) -> str | None:
             pytest.fail(f"HEADSUP_CHROMIUM names {named}, which cannot be run", pytrace=False)
         return named
     names = ["/usr/bin/chromium", "chromium", "google-chrome", "chromium-browser"]
-    for candidate in ["chromium-headless-shell", *names] if shell else names:
-        if found := shutil.which(candidate):
-            return found
-    return None
+    found = map(shutil.which, ["chromium-headless-shell", *names] if shell else names)
+    return next(filter(None, found), None)
+
+
+def _unavailable(reason):
+    if os.environ.get("HEADSUP_REQUIRE_BROWSER") == "1":
+        pytest.fail(f"HEADSUP_REQUIRE_BROWSER=1, but {reason}", pytrace=False)
+    pytest.skip(f"{reason} (HEADSUP_REQUIRE_BROWSER=1 makes this a failure)")
 
 
 @pytest.fixture(scope="package")
-def chromium() -> Iterator["Browser"]:
+def chromium():
     """The one headless browser of this process; it ends with the last browser test, as does Playwright's event
     loop, which until then is in the way of whatever wants one of its own."""
     executable = find_chromium(shell=True)
@@ -102,45 +94,31 @@ def chromium() -> Iterator["Browser"]:
 
 
 @pytest.fixture(scope="package")
-def windows(chromium: "Browser") -> list[Window]:
+def windows():
     """The windows that visitors' tabs are opened in, kept from test to test; the first is most visitors'."""
     return []
 
 
 @pytest.fixture(scope="package")
-def servers() -> Iterator[list[Server]]:
+def servers():
     """Every server that `serve` has started; all are stopped after the last browser test."""
-    started: list[Server] = []
+    started = []
     yield started
     for server in started:
         server.stop()
 
 
 @pytest.fixture(scope="package")
-def serve(
-    servers: list[Server], chromium: "Browser", tmp_path_factory: pytest.TempPathFactory
-) -> Callable[..., Server]:
-    """`serve(script, cwd=None, env=None, options=()) -> Server`, healthy when it returns.
+def serve(servers, chromium, tmp_path_factory):
+    """`serve(script, cwd=ROOT, env={}, options=()) -> Server`, healthy when it returns.
 
-    `cwd` is the project's root unless given, so that its `.streamlit/config.toml` counts and its packages can
-    be imported; `env` is added to the environment, `options` to the command line. `Server.stop()` frees
-    the memory earlier than that, as does `with serve(script) as server:`.
+    `env` is added to the environment, `options` to the command line. `Server.stop()` frees the memory earlier than the
+    end of the tests, as does `with serve(script) as server:`.
     """
     logs = tmp_path_factory.mktemp("streamlit-logs")
 
-    def start(
-        script: str | Path,
-        cwd: str | Path | None = None,
-        env: Mapping[str, str] | None = None,
-        options: Sequence[str] = (),
-    ) -> Server:
-        server = Server(
-            Path(script).resolve(),
-            log_path=logs / f"{len(servers)}.log",
-            cwd=Path(cwd or ROOT),
-            env=env or {},
-            options=options,
-        )
+    def start(script, cwd=ROOT, env=None, options=()):
+        server = Server(script, log_path=logs / f"{len(servers)}.log", cwd=cwd, env=env or {}, options=options)
         servers.append(server)
         server.wait_until_healthy()
         return server
@@ -149,24 +127,22 @@ def serve(
 
 
 @pytest.fixture(scope="package")
-def app_server(serve: Callable[..., Server]) -> Server:
+def app_server(serve):
     """The server of the project's own app: one training at a time, the tests' lessons, the tour offered."""
     lessons = str(ROOT / "tests" / "lessons")
     return serve(ROOT / "app.py", env={"HEADSUP_TRAININGS": "1", "HEADSUP_LESSONS": lessons, "HEADSUP_START": ""})
 
 
 @pytest.fixture(scope="package")
-def app_url(app_server: Server) -> str:
+def app_url(app_server):
     """The address of the project's own app, without a slash at the end."""
     return app_server.url
 
 
 @pytest.fixture(scope="package")
-def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tiny_folder(tmp_path_factory):
     """Tiny models of two groups: a pair that writes, one that reads far, two with less in them; one that sorts, a
     translator, and one that fills masks."""
-    from tests.tiny_models import save_encoder, save_pair, save_tiny, save_translator
-
     folder = tmp_path_factory.mktemp("checkpoints")
     save_pair(folder, context_length=64, group="Texts")
     save_tiny(folder, "far-reader", title="Far reader", group="Texts", context_length=256, n_layers=3)
@@ -179,19 +155,19 @@ def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="package")
-def tiny_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tiny_store(tmp_path_factory):
     """Where the server on tiny models keeps what visitors have trained."""
     return tmp_path_factory.mktemp("store")
 
 
 @pytest.fixture(scope="package")
-def tiny_server(serve: Callable[..., Server], tiny_folder: Path, tiny_store: Path) -> Server:
+def tiny_server(serve, tiny_folder, tiny_store):
     """The server of the app on tiny models, the same for every file."""
     return serve(ROOT / "app.py", env={"HEADSUP_CHECKPOINTS": str(tiny_folder), "HEADSUP_STORE": str(tiny_store)})
 
 
 @pytest.fixture(autouse=True)
-def no_tracebacks(servers: list[Server]) -> Iterator[None]:
+def no_tracebacks(servers):
     """Fail the test during which a server logged a traceback, with the end of its log."""
     yield
     guilty = [server for server in servers if server.has_traceback()]
@@ -203,98 +179,83 @@ def no_tracebacks(servers: list[Server]) -> Iterator[None]:
 
 
 @pytest.fixture
-def browser_errors(no_tracebacks: None) -> Iterator[list[str]]:
+def browser_errors(no_tracebacks):
     """Console errors and uncaught exceptions of every page the test opened; any left at its end fail it."""
-    errors: list[str] = []
+    errors = []
     yield errors
     if errors:
         pytest.fail("the browser reported errors:\n" + "\n".join(errors), pytrace=False)
 
 
-@pytest.fixture(scope="package")
-def listen(servers: list[Server]) -> Callable[..., Callable[[], None]]:
-    """`listen(context, errors)`: add what goes wrong on the pages of a context to a list. Returns what ends that."""
+@pytest.fixture
+def listen(servers, browser_errors):
+    """`listen(context)`: add what goes wrong on the pages of a context to `browser_errors`, until the test's end."""
+    heard = []
 
-    def start(context: "BrowserContext", errors: list[str]) -> Callable[[], None]:
+    def note(page, error):
+        if page is None or not any(server.stopped and page.url.startswith(server.url) for server in servers):
+            browser_errors.append(error)
 
-        def note(page: "Page | None", error: str) -> None:
-            if page is None or not any(server.stopped and page.url.startswith(server.url) for server in servers):
-                errors.append(error)
+    def note_console(message):
+        if message.type == "error" and not LOOKED_FOR_IN_VAIN.search(message.location["url"]):
+            note(message.page, f"{message.text} ({message.location['url']})")
 
-        def note_console(message: "ConsoleMessage") -> None:
-            if message.type == "error" and not LOOKED_FOR_IN_VAIN.search(message.location["url"]):
-                note(message.page, f"{message.text} ({message.location['url']})")
+    def note_exception(error):
+        note(error.page, f"uncaught: {error.error.stack}")
 
-        def note_exception(error: "WebError") -> None:
-            note(error.page, f"uncaught: {error.error.stack}")
-
+    def start(context):
         # follow_reruns also follows a tab that the page itself opens
-        listeners = {"console": note_console, "weberror": note_exception, "page": follow_reruns}
-        for event, listener in listeners.items():
+        for event, listener in {"console": note_console, "weberror": note_exception, "page": follow_reruns}.items():
             context.on(event, listener)
+            heard.append((context, event, listener))
 
-        def stop() -> None:
-            for event, listener in listeners.items():
-                context.remove_listener(event, listener)
-
-        return stop
-
-    return start
+    yield start
+    for context, event, listener in heard:
+        context.remove_listener(event, listener)
 
 
 @pytest.fixture
-def new_page(
-    chromium: "Browser",
-    windows: list[Window],
-    servers: list[Server],
-    listen: Callable[..., Callable[[], None]],
-    browser_errors: list[str],
-) -> Iterator[Callable[..., "Page"]]:
+def new_page(chromium, windows, servers, listen):
     """`new_page(width=1280, height=900, dark=False, apart=False) -> Page`, each its own visitor.
 
     apart: in another browser, as it were, which shares neither cookies nor storage with any other page. A tab may be
     one that an earlier test had: its history and storage are gone, but listeners and init scripts would stay.
     """
-    used: dict[Window, Callable[[], None]] = {}
-    common: list[Window] = []
+    used = []
 
-    def take_window() -> Window:
-        free = [window for window in windows if window not in used]
-        if not free:
+    def take_window():
+        if len(used) == len(windows):
             windows.append(Window(chromium))
-        window = free[0] if free else windows[-1]
-        used[window] = listen(window.context, browser_errors)
-        return window
+        used.append(windows[len(used)])
+        listen(used[-1].context)
+        return used[-1]
 
-    def create(width: int = 1280, height: int = 900, dark: bool = False, apart: bool = False) -> "Page":
-        if not apart and not common:
-            common.append(take_window())
-        page = (take_window() if apart else common[0]).open_tab()
+    def create(width=1280, height=900, dark=False, apart=False):
+        common = used[0] if used else take_window()
+        page = (take_window() if apart else common).open_tab()
         page.set_viewport_size({"width": width, "height": height})
         page.emulate_media(color_scheme="dark" if dark else "light", reduced_motion="no-preference")
         return page
 
     yield create
-    for window, stop_listening in used.items():
+    for window in used:
         window.empty(servers)
-        stop_listening()
 
 
 @pytest.fixture
-def new_window(
-    chromium: "Browser", listen: Callable[..., Callable[[], None]], browser_errors: list[str]
-) -> Iterator[Callable[..., "Page"]]:
+def new_window(chromium, listen):
     """`new_window(width=1280, height=900, **options) -> Page`, in a window that goes with the test.
 
     For a touch screen, a clock, or connections that are cut.
     """
-    contexts: list[BrowserContext] = []
+    contexts = []
 
-    def create(width: int = 1280, height: int = 900, **options: object) -> "Page":
-        contexts.append(chromium.new_context(viewport={"width": width, "height": height}, bypass_csp=True, **options))
-        contexts[-1].set_default_timeout(PATIENCE_MS)
-        listen(contexts[-1], browser_errors)
-        return contexts[-1].new_page()
+    def create(width=1280, height=900, **options):
+        context = chromium.new_context(viewport={"width": width, "height": height}, bypass_csp=True, **options)
+        context.set_default_timeout(PATIENCE_MS)
+        contexts.append(context)
+        listen(context)
+        return context.new_page()
 
     yield create
     for context in contexts:
@@ -302,19 +263,11 @@ def new_window(
 
 
 @pytest.fixture
-def page(new_page: Callable[..., "Page"]) -> "Page":
-    """A light page of 1280 × 900."""
-    return new_page()
-
-
-@pytest.fixture
-def visit(
-    tiny_server: Server, new_page: Callable[..., "Page"], wait_ready: Callable[..., None]
-) -> Callable[..., "Page"]:
+def visit(tiny_server, new_page, wait_ready):
     """`visit(path="", page=None, **options) -> Page`: one of the app on tiny models, which has come to rest. A page
-    that is there already is only changed, which costs a third of a page that is opened."""
+    that is there already is only changed, which costs a third of a page that is opened; its path names a model."""
 
-    def open_page(path: str = "", page: "Page | None" = None, **options: object) -> "Page":
+    def open_page(path="", page=None, **options):
         if page:
             come_to(page, f"/{path}")
         else:
@@ -322,13 +275,14 @@ def visit(
             page.goto(f"{tiny_server.url}/{path}")
         page.get_by_role("heading", level=1).wait_for()
         wait_ready(page)
-        page.wait_for_function("() => globalThis.headsupGuide")  # whose script comes after the page is at rest
+        # whose script comes after the page is at rest
+        page.wait_for_function("() => globalThis.headsupGuide", polling=100)
         return page
 
     return open_page
 
 
 @pytest.fixture(scope="session")
-def wait_ready() -> Callable[..., None]:
+def wait_ready():
     """`wait_ready(page, timeout=120.0, settled=0.25)`: `wait_until_ready`, without an import."""
     return wait_until_ready

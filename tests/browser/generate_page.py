@@ -7,8 +7,6 @@ import pytest
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
-SHOWN = "[data-state=shown]"
-"""An instrument that has been answered what it asked first."""
 FOCUSED = """() => {
   let active = document.activeElement;
   while (active?.shadowRoot?.activeElement) active = active.shadowRoot.activeElement;
@@ -34,25 +32,8 @@ def branches(page):
     return part(page, "branchList").get_by_role("listitem")
 
 
-def write(page, wait_ready, count):
-    """Press Generate, and wait for so many tokens and for the end of it."""
-    before = tokens(page).count()
-    main_button(page, "Generate").click()
-    until_written(page, before + count)
-    until_at_rest(page, wait_ready)
-
-
 def tokens(page):
     return page.get_by_test_id("live-text-token")
-
-
-def labels(page):
-    return tokens(page).evaluate_all("(spans) => spans.map((span) => span.getAttribute('aria-label'))")
-
-
-def text(page):
-    """The text on screen, a sign for each space and line end."""
-    return "".join(label.split(", ")[0] for label in labels(page))
 
 
 def candidates(page):
@@ -61,6 +42,20 @@ def candidates(page):
 
 def picture(page):
     return page.get_by_test_id("live-text-picture")
+
+
+def labels(page):
+    return tokens(page).evaluate_all("(spans) => spans.map((span) => span.getAttribute('aria-label'))")
+
+
+def written(page):
+    """The tokens that the address holds."""
+    found = parse_qs(urlsplit(page.evaluate("location.href")).query).get("written", [""])[0]
+    return [int(each) for each in found.split(".") if each]
+
+
+def focused(page):
+    return page.evaluate(FOCUSED)
 
 
 def sampling_opened(page):
@@ -78,7 +73,7 @@ def until_written(page, count):
 
 def until_shown(page):
     """Until the model has said what it thinks of the text that is there."""
-    page.locator(SHOWN).get_by_test_id("live-text").wait_for()
+    page.locator("[data-state=shown]").get_by_test_id("live-text").wait_for()
 
 
 def until_at_rest(page, wait_ready):
@@ -87,10 +82,12 @@ def until_at_rest(page, wait_ready):
     wait_ready(page)
 
 
-def written(page):
-    """The tokens that the address holds."""
-    found = parse_qs(urlsplit(page.evaluate("location.href")).query).get("written", [""])[0]
-    return [int(each) for each in found.split(".") if each]
+def write(page, wait_ready, count):
+    """Press Generate, and wait for so many tokens and for the end of it."""
+    before = tokens(page).count()
+    main_button(page, "Generate").click()
+    until_written(page, before + count)
+    until_at_rest(page, wait_ready)
 
 
 def look_at(page, name, words):
@@ -108,7 +105,3 @@ def inspect(page, index):
     panel = page.get_by_test_id("live-text-candidates")
     expect(panel).to_contain_text(f"Candidates for token {index}, after “{before}”")
     expect(page).to_have_url(re.compile(f"step={index}"))
-
-
-def focused(page):
-    return page.evaluate(FOCUSED)

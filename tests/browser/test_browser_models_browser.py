@@ -1,10 +1,13 @@
-"""Tests that the app's visitors compute small models in their own browsers, and that the server stands behind them."""
+"""Tests that visitors compute small models in their own browsers, and what stands behind them: a server, or a copy."""
 
 import re
+import shutil
 
 import pytest
 
-from tests.browser.at_rest import DISCONNECTED
+from deploy.replicas import Replicas, free_port
+from tests.browser.address_bar import come_to
+from tests.browser.at_rest import CONNECTED, DISCONNECTED
 from tests.browser.attention_page import (
     PROMPT,
     WHOLE,
@@ -17,9 +20,16 @@ from tests.browser.attention_page import (
     type_prompt,
     until,
 )
-from tests.browser.generate_page import branches, candidates, live_text, main_button, tokens, until_written, written
-from tests.browser.generate_page import text as text_on_screen
-from tests.browser.generate_page import until_shown as until_text_shown
+from tests.browser.generate_page import (
+    branches,
+    candidates,
+    main_button,
+    tokens,
+    until_at_rest,
+    until_written,
+    write,
+    written,
+)
 from tests.browser.servers import ROOT
 from transformer import Sampling, generate, load_checkpoint
 
@@ -32,25 +42,23 @@ ALONE = re.compile(
 FILES = ("description", "weights")
 
 
+HAS_NGINX = shutil.which("nginx", path="/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin") is not None
+
+
 @pytest.fixture(scope="module")
-def server(serve, tiny_folder):
-    """Of the app on tiny models, as it is by itself: browsers compute them."""
-    with serve(ROOT / "app.py", env={"HEADSUP_CHECKPOINTS": str(tiny_folder), "HEADSUP_BROWSER_MODELS": ""}) as found:
-        yield found
-
-
-@pytest.fixture
-def visit(server, new_page):
-    """`visit(address, page=None)`: a page once its model is in the browser, and what is asked of the API."""
-
-    def open_page(address, page=None):
-        page, asked = page or new_page(), []
-        page.on("request", lambda request: "/api/" in request.url and asked.append(request.url.split("/api/")[1]))
-        page.goto(f"{server.url}/{address}")
-        expect(said(page)).to_have_text(FROM_NOW_ON)
-        return page, asked
-
-    return open_page
+def server(serve, tiny_folder, tmp_path_factory):
+    """Of the app on tiny models, as it is by itself: browsers compute them. Behind nginx, if that is here, are two."""
+    env = {"HEADSUP_CHECKPOINTS": str(tiny_folder), "HEADSUP_BROWSER_MODELS": "", "HEADSUP_START": "off"}
+    if not HAS_NGINX:
+        with serve(ROOT / "app.py", env=env) as found:
+            yield found
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in env.items():
+            patch.setenv(name, value)
+        with Replicas(tmp_path_factory.mktemp("replicas"), 2, free_port()) as found:
+            found.start_all()
+            yield found
 
 
 def said(page):
@@ -58,82 +66,23 @@ def said(page):
     return page.locator("p.computed")
 
 
+def follow(page):
+    """What a page asks of the API, as it grows."""
+    asked = []
+    page.on("request", lambda request: "/api/" in request.url and asked.append(request.url.split("/api/")[1]))
+    return asked
+
+
 def place(page):
     return page.get_by_test_id("attention").get_attribute("data-shown").split(".")
 
 
-def test_attention_a_pass_and_a_text_are_computed_where_they_are_looked_at(visit, wait_ready, tiny_folder):
-    page, asked = visit(f"Attention?model=far-reader&prompt={PROMPT}")
-    assert [question.split("?")[0] for question in asked if question.startswith(FILES)] == [*FILES]
-    page.locator(f"{WHOLE}[data-fetched=true]").wait_for()
-    all_equal(page)
-    asked.clear()
-    type_prompt(page, "KING: I am")
-    expect(queries(page)).to_have_count(10)
-    expect(said(page)).to_have_text(ALONE)
-    head(page, 2, 1).click()
-    until(page, lambda: place(page)[:2] == ["2", "1"])
-    page.locator(WHOLE).wait_for()
-    all_equal(page)
-    wait_ready(page)
-    pick(page, "Model", "Average")
-    expect(said(page)).to_have_text(FROM_NOW_ON)
-    assert {question.split("?")[0] for question in asked} >= {"overview", *FILES}  # of the other model
-    until(page, lambda: len(page.workers) == 1)
-    turn_to(page, "Inside")
-    expect(said(page)).to_have_text(ALONE)
-
-    # A pass is computed with what is changed in it.
-    page, asked = visit(f"Inside?model=far-reader&prompt={PROMPT}", page)
-    asked.clear()
-    type_prompt(page, "KING: I am")
-    expect(said(page)).to_have_text(ALONE)
-    page.get_by_role("button", name="layer 1", exact=True).first.click()
-    page.get_by_role("button", name="layer 1 · feed-forward").click()
-    page.locator(".name.row", has_text="pre-activation").first.click()
-    page.locator(".numbers.tensor[data-state=shown] canvas.marks").first.click()
-    expect(page.locator(".by-hand .badge").first).to_contain_text("recomputed, equal")
-    page.goto(page.url + "&changes=scale~blocks.1.attn.hook_z~0~~0.0")
-    expect(said(page)).to_have_text(FROM_NOW_ON)
-    asked.clear()
-    page.locator("summary", has_text="Checks").click()
-    expect(page.get_by_text("tensors of this pass were recomputed")).to_be_visible()
-    expect(page.get_by_test_id("stMain").get_by_text("Changed: layer 1, head 0 ablated.")).to_be_visible()
-    assert not [question for question in asked if not question.startswith(FILES)]
-
-    # A text is written with the tokens that the server would write.
-    checkpoint = load_checkpoint(tiny_folder / "far-reader")
-    prompt = checkpoint.tokenizer.encode(PROMPT)
-    steps = generate(checkpoint.model, prompt, max_new_tokens=40, sampling=Sampling(temperature=0.8, seed=3))
-    expected = [step.token_id for step in steps]
-    begun = ".".join(map(str, expected[:10]))
-    page, asked = visit(f"?model=far-reader&prompt={PROMPT}&seed=3&tokens=30&pace=unbounded&written={begun}", page)
-    asked.clear()
-    main_button(page, "Generate").click()
-    until_written(page, len(prompt) + 40)
-    until(page, lambda: written(page) == expected)
-    assert asked == []
-    tokens(page).nth(len(prompt) + 5).click()  # another candidate there begins a branch, whose scores are asked for
-    candidates(page).nth(3).click()
-    expect(branches(page)).to_have_count(2)
-    page.get_by_label("Pace").select_option("2 tokens a second")
-    main_button(page, "Generate").click()
-    until_written(page, len(prompt) + 7)
-    main_button(page, "Stop").click()
-    live_text(page).and_(page.locator("[data-live=false]")).wait_for()
-    until(page, lambda: len(written(page)) < 30)
-    assert asked == []
-    expect(said(page)).to_have_text(FROM_NOW_ON)
-
-
-@pytest.mark.parametrize("damage", ["missing", "no workers"])
-def test_the_server_answers_where_the_browser_can_not(server, new_window, browser_errors, damage):
-    page, asked = new_window(), []
-    if damage == "no workers":
-        page.add_init_script("delete window.Worker")
-    else:
-        page.route("**/api/weights*", lambda route: route.fulfill(status=404, json={"error": "Gone."}))
-    page.on("request", lambda request: "/api/" in request.url and asked.append(request.url.split("/api/")[1]))
+def test_the_server_answers_where_the_browser_can_not_and_another_copy_of_it_once_it_is_killed(
+    server, new_window, wait_ready, browser_errors
+):
+    page = new_window()
+    asked = follow(page)
+    page.route("**/api/weights*", lambda route: route.fulfill(status=404, json={"error": "Gone."}))
     page.goto(f"{server.url}/Attention?model=far-reader&prompt={PROMPT}")
     page.locator(f"{WHOLE}[data-fetched=true]").wait_for()
     until(page, lambda: any(question.startswith("weights") for question in asked))
@@ -147,28 +96,126 @@ def test_the_server_answers_where_the_browser_can_not(server, new_window, browse
     expect(said(page)).to_have_text("")
     expect(page.get_by_role("alert").locator("visible=true")).to_have_count(0)
     assert parameters(page)["prompt"] == "KING: I am"
-    browser_errors.clear()  # of what isn't there
+    if HAS_NGINX:
+        a_tab_is_back_with_its_own_model_when_its_copy_is_killed(page, server, wait_ready)
+    browser_errors.clear()  # of what isn't there, and that nobody answered
 
 
-def test_two_tabs_go_on_when_the_server_has_gone(server, new_page, browser_errors):
+def copy_of(page):
+    """The name of the copy that the visitor is on."""
+    (found,) = [each["value"] for each in page.context.cookies() if each["name"] == "headsup_server"]
+    return found
+
+
+def a_tab_is_back_with_its_own_model_when_its_copy_is_killed(page, replicas, wait_ready):
+    page.goto(f"{replicas.url}/Train?learn=task&task=next-vowel&shape=dials&n_heads=1&d_model=16&n_layers=1&steps=50")
+    wait_ready(page)
+    main_button(page, "Train").click()
+    expect(page.get_by_text("is now one of your models").first).to_be_visible()
+    turn_to(page, "Generate")
+    wait_ready(page)
+    pick(page, "^Model$", re.compile("^Yours · "))
+    wait_ready(page)
+    tokens(page).first.wait_for()
+    write(page, wait_ready, 1)
+    shown, address = tokens(page).all_inner_texts(), parameters(page)
+    cookie = copy_of(page)
+    replicas.kill(replicas.app_of(cookie))
+    until(page, lambda: copy_of(page) != cookie)
+    page.locator(CONNECTED).wait_for()
+    wait_ready(page)
+    until(page, lambda: (parameters(page), tokens(page).all_inner_texts()) == (address, shown))
+    expect(page.get_by_role("combobox", name="Model")).to_have_value(re.compile("^Yours · "))
+    turn_to(page, "Attention")
+    expect(page.get_by_role("heading", name="Layer 0, head 0")).to_be_visible()
+    assert page.get_by_text("was deleted").count() == 0 and parameters(page)["model"] == address["model"]
+
+
+def test_attention_a_pass_and_a_text_are_computed_where_they_are_looked_at_even_when_the_server_has_gone(
+    server, new_page, wait_ready, tiny_folder, browser_errors
+):
     """The last test of the module: it stops the server."""
-    attention, text = new_page(), new_page()
-    for page, address in (
-        (attention, f"Attention?model=far-reader&prompt={PROMPT}"),
-        (text, "?tokens=20&pace=unbounded"),
-    ):
-        page.goto(f"{server.url}/{address}")
-        expect(said(page)).to_have_text(FROM_NOW_ON)
-    attention.locator(WHOLE).wait_for()
-    until_text_shown(text)
-    before = text_on_screen(text)
+    page = new_page()
+    asked = follow(page)
+    page.goto(f"{server.url}/Attention?model=far-reader&prompt={PROMPT}")
+    expect(said(page)).to_have_text(FROM_NOW_ON)
+    assert [question.split("?")[0] for question in asked if question.startswith(FILES)] == [*FILES]
+    page.locator(f"{WHOLE}[data-fetched=true]").wait_for()
+    all_equal(page)
+    asked.clear()
+    type_prompt(page, "KING: I am")
+    expect(queries(page)).to_have_count(10)
+    expect(said(page)).to_have_text(ALONE)
+    head(page, 2, 1).click()
+    until(page, lambda: place(page)[:2] == ["2", "1"])
+    page.locator(WHOLE).wait_for()
+    all_equal(page)
+    wait_ready(page)
+    assert asked == []
+    pick(page, "Model", "Average")
+    expect(said(page)).to_have_text(FROM_NOW_ON)
+    assert {question.split("?")[0] for question in asked} >= {"overview", *FILES}  # of the other model
+    until(page, lambda: len(page.workers) == 1)
+
+    # A pass is computed with what is changed in it.
+    come_to(page, f"/Inside?model=far-reader&prompt={PROMPT}")
+    page.get_by_role("heading", level=1, name="Inside").wait_for()
+    expect(said(page)).to_have_text(FROM_NOW_ON)
+    asked.clear()
+    type_prompt(page, "KING: I am")
+    expect(said(page)).to_have_text(ALONE)
+    page.get_by_role("button", name="layer 1", exact=True).first.click()
+    page.get_by_role("button", name="layer 1 · feed-forward").click()
+    page.locator(".name.row", has_text="pre-activation").first.click()
+    page.locator(".numbers.tensor[data-state=shown] canvas.marks").first.click()
+    expect(page.locator(".by-hand .badge").first).to_contain_text("recomputed, equal")
+    come_to(page, f"/Inside?model=far-reader&prompt={PROMPT}&changes=scale~blocks.1.attn.hook_z~0~~0.0")
+    expect(page.get_by_test_id("stMain").get_by_text("Changed: layer 1, head 0 ablated.")).to_be_visible()
+    expect(said(page)).to_have_text(ALONE)
+    page.locator("summary", has_text="Checks").click()
+    expect(page.get_by_text("tensors of this pass were recomputed")).to_be_visible()
+    assert asked == []
+
+    # A text is written with the tokens that the server would write.
+    checkpoint = load_checkpoint(tiny_folder / "far-reader")
+    prompt = checkpoint.tokenizer.encode(PROMPT)
+    steps = generate(checkpoint.model, prompt, max_new_tokens=40, sampling=Sampling(temperature=0.8, seed=3))
+    expected = [step.token_id for step in steps]
+    begun = ".".join(map(str, expected[:10]))
+    come_to(page, f"/?model=far-reader&prompt={PROMPT}&seed=3&tokens=30&pace=unbounded&written={begun}")
+    until_written(page, len(prompt) + 10)
+    wait_ready(page)
+    main_button(page, "Generate").click()
+    until_written(page, len(prompt) + 40)
+    until(page, lambda: written(page) == expected)
+    tokens(page).nth(len(prompt) + 5).click()  # another candidate there begins a branch, whose scores are asked for
+    candidates(page).nth(3).click()
+    expect(branches(page)).to_have_count(2)
+    page.get_by_label("Pace").select_option("2 tokens a second")
+    main_button(page, "Generate").click()
+    until_written(page, len(prompt) + 7)
+    main_button(page, "Stop").click()
+    until_at_rest(page, wait_ready)
+    assert len(written(page)) < 30
+    assert asked == []
+
+    # Both tabs go on when the server has gone.
+    other = new_page()
+    other.goto(f"{server.url}/Attention?model=far-reader&prompt={PROMPT}")
+    expect(said(other)).to_have_text(FROM_NOW_ON)
+    other.locator(WHOLE).wait_for()
     server.stop()
-    for page in (attention, text):
-        page.locator(DISCONNECTED).wait_for()
-    head(attention, 2, 1).click()
-    until(attention, lambda: place(attention)[:2] == ["2", "1"])
-    all_equal(attention)
-    main_button(text, "Generate").click()
-    until_written(text, len(before) + 20)
-    assert text_on_screen(text).startswith(before)
-    expect(text.get_by_role("alert").filter(has_text="can't be reached")).to_have_count(0)
+    for tab in (page, other):
+        tab.locator(DISCONNECTED).wait_for()
+    head(other, 2, 1).click()
+    until(other, lambda: place(other)[:2] == ["2", "1"])
+    all_equal(other)
+    before = tokens(page).all_inner_texts()
+    page.get_by_label("Pace").select_option("as fast as it can")
+    main_button(page, "Generate").click()
+    until_written(page, len(before) + 20)
+    assert tokens(page).all_inner_texts()[: len(before)] == before
+    expect(page.get_by_role("alert").filter(has_text="can't be reached")).to_have_count(0)
+    for tab in (page, other):
+        tab.close()
+    browser_errors.clear()  # that nobody answered

@@ -31,6 +31,7 @@ TAG = """(root) => {
   for (const node of window.tagged) node.tagged = true;
 }"""
 LOST = "() => window.tagged.filter((node) => !node.isConnected).length"
+SEEN = "() => { const seen = [...window.places]; window.places = undefined; return seen; }"
 PICTURE = "(canvas) => canvas.toDataURL()"
 # Where parts are, frame by frame, until the writing has ended.
 FOLLOW = """(root) => {
@@ -41,24 +42,10 @@ FOLLOW = """(root) => {
     const boxes = parts.map((part) => part.getBoundingClientRect());
     const places = boxes.map(({ x, y, width, height }) => [x, y, width, height].map(Math.round));
     seen.add(JSON.stringify([...places, scrolled]));
-    requestAnimationFrame(look);
+    if (window.places === seen) requestAnimationFrame(look);
   };
   look();
 }"""
-
-
-@pytest.fixture
-def visit(tiny_server, new_page, wait_ready):
-    """`visit(query, page=None, **options)`: a visitor of Generate that has come to rest."""
-
-    def open_page(query="", page=None, **options):
-        page = page or new_page(**options)
-        page.goto(f"{tiny_server.url}/?prompt={PROMPT}&pace=unbounded&{query}")
-        until_shown(page)
-        wait_ready(page)
-        return page
-
-    return open_page
 
 
 KEEPS_WASH = """(span) => {
@@ -69,11 +56,8 @@ KEEPS_WASH = """(span) => {
   return Boolean(span.style.backgroundColor) && here === there;
 }"""
 """Whether a token that was touched has the colour that its attention weight gives it."""
-SIGN = """([strip, opacity]) => {
-  const sign = getComputedStyle(strip, "::after");
-  return strip.dataset.dim === "true" && sign.content === '"▍"' && sign.opacity === opacity;
-}"""
-"""Whether the sign after the last token is shown this strongly in the second half of its beat."""
+SHARES = "(all, [style, share]) => all.map((each) => +(each.style[style].match(share)?.[1] ?? 0))"
+"""How strong a colour each has in a style, in percent."""
 
 
 def nothing_moves_while(page, write_on):
@@ -82,27 +66,14 @@ def nothing_moves_while(page, write_on):
     live_text(page).evaluate(FOLLOW)
     write_on()
     assert page.evaluate(LOST) == 0
-    first, *others = [json.loads(place) for place in page.evaluate("[...window.places]")]
+    first, *others = [json.loads(place) for place in page.evaluate(SEEN)]
     assert [[moved for moved in zip(first, other, strict=True) if moved[0] != moved[1]] for other in others] == []
 
 
-def test_all_that_writes_is_in_the_first_screen_nothing_moves_and_what_is_used_keeps_the_focus(visit, wait_ready):
-    page = visit("tokens=30&pace=fast")
-    for width, height in ((420, 860), (1280, 720)):
-        page.set_viewport_size({"width": width, "height": height})
-        until_drawn(page)
-        expect(candidates(page).first).to_contain_text("%")
-        for element in (main_button(page, "Generate"), part(page, "strip"), part(page, "largest")):
-            box = element.bounding_box()
-            assert box["y"] >= 0 and box["y"] + box["height"] <= height
-        if width < 600:
-            assert main_button(page, "Generate").bounding_box()["y"] <= 310
-        face = "(node) => getComputedStyle(node).fontFamily"
-        assert part(page, "strip").evaluate(face) == page.get_by_test_id("stApp").evaluate(face)
-        if width > 1000:
-            assert candidates(page).nth(9).bounding_box()["y"] + 20 <= height
-    assert not part(page, "drawn").is_visible()
-    expect(page.get_by_label("Temperature")).to_be_hidden()
+def test_on_a_screen_nothing_moves_the_keyboard_stays_and_what_is_shown_is_what_is_said(visit, wait_ready):
+    page = visit(f"?prompt={PROMPT}&pace=unbounded&tokens=30")
+    until_shown(page)
+    what_writes_is_in_the_first_screen(page)
     canvas = sampling_opened(page).locator("canvas").first
     expect(page.get_by_label("Temperature")).to_be_visible()
     canvas.scroll_into_view_if_needed()  # while the page scrolls, a card would go
@@ -112,55 +83,62 @@ def test_all_that_writes_is_in_the_first_screen_nothing_moves_and_what_is_used_k
     page.keyboard.press("ArrowLeft")
     tip = page.get_by_role("tooltip")
     expect(tip).to_contain_text("logit")
-    said = canvas.get_attribute("aria-label")
-    assert tip.inner_text().replace("\n", ", ") in said
+    assert tip.inner_text().replace("\n", ", ") in canvas.get_attribute("aria-label")
     page.keyboard.press("Escape")
     expect(tip).to_be_hidden()
     main_button(page, "Sampling").click()
     expect(page.get_by_label("Temperature", exact=True)).to_be_hidden()
 
-    # Nothing moves.
     page.set_viewport_size({"width": 1280, "height": 700})
     page.get_by_test_id("stMain").evaluate("(main) => main.scrollTo(0, 90)")
     main_button(page, "Step").click()
     until_written(page, len(PROMPT) + 1)
     wait_ready(page)
     nothing_moves_while(page, lambda: write(page, wait_ready, 30))
+    weights_are_as_strong_as_they_are_said_to_be(page)
+    a_token_of_the_prompt_shows_what_the_model_predicts_after_it(page)
+    what_is_used_keeps_the_focus(page)
+    the_keyboard_stays_on_what_starts_and_stops_the_writing(page, wait_ready)
+    a_step_out_of_sight_is_drawn_once_it_comes_in_sight_and_the_box_follows_the_end(visit, page, wait_ready)
+    tokens_are_underlined_by_their_probability_and_one_that_is_cut_off_has_none(visit, page)
 
-    strongest = set()
-    for place in range(len(PROMPT), len(PROMPT) + 8):
+
+def what_writes_is_in_the_first_screen(page):
+    for width, height in ((420, 860), (1280, 720)):
+        page.set_viewport_size({"width": width, "height": height})
+        until_drawn(page)
+        expect(candidates(page).first).to_contain_text("%")
+        for element in (main_button(page, "Generate"), part(page, "strip"), part(page, "largest")):
+            box = element.bounding_box()
+            assert box["y"] >= 0 and box["y"] + box["height"] <= height
+    assert candidates(page).nth(9).bounding_box()["y"] + 20 <= height
+    assert not part(page, "drawn").is_visible()
+    expect(page.get_by_label("Temperature")).to_be_hidden()
+
+
+def weights_are_as_strong_as_they_are_said_to_be(page):
+    strongest, columns = set(), part(page, "columns").locator(".column:not([hidden])")
+    for place in range(len(PROMPT), len(PROMPT) + 4):
         tokens(page).nth(place).click()
         expect(part(page, "largest")).to_contain_text(re.compile(f": token {place - 1} .* looks most at token"))
-        largest = float(part(page, "largest").inner_text().rpartition(", ")[2].strip("%")) / 100
-        washes = tokens(page).evaluate_all(
-            "(all) => all.map(({ style }) => +(style.backgroundColor.match(/(\\d+)%/)?.[1] ?? 0))"
-        )
-        bars = (
-            part(page, "columns")
-            .locator(".column:not([hidden]) i")
-            .evaluate_all("(all) => all.map(({ style }) => parseFloat(style.backgroundSize.split(' ')[1]))")
-        )
-        assert max(bars) == pytest.approx(100 * largest, abs=0.51)
-        assert max(washes) == pytest.approx(55 * largest, abs=1.4)
+        largest = float(part(page, "largest").inner_text().rpartition(", ")[2].strip("%"))
+        washes = tokens(page).evaluate_all(SHARES, ["backgroundColor", r"(\d+)%"])
+        bars = columns.locator("i").evaluate_all(SHARES, ["backgroundSize", r" ([\d.]+)"])
+        assert max(bars) == pytest.approx(largest, abs=0.51)
+        assert max(washes) == pytest.approx(0.55 * largest, abs=1.4)
         strongest.add(max(washes))
     assert len(strongest) > 1
-
     page.get_by_text("Attention as bars").click()
-    columns = part(page, "columns").locator(".column:not([hidden])").all()
-    columns.sort(key=lambda column: column.bounding_box()["x"])
-    assert [column.inner_text() for column in columns] == [
-        label.split(", ")[0] for label in labels(page)[: len(columns)]
-    ]
+    said = [label.split(", ")[0] for label in labels(page)[: columns.count()]]
+    assert [column.inner_text() for column in sorted(columns.all(), key=lambda one: one.bounding_box()["x"])] == said
 
-    # A token of the prompt shows what the model predicts after it.
+
+def a_token_of_the_prompt_shows_what_the_model_predicts_after_it(page):
     tokens(page).nth(2).click()
     expect(tokens(page).nth(2)).to_have_attribute("aria-selected", "true")
     words = f"Token 3 “{PROMPT[3]}” stands in the prompt after “{PROMPT[2]}”: probability "
-    words = re.compile(re.escape(words) + "[<>.0-9]+%, rank [0-9]+, entropy ")
-    expect(part(page, "details")).to_have_text(words)
-    expect(part(page, "largest")).to_contain_text(f"token 2 “{PROMPT[2]}” looks most at token")
+    expect(part(page, "details")).to_have_text(re.compile(re.escape(words) + "[<>.0-9]+%, rank [0-9]+, entropy "))
     expect(part(page, "title")).to_have_text(f"Candidates for token 3, after “{PROMPT[2]}”")
-    expect(part(page, "position")).to_have_text("token 3")
     expect(candidates(page).first).to_have_attribute("aria-disabled", "true")
     expect(page).to_have_url(re.compile("step=3"))
     page.keyboard.press("Home")
@@ -170,49 +148,70 @@ def test_all_that_writes_is_in_the_first_screen_nothing_moves_and_what_is_used_k
     expect(tokens(page).last).to_have_attribute("aria-selected", "true")
     page.keyboard.press("ArrowLeft")
     expect(part(page, "position")).to_have_text(f"token {len(PROMPT) + 29}")
-    assert page.get_by_test_id("live-text-strip").locator("[aria-selected=true]").count() == 1
 
+
+def what_is_used_keeps_the_focus(page):
     for name, end in (("Next token", f"token {len(PROMPT) + 31}"), ("Previous token", f"token {len(PROMPT) + 26}")):
         button = page.get_by_role("button", name=name)
         button.focus()
         for _ in range(5):
             page.keyboard.press("Enter")
         expect(part(page, "position")).to_have_text(end)
-        assert button.evaluate("(button) => button.matches(':focus')")
+        expect(button).to_be_focused()
     candidate = candidates(page).nth(2)
     candidate.focus()
     page.keyboard.press("Enter")
     expect(branches(page)).to_have_count(2)
-    assert candidate.evaluate("(button) => button.matches(':focus')")
+    expect(candidate).to_be_focused()
 
+
+def the_keyboard_stays_on_what_starts_and_stops_the_writing(page, wait_ready):
     sampling_opened(page)
-    page.get_by_label("Number of tokens").fill("500")  # which are not all there before it is stopped
-    main_button(page, "Generate").click()
-    until_written(page, tokens(page).count() + 2)
-    strip = page.get_by_test_id("live-text-strip")
-    page.wait_for_function(SIGN, arg=[strip.element_handle(), "0.15"])
-    page.emulate_media(reduced_motion="reduce")
-    page.wait_for_function(SIGN, arg=[strip.element_handle(), "1"])
-    main_button(page, "Stop").click()
-    until(page, lambda: strip.evaluate("(strip) => getComputedStyle(strip, '::after').content") == "none")
+    number, box = page.get_by_label("Number of tokens"), page.get_by_role("textbox", name="Prompt", exact=True)
+    number.fill("500")  # which are not all there before it is stopped
+    page.get_by_label("Pace").select_option("8 tokens a second")
+    wait_ready(page)
+    main_button(page, "Generate").focus()
+    page.keyboard.press("Enter")
+    until(page, lambda: focused(page) == "Stop")
+    page.keyboard.press("Space")
+    until(page, lambda: focused(page) == "Generate")
+    wait_ready(page)
+    expect(main_button(page, "Stop")).to_be_disabled()
+    page.keyboard.press("Tab")
+    until(page, lambda: focused(page) == "Step")
+    page.keyboard.press("Enter")
+    wait_ready(page)
+    assert focused(page) == "Step"
+    box.focus()
+    wait_ready(page)
+    expect(box).to_be_focused()
+    page.get_by_label("Pace").select_option("as fast as it can")
+    number.fill("3")
+    wait_ready(page)
+    main_button(page, "Generate").focus()
+    before = tokens(page).count()
+    page.keyboard.press("Enter")  # the keyboard comes back when the writing ends by itself
+    expect(tokens(page)).to_have_count(before + 3)
+    until(page, lambda: focused(page) == "Generate")
+    wait_ready(page)
+    assert focused(page) == "Generate"
 
 
-def test_a_step_out_of_sight_is_drawn_once_it_comes_in_sight_and_the_box_follows_the_end(visit, wait_ready):
-    page = visit("tokens=12&seed=2", height=500)
-    write(page, wait_ready, 12)
+def a_step_out_of_sight_is_drawn_once_it_comes_in_sight_and_the_box_follows_the_end(visit, page, wait_ready):
+    visit(f"?model=shakespeare&prompt=KING:&tokens=500&pace=fast&text={'ROME' * 150}", page)
+    expect(tokens(page)).to_have_count(len("KING:") + 600)
+    until_shown(page)
+    page.set_viewport_size({"width": 1280, "height": 500})
+    sampling_opened(page)
+    page.get_by_test_id("stMain").evaluate("(main) => main.scrollTo(0, 0)")
+    main_button(page, "Step").click()
+    until_at_rest(page, wait_ready)
     last = live_text(page).locator("[data-drawn=probabilities] canvas")
     late = last.evaluate(PICTURE)
     last.scroll_into_view_if_needed()
-    page.wait_for_function(f"([canvas, late]) => ({PICTURE})(canvas) !== late", arg=[last.element_handle(), late])
-    until_drawn(page)
-    drawn = last.evaluate(PICTURE)
-    page.set_viewport_size({"width": 1280, "height": 2400})
-    page.reload()  # where it is in sight from the first
-    until_written(page, len(PROMPT) + 12)
-    wait_ready(page)
-    until(page, lambda: last.evaluate(PICTURE) == drawn)
+    until(page, lambda: last.evaluate(PICTURE) != late)
 
-    page = visit(f"tokens=500&pace=fast&text={'ROME' * 150}", page)
     page.set_viewport_size({"width": 1280, "height": 900})
     strip = page.get_by_test_id("live-text-strip")
     left = "(strip) => [strip.scrollHeight - strip.clientHeight, strip.scrollTop]"
@@ -227,19 +226,21 @@ def test_a_step_out_of_sight_is_drawn_once_it_comes_in_sight_and_the_box_follows
     until_at_rest(page, wait_ready)
 
 
-def test_tokens_are_underlined_by_their_probability_and_one_that_is_cut_off_has_none(visit):
-    page = visit("temperature=2&text=,%20my%20lord.%0AZounds%20Q")
-    levels = tokens(page).evaluate_all("(all) => all.map(({ style }) => +(style.boxShadow.match(/(\\d+)%/)?.[1] ?? 0))")
-    known = [label.rpartition(", ")[2] for label in labels(page)[len(PROMPT) :]]
+def tokens_are_underlined_by_their_probability_and_one_that_is_cut_off_has_none(visit, page):
+    prompt = "To be"
+    visit(f"?model=shakespeare&prompt={prompt}&temperature=2&text=,%20my%20lord.%0AZounds%20Q", page)
+    expect(tokens(page)).to_have_count(len(prompt) + len(", my lord.\nZounds Q"))
+    until_shown(page)
+    levels = tokens(page).evaluate_all(SHARES, ["boxShadow", r"(\d+)%"])
+    known = [label.rpartition(", ")[2] for label in labels(page)[len(prompt) :]]
     colour = "(token) => getComputedStyle(token).color"
     unlooked = page.locator(".token.prompt:not([style*='--ink'])").first
     assert unlooked.evaluate(colour) != page.locator(".token.written").last.evaluate(colour)
-    assert levels[: len(PROMPT)] == [0] * len(PROMPT) and all(share.endswith("%") for share in known)
+    assert levels[: len(prompt)] == [0] * len(prompt) and all(share.endswith("%") for share in known)
     shares = [float(share.strip("<> %")) for share in known]
-    rising = [level for _, level in sorted(zip(shares, levels[len(PROMPT) :], strict=True))]
+    rising = [level for _, level in sorted(zip(shares, levels[len(prompt) :], strict=True))]
     assert rising == sorted(rising) and rising[0] < rising[-1]
-
-    page = visit("text=x&temperature=1&top_k=1&step=6", page)
+    visit("?model=shakespeare&prompt=ROMEO&text=x&temperature=1&top_k=1&step=5", page)
     expect(page.locator("[data-drawn=probabilities] .text")).to_have_text("“x” is cut off, and has 0.")
     expect(page.locator("[data-drawn=point] .text")).to_contain_text("No random number falls on “x”: it is cut off.")
 

@@ -1,0 +1,58 @@
+"""Tests what goes through the app by itself: a random walk, what opens each tensor, the load benchmark's visitors."""
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from random import Random
+
+import pytest
+
+from tests.benchmarks.visitors import Log, Visitor
+from tests.browser.random_walk import BENIGN, Walk
+from tests.browser.reach_everything import reach
+
+pytest.importorskip("playwright.sync_api")
+
+STEPS, SEED = 3, 4
+
+
+def test_a_random_walk_takes_its_steps_and_finds_nothing(tiny_server, new_page, wait_ready, browser_errors):
+    walk = Walk(new_page, tiny_server, SEED, wait_ready=wait_ready, errors=browser_errors)
+    findings = walk.run(STEPS)
+    browser_errors[:] = [error for error in browser_errors if not BENIGN.search(error)]
+    assert not findings, findings[0]
+    assert len(walk.steps) == STEPS and walk.missed <= 1, "\n".join(walk.steps)
+
+
+def test_any_tensor_is_four_clicks_from_the_first_view_and_found_by_name(tiny_server, tiny_folder, new_page):
+    folder = tiny_folder / "translator"
+    names, problems = reach(new_page(), tiny_server.url, folder, lambda names: Random(SEED).sample(names, 1))
+    assert len(names) == 1 and not problems
+
+
+def test_a_visitor_of_the_load_benchmark_goes_through_a_lesson(tiny_server):
+    log = Log()
+
+    async def attend():
+        visitor = Visitor(tiny_server.url, 1, log)
+        async with visitor.tab:
+            await visitor.open()
+            for name in ("Attention", "Inside", "Generate"):
+                await visitor.change_page(name)
+                (heading,) = [found for found in visitor.tab.elements("heading") if found.heading.tag == "h1"]
+                assert heading.heading.body == name
+                assert visitor.tab.labelled("selectbox", "Model").default == 0  # the link's model stays
+                for page, instrument in (("Attention", "attention"), ("Inside", "inside"), ("Generate", "generation")):
+                    assert visitor.tab.has(f"headsup_{instrument}") == (name == page)
+                await visitor.look()
+            await visitor.type_prompt()
+            first, rate = await visitor.write(20, anew=False)
+            assert first > 0 and rate < 30  # tokens a second, at a pace of 25
+            known = visitor.tab.data("headsup_address_bar")["known_selection"]["written"]
+            assert len(known.split(".")) == 20  # the page knows what was written
+
+    with ThreadPoolExecutor(1) as elsewhere:  # Playwright's own loop runs on this thread
+        elsewhere.submit(lambda: asyncio.run(attend())).result()
+    assert not log.failures
+    answers = {kind: len(times) for kind, times in log.answers.items()}
+    assert answers["page"] == 4 and answers["overview"] == answers["outline"] == answers["prompt"] == 1
+    assert answers["text"] == 1 and 1 <= answers["block"] <= 2 and answers["head"] >= 1
