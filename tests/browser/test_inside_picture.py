@@ -14,14 +14,14 @@ NAMES_IN_THE_WAY = """async (groups) => {
   for (const group of groups) {
     window.instrument.open(group);
     for (let frame = 0; frame < 3; frame++) await new Promise(requestAnimationFrame);
-    const boxes = [...document.querySelectorAll(".names .name, .names .chip, .names .title")].map((one) => {
+    const names = [...document.querySelectorAll(".names .name, .names .chip, .names .title")].map((one) => {
+      const box = one.getBoundingClientRect();
       const isCut = one.scrollWidth > one.clientWidth + 1 || one.scrollHeight > one.clientHeight + 1;
-      return { name: one.textContent, box: one.getBoundingClientRect(), isCut };
+      return { name: one.textContent, box, isCut, isOut: box.right > innerWidth || box.left < 0 };
     });
     found.push(
-      ...boxes.filter(({ isCut }) => isCut).map(({ name }) => `${group}: ${name} is cut`),
-      ...boxes.filter(({ box }) => box.right > innerWidth || box.left < 0).map(({ name }) => `${group}: ${name} is out`),
-      ...boxes.flatMap((a, at) => boxes.slice(at + 1).filter((b) => over(a.box, b.box)).map((b) => a.name + b.name)),
+      ...names.filter(({ isCut, isOut }) => isCut || isOut).map(({ name }) => `${group}: ${name} is cut or out`),
+      ...names.flatMap((a, at) => names.slice(at + 1).filter((b) => over(a.box, b.box)).map((b) => a.name + b.name)),
     );
   }
   return found;
