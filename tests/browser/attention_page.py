@@ -193,6 +193,11 @@ def until_drawn(page):
     page.evaluate(TWO_FRAMES)
 
 
+def fits(page):
+    """Whether nothing is wider than the page."""
+    return page.get_by_test_id("stMain").evaluate("(main) => main.scrollWidth <= main.clientWidth")
+
+
 def turn_to(page, name):
     page.get_by_role("link", name=name).click()
     page.get_by_role("heading", level=1, name=name).wait_for()
