@@ -129,7 +129,7 @@ def test_a_whole_pass_is_explored_with_its_circuits_and_what_it_had_no_room_for_
 
 
 def test_a_notebook_s_frame_shows_any_view_and_a_still_picture_where_there_are_no_frames_or_scripts(
-    new_page, chromium, tmp_path, browser_errors
+    new_page, chromium, browser_errors
 ):
     page = new_page()
     frame = page.frame_locator("iframe")
@@ -153,8 +153,7 @@ def test_a_notebook_s_frame_shows_any_view_and_a_still_picture_where_there_are_n
     assert page.locator(f"{STILL} img").evaluate("(image) => image.naturalWidth") > 0
     with chromium.new_context(java_script_enabled=False) as context:
         still = context.new_page()
-        show(recorded("induction", "abcab")).save(tmp_path / "view.html")
-        still.goto((tmp_path / "view.html").as_uri())
+        still.set_content(show(recorded("induction", "abcab")).html)
         expect(still.locator(f"{STILL} img")).to_be_visible()
         expect(still.locator(STILL)).to_contain_text("scripts are needed to explore it")
 
