@@ -123,7 +123,7 @@ def test_tokens_blocks_and_cells_are_chosen_by_click_key_and_wheel(show):
     ):
         show("shakespeare", "ROMEO:", 0, chosen, page=page)
         assert page.locator("[data-part=cell]").is_hidden() and readout(page), chosen
-    show("shakespeare", "ROMEO:", 0, {"open": "blocks.1.attn.hook_pattern", "cell": [2, 4, 1]}, page=page)
+    page.evaluate("window.instrument.openCell('blocks.1.attn.hook_pattern', [2, 4, 1])")
     for name, is_lit in (("hook_pattern", True), ("hook_attn_scores", True), ("hook_q", False)):
         assert page.evaluate(LIT, f"blocks.1.attn.{name}") == is_lit, f"what a cell is made of: {name}"
 
