@@ -17,7 +17,6 @@ from tests.browser.attention_page import (
     WHOLE,
     all_equal,
     badges,
-    badges_shown,
     compared,
     derive,
     drag,
@@ -289,8 +288,7 @@ def test_every_cell_is_reached_by_key_and_read_out_no_label_runs_into_the_next_a
         come_to(page, f"/Attention?model={model}&prompt={prompt}")
         expect(instrument(page)).to_have_attribute("data-kind", kind)
         page.locator(WHOLE).wait_for()
-        all_equal(page)
-        expect(badges_shown(page)).to_have_count(steps)
+        until(page, lambda steps=steps: all_equal(page) == steps)
         expect(page.get_by_label("Without the mask")).to_be_visible(visible=kind not in ("cross", "encoder"))
         if kind == "cross":
             no_label_runs_into_the_next(page)

@@ -26,6 +26,7 @@ from tests.browser.attention_page import (
     until_shown,
     visits,
 )
+from tests.browser.test_accessibility import found as found_by_axe
 from transformer import Recording
 
 
@@ -62,7 +63,7 @@ def equal_or_set(page):
     return found
 
 
-def test_a_head_is_ablated_scaled_and_its_weights_are_set_by_key_and_by_mouse(visit):
+def test_a_head_is_ablated_scaled_and_its_weights_are_set_by_key_and_by_mouse(visit, wait_ready):
     page, _ = visit("prompt=To be, or not&layer=0&head=0")
     head(page, 0, 1).focus()
     page.keyboard.press("Shift+F10")
@@ -79,6 +80,8 @@ def test_a_head_is_ablated_scaled_and_its_weights_are_set_by_key_and_by_mouse(vi
     page.get_by_role("button", name="1 change").click()
     page.get_by_role("button", name="Menu of this change").press("Enter")
     page.get_by_role("button", name="Its opposite").wait_for()
+    wait_ready(page)
+    assert found_by_axe(page) == []
     page.keyboard.press("Escape")
     drawer.get_by_role("button", name="Take back: layer 0, head 1 ablated").press("Enter")
     expect(said(page)).to_have_count(0)

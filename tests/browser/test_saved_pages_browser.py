@@ -113,7 +113,7 @@ def test_a_whole_pass_is_explored_with_its_circuits_and_what_it_had_no_room_for_
     before = circuits.locator(".pairs button").first.inner_text()
     circuits.get_by_role("slider").fill("3")
     expect(circuits).to_contain_text("the key stands 3 tokens before the query")
-    assert circuits.locator(".pairs button").first.inner_text() != before
+    expect(circuits.locator(".pairs button").first).not_to_have_text(before)
     circuits.locator(".pairs button").first.click()
     expect(circuits.locator(".term")).to_contain_text("The sum of the 16 products is")
 
