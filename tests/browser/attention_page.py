@@ -53,7 +53,8 @@ STATE = """(root) => ({
 
 
 class Traffic:
-    """What a page and its server tell each other."""
+    """What a page and its server tell each other: runs that are asked for, of the page or of a part of it (which are
+    counted apart, too), and the addresses of the API that are asked."""
 
     def __init__(self, page):
         self.page = page
@@ -66,17 +67,15 @@ class Traffic:
         self.page.remove_listener("request", self._asked)
 
     def forget(self):
-        self.page_runs = 0
-        """Runs that the page has asked for, of itself or of a part of it."""
-        self.fragment_runs = 0
-        """Those of a part of it."""
-        self.questions = []
-        """Addresses of the API that it has asked."""
-        self.since = self.last = time.monotonic()
+        self.page_runs, self.fragment_runs, self.questions = 0, 0, []
+        self.last = time.monotonic()
 
     def _follow(self, socket):
         socket.on("framesent", self._sent)
         socket.on("framereceived", self._received)
+
+    def _received(self, frame):
+        self.last = time.monotonic()
 
     def _sent(self, frame):
         self.last = time.monotonic()
@@ -89,9 +88,6 @@ class Traffic:
         if "/api/" in request.url:
             self.last = time.monotonic()
             self.questions.append(request.url)
-
-    def _received(self, frame):
-        self.last = time.monotonic()
 
     def settle(self, quiet=0.3):
         """Wait until nothing has been said for so many seconds."""
@@ -181,16 +177,22 @@ def parameters(page):
 
 
 def until(page, condition, seconds=120):
-    """Wait for what comes a moment later: the address, say, follows what is on screen after up to 400 ms."""
+    """Wait for what comes a moment later, and return it: the address, say, follows the screen after up to 400 ms."""
     deadline = time.monotonic() + seconds
-    while not condition():
+    while not (found := condition()):
         assert time.monotonic() < deadline, address(page)
         page.wait_for_timeout(50)
+    return found
 
 
 def until_drawn(page):
     """Until what has been changed, scrolled or given another size has been laid out and drawn."""
     page.evaluate(TWO_FRAMES)
+
+
+def fits(page):
+    """Whether nothing is wider than the page."""
+    return page.get_by_test_id("stMain").evaluate("(main) => main.scrollWidth <= main.clientWidth")
 
 
 def turn_to(page, name):
@@ -241,28 +243,24 @@ def derive(page):
         button.click()
 
 
-def badges_shown(page):
-    derive(page)
-    return page.locator(".badge:visible")
-
-
 def badges(page):
-    return badges_shown(page).all_inner_texts()
+    """What is said of each step."""
+    derive(page)
+    return page.locator(".badge:visible").all_inner_texts()
 
 
 def compared(page):
     """What is said of each step, once what the model computed has come."""
-    found = []
 
-    def has_come():
-        found[:] = badges(page)  # read once: the next drawing may be under way
-        return found and "comparing with the model …" not in found
+    def those_that_have_come():
+        found = badges(page)  # read once: the next drawing may be under way
+        return [] if "comparing with the model …" in found else found
 
-    until(page, has_come)
-    return found
+    return until(page, those_that_have_come)
 
 
 def all_equal(page):
-    """Wait until what the model computed has come, and each step by hand agrees with it."""
+    """Wait until what the model computed has come, and each step by hand agrees with it. Returns how many there are."""
     found = compared(page)
     assert all(badge.startswith("recomputed, equal") for badge in found), found
+    return len(found)

@@ -13,9 +13,10 @@ IMPORT = """async (source) => {
 }"""
 BEGIN = """async ([bytes, chosen]) => {
   const read = (text) => readRecording(Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0)));
-  Object.assign(window, { wanted: [], chosen: [] });
+  Object.assign(window, { wanted: [], chosen: [], held: null });
   const want = async (parts) => {
     window.wanted.push(...parts);
+    await window.held;
     window.instrument.add(read(await answer(parts)));
   };
   const select = (one) => window.chosen.push(one);
@@ -39,11 +40,12 @@ def shows(new_page):
         if page not in _answering:
             page.expose_function("answer", lambda parts: _text(_answering[page].parts(parts)))
         found = _answering[page] = passes(name, prompt, written)
-        page.set_content(PAGE)
-        for sheet in [*FOLDER.glob("*.css"), *(FOLDER / "inside").glob("*.css")]:
-            page.add_style_tag(content=sheet.read_text(encoding="utf-8"))
-        for script in ("recording.js", "inside/instrument.js"):
-            page.evaluate(IMPORT, bundled(FOLDER / script))
+        if not page.evaluate("() => Boolean(window.InsideInstrument)"):
+            page.set_content(PAGE)
+            for sheet in [*FOLDER.glob("*.css"), *(FOLDER / "inside").glob("*.css")]:
+                page.add_style_tag(content=sheet.read_text(encoding="utf-8"))
+            for script in ("recording.js", "inside/instrument.js"):
+                page.evaluate(IMPORT, bundled(FOLDER / script))
         page.evaluate(BEGIN, [_text(found.outline), chosen or {}])
         return page
 
