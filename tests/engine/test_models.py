@@ -76,6 +76,8 @@ def check_what_all_keep(config: ModelConfig) -> None:
         assert info.name == name and info.meaning.endswith(".") and info.formula
     patterns = [name for name in cache if name.endswith("hook_pattern")]
     close(model(*inputs), logits)  # by the fused way
+    unchanged = [(name, lambda tensor, hook: tensor) for name in cache]
+    close(model.run_with_hooks(*inputs, fwd_hooks=unchanged), logits)  # by the way that edited tensors take
     fewer, seen = model.run_with_cache(*inputs, names_filter=patterns)
     close(fewer, logits)
     for name in patterns:
