@@ -55,7 +55,9 @@ def test_a_running_training_can_be_watched_paused_and_stopped():
     while not re.search(r"\d+ (seconds|minutes?) left at this speed, .*\d s so far", text):
         assert time.monotonic() < deadline, text
         time.sleep(0.1)
-        (text,) = [bar.proto.text for bar in checked(at.run()).get("progress")]
+        (bar,) = checked(at.run()).get("progress")
+        text, job = bar.proto.text, record(at).training.job
+        assert bar.proto.value <= 100 * job.step / job.steps + 1
     assert "Resume" in labels(press(at, "Pause"))
     press(at, "Resume")
     assert "Your training continues" in captions(go(at, "Positions"))
