@@ -288,19 +288,20 @@ def test_two_servers_with_one_redis_have_one_room_which_outlives_the_redis(redis
     assert other.tally(code, key, HERE).first == {"a": 20}
     heard: list[str | None] = []
     other.store.listen(heard.append)
-    assert within(30, lambda: heard == [None])
+    assert within(30, lambda: None in heard)
     one.move(code, key, STEPS[1])
-    assert within(30, lambda: heard == [None, code])
+    assert within(30, lambda: code in heard)
     student = members[0][1]
     redis.kill()
+    heard.clear()
     for ask in (lambda: other.state(code, student), other.open, lambda: other.leave(code, student)):
         with pytest.raises(RoomsAwayError, match="can't be reached at the moment"):
             ask()
     redis.start()
     assert other.state(code, student).step_id == STEPS[1] and other.tally(code, key, HERE).first == {"a": 20}
-    assert within(30, lambda: heard == [None, code, None]), "what was missed meanwhile may be any room"
+    assert within(30, lambda: None in heard), "what was missed meanwhile may be any room"
     other.end(code, key)
-    assert within(30, lambda: heard[-1] == code)
+    assert within(30, lambda: code in heard)
     with pytest.raises(RoomError, match="has ended"):
         one.state(code, student)
 
