@@ -119,7 +119,8 @@ def test_any_part_is_that_of_the_whole_whatever_is_asked_with_it(case, data):
         close(found[text], have(model, [name], source=source)[name][index])
 
 
-ODD = ["", "hook_embed[", *(f"logits{index}" for index in ("[9:2]", "[-1]", "[0, 0, 0]", "[:]x", f"[{'9' * 21}]"))]
+ODD = ["", "hook_embed[", "hook_nothing", "logits[]"]
+ODD += [f"logits[{index}]" for index in ("9:2", "-1", "0, 0, 0", "::2", "6", "0, 11", "3:3", "9" * 21)] + ["logits[:]x"]
 
 
 @given(any_configs(), st.text("abz_.0123456789[]:, -", max_size=40) | st.sampled_from(ODD))
@@ -134,6 +135,12 @@ def test_any_text_is_the_name_of_a_part_or_refused_with_a_sentence(config, text)
             whole = np.empty(part.info.sizes, dtype=bool)
             assert whole[part.index].size == part.cells > 0
             assert part.is_small == (tensors.SMALL_PART * part.cells < math.prod(part.info.sizes))
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_what_names_nothing_is_refused(name):
+    with pytest.raises(ValueError, match=r"no name|this model has no|dimensions|positions along|no index"):
+        tensors.part_of(name, infos(open_model({})))
 
 
 # What is computed, and how often
