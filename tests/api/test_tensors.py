@@ -233,11 +233,14 @@ def test_the_lens_at_a_position_is_that_of_the_outline(case):
         assert there.tensors["lens"][-1, 0] == int(found.tensors["logits"][position].argmax())
 
 
-def test_a_circuit_s_factors_multiply_to_it(case):
+def test_a_circuit_s_factors_multiply_to_it_and_the_tokens_of_a_large_vocabulary_are_named(case, monkeypatch):
+    monkeypatch.setattr(analyses, "LABELLED_VOCABULARY", 3)
     model, _, found = case
     for module in (each for of_kind in attention_modules(found.config).values() for each in of_kind):
         if "qk" in circuits_of(found.config, module):
-            there, name = analyses.circuit(model, "qk", module, 1, frozenset()).tensors, f"circuit[qk, {module}, 1]"
+            circuit, name = analyses.circuit(model, "qk", module, 1, frozenset()), f"circuit[qk, {module}, 1]"
+            there, labels = circuit.tensors, model.checkpoint.tokenizer.labels(range(found.config.vocab_size))
+            assert circuit.metadata["vocabulary"] == {str(token): label for token, label in enumerate(labels)}
             product = there[f"{name}.left"] @ there[f"{name}.right"].T
             np.testing.assert_allclose(product, qk_circuit(model.checkpoint.model, module, 1).full(), atol=1e-4)
 
