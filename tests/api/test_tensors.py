@@ -119,7 +119,8 @@ def test_any_part_is_that_of_the_whole_whatever_is_asked_with_it(case, data):
         close(found[text], have(model, [name], source=source)[name][index])
 
 
-ODD = ["", "hook_embed[", *(f"logits{index}" for index in ("[9:2]", "[-1]", "[0, 0, 0]", "[:]x", f"[{'9' * 21}]"))]
+ODD = ["", "hook_embed[", "hook_nothing", "logits[]"]
+ODD += [f"logits[{index}]" for index in ("9:2", "-1", "0, 0, 0", "::2", "6", "0, 11", "3:3", "9" * 21)] + ["logits[:]x"]
 
 
 @given(any_configs(), st.text("abz_.0123456789[]:, -", max_size=40) | st.sampled_from(ODD))
@@ -134,6 +135,12 @@ def test_any_text_is_the_name_of_a_part_or_refused_with_a_sentence(config, text)
             whole = np.empty(part.info.sizes, dtype=bool)
             assert whole[part.index].size == part.cells > 0
             assert part.is_small == (tensors.SMALL_PART * part.cells < math.prod(part.info.sizes))
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_what_names_nothing_is_refused(name):
+    with pytest.raises(ValueError, match=r"no name|this model has no|dimensions|positions along|no index"):
+        tensors.part_of(name, infos(open_model({})))
 
 
 # What is computed, and how often
@@ -226,11 +233,14 @@ def test_the_lens_at_a_position_is_that_of_the_outline(case):
         assert there.tensors["lens"][-1, 0] == int(found.tensors["logits"][position].argmax())
 
 
-def test_a_circuit_s_factors_multiply_to_it(case):
+def test_a_circuit_s_factors_multiply_to_it_and_the_tokens_of_a_large_vocabulary_are_named(case, monkeypatch):
+    monkeypatch.setattr(analyses, "LABELLED_VOCABULARY", 3)
     model, _, found = case
     for module in (each for of_kind in attention_modules(found.config).values() for each in of_kind):
         if "qk" in circuits_of(found.config, module):
-            there, name = analyses.circuit(model, "qk", module, 1, frozenset()).tensors, f"circuit[qk, {module}, 1]"
+            circuit, name = analyses.circuit(model, "qk", module, 1, frozenset()), f"circuit[qk, {module}, 1]"
+            there, labels = circuit.tensors, model.checkpoint.tokenizer.labels(range(found.config.vocab_size))
+            assert circuit.metadata["vocabulary"] == {str(token): label for token, label in enumerate(labels)}
             product = there[f"{name}.left"] @ there[f"{name}.right"].T
             np.testing.assert_allclose(product, qk_circuit(model.checkpoint.model, module, 1).full(), atol=1e-4)
 

@@ -12,7 +12,6 @@ from tests.frontend_calls import frontend
 from tests.helpers import any_configs
 from tests.tiny_models import save_tiny, save_translator
 from transformer import attention_modules
-from transformer.inference.context_windows import window_start
 
 
 @pytest.fixture(scope="module")
@@ -60,15 +59,6 @@ def test_who_goes_to_a_weight_and_comes_back_is_where_they_were(which, offset, p
     assert found["looked"].items() >= expected.items()
     assert found["page"].get("attention", "self") == kind
     assert (found["page"].get("scope") == "all") == (kind == "self" and max(places.values()) >= prompt)
-
-
-@given_any(st.integers(1, 400), st.integers(0, 99), st.integers(0, 300), st.integers(1, 300))
-def test_a_token_is_drawn_from_the_logits_one_place_before_it(place, token, more, context):
-    found = frontend("generation/view_params.js", "toLogit", place, token, place + more, context)
-    offset = window_start(place + more, context)
-    cell = f"{place - 1 - offset},{token}"
-    there = {"inside": "logits", "moment": None, "place": place - 1, "cell": cell}
-    assert found == (there if place - 1 >= offset else None)  # which the model doesn't read any more
 
 
 def turned(at, page, looked, **shown):
