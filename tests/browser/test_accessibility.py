@@ -65,6 +65,10 @@ def turn(page, scheme, wait_ready):
     wait_ready(page)
 
 
+def turn_dark(page, wait_ready):
+    turn(page, "dark", wait_ready)
+
+
 def look_through(page, wait_ready, other_scheme):
     """Nothing is wrong with a page on which all is open, in this scheme or another, and a phone is wide enough."""
     # All at once: one that opens moves those below it, and each would be waited for until it stands still.

@@ -18,8 +18,8 @@ export class Timeline {
   }
 
   goTo(position) {
-    const { min, max } = this.timeline;
-    if (!this.timeline.disabled) this.onGo(Math.min(Math.max(position, Number(min)), Number(max)));
+    const { min, max, disabled } = this.timeline;
+    if (this.current !== undefined && !disabled) this.onGo(Math.min(Math.max(position, Number(min)), Number(max)));
   }
 
   /** first, last: the positions that the slider reaches, none if last is before first; position: the one that is looked at, or one in the prompt. */

@@ -111,6 +111,7 @@ export class Writer {
     const count = generated.have;
     try {
       const scores = await api.recording("scores", { ...this.sampling(), tokens: generated.idsUpTo(count).join(), first });
+      generated.learn(scores.metadata.kinds); // the prompt's tokens are named, though a dial was turned meanwhile
       if (scoring !== this.scoring || generated.have !== count) return;
       generated.addScores(scores, settings, !generated.ended && !this.stream && sameSettings(settings, on.settings())); // a stream draws it itself
       on.problem("");
