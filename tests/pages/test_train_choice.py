@@ -12,6 +12,7 @@ from tests.app_driver import checked, go, link_of, named, press, said, start
 from tests.train_page import SMALL, captions, labels, reloaded, upload_text
 from transformer import load_corpus
 from transformer.data.corpora import SOURCES, text_corpus
+from transformer.training.presets import PRESETS
 
 pytestmark = pytest.mark.usefixtures("training_page")
 SCENE = b"All the world is a stage. " * 100
@@ -38,6 +39,7 @@ def test_the_manual_that_ships_with_python_is_there_offline():
     assert any(code.value.endswith(" …") and code.value[:-2] in text for code in at.code), "an excerpt"
     at = start("Train", learn="text", corpus="python-manual", shape="rung", rung="ladder-1-bigram")
     assert int(named(at.metric, "Parameters").value.replace(",", "")) < 20_000
+    assert PRESETS["ladder-1-bigram"].summary.partition(". ")[0] in captions(at)
 
 
 @pytest.mark.parametrize(
