@@ -10,8 +10,10 @@ from pages.ui.views import train_plan
 from pages.ui.views.train_choice import in_words, range_in_words
 from tests.app_driver import checked, go, link_of, named, press, said, start
 from tests.train_page import SMALL, captions, labels, reloaded, upload_text
-from transformer import load_corpus
+from transformer import TASKS, ModelConfig, TrainingConfig, load_corpus
 from transformer.data.corpora import SOURCES, text_corpus
+from transformer.training.objectives import TaskObjective
+from transformer.training.presets import PRESETS
 
 pytestmark = pytest.mark.usefixtures("training_page")
 SCENE = b"All the world is a stage. " * 100
@@ -38,6 +40,7 @@ def test_the_manual_that_ships_with_python_is_there_offline():
     assert any(code.value.endswith(" …") and code.value[:-2] in text for code in at.code), "an excerpt"
     at = start("Train", learn="text", corpus="python-manual", shape="rung", rung="ladder-1-bigram")
     assert int(named(at.metric, "Parameters").value.replace(",", "")) < 20_000
+    assert PRESETS["ladder-1-bigram"].summary.partition(". ")[0] in captions(at)
 
 
 @pytest.mark.parametrize(
@@ -100,6 +103,18 @@ def test_a_text_s_examples_are_no_longer_than_the_context():
         choice = SimpleNamespace(is_task=False, config=SimpleNamespace(context_length=context))
         examples = train_plan.examples(choice, text_corpus(SCENE * 10, "Scene"))
         assert len(examples) == 3 and {len(example) for example in examples} == {longest}
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_each_task_has_a_text_that_is_watched(name):
+    config = ModelConfig(n_layers=1, n_heads=1, d_model=16, **TaskObjective(TASKS[name], 1, 0).shape)
+    plan = train_plan.plan_of(train_plan.Choice(name, None, config, TrainingConfig(steps=5), 4))
+    read, written = (plan.objective.tokenizer.encode(text) for text in train_plan.PROBES[name])
+    watched = [*plan.probe_source, *plan.probe_tokens]
+    is_pair, is_encoder = bool(plan.probe_source), config.architecture == "encoder-only"
+    start = [*plan.sample_prompt] if is_pair else []
+    assert watched == [*read, *start, *(() if is_encoder else written)]
+    assert [*plan.sample_prompt] == ([plan.objective.tokenizer.special_id("[start]")] if is_pair else read)
 
 
 def test_what_would_take_too_long_can_t_be_started():
