@@ -126,7 +126,9 @@ class Replicas:
         (self.folder / "upstreams.conf").write_bytes(upstreams)
         settings = (HERE / "nginx.conf").read_text(encoding="utf-8").replace("listen 8080;", f"listen {port};")
         (self.folder / "nginx.conf").write_text(settings, encoding="utf-8")
-        return [_program("nginx"), "-p", str(self.folder), "-c", str(self.folder / "nginx.conf"), "-e", "stderr"]
+        command = [_program("nginx"), "-p", str(self.folder), "-c", str(self.folder / "nginx.conf"), "-e", "stderr"]
+        # Started by root, nginx would answer as "nobody", who can't write into the folder what is uploaded.
+        return command if os.geteuid() else [*command, "-g", "user root;"]
 
     def _redis(self, port: int) -> list[str]:
         command = [_program("redis-server"), "--bind", "127.0.0.1", "--port", str(port)]

@@ -84,7 +84,10 @@ def test_its_times(state, step, seconds, left, words):
 
 def test_a_training_that_has_no_place_yet_is_told_of_and_leaves_no_model_when_it_is_stopped():
     training.queue().limit = 0
-    at = go(begun(), "Positions")
+    at = begun()
+    (progress,) = at.get("progress")
+    assert progress.proto.text.startswith("Waiting for a place on the server, place 1 in the queue: step 0")
+    at = go(at, "Positions")
     assert "Your training is waiting for the server." in captions(at)
     record(at).training.job.pause()
     assert "Your training is paused at step 0 of 3,000." in captions(checked(at.run()))
