@@ -11,7 +11,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from pages.ui.lessons import model_measures, visitor_training_measures
+from pages.ui.lessons import context_measures, model_measures, visitor_training_measures
 from pages.ui.lessons.lesson import MeasureCall
 from pages.ui.lessons.measure_setup import MeasureError, NotMeasurableYet, Setup
 from pages.ui.models import library, visitor_training
@@ -28,7 +28,7 @@ def take(what, setup=INDUCTION, **arguments):
     return replace(MeasureCall.read({"what": what, **arguments}, {}), setup=setup).result()
 
 
-def test_what_a_pass_tells_is_what_the_pass_has():
+def test_what_a_pass_tells_is_what_the_pass_has(monkeypatch):
     out, cache = logits("induction", INDUCTION.tokens).double(), cache_of("induction", PROMPT)
     probs, labels, q = out.softmax(-1), library.tokenizer("induction").labels(INDUCTION.tokens), INDUCTION.token("q")
     of_text = -probs[:-1].log().gather(1, torch.tensor(INDUCTION.tokens[1:])[:, None])[:, 0]
@@ -88,7 +88,10 @@ def test_what_a_pass_tells_is_what_the_pass_has():
         assert take(what, **arguments) == right, what
     contexts = torch.tensor([INDUCTION.tokens[at - 1 : at + 1] for at in range(12, 15)])
     short = F.cross_entropy(model(contexts[:, :1])[:, -1], contexts[:, 1])
+    monkeypatch.setattr(context_measures, "MAX_PREDICTED", 3)
     assert take("short_sighted_loss", context=1, last=3) == pytest.approx(short.item(), rel=1e-4)
+    with pytest.raises(MeasureError, match="last is from 1 to 3"):
+        take("short_sighted_loss", context=1, last=4)
 
 
 @pytest.mark.parametrize(
