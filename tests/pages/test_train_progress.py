@@ -107,6 +107,7 @@ def test_an_encoder_fills_the_masks_of_its_probe_and_opens_on_the_pages(monkeypa
     assert "[mask]" not in sample and sample.endswith("Where is the ball? garden")
     assert "It fills the masks of" in markdown_with(at, "is now one of your models")
     drawn = Recording.from_bytes(app.component(at, "headsup_head_grid").bytes).tensors["overview"]
+    assert "Loss by step: training loss from " in app.component(at, "headsup_loss_chart").json
     assert (drawn[0, 0] < 255).all()
     content = pack_checkpoint(record(at).training.job.result)
     press(at, "Look at its attention")
