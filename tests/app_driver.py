@@ -14,7 +14,6 @@ import pytest
 import streamlit as st
 import torch
 from starlette.testclient import TestClient
-from streamlit.components.v2.bidi_component.main import _make_trigger_id
 from streamlit.runtime.media_file_manager import MediaFileManager
 from streamlit.testing.v1 import AppTest, local_script_runner
 
@@ -23,6 +22,7 @@ from pages.ui.frame.url_parameters import SELECTION_FIELDS
 from pages.ui.frame.visitor_choices import DEFAULT_MODEL
 from pages.ui.markdown import JOINER
 from pages.ui.models import library
+from tests.component_events import sent
 from tests.frontend_calls import Looked, frontend
 from transformer import Recording, Sampling, generate
 from transformer.api import cache
@@ -310,8 +310,9 @@ def _told(at, proto, event, value):
     """The widgets' states once a component's script in the browser has reported something."""
     states = at._tree.get_widget_states()
     state = states.widgets.add()
-    state.id = _make_trigger_id(proto.id, "events")
-    state.json_trigger_value = json.dumps([{"event": event, "value": value}])
+    state.id = proto.id
+    _, _, key = proto.id.split("-", 2)
+    state.json_value = json.dumps({"events": sent(key, (event, value), session=at.session_state["session_id"])})
     return states
 
 

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from streamlit.components.v2.bidi_component.main import _make_trigger_id
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.Element_pb2 import Element
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
@@ -79,6 +78,7 @@ class Tab:
         """Of a page, that came to their end."""
         self._placed: dict[tuple[int, ...], _Placed] = {}
         self._values: dict[str, WidgetState] = {}
+        self._told = 0
         self._run = 0
         self._running: tuple[str, ...] = ()
         self._timers: dict[str, asyncio.Task] = {}
@@ -136,10 +136,11 @@ class Tab:
         """What a component tells, and the run of its fragment that this causes."""
         placed = self._component(component)
         name = placed.element.bidi_component.id
-        state = WidgetState(id=name, json_value="{}")
-        told = json.dumps([{"event": event, "value": value}])
-        trigger = WidgetState(id=_make_trigger_id(name, "events"), json_trigger_value=told)
-        return await self._ask(_Request(placed.fragment, self.page), state, trigger)
+        self._told += 1
+        told = {"number": self._told, "component": self.data(component)["key"], "name": event, "value": value}
+        told = {"session": self.data("headsup_session_token")["session"], "events": [told]}
+        state = WidgetState(id=name, json_value=json.dumps({"events": told}))
+        return await self._ask(_Request(placed.fragment, self.page), state)
 
     def data(self, component: str) -> dict[str, Any]:
         """What a component is given."""

@@ -1,6 +1,9 @@
 """Tests changing a model in a browser: menu, keyboard, sliders, fingers, and the export of what is open."""
 
+import contextlib
+import os
 import re
+import signal
 
 import pytest
 
@@ -246,3 +249,46 @@ def test_on_a_phone_a_finger_selects_and_carries_a_weight_and_inside_is_changed_
     saved = Recording.from_bytes(download.value.path().read_bytes())
     assert download.value.suggested_filename == "shakespeare-inside.safetensors"
     assert {name: each.shape for name, each in saved.tensors.items()} == {"blocks.0.mlp.hook_pre": (13, 64)}
+
+
+PRESS_ALL = "(buttons) => buttons.forEach((button) => button.click())"
+
+
+@contextlib.contextmanager
+def held_up(server):
+    """Meanwhile the server hears nothing; afterwards it gets all at once, as one does that is too slow."""
+    os.kill(server.process.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(server.process.pid, signal.SIGCONT)
+
+
+def test_every_press_counts_though_the_server_is_slow_and_the_page_is_left(visit, tiny_server, wait_ready):
+    page, _ = visit("prompt=To be, or not&layer=0&head=0")
+    part(page, "change").click()
+    drawer = part(page, "changing")
+    heads = [(0, 0), (0, 1), (1, 0), (1, 1)]
+    ablate = drawer.get_by_role("button", name="Zero ablation")
+    pressed = [each.element_handle() for place in heads for each in (head(page, *place), ablate)]
+    with held_up(tiny_server):
+        page.evaluate(PRESS_ALL, pressed)
+    until(page, lambda: changes(page).count("scale~") == len(heads))
+
+    # What is drawn anew leaves a button in place that is about to be pressed.
+    head(page, 1, 1).click()
+    back = drawer.get_by_role("button", name="Take back: layer 1, head 1 ablated")
+    button = back.element_handle()
+    page.mouse.click(*place_of(page, "weights", 5, 2))
+    until_shown(page, (1, 1, 5, 2))
+    assert button.evaluate("(button) => button.isConnected")
+
+    with held_up(tiny_server):
+        back.press("Enter")
+        head(page, 1, 0).click()
+        drawer.get_by_role("button", name="Take back: layer 1, head 0 ablated").press("Enter")
+        page.get_by_role("link", name="Inside").click()
+    page.get_by_role("heading", level=1, name="Inside").wait_for()
+    until(page, lambda: changes(page) == "!".join(f"scale~blocks.0.attn.hook_z~{number}~~0.0" for number in (0, 1)))
+    wait_ready(page)
+    expect(said(page)).to_have_text(re.compile("Changed: layer 0, head 0 ablated; layer 0, head 1 ablated."))

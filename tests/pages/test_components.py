@@ -29,7 +29,7 @@ def test_each_component_is_in_the_one_file_that_is_served_beside_the_worker_and_
     client, beginning = TestClient(assets.MODULES), re.compile(r"^import |^export default", re.MULTILINE)
     assert assets.MODULES.version in assets.script("inside")
     script = served(assets.COMPONENTS).text
-    (names,) = re.findall(r"export const components = {(.*?)};", script, re.DOTALL)
+    (names,) = re.findall(r"const mounts = {(.*?)};", script, re.DOTALL)
     mounts = re.compile(r"^export (async )?function mount", re.MULTILINE)
     mounted = {path.stem for path in assets.HERE.glob("*/*.js") if mounts.search(path.read_text(encoding="utf-8"))}
     assert set(re.findall(r"(\w+):", names)) == mounted | set(STYLES)
@@ -105,9 +105,9 @@ def test_a_component_that_has_gone_with_its_page_tells_nothing():
     def page():
         import streamlit as st
 
-        from pages.ui.components.events import event_value
+        from pages.ui.components.events import sent_by
 
-        st.write(repr(event_value("gone", "select")))
+        st.write(repr(sent_by("gone")))
 
     at = AppTest.from_function(page).run()
     assert not at.exception and at.markdown[0].value == "None"

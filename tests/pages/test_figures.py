@@ -11,6 +11,7 @@ from pages.ui.components.masks import build_payload as masks_payload
 from pages.ui.figures import axes, bars, lines, palette
 from pages.ui.figures import positions as position_figures
 from pages.ui.figures.palette import Theme
+from tests.component_events import sent
 from transformer import Recording
 from transformer.model.positions import position_angles
 
@@ -63,9 +64,9 @@ def test_a_matrix_is_sent_with_a_range_that_is_never_empty():
 def test_a_cell_that_is_not_there_is_not_chosen(monkeypatch):
     chosen = []
     told = [{"row": 1, "column": 2}, None, [], {"row": 2, "column": 0}, {"row": True, "column": 0}, {"row": 0}]
-    monkeypatch.setattr(matrix, "_mount", lambda **call: call["on_chosen_change"]())
+    monkeypatch.setattr(matrix, "_mount", lambda **call: call["on_events_change"]())
     for value in told:
-        monkeypatch.setattr(events, "event_value", lambda key, event, value=value: value)
+        monkeypatch.setattr(events, "sent_by", lambda key, value=value: sent(key, ("chosen", value)))
         matrix.matrix(np.ones((2, 3)), key="m", name="", across="", down="", unit="", on_choose=chosen.append)
     assert chosen == [(1, 2)]
 

@@ -13,6 +13,7 @@ from pages.ui.figures.presentation import enlarge_type
 from pages.ui.frame import page_guide
 from pages.ui.models.changes import Change, as_text
 from tests.app_driver import checked, go, start, tell_page, type_prompt, visitor
+from tests.component_events import sent
 from transformer import from_code, to_code
 
 HEAD, OTHER = "scale~blocks.0.attn.hook_z~0~~0.0", "scale~blocks.1.attn.hook_z~1~~0.0"
@@ -53,8 +54,8 @@ def test_the_tour_is_offered_where_a_visit_begins_and_never_over_a_link(
 )
 def test_only_what_the_guide_can_say_is_heard(monkeypatch, event, told, heard):
     found = []
-    monkeypatch.setattr(events, "event_value", lambda key, name: told)
-    monkeypatch.setattr(guide, "_mount", lambda **call: call[f"on_{event}_change"]())
+    monkeypatch.setattr(events, "sent_by", lambda key: sent(key, (event, told)))
+    monkeypatch.setattr(guide, "_mount", lambda **call: call["on_events_change"]())
     guide.guide(begins=False, tour_requests=0, changed=("", []), on_present=found.append, on_undo=found.append)
     assert found == heard
 

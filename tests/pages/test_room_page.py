@@ -62,7 +62,8 @@ def title(at):
 
 def kept(at):
     """What the browser's tab was told to keep."""
-    return json.loads(component(at, "headsup_room_membership").json)
+    told = json.loads(component(at, "headsup_room_membership").json)
+    return {name: told[name] for name in ("membership", "asks")}
 
 
 def tab_has(at, text):

@@ -2,6 +2,7 @@
 
 import { attribute, node, put } from "./dom.js";
 import { inWords } from "./engine/overwritten_values.js";
+import { listChanges } from "./intervention_controls.js";
 /** @import { Change } from "./intervention_controls.js" */
 
 export class AblationControls {
@@ -29,14 +30,6 @@ export class AblationControls {
 
   /** @param {{ code: string, words: string }[]} interventions what is changed */
   show(interventions) {
-    this.inForce.replaceChildren(...interventions.map(({ code, words }) => {
-      const item = node("li", "");
-      item.append(words);
-      const back = Object.assign(node("button", "", item), { type: "button" });
-      put(back, "Take back");
-      attribute(back, "aria-label", `Take back: ${words}`);
-      back.addEventListener("click", () => this.change({ add: [], remove: [code] }));
-      return item;
-    }));
+    listChanges(this.inForce, interventions, this.change);
   }
 }

@@ -46,6 +46,26 @@ export function attribute(element, name, value) {
   if (element.getAttribute(name) !== value) element.setAttribute(name, value);
 }
 
+/** Have an element hold these children, in this order. Those that it has already aren't moved: a press that falls in between would be lost. */
+export function arrange(parent, children) {
+  const kept = new Set(children);
+  for (const child of [...parent.children]) if (!kept.has(child)) child.remove();
+  children.forEach((child, at) => {
+    if (parent.children[at] !== child) parent.insertBefore(child, parent.children[at] ?? null);
+  });
+}
+
+/** A child for each entry, made once for equal entries. @template Entry @param {Element} parent @param {Entry[]} entries @param {(entry: Entry) => HTMLElement} make */
+export function list(parent, entries, make) {
+  const before = new Map([...parent.children].map((child) => [/** @type {HTMLElement} */ (child).dataset.entry, child]));
+  arrange(parent, entries.map((entry) => {
+    const key = JSON.stringify(entry);
+    const child = before.get(key) ?? make(entry);
+    /** @type {HTMLElement} */ (child).dataset.entry = key;
+    return child;
+  }));
+}
+
 const views = new WeakMap();
 
 /**

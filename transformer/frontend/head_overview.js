@@ -1,7 +1,7 @@
 // Draws the attention patterns of all heads as small heatmaps to choose from: a table of layers and heads, the first
 // layer at the bottom, or one row of cards in a given order. One tab stop: keys go from head to head. Nodes are kept
 // from drawing to drawing.
-import { attribute, node, put } from "./dom.js";
+import { arrange, attribute, node, put } from "./dom.js";
 import { gradient, lookupTable, SEQUENTIAL } from "./colours.js";
 import { nextCell } from "./grid_navigation.js";
 import { drawOverview } from "./head_overview_picture.js";
@@ -146,7 +146,7 @@ export class HeadOverview {
       children.push(card.button);
     });
     const focused = this.shown.find(({ button }) => button.matches(":focus"));
-    grid.replaceChildren(...children);
+    arrange(grid, children);
     focused?.button.focus({ preventScroll: true }); // a node that is moved loses it
     this.showSelection();
   }

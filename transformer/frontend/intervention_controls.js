@@ -3,7 +3,7 @@
 //
 // A change is told by its code, as `to_code` in intervention_codes.py writes it, at positions of the whole text.
 
-import { attribute, node, put } from "./dom.js";
+import { attribute, list, node, put } from "./dom.js";
 import { plainNumber } from "./number_format.js";
 import { WeightBars } from "./weight_bars.js";
 
@@ -113,13 +113,14 @@ export class InterventionControls {
       this.row.show(cell.row);
     }
     const codes = new Set(done.map(({ code }) => code));
-    this.rules.replaceChildren(...rules.map(({ title, code }) => {
+    list(this.rules, rules, ({ title, code }) => {
       const label = node("label", "");
-      const input = Object.assign(node("input", "", label), { type: "checkbox", checked: codes.has(code) });
+      const input = Object.assign(node("input", "", label), { type: "checkbox" });
       label.append(` ${title}`);
       input.addEventListener("change", () => this.change(input.checked ? { add: [code], remove: [] } : { add: [], remove: [code] }));
       return label;
-    }));
+    });
+    this.rules.querySelectorAll("input").forEach((input, at) => (input.checked = codes.has(rules[at].code)));
     this.rules.hidden = !rules.length;
     this.showDone();
     this.settle();
@@ -133,16 +134,7 @@ export class InterventionControls {
       return at === point || (at === point?.replace("hook_z", "hook_pattern") && which === String(head));
     };
     const own = done.filter((change) => parts.some((part) => isOf(change, part) && (part.head === null || change.code.split("~")[2] === String(part.head))));
-    this.inForce.replaceChildren(...own.map(({ code, words }) => {
-      const item = node("li", "");
-      item.append(words);
-      const back = node("button", "", item);
-      back.type = "button";
-      put(back, "Take back");
-      attribute(back, "aria-label", `Take back: ${words}`);
-      back.addEventListener("click", () => this.change({ add: [], remove: [code] }));
-      return item;
-    }));
+    listChanges(this.inForce, own, this.change);
     this.inForce.hidden = !own.length;
   }
 
@@ -204,6 +196,19 @@ export class InterventionControls {
     put(button, title);
     button.addEventListener("click", act);
   }
+}
+
+/** Show changes, each with a button that takes it back. @param {HTMLElement} parent @param {Intervention[]} changes @param {(change: Change) => void} change */
+export function listChanges(parent, changes, change) {
+  list(parent, changes, ({ code, words }) => {
+    const item = node("li", "");
+    item.append(words);
+    const back = Object.assign(node("button", "", item), { type: "button" });
+    put(back, "Take back");
+    attribute(back, "aria-label", `Take back: ${words}`);
+    back.addEventListener("click", () => change({ add: [], remove: [code] }));
+    return item;
+  });
 }
 
 // Options as they are now; the one that is chosen stays chosen if it is still there.

@@ -31,7 +31,6 @@ import { viewState } from "./view_state.js";
 
 const AGAIN_MS = 5000; // after which what couldn't be asked is asked again
 const REST_MS = 400; // after which a page that follows is told that something else is looked at
-const LEAVING_MS = 250; // after which it is looked again whether the page is being left
 const views = new WeakMap();
 
 /**
@@ -124,32 +123,26 @@ class OnPage {
     this.problem.hidden = !sentence;
   }
 
-  /** Tell the page, unless the visitor leaves it: the next one reads the address. */
-  send(name, value) {
-    if (!pageChange().isUnderWay(performance.now())) this.trigger(name, value);
-    else setTimeout(() => this.root.isConnected && this.send(name, value), LEAVING_MS);
-  }
-
   /** The visitor looks at something else here. */
   select(change) {
     if (!viewState().set(change, this.listener) || !this.sendsSelection) return;
     clearTimeout(this.resting);
     this.resting = setTimeout(() => {
       viewState().flush();
-      this.send("select", viewState().all());
+      if (this.root.isConnected) this.trigger("select", viewState().all());
     }, REST_MS);
   }
 
   /** Have the page change the model. */
   change(change) {
     viewState().flush();
-    this.send("change", change);
+    this.trigger("change", change);
   }
 
   /** Leave for another page, which is to look at something else, and to show what Python knows of: { attention, scope }. */
   navigate(page, change, shown = {}) {
     viewState().set(change, this.listener);
     viewState().flush();
-    this.send("navigate", { page, ...shown });
+    this.trigger("navigate", { page, ...shown });
   }
 }

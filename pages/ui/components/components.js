@@ -9,6 +9,7 @@ import { mountCellPicker } from "./answer_inputs/cell_picker.js";
 import { mountSortableList } from "./answer_inputs/sortable_list.js";
 import { mountBatchTable } from "./batch_table/batch_table.js";
 import { mountCopyButton } from "./copy_button/copy_button.js";
+import { senderOf } from "./event_queue.js";
 import { mountEffectHeatmaps } from "./effect_heatmaps/effect_heatmaps.js";
 import { mountGlossary } from "./glossary/glossary.js";
 import { mountGuide } from "./guide/guide.js";
@@ -27,8 +28,7 @@ import { mountWordOrders } from "./word_orders/word_orders.js";
 
 const instrument = (View) => (component) => onAppPage(component, (root, host) => new View(root, host));
 
-/** What Streamlit calls with a component's data and place. */
-export const components = {
+const mounts = {
   attention: instrument(AttentionView),
   filling: instrument(FillingView),
   generation: instrument(GenerationView),
@@ -54,3 +54,6 @@ export const components = {
   votes: mountVotes,
   word_orders: mountWordOrders,
 };
+
+/** What Streamlit calls with a component's data and place. None of its events is lost: they go through a queue. */
+export const components = Object.fromEntries(Object.entries(mounts).map(([name, mount]) => [name, (component) => mount({ ...component, setTriggerValue: senderOf(component) })]));

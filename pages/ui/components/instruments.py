@@ -11,7 +11,7 @@ import streamlit as st
 from streamlit.components.v2 import component
 
 from pages.ui.components.assets import script, style
-from pages.ui.components.events import listener
+from pages.ui.components.events import listening
 from transformer import Intervention, to_code
 from transformer.api.browser_models import is_for_browsers
 from transformer.api.open_models import OpenModel
@@ -78,9 +78,7 @@ def instrument(
     st.session_state["model_shown"] = model.name, model.version
     token = model.name if model.is_own else None
     callbacks = {"navigate": on_navigate, "change": on_change, "text": on_text, "select": on_select}
-    listeners: dict[str, Any] = {
-        f"on_{event}_change": listener(key, event, dict, act) for event, act in callbacks.items() if act
-    }
+    listeners = listening(key, **{event: (dict, act) for event, act in callbacks.items() if act})
     shown = {"sends_selection": on_select is not None, "in_browser": is_for_browsers(model)}
-    data = {"request": dict(request), "token": token, **shown, **about}
-    _MOUNTS[kind](key=key, data=data, **listeners)
+    data = {"key": key, "request": dict(request), "token": token, **shown, **about}
+    _MOUNTS[kind](data=data, **listeners)

@@ -94,10 +94,9 @@ def listed(interventions: Iterable[Intervention]) -> list[dict[str, str]]:
     return [{"code": to_code(intervention), "words": str(intervention)} for intervention in interventions]
 
 
-def remove(index: int) -> None:
-    """Take a change back; none if there is none with this number."""
-    changes = visitor().changes
-    _become(tuple(change for at, change in enumerate(changes) if at != index))
+def remove(change: Change) -> None:
+    """Take a change back; nothing happens if it isn't there."""
+    _become(tuple(other for other in visitor().changes if other != change))
 
 
 def toggle(index: int) -> None:
@@ -222,7 +221,7 @@ def _chip(at: int, change: Change, menu: Callable[[int, Change], None]) -> None:
         )
         menu(at, change)
         widgets.button(
-            "Remove this change", remove, at, key=f"remove_change_{at}_{hash(change)}", icon="close", type="tertiary"
+            "Remove this change", remove, change, key=f"remove_change_{hash(change)}", icon="close", type="tertiary"
         )
 
 

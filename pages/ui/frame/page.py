@@ -185,6 +185,7 @@ def session() -> Session:
 
 def finish(layout: PageLayout) -> None:
     """End a page: update its link and the address bar."""
+    widgets.act_if_pressed()  # one that isn't drawn any more
     if layout.tools:
         with layout.tools:
             _share()

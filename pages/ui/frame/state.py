@@ -8,7 +8,6 @@ Streamlit would add one entry per parameter to the history, and going back would
 
 import contextlib
 import dataclasses
-import secrets
 import time
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -114,11 +113,6 @@ def confirm_restored_text() -> None:
     """Note that the restored text is on screen."""
     st.session_state["text_restored"] = False
     st.session_state["restored_texts"] = restored_texts() + 1
-
-
-def session_id() -> str:
-    """An identifier that distinguishes this session from earlier ones of the same tab."""
-    return st.session_state.setdefault("session_id", secrets.token_hex(4))
 
 
 def restored_texts() -> int:

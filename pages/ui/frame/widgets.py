@@ -10,6 +10,9 @@ it reports something that can be chosen now. Two rules keep old reports out:
 - A box for text keeps its key, so that what is being typed isn't lost, and is told its text instead. A text is the
   same text whenever it is reported.
 
+A press counts for what the visitor sees. If something else was reported since a button was drawn, what it would do may
+be out of date: a number was typed, and the button pressed at once. Then the button acts as it is drawn anew.
+
 No other module calls Streamlit's widgets, plain buttons and uploads aside.
 """
 
@@ -19,10 +22,13 @@ from typing import Any
 
 import streamlit as st
 
+from pages.ui.components.events import count_report, hear_all, reports
 from pages.ui.frame.state import completed_runs, has_returned, visitor
 from pages.ui.frame.visitor_choices import LONGEST
 
 Labels = Callable[[Any], str]
+_PRESSED = "pressed"
+"""Key of the session: the button that was pressed and acts once it is drawn anew; its name, act and arguments."""
 
 
 @dataclass
@@ -158,6 +164,7 @@ def short_form(label: str, name: str, submit: str, take: Callable[[], None], *, 
     typed = f"{key}_typed"
 
     def send() -> None:
+        hear_all()
         text = st.session_state.get(typed)
         if _is_text(text, LONGEST[name]):
             setattr(visitor(), name, text)
@@ -170,7 +177,31 @@ def short_form(label: str, name: str, submit: str, take: Callable[[], None], *, 
 
 def button(label: str, act: Callable[..., Any], *args: Any, icon: str = "", **look: Any) -> None:
     """A button that calls `act` with these arguments. icon: of Material Symbols; look: passed on to Streamlit."""
-    st.button(label, icon=_icon(icon), on_click=act, args=args, **look)
+    name, drawn_after = look.get("key", label), reports()
+
+    def press() -> None:
+        hear_all()
+        is_current = reports() == drawn_after
+        count_report()
+        if is_current:
+            act(*args)
+        else:
+            st.session_state[_PRESSED] = name, act, args
+
+    st.button(label, icon=_icon(icon), on_click=press, **look)
+    if st.session_state.get(_PRESSED, ("",))[0] == name:
+        del st.session_state[_PRESSED]
+        if not look.get("disabled"):
+            act(*args)
+            st.rerun()
+
+
+def act_if_pressed() -> None:
+    """Let a button act that was pressed, and isn't drawn any more."""
+    if pressed := st.session_state.pop(_PRESSED, None):
+        _, act, args = pressed
+        act(*args)
+        st.rerun()
 
 
 def download_button(
@@ -278,6 +309,7 @@ def _widget(
             now.offered = None  # so that it is drawn anew
             return False
         now.value = read(reported)
+        count_report()
         binding.choose(now.value)
         return True
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import streamlit as st
 
-from pages.ui.components.events import Texts, parsed
+from pages.ui.components.events import Texts, parsed, session_id
 from pages.ui.components.instruments import instrument, request_of
 from pages.ui.frame import selection_sync
 from pages.ui.frame.page import Session
 from pages.ui.frame.saved_view import open_with_lesson_view
-from pages.ui.frame.state import restored_texts, session_id
+from pages.ui.frame.state import restored_texts
 from pages.ui.frame.visitor_choices import PACES
 from pages.ui.models import attention_kinds
 from transformer import attention_modules

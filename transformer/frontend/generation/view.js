@@ -122,7 +122,7 @@ export class GenerationView {
     const written = writtenIn(this.idsOf(this.instrument.tree));
     if (written === this.lastSent && !always) return;
     this.lastSent = written;
-    this.host.send("text", { id: this.about.id, selection: viewState().all(), time: Date.now() });
+    this.host.trigger("text", { id: this.about.id, selection: viewState().all(), time: Date.now() });
   }
 
   setSelection() {

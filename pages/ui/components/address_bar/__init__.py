@@ -1,4 +1,4 @@
-"""Writes the browser's address bar without adding to its history, and restores a tab's view."""
+"""Writes the browser's address bar without adding to its history, restores a tab's view, and says what was heard."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from pages.ui.components.assets import custom_component
-from pages.ui.components.events import Text, Texts, listener
+from pages.ui.components.events import Text, Texts, heard, listening
 
 _mount = custom_component(__file__)
 
@@ -36,8 +36,8 @@ def address_bar(
     of the server, say), nothing is written, and on_restore is called with the tab's query and its other parameters.
     """
     _mount(
-        key=key,
-        data=data,
-        on_restored_change=listener(key, "restored", _Restored, lambda link: on_restore(link.query, link.others)),
-        on_selection_change=listener(key, "selection", Texts, on_select),
+        data={"key": key, "heard": heard(), **data},
+        **listening(
+            key, restored=(_Restored, lambda link: on_restore(link.query, link.others)), selection=(Texts, on_select)
+        ),
     )

@@ -3,12 +3,15 @@
 import { viewState, replaceAddress } from "../../../../transformer/frontend/view_state.js";
 import { pageChange } from "../../../../transformer/frontend/page_change.js";
 import { pageLink } from "../../../../transformer/frontend/page_link.js";
+import { acknowledge } from "../event_queue.js";
 import { embedParameters, lastAddress, sameParameters, storeOverflow, unknownToSession } from "./stored_address.js";
 
 const trimmed = (path) => path.replace(/\/+$/, "");
 
-export function mountAddressBar({ data, setTriggerValue }) {
+export function mountAddressBar(component) {
+  const { data, setTriggerValue } = component;
   const last = lastAddress();
+  if (data.time >= last.time) acknowledge(data, component);
   if (data.time <= last.time) return; // called again: the theme changed, or an earlier page was drawn late
   last.time = data.time;
   const unknown = data.is_new_session && unknownToSession();

@@ -10,7 +10,7 @@ from pydantic import Field
 from streamlit.components.v2 import component
 
 from pages.ui.components.assets import reader, script, style
-from pages.ui.components.events import listener
+from pages.ui.components.events import listening
 
 _HTML, _CSS = reader(__file__)("answer_inputs.html"), style(__file__, "answer_inputs.css")
 _sortable_list = component("headsup_sortable_list", html=_HTML, css=_CSS, js=script("sortable_list"))
@@ -27,9 +27,8 @@ def sortable_list(
             take(order)
 
     _sortable_list(
-        key=key,
-        data={"items": list(items), "order": list(order), "label": label, "fixed": fixed},
-        on_chosen_change=listener(key, "chosen", list[int], chosen),
+        data={"key": key, "items": list(items), "order": list(order), "label": label, "fixed": fixed},
+        **listening(key, chosen=(list[int], chosen)),
     )
 
 
@@ -58,8 +57,8 @@ def cell_picker(
             take(cell)
 
     _cell_picker(
-        key=key,
         data={
+            "key": key,
             "queries": list(queries),
             "keys": list(keys),
             "begin": list(begin),
@@ -69,5 +68,5 @@ def cell_picker(
             "label": label,
             "fixed": fixed,
         },
-        on_chosen_change=listener(key, "chosen", Annotated[list[int], Field(min_length=2, max_length=2)], pick),
+        **listening(key, chosen=(Annotated[list[int], Field(min_length=2, max_length=2)], pick)),
     )

@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import BaseModel, NonNegativeInt
 
 from pages.ui.components.assets import custom_component
-from pages.ui.components.events import listener
+from pages.ui.components.events import listening
 from pages.ui.components.rounding import rounded
 
 PITCH = 28
@@ -74,7 +74,7 @@ def effect_heatmaps(
             on_choose(cell)
 
     data = build_payload(matrices, name, sentences, actions, limit, pitch)
-    _mount(key=key, data=data, on_chosen_change=listener(key, "chosen", Cell, chosen))
+    _mount(data={"key": key, **data}, **listening(key, chosen=(Cell, chosen)))
 
 
 def build_payload(

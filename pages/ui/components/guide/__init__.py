@@ -6,8 +6,9 @@ from pydantic import BaseModel
 from streamlit.components.v2 import component
 
 from pages.ui.components.assets import GLOSSARY, address, reader, script, style
-from pages.ui.components.events import listener
+from pages.ui.components.events import listening
 
+KEY = "guide"
 _read = reader(__file__)
 _STYLES = {
     "overlay_css": _read("overlay.css") + _read("glossary_entries.css"),
@@ -45,14 +46,10 @@ def guide(
     figures have room for large labels now. on_undo: called with what the tour takes back.
     """
     data = {
+        "key": KEY,
         "terms": address(GLOSSARY),
         "begins": begins,
         "tour_requests": tour_requests,
         "changed": dict(zip(("model", "codes"), changed, strict=True)),
     }
-    _mount(
-        key="guide",
-        data=data,
-        on_presenting_change=listener("guide", "presenting", bool, on_present),
-        on_undo_change=listener("guide", "undo", Undo, on_undo),
-    )
+    _mount(data=data, **listening(KEY, presenting=(bool, on_present), undo=(Undo, on_undo)))

@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import BaseModel, NonNegativeInt
 
 from pages.ui.components.assets import custom_component
-from pages.ui.components.events import listener
+from pages.ui.components.events import listening
 from transformer import Recording
 
 _mount = custom_component(__file__, "save.css", "tooltip.css", "matrix/matrix.css")
@@ -51,6 +51,7 @@ def matrix(
             on_choose((cell.row, cell.column))
 
     about = {
+        "key": key,
         "name": name,
         "across": across,
         "down": down,
@@ -62,7 +63,7 @@ def matrix(
         "selected": selected and list(selected),
         "chooses": on_choose is not None,
     }
-    _mount(key=key, data=build_payload(values, about), on_chosen_change=listener(key, "chosen", _Chosen, chosen))
+    _mount(data=build_payload(values, about), **listening(key, chosen=(_Chosen, chosen)))
 
 
 def build_payload(values: np.ndarray, about: Mapping[str, Any]) -> bytes:

@@ -1,6 +1,7 @@
 """Follows a room: runs the fragment that it stands in when the room is no longer as that has drawn it."""
 
 from pages.ui.components.assets import custom_component
+from pages.ui.components.events import listening
 
 _mount = custom_component(__file__)
 
@@ -11,5 +12,5 @@ def follow_room(membership: str, version: str, *, seconds_left: int = 0, key: st
     membership: the code and the visitor's key. version: what is drawn; "" for nothing yet. seconds_left: to answer, as
     drawn; as long as there are some, the fragment runs each second.
     """
-    data = {"membership": membership, "version": version, "left": seconds_left}
-    _mount(key=key, data=data, on_changed_change=lambda: None)
+    data = {"key": key, "membership": membership, "version": version, "left": seconds_left}
+    _mount(data=data, **listening(key))

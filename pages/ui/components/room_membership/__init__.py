@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from pages.ui.components.assets import custom_component
-from pages.ui.components.events import listener
+from pages.ui.components.events import listening
 
 LONGEST = 200
 KEY = "room_membership_kept"
@@ -19,5 +19,5 @@ def keep_membership(value: str, *, asks: bool, on_found: Callable[[str], None]) 
     value: what to store; "" for none. asks: the session is new and doesn't know; nothing is stored, and on_found is
     called before another run with what the tab has; "" for none.
     """
-    found = listener(KEY, "found", Annotated[str, Field(max_length=LONGEST)], on_found)
-    _mount(key=KEY, data={"membership": value, "asks": asks}, on_found_change=found)
+    listeners = listening(KEY, found=(Annotated[str, Field(max_length=LONGEST)], on_found))
+    _mount(data={"key": KEY, "membership": value, "asks": asks}, **listeners)

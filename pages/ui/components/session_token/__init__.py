@@ -1,9 +1,10 @@
 """Stores the token of a visitor's session record for the tab."""
 
 from collections.abc import Callable
+from typing import Any
 
 from pages.ui.components.assets import custom_component
-from pages.ui.components.events import event_value
+from pages.ui.components.events import listening, session_id
 
 LONGEST = 2_000
 KEY = "session_token"
@@ -18,8 +19,8 @@ def session_token(value: str, *, heard: bool, on_found: Callable[[str], None]) -
     can't have kept.
     """
 
-    def restored() -> None:
-        kept = event_value(KEY, "found")
+    def restored(kept: Any) -> None:
         on_found(kept if isinstance(kept, str) and len(kept) <= LONGEST else "")  # browsers can send anything
 
-    _mount(key=KEY, data={"value": value, "heard": heard}, on_found_change=restored)
+    data = {"key": KEY, "value": value, "heard": heard, "session": session_id()}
+    _mount(data=data, **listening(KEY, found=(Any, restored)))

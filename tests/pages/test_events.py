@@ -1,0 +1,52 @@
+"""Tests that what a visitor does counts once, and for what was on the screen, whatever runs."""
+
+import pytest
+
+from pages.ui.components import events
+from pages.ui.lessons import lesson_files
+from pages.ui.models.lesson_answers import StepId
+from tests import learn_page as learning
+from tests.app_driver import tell_page
+from tests.component_events import sent
+from tests.learn_page import CHOOSE, LESSON, ORDER, button, click, open_step
+
+
+def test_each_event_is_heard_once_and_in_order_and_only_by_its_session(monkeypatch):
+    heard, states = [], {}
+    monkeypatch.setattr(events, "sent_by", states.get)
+    events.listening("there", told=(int, lambda value: heard.append(("there", value))))
+    hear = events.listening("here", told=(int, heard.append))["on_events_change"]
+
+    first = sent("here", ("told", 1), ("told", "no number"), ("unknown", 2), ("told", 3))
+    for states["here"] in (None, [], {"events": {}}, sent("here", ("told", 0), session="another"), first, first):
+        hear()
+    assert heard == [1, 3]
+    later = sent("there", ("told", 4))  # what another page left behind
+    states["here"] = {**later, "events": [*first["events"], *later["events"]]}
+    events.hear_all()
+    assert heard == [1, 3, ("there", 4)]
+    assert {event["number"] for event in states["here"]["events"]} <= set(events.heard())
+    for _ in range(2 * events.MOST):  # they aren't kept forever
+        states["here"] = sent("here", *(("told", 5),) * 3)
+        hear()
+    assert len(events.heard()) <= 2 * events.MOST + 3
+
+
+def choose(at):
+    at.main.radio[0].set_value(1)
+    return 1, click(at, "lesson_answer")
+
+
+def drag(at):
+    button(at, "lesson_answer").click()
+    return [3, 2, 1, 0], tell_page(at, "headsup_sortable_list", "chosen", [3, 2, 1, 0])
+
+
+@pytest.mark.parametrize(("step", "put_in", "change"), [(CHOOSE, learning.choose, choose), (ORDER, None, drag)])
+def test_an_input_that_is_changed_and_answered_in_one_run_is_answered_as_it_was_changed(
+    monkeypatch, quick_app_test, step, put_in, change
+):
+    monkeypatch.setattr(lesson_files, "FOLDER", learning.SAMPLES)
+    at = open_step(step)
+    wanted, at = change(put_in(at, 0) if put_in else at)
+    assert at.session_state["session_record"].answers.responses[StepId(LESSON, step)].first == wanted
