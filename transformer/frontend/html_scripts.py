@@ -1,4 +1,4 @@
-"""Puts JSON and scripts into elements of an HTML page, so that nothing in them ends the element, and says which may run.
+"""Puts JSON and scripts into elements of an HTML page, which nothing in them can end, and says which scripts may run.
 
 A browser ends an element `script` at `</script` in any case, and `<!--<script` makes it look past that for another end.
 """

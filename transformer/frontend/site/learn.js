@@ -88,8 +88,8 @@ function showList(lessons) {
   for (const { name, title, asks, minutes, missing } of lessons) {
     const item = node("li", "", list);
     const heading = node("h2", "", item);
-    if (missing) heading.textContent = title;
-    else Object.assign(node("a", "", heading), { href: `Learn/?lesson=${name}`, textContent: title });
+    if (missing) filled(heading, title);
+    else html("a", "", heading, title).href = `Learn/?${new URLSearchParams({ lesson: name })}`;
     html("p", "", item, asks);
     html("span", "faint", item, missing ?? `${minutes} minutes`);
   }
@@ -228,7 +228,7 @@ function saveAnswers(lesson) {
   const given = { ...answers(), ...held };
   const rows = lesson.steps.flatMap((step, number) => {
     const answer = given[`${lesson.name}/${number}`];
-    return step.question && answer !== undefined ? [[lesson.title, number + 1, plain(step.title), plain(said(step.question, answer)), isRight(step.question, answer) ? "yes" : "no"]] : [];
+    return step.question && answer !== undefined ? [[plain(lesson.title), number + 1, plain(step.title), plain(said(step.question, answer)), isRight(step.question, answer) ? "yes" : "no"]] : [];
   });
   saveBlob(`${lesson.name}-answers.csv`, csvFile(["lesson", "step", "title", "answer", "right"], rows));
 }
