@@ -12,6 +12,8 @@ from latex2mathml.converter import convert_to_element
 from markdown_it import MarkdownIt
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
+from transformer.frontend.html_scripts import policy
+
 RULES = ("table", "code", "fence", "heading", "list", "backticks", "emphasis", "escape")
 MAX_BRACES = 60
 """Braces of a formula."""
@@ -25,7 +27,7 @@ def document(title: str, body: str) -> str:
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
+        f"{policy([])}\n<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
     )
 
 

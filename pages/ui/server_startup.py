@@ -127,7 +127,7 @@ def routes(base_path: str) -> list[Any]:
         Mount(f"{base}/api/rooms", MadeWhenAsked(_room_events)),
         Mount(f"{base}/api", API),
         Mount(f"{base}/modules", MadeWhenAsked(_modules)),
-        Route(f"{base}/Generate", lambda request: RedirectResponse(f"{base}/?{request.url.query}")),
+        Route(f"{base}/Generate", lambda request: RedirectResponse(f"./?{request.url.query}")),
     ]
 
 

@@ -1,16 +1,21 @@
 """Tests instruments saved as one HTML page, and the escaping of texts."""
 
 import base64
+import hashlib
 import io
+import json
 import re
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from PIL import Image
 
 from tests.helpers import some_inputs, some_text, tiny_encoder_decoder, tiny_model
 from transformer import Recording, Scale, record, record_pass, show
 from transformer.frontend import saved_page
+from transformer.frontend.html_scripts import as_json, json_in_html, script_in_html
 from transformer.frontend.static_image import still
 from transformer.inference.pass_recording import pass_of, whole_view
 
@@ -48,10 +53,52 @@ def test_labels_are_never_read_as_markup_and_nothing_is_loaded_from_elsewhere(re
     assert "</script><b>" not in page and "<title>&lt;b&gt;&amp;</title>" in page
     assert page.count("<script") == page.count("</script>") == 3
     assert "default-src 'none'" in page and "import(" not in page
+    (script,) = re.findall(r'(?s)<script type="module">(.*?)</script>', page)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}' 'wasm-unsafe-eval';" in page, "no other script runs, nor a handler"
     assert "http://" not in page.replace("http://www.w3.org/", "")
-    assert shown._repr_html_().startswith('<iframe srcdoc="&lt;!doctype html&gt;')
+    frame = shown._repr_html_()
+    assert frame.startswith('<iframe srcdoc="&lt;!doctype html&gt;')
+    assert 'sandbox="allow-scripts allow-downloads"' in frame.partition("</iframe>")[0]
     shown.save(tmp_path / "view.html")
     assert (tmp_path / "view.html").read_text(encoding="utf-8") == page
+
+
+HOSTILE = [
+    "</script>",
+    "</SCRIPT\t",
+    "<!--<script>",
+    "-->",
+    "]]>",
+    '"',
+    "&lt;",
+    "\\u003c",
+    "\u2028",
+    "\u2029",
+    "\0",
+    "\r",
+    "é",
+]
+hostile = st.lists(st.sampled_from(HOSTILE), max_size=6).map("".join)
+
+
+@given(
+    st.recursive(
+        hostile | st.text() | st.integers() | st.none(),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(hostile, inner, max_size=3),
+    )
+)
+def test_json_in_a_page_means_the_same_and_has_nothing_that_html_or_a_script_reads_otherwise(data):
+    written = as_json(data)
+    assert json.loads(written) == json.loads(json_in_html(json.dumps(data))) == data
+    assert not re.search("[<\u2028\u2029]", written)
+    assert script_in_html(written) == written
+
+
+@pytest.mark.parametrize("markup", ["</script>", "</SCRIPT ", "<!--", "<ScRiPt>"])
+def test_a_script_that_would_end_its_element_stands_in_no_page(markup):
+    with pytest.raises(ValueError, match="can't stand in a page"):
+        script_in_html(f"const a = '{markup}';")
 
 
 @pytest.mark.parametrize("model", MODELS)

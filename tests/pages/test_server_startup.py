@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from urllib.parse import urljoin
 
 import pytest
 import streamlit
@@ -61,8 +62,10 @@ def test_the_app_is_found_and_serves_the_engine_below_the_path_of_the_pages(base
         queue.clear()
     assert visitor.get(f"{below}/modules/{assets.MODULES.address(assets.COMPONENTS)}").status_code == 200
     assert "You are not in this room" in visitor.get(f"{below}/api/rooms/events").text
-    front = visitor.get(f"{below}/Generate?prompt=a%20b", follow_redirects=False)
-    assert front.headers["location"] == f"{below}/?prompt=a%20b", "the first page's address has no name"
+    for ask in (visitor.get, visitor.head):
+        front = ask(f"{below}/Generate?prompt=a%20b", follow_redirects=False)
+        leads_to = urljoin(f"https://school.example{below}/Generate?prompt=a%20b", front.headers["location"])
+        assert leads_to == f"https://school.example{below}/?prompt=a%20b", "the first page's address has no name"
 
 
 def test_who_wants_pages_run_waits_until_the_first_page_is_prepared(monkeypatch):

@@ -23,6 +23,7 @@ from . import ablation_and_patching, analyses, browser_models, exports, generati
 from .docs import page_of
 from .errors import ApiError, on_api_error, on_exception, on_http_error, on_invalid, wrong
 from .frontend_modules import FrontendModules, files_in
+from .heads_and_redirects import HeadsAndRedirects
 from .library import Library
 from .limits import Limits, proxies
 from .request_parameters import (
@@ -76,6 +77,7 @@ def create_app(
     latency = Histogram()
     app.add_middleware(limits)
     app.add_middleware(Latency, histogram=latency)
+    app.add_middleware(HeadsAndRedirects)
     app.exception_handler(ApiError)(on_api_error)
     app.exception_handler(RequestValidationError)(on_invalid)
     app.exception_handler(HTTPException)(on_http_error)

@@ -33,7 +33,7 @@ def application(library: Library) -> Starlette:
         responder.close()
 
     async def lead(request: Request) -> RedirectResponse:
-        return RedirectResponse("/api/docs")
+        return RedirectResponse("api/docs")
 
     return Starlette(routes=[Route("/", lead), Route("/api", lead), Mount("/api", api)], lifespan=lifespan)
 

@@ -25,6 +25,20 @@ export function node(tag, className, parent) {
   return made;
 }
 
+/**
+ * Have a button of a form do what the form is for, at a click as at Enter in a field, once what is typed may be sent. Nothing is
+ * submitted: a frame may forbid that.
+ *
+ * @param {HTMLButtonElement} button
+ * @param {() => void} act
+ */
+export function sends(button, act) {
+  button.addEventListener("click", (event) => {
+    event.preventDefault();
+    if (button.form.reportValidity()) act();
+  });
+}
+
 /** What has the focus in the document, or the shadow tree, that an element stands in. */
 export function focusedIn(element) {
   const root = /** @type {Document | ShadowRoot} */ (element.getRootNode());

@@ -13,6 +13,7 @@ import numpy as np
 from ..inference.pattern_pooling import pool, quantise
 from ..inference.recording import Recording
 from . import FOLDER
+from .html_scripts import policy, script_in_html
 from .module_bundle import bundle
 from .static_image import still
 
@@ -21,16 +22,14 @@ PAGE = """<!doctype html>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'unsafe-inline' 'wasm-unsafe-eval'; \
-style-src 'unsafe-inline'; img-src blob: data:; worker-src blob:">
+{policy}
 <title>{title}</title>
 <style>{style}</style>
 </head>
 <body>
 <main>{picture}</main>
 {note}{recordings}
-<script type="module">{script}
-{start}();</script>
+<script type="module">{script}</script>
 </body>
 </html>
 """
@@ -81,11 +80,15 @@ class SavedPage:
         return f"<SavedPage: {self.what}, {in_words(len(self.html.encode()))} of HTML>"
 
     def _repr_html_(self) -> str:
-        """The page in a frame; a host that takes the frame out leaves the picture, which else isn't shown."""
+        """The page in a frame; a host that takes the frame out leaves the picture, which else isn't shown.
+
+        The frame's scripts reach nothing of the notebook: it has an origin of its own.
+        """
         frame = html.escape(self.html, quote=True)
         return (
             f'<iframe srcdoc="{frame}" class="headsup-frame" style="width: 100%; height: 900px; border: 0" '
-            f'title="HeadsUp"></iframe><style>.headsup-frame ~ .headsup-still {{ display: none }}</style>{self.picture}'
+            'sandbox="allow-scripts allow-downloads" title="HeadsUp"></iframe>'
+            f"<style>.headsup-frame ~ .headsup-still {{ display: none }}</style>{self.picture}"
         )
 
 
@@ -99,19 +102,20 @@ def assembled(
 ) -> SavedPage:
     """The page of a script of `STARTS`, which puts an instrument in the picture's place.
 
-    elements: what the script finds in the page, by id: recordings and bytes in base64, and texts. what, picture: as in
-    `SavedPage`. note: a sentence below the instrument.
+    elements: what the script finds in the page, by id: recordings and bytes in base64, and texts, which are scripts of
+    ours or as `html_scripts` writes JSON. what, picture: as in `SavedPage`. note: a sentence below the instrument.
     """
-    text = bundle(FOLDER / script)
+    text = f"{script_in_html(bundle(FOLDER / script))}\n{STARTS[script]}();"
     styles = ("standalone.css", "type_scale.css", "tooltip.css", "save.css", "intervention_controls.css", "on_page.css")
     sheets = "\n".join(map(_sheet, (*styles, "live_page.css", *STYLES[script.partition("/")[0]])))
     before, after = PAGE.split("{recordings}")
     noted = f'<p class="note">{html.escape(note)}</p>\n' if note else ""
-    pieces = [before.format(title=html.escape(title), style=sheets, picture=picture, note=noted)]
+    about = {"title": html.escape(title), "policy": policy([text])}
+    pieces = [before.format(**about, style=sheets, picture=picture, note=noted)]
     for name, part in elements.items():
-        body = [part.replace("</script", "<\\/script")] if isinstance(part, str) else _in_base64(part)
+        body = [script_in_html(part)] if isinstance(part, str) else _in_base64(part)
         pieces += [f'<script type="text/plain" id="{name}">', *body, "</script>\n"]
-    pieces.append(after.format(script=text.replace("</script", "<\\/script"), start=STARTS[script]))
+    pieces.append(after.format(script=text))
     return SavedPage("".join(pieces), what, picture)
 
 

@@ -3,7 +3,7 @@
 
 import { AblationControls } from "./ablation_controls.js";
 import { ApiError } from "./api_error.js";
-import { attribute, node, put } from "./dom.js";
+import { attribute, node, put, sends } from "./dom.js";
 import { embedded } from "./embedded_recordings.js";
 import { deviationInWords, deviationOf } from "./engine_deviation.js";
 import { inWords } from "./engine/overwritten_values.js";
@@ -65,12 +65,9 @@ export class LivePage {
     this.prompt = Object.assign(node("textarea", "", label), { value: this.reading.text, rows: Math.min(this.reading.text.split("\n").length, 4), spellcheck: false });
     const button = node("button", "", form);
     put(button, "Compute");
-    form.addEventListener("submit", (event) => {
-      event.preventDefault();
-      this.type(this.prompt.value);
-    });
+    sends(button, () => this.type(this.prompt.value));
     this.prompt.addEventListener("keydown", (event) => {
-      if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
+      if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) button.click();
     });
     const modules = Object.values(this.about.attentions).flatMap((of) => of.modules);
     this.ablating = new AblationControls(parent, { modules, heads: this.about.config.n_heads }, (change) => this.change(change));

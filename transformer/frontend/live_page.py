@@ -19,6 +19,7 @@ from ..inference.recording import Recording
 from ..model.models import Model
 from . import FOLDER
 from .html_page import HEADS, SavedPage, assembled, in_words, picture_of
+from .html_scripts import as_json
 from .live_model import Checkpoint, about_model, sample_of, weights_of
 from .module_bundle import bundle
 
@@ -93,7 +94,7 @@ def live_page(
     sample = sample_of(model, tokens, source)
     worker = bundle(FOLDER / "engine" / "worker.js")
     elements = {"sample": sample, "worker": worker, "weights": weights_of(model)}
-    elements = {"model": json.dumps(about, ensure_ascii=False), **elements}
+    elements = {"model": as_json(about), **elements}
     folder = "filling" if view == "generation" and not model.config.is_causal else view
     title_of_page = f"{checkpoint.card.title}, computed in the browser"
     page = assembled(f"{folder}/live.js", title, elements, title_of_page, _picture(sample))

@@ -16,16 +16,18 @@ export function workerOfApp() {
   return new Worker(new URL("./engine/worker_bundle.js", import.meta.url));
 }
 
-/** Where it doesn't, as in a file: a worker of its bundled text. @param {string} script */
+/** In a file, which has only itself: a worker of its bundled text. @param {string} script */
 export function workerOfText(script) {
   return new Worker(URL.createObjectURL(new Blob([script], { type: "text/javascript" })));
 }
+
+/** @typedef {{ weights: ArrayBuffer | Uint8Array | string, about: AboutModel }} HeldModel weights: model.safetensors, or that in base64 */
 
 /** A model in a worker. */
 export class LocalEngine {
   /**
    * @param {() => Worker} begin makes the worker
-   * @param {{ weights: ArrayBuffer | Uint8Array | string, about: AboutModel }} model weights: model.safetensors, or that in base64
+   * @param {HeldModel | Promise<HeldModel>} model while it is on its way, nothing can be asked
    */
   constructor(begin, model) {
     /** @type {Map<number, { take: (reply: any) => void, fail: (error: ApiError) => void }>} */
@@ -43,8 +45,9 @@ export class LocalEngine {
     }
     this.worker.addEventListener("message", ({ data }) => this.receive(data));
     this.worker.addEventListener("error", () => this.break(new ApiError(NO_WORKER)));
+    const open = ({ weights, about }) => this.ask({ open: { weights, about } });
     /** Resolved once the model can be asked; rejected with why it can't. @type {Promise<void>} */
-    this.ready = this.ask({ open: model });
+    this.ready = model instanceof Promise ? model.then(open) : open(model);
     this.ready.then(() => (this.isOpen = true), (error) => (this.problem ??= error));
   }
 

@@ -8,6 +8,23 @@ export function saveBlob(name, blob) {
   link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000); // not at once: the download may begin later
+  if (mayBeRefused()) say(REFUSED);
+}
+
+const REFUSED = "If no file was saved: this page is shown in a frame that allows no downloads. Open it in a tab of its own, and save there.";
+
+/** Whether a frame around the page may forbid downloads, as far as a page can know: the browser drops them without a word. */
+function mayBeRefused() {
+  const around = window.frameElement?.getAttribute("sandbox"); // of another origin's frame nothing is known
+  return (parent !== window && origin === "null") || (typeof around === "string" && !around.includes("allow-downloads"));
+}
+
+/** A sentence at the page's foot until the visitor goes on. */
+function say(sentence) {
+  const said = document.body.querySelector(".save-said") ?? node("p", "save-said", document.body);
+  said.setAttribute("role", "status");
+  said.textContent = sentence;
+  for (const event of ["pointerdown", "keydown"]) addEventListener(event, () => said.remove(), { once: true });
 }
 
 /**

@@ -9,15 +9,17 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 import struct
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import parse_qsl
 
 from . import FOLDER
+from .html_scripts import as_json, json_in_html, policy, script_in_html
 from .live_model import Checkpoint, about_model, weights_of
 from .module_bundle import bundle
 
@@ -39,11 +41,6 @@ MOST_BYTES = 20_000_000
 """Of a whole site."""
 MOST_OF_FILE = 10_000_000
 """Bytes of a lesson as one file."""
-POLICY = (
-    '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
-    "script-src 'unsafe-inline' 'wasm-unsafe-eval' blob:; worker-src blob:; "
-    "style-src 'unsafe-inline'; img-src blob: data:\">"
-)
 FRAME = """<!doctype html>
 <html lang="en">
 <head>
@@ -57,27 +54,14 @@ FRAME = """<!doctype html>
 </body>
 </html>
 """
-LINKS = """<base href="{base}">{preloads}
+LINKS = """<script src="start.js"{models}></script>
+<base href="{base}">
 <link rel="manifest" href="manifest.webmanifest">
 <link rel="icon" href="icon-192.png">
 <link rel="stylesheet" href="style.css">
-<script type="module" src="scripts/{script}.js"></script>
-<script>
-if (location.protocol === "file:") addEventListener("DOMContentLoaded", () => {{
-  const problem = document.querySelector("[data-part=problem]");
-  problem.textContent = "A browser runs these pages from a web server only. In their folder run: python -m http.server";
-  problem.hidden = false;
-}});
-</script>"""
-PRELOADS = """
-<script>
-// What the first picture needs, beside the script that will ask for it. Below a style sheet, this would wait for that.
-const model = new URLSearchParams(location.search).get("model") ?? (location.search ? "{otherwise}" : "{first}");
-for (const file of ["scripts/worker.js", `models/${{model}}/model.json`, `models/${{model}}/model.safetensors`]) {{
-  const link = {{ rel: "preload", as: "fetch", crossOrigin: "anonymous", href: file }};
-  document.head.append(Object.assign(document.createElement("link"), link));
-}}
-</script>"""
+<script type="module" src="scripts/{script}.js"></script>"""
+MODELS = ' data-first="{first}" data-otherwise="{otherwise}"'
+"""Of which the script has the browser fetch one, beside the script that will ask for it."""
 DEFAULTS = "stories", "shakespeare"
 """The model of an address that says nothing, and of one that names none."""
 BAR = """<div class="site-bar">
@@ -134,14 +118,17 @@ def write_site(
         **{f"icon-{size}.png": icon(size) for size in (192, 512)},
     }
     pages = [page for page in PAGES if page != "Learn" or lessons]
+    start = (FOLDER / "site" / "start.js").read_text(encoding="utf-8")
     for page in pages:
         script = f"{page.lower()}.js"
         frame[f"scripts/{script}"] = bundle(FOLDER / "site" / script).encode()
         for place, base in (("", "./"), (f"{page}/", "../")):
             if place or page == "Generate":
                 frame[f"{place}index.html"] = _page(page, pages, base, listed, lessons).encode()
-    if lessons:
-        frame |= {f"lessons/{lesson['name']}.json": _json(lesson) for lesson in lessons if lesson["steps"]}
+                frame[f"{place}start.js"] = f'const ROOT = "{base}";\n{start}'.encode()
+    for lesson in lessons:
+        if lesson["steps"]:
+            frame[f"lessons/{lesson['name']}.json"] = _in_files(_json(lesson), frame.__setitem__)
     digest = hashlib.blake2b(digest_size=8)
     for name, data in sorted({**files, **frame}.items()):
         digest.update(b"%s\0%d\0%s" % (name.encode(), len(data), data))
@@ -171,18 +158,20 @@ def lesson_page(lesson: Mapping[str, Any], models: Mapping[str, tuple[bytes, byt
     models: of each model that its views show, what `described` gives, and its weights.
     Raises: ValueError where the file would be too large.
     """
+    worker = script_in_html(bundle(FOLDER / "engine" / "worker.js"))
+    script = script_in_html(bundle(FOLDER / "site" / "learn.js"))
     parts = [
-        f'<script type="application/json" data-part="about">{in_script(_json({"lesson": lesson}))}</script>',
-        f'<script type="text/plain" id="worker">{in_script(bundle(FOLDER / "engine" / "worker.js"))}</script>',
+        f'<script type="application/json" data-part="about">{as_json({"lesson": lesson})}</script>',
+        f'<script type="text/plain" id="worker">{worker}</script>',
     ]
     for name in models_of(lesson):
         about, weights = models[name]
-        held = b'{"described":%s,"weights":"%s"}' % (about, base64.b64encode(weights))
-        parts.append(f'<script type="application/json" id="model-{escape(name)}">{in_script(held)}</script>')
+        held = f'{{"described":{json_in_html(about.decode())},"weights":"{base64.b64encode(weights).decode()}"}}'
+        parts.append(f'<script type="application/json" id="model-{escape(name)}">{held}</script>')
     main = f'<main class="site-main">{PROBLEM}<div data-part="lesson"></div></main>'
-    script = f'<script type="module">{in_script(bundle(FOLDER / "site" / "learn.js"))}</script>'
-    head = f"{POLICY}\n<style>{style()}</style>"
-    page = FRAME.format(title=escape(lesson["name"]), head=head, body="\n".join([main, *parts, script]))
+    body = "\n".join([main, *parts, f'<script type="module">{script}</script>'])
+    head = f"{policy([script])}\n<style>{style()}</style>"
+    page = FRAME.format(title=escape(lesson["name"]), head=head, body=body)
     if len(page.encode()) > MOST_OF_FILE:
         size, most = len(page) / 1e6, MOST_OF_FILE / 1e6
         raise ValueError(f"The lesson would take {size:.1f} MB as one file, and {most:.0f} MB is the most.")
@@ -199,11 +188,6 @@ def models_of(lesson: Mapping[str, Any]) -> list[str]:
 def style() -> str:
     """The style sheet of all pages."""
     return "\n".join((FOLDER / name).read_text(encoding="utf-8") for name in STYLES)
-
-
-def in_script(data: bytes | str) -> str:
-    """A text for an element `script`, which it can't end."""
-    return (data if isinstance(data, str) else data.decode()).replace("</", "<\\/")
 
 
 def icon(size: int) -> bytes:
@@ -241,10 +225,22 @@ def _page(
     about = {"page": page, "lessons": cards} if page == "Learn" else {"page": page, "first": first, "models": listed}
     view = '<div data-part="view"></div>'
     main = [PROBLEM, '<div data-part="lesson"></div>'] if page == "Learn" else [BAR, PROBLEM, view]
-    body = BODY.format(links=links, main="\n".join(main), about=in_script(_json(about)))
-    preloads = "" if page == "Learn" else PRELOADS.format(first=first, otherwise=otherwise)
-    head = LINKS.format(base=base, script=page.lower(), preloads=preloads)
+    body = BODY.format(links=links, main="\n".join(main), about=as_json(about))
+    models = "" if page == "Learn" else MODELS.format(first=escape(first), otherwise=escape(otherwise))
+    head = LINKS.format(base=base, script=page.lower(), models=models)
     return FRAME.format(title=escape(page), head=head, body=body)
+
+
+def _in_files(lesson: bytes, add: Callable[[str, bytes], None]) -> bytes:
+    """A lesson whose pictures are files, for hosts that allow no others. add: gets the name and the bytes of each."""
+
+    def file_of(found: re.Match[bytes]) -> bytes:
+        picture = base64.b64decode(found[1])
+        name = f"lessons/{hashlib.blake2b(picture, digest_size=8).hexdigest()}.png"
+        add(name, picture)
+        return name.encode()
+
+    return re.sub(rb'(?<=src=\\")data:image/png;base64,([\w+/=]+)', file_of, lesson)
 
 
 def _manifest() -> dict[str, Any]:

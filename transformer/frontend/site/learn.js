@@ -3,7 +3,7 @@
 
 import { ApiError } from "../api_error.js";
 import { AttentionView } from "../attention/view.js";
-import { node, partsOf } from "../dom.js";
+import { node, partsOf, sends } from "../dom.js";
 import { FillingView } from "../filling/view.js";
 import { GenerationView } from "../generation/view.js";
 import { InsideView } from "../inside/view.js";
@@ -62,8 +62,14 @@ function keep(id, answer) {
 
 function html(kind, className, parent, text) {
   const made = node(kind, className, parent);
-  made.innerHTML = text; // made of a lesson's Markdown, in which nothing can become an element
-  return made;
+  return filled(made, text); // made of a lesson's Markdown, in which nothing can become an element
+}
+
+/** Fill an element with HTML, whose styles a host may forbid as they are. */
+function filled(element, text) {
+  Object.assign(element, { innerHTML: text });
+  for (const part of element.querySelectorAll("[data-style]")) part.style.cssText = part.dataset.style;
+  return element;
 }
 
 function button(parent, label, act, className = "act") {
@@ -82,8 +88,8 @@ function showList(lessons) {
   for (const { name, title, asks, minutes, missing } of lessons) {
     const item = node("li", "", list);
     const heading = node("h2", "", item);
-    if (missing) heading.textContent = title;
-    else Object.assign(node("a", "", heading), { href: `Learn/?lesson=${name}`, textContent: title });
+    if (missing) filled(heading, title);
+    else html("a", "", heading, title).href = `Learn/?${new URLSearchParams({ lesson: name })}`;
     html("p", "", item, asks);
     html("span", "faint", item, missing ?? `${minutes} minutes`);
   }
@@ -138,8 +144,7 @@ function showQuestion(parent, question, answer, take) {
   if (answer === undefined) {
     const submit = node("button", "act first", form);
     Object.assign(submit, { type: "submit", textContent: "Answer" });
-    form.addEventListener("submit", (event) => {
-      event.preventDefault();
+    sends(submit, () => {
       const given = readAnswer(form, question);
       if (given !== null) take(given);
     });
@@ -158,7 +163,7 @@ function viewIn(parent) {
   const label = node("label", "", form);
   label.append("Prompt");
   const prompt = Object.assign(node("textarea", "", label), { rows: 1, spellcheck: false });
-  Object.assign(node("button", "act", form), { type: "submit", textContent: "Compute" });
+  const compute = Object.assign(node("button", "act", form), { type: "submit", textContent: "Compute" });
   const problem = node("p", "problem", side);
   problem.setAttribute("role", "alert");
   problem.hidden = true;
@@ -188,8 +193,7 @@ function viewIn(parent) {
     if (event === "change") show({ ...now, link: changed(viewState().merged(now.link), value) });
   }
 
-  form.addEventListener("submit", (event) => {
-    event.preventDefault();
+  sends(compute, () => {
     const left = [...new URLSearchParams(now.link)].filter(([name]) => !OF_TEXT.includes(name));
     show({ ...now, link: new URLSearchParams([...left, ["prompt", prompt.value]]).toString() });
   });
@@ -204,7 +208,7 @@ function viewIn(parent) {
         show(view);
         return;
       }
-      shown.innerHTML = view.picture; // made of numbers and labels, in which nothing can become an element
+      filled(shown, view.picture); // made of numbers and labels, in which nothing can become an element
       node("p", "faint", side).textContent = `A still picture of the page ${view.page}. It is live in the app: open this step there.`;
     },
   };
@@ -224,7 +228,7 @@ function saveAnswers(lesson) {
   const given = { ...answers(), ...held };
   const rows = lesson.steps.flatMap((step, number) => {
     const answer = given[`${lesson.name}/${number}`];
-    return step.question && answer !== undefined ? [[lesson.title, number + 1, plain(step.title), plain(said(step.question, answer)), isRight(step.question, answer) ? "yes" : "no"]] : [];
+    return step.question && answer !== undefined ? [[plain(lesson.title), number + 1, plain(step.title), plain(said(step.question, answer)), isRight(step.question, answer) ? "yes" : "no"]] : [];
   });
   saveBlob(`${lesson.name}-answers.csv`, csvFile(["lesson", "step", "title", "answer", "right"], rows));
 }

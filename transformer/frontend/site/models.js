@@ -19,7 +19,7 @@ import { LocalApi, LocalEngine, workerOfText } from "../local_api.js";
  * @property {ReturnType<typeof tokenizerFrom>} tokenizer
  * @property {LocalEngine} engine
  *
- * @typedef {(name: string) => Promise<{ weights: ArrayBuffer | string, described: { about: AboutModel, card: Card, tokenizer: any } }>} Load
+ * @typedef {(name: string) => Promise<{ weights: ArrayBuffer | string, about: AboutModel, card: Card, tokenizer: any }>} Load
  */
 
 const AWAY = "This model can't be fetched. If you are offline: pick it once while you are online, and it is there from then on.";
@@ -28,7 +28,7 @@ const AWAY = "This model can't be fetched. If you are offline: pick it once whil
 export async function fetched(name) {
   const at = new URL(`models/${name}/`, document.baseURI);
   const [described, weights] = await Promise.all(["model.json", "model.safetensors"].map((file) => fetchedFile(new URL(file, at))));
-  return { described: await described.json(), weights: await weights.arrayBuffer() };
+  return { ...(await described.json()), weights: await weights.arrayBuffer() };
 }
 
 /** @param {URL} address */
@@ -41,12 +41,13 @@ async function fetchedFile(address) {
 /** Of a file: what lies in its elements. @type {Load} */
 export async function embeddedModel(name) {
   const { described, weights } = JSON.parse(document.getElementById(`model-${name}`).textContent);
-  return { described, weights };
+  return { ...described, weights };
 }
 
-/** The worker's script: of a site its file, of a file what lies in its element. The page's head has it fetched before anything asks. */
-async function workerScript() {
-  return document.getElementById("worker")?.textContent ?? (await fetchedFile(new URL("scripts/worker.js", document.baseURI))).text();
+/** Of a site its file: a host may allow no other worker. Of a file, what lies in its element. */
+function beginWorker() {
+  const held = document.getElementById("worker");
+  return held ? workerOfText(held.textContent) : new Worker(new URL("scripts/worker.js", document.baseURI));
 }
 
 /** Holds one model at a time. */
@@ -56,8 +57,6 @@ export class Models {
     this.load = load;
     /** @type {{ name: string, opening: Promise<OpenedModel> } | null} */
     this.held = null;
-    /** @type {Promise<string> | null} */
-    this.script = null;
   }
 
   /** Rejects with an ApiError. @param {string} name @returns {Promise<OpenedModel>} */
@@ -71,12 +70,18 @@ export class Models {
   }
 
   async begin(name) {
-    const [script, { weights, described: { about, card, tokenizer } }] = await Promise.all([(this.script ??= workerScript()), this.load(name)]);
-    const engine = new LocalEngine(() => workerOfText(script), { weights, about });
-    if (engine.problem) throw engine.problem;
-    await engine.ready;
-    const readsNames = about.card.mask_token_id !== null;
-    return { name, about, card, tokenizer: tokenizerFrom(tokenizer, { readsNames }), engine };
+    const loading = this.load(name);
+    const engine = new LocalEngine(beginWorker, loading);
+    try {
+      const { about, card, tokenizer } = await loading;
+      if (engine.problem) throw engine.problem;
+      await engine.ready;
+      const readsNames = about.card.mask_token_id !== null;
+      return { name, about, card, tokenizer: tokenizerFrom(tokenizer, { readsNames }), engine };
+    } catch (error) {
+      engine.end();
+      throw error;
+    }
   }
 }
 

@@ -85,7 +85,11 @@ export function isRight({ kind, right, near }, answer) {
 /** An answer in words, as HTML. @param {Question} question @param {any} answer @returns {string} */
 export function said({ kind, options, unit }, answer) {
   if (kind === "choose" || kind === "token") return options[answer];
-  if (kind === "number") return unit === "%" ? `${Math.round(answer * 1000) / 10} %` : `${answer} ${unit}`.trim();
+  if (kind === "number") return unit === "%" ? `${Math.round(answer * 1000) / 10} %` : `${Number(answer)} ${escaped(unit)}`.trim();
   if (kind === "order") return answer.map((option) => options[option]).join(" → ");
-  return ["query", "key"].map((name, at) => `${name} ${answer[at]}`).join(", ");
+  return ["query", "key"].map((name, at) => `${name} ${Number(answer[at])}`).join(", ");
+}
+
+function escaped(text) {
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
 }

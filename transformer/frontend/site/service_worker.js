@@ -5,9 +5,7 @@
 
 const cacheName = `headsup-${SITE.version}`;
 
-self.addEventListener("install", (event) => {
-  event.waitUntil(caches.open(cacheName).then((cache) => cache.addAll(SITE.files)).then(() => self.skipWaiting()));
-});
+self.addEventListener("install", (event) => event.waitUntil(install()));
 
 self.addEventListener("activate", (event) => {
   const isOld = (name) => name.startsWith("headsup-") && name !== cacheName;
@@ -22,15 +20,38 @@ self.addEventListener("fetch", (event) => {
   if (event.request.method === "GET" && new URL(event.request.url).origin === location.origin) event.respondWith(answer(event));
 });
 
+async function install() {
+  const cache = await caches.open(cacheName);
+  const keepFile = async (file) => {
+    const response = await fetch(file);
+    if (!response.ok) throw new TypeError(`${file}: ${response.status}`);
+    await keep(cache, new URL(file, location.href).href, response);
+  };
+  await Promise.all(SITE.files.map(keepFile));
+  await self.skipWaiting();
+}
+
 async function answer(event) {
   const { request } = event;
   const cache = await caches.open(cacheName);
-  const kept = await cache.match(request, { ignoreSearch: true }); // a view is in the parameters, and the page is the same
+  const kept = await cache.match(keptAs(request.url));
   if (kept) return kept;
   const response = await fetch(request);
   if (response.status === 200) {
     // The page doesn't wait for that, and does without where a browser has no room.
-    event.waitUntil(cache.put(request.url.split("?")[0], response.clone()).catch(() => {}));
+    event.waitUntil(keep(cache, request.url, response.clone()).catch(() => {}));
   }
   return response;
+}
+
+/** A browser refuses to open a page with an answer that says that it was redirected, as hosts do for a slash. */
+function keep(cache, address, response) {
+  const { body, status, statusText, headers } = response;
+  return cache.put(keptAs(address), response.redirected ? new Response(body, { status, statusText, headers }) : response);
+}
+
+/** A page's address with a slash at its end, without one, with its file's name: the same. A view is in the parameters. */
+function keptAs(address) {
+  const { origin, pathname } = new URL(address);
+  return origin + pathname.replace(/\/(index\.html)?$/, "");
 }

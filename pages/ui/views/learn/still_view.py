@@ -148,7 +148,7 @@ def _shaded(share: float, value: float) -> str:
     if not np.isfinite(value):
         return ""
     colour = "213, 94, 0" if share > 0 else "0, 114, 178"
-    return f'<span class="shaded" style="background: rgba({colour}, {0.7 * abs(share):.2f})">{value:.2g}</span>'
+    return f'<span class="shaded" data-style="background: rgba({colour}, {0.7 * abs(share):.2f})">{value:.2g}</span>'
 
 
 def _two_texts(link: Mapping[str, str], pair: tuple[Setup, Setup], titles: tuple[str, str]) -> str:
@@ -263,7 +263,7 @@ def _bars(
     """The likeliest tokens of one or two distributions, (vocab,) each, a bar each."""
     best = np.unique([np.argsort(-column, kind="stable")[:CANDIDATES] for column in columns])
     order = best[np.argsort(-columns[0][best], kind="stable")].tolist()
-    cell = '<span class="bar" style="width: {width:.2f}rem"></span>{words}'
+    cell = '<span class="bar" data-style="width: {width:.2f}rem"></span>{words}'
     rows = [
         [f"<code>{escape(label)}</code>"]
         + [cell.format(width=6 * float(column[token]), words=percent(float(column[token]))) for column in columns]
