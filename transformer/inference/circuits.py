@@ -44,11 +44,13 @@ class Circuit:
     """(vocab, d_model): the embedding of each token that is looked for, or the row that its logit is read by."""
 
     @cached_property
+    @torch.inference_mode(False)
     def left(self) -> Tensor:
         """(vocab, d_head)."""
         return _product(self.first, self.enters)
 
     @cached_property
+    @torch.inference_mode(False)
     def right(self) -> Tensor:
         """(vocab, d_head)."""
         return _product(self.last, self.leaves.T)

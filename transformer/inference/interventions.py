@@ -23,6 +23,7 @@ from ..activation_cache import current_name
 from ..config import ModelConfig
 from ..hooks import ForwardHook, HookPoint
 from ..model.models import Model
+from ..model.modes import is_traced, keep_tensors
 from ..model.registry import hook_points
 from .inputs import inputs_of
 from .plain_names import describe_module, describe_part
@@ -97,7 +98,7 @@ class HookPointIntervention(ABC):
     def fwd_hooks(self, model: Model, start: Start = from_the_start) -> Sequence[ForwardHook]:
         """As in `Intervention`."""
         self.check(model.config)
-        other = functools.cache(functools.partial(recorded, model, self.point))  # of another text, once
+        once = keep_tensors(maxsize=4)(functools.partial(recorded, model, self.point))  # of another text
         if self.point.startswith("encoder.") or "pos" not in hook_points(model.config)[self.point].shape:
             start = from_the_start  # the source, which is read as a whole
 
@@ -107,6 +108,7 @@ class HookPointIntervention(ABC):
             if not (begin <= first and last <= end):
                 return  # this pass doesn't reach it
             part = tensor if self.head is None else tensor[:, :, self.head]  # (batch, pos, …)
+            other = functools.partial(recorded, model, self.point) if is_traced() else once
             part[:, first - begin : last - begin] = self._values(part, first, last, begin, other)
 
         return [(self.point, change)]

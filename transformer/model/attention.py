@@ -18,6 +18,7 @@ from .caches import KeyValues
 from .dropout import dropout
 from .layers import HeadNorm, widened
 from .masks import causal_mask, full_mask
+from .modes import is_true
 from .positions import Start, alibi, relative_buckets, rotate
 
 
@@ -48,7 +49,7 @@ def safe_softmax(scores: Tensor) -> Tensor:
     scores: (…, query, key), −∞ where a key is hidden.
     """
     pattern = scores.softmax(-1)
-    if not pattern[..., :1].sum().isnan():  # 0 / 0 would show in every column
+    if not is_true(pattern[..., :1].isnan().any(), if_unknown=True):  # 0 / 0 would show in every column
         return pattern
     sees_nothing = scores.amax(-1, keepdim=True) == -math.inf
     return scores.masked_fill(sees_nothing, 0.0).softmax(-1).masked_fill(sees_nothing, 0.0)
@@ -176,8 +177,8 @@ class SoftmaxAttention(Attention):
         return (query == 1 or not self.causal) and not self._is_cut(key)
 
     def _is_cut(self, key: int) -> bool:
-        """Whether some of so many keys are too far from the last query to be seen."""
-        return 0 < self.window < key
+        """Whether some of so many keys are too far from the last query to be seen; compiled, it may be any number."""
+        return self.window > 0 and (torch.compiler.is_compiling() or self.window < key)
 
     def _scores_are_looked_at(self) -> bool:
         return (
@@ -259,7 +260,7 @@ class CrossAttention(SoftmaxAttention):
             if past is not None:
                 past.append(k, v)
         else:
-            k, v = past.tensors
+            k, v = past.known()
         return self.project(self.attend(q, self.hook_k(k), self.hook_v(v), padding))
 
 

@@ -28,12 +28,17 @@ class _Room:
         begin, end = before.shape[1], before.shape[1] + new.shape[1]
         if before.requires_grad or new.requires_grad:  # whose history needs tensors that nothing writes into
             return torch.cat((before, new), 1)
-        if before is not self._grown or end > self._store.shape[1]:
+        if before is not self._grown or end > self._store.shape[1] or _is_foreign(self._store):
             self._store = new.new_empty(new.shape[0], end + SPARE, *new.shape[2:])
             self._store[:, :begin] = before
         self._store.narrow(1, begin, end - begin).copy_(new)
         self._grown = self._store.narrow(1, 0, end)
         return self._grown
+
+
+def _is_foreign(tensor: Tensor) -> bool:
+    """Whether it was made in inference mode, which is over: nothing may write into it, and no gradient needs it."""
+    return tensor.is_inference() and not torch.is_inference_mode_enabled()
 
 
 @dataclass(eq=False)
@@ -51,6 +56,11 @@ class KeyValues:
             keys, values = of_keys.joined(old_keys, keys), of_values.joined(old_values, values)
         self.tensors = keys, values
         return keys, values
+
+    def known(self) -> tuple[Tensor, ...]:
+        """All keys and all values so far, for a pass that adds none."""
+        self.tensors = tuple(each.clone() if _is_foreign(each) else each for each in self.tensors)
+        return self.tensors
 
     def clear(self) -> None:
         """Let go of everything."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from .modes import is_true
+
 
 def causal_mask(query: int, key: int, device: torch.device | str | None = None, window: int = 0) -> Tensor:
     """Hide the future: query i sees key j only where j is not after i; with a window, nor too far before it.
@@ -64,6 +66,6 @@ def padding_or_none(tokens: Tensor, pad_token_id: int | None) -> Tensor | None:
 
     A compiled or exported model is one for all texts, so it always has the mask.
     """
-    if pad_token_id is None or not (torch.compiler.is_compiling() or (tokens == pad_token_id).any()):
+    if pad_token_id is None or not is_true((tokens == pad_token_id).any(), if_unknown=True):
         return None
     return padding_mask(tokens, pad_token_id)

@@ -14,6 +14,7 @@ from .blocks import make_block
 from .caches import KeyValueCache
 from .initialization import initialise, skip_init
 from .layers import MaskedWordHead
+from .modes import is_true
 from .positions import first_positions
 from .registry import HookInfo, hook_points
 from .stacks import Decoder, Encoder, Stack
@@ -151,9 +152,8 @@ class EncoderOnly(Transformer, Stack):
             return
         if not self.config.n_segments:
             raise ValueError("This model knows no segments; give it the tokens alone.")
-        if segments.shape != tokens.shape or not (
-            int(segments.min()) >= 0 and int(segments.max()) < self.config.n_segments
-        ):
+        are_known = (segments >= 0).all() & (segments < self.config.n_segments).all()
+        if segments.shape != tokens.shape or not is_true(are_known, if_unknown=True):
             raise ValueError(
                 f"Segments must have the tokens' shape, {tuple(tokens.shape)}, and lie between 0 and "
                 f"{self.config.n_segments - 1}."

@@ -8,20 +8,23 @@ Shapes: batch, pos, head, d_head, d_model.
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from ..config import ModelConfig
+from .modes import is_traced, keep_tensors
 
 Start = int | Tensor
 """The position of a pass's first token: one for the whole batch, or (batch,) where texts of unequal length go on."""
+Table = Callable[..., Tensor]
 
 
 def positions_from(start: Start, pos: int) -> slice | Tensor:
     """Positions start … start+pos−1, to index a table with: a slice, or (batch, pos) where the texts' differ."""
-    if isinstance(start, int):
+    if not isinstance(start, Tensor):
         return slice(start, start + pos)
     return (start[:, None] + torch.arange(pos, device=start.device)).clamp(min=0)  # padding before a text has none
 
@@ -34,9 +37,9 @@ def first_positions(start: int, attention_mask: Tensor | None) -> Start:
     return start if attention_mask is None else start - attention_mask.int().argmax(-1)
 
 
-def end_of(start: Start, pos: int) -> int:
-    """The position after the last of those, of the text that is furthest."""
-    return pos + (start if isinstance(start, int) else int(start.max()))
+def end_of(start: Start, pos: int) -> int | Tensor:
+    """The position after the last of those, of the text that is furthest: a number, or a tensor of one."""
+    return pos + (start.max() if isinstance(start, Tensor) else start)
 
 
 def sinusoidal_encoding(length: int, d_model: int, base: float = 10000.0, factors: tuple[float, ...] = ()) -> Tensor:
@@ -58,8 +61,7 @@ def sinusoidal_encoding(length: int, d_model: int, base: float = 10000.0, factor
         raise ValueError(f"length is {length}; a table has 0 rows or more.")
     if not base > 0:
         raise ValueError(f"base is {base}; it must be above 0 (the paper has 10000).")
-    angles = position_angles(length, d_model, base, factors)  # (length, d_model / 2)
-    return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(-2).float()
+    return _waves(torch.arange(length), d_model, base, factors)
 
 
 def position_angles(length: int, width: int, base: float = 10000.0, factors: tuple[float, ...] = ()) -> Tensor:
@@ -68,10 +70,14 @@ def position_angles(length: int, width: int, base: float = 10000.0, factors: tup
     factors: how many times smaller each pair's is; empty for 1.
     Returns: (length, width / 2), float64: at large positions float32 would lose the fast waves.
     """
-    positions = torch.arange(length, dtype=torch.float64)
-    exponents = torch.arange(0, width, 2, dtype=torch.float64) / width
-    angles = positions[:, None] / base**exponents
-    return angles / torch.tensor(factors, dtype=torch.float64) if factors else angles
+    return _angles_at(torch.arange(length), width, base, factors)
+
+
+def _angles_at(positions: Tensor, width: int, base: float, factors: tuple[float, ...]) -> Tensor:
+    """The same of any positions: (…) → (…, width / 2)."""
+    exponents = torch.arange(0, width, 2, dtype=torch.float64, device=positions.device) / width
+    angles = positions.double()[..., None] / base**exponents
+    return angles / torch.tensor(factors, dtype=torch.float64, device=positions.device) if factors else angles
 
 
 def alibi(config: ModelConfig, query: int, key: int, device: torch.device | str | None = None) -> Tensor:
@@ -135,8 +141,8 @@ def rotate(
         turned = rotate(vectors[..., :dims], start, base, halves=halves, factors=factors, scale=scale)
         return torch.cat((turned, vectors[..., dims:]), -1)
     pos, d_head = vectors.shape[1], vectors.shape[-1]
-    table = _rotation_table(_rounded_up(end_of(start, pos)), d_head, base, factors, scale, vectors.device)
-    turns = table[positions_from(start, pos)]  # (pos, 1, d_head / 2), or one for each text
+    turns = _rows(_rotation_table, _turns, start, pos, vectors.device, d_head, base, factors, scale)
+    turns = turns[..., None, :]  # (pos, 1, d_head / 2), or one for each text: the same for all heads
     wide = vectors if vectors.dtype == torch.float64 else vectors.float()
     pairs = wide.unflatten(-1, (2, -1)).transpose(-1, -2) if halves else wide.unflatten(-1, (-1, 2))
     pairs = torch.view_as_complex(pairs.contiguous())  # (batch, pos, head, d_head / 2)
@@ -146,24 +152,37 @@ def rotate(
 
 def sinusoidal_rows(start: Start, pos: int, d_model: int, device: torch.device) -> Tensor:
     """Rows start … start+pos−1 of the sinusoidal table, (pos, d_model) or (batch, pos, d_model), on a device."""
-    return _sinusoidal_table(_rounded_up(end_of(start, pos)), d_model, device)[positions_from(start, pos)]
+    return _rows(_sinusoidal_table, _waves, start, pos, device, d_model)
 
 
-# The tables outlive the call that first needs them, so they must not belong to its inference mode.
-@lru_cache(maxsize=16)
-@torch.inference_mode(False)
-def _sinusoidal_table(length: int, d_model: int, device: torch.device) -> Tensor:
-    return sinusoidal_encoding(length, d_model).to(device)
+def _rows(table: Table, at: Table, start: Start, pos: int, device: torch.device, *about: Any) -> Tensor:
+    """Rows of a table that is kept. While code is traced, and its lengths may be open, what it has `at` those rows."""
+    if not is_traced():
+        return table(_rounded_up(int(end_of(start, pos))), device, *about)[positions_from(start, pos)]
+    rows = positions_from(start, pos)
+    return at(rows if isinstance(rows, Tensor) else torch.arange(rows.start, rows.stop), *about).to(device)
 
 
-@lru_cache(maxsize=16)
-@torch.inference_mode(False)
-def _rotation_table(
-    length: int, d_head: int, base: float, factors: tuple[float, ...], scale: float, device: torch.device
-) -> Tensor:
-    """scale · e^(√−1 · angle), (length, 1, d_head / 2), which broadcasts over heads."""
-    angles = position_angles(length, d_head, base, factors)[:, None, :]
-    return torch.polar(torch.full_like(angles, scale), angles).to(torch.complex64).to(device)
+def _waves(positions: Tensor, d_model: int, base: float = 10000.0, factors: tuple[float, ...] = ()) -> Tensor:
+    """Sines and cosines of each position's angles in turn, (…, d_model), float32."""
+    angles = _angles_at(positions, d_model, base, factors)
+    return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(-2).float()
+
+
+def _turns(positions: Tensor, d_head: int, base: float, factors: tuple[float, ...], scale: float) -> Tensor:
+    """scale · e^(√−1 · angle) of each position and pair, (…, d_head / 2)."""
+    angles = _angles_at(positions, d_head, base, factors)
+    return torch.polar(torch.full_like(angles, scale), angles).to(torch.complex64)
+
+
+@keep_tensors(maxsize=16)
+def _sinusoidal_table(length: int, device: torch.device, d_model: int) -> Tensor:
+    return _waves(torch.arange(length), d_model).to(device)
+
+
+@keep_tensors(maxsize=16)
+def _rotation_table(length: int, device: torch.device, *about: Any) -> Tensor:
+    return _turns(torch.arange(length), *about).to(device)
 
 
 def _rounded_up(length: int) -> int:

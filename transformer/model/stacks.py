@@ -18,6 +18,7 @@ from .caches import KeyValueCache
 from .dropout import dropout
 from .layers import make_norm
 from .masks import padding_or_none, with_attention_mask
+from .modes import is_true
 from .positions import Start, end_of, first_positions, positions_from, sinusoidal_rows
 from .weights import FormulaWeights
 
@@ -111,9 +112,10 @@ class Stack(FormulaWeights, nn.Module):
                 f"Tokens must be whole numbers (int64 or int32) of shape (batch, pos), not {tokens.dtype} "
                 f"{tuple(tokens.shape)}."
             )
-        if (length := end_of(start, tokens.shape[1])) > self.config.context_length:
+        end = end_of(start, tokens.shape[1])
+        if is_true(end > self.config.context_length, if_unknown=False):
             raise ValueError(
-                f"{length} tokens are more than this model's context of "
+                f"{int(end)} tokens are more than this model's context of "
                 f"{self.config.context_length}; give it the last {self.config.context_length}."
             )
 
