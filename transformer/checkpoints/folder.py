@@ -316,9 +316,10 @@ def _needed_shapes(config: ModelConfig, at_most: int) -> dict[str, tuple[int, ..
     depths = {"blocks": config.n_layers}
     if config.architecture == "encoder-decoder":
         depths = {"encoder.blocks": config.n_encoder_layers, "decoder.blocks": config.n_layers}
-    shallow = dataclasses.replace(
-        config, n_layers=min(config.n_layers, 2), n_encoder_layers=min(config.n_encoder_layers, 2)
-    )
+    sides = {"n_layers": min(config.n_layers, 2)}
+    if config.architecture == "encoder-decoder":
+        sides["n_encoder_layers"] = min(config.n_encoder_layers, 2)
+    shallow = dataclasses.replace(config, **sides, unrotated_layers=())  # which have the same shapes
     try:
         shapes = dict(_shapes(shallow))
     except (RuntimeError, TypeError):  # PyTorch can't count that far
