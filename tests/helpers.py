@@ -11,7 +11,6 @@ from transformer.inference.interventions import hooks_of
 from transformer.inference.tracing import Trace, trace_pass
 from transformer.model.models import Model
 
-
 TINY = {"vocab_size": 11, "context_length": 8, "n_layers": 2, "n_heads": 2, "d_model": 8}
 
 

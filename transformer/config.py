@@ -286,13 +286,7 @@ class ModelConfig:
                 if getattr(self, name) != default and not has_effect:
                     raise _NoEffectError(f"{name} is for {purpose}.", {name: default})
         if self.positions == "rotary" and self.attention == "uniform" and depth:
-            raise _NoEffectError(
-                "Rotary positions are for softmax attention; a uniform attention has no queries and keys to rotate.",
-                {
-                    "positions": "none",
-                    **{name: _DEFAULTS[name] for name in _DEFAULTS if "rotary_" in name or "unrotated" in name},
-                },
-            )
+            raise _NoEffectError("positions is 'rotary', and a uniform attention has nothing to rotate.", _UNROTATED)
         if beyond := [layer for layer in self.unrotated_layers if layer >= depth]:
             there = tuple(layer for layer in self.unrotated_layers if layer < depth)
             raise _NoEffectError(
@@ -455,6 +449,10 @@ _SWITCHES = (
     "norm_first_input",
 )
 _DEFAULTS = {field.name: field.default for field in dataclasses.fields(ModelConfig)}
+_UNROTATED: dict[str, Any] = {
+    "positions": "none",
+    **{name: default for name, default in _DEFAULTS.items() if "rotary_" in name or name == "unrotated_layers"},
+}
 _NUMBERS = ("attention_windows", "alibi_slopes", "rotary_factors", "unrotated_layers")
 _OF_ROTATION = {"rotary_factors": (), "rotary_scale": 1.0, "window_rotary_base": None, "unrotated_layers": ()}
 
