@@ -90,8 +90,8 @@ def _questions(checkpoint: Checkpoint, is_changed: bool) -> Iterator[tuple[str, 
             yield "overview", {**of, "kind": kind}
         yield "lens", {**of, "position": 1}
         yield "attribution", {**of, "position": count - 1, "token": 4}
-        names = ["logits", "logits[1]", "probabilities[:, 2]", "unembed.weight[1]"]
-        parts = ("hook_z[:, 0]", "hook_mask", "hook_pattern[0, 1:3]", "out.weight[:, 0]") if last else ()
+        names = ["logits", "logits[1]", "probabilities[:, -2]", "unembed.weight[1]", "unembed.weight[::-2, 1:-1]"]
+        parts = ("hook_z[::-1, 0, :9]", "hook_mask", "hook_pattern[0, 1:3]", "out.weight[:, -2::3]") if last else ()
         yield "tensors", {**of, "names": names + [f"{last}.{part}" for part in parts]}
         if not config.is_causal:
             yield "masked", of

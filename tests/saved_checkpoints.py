@@ -1,5 +1,6 @@
 """Builds the checkpoint that tests save and damage."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,8 @@ CARD = ModelCard(
 
 
 def checkpoint(card: ModelCard = CARD, **fields) -> Checkpoint:
+    if fields.get("architecture") == "encoder-only":
+        card = replace(card, mask_token_id=2)
     return Checkpoint(tiny_model(**fields), Tokenizer.of_characters(ALPHABET), card)
 
 

@@ -36,7 +36,8 @@ def save_tiny(
     **changes: object,
 ) -> Checkpoint:
     """Write the checkpoint `folder/name`: 2 layers × 2 heads, d_model 16, context 16, unless `changes` says more."""
-    shape = {"context_length": CONTEXT, "positions": "rotary", **changes}
+    positions = "none" if changes.get("attention") == "uniform" else "rotary"
+    shape = {"context_length": CONTEXT, "positions": positions, **changes}
     card = {"title": title or name, "summary": "Writes at random.", "group": group, "examples": list(examples)}
     return _save(folder, name, Tokenizer.of_characters(alphabet), shape, seed, parameters=0, **card)
 

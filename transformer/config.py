@@ -28,7 +28,8 @@ class ModelConfig:
 
     The defaults are a small pre-norm decoder with the sinusoidal positions of Vaswani et al. (2017). What has been
     changed since is an option each, named with its paper.
-    Raises ValueError, naming the field and what would be right, for a combination no model can have.
+    Raises ValueError, naming the field and what would be right, for a combination no model can have, and for a field
+    that would change nothing.
     """
 
     vocab_size: int
@@ -38,7 +39,7 @@ class ModelConfig:
     d_model: int
     architecture: Architecture = "decoder-only"
     n_encoder_layers: int = None  # pyright: ignore[reportAssignmentType]  (filled in)
-    """Depth of the encoder; None means n_layers."""
+    """Depth of an encoder–decoder's encoder, where None means n_layers; None in models of one stack."""
     d_ff: int = None  # pyright: ignore[reportAssignmentType]  (filled in)
     """None means 4 · d_model, as in the paper (§3.3); 0 leaves the feed-forward layer out."""
     positions: Positions = "sinusoidal"
@@ -125,13 +126,18 @@ class ModelConfig:
 
     def __post_init__(self) -> None:
         self._fill_in("d_ff", 4 * self.d_model if _is_int(self.d_model) else None)
-        self._fill_in("n_encoder_layers", self.n_layers)
+        if self.architecture == "encoder-decoder":
+            self._fill_in("n_encoder_layers", self.n_layers)
+        elif self.n_encoder_layers == self.n_layers:  # as older files have it
+            object.__setattr__(self, "n_encoder_layers", None)
         for name, choices in _CHOICES.items():
             value = getattr(self, name)
             if value not in choices:
                 raise ValueError(f"{name} is {value!r}; it can be {_one_of(choices)}.")
         for name, smallest in _SMALLEST.items():
             value = getattr(self, name)
+            if name == "n_encoder_layers" and value is None:
+                continue
             if not _is_int(value) or value < smallest:
                 raise ValueError(f"{name} is {value!r}; it must be a whole number, {smallest} or more.")
         for name in _AT_LEAST_ONE_OR_NONE:
@@ -151,6 +157,7 @@ class ModelConfig:
         self._check_rotation()
         self._check_kinds()
         self._check_numbers()
+        self._check_effects()
 
     def _check_widths(self) -> None:
         if self.head_width is None and self.d_model % self.n_heads:
@@ -259,6 +266,33 @@ class ModelConfig:
         if pad is not None and (not _is_int(pad) or not 0 <= pad < self.vocab_size):
             raise ValueError(f"pad_token_id is {pad!r}; it must be None or a token id from 0 to {self.vocab_size - 1}.")
 
+    def _check_effects(self) -> None:
+        """Refuse a field that would change nothing; without layers, what a layer is like is no such field."""
+        is_pair, has_mlp = self.architecture == "encoder-decoder", self.d_ff > 0
+        of_norms, of_mlp = "a model with norms, and norm is 'none'", "a feed-forward layer, and d_ff is 0"
+        depth = max(self.n_layers, self.n_encoder_layers or 0)
+        for names, has_effect, purpose in (
+            ("n_encoder_layers", is_pair, "an encoder–decoder; the depth of any other model is n_layers"),
+            ("rotary_base rotary_dims rotary_pairs", self.positions == "rotary", "rotary positions"),
+            ("relative_buckets relative_distance", self.positions == "relative", "positions 'relative'"),
+            ("window_rotary_base", any(self.attention_windows), "layers that see a window, and there are none"),
+            ("norm_kind layer_norm_eps", self.norm != "none", of_norms),
+            ("mlp_bias mlp_gate", has_mlp, of_mlp),
+            ("activation", has_mlp or self.masked_word_head, of_mlp),
+            ("attention_scale", self.attention == "softmax" or is_pair, "softmax attention"),
+        ):
+            for name in names.split():
+                default = _DEFAULTS[name]
+                if getattr(self, name) != default and not has_effect:
+                    raise _NoEffectError(f"{name} is for {purpose}.", {name: default})
+        if self.positions == "rotary" and self.attention == "uniform" and depth:
+            raise _NoEffectError("positions is 'rotary', and a uniform attention has nothing to rotate.", _UNROTATED)
+        if beyond := [layer for layer in self.unrotated_layers if layer >= depth]:
+            there = tuple(layer for layer in self.unrotated_layers if layer < depth)
+            raise _NoEffectError(
+                f"unrotated_layers names layer {beyond[0]}, and the last is {depth - 1}.", {"unrotated_layers": there}
+            )
+
     def _fill_in(self, name: str, default: int | None) -> None:
         if getattr(self, name) is None:
             object.__setattr__(self, name, default)
@@ -334,7 +368,10 @@ class ModelConfig:
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> ModelConfig:
-        """Build a configuration from `to_dict`'s dictionary; ValueError for fields unknown or missing."""
+        """Build a configuration from `to_dict`'s dictionary; ValueError for fields unknown or missing.
+
+        Older files may name fields that change nothing in their model; those are left out.
+        """
         if not isinstance(fields, dict):
             raise ValueError(f"A model configuration is a set of named fields, not a {type(fields).__name__}.")
         known = {field.name: field for field in dataclasses.fields(cls)}
@@ -343,7 +380,19 @@ class ModelConfig:
         required = [name for name, field in known.items() if field.default is dataclasses.MISSING]
         if missing := [name for name in required if name not in fields]:
             raise ValueError(f"The model configuration lacks {', '.join(missing)}.")
-        return cls(**fields)
+        while True:
+            try:
+                return cls(**fields)
+            except _NoEffectError as error:
+                fields = {**fields, **error.instead}
+
+
+class _NoEffectError(ValueError):
+    """A field would change nothing; `instead`: what says the same without it."""
+
+    def __init__(self, message: str, instead: dict[str, Any]) -> None:
+        super().__init__(message)
+        self.instead = instead
 
 
 def alibi_slopes(heads: int) -> list[float]:
@@ -399,6 +448,11 @@ _SWITCHES = (
     "masked_word_head",
     "norm_first_input",
 )
+_DEFAULTS = {field.name: field.default for field in dataclasses.fields(ModelConfig)}
+_UNROTATED: dict[str, Any] = {
+    "positions": "none",
+    **{name: default for name, default in _DEFAULTS.items() if "rotary_" in name or name == "unrotated_layers"},
+}
 _NUMBERS = ("attention_windows", "alibi_slopes", "rotary_factors", "unrotated_layers")
 _OF_ROTATION = {"rotary_factors": (), "rotary_scale": 1.0, "window_rotary_base": None, "unrotated_layers": ()}
 

@@ -92,11 +92,37 @@ def test_a_changed_pass_is_the_engine_s(client, library, begin):
         assert same(found, expected[name]) and not same(found, plain[name])
 
 
+@pytest.mark.parametrize("name", ["rotary", "translator"])
+def test_a_recording_says_what_it_is_of(name, client, library):
+    checkpoint, text = library.open(name).checkpoint, TEXTS.get(name, READ)
+    asked = {"model": name, "text": text, "names": ["logits[-1]"]}
+    about = Recording.from_bytes(client.get("/tensors", params=asked).content).metadata
+    assert about["config"] == checkpoint.model.config.to_dict()
+    ids = checkpoint.tokenizer.encode(text)
+    read, source = ([*checkpoint.card.start_tokens], ids) if name == "translator" else (ids, [])
+    assert about["ids"] == {"text": read, "source": source}
+    assert about["labels"] == {side: checkpoint.tokenizer.labels(of) for side, of in about["ids"].items()}
+
+
 def test_a_chat_is_read_in_its_template(client, library):
     checkpoint = library.open("chatty").checkpoint
     found = get(client, model="chatty", text="the cat", reads="chat", names=["hook_embed"])["hook_embed"]
     read = Chat(**checkpoint.card.chat).tokens(checkpoint.tokenizer, "the cat")
     assert same(found, record_pass(checkpoint.model, read).tensors["hook_embed"])
+
+
+def indices(size: int) -> st.SearchStrategy[int | slice]:
+    """What takes something of so many, as Python has it: from the end, in steps, backwards, beyond the end."""
+    bound = st.none() | st.integers(-size - 1, size + 1)
+    slices = st.builds(slice, bound, bound, st.sampled_from([None, 1, 2, -1, -3]))
+    return st.integers(-size, size - 1) | slices.filter(lambda each: bool(range(size)[each]))
+
+
+def written(index: int | slice) -> str:
+    if isinstance(index, int):
+        return str(index)
+    bounds = [index.start, index.stop, *([] if index.step is None else [index.step])]
+    return ":".join("" if bound is None else str(bound) for bound in bounds)
 
 
 @pytest.mark.usefixtures("either_way")
@@ -108,19 +134,16 @@ def test_any_part_is_that_of_the_whole_whatever_is_asked_with_it(case, data):
     asked = {}
     for name in data.draw(st.lists(st.sampled_from(sorted(there)), min_size=1, max_size=4)):
         sizes = there[name].sizes
-        index = [
-            data.draw(st.integers(0, size - 1) | st.tuples(st.integers(0, size - 1), st.just(size)))
-            for size in sizes[: data.draw(st.integers(1, len(sizes)))]
-        ]
-        words = ", ".join(f"{each[0]}:{each[1]}" if isinstance(each, tuple) else str(each) for each in index)
-        asked[f"{name}[{words}]"] = name, tuple(slice(*each) if isinstance(each, tuple) else each for each in index)
+        index = tuple(data.draw(indices(size)) for size in sizes[: data.draw(st.integers(1, len(sizes)))])
+        asked[f"{name}[{', '.join(map(written, index))}]"] = name, index
     found = have(model, asked, source=source)
     for text, (name, index) in asked.items():
         close(found[text], have(model, [name], source=source)[name][index])
 
 
 ODD = ["", "hook_embed[", "hook_nothing", "logits[]"]
-ODD += [f"logits[{index}]" for index in ("9:2", "-1", "0, 0, 0", "::2", "6", "0, 11", "3:3", "9" * 21)] + ["logits[:]x"]
+ODD += [f"logits[{index}]" for index in ("9:2", "-7", "0, 0, 0", "::0", "6", "0, 11", "3:3", "9" * 21, "1 2", "--1")]
+ODD += ["logits[:]x", "logits[1:2:3:4]", "logits[1,]"]
 
 
 @given(any_configs(), st.text("abz_.0123456789[]:, -", max_size=40) | st.sampled_from(ODD))

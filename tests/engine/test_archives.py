@@ -132,7 +132,10 @@ def of_entries(claimed: int) -> bytes:
             for claims in (
                 *({"n_layers": layers} for layers in (65, 10**9, 10**4290)),
                 *({"context_length": length} for length in (4097, 10**4290)),
-                *({"n_encoder_layers": 10**9}, {"n_heads": 10**4290, "d_model": 10**4290}),
+                *(
+                    {"n_encoder_layers": 10**9, "architecture": "encoder-decoder"},
+                    {"n_heads": 10**4290, "d_model": 10**4290},
+                ),
                 {"context_length": 4000, "positions": "none"},
             )
         ),

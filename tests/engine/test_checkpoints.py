@@ -5,6 +5,7 @@ import itertools
 import json
 import math
 import os
+import re
 import resource
 import shutil
 import threading
@@ -17,10 +18,18 @@ from hypothesis import strategies as st
 from safetensors import safe_open
 from safetensors.torch import load_file
 
-from tests.helpers import any_configs, some_inputs, tiny_config, tiny_model
+from tests.helpers import any_configs, encoder_configs, some_inputs, tiny_config, tiny_model
 from tests.saved_checkpoints import ALPHABET, CARD, FILES, checkpoint, refused
 from tests.training_plans import same_weights
-from transformer import Checkpoint, CheckpointError, Tokenizer, list_checkpoints, load_checkpoint, save_checkpoint
+from transformer import (
+    Checkpoint,
+    CheckpointError,
+    ModelCard,
+    Tokenizer,
+    list_checkpoints,
+    load_checkpoint,
+    save_checkpoint,
+)
 
 NEW = dataclasses.replace(CARD, title="A newer title")
 
@@ -185,11 +194,62 @@ class TestCrashes:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
         assert load_checkpoint(tmp_path / "model").card == CARD and names_in(tmp_path) == ["model"]
 
-    def test_a_card_that_could_not_be_read_again_is_not_written(self, tmp_path):
+    def test_what_could_not_be_read_again_is_not_written(self, tmp_path):
         save_checkpoint(tmp_path / "model", checkpoint())
-        with pytest.raises(CheckpointError, match="model can't be saved: its validation_loss"):
+        with pytest.raises(CheckpointError, match="its validation_loss won't do"):
             save_checkpoint(tmp_path / "model", checkpoint(dataclasses.replace(CARD, validation_loss=math.nan)))
         assert load_checkpoint(tmp_path / "model").card == CARD
+
+
+TOKENS = st.none() | st.integers(0, 12)
+CARDS = st.builds(
+    ModelCard,
+    title=st.sampled_from(["A title", "", " x ", "\ud800", "x" * 301]),
+    examples=st.lists(st.sampled_from(["ab", "x" * 2001]), max_size=2),
+    train_loss=st.sampled_from([None, 1.5, math.inf, "1"]),
+    training=st.sampled_from([{}, {"a": [[[[1]]]]}, {"a": math.nan}, {"a": object()}]),
+    **dict.fromkeys(("start_token_id", "end_token_id", "mask_token_id"), TOKENS),
+    more_end_token_ids=st.lists(st.integers(-1, 12), max_size=2),
+    chat=st.sampled_from([None, {"before": "a", "after": "b"}, {"before": "a"}]),
+)
+GOOD = st.just(CARD) | st.just(dataclasses.replace(CARD, mask_token_id=3))
+
+
+def _wrong_weights(model: torch.nn.Module, what: str) -> None:
+    """Give a model numbers that no file has, or weights that its configuration hasn't."""
+    if what in ("inf", "1e300"):
+        model.double().embed.weight.data[0, 0] = float(what)
+    elif what == "whole":
+        model.unembed.weight = torch.nn.Parameter(torch.ones(model.unembed.weight.shape, dtype=torch.int8), False)
+    elif what == "others":
+        model.unembed.weight = torch.nn.Parameter(model.unembed.weight + 1)
+    elif what == "more":
+        model.extra = torch.nn.Linear(2, 2)
+
+
+@given(
+    config=any_configs(n_layers=1) | encoder_configs(n_layers=1),
+    card=GOOD | CARDS,
+    alphabet=st.sampled_from([ALPHABET, "abc", ALPHABET + "k"]),
+    wrong=st.sampled_from(["", "", "", "inf", "1e300", "whole", "others", "more"]),
+    dtype=st.sampled_from([None, None, torch.float16, torch.int32]),
+)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_what_is_saved_can_be_loaded_or_a_sentence_says_why_not(config, card, alphabet, wrong, dtype, tmp_path):
+    model = tiny_model(config)
+    if config.architecture != "encoder-decoder":
+        _wrong_weights(model, wrong)
+    shutil.rmtree(tmp_path / "model", ignore_errors=True)
+    try:
+        save_checkpoint(tmp_path / "model", Checkpoint(model, Tokenizer.of_characters(alphabet), card), dtype)
+    except CheckpointError as error:
+        assert re.fullmatch(r"model can't be saved: .{10,}\.", str(error))
+        assert names_in(tmp_path) == []
+        return
+    loaded = load_checkpoint(tmp_path / "model")
+    assert (loaded.card.start_tokens, loaded.model.config) == (card.start_tokens, config)
+    if dtype is None:
+        assert torch.equal(loaded.model.unembed.weight, model.unembed.weight)
 
 
 VERSIONS = [checkpoint(dataclasses.replace(CARD, title=str(layers)), n_layers=layers) for layers in (1, 2)]

@@ -1,12 +1,20 @@
-"""Tests that a configuration is validated, and that errors name the field."""
+"""Tests that a configuration is validated, that errors name the field, and that no field is ignored."""
 
 import dataclasses
+import functools
+import itertools
 import re
+import zlib
+from typing import get_args
 
 import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.helpers import tiny_config
-from transformer import ModelConfig
+from transformer import ModelConfig, build_model, config
+from transformer.inference.tracing import deviations, trace_pass
 
 OLD = {"vocab_size": 11, "context_length": 8, "n_layers": 2, "n_heads": 2, "d_model": 8}
 
@@ -14,7 +22,7 @@ OLD = {"vocab_size": 11, "context_length": 8, "n_layers": 2, "n_heads": 2, "d_mo
 def test_an_old_configuration_means_what_it_meant():
     """Files that lack a field, for they are older than it."""
     config = ModelConfig.from_dict(OLD)
-    filled = {"d_ff": 32, "n_encoder_layers": 2, "architecture": "decoder-only", "attention": "softmax", "norm": "pre"}
+    filled = {"d_ff": 32, "architecture": "decoder-only", "attention": "softmax", "norm": "pre"}
     filled |= {"positions": "sinusoidal", "norm_kind": "layer", "qk_norm": "none", "activation": "relu"}
     filled |= {"rotary_base": 10000.0, "rotary_pairs": "neighbours", "rotary_scale": 1.0, "layer_norm_eps": 1e-5}
     filled |= {"relative_buckets": 32, "relative_distance": 128}
@@ -33,9 +41,10 @@ def test_an_old_configuration_means_what_it_meant():
 
 def test_what_is_left_out_is_filled_in():
     config = tiny_config(d_model=12, n_layers=3)
-    assert (config.d_ff, config.n_encoder_layers, config.d_head) == (48, 3, 6)
+    assert (config.d_ff, config.n_encoder_layers, config.d_head) == (48, None, 6)
+    assert tiny_config(n_layers=3, **PAIR).n_encoder_layers == 3
     for name, value in (("d_ff", 0), ("n_encoder_layers", 1), ("n_layers", 0)):
-        assert getattr(tiny_config(**{name: value}), name) == value
+        assert getattr(tiny_config(**{name: value}, **PAIR), name) == value
     assert tiny_config(d_model=9, n_heads=1, positions="learned").d_head == 9
     assert tiny_config(d_model=6, n_heads=2).d_head == 3
 
@@ -127,3 +136,125 @@ def test_fields_unknown_or_missing_are_named():
         ModelConfig.from_dict({name: OLD[name] for name in ("context_length", "n_layers", "d_model")})
     with pytest.raises(ValueError, match="not a list"):
         ModelConfig.from_dict([1])
+
+
+SOME_TOKENS = [3, 8, 1, 4, 7, 9, 2, 6, 10, 0]
+"""Of a text as long as the context, the ids of padding and of a separator among them."""
+ARCHITECTURES = get_args(config.Architecture)
+RELATIVE, WINDOWS = {"positions": "relative"}, {"attention_windows": (3, 0)}
+ENCODER, NORMED = {"architecture": "encoder-only"}, {"embed_norm": True}
+FIELDS: dict[str, list[tuple[object, dict]]] = {
+    **{"vocab_size": [(13, {})], "context_length": [(7, {})], "n_layers": [(1, {}), (0, {})], "n_heads": [(4, {})]},
+    **{"d_model": [(12, {})], "architecture": [(each, {}) for each in ARCHITECTURES], "n_encoder_layers": [(1, PAIR)]},
+    **{"d_ff": [(0, {}), (5, {})], "positions": [(each, {}) for each in get_args(config.Positions)]},
+    **{"attention": [("uniform", {})], "norm": [(each, {}) for each in get_args(config.Norm)]},
+    **{"residual": [(False, {})], "activation": [(each, {}) for each in get_args(config.Activation)]},
+    **{
+        "attention_bias": [(False, {})],
+        "mlp_bias": [(False, {})],
+        "unembed_bias": [(True, {})],
+        "dropout": [(0.5, {})],
+    },
+    **{"tie_embeddings": [(True, {})], "share_embeddings": [(True, PAIR)], "scale_embeddings": [(True, {})]},
+    **{"pad_token_id": [(1, {})], "layer_norm_eps": [(0.1, {})], "norm_kind": [("rms", {})], "mlp_gate": [(True, {})]},
+    **{"n_kv_heads": [(1, {})], "head_width": [(6, {})], "rotary_base": [(50.0, ROTARY)], "rotary_dims": [(2, ROTARY)]},
+    **{"rotary_pairs": [("halves", ROTARY)], "parallel_residual": [(True, {})], "attention_windows": [((3, 0), {})]},
+    **{"attention_scale": [(False, {})], "attention_out_bias": [(False, {}), (True, {"attention_bias": False})]},
+    **{"qk_norm": [("head", {}), ("all", ROTARY)], "qkv_clip": [(0.1, {})], "score_cap": [(0.1, {})]},
+    **{"logit_cap": [(0.3, {})], "embed_norm": [(True, {})], "masked_word_head": [(True, ENCODER)]},
+    **{"n_segments": [(2, ENCODER)], "separator_token_id": [(4, {**ENCODER, "n_segments": 2})]},
+    **{
+        "norm_first_input": [(False, NORMED)],
+        "relative_buckets": [(8, RELATIVE)],
+        "relative_distance": [(9, {**RELATIVE, "relative_buckets": 8})],
+    },
+    **{"alibi_slopes": [((0.5, 0.1), {"positions": "alibi"})], "rotary_factors": [((1.0, 3.5), ROTARY)]},
+    **{"rotary_scale": [(1.3, ROTARY)], "window_rotary_base": [(50.0, {**ROTARY, **WINDOWS})]},
+    **{"unrotated_layers": [((1,), ROTARY), ((0, 1), ROTARY)]},
+}
+"""Values of each field, with what they need beside them."""
+VALUES = [(name, value, needed) for name, values in FIELDS.items() for value, needed in values]
+AROUND = [{}, {"attention": "uniform"}, {"norm": "none", **ROTARY}, {"norm": "post", "positions": "learned", "d_ff": 0}]
+"""Other fields, by which one may lose its effect."""
+
+
+def built(fields: dict) -> ModelConfig | None:
+    """A configuration; None if it is refused, which a sentence says."""
+    try:
+        return tiny_config(**{"context_length": 10, **fields})
+    except ValueError as error:
+        assert re.match(r"\w.*\.$", str(error)) and any(name in str(error) for name in (*FIELDS, "ALiBi"))
+        return None
+
+
+def some_model(shape: ModelConfig) -> torch.nn.Module:
+    """A model in which a parameter's numbers depend on its name alone."""
+    model = build_model(shape, seed=0).eval()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            generator = torch.Generator().manual_seed(zlib.crc32(name.encode()))
+            parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.5)
+    return model
+
+
+def some_text_for(shape: ModelConfig) -> list[list[int]]:
+    tokens = SOME_TOKENS[: shape.context_length]
+    return [tokens, tokens[::-1]] if shape.architecture == "encoder-decoder" else [tokens]
+
+
+@functools.cache
+@torch.no_grad()
+def whatever_there_is(shape: ModelConfig) -> tuple[object, ...]:
+    """All by which two models can be told apart: parameters, tensors of a pass, logits, and these in training."""
+    model, inputs = some_model(shape), [torch.tensor([ids]) for ids in some_text_for(shape)]
+    sizes = [(name, *weight.shape) for name, weight in model.named_parameters()]
+    logits, cache = model.run_with_cache(*inputs)
+    points = [(name, *tensor.shape) for name, tensor in cache.items()]
+    torch.manual_seed(0)
+    return sizes, points, logits.tolist(), shape.dropout and model.train()(*inputs).tolist()
+
+
+def test_a_field_has_its_effect_or_is_refused():
+    """Each of them, by itself and beside others, in each architecture; and none is refused everywhere."""
+    assert {*FIELDS} == {field.name for field in dataclasses.fields(ModelConfig)}, "a new field needs values above"
+    seen = set()
+    for architecture, around, (name, value, needed) in itertools.product(ARCHITECTURES, AROUND, VALUES):
+        others = {**needed, "architecture": architecture, **around}
+        base, changed = built(others), built({**others, name: value})
+        if base and changed and changed != base:
+            assert whatever_there_is(changed) != whatever_there_is(base), (name, value, others)
+            seen.add((name, str(value)))
+    defaults = {field.name: str(field.default) for field in dataclasses.fields(ModelConfig)}
+    assert seen >= {(name, str(value)) for name, value, _ in VALUES if str(value) != defaults[name]}
+
+
+@st.composite
+def several_fields(draw) -> dict:
+    """Some fields, in a random order, with what they need unless one before it says otherwise."""
+    fields: dict = {"architecture": draw(st.sampled_from(ARCHITECTURES))}
+    for name, value, needed in draw(st.lists(st.sampled_from(VALUES), max_size=5)):
+        fields = {**needed, **fields, name: value} if name != "architecture" else fields
+    return fields
+
+
+def check_equations(fields: dict) -> None:
+    if (shape := built(fields)) is None:
+        return
+    model, (*source, tokens) = some_model(shape), some_text_for(shape)
+    trace = trace_pass(model, tokens, *source)
+    recorded = [name for name in trace.tensors if "hook_" in name]
+    assert recorded == model.hook_names(), fields
+    for found in deviations(trace):
+        assert found.largest <= 1e-5 * max(found.magnitude, 1.0), (found, fields)
+    assert ModelConfig.from_dict(shape.to_dict()) == shape
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_each_field_is_in_the_equations(architecture):
+    for name, value, needed in VALUES:
+        check_equations({**needed, "architecture": architecture, name: value})
+
+
+@given(several_fields())
+def test_several_fields_are_in_the_equations(fields):
+    check_equations(fields)

@@ -56,7 +56,9 @@ def encoder_configs(draw) -> ModelConfig:
     }
     drawn = {name: draw(st.sampled_from(values)) for name, values in options.items()}
     drawn["norm_first_input"] = drawn["norm"] in ("post", "res-post") or draw(st.booleans())
-    return tiny_config(**{**RELATIVE, "architecture": "encoder-only", **drawn})
+    return tiny_config(
+        **{**(RELATIVE if drawn["positions"] == "relative" else {}), "architecture": "encoder-only", **drawn}
+    )
 
 
 def check_what_all_keep(config: ModelConfig) -> None:

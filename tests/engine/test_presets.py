@@ -13,12 +13,12 @@ LADDERS = {
     "first": {
         "ladder-1-bigram": set(),
         "ladder-2-positions": {"positions"},
-        "ladder-3-average": {"n_layers", "n_encoder_layers", "attention", "residual", "d_ff"},
+        "ladder-3-average": {"n_layers", "attention", "residual", "d_ff"},
         "ladder-4-attention": {"attention"},
         "ladder-5-feed-forward": {"d_ff", "norm"},
         "ladder-6-heads": {"n_heads"},
         "ladder-7-residuals": {"residual"},
-        "ladder-8-blocks": {"n_layers", "n_encoder_layers"},
+        "ladder-8-blocks": {"n_layers"},
     },
     "since-2017": {
         "since-1-paper": set(),

@@ -19,7 +19,7 @@ from . import tensors
 from .cache import cached
 from .open_models import OpenModel
 from .outlines import LABELLED_VOCABULARY, labels_of
-from .tensors import Interventions, Tokens, infos_of
+from .tensors import Interventions, Tokens, about_pass, infos_of
 
 NAMED = 64
 """Tokens that are named with a row over a large vocabulary: the likeliest, more than are drawn by hand."""
@@ -41,7 +41,8 @@ class Check:
 def named_tensors(
     model: OpenModel, tokens: Tokens, source: Tokens, parts: Sequence[tensors.Part], interventions: Interventions
 ) -> Recording:
-    """Parts of a pass by their text; metadata `vocabulary`, where one is a row over a large vocabulary, its labels."""
+    """Parts of a pass by their text; metadata as in a file of them, and `vocabulary`, where one is a row over a large
+    vocabulary, its labels."""
     taken = tensors.tensors(model, tokens, source, parts, interventions)
     rows = [
         taken[part.text]
@@ -49,7 +50,8 @@ def named_tensors(
         if tensors.is_by_row(part.info) and taken[part.text].ndim == 1 and part.info.dims[-1] == "vocab"
     ]
     named = {token for row in rows for token in np.argsort(-row, kind="stable")[:NAMED]}
-    return Recording(taken, {"vocabulary": labels_of(model.checkpoint.tokenizer, named)} if named else {})
+    vocabulary = {"vocabulary": labels_of(model.checkpoint.tokenizer, named)} if named else {}
+    return Recording(taken, {**about_pass(model.checkpoint, tokens, source), **vocabulary})
 
 
 @cached

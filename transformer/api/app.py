@@ -136,7 +136,8 @@ def _passes(responder: Responder) -> APIRouter:
 
     @routes.of_pass("/tensors", TensorsQuery, "Any tensors of a pass, whole or in part")
     def some_tensors(query: TensorsQuery, inputs: PassInputs) -> Callable:
-        """Each under the name that it was asked by: float32, truth values as bytes."""
+        """Each under the name that it was asked by: float32, truth values as bytes. Metadata `config`, and `labels` and
+        `ids` of `text` and `source`."""
         parts = [part_named(name, "names", inputs) for name in dict.fromkeys(query.names)]
         check_size(parts, "names")
         return lambda: analyses.named_tensors(*inputs.passed, parts, inputs.interventions)

@@ -28,7 +28,7 @@ from .open_models import OpenModel
 from .outlines import whole_overview
 from .request_parameters import ExportQuery, PassInputs, check_size, kind_of, part_named
 from .responses import RECORDING, Answer
-from .tensors import Interventions, Tokens, bytes_of_pass, infos_of, of_parameters, one_at_a_time
+from .tensors import Interventions, Tokens, about_pass, bytes_of_pass, infos_of, of_parameters, one_at_a_time
 
 MOST_BYTES = 64_000_000
 """Of a file: the numbers are in memory twice while it is made, and the server keeps it until it is fetched."""
@@ -101,14 +101,8 @@ def file_of(
             interventions=interventions,
             outputs=not {LOGITS, PROBABILITIES}.isdisjoint(chosen),
         )
-    labels = model.checkpoint.tokenizer.labels
     return Recording(
-        {name: plain_array(trace.tensors[name]) for name in chosen},
-        {
-            "config": trace.config.to_dict(),
-            "labels": {"text": labels(tokens), "source": labels(source)},
-            "ids": {"text": tokens, "source": source},
-        },
+        {name: plain_array(trace.tensors[name]) for name in chosen}, about_pass(model.checkpoint, tokens, source)
     )
 
 

@@ -77,7 +77,7 @@ class TensorsQuery(PassQuery):
         Field(min_length=1, max_length=MOST_NAMES),
     ]
     """Hook points, parameters, logits or probabilities, each perhaps with an index as in NumPy:
-    blocks.2.attn.hook_q[:, 3]. May be given several times."""
+    blocks.2.attn.hook_q[:, 3] or logits[-1]. May be given several times."""
 
 
 class LensQuery(PassQuery):

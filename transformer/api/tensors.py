@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import torch
@@ -46,7 +47,8 @@ SMALL_PART = 16
 """A part of less than a sixteenth of its tensor is recorded by itself, in a pass that keeps nothing else."""
 BY_ROW = 500_000
 """Cells from which on a tensor over the vocabulary is computed row by row: of a position, or of a token."""
-_NAME = re.compile(r"([\w.]{1,200})(?:\[([\d:, ]{1,80})\])?", re.ASCII)
+_NAME = re.compile(r"([\w.]{1,200})(?:\[([\d:, -]{1,80})\])?", re.ASCII)
+_INDEX = re.compile(r"(N)|(N)?\s*:\s*(N)?(?:\s*:\s*(N)?)?".replace("N", r"-?\d{1,18}"), re.ASCII)
 _BLOCK = re.compile(r"(encoder\.|decoder\.)?blocks\.\d+\.")
 one_at_a_time = threading.Lock()
 """Held by whoever holds all of a long text's pass: with thirty visitors, thirty of them would fill the memory."""
@@ -60,6 +62,7 @@ class Part:
     """As it was asked for."""
     info: TensorInfo
     index: Index = ()
+    """Nothing in it counts from the end, but where a slice's step leads backwards."""
 
     @property
     def cells(self) -> int:
@@ -92,22 +95,25 @@ def part_of(text: str, infos: Mapping[str, TensorInfo]) -> Part:
     if name not in infos:
         raise ValueError(f"this model has no {name[:80]}; it has {', '.join(list(infos)[:3])} and so on")
     info = infos[name]
-    index = tuple(map(_parsed_index, written.split(","))) if written else ()
-    if len(index) > len(info.sizes):
-        raise ValueError(f"{name} has {len(info.sizes)} dimensions ({', '.join(info.dims)}); {len(index)} are indexed")
-    for at, dim, size in zip(index, info.dims, info.sizes, strict=False):
-        last = at if isinstance(at, int) else max((at.start or 0), (at.stop or size) - 1)
-        if last >= size or (isinstance(at, slice) and not len(range(*at.indices(size)))):
-            raise ValueError(f"{name} has {size} positions along {dim}; {written.strip()} isn't there")
-    return Part(text, info, index)
+    axes = written.split(",") if written else []
+    if len(axes) > len(info.sizes):
+        raise ValueError(f"{name} has {len(info.sizes)} dimensions ({', '.join(info.dims)}); {len(axes)} are indexed")
+    chosen = zip(axes, info.dims, info.sizes, strict=False)
+    return Part(text, info, tuple(_parsed_index(each.strip(), name, dim, size) for each, dim, size in chosen))
 
 
-def _parsed_index(written: str) -> int | slice:
-    bounds = [int(bound) if bound.strip() else None for bound in written.strip().split(":")]
-    if len(bounds) > 2 or bounds == [None]:
-        raise ValueError(f"{written.strip()!r} is no index; 3, : and 2:5 are")
-    first = bounds[0]
-    return slice(*bounds) if len(bounds) == 2 or first is None else first
+def _parsed_index(written: str, name: str, dim: str, size: int) -> int | slice:
+    """An index or a slice along one dimension, as Python has them."""
+    match = _INDEX.fullmatch(written)
+    at, *bounds = (each and int(each) for each in match.groups()) if match else (None, None, None, 0)
+    if bounds[2] == 0:
+        raise ValueError(f"{written!r} is no index; 3, -1, :, 2:5 and ::2 are")
+    taken = range(size)[slice(*bounds)] if at is None else [each for each in (at, at + size) if 0 <= each < size]
+    if not taken:
+        raise ValueError(f"{name} has {size} positions along {dim}; {written} isn't there")
+    if isinstance(taken, list):
+        return taken[0]
+    return slice(taken.start, None if taken.stop < 0 else taken.stop, taken.step)
 
 
 def tensor(
@@ -129,7 +135,7 @@ def tensors(
     for part in parts:
         if part.info.kind == "parameter":
             weight = model.checkpoint.model.get_parameter(part.info.name).reshape(part.info.sizes)
-            arrays[part.text] = _unchangeable(plain_array(weight[part.index]))
+            arrays[part.text] = _unchangeable(_of_weight(weight, part.index))
         elif is_by_row(part.info):
             arrays[part.text] = _rows(model, tokens, source, part, interventions)
         else:
@@ -171,6 +177,13 @@ def of_parameters(checkpoint: Checkpoint) -> Trace:
     """A pass over nothing, that has a model's parameters."""
     nothing = torch.tensor([], dtype=torch.long)
     return Trace(checkpoint.model.config, nothing, nothing, checkpoint.model.state_dict())
+
+
+def about_pass(checkpoint: Checkpoint, tokens: Tokens, source: Tokens) -> dict[str, Any]:
+    """What belongs to the tensors of a pass, in the metadata of a recording."""
+    read = {"text": tokens, "source": source}
+    labels = {name: checkpoint.tokenizer.labels(ids) for name, ids in read.items()}
+    return {"config": checkpoint.model.config.to_dict(), "labels": labels, "ids": read}
 
 
 @cached
@@ -272,7 +285,7 @@ def _rows(model: OpenModel, tokens: Tokens, source: Tokens, part: Part, interven
     """A part of the logits or probabilities over a large vocabulary."""
     first, *others = part.index or (slice(None),)
     with torch.no_grad():
-        stream = torch.tensor(_stream(model, tokens, source, interventions)[first])
+        stream = torch.tensor(_stream(model, tokens, source, interventions)[first].copy())
         unembed = model.checkpoint.model.unembed
         inputs = torch.atleast_2d(stream).type_as(unembed.weight)
         if part.info.name == UNCAPPED_LOGITS:
@@ -296,11 +309,20 @@ def _block_of(name: str) -> str:
 
 def _plain(index: Index) -> tuple:
     """An index that can be hashed."""
-    return tuple((at.start, at.stop) if isinstance(at, slice) else at for at in index)
+    return tuple((at.start, at.stop, at.step) if isinstance(at, slice) else at for at in index)
 
 
 def _index(plain: tuple) -> Index:
     return tuple(slice(*at) if isinstance(at, tuple) else at for at in plain)
+
+
+def _of_weight(weight: torch.Tensor, index: Index) -> np.ndarray:
+    """A part of a weight; PyTorch's slices have no steps backwards."""
+    steps = [at.step or 1 for at in index if isinstance(at, slice)]
+    ranges = [range(size)[at] if isinstance(at, slice) else at for at, size in zip(index, weight.shape, strict=False)]
+    ahead = [each[:: 1 if each.step > 0 else -1] if isinstance(each, range) else each for each in ranges]
+    part = weight[tuple(slice(each.start, each.stop, each.step) if isinstance(each, range) else each for each in ahead)]
+    return plain_array(part)[tuple(slice(None, None, 1 if step > 0 else -1) for step in steps)]
 
 
 def _unchangeable(array: np.ndarray) -> np.ndarray:

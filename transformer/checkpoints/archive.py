@@ -166,7 +166,7 @@ def _check_shape(folder: Path) -> None:
     except (ValueError, TypeError) as error:
         raise CheckpointError(f"In the archive, {CONFIG} can't be used: {reason(error)}") from None
     for what, value, most in (
-        ("layers", max(config.n_layers, config.n_encoder_layers), MOST_LAYERS),
+        ("layers", max(config.n_layers, config.n_encoder_layers or 0), MOST_LAYERS),
         ("heads", config.n_heads, MOST_HEADS),
         ("tokens of context", config.context_length, LONGEST_CONTEXT),
     ):

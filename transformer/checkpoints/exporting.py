@@ -169,7 +169,6 @@ def _in_halves(config: ModelConfig, state: State) -> tuple[ModelConfig, State]:
 
 def _resolved(config: ModelConfig) -> ModelConfig:
     """The same shape with everything said, without what is for training or for batches alone."""
-    is_rotary = config.positions == "rotary"
     near = tuple(config.window(layer) for layer in range(config.n_layers))
     return replace(
         config,
@@ -177,12 +176,9 @@ def _resolved(config: ModelConfig) -> ModelConfig:
         head_width=config.d_head,
         attention_out_bias=config.has_out_bias,
         attention_windows=near if any(near) else (),
-        rotary_dims=config.rotated_dims if is_rotary else None,
-        rotary_base=config.rotary_base if is_rotary else 10000.0,
+        rotary_dims=config.rotated_dims if config.positions == "rotary" else None,
         separator_token_id=None,
         dropout=0.0,
-        n_encoder_layers=config.n_encoder_layers if config.architecture == "encoder-decoder" else 0,
         share_embeddings=False,  # which is for the files to say
         pad_token_id=None,
-        rotary_pairs=config.rotary_pairs if is_rotary else "neighbours",
     )

@@ -65,15 +65,16 @@ def save_checkpoint(path: str | Path, checkpoint: Checkpoint, dtype: torch.dtype
     """Write a checkpoint folder, whole or not at all; saves into one folder wait for each other.
 
     dtype: to store the weights in half the bytes, say; None keeps them as they are.
-    Raises: CheckpointError, if the disk is full or the card is one that couldn't be read again. What was there before
-        is still there then.
+    Raises: CheckpointError, if the disk is full, or for what `load_checkpoint` would refuse. What was there before is
+        still there then.
     """
     path = Path(path)
     try:
         with replacing(path) as folder:
             _write(folder, checkpoint, dtype)
+            _tokenizer(folder, _inspect(folder)[1])  # all of it can be read again
     except Exception as error:  # the libraries that write have errors of their own
-        raise CheckpointError(f"{path.name} can't be saved: {reason(error)}.") from error
+        raise CheckpointError(f"{path.name} can't be saved: {reason(error).rstrip('.')}.") from error
 
 
 def load_checkpoint(path: str | Path) -> Checkpoint:
@@ -198,6 +199,11 @@ def _inspect(folder: Path) -> tuple[ModelCard, ModelConfig]:
 def _load(folder: Path) -> Checkpoint:
     card, config = _inspect(folder)
     _bytes(folder, config)
+    tokenizer = _tokenizer(folder, config)
+    return Checkpoint(with_weights(config, _weights(folder)).eval(), tokenizer, card)
+
+
+def _tokenizer(folder: Path, config: ModelConfig) -> Tokenizer:
     _check_size(folder, TOKENIZER)
     try:
         tokenizer = Tokenizer.from_file(folder / TOKENIZER)
@@ -205,7 +211,7 @@ def _load(folder: Path) -> Checkpoint:
         raise CheckpointError(reason(error)) from None
     if tokenizer.vocab_size > config.vocab_size:
         raise CheckpointError(f"{TOKENIZER} has {tokenizer.vocab_size} tokens, but the model only {config.vocab_size}.")
-    return Checkpoint(with_weights(config, _weights(folder)).eval(), tokenizer, card)
+    return tokenizer
 
 
 def with_weights(config: ModelConfig, weights: Mapping[str, Tensor]) -> Model:
@@ -236,27 +242,39 @@ def _weights(folder: Path) -> dict[str, Tensor]:
     with file:
         for name in file.keys():  # noqa: SIM118
             stored = file.get_tensor(name)
-            if stored.dtype not in STORED_AS.values():
-                raise CheckpointError(f"{WEIGHTS} holds {stored.dtype}, which no weights are stored as.")
+            _check_stored(stored)
             found[name] = stored.to(dtype, copy=is_small)
-            if not is_finite(found[name]):
-                raise CheckpointError(
-                    f"{WEIGHTS} holds numbers that are infinite or not numbers at all, as {name_of(dtype)}."
-                )
+            _check_finite(found[name])
     return found
 
 
+def _check_stored(weight: Tensor) -> None:
+    if weight.dtype not in STORED_AS.values():
+        raise CheckpointError(f"{WEIGHTS} holds {weight.dtype}, which no weights are stored as.")
+
+
+def _check_finite(weight: Tensor) -> None:
+    if not is_finite(weight):
+        raise CheckpointError(
+            f"{WEIGHTS} holds numbers that are infinite or not numbers at all, as {name_of(weight.dtype)}."
+        )
+
+
 def _write(folder: Path, checkpoint: Checkpoint, dtype: torch.dtype | None) -> None:
-    card = dataclasses.asdict(checkpoint.card)
-    ModelCard.from_dict(json.loads(json.dumps(card)))  # what is written can be read again
     weights = checkpoint.model.state_dict()
-    if checkpoint.model.config.tie_embeddings:
-        del weights["unembed.weight"]  # the same tensor as embed.weight
+    if checkpoint.model.config.tie_embeddings and not torch.equal(
+        weights.pop("unembed.weight"), weights["embed.weight"]
+    ):
+        raise CheckpointError("tie_embeddings is True in its configuration, and it has two tables")
     weights = {name: tensor.detach().cpu().to(dtype or tensor.dtype).contiguous() for name, tensor in weights.items()}
+    read_as = weight_dtype((tuple(weight.shape), weight.dtype) for weight in weights.values())
+    for weight in weights.values():
+        _check_stored(weight)
+        _check_finite(weight.to(read_as))
     save_file(weights, folder / WEIGHTS)
     checkpoint.tokenizer.save(folder / TOKENIZER)
     _dump(folder / CONFIG, checkpoint.model.config.to_dict())
-    _dump(folder / CARD, card)
+    _dump(folder / CARD, dataclasses.asdict(checkpoint.card))
     for file in folder.iterdir():
         file.chmod(0o644)  # a temporary folder and the weights in it start out private
         _flush_to_disk(file)
@@ -316,9 +334,10 @@ def _needed_shapes(config: ModelConfig, at_most: int) -> dict[str, tuple[int, ..
     depths = {"blocks": config.n_layers}
     if config.architecture == "encoder-decoder":
         depths = {"encoder.blocks": config.n_encoder_layers, "decoder.blocks": config.n_layers}
-    shallow = dataclasses.replace(
-        config, n_layers=min(config.n_layers, 2), n_encoder_layers=min(config.n_encoder_layers, 2)
-    )
+    sides = {"n_layers": min(config.n_layers, 2)}
+    if config.architecture == "encoder-decoder":
+        sides["n_encoder_layers"] = min(config.n_encoder_layers, 2)
+    shallow = dataclasses.replace(config, **sides, unrotated_layers=())  # which have the same shapes
     try:
         shapes = dict(_shapes(shallow))
     except (RuntimeError, TypeError):  # PyTorch can't count that far

@@ -51,5 +51,6 @@ def recorded_numbers(config: ModelConfig) -> int:
         "d_ff": config.d_ff,
         "vocab": config.vocab_size,
     }
-    deep = replace(config, n_layers=max(config.n_layers, 1), n_encoder_layers=max(config.n_encoder_layers, 1))
+    sides = ("n_layers", "n_encoder_layers") if config.architecture == "encoder-decoder" else ("n_layers",)
+    deep = replace(config, **{side: max(getattr(config, side), 1) for side in sides})
     return sum(math.prod(sizes[dimension] for dimension in point.shape) for point in hook_points(deep).values())

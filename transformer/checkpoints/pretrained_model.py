@@ -246,7 +246,7 @@ def config_of(family: Family, fields: Mapping[str, Any]) -> ModelConfig:
             seen = "true: its tokens see" if config.is_causal else "false: its tokens don't see"
             raise ValueError(f"it sets is_causal to something else than {seen} what follows them")
         asked.refuse_unread()
-        shapes_alone(replace(config, n_layers=1))
+        shapes_alone(replace(config, n_layers=1, unrotated_layers=()))
     except (RuntimeError, TypeError, OverflowError):
         raise CheckpointError("The configuration claims sizes that no model can have.") from None
     except ValueError as error:

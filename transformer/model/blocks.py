@@ -161,8 +161,8 @@ class DecoderBlock(Sublayers):
     Source: Vaswani et al. 2017, §3.1 and figure 1, on the right; pre-norm as in `Block`.
     """
 
-    def __init__(self, config: ModelConfig) -> None:
-        super().__init__(config, causal=True)
+    def __init__(self, config: ModelConfig, layer: int = 0) -> None:
+        super().__init__(config, causal=True, layer=layer)
         self.hook_resid_mid = make_stream_point(config)
         self.ln_cross = make_norm(config)
         self.cross_attn = CrossAttention(config)
@@ -233,8 +233,8 @@ class UnconnectedDecoderBlock(DecoderBlock):
                            memory ──────┘                             x = mlp(ln2(x))
     """
 
-    def __init__(self, config: ModelConfig) -> None:
-        super().__init__(config)
+    def __init__(self, config: ModelConfig, layer: int = 0) -> None:
+        super().__init__(config, layer)
         self.post_norm = config.norm == "post"
 
     def forward(
@@ -267,11 +267,11 @@ def make_block(config: ModelConfig, *, causal: bool, layer: int = 0) -> Block:
     return kind(config, causal=causal, layer=layer)
 
 
-def make_decoder_block(config: ModelConfig) -> DecoderBlock:
+def make_decoder_block(config: ModelConfig, layer: int = 0) -> DecoderBlock:
     """The same for the decoder of an encoder–decoder."""
     if not config.residual:
-        return UnconnectedDecoderBlock(config)
-    return PostNormDecoderBlock(config) if config.norm == "post" else DecoderBlock(config)
+        return UnconnectedDecoderBlock(config, layer)
+    return PostNormDecoderBlock(config, layer) if config.norm == "post" else DecoderBlock(config, layer)
 
 
 def make_stream_point(config: ModelConfig) -> nn.Module:

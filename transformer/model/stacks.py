@@ -140,7 +140,7 @@ class Decoder(Stack):
     """A stack of causal blocks that also attend to the encoder's memory (Vaswani et al. 2017, §3.1)."""
 
     def __init__(self, config: ModelConfig, embed: nn.Embedding | None = None) -> None:
-        super().__init__(config, (make_decoder_block(config) for _ in range(config.n_layers)), embed)
+        super().__init__(config, (make_decoder_block(config, layer) for layer in range(config.n_layers)), embed)
 
     def forward(
         self, tokens: Tensor, memory: Tensor, memory_padding: Tensor | None = None, past: KeyValueCache | None = None

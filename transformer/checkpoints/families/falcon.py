@@ -26,7 +26,7 @@ def read_config(fields: Fields) -> ModelConfig:
             fields.get(name)  # which is for the others
         positions = {"positions": "alibi", "alibi_slopes": slopes(heads, of_head)}
     else:
-        positions = rotary_fields(fields, of_head)
+        positions = {**rotary_fields(fields, of_head), "rotary_pairs": "halves"}
     return ModelConfig(
         vocab_size=fields.whole("vocab_size"),
         n_layers=fields.layers("num_hidden_layers"),
@@ -34,7 +34,6 @@ def read_config(fields: Fields) -> ModelConfig:
         d_model=width,
         n_kv_heads=kv_heads,
         d_ff=fields.whole("ffn_hidden_size", 4 * width),
-        rotary_pairs="halves",
         activation=fields.activation("activation", "gelu"),
         layer_norm_eps=fields.number("layer_norm_epsilon", 1e-5),
         attention_bias=has_bias,

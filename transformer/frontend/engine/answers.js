@@ -41,14 +41,15 @@ export async function answer(live, path, values, { rest, tell = () => {} }) {
 /** @param {LiveModel} live @param {Question} question @param {{ names?: string | string[] }} values @param {Rest} rest @returns {Promise<Recording>} */
 async function tensors(live, question, { names = [] }, rest) {
   const parts = partsOf([names].flat(), live.entries(question));
+  const { tokens: text, source } = question;
   const isOfPass = parts.some(({ entry }) => entry.kind !== "parameter");
   const computed = isOfPass ? await live.pass(question, rest) : new Map();
   return {
-    tensors: Object.fromEntries(parts.map(({ text, entry, ranges }) => {
+    tensors: Object.fromEntries(parts.map(({ text: name, entry, ranges }) => {
       const { shape, data } = taken(computed.get(entry.name) ?? live.weight(entry), ranges);
-      return [text, { shape, data: entry.name.endsWith("hook_mask") ? Uint8Array.from(data) : data }];
+      return [name, { shape, data: entry.name.endsWith("hook_mask") ? Uint8Array.from(data) : data }];
     })),
-    metadata: {},
+    metadata: { config: live.about.config, labels: { text: live.labels(text), source: live.labels(source) }, ids: { text, source } },
   };
 }
 
