@@ -148,7 +148,7 @@ function showStatus() {
   const first = [...followers.keys()].find((parent) => parent.isConnected);
   for (const parent of followers.keys()) {
     const root = parent.querySelector("[data-part=root]");
-    if (root) put(root, isOffline && parent === first ? OFFLINE : "");
+    if (root) put(root, isOffline && parent === first && followers.get(parent).drawn ? OFFLINE : ""); // else the page says it
   }
 }
 
