@@ -2,8 +2,9 @@
 
 import json
 import re
+import secrets
 from pathlib import Path
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import urlencode
 
 import pytest
 
@@ -65,13 +66,13 @@ def kept(at):
     return json.loads(component(at, "headsup_room_membership").json)
 
 
-def tab_has(at, text):
-    """The tab tells what it kept before it was reloaded."""
-    return tell_page(at, "headsup_room_membership", "found", text)
+def tab_has(at, text, browser=None):
+    """The tab tells what it kept before it was reloaded, of a browser that is another one each time."""
+    return tell_page(at, "headsup_room_membership", "found", f"{browser or secrets.token_hex(16)} {text}")
 
 
-def student(code):
-    return tab_has(start("Learn", room=code.lower()), "")
+def student(code, browser=None):
+    return tab_has(start("Learn", room=code.lower()), "", browser)
 
 
 def join(at, code):
@@ -232,11 +233,12 @@ def test_the_way_in_is_an_address_with_its_qr_code_and_the_teacher_s_a_private_l
     copied = [json.loads(each.json) for each in components(teacher, "headsup_copy_button")]
     links = {each["label"]: each["text"] for each in copied}
     assert links["Copy link to embed"].endswith(f"?room={code}&embed=true")
-    link = links["Copy private link"]  # which nothing on screen tells
-    assert not any("room_key" in each.value for each in [*teacher.code, *teacher.markdown])
-    back = start("Learn", **dict(parse_qsl(link.partition("?")[2])))
-    assert "Choose" in title(back) and has(back, "room_end") and not {"room", "room_key"} & link_of(back).keys()
-    thief = start("Learn", room=code, room_key="0" * 32)
+    link, key = links["Copy private link"], membership(teacher).key  # which nothing on screen tells
+    assert link == f"room#{code}.{key}"
+    assert not any(key in each.value for each in [*teacher.code, *teacher.markdown])
+    back = tab_has(start("Learn"), json.dumps([code, key, True]))  # which its page has made the tab's
+    assert "Choose" in title(back) and has(back, "room_end") and "room" not in link_of(back)
+    thief = tab_has(start("Learn"), json.dumps([code, "0" * 32, True]))
     assert "Only the teacher" in said(thief) and not has(thief, "room_end")
     for host, local in (("localhost:8501", True), ("heads.example", False)):
         monkeypatch.setattr(room_teacher, "address", lambda host=host, **query: f"http://{host}/?{urlencode(query)}")
@@ -270,9 +272,9 @@ def test_too_many_wrong_codes_are_refused_and_who_is_in_a_room_stays_there(code,
     one = join(one, code)
     assert "Too many wrong codes were tried." in said(one) and has(one, "room_join")
     monkeypatch.setattr(room_attempts, "ADDRESS", (1, 1e-6))
-    link, private_link = tab_has(start("Learn", room=code), ""), start("Learn", room=code, room_key="0" * 32)
-    reloaded = tab_has(start("Learn"), json.dumps([code, "0" * 32, False]))
-    assert all("Too many wrong codes" in said(at) for at in (link, private_link, reloaded))
+    link = tab_has(start("Learn", room=code), "")
+    kept = [tab_has(start("Learn"), json.dumps([code, "0" * 32, is_teacher])) for is_teacher in (True, False)]
+    assert all("Too many wrong codes" in said(at) for at in (link, *kept))
     assert has(again(member), "room_leave")
 
 
@@ -285,20 +287,24 @@ def test_a_class_on_two_servers_outlives_their_redis_and_who_answers_meanwhile_i
         code, key, _ = membership(teacher)
         one, two, three = (student(code) for _ in range(3))
         redis.kill()
-        teacher, one = again(teacher), answer(again(one), 1)
+        teacher, one = again(teacher), click(answer(again(one), 0), "lesson_change")
+        one = answer(one, 1)
         assert "Rooms can't be reached at the moment" in said(teacher) and not has(teacher, "room_end")
-        assert said(one).count("Your room can't be reached at the moment. Go on by yourself") == 1
-        assert not has(one, "room_leave") and not has(one, "room_open") and answers(one).answered(LESSON) == 1
+        assert said(one).count("Your room can't be reached at the moment. What you answer is sent when it is back") == 1
         two = again(answer(two, 0))  # it was drawn before
-        one = learning.slide(click(one, "learn_next"), 3.0)  # and nobody waits
-        new = tab_has(start("Learn"), kept(one)["membership"])
-        assert "can't be reached" in said(new)
+        new = answer(tab_has(open_step(CHOOSE), kept(one)["membership"]), 1)  # in a session that never saw the room
+        for at in (teacher, one, two, new):
+            assert "Correct" not in said(at) and not has(at, "room_open"), "nothing is revealed before its vote is kept"
+        for at in (one, two, new):
+            markdown_with(at, "The right one is shown when your teacher reveals it")
+            assert has(at, "room_leave") and answers(at).answered(LESSON) == 1
+        assert button(one, "learn_next").disabled and button(two, "learn_next").disabled, "the teacher leads"
         redis.start()
-        assert "Choose" in title(again(one)), "the teacher leads"
+        assert "Choose" in title(again(one))
         assert said(one).count("what you answered meanwhile counts in it") == 1 and "counts in it" in said(again(two))
         markdown_with(again(teacher), "**2** of 3 have answered")
         assert has(again(new), "room_leave") and not has(new, "lesson_answer"), "its vote is in the room"
-        assert rooms.all_rooms().tally(code, key, StepId(LESSON, NUMBER)).voted == 1
+        assert rooms.all_rooms().tally(code, key, StepId(LESSON, CHOOSE)).second == {"0": 1, "1": 1}
         redis.kill()
         three = answer(again(three), 0)
         redis.start()

@@ -247,6 +247,8 @@ def restore(found: str) -> None:
     browser, _, kept = found.partition(" ")
     if KEY.fullmatch(browser):
         st.session_state[BROWSER] = browser
+    else:  # browsers can send anything
+        kept = found
     if membership() is None:
         if restored := Membership.from_text(kept):
             with catching_problems(), _trying_a_code():
