@@ -12,12 +12,13 @@ from pages.ui.lessons import lesson_files, room_attempts, rooms
 from pages.ui.markdown import plain
 from pages.ui.models import library
 from pages.ui.models.lesson_answers import StepId
-from pages.ui.views.learn import room_teacher, visitor_lessons
+from pages.ui.views.learn import room_membership, room_teacher, visitor_lessons
 from tests import learn_page as learning
 from tests.app_driver import checked, come_back, component, components, link_of, markdown_with, named, start, tell_page
-from tests.learn_page import CHOOSE, LESSON, NUMBER, SAMPLES, answer, button, captions, click, has, open_step, said
+from tests.learn_page import CHOOSE, LESSON, SAMPLES, answer, button, captions, click, has, open_step, said
 from tests.redis_server import RedisServer
 from tests.tiny_models import save_pair
+from transformer.api.limits import COOKIE
 
 FIRST, CHANGED = "Your answer: “As before”. Correct: “Hardly”.", "Correct: “As before”, then “Hardly”."
 
@@ -201,6 +202,47 @@ def test_a_tab_tells_its_membership_which_outlives_a_reload_and_a_lost_session(t
     for each, what in zip(memberships, ("end", "leave"), strict=True):
         at = tab_has(start("Learn", room="zzzzz"), each["membership"])
         assert f"You are in room {code}. To join room ZZZZZ, {what} this one first." in said(at)
+
+
+def test_all_tabs_of_a_browser_are_one_student_whose_vote_ends_with_them(teacher, code):
+    browser = secrets.token_hex(16)
+    one, other = student(code, browser), student(code, browser)
+    answer(one, 0)
+    other = answer(other, 1)
+    count = rooms.all_rooms().tally(code, membership(teacher).key, StepId(LESSON, CHOOSE))
+    assert (count.voted, count.here, count.first) == (1, 1, {"1": 1})
+    for _ in range(5):  # and not one more each time
+        other = join(click(other, "room_leave"), code)
+    markdown_with(again(teacher), "**1** of 1 has answered")
+    click(other, "room_leave")
+    markdown_with(again(teacher), "**0** of 0 have answered")
+    again(one)  # which stays
+    teacher = click(again(teacher), "room_reveal")
+    click(one, "room_leave")
+    assert votes(again(teacher)) == [["As before", [0], False], ["Hardly", [1], True]], "what is revealed stays"
+    assert membership(student(code, browser)).key != browser, "of which no room is told"
+
+
+def test_who_joins_too_often_is_refused_and_whoever_is_in_the_room_comes_back(code, monkeypatch):
+    monkeypatch.setattr(room_attempts, "JOINS", (2, 1e-6))
+    room_membership.st.context.cookies[COOKIE] = "me"
+    one, _, third = (student(code) for _ in range(3))
+    assert "has joined too often. Wait a minute" in said(third) and has(third, "room_join")
+    assert has(tab_has(start("Learn"), kept(one)["membership"]), "room_leave")
+    assert has(join(click(again(one), "room_leave"), code), "room_join"), "and who left is counted anew"
+    room_membership.st.context.cookies[COOKIE] = "you"
+    assert has(student(code), "room_leave")
+
+
+def test_a_teacher_reads_how_many_pages_are_behind(teacher, code, monkeypatch):
+    one, two = student(code), student(code)
+    monkeypatch.setattr(rooms, "BEHIND", -1.0)
+    assert "behind" not in captions(again(teacher))
+    for behind, also in (("2 pages are behind.", one), ("1 page is behind.", two)):
+        teacher = again(click(teacher, "room_time") if also is one else teacher)
+        assert behind in captions(teacher)
+        again(also)
+    assert "behind" not in captions(again(teacher))
 
 
 def test_a_class_goes_on_with_the_teacher_and_never_back_by_accident(teacher, code):

@@ -61,6 +61,8 @@ def test_the_app_is_found_and_serves_the_engine_below_the_path_of_the_pages(base
         queue.clear()
     assert visitor.get(f"{below}/modules/{assets.MODULES.address(assets.COMPONENTS)}").status_code == 200
     assert "You are not in this room" in visitor.get(f"{below}/api/rooms/events").text
+    script = re.search('<script type="module" src="(.*?)">', visitor.get(f"{below}/room").text)
+    assert "location.hash" in visitor.get(f"{below}/{script[1]}").text, "a private link's page has its script"
     front = visitor.get(f"{below}/Generate?prompt=a%20b", follow_redirects=False)
     assert front.headers["location"] == f"{below}/?prompt=a%20b", "the first page's address has no name"
 
