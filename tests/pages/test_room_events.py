@@ -12,6 +12,7 @@ from urllib.error import HTTPError
 
 import pytest
 import uvicorn
+from starlette.applications import Starlette
 
 from pages.ui import server_startup
 from pages.ui.lessons import room_events, rooms
@@ -27,13 +28,18 @@ HERE, THERE = StepId("heads", 0), StepId("heads", 1)
 @contextmanager
 def serving(all_rooms: Rooms, is_stopping: Callable[[], bool] = lambda: False) -> Iterator[str]:
     """The address of a server of a room's events, which is stopped at the end, and ends by itself."""
-    app = app_of(RoomEvents(lambda: all_rooms, is_stopping))
+    with served(app_of(RoomEvents(lambda: all_rooms, is_stopping))) as url:
+        yield f"{url}/events"
+
+
+@contextmanager
+def served(app: Starlette) -> Iterator[str]:
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning", timeout_graceful_shutdown=1))
     thread = threading.Thread(target=server.run)
     thread.start()
     assert within(30, lambda: server.started)
     try:
-        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/events"
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     finally:
         server.should_exit = True
         thread.join()
