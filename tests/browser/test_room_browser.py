@@ -1,5 +1,6 @@
 """Tests a room in browsers: a student's phone and a teacher's screen."""
 
+import json
 import re
 from concurrent.futures import ThreadPoolExecutor
 
@@ -57,6 +58,18 @@ def test_a_phone_joins_by_its_link_and_a_projector_shows_question_and_votes(app_
     phone.get_by_role("button", name="Leave the room").wait_for()  # nothing was pressed
     wait_ready(phone)
     expect(teacher.locator(".st-key-room_teacher")).to_contain_text("1 student ")
+    second = phone.context.new_page()
+    second.goto(f"{app_url}/Learn?room={code}")
+    second.get_by_role("button", name="Leave the room").wait_for()
+    memberships = [json.loads(each.evaluate("sessionStorage.headsup_membership")) for each in (phone, second, teacher)]
+    assert memberships[0] == memberships[1], "all tabs of a browser are one student"
+    entries = second.evaluate("history.length")
+    second.goto(f"{app_url}/room#{code}.{memberships[2][1]}")  # as the teacher's private link does
+    second.get_by_role("button", name="End the room").wait_for()
+    expect(second.get_by_role("heading", name="Number")).to_be_visible()
+    assert memberships[2][1] not in second.url, "the key leaves the address bar, and the history"
+    assert second.evaluate("history.length") == entries + 1
+    second.close()
     sent.clear()
 
     # The class is taken nowhere by the keys that scroll the teacher's page.
