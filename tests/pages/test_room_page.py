@@ -241,6 +241,7 @@ def test_a_teacher_reads_how_many_pages_are_behind(teacher, code, monkeypatch):
     for behind, also in (("2 pages are behind.", one), ("1 page is behind.", two)):
         teacher = again(click(teacher, "room_time") if also is one else teacher)
         assert behind in captions(teacher)
+        markdown_with(teacher, f"still thinking ({behind.removesuffix('.')}).")
         again(also)
     assert "behind" not in captions(again(teacher))
 

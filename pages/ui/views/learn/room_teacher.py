@@ -204,8 +204,7 @@ def _count_members(own: Membership) -> None:
     with st.container(gap=None, width="content"):
         st.markdown(f"### Room {own.code}\n{counted(tally.here, 'student')}{is_full} · {_short_address()}")
         if tally.behind:
-            are = "is" if tally.behind == 1 else "are"
-            st.caption(f":material/hourglass_empty: {counted(tally.behind, 'page')} {are} behind.")
+            st.caption(f":material/hourglass_empty: {_behind(tally)}.")
         follow_room(own.for_events(), version, key="room_counts_members")
 
 
@@ -220,12 +219,18 @@ def _count_votes(own: Membership, step_id: StepId) -> None:
     has = "has" if tally.voted == 1 else "have"
     thinking = tally.here - tally.voted if tally.phase is not Phase.REVEALED else 0
     still = f", {thinking} still thinking" if thinking else ""
+    behind = f" ({_behind(tally)})" if tally.behind else ""
     with st.container(gap=None):
-        st.markdown(f"**{tally.voted}** of {tally.here} {has} answered{still}.{time_left(state.deadline)}")
+        st.markdown(f"**{tally.voted}** of {tally.here} {has} answered{still}{behind}.{time_left(state.deadline)}")
         follow_room(own.for_events(), version, seconds_left=seconds_left(state.deadline), key="room_counts_votes")
     drawn = st.session_state.get(COUNTED)  # None as long as this run of the page is on its way to the votes
     if st.session_state.get(OPEN_VOTES) == step_id and drawn is not None and drawn != tally:
         st.rerun()
+
+
+def _behind(tally: Tally) -> str:
+    """How many pages haven't drawn yet what the teacher did."""
+    return f"{counted(tally.behind, 'page')} {'is' if tally.behind == 1 else 'are'} behind"
 
 
 def _short_address() -> str:
