@@ -32,7 +32,10 @@ class Room {
     let stream, isOver = false;
     const body = new ReadableStream({
       start: (controller) => (stream = controller),
-      cancel: () => (isOver = true) && this.open.delete(stream),
+      cancel: () => {
+        isOver = true;
+        this.open.delete(stream);
+      },
     });
     signal.addEventListener("abort", () => {
       this.open.delete(stream);
@@ -64,7 +67,8 @@ class Room {
 }
 
 let room, number = 0;
-globalThis.fetch = (url, { headers, signal }) => {
+globalThis.fetch = (url, options) => {
+  const { headers, signal } = /** @type {any} */ (options);
   assert.equal(`${url} ${headers["HeadsUp-Room"]}`, `http://here/api/rooms/events ${room.membership}`);
   return room.fetch(signal);
 };

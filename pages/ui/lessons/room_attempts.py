@@ -33,7 +33,7 @@ class Attempts:
 
     def join(self, visitor: str, address: str | None, code: str, size: int) -> None:
         """Count somebody who joins a room of a size, and hasn't been in it. Raises: RoomError for one too many."""
-        counted = {f"joins of visitor {visitor}": JOINS}
+        counted: dict[str, tuple[int, float]] = {f"joins of visitor {visitor}": JOINS}
         if address is not None:
             counted[f"joins of {code} by address {address}"] = (CLASSES * size, size / REFILL)
         if self._is_full(counted):

@@ -32,6 +32,8 @@ class Stream {
     this.version = null;
     this.heardAt = this.triedAt = Date.now();
     this.isOver = false;
+    /** Ends the pause before the next try. */
+    this.goOn = () => {};
     this.watching = setInterval(() => this.watch(), TICK);
     this.read();
   }
@@ -83,13 +85,13 @@ class Stream {
   /** Try again at once. */
   wake() {
     this.watch();
-    this.goOn?.();
+    this.goOn();
   }
 
   pause(milliseconds) {
     return new Promise((resolve) => {
-      this.goOn = resolve;
-      setTimeout(resolve, milliseconds);
+      this.goOn = () => resolve(null);
+      setTimeout(this.goOn, milliseconds);
     });
   }
 
