@@ -231,7 +231,8 @@ def test_who_joins_too_often_is_refused_and_whoever_is_in_the_room_comes_back(co
     assert has(tab_has(start("Learn"), kept(one)["membership"]), "room_leave")
     assert has(join(click(again(one), "room_leave"), code), "room_join"), "and who left is counted anew"
     room_membership.st.context.cookies[COOKIE] = "you"
-    assert has(student(code), "room_leave")
+    silent = [tell_page(start("Learn", room=code), "headsup_room_membership", "found", "") for _ in range(3)]
+    assert len({membership(at).key for at in silent}) == 1, "who doesn't tell its browser has a cookie's"
 
 
 def test_a_teacher_reads_how_many_pages_are_behind(teacher, code, monkeypatch):

@@ -356,7 +356,7 @@ def _last_state() -> State | None:
 def _own_key(code: str) -> str:
     """The key that this browser has as a student of a room: another in each room, so that votes of two rooms can't be
     told to be of the same browser."""
-    browser = st.session_state.setdefault(BROWSER, secrets.token_hex(16))
+    browser = st.session_state.get(BROWSER) or _who()[0]
     return blake2b(f"{tidy(code)} {browser}".encode(), digest_size=16).hexdigest()
 
 
