@@ -119,8 +119,13 @@ def routes(base_path: str) -> list[Any]:
     base_path: that of the pages, as `server.baseUrlPath` has it. The first page has no name in its address; by the name
     that it has on the screen it is found all the same.
     """
-    from starlette.responses import RedirectResponse
+    from starlette.responses import HTMLResponse, RedirectResponse
     from starlette.routing import Mount, Route
+
+    def private_link(request: Any) -> Any:  # in a thread, as it may be the first to import pages
+        from pages.ui.components.room_membership import link_page
+
+        return HTMLResponse(link_page(), headers={"Cache-Control": "no-store"})
 
     base = f"/{base_path.strip('/')}".rstrip("/")
     return [
@@ -128,6 +133,7 @@ def routes(base_path: str) -> list[Any]:
         Mount(f"{base}/api", API),
         Mount(f"{base}/modules", MadeWhenAsked(_modules)),
         Route(f"{base}/Generate", lambda request: RedirectResponse(f"./?{request.url.query}")),
+        Route(f"{base}/room", private_link),
     ]
 
 

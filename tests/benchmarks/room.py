@@ -4,13 +4,15 @@ Everybody speaks Streamlit's protocol over websockets. The teacher goes from ste
 takes from the press to each student's page showing the step's title (`followed`), and to the end of that page, its live
 view included (`whole`). At each step everybody answers, too, within two seconds: a choice and a press, which the server
 answers one after the other (`answered` is both together, `request` each by itself, as the benchmark `load` counts).
-Then the teacher reveals what is right.
+Then the teacher reveals what is right: `revealed` is the time from the last vote to each student's page showing that,
+and `all revealed`, once for each step, to the last of these pages. The load is the machine's, over the last minute.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
@@ -34,8 +36,10 @@ PATIENCE = 20.0
 def run(quick: bool = False) -> dict:
     """Measure, print the table, and return every figure."""
     on_two_cores()
+    load = os.getloadavg()[0]
     with app_server() as server:
         figures = asyncio.run(_measure(server, 6 if quick else STUDENTS, 4 if quick else MOVES))
+        figures |= {"load_before": load, "load_at_end": os.getloadavg()[0]}
         figures |= {"memory_MB": memory(server.process.pid)["VmRSS"], "traceback": server.has_traceback()}
         if server.has_traceback():
             print(server.log_tail())
@@ -67,6 +71,7 @@ async def _measure(server: Server, count: int, moves: int) -> dict:
         requests: list[float] = []
         answered: list[float] = []
         revealed: list[float] = []
+        all_revealed: list[float] = []
         to = "Next step"
         for _ in range(moves):
             before, runs = _title(teacher), {tab: tab.runs for tab in students}
@@ -79,14 +84,17 @@ async def _measure(server: Server, count: int, moves: int) -> dict:
             )
             followed += titled
             whole += ended
+            voted: list[float] = []
             both = await asyncio.gather(
-                *(_answer(tab, number / count * WITHIN, failures) for number, tab in enumerate(students))
+                *(_answer(tab, number / count * WITHIN, voted, failures) for number, tab in enumerate(students))
             )
             requests += [seconds for each in both for seconds in each]
             answered += [sum(each) for each in both if each]
-            if teacher.labelled("button", "Reveal"):
+            if voted and teacher.labelled("button", "Reveal"):
                 pressed = asyncio.create_task(_press(teacher, "Reveal"))
-                revealed += await _all_see(students, _is_revealed, pressed)
+                seen = await _all_see(students, _is_revealed, pressed, max(voted))
+                revealed += seen
+                all_revealed.append(max(seen))
         took = time.perf_counter() - began
         shares = {
             "server_share_of_a_core": (processor_seconds(server.process.pid) - used) / took,
@@ -99,6 +107,7 @@ async def _measure(server: Server, count: int, moves: int) -> dict:
         ("request", requests),
         ("answered", answered),
         ("revealed", revealed),
+        ("all_revealed", all_revealed),
     ):
         figures |= {f"{name}_{part}": value for part, value in spread(times).items()} | {f"{name}_times": len(times)}
     return figures | shares | {"failures": failures[:20]}
@@ -119,9 +128,14 @@ async def _follow(tab: Tab) -> None:
         writer.close()
 
 
-async def _all_see(students: list[Tab], sees: Callable[[Tab], bool], pressed: asyncio.Task) -> list[float]:
-    """Seconds from a press, which is about to begin, to each student's page showing what it brings."""
-    began = time.perf_counter()
+async def _all_see(
+    students: list[Tab], sees: Callable[[Tab], bool], pressed: asyncio.Task, began: float | None = None
+) -> list[float]:
+    """Seconds from a press, which is about to begin, to each student's page showing what it brings.
+
+    began: another time from which they count.
+    """
+    began = time.perf_counter() if began is None else began
     times: dict[int, float] = {}
     while len(times) < len(students) and time.perf_counter() - began < PATIENCE:
         for number, tab in enumerate(students):
@@ -132,10 +146,10 @@ async def _all_see(students: list[Tab], sees: Callable[[Tab], bool], pressed: as
     return [times.get(number, PATIENCE) for number in range(len(students))]
 
 
-async def _answer(tab: Tab, after: float, failures: list[str]) -> tuple[float, ...]:
+async def _answer(tab: Tab, after: float, voted: list[float], failures: list[str]) -> tuple[float, ...]:
     """Choose the first answer of a question, and send it; returns the seconds that each run took.
 
-    None where there are no answers to choose from.
+    None where there are no answers to choose from. voted: gets the time at which it was sent.
     """
     await asyncio.sleep(after)
     radio = tab.labelled("radio", "Your answer")
@@ -143,6 +157,7 @@ async def _answer(tab: Tab, after: float, failures: list[str]) -> tuple[float, .
         return ()
     try:
         chosen = await tab.set(radio, string_value=radio.options[0])
+        voted.append(time.perf_counter())
         return chosen, await _press(tab, "Answer")
     except (FailedError, AttributeError) as error:
         failures.append(str(error))

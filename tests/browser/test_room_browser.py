@@ -1,12 +1,25 @@
 """Tests a room in browsers: a student's phone and a teacher's screen."""
 
+import json
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 from playwright.sync_api import expect
+from starlette.applications import Starlette
+from starlette.responses import HTMLResponse, JSONResponse
+from starlette.routing import Mount, Route
 
+from pages.ui.components.assets import COMPONENTS, MODULES, address
+from pages.ui.lessons import room_events
+from pages.ui.lessons.room import Phase
+from pages.ui.lessons.room_events import RoomEvents, app_of
+from pages.ui.lessons.rooms import Rooms
+from pages.ui.models.lesson_answers import StepId
 from tests.browser.address_bar import come_to
 from tests.browser.attention_page import until
 from tests.browser.test_accessibility import found
+from tests.pages.test_room_events import Follower, served
+from tests.redis_server import within
 
 IN_SIGHT = """(selectors) => selectors.every((selector) => {
   const box = document.querySelector(selector)?.getBoundingClientRect();
@@ -45,6 +58,18 @@ def test_a_phone_joins_by_its_link_and_a_projector_shows_question_and_votes(app_
     phone.get_by_role("button", name="Leave the room").wait_for()  # nothing was pressed
     wait_ready(phone)
     expect(teacher.locator(".st-key-room_teacher")).to_contain_text("1 student ")
+    second = phone.context.new_page()
+    second.goto(f"{app_url}/Learn?room={code}")
+    second.get_by_role("button", name="Leave the room").wait_for()
+    memberships = [json.loads(each.evaluate("sessionStorage.headsup_membership")) for each in (phone, second, teacher)]
+    assert memberships[0] == memberships[1], "all tabs of a browser are one student"
+    entries = second.evaluate("history.length")
+    second.goto(f"{app_url}/room#{code}.{memberships[2][1]}")  # as the teacher's private link does
+    second.get_by_role("button", name="End the room").wait_for()
+    expect(second.get_by_role("heading", name="Number")).to_be_visible()
+    assert memberships[2][1] not in second.url, "the key leaves the address bar, and the history"
+    assert second.evaluate("history.length") == entries + 1
+    second.close()
     sent.clear()
 
     # The class is taken nowhere by the keys that scroll the teacher's page.
@@ -87,3 +112,93 @@ def test_a_phone_joins_by_its_link_and_a_projector_shows_question_and_votes(app_
     wait_ready(teacher)
     teacher.keyboard.press("n")
     expect(phone.get_by_role("heading", name="Token")).to_be_visible()
+
+
+ROUNDS, MEMBERS, IN_BROWSERS = 10, 30, 3
+PAGE = """async ([script, membership]) => {
+  const { components } = await import(script);
+  const fetched = window.fetch;
+  window.events = 0;
+  window.fetch = async (...request) => {
+    const response = await fetched(...request);
+    const counted = new TransformStream({ transform(chunk, out) { window.events += 1; out.enqueue(chunk); } });
+    return new Response(response.body.pipeThrough(counted), response);
+  };
+  window.takeOff = () => window.place?.remove();
+  window.draw = async () => {
+    const drawn = await (await fetched("drawn", { headers: { "HeadsUp-Room": membership } })).json();
+    window.takeOff();
+    window.place = document.body.appendChild(document.createElement("div"));
+    window.drawn = drawn;
+    const data = { membership, version: drawn.version, left: 0 };
+    components.room_follower({ data, parentElement: window.place, setTriggerValue: window.draw });
+  };
+  await window.draw();
+}"""
+"""A page that does as Streamlit does: each run takes what follows the room off the page, and puts it there anew. It
+counts what comes of the room's events, too."""
+
+
+def test_thirty_members_see_every_reveal_of_ten_rounds(new_page, monkeypatch):
+    """Three of them are in browsers: what follows the room is taken off before an event, and mounted anew after it."""
+    monkeypatch.setattr(room_events, "GATHER", 0.0)
+    rooms = Rooms()
+    code, key = rooms.open(StepId("round", 0))
+    members = [rooms.join(code)[1] for _ in range(MEMBERS)]
+
+    def draw(request):
+        member = request.headers["HeadsUp-Room"].split()[1]
+        version, state = rooms.versions(code).of(member), rooms.state(code, member)
+        return JSONResponse({"version": version, "round": state.step_id.step, "phase": state.phase})
+
+    html = '<!doctype html><title>A room</title><link rel="icon" href="data:,">'
+    app = Starlette(
+        routes=[
+            Mount("/api/rooms", app_of(RoomEvents(lambda: rooms))),
+            Mount("/modules", MODULES),
+            Route("/drawn", draw),
+            Route("/", lambda request: HTMLResponse(html)),
+        ]
+    )
+    with served(app) as url, ThreadPoolExecutor(MEMBERS) as pool:
+        pages = [new_page() for _ in range(IN_BROWSERS)]
+        for each, member in zip(pages, members, strict=False):
+            each.goto(url)
+            each.evaluate(PAGE, [f"/{address(COMPONENTS)}", f"{code} {member}"])
+        followers = [Follower(f"{url}/api/rooms/events", code, member) for member in members[IN_BROWSERS:]]
+        for number in range(ROUNDS):
+            step = StepId("round", number)
+
+            def vote(member, step=step):
+                rooms.vote(code, member, step, "a")
+
+            happenings = (
+                lambda step=step: rooms.move(code, key, step),
+                lambda: list(pool.map(vote, members)),
+                lambda step=step: rooms.show(code, key, step),
+                lambda step=step: rooms.give_time(code, key, step, 60),
+                lambda step=step: rooms.advance(code, key, step, Phase.REVEALED),
+            )
+            for at, happens in enumerate(happenings):
+                away = [each for place, each in enumerate(pages) if (place + at + number) % IN_BROWSERS]
+                before = [each.evaluate("() => { takeOff(); return events; }") for each in away]
+                happens()
+                if at != 1:  # a vote is nothing that students' pages show
+                    for each, count in zip(away, before, strict=True):
+                        each.wait_for_function("(count) => events > count", arg=count, polling=20)
+                for each in away:
+                    each.evaluate("draw()")
+            tally = rooms.tally(code, key, step)
+            assert (tally.voted, tally.here) == (MEMBERS, MEMBERS)
+            for each in pages:
+                each.wait_for_function(
+                    "([round, phase]) => drawn.round === round && drawn.phase === phase",
+                    arg=[number, Phase.REVEALED],
+                    polling=20,
+                )
+            now = rooms.versions(code).of(members[0])
+            assert within(60, lambda now=now: all(each.versions[-1:] == [now] for each in followers))
+        for each in pages:
+            each.goto("about:blank")  # or its stream would end as an error
+        rooms.end(code, key)
+        assert within(60, lambda: all(each.ended for each in followers))

@@ -160,7 +160,8 @@ def test_a_room_has_its_teacher_s_lesson_which_students_follow_and_vote_on(learn
     assert "Your teacher's own lesson" in " ".join(each.value for each in student.main.markdown)
     assert has(student, f"lesson_{NAME}") and not has(student, "lesson_remove")
 
-    back = start("Learn", room=code, room_key=key)  # by the private link, elsewhere
+    kept = json.dumps([code, key, True])  # of which the private link makes the tab's, elsewhere
+    back = tell_page(start("Learn"), "headsup_room_membership", "found", kept)
     assert checked(back.run()) and visitor_lessons.name_of(rooms.all_rooms().lesson(code, key)) == NAME
     assert has(back, f"lesson_{NAME}") or back.main.header[0].value == "One"
 

@@ -12,6 +12,7 @@ from urllib.error import HTTPError
 
 import pytest
 import uvicorn
+from starlette.applications import Starlette
 
 from pages.ui import server_startup
 from pages.ui.lessons import room_events, rooms
@@ -27,13 +28,18 @@ HERE, THERE = StepId("heads", 0), StepId("heads", 1)
 @contextmanager
 def serving(all_rooms: Rooms, is_stopping: Callable[[], bool] = lambda: False) -> Iterator[str]:
     """The address of a server of a room's events, which is stopped at the end, and ends by itself."""
-    app = app_of(RoomEvents(lambda: all_rooms, is_stopping))
+    with served(app_of(RoomEvents(lambda: all_rooms, is_stopping))) as url:
+        yield f"{url}/events"
+
+
+@contextmanager
+def served(app: Starlette) -> Iterator[str]:
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning", timeout_graceful_shutdown=1))
     thread = threading.Thread(target=server.run)
     thread.start()
     assert within(30, lambda: server.started)
     try:
-        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/events"
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     finally:
         server.should_exit = True
         thread.join()
@@ -47,10 +53,11 @@ def ask(url: str, header: str) -> tuple[int, str]:
 
 
 class Follower:
-    """A page that follows its room. versions: those that it has heard of."""
+    """A page that follows its room. versions: those that it has heard of. events: how many have come, of any kind."""
 
     def __init__(self, url: str, code: str, key: str) -> None:
         self.versions: list[str] = []
+        self.events = 0
         self.ended = False
         request = urllib.request.Request(url, headers={HEADER: f"{code} {key}"})
         threading.Thread(target=self._follow, args=(request,), daemon=True).start()
@@ -61,6 +68,7 @@ class Follower:
             for line in response:
                 field, _, value = line.decode().strip().partition(": ")
                 name = value if field == "event" else name
+                self.events += field == "event"
                 if field == "data" and name == "room":
                     self.versions.append(json.loads(value)["version"])
         self.ended = True
@@ -82,6 +90,7 @@ def servers(request, tmp_path) -> Iterator[tuple[Rooms, Rooms, str, str]]:
 
 def test_a_page_hears_at_once_of_what_its_teacher_does(servers, monkeypatch):
     monkeypatch.setattr(room_events, "LOOK_EVERY", 3600.0)  # what is heard, the store has said
+    monkeypatch.setattr(room_events, "QUIET", 3600.0)
     one, other, url, another = servers
     code, key = one.open(HERE)
     member = other.join(code)[1]
@@ -92,10 +101,13 @@ def test_a_page_hears_at_once_of_what_its_teacher_does(servers, monkeypatch):
     one.move(code, key, THERE)
     assert within(30, lambda: len(student.versions) > before)
     assert student.versions[-1] == other.versions(code).of(member)
-    told = len(student.versions)
-    other.vote(code, member, THERE, "a")
-    assert within(30, lambda: teacher.versions[-1] == one.versions(code).of(key))
-    assert len(student.versions) == told, "how others vote is the teacher's to see"
+    told, events = len(student.versions), student.events
+    for answer in "ab":
+        other.vote(code, member, THERE, answer)
+        assert within(30, lambda: teacher.versions[-1] == one.versions(code).of(key))
+    one.move(code, key, HERE)
+    assert within(30, lambda: len(student.versions) > told)
+    assert student.events == events + 1, "how others vote is the teacher's to see, and wakes no student's page"
     one.end(code, key)
     assert within(30, lambda: teacher.ended and student.ended)
 

@@ -2,8 +2,9 @@
 
 import json
 import re
+import secrets
 from pathlib import Path
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import urlencode
 
 import pytest
 
@@ -11,12 +12,13 @@ from pages.ui.lessons import lesson_files, room_attempts, rooms
 from pages.ui.markdown import plain
 from pages.ui.models import library
 from pages.ui.models.lesson_answers import StepId
-from pages.ui.views.learn import room_teacher, visitor_lessons
+from pages.ui.views.learn import room_membership, room_teacher, visitor_lessons
 from tests import learn_page as learning
 from tests.app_driver import checked, come_back, component, components, link_of, markdown_with, named, start, tell_page
-from tests.learn_page import CHOOSE, LESSON, NUMBER, SAMPLES, answer, button, captions, click, has, open_step, said
+from tests.learn_page import CHOOSE, LESSON, SAMPLES, answer, button, captions, click, has, open_step, said
 from tests.redis_server import RedisServer
 from tests.tiny_models import save_pair
+from transformer.api.limits import COOKIE
 
 FIRST, CHANGED = "Your answer: “As before”. Correct: “Hardly”.", "Correct: “As before”, then “Hardly”."
 
@@ -66,13 +68,13 @@ def kept(at):
     return {name: told[name] for name in ("membership", "asks")}
 
 
-def tab_has(at, text):
-    """The tab tells what it kept before it was reloaded."""
-    return tell_page(at, "headsup_room_membership", "found", text)
+def tab_has(at, text, browser=None):
+    """The tab tells what it kept before it was reloaded, of a browser that is another one each time."""
+    return tell_page(at, "headsup_room_membership", "found", f"{browser or secrets.token_hex(16)} {text}")
 
 
-def student(code):
-    return tab_has(start("Learn", room=code.lower()), "")
+def student(code, browser=None):
+    return tab_has(start("Learn", room=code.lower()), "", browser)
 
 
 def join(at, code):
@@ -203,6 +205,49 @@ def test_a_tab_tells_its_membership_which_outlives_a_reload_and_a_lost_session(t
         assert f"You are in room {code}. To join room ZZZZZ, {what} this one first." in said(at)
 
 
+def test_all_tabs_of_a_browser_are_one_student_whose_vote_ends_with_them(teacher, code):
+    browser = secrets.token_hex(16)
+    one, other = student(code, browser), student(code, browser)
+    answer(one, 0)
+    other = answer(other, 1)
+    count = rooms.all_rooms().tally(code, membership(teacher).key, StepId(LESSON, CHOOSE))
+    assert (count.voted, count.here, count.first) == (1, 1, {"1": 1})
+    for _ in range(5):  # and not one more each time
+        other = join(click(other, "room_leave"), code)
+    markdown_with(again(teacher), "**1** of 1 has answered")
+    click(other, "room_leave")
+    markdown_with(again(teacher), "**0** of 0 have answered")
+    again(one)  # which stays
+    teacher = click(again(teacher), "room_reveal")
+    click(one, "room_leave")
+    assert votes(again(teacher)) == [["As before", [0], False], ["Hardly", [1], True]], "what is revealed stays"
+    assert membership(student(code, browser)).key != browser, "of which no room is told"
+
+
+def test_who_joins_too_often_is_refused_and_whoever_is_in_the_room_comes_back(code, monkeypatch):
+    monkeypatch.setattr(room_attempts, "JOINS", (2, 1e-6))
+    room_membership.st.context.cookies[COOKIE] = "me"
+    one, _, third = (student(code) for _ in range(3))
+    assert "has joined too often. Wait a minute" in said(third) and has(third, "room_join")
+    assert has(tab_has(start("Learn"), kept(one)["membership"]), "room_leave")
+    assert has(join(click(again(one), "room_leave"), code), "room_join"), "and who left is counted anew"
+    room_membership.st.context.cookies[COOKIE] = "you"
+    silent = [tell_page(start("Learn", room=code), "headsup_room_membership", "found", "") for _ in range(3)]
+    assert len({membership(at).key for at in silent}) == 1, "who doesn't tell its browser has a cookie's"
+
+
+def test_a_teacher_reads_how_many_pages_are_behind(teacher, code, monkeypatch):
+    one, two = student(code), student(code)
+    monkeypatch.setattr(rooms, "BEHIND", -1.0)
+    assert "behind" not in captions(again(teacher))
+    for behind, also in (("2 pages are behind.", one), ("1 page is behind.", two)):
+        teacher = again(click(teacher, "room_time") if also is one else teacher)
+        assert behind in captions(teacher)
+        markdown_with(teacher, f"still thinking ({behind.removesuffix('.')}).")
+        again(also)
+    assert "behind" not in captions(again(teacher))
+
+
 def test_a_class_goes_on_with_the_teacher_and_never_back_by_accident(teacher, code):
     one = student(code)
     teacher = click(teacher, "learn_next", "learn_previous")
@@ -233,11 +278,12 @@ def test_the_way_in_is_an_address_with_its_qr_code_and_the_teacher_s_a_private_l
     copied = [json.loads(each.json) for each in components(teacher, "headsup_copy_button")]
     links = {each["label"]: each["text"] for each in copied}
     assert links["Copy link to embed"].endswith(f"?room={code}&embed=true")
-    link = links["Copy private link"]  # which nothing on screen tells
-    assert not any("room_key" in each.value for each in [*teacher.code, *teacher.markdown])
-    back = start("Learn", **dict(parse_qsl(link.partition("?")[2])))
-    assert "Choose" in title(back) and has(back, "room_end") and not {"room", "room_key"} & link_of(back).keys()
-    thief = start("Learn", room=code, room_key="0" * 32)
+    link, key = links["Copy private link"], membership(teacher).key  # which nothing on screen tells
+    assert link == f"room#{code}.{key}"
+    assert not any(key in each.value for each in [*teacher.code, *teacher.markdown])
+    back = tab_has(start("Learn"), json.dumps([code, key, True]))  # which its page has made the tab's
+    assert "Choose" in title(back) and has(back, "room_end") and "room" not in link_of(back)
+    thief = tab_has(start("Learn"), json.dumps([code, "0" * 32, True]))
     assert "Only the teacher" in said(thief) and not has(thief, "room_end")
     for host, local in (("localhost:8501", True), ("heads.example", False)):
         monkeypatch.setattr(room_teacher, "address", lambda host=host, **query: f"http://{host}/?{urlencode(query)}")
@@ -271,9 +317,9 @@ def test_too_many_wrong_codes_are_refused_and_who_is_in_a_room_stays_there(code,
     one = join(one, code)
     assert "Too many wrong codes were tried." in said(one) and has(one, "room_join")
     monkeypatch.setattr(room_attempts, "ADDRESS", (1, 1e-6))
-    link, private_link = tab_has(start("Learn", room=code), ""), start("Learn", room=code, room_key="0" * 32)
-    reloaded = tab_has(start("Learn"), json.dumps([code, "0" * 32, False]))
-    assert all("Too many wrong codes" in said(at) for at in (link, private_link, reloaded))
+    link = tab_has(start("Learn", room=code), "")
+    kept = [tab_has(start("Learn"), json.dumps([code, "0" * 32, is_teacher])) for is_teacher in (True, False)]
+    assert all("Too many wrong codes" in said(at) for at in (link, *kept))
     assert has(again(member), "room_leave")
 
 
@@ -286,20 +332,24 @@ def test_a_class_on_two_servers_outlives_their_redis_and_who_answers_meanwhile_i
         code, key, _ = membership(teacher)
         one, two, three = (student(code) for _ in range(3))
         redis.kill()
-        teacher, one = again(teacher), answer(again(one), 1)
+        teacher, one = again(teacher), click(answer(again(one), 0), "lesson_change")
+        one = answer(one, 1)
         assert "Rooms can't be reached at the moment" in said(teacher) and not has(teacher, "room_end")
-        assert said(one).count("Your room can't be reached at the moment. Go on by yourself") == 1
-        assert not has(one, "room_leave") and not has(one, "room_open") and answers(one).answered(LESSON) == 1
+        assert said(one).count("Your room can't be reached at the moment. What you answer is sent when it is back") == 1
         two = again(answer(two, 0))  # it was drawn before
-        one = learning.slide(click(one, "learn_next"), 3.0)  # and nobody waits
-        new = tab_has(start("Learn"), kept(one)["membership"])
-        assert "can't be reached" in said(new)
+        new = answer(tab_has(open_step(CHOOSE), kept(one)["membership"]), 1)  # in a session that never saw the room
+        for at in (teacher, one, two, new):
+            assert "Correct" not in said(at) and not has(at, "room_open"), "nothing is revealed before its vote is kept"
+        for at in (one, two, new):
+            markdown_with(at, "The right one is shown when your teacher reveals it")
+            assert has(at, "room_leave") and answers(at).answered(LESSON) == 1
+        assert button(one, "learn_next").disabled and button(two, "learn_next").disabled, "the teacher leads"
         redis.start()
-        assert "Choose" in title(again(one)), "the teacher leads"
+        assert "Choose" in title(again(one))
         assert said(one).count("what you answered meanwhile counts in it") == 1 and "counts in it" in said(again(two))
         markdown_with(again(teacher), "**2** of 3 have answered")
         assert has(again(new), "room_leave") and not has(new, "lesson_answer"), "its vote is in the room"
-        assert rooms.all_rooms().tally(code, key, StepId(LESSON, NUMBER)).voted == 1
+        assert rooms.all_rooms().tally(code, key, StepId(LESSON, CHOOSE)).second == {"0": 1, "1": 1}
         redis.kill()
         three = answer(again(three), 0)
         redis.start()

@@ -71,12 +71,15 @@ class OneRoom(RuleBasedStateMachine):
         self.votes: dict[tuple[StepId, int], dict[str, str]] = {}
         self.members: set[str] = set()
         self.seen: dict[str, float] = {}
+        self.drawn: dict[str, int] = {}
+        self.revision, self.led_at = 0, 0.0
 
     @rule(target=keys, key=st.none() | keys)
     def join(self, key: str | None) -> str:
-        own = self.rooms.join(self.code, key)[1]
-        knows = key in self.members or any(key in votes for votes in self.votes.values())
-        assert (own == key) == knows, "who has voted comes back as who they were"
+        admitted: list[bool] = []
+        own = self.rooms.join(self.code, key, lambda: admitted.append(True))[1]
+        assert own == key or key is None, "a browser is the same member, however often it joins"
+        assert len(admitted) == (own not in self.members), "whoever enters is counted"
         self.members.add(own)
         self.seen[own] = self.clock.now
         return own
@@ -90,16 +93,39 @@ class OneRoom(RuleBasedStateMachine):
     def move(self, step_id: StepId | None) -> None:
         self.rooms.move(self.code, self.key, step_id)
         self.step_id = step_id
+        self.lead()
 
     @rule(step_id=st.sampled_from(STEPS), phase=st.sampled_from(Phase))
     def advance(self, step_id: StepId, phase: Phase) -> None:
         self.rooms.advance(self.code, self.key, step_id, phase)
+        if phase == Phase.REVEALED:
+            for each in (Phase.FIRST, Phase.SECOND):
+                self.votes[step_id, each] = self.counted(step_id, each)
         self.phases[step_id] = max(self.phases[step_id], phase)
+        self.lead()
 
     @rule(step_id=st.sampled_from(STEPS))
     def show(self, step_id: StepId) -> None:
         self.rooms.show(self.code, self.key, step_id)
         self.shown[step_id] = self.phases[step_id]
+        self.lead()
+
+    @rule(key=keys)
+    def draw(self, key: str) -> None:
+        self.rooms.note_drawn(self.code, key, self.rooms.state(self.code, key))
+        self.drawn[key] = self.revision
+        if key in self.members:
+            self.seen[key] = self.clock.now
+
+    def lead(self) -> None:
+        self.revision, self.led_at = self.revision + 1, self.clock.now
+
+    def counted(self, step_id: StepId, phase: Phase) -> dict[str, str]:
+        """The votes that end with their member, until they are revealed."""
+        votes = self.votes.get((step_id, phase), {})
+        if self.phases[step_id] == Phase.REVEALED:
+            return votes
+        return {key: answer for key, answer in votes.items() if key in self.members}
 
     @rule(key=keys, step_id=st.sampled_from(STEPS), answer=st.sampled_from("abc"), within=st.none() | st.just(Phase(0)))
     def vote(self, key: str, step_id: StepId, answer: str, within: Phase | None) -> None:
@@ -138,12 +164,14 @@ class OneRoom(RuleBasedStateMachine):
         tallies = self.rooms.tallies(self.code, self.key)
         connected = {key for key in self.members if self.clock.now - self.seen[key] <= rooms.HERE}
         for step_id in STEPS:
-            first, second = (self.votes.get((step_id, phase), {}) for phase in (Phase.FIRST, Phase.SECOND))
+            first, second = (self.counted(step_id, phase) for phase in (Phase.FIRST, Phase.SECOND))
             voted = [first.keys(), second.keys(), first.keys() | second.keys()][self.phases[step_id]]
             found = self.rooms.tally(self.code, self.key, step_id)
             assert found.phase == self.phases[step_id]
             assert (found.first, found.second) == (Counter(first.values()), Counter(second.values()))
             assert (found.voted, found.here) == (len(voted), len(voted | connected))
+            late = self.clock.now - self.led_at > rooms.BEHIND
+            assert found.behind == late * sum(self.drawn.get(key, self.revision) < self.revision for key in connected)
             twice = [(first[key] == "a", second[key] == "a") for key in first.keys() & second.keys()]
             assert len(found.pairs) == len(twice)
             changes = twice.count((False, True)), twice.count((True, False))
@@ -159,7 +187,9 @@ def test_whatever_is_done_in_whatever_order_a_room_is_as_a_simple_account_of_it(
 
 def test_a_code_is_found_however_it_is_typed(all_rooms):
     code, _ = all_rooms.open(HERE)
-    assert all_rooms.join(f" {code[:2].lower()}-{code[2:]} ")[0] == code
+    wide = "".join(chr(ord(letter) + 0xFEE0) for letter in code)  # as keyboards for Chinese and Japanese type it
+    for typed in (f" {code[:2].lower()}-{code[2:]} ", wide, wide.lower(), f"{wide[:2]}\u3000{wide[2:]}"):
+        assert all_rooms.join(typed)[0] == code
     for wrong in ("", "?", "AAAAA", code[:-1], code * 1000, "😀"):
         with pytest.raises(RoomError, match="This room has ended"):
             all_rooms.join(wrong)

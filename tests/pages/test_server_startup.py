@@ -66,6 +66,8 @@ def test_the_app_is_found_and_serves_the_engine_below_the_path_of_the_pages(base
         front = ask(f"{below}/Generate?prompt=a%20b", follow_redirects=False)
         leads_to = urljoin(f"https://school.example{below}/Generate?prompt=a%20b", front.headers["location"])
         assert leads_to == f"https://school.example{below}/?prompt=a%20b", "the first page's address has no name"
+    script = re.search('<script type="module" src="(.*?)">', visitor.get(f"{below}/room").text)
+    assert "location.hash" in visitor.get(f"{below}/{script[1]}").text, "a private link's page has its script"
 
 
 def test_who_wants_pages_run_waits_until_the_first_page_is_prepared(monkeypatch):

@@ -74,6 +74,23 @@ def test_wrong_codes_are_limited_by_visitor_by_address_and_in_all(now, ours):
     attempts.check("you", "here")
 
 
+def test_joins_are_limited_by_browser_and_by_room_and_address_and_a_class_behind_one_address_passes(now, ours):
+    attempts, size = Attempts(ours), 1_000
+    for number in range(room_attempts.CLASSES * size):
+        attempts.join(f"{number}", "hall", "ABCDE", size)
+    with pytest.raises(RoomError, match="your network has joined too often"):
+        attempts.join("one more", "hall", "ABCDE", size)
+    attempts.join("one more", "hall", "FGHJK", size)
+    for who in range(3 * size):  # behind a proxy that nobody has named, everybody has one address
+        attempts.join(f"{who} elsewhere", None, "ABCDE", size)
+    for _ in range(room_attempts.JOINS[0]):
+        attempts.join("me", None, "ABCDE", size)
+    with pytest.raises(RoomError, match="This browser or your network"):
+        attempts.join("me", None, "FGHJK", size)
+    now[0] += 1 / room_attempts.JOINS[1] + 1
+    attempts.join("me", "hall", "ABCDE", size)
+
+
 def test_requests_count_on_all_servers_together_and_each_counts_alone_at_once(server, monkeypatch):
     monkeypatch.setattr(SharedCounts, "_share_always", lambda self: None)  # the test says when
     one, other = (SharedCounts(buckets().fill) for _ in range(2))

@@ -24,6 +24,7 @@ WORKER = "transformer/frontend/engine/worker_bundle.js"
 """What computes models in a browser: one file instead of thirty, which each visitor would ask for."""
 COMPONENTS = "transformer/frontend/components.js"
 """All components: one file instead of a hundred and twenty. Scripts find the worker from its folder, the frontend's."""
+PRIVATE_LINK = "pages/ui/components/room_membership/private_link.js"
 LOADER = """const loaded = import(new URL(%s, document.baseURI));
 export default function (component) {
   loaded.then(({ components }) => components[%s](component), () => {
@@ -43,6 +44,7 @@ MODULES = FrontendModules(
     {
         COMPONENTS: frontend.bundle(HERE / "components.js").encode(),
         GLOSSARY: json.dumps(glossary_terms(), ensure_ascii=False).encode(),
+        PRIVATE_LINK: frontend.bundle(HERE / "room_membership" / "private_link.js").encode(),
         WORKER: frontend.bundle(frontend.FOLDER / "engine" / "worker.js").encode(),
     }
 )

@@ -36,7 +36,6 @@ LONGEST = {
     "change_against": 500,
     "lesson": 80,
     "room": 20,
-    "room_key": 64,
 }
 """Characters a text may have."""
 READS = ("chat", "plain")
@@ -197,8 +196,6 @@ class Visitor(Training, Selection):
     """A text that was pasted; not part of any link."""
     room: Annotated[str, Text(LONGEST["room"])] = ""
     """The code of a room that is to be joined, as it was typed or as a link brought it."""
-    room_key: Annotated[str, Text(LONGEST["room_key"])] = ""
-    """Its teacher's key, as the private link has it by which a teacher comes back."""
     lesson: Annotated[str, Text(LONGEST["lesson"])] = ""
     """The lesson that is open on the page Learn; empty: the list of them."""
     lesson_step: Annotated[int, Number(int, 0, MAX_STEPS, "the step of the lesson")] = 0

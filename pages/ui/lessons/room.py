@@ -60,6 +60,10 @@ class Room:
     polls: MutableMapping[StepId, Poll] = field(default_factory=dict)
     lesson: str = ""
     """The name of the teacher's own lesson, whose text is stored beside the room; "" for none."""
+    revision: int = 0
+    """How often the teacher has changed what its pages show."""
+    changed_at: float = 0.0
+    """When that was last, on the store's clock."""
 
     def as_fields(self) -> dict[str, str]:
         """As texts, of which `from_fields` makes an equal room; of one that it made, those that may have changed."""
@@ -67,16 +71,18 @@ class Room:
         step = self.step_id and [self.step_id.lesson, self.step_id.step]
         polls = self.polls.read if isinstance(self.polls, StoredPolls) else self.polls
         return {
-            HEAD: json.dumps([self.code, self.key, step, self.members, steps, self.lesson]),
+            HEAD: json.dumps(
+                [self.code, self.key, step, self.members, steps, self.lesson, self.revision, self.changed_at]
+            ),
             **{_field(step_id): json.dumps(vars(poll)) for step_id, poll in polls.items()},
         }
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, str]) -> Self:
         """The room of the texts that `as_fields` has made."""
-        code, key, step, members, steps, *lesson = json.loads(fields[HEAD])  # which an older server doesn't store
+        code, key, step, members, steps, *others = json.loads(fields[HEAD])  # which an older server doesn't store
         polls = StoredPolls([StepId(*each) for each in steps], fields)
-        return cls(code, key, StepId(*step) if step else None, members, polls, *lesson)
+        return cls(code, key, StepId(*step) if step else None, members, polls, *others)
 
 
 class StoredPolls(MutableMapping[StepId, Poll]):

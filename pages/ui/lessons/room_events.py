@@ -29,6 +29,9 @@ HEADER = "HeadsUp-Room"
 """The header that has a room's code and a member's key. In an address, proxies would log them."""
 LOOK_EVERY, GATHER = 3.0, 0.1
 """Seconds after which a server looks at a room again though nothing was heard of it, and at least between two looks."""
+QUIET = 1.0
+"""Seconds at least between two events that say no more than that the server is there: a class that votes makes it look
+at the room ten times a second, and a vote is nothing that the others' pages show."""
 AT_ONCE = 4
 """Streams that one member's pages may have open, on all servers together."""
 T = TypeVar("T")
@@ -85,15 +88,16 @@ class RoomEvents:
         return stream_of(self._events(code, key, versions))
 
     async def _events(self, code: str, key: str, versions: Versions) -> AsyncIterator[bytes]:
-        watch = self._watch(code, key, versions)
-        told = None
+        watch, now = self._watch(code, key, versions), asyncio.get_running_loop().time
+        told, told_at = None, 0.0
         try:
             while watch.versions is not None and not self._is_stopping():
                 looked, version = watch.looked, watch.versions.of(key)
                 if version is None:
                     return
-                yield event("here", {}) if version == told else event("room", {"version": version})
-                told = version
+                if version != told or now() - told_at >= QUIET:
+                    yield event("here", {}) if version == told else event("room", {"version": version})
+                    told, told_at = version, now()
                 await looked.wait()
         finally:
             watch.streams[key] -= 1

@@ -1,7 +1,7 @@
 """Stores rooms: in this process's memory, or in Redis, which several servers share.
 
-A store knows no rules; those are in `rooms`. It holds each room, when each of its people was connected last, and tells
-whoever listens that a room has changed.
+A store knows no rules; those are in `rooms`. It holds each room, when each of its people was connected last, what their
+pages have drawn, and tells whoever listens that a room has changed.
 """
 
 import contextlib
@@ -44,6 +44,7 @@ class MemoryStore:
         self._lock = threading.RLock()
         self._rooms: dict[str, Room] = {}
         self._seen: dict[str, dict[str, float]] = {}
+        self._drawn: dict[str, dict[str, int]] = {}
         self._lessons: dict[str, str] = {}
         self._listeners: list[Callable[[str | None], object]] = []
 
@@ -70,7 +71,7 @@ class MemoryStore:
 
     def remove(self, code: str) -> None:
         with self._lock:
-            for held in (self._rooms, self._seen, self._lessons):
+            for held in (self._rooms, self._seen, self._drawn, self._lessons):
                 held.pop(code, None)
         self._tell(code)
 
@@ -79,6 +80,17 @@ class MemoryStore:
         with self._lock:
             if code in self._seen:
                 self._seen[code].update(people)
+
+    def note_drawn(self, code: str, member: str, revision: int) -> None:
+        """Note the revision of the room that a member's page has drawn."""
+        with self._lock:
+            if code in self._rooms:
+                self._drawn.setdefault(code, {})[member] = revision
+
+    def drawn(self, code: str) -> dict[str, int]:
+        """The revision that each member's page has drawn last."""
+        with self._lock:
+            return dict(self._drawn.get(code, {}))
 
     def put_lesson(self, code: str, text: str) -> None:
         """Store the text of a room's own lesson, in the place of one before it."""
@@ -169,18 +181,25 @@ class RedisStore:
 
     def remove(self, code: str) -> None:
         with _reachable(), self._redis.pipeline() as pipe:
-            pipe.delete(_room(code), _seen(code), _lesson(code), _streams(code)).zrem(_OPEN, code).publish(
-                CHANGES, code
-            ).execute()
+            pipe.delete(_room(code), _seen(code), _drawn(code), _lesson(code), _streams(code))
+            pipe.zrem(_OPEN, code).publish(CHANGES, code).execute()
 
     def see(self, code: str, people: Mapping[str, float]) -> None:
         with _reachable(), self._redis.pipeline() as pipe:
             pipe.hset(_seen(code), mapping={who: str(moment) for who, moment in people.items()})
-            for key in (_seen(code), _room(code), _lesson(code)):
+            for key in (_seen(code), _room(code), _drawn(code), _lesson(code)):
                 pipe.expire(key, LEFT_OVER_AFTER)
             if TEACHER in people:
                 pipe.zadd(_OPEN, {code: people[TEACHER]}, xx=True)
             pipe.execute()
+
+    def note_drawn(self, code: str, member: str, revision: int) -> None:
+        with _reachable(), self._redis.pipeline() as pipe:
+            pipe.hset(_drawn(code), member, str(revision)).expire(_drawn(code), LEFT_OVER_AFTER).execute()
+
+    def drawn(self, code: str) -> dict[str, int]:
+        with _reachable():
+            return {member: int(revision) for member, revision in self._redis.hgetall(_drawn(code)).items()}
 
     def put_lesson(self, code: str, text: str) -> None:
         with _reachable():
@@ -238,6 +257,10 @@ def _room(code: str) -> str:
 
 def _seen(code: str) -> str:
     return f"{PREFIX}room:{code}:seen"
+
+
+def _drawn(code: str) -> str:
+    return f"{PREFIX}room:{code}:drawn"
 
 
 def _lesson(code: str) -> str:

@@ -2,15 +2,17 @@
 
 A teacher opens a room and leads it from step to step; students join with its code. A question is voted on twice, before
 and after the class has discussed it (peer instruction, Mazur 1997), and then revealed. There are no names: teacher and
-students have a key each, which only their browser's tab stores.
+students have a key each, which only their browser stores. All tabs of a browser are one student.
 """
 
 import contextlib
 import functools
 import os
+import re
 import secrets
+import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import blake2b
 from typing import NamedTuple, Self, TypeVar
 
@@ -32,14 +34,18 @@ MAX_POLLS, LONGEST_ANSWER = 200, 200
 """Steps that are voted on in a room, characters of an answer."""
 HERE = 12.0
 """Seconds that a page counts as connected after its room heard of it."""
+BEHIND = 5.0
+"""Seconds after a change by the teacher from which on a connected page that hasn't drawn it counts as behind."""
 IDLE = 2 * 3600.0
 """Seconds without the teacher after which a room ends by itself."""
 ENDED = "This room has ended, or no room has this code. Check the code, or work on your own."
+KEY = re.compile(r"[0-9a-f]{32}")
+"""Of a member, or a teacher."""
 T = TypeVar("T")
 
 
 class Tally(NamedTuple):
-    """The votes on a step, counted."""
+    """The votes on a step, counted: of those who are in the room, and of a question that is revealed, who were then."""
 
     phase: Phase
     first: Counter[str]
@@ -50,6 +56,8 @@ class Tally(NamedTuple):
     """Members in the room, who could have."""
     pairs: tuple[tuple[str, str], ...]
     """Of each member who voted twice: the first answer and the second."""
+    behind: int
+    """Connected members whose page hasn't drawn yet what the teacher did some seconds ago."""
 
     def changes(self, right: Callable[[str], bool]) -> tuple[int, int]:
         """How many changed from a wrong answer to a right one, and how many from a right to a wrong."""
@@ -71,10 +79,12 @@ class State(NamedTuple):
     """See `Poll`; `Rooms.left` tells how far off it is."""
     lesson: str = ""
     """The name of the teacher's own lesson that the room has; "" for none."""
+    revision: int = 0
+    """See `Room`."""
 
     def looks_like(self, other: Self) -> bool:
         """Whether a page that was drawn for one state can stay as it is for the other."""
-        same = {"teacher_here": True, "deadline": None}
+        same = {"teacher_here": True, "deadline": None, "revision": 0}
         return self._replace(**same) == other._replace(**same)
 
 
@@ -113,21 +123,27 @@ class Rooms:
                 return code, key
         raise RoomError(f"This server already has {self.most:,} open rooms. Try again later, or run the app yourself.")
 
-    def join(self, code: str, member: str | None = None) -> tuple[str, str]:
+    def join(self, code: str, member: str | None = None, admit: Callable[[], object] = lambda: None) -> tuple[str, str]:
         """Join a room; returns its code as it is written, and the member's key.
 
-        code: as it was typed, in any case, spaces and dashes anywhere. member: the key of a student who comes back, and
-        whose votes then aren't counted twice. RoomError if there is no such room, or if it is full.
+        code: as it was typed, in any case and width, spaces and dashes anywhere. member: the key by which a browser is
+        in the room, however often it joins; None for a new one. admit: called before somebody enters who isn't in the
+        room; it may raise a RoomError. RoomError if there is no such room, or if it is full.
         """
         code = tidy(code)
-        if member is None or not self._read(code, lambda room, seen: member in room.members):
+        key = member if member and KEY.fullmatch(member) else secrets.token_hex(16)
+        if not self._read(code, lambda room, seen: key in room.members):
+            admit()
             now = self.store.now()
-            member = self._update(code, lambda room, seen: self._enter(room, seen, member, now))
-        self._see(code, member)
-        return code, member
+            self._update(code, lambda room, seen: self._enter(room, seen, key, now))
+        self._see(code, key)
+        return code, key
 
     def leave(self, code: str, member: str) -> None:
-        """Leave a room; the member's votes stay. Nothing happens if there is no such room or member."""
+        """Leave a room, which no longer counts the member's votes on what isn't revealed, unless they come back.
+
+        Nothing happens if there is no such room or member.
+        """
 
         def change(room: Room, seen: Seen) -> None:
             room.members = [key for key in room.members if key != member]
@@ -143,6 +159,10 @@ class Rooms:
             self._see(code, member)
         return state
 
+    def note_drawn(self, code: str, member: str, state: State) -> None:
+        """Note that a student's page shows this."""
+        self.store.note_drawn(code, member, state.revision)
+
     def led(self, code: str, key: str) -> State:
         """What the teacher's page shows."""
         now = self.store.now()
@@ -151,12 +171,12 @@ class Rooms:
 
     def versions(self, code: str, connected: Iterable[str] = ()) -> Versions:
         """What the pages of a room show now. connected: the keys of those whose pages follow it."""
-        now = self.store.now()
+        now, drawn = self.store.now(), self.store.drawn(code)
 
         def look(room: Room, seen: Seen) -> tuple[Versions, dict[str, float]]:
             people = {TEACHER if key == room.key else key: now for key in connected if key in {room.key, *room.members}}
             state = _state(room, {**seen, **people}, now)
-            tally = _tally(room, {**seen, **people}, state.step_id, now)
+            tally = _tally(room, {**seen, **people}, drawn, state.step_id, now)
             student, teacher = (blake2b(repr(it).encode(), digest_size=8).hexdigest() for it in (state, (state, tally)))
             return Versions(room.key, frozenset(room.members), teacher, student), people
 
@@ -183,7 +203,7 @@ class Rooms:
 
         self._see_teacher(code, key)
         self.store.put_lesson(code, text)  # before anybody hears of it
-        self._update(code, change)
+        self._lead(code, key, change)
 
     def lesson(self, code: str, key: str) -> str:
         """The text of the room's own lesson, for who is in it; "" for none."""
@@ -198,6 +218,8 @@ class Rooms:
             poll = _poll(room, step_id)
             if phase > poll.phase:
                 poll.phase, poll.deadline = phase, None
+            if phase is Phase.REVEALED:
+                poll.first, poll.second = (_of_members(room, votes) for votes in (poll.first, poll.second))
 
         self._lead(code, key, change)
 
@@ -269,22 +291,20 @@ class Rooms:
 
     def tally(self, code: str, key: str, step_id: StepId | None) -> Tally:
         """The votes on a step, for the teacher."""
-        now = self.store.now()
+        now, drawn = self.store.now(), self.store.drawn(code)
         self._see_teacher(code, key)
-        return self._read(code, lambda room, seen: _tally(room, seen, step_id, now))
+        return self._read(code, lambda room, seen: _tally(room, seen, drawn, step_id, now))
 
     def tallies(self, code: str, key: str) -> dict[StepId, Tally]:
         """The votes on every step that was voted on, for the teacher."""
-        now = self.store.now()
+        now, drawn = self.store.now(), self.store.drawn(code)
         self._see_teacher(code, key)
-        return self._read(
-            code,
-            lambda room, seen: {
-                step_id: _tally(room, seen, step_id, now)
-                for step_id, poll in room.polls.items()
-                if poll.first or poll.second
-            },
-        )
+
+        def look(room: Room, seen: Seen) -> dict[StepId, Tally]:
+            found = {step_id: _tally(room, seen, drawn, step_id, now) for step_id in room.polls}
+            return {step_id: tally for step_id, tally in found.items() if tally.first or tally.second}
+
+        return self._read(code, look)
 
     def end(self, code: str, key: str) -> None:
         """End a room for everybody."""
@@ -294,19 +314,17 @@ class Rooms:
     def __len__(self) -> int:
         return self.store.open_since(self.store.now() - IDLE)
 
-    def _enter(self, room: Room, seen: Seen, member: str | None, now: float) -> str:
-        """The key under which somebody is in a room from now on."""
-        if len(room.members) >= self.size:  # whose pages are no longer connected leave it
-            room.members = [key for key in room.members if _is_here(seen, key, now)]
-        if len(room.members) >= self.size:
-            raise RoomError(
-                f"This room is full: it takes {self.size:,} students. Ask your teacher, or work on your own."
-            )
-        if member is None or not any(member in {**poll.first, **poll.second} for poll in room.polls.values()):
-            member = secrets.token_hex(16)
-        if member not in room.members:
-            room.members.append(member)
-        return member
+    def _enter(self, room: Room, seen: Seen, member: str, now: float) -> None:
+        if member in room.members:
+            return
+        if len(room.members) >= self.size:  # then whoever has been away for longest leaves it
+            away = min(room.members, key=lambda key: seen.get(key, 0.0))
+            if _is_here(seen, away, now):
+                raise RoomError(
+                    f"This room is full: it takes {self.size:,} students. Ask your teacher, or work on your own."
+                )
+            room.members.remove(away)
+        room.members.append(member)
 
     def _read(self, code: str, look: Callable[[Room, Seen], T]) -> T:
         return self._found(code, look, self.store.read)
@@ -331,7 +349,13 @@ class Rooms:
 
     def _lead(self, code: str, key: str, change: Callable[[Room, Seen], None]) -> None:
         self._see_teacher(code, key)
-        self._update(code, change)
+        now = self.store.now()
+
+        def lead(room: Room, seen: Seen) -> None:
+            change(room, seen)
+            room.revision, room.changed_at = room.revision + 1, now
+
+        self._update(code, lead)
 
     def _see_teacher(self, code: str, key: str) -> None:
         """Note that the teacher is connected. RoomError for anybody else."""
@@ -347,7 +371,7 @@ def _state(room: Room, seen: Seen, now: float) -> State:
     poll = room.polls.get(room.step_id) if room.step_id else None
     poll = poll or Poll()
     teacher_here, shown = _is_here(seen, TEACHER, now), poll.shown is poll.phase
-    return State(room.step_id, poll.phase, teacher_here, shown, poll.deadline, room.lesson)
+    return State(room.step_id, poll.phase, teacher_here, shown, poll.deadline, room.lesson, room.revision)
 
 
 def _is_key(room: Room, key: str) -> bool:
@@ -355,16 +379,25 @@ def _is_key(room: Room, key: str) -> bool:
     return secrets.compare_digest(room.key.encode(), key.encode())
 
 
-def _tally(room: Room, seen: Seen, step_id: StepId | None, now: float) -> Tally:
+def _tally(room: Room, seen: Seen, drawn: Mapping[str, int], step_id: StepId | None, now: float) -> Tally:
     poll = room.polls.get(step_id, Poll()) if step_id else Poll()
     here = {member for member in room.members if _is_here(seen, member, now)}
-    voted = {Phase.FIRST: poll.first.keys(), Phase.SECOND: poll.second.keys()}.get(
-        poll.phase, poll.first.keys() | poll.second.keys()
-    )
-    pairs = tuple((poll.first[member], again) for member, again in poll.second.items() if member in poll.first)
+    first, second = poll.first, poll.second
+    if poll.phase is not Phase.REVEALED:
+        first, second = _of_members(room, first), _of_members(room, second)
+    voted = {Phase.FIRST: first.keys(), Phase.SECOND: second.keys()}.get(poll.phase, first.keys() | second.keys())
+    pairs = tuple((first[member], again) for member, again in second.items() if member in first)
+    behind = 0
+    if now - room.changed_at > BEHIND:  # of a page that has just joined, nothing is drawn yet
+        behind = sum(drawn.get(member, room.revision) < room.revision for member in here)
     return Tally(
-        poll.phase, Counter(poll.first.values()), Counter(poll.second.values()), len(voted), len(here | voted), pairs
+        poll.phase, Counter(first.values()), Counter(second.values()), len(voted), len(here | voted), pairs, behind
     )
+
+
+def _of_members(room: Room, votes: Mapping[str, str]) -> dict[str, str]:
+    members = set(room.members)
+    return {member: answer for member, answer in votes.items() if member in members}
 
 
 def _poll(room: Room, step_id: StepId) -> Poll:
@@ -378,8 +411,9 @@ def _is_here(seen: Seen, who: str, now: float) -> bool:
 
 
 def tidy(code: str) -> str:
-    """A code as rooms have it, from one that somebody typed: capital letters alone."""
-    return "".join(letter for letter in code[:40].upper() if letter.isalpha())
+    """A code as rooms have it, from one that somebody typed: capital letters alone, whose full-width forms, which
+    keyboards for Chinese and Japanese give, are the same letters."""
+    return "".join(letter for letter in unicodedata.normalize("NFKC", code[:40]).upper() if letter.isalpha())
 
 
 def code_length(count: int) -> int:

@@ -1,4 +1,7 @@
-"""Follows a room: runs the fragment that it stands in when the room is no longer as that has drawn it."""
+"""Follows a room: runs the fragment that it stands in when the room is no longer as that has drawn it.
+
+It shows nothing, unless the room can't be reached.
+"""
 
 from pages.ui.components.assets import custom_component
 from pages.ui.components.events import listening

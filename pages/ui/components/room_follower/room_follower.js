@@ -1,19 +1,28 @@
 // Listens to the events of this tab's room, and asks for a run where what is drawn is of another version of it.
+//
+// A run of the page takes what follows the room away and puts it there anew, and events come at any time between. So the
+// tab has one stream, which whoever is mounted begins if there is none; it outlives those it is for by some seconds.
+import { put } from "../../../../transformer/frontend/dom.js";
 import { eventsOf } from "../../../../transformer/frontend/generation/server_sent_events.js";
 import { pageChange } from "../../../../transformer/frontend/page_change.js";
 
 /** The version of a room that there isn't, or that this tab isn't in. */
 const GONE = "gone";
 const FIRST_WAIT = 500, LONGEST_WAIT = 8_000;
-/** Milliseconds after which a run is asked for once more, if none has drawn the version by then. */
+/** Milliseconds after which a run is asked for once more, if none has been drawn by then. */
 const AGAIN = 3_000;
-/** Milliseconds without an event after which a connection counts as lost. */
-const SILENCE = 15_000;
-
-const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+/** Milliseconds after which a version that was just drawn is compared: the stream may be a moment behind. */
+const SETTLES = 250;
+const TICK = 1_000;
+/** Milliseconds without an event after which a connection counts as lost, and the page as offline: some come every four seconds. */
+const SILENCE = 10_000;
+/** Milliseconds that what was taken off the page may take to come back. */
+const UNMOUNTED = 20_000;
+const OFFLINE = "Offline: this page can't reach the room at the moment. It tries again by itself.";
 
 /** What follows the room, by the element that it stands in. */
 const followers = new Map();
+/** @type {Stream | null} */
 let stream = null;
 
 class Stream {
@@ -21,86 +30,148 @@ class Stream {
     this.membership = membership;
     /** The room's version; null before it is known. */
     this.version = null;
-  }
-
-  get isFollowed() {
-    for (const [parent] of followers) if (!parent.isConnected) followers.delete(parent);
-    return stream === this && followers.size > 0;
+    this.heardAt = this.triedAt = Date.now();
+    this.isOver = false;
+    /** Ends the pause before the next try. */
+    this.goOn = () => {};
+    this.watching = setInterval(() => this.watch(), TICK);
+    this.read();
   }
 
   async read() {
-    for (let wait = FIRST_WAIT; this.isFollowed; wait = Math.min(2 * wait, LONGEST_WAIT)) {
-      const connection = new AbortController();
-      let silence = setTimeout(() => connection.abort(), SILENCE);
+    for (let wait = FIRST_WAIT; !this.isOver; wait = Math.min(2 * wait, LONGEST_WAIT)) {
+      this.connection = new AbortController();
+      this.triedAt = Date.now();
       try {
         const response = await fetch(new URL("api/rooms/events", document.baseURI), {
-          headers: { "HeadsUp-Room": this.membership }, cache: "no-store", signal: connection.signal,
+          headers: { "HeadsUp-Room": this.membership }, cache: "no-store", signal: this.connection.signal,
         });
-        if (response.status === 404) this.tell(GONE);
+        if (response.status === 404) this.hear(GONE);
         if (response.ok) {
           for await (const { event, data } of eventsOf(response)) {
-            clearTimeout(silence);
-            if (!this.isFollowed) return;
-            silence = setTimeout(() => connection.abort(), SILENCE);
             wait = FIRST_WAIT / 2;
-            if (event === "room") this.tell(data.version);
+            this.hear(event === "room" ? data.version : this.version);
           }
         }
       } catch {
         // No connection, or one that was lost: it is tried again.
       } finally {
-        clearTimeout(silence);
-        connection.abort();
+        this.connection.abort();
       }
-      await pause(wait * (0.5 + Math.random() / 2)); // so that a class doesn't come back all at once
+      await this.pause(wait * (0.5 + Math.random() / 2)); // so that a class doesn't come back all at once
     }
-    if (stream === this) stream = null;
   }
 
-  tell(version) {
+  hear(version) {
+    if (this.isOver) return;
+    this.heardAt = Date.now();
     this.version = version;
     for (const follower of followers.values()) follower.compare();
+    showStatus();
+  }
+
+  get isSilent() {
+    return Date.now() - this.heardAt > SILENCE;
+  }
+
+  /** Begin anew where nothing is heard, and end where nobody follows. Timers of a phone that sleeps come late. */
+  watch() {
+    for (const [parent, follower] of followers) if (follower.isGone) followers.delete(parent);
+    if (!followers.size) this.end();
+    else if (this.isSilent && Date.now() - this.triedAt > SILENCE) this.connection.abort();
+    showStatus();
+  }
+
+  /** Try again at once. */
+  wake() {
+    this.watch();
+    this.goOn();
+  }
+
+  pause(milliseconds) {
+    return new Promise((resolve) => {
+      this.goOn = () => resolve(null);
+      setTimeout(this.goOn, milliseconds);
+    });
+  }
+
+  end() {
+    this.isOver = true;
+    clearInterval(this.watching);
+    this.connection.abort();
+    if (stream === this) stream = null;
   }
 }
 
 class Follower {
-  show(data, trigger) {
-    this.drawn = data.version;
-    this.trigger = trigger;
-    clearTimeout(this.later);
-    clearTimeout(this.tick);
-    if (data.left) this.tick = setTimeout(() => this.ask(), 1_000);
-    this.asked = null;
-    this.compare();
-  }
-
-  compare() {
-    const version = stream?.version ?? null;
-    if (version === null || version === this.drawn || version === this.asked) return;
-    this.asked = version;
-    this.ask();
-    clearTimeout(this.later);
-    this.later = setTimeout(() => {
-      this.asked = null;
-      this.compare();
-    }, AGAIN);
-  }
-
-  ask() {
-    if (this.parent.isConnected && !pageChange().isUnderWay(performance.now())) this.trigger("changed", true);
-  }
-
   constructor(parent) {
     this.parent = parent;
   }
+
+  show(data, trigger) {
+    this.drawn = data.version;
+    this.ticks = data.left > 0;
+    this.trigger = trigger;
+    this.asked = null;
+    this.seenAt = Date.now();
+    this.after(this.ticks ? TICK : SETTLES);
+  }
+
+  get isBehind() {
+    const version = stream?.version ?? null;
+    return version !== null && version !== this.drawn;
+  }
+
+  get isGone() {
+    if (this.parent.isConnected) this.seenAt = Date.now();
+    return Date.now() - this.seenAt > UNMOUNTED;
+  }
+
+  /** The room is heard of: ask for a run at once, but for each version once. */
+  compare() {
+    if (this.isBehind && this.asked !== stream?.version) this.ask();
+  }
+
+  ask() {
+    this.asked = stream?.version;
+    if (this.parent.isConnected && !pageChange().isUnderWay(performance.now())) this.trigger("changed", true);
+    this.after(AGAIN);
+  }
+
+  after(milliseconds) {
+    clearTimeout(this.later);
+    this.later = setTimeout(() => followers.has(this.parent) && (this.ticks || this.isBehind) && this.ask(), milliseconds);
+  }
+}
+
+/** Say that the page is offline, or no longer, in one place. */
+function showStatus() {
+  const isOffline = stream?.isSilent;
+  const first = [...followers.keys()].find((parent) => parent.isConnected);
+  for (const parent of followers.keys()) {
+    const root = parent.querySelector("[data-part=root]");
+    if (root) put(root, isOffline && parent === first && followers.get(parent).drawn ? OFFLINE : ""); // else the page says it
+  }
+}
+
+let listens = false;
+
+function listen() {
+  if (listens) return;
+  listens = true;
+  const wake = () => stream?.wake();
+  addEventListener("online", wake);
+  addEventListener("pageshow", wake);
+  document.addEventListener("visibilitychange", wake);
 }
 
 export function mountRoomFollower({ data, parentElement, setTriggerValue }) {
+  listen();
   let follower = followers.get(parentElement);
   if (!follower) followers.set(parentElement, (follower = new Follower(parentElement)));
   if (stream?.membership !== data.membership) {
+    stream?.end();
     stream = new Stream(data.membership);
-    stream.read();
   }
   follower.show(data, setTriggerValue);
 }

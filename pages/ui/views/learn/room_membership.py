@@ -8,6 +8,7 @@ import functools
 import json
 import secrets
 from collections.abc import Callable, Iterator
+from hashlib import blake2b
 from typing import NamedTuple, Self
 
 import streamlit as st
@@ -18,15 +19,15 @@ from pages.ui.lessons.own_lessons import name_of
 from pages.ui.lessons.questions import Answer
 from pages.ui.lessons.room import NoRoomError, Phase, RoomError, RoomsAwayError
 from pages.ui.lessons.room_attempts import Attempts
-from pages.ui.lessons.rooms import State, all_rooms, tidy
+from pages.ui.lessons.rooms import KEY, State, all_rooms, tidy
 from pages.ui.models.lesson_answers import Response, StepId
 from pages.ui.models.session_store import session_record
 from pages.ui.models.shared_redis import buckets
-from transformer.api.limits import COOKIE, address_of
+from transformer.api.limits import COOKIE, counted_address
 
-MEMBERSHIP, HEARD, DRAWN, LEFT = "room_membership", "room_membership_heard", "room_drawn", "room_left"
+MEMBERSHIP, HEARD, DRAWN, BROWSER = "room_membership", "room_membership_heard", "room_drawn", "room_browser"
 """Keys of the session: the membership, whether the tab has told it, the state of the room that this run draws, and
-the key that a member had in the room that was left last."""
+what all tabs of the browser have in common."""
 LEADING, OPEN_VOTES, COUNTED, PROBLEM = "room_leading", "room_votes_open", "room_counted", "room_problem"
 """Whether the class, which is nowhere yet, follows to the first step that the teacher opens; the step whose votes are
 shown before it is revealed, what was counted of them, and what went wrong."""
@@ -36,9 +37,9 @@ teacher's page was scrolled to the votes, and what tells a visitor without a coo
 UNSENT, BEFORE, RECALLED = "room_votes_unsent", "room_before", "room_votes_recalled"
 """What a member has answered while the room couldn't be reached, by step with the phase; the room's state before; the
 key of the member whose votes this session has from the room."""
-ALONE = (
-    "Your room can't be reached at the moment. Go on by yourself: what you answer is sent to the room when it is back, "
-    "if voting is still open."
+AWAY = (
+    "Your room can't be reached at the moment. What you answer is sent when it is back, if voting is still open. The "
+    "right answer is shown when your teacher reveals it."
 )
 
 
@@ -68,7 +69,7 @@ class Membership(NamedTuple):
 
 @functools.cache
 def attempts() -> Attempts:
-    """The wrong codes that were tried on this server, or on all that share its Redis."""
+    """The wrong codes that were tried, and the joins, on this server or on all that share its Redis."""
     return Attempts(buckets())
 
 
@@ -88,18 +89,32 @@ def is_teacher() -> bool:
     return own is not None and own.is_teacher
 
 
+def is_reached() -> bool:
+    """Whether this run knows the visitor's room as it is."""
+    return DRAWN in st.session_state
+
+
 def led_step() -> StepId | None:
     """The step to which a teacher has led this visitor; None for the teacher, outside a room, and without a lead."""
-    state: State | None = st.session_state.get(DRAWN)
+    state = _last_state()
     return state.step_id if state and not is_teacher() else None
 
 
 def phase(step_id: StepId) -> Phase | None:
-    """How far a room has come with the question of a step; None where the visitor alone decides when it is revealed."""
-    state: State | None = st.session_state.get(DRAWN)
+    """How far a room has come with the question of a step; None where the visitor alone decides when it is revealed.
+
+    Nothing is revealed before its vote is kept: while the room can't be reached, all is as it was last.
+    """
+    own, state = membership(), _last_state()
+    if own is None:
+        return None
     if state and state.step_id == step_id:
         return state.phase
-    if (own := membership()) and own.is_teacher:  # who looks at a step where the class isn't, or is no longer
+    if step_id in (unsent := st.session_state.get(UNSENT, {})):
+        return unsent[step_id][0]
+    if state is None:  # a new session, and the room can't be reached
+        return Phase.FIRST
+    if own.is_teacher:  # who looks at a step where the class isn't, or is no longer
         with contextlib.suppress(RoomError):  # which the next run will say
             current_phase = all_rooms().tally(own.code, own.key, step_id).phase
             return current_phase if current_phase is Phase.REVEALED else None
@@ -108,8 +123,8 @@ def phase(step_id: StepId) -> Phase | None:
 
 def lesson_name() -> str:
     """The name of the teacher's own lesson that the room has; "" for none, and outside a room."""
-    state: State | None = st.session_state.get(DRAWN) or st.session_state.get(BEFORE)
-    return state.lesson if state and membership() else ""
+    state = _last_state()
+    return state.lesson if state else ""
 
 
 def lesson_text() -> str:
@@ -122,21 +137,21 @@ def lesson_text() -> str:
 
 def has_class(step_id: StepId | None) -> bool:
     """Whether this visitor is a teacher whose class is at a step."""
-    state: State | None = st.session_state.get(DRAWN)
+    state = _last_state()
     return is_teacher() and state is not None and state.step_id is not None and state.step_id == step_id
 
 
 def vote(step_id: StepId, answer: Answer) -> bool:
     """Send an answer to the room; a later one replaces the first. Returns whether the room takes it, now or later."""
-    own, known = membership(), st.session_state.get(DRAWN) or st.session_state.get(BEFORE)
+    own = membership()
     if own is None or own.is_teacher:
         return False
     with catching_problems():
         try:
             all_rooms().vote(own.code, own.key, step_id, as_text(answer))
         except RoomsAwayError:
-            answered_in = known.phase if known and known.step_id == step_id else Phase.FIRST
-            st.session_state.setdefault(UNSENT, {})[step_id] = answered_in, as_text(answer)
+            unsent = st.session_state.setdefault(UNSENT, {})
+            unsent[step_id] = phase(step_id) or Phase.FIRST, as_text(answer)
         return True
     return False
 
@@ -153,7 +168,7 @@ def awaits_vote(step_id: StepId) -> bool:
 
 def can_change(step_id: StepId) -> bool:
     """Whether this member may still change the answer to a question: until its votes are shown."""
-    state: State | None = st.session_state.get(DRAWN)
+    state = _last_state()
     if state is None or state.step_id != step_id or is_teacher():
         return False
     return state.phase is not Phase.REVEALED and not state.shown
@@ -178,7 +193,6 @@ def refresh() -> None:
     """Read the room's state; called as a run of the page begins."""
     if before := st.session_state.pop(DRAWN, None):
         st.session_state[BEFORE] = before
-    _restore_teacher()
     own = membership()
     st.session_state.pop(COUNTED, None)
     if own is None:
@@ -187,13 +201,13 @@ def refresh() -> None:
         if own.is_teacher:
             st.session_state[DRAWN] = all_rooms().led(own.code, own.key)
         else:
-            code, key = all_rooms().join(own.code, own.key)
+            code, key = _enter(own.code, own.key)
             st.session_state[MEMBERSHIP] = own._replace(code=code, key=key)
             _recall_votes(code, key)
             _send_unsent(code, key)
             st.session_state[DRAWN] = all_rooms().state(code, key)
     except RoomsAwayError as error:
-        st.session_state[PROBLEM] = str(error) if own.is_teacher else ALONE
+        st.session_state[PROBLEM] = str(error) if own.is_teacher else AWAY
         return
     except NoRoomError:
         forget()
@@ -224,9 +238,17 @@ def lead_on(step_id: StepId, following: StepId) -> None:
         move(following)
 
 
-def restore(kept: str) -> None:
-    """Take up the membership that the tab has stored; in a tab without one, follow the link to a room."""
+def restore(found: str) -> None:
+    """Take up the membership that the tab has stored; in a tab without one, follow the link to a room.
+
+    found: what tells the browser apart, a space, and the membership.
+    """
     st.session_state[HEARD] = True
+    browser, _, kept = found.partition(" ")
+    if KEY.fullmatch(browser):
+        st.session_state[BROWSER] = browser
+    else:  # browsers can send anything
+        kept = found
     if membership() is None:
         if restored := Membership.from_text(kept):
             with catching_problems(), _trying_a_code():
@@ -248,7 +270,7 @@ def open_room(step_id: StepId | None) -> None:
 def join() -> None:
     """Join the room whose code was typed, or came with the link."""
     with catching_problems(), _trying_a_code():
-        code, key = all_rooms().join(visitor().room, st.session_state.get(LEFT))
+        code, key = _enter(visitor().room, _own_key(visitor().room))
         st.session_state[MEMBERSHIP], visitor().room = Membership(code, key, is_teacher=False), ""
 
 
@@ -263,7 +285,6 @@ def leave() -> None:
     if own := membership():
         with catching_problems():
             all_rooms().leave(own.code, own.key)
-        st.session_state[LEFT] = own.key
     forget()
 
 
@@ -318,11 +339,38 @@ def _take_up(own: Membership) -> None:
     """Become what a tab says that it was. While rooms can't be reached it is believed: it shows nothing until then."""
     with contextlib.suppress(RoomsAwayError):
         if own.is_teacher:
-            all_rooms().led(own.code, own.key)
+            step_id = all_rooms().led(own.code, own.key).step_id
+            if step_id and not visitor().lesson:  # who comes by the private link goes where the class is
+                visitor().lesson, visitor().lesson_step = step_id.lesson, step_id.step
         else:
-            code, key = all_rooms().join(own.code, own.key)
+            code, key = _enter(own.code, own.key)
             own = own._replace(code=code, key=key)
     st.session_state[MEMBERSHIP] = own
+
+
+def _last_state() -> State | None:
+    """The room as this run knows it, or, while it can't be reached, as it was last; None outside a room."""
+    return (st.session_state.get(DRAWN) or st.session_state.get(BEFORE)) if membership() else None
+
+
+def _own_key(code: str) -> str:
+    """The key that this browser has as a student of a room: another in each room, so that votes of two rooms can't be
+    told to be of the same browser."""
+    browser = st.session_state.get(BROWSER) or _who()[0]
+    return blake2b(f"{tidy(code)} {browser}".encode(), digest_size=16).hexdigest()
+
+
+def _enter(code: str, key: str) -> tuple[str, str]:
+    """Join a room; whoever wasn't in it is counted. Raises: RoomError."""
+    rooms = all_rooms()
+    return rooms.join(code, key, lambda: attempts().join(*_who(), tidy(code), rooms.size))
+
+
+def _who() -> tuple[str, str | None]:
+    """What tells this visitor apart, and the address, as limits count them."""
+    who = st.context.cookies.get(COOKIE) or st.session_state.setdefault(STRANGER, secrets.token_hex(8))
+    address = st.context.ip_address or "127.0.0.1"
+    return who, counted_address(address, st.context.headers.get_all("X-Forwarded-For"))
 
 
 def _send_unsent(code: str, key: str) -> None:
@@ -354,25 +402,10 @@ def _recall_votes(code: str, key: str) -> None:
 @contextlib.contextmanager
 def _trying_a_code() -> Iterator[None]:
     """Within, a code is tried: too many wrong ones are refused."""
-    who = st.context.cookies.get(COOKIE) or st.session_state.setdefault(STRANGER, secrets.token_hex(8))
-    address = address_of(st.context.ip_address or "127.0.0.1", st.context.headers.get_all("X-Forwarded-For"))
-    attempts().check(who, address)
+    who = _who()
+    attempts().check(*who)
     try:
         yield
     except NoRoomError:
-        attempts().add_wrong(who, address)
+        attempts().add_wrong(*who)
         raise
-
-
-def _restore_teacher() -> None:
-    """Become the teacher again by the private link that was opened, and go where the room is."""
-    current, own = visitor(), membership()
-    key, current.room_key = current.room_key, ""
-    if not key or (own and own.code != tidy(current.room)):
-        return
-    code, current.room = tidy(current.room), ""
-    with catching_problems(), _trying_a_code():
-        step_id = all_rooms().led(code, key).step_id
-        st.session_state[MEMBERSHIP] = Membership(code, key, is_teacher=True)
-        if step_id:
-            current.lesson, current.lesson_step = step_id.lesson, step_id.step

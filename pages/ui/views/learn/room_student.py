@@ -40,7 +40,9 @@ def around(step_id: StepId | None) -> Iterator[None]:
     if st.session_state[FORM_SHOWN]:
         with st.container(border=True):
             _join_or_open(step_id)
-    elif own and DRAWN not in st.session_state:  # it can't be reached: the page runs again when it can
+    elif own and not room_membership.is_reached():  # the page runs again when it is
+        if not own.is_teacher:
+            _member_line(own)
         follow_room(own.for_events(), "", key="room_away")
     elif own and own.is_teacher:
         room_teacher.panel(own, step_id)
@@ -74,12 +76,18 @@ def _join_or_open(step_id: StepId | None) -> None:
 
 def _student(own: Membership) -> DeltaGenerator:
     """Returns the container of what follows the room."""
+    following = _member_line(own)
+    following.caption(_status(st.session_state[DRAWN]))
+    return following
+
+
+def _member_line(own: Membership) -> DeltaGenerator:
+    """Which room it is, and the way out; returns the container between them."""
     with st.container(horizontal=True, vertical_alignment="center", key="room_member"):
         st.markdown(f":material/groups: Room **{own.code}**", width="content")
-        following = st.empty()
-        following.caption(_status(st.session_state[DRAWN]))
+        between = st.empty()
         widgets.button("Leave the room", room_membership.leave, key="room_leave", type="tertiary")
-    return following
+    return between
 
 
 @st.fragment
@@ -90,12 +98,14 @@ def _follow(own: Membership, drawn: State) -> None:
         now = all_rooms().state(own.code, own.key)
     except RoomError:
         st.rerun()
-    if not now.looks_like(drawn):
+    if not version or not now.looks_like(drawn):  # "" of a room that this page has lost its place in
         st.rerun()
     with st.container(gap=None):
         st.caption(_status(now))
         left = room_teacher.seconds_left(now.deadline)
         follow_room(own.for_events(), version, seconds_left=left, key="room_follows")
+    with contextlib.suppress(RoomError):  # which the next run will say
+        all_rooms().note_drawn(own.code, own.key, now)
 
 
 def _status(state: State) -> str:

@@ -11,6 +11,7 @@ import streamlit as st
 
 from pages.ui.components.copy_button import copy_button
 from pages.ui.components.room_follower import follow_room
+from pages.ui.components.room_membership import private_link
 from pages.ui.components.votes import Bar, Line, votes
 from pages.ui.frame import widgets
 from pages.ui.frame.url_parameters import embedded
@@ -75,7 +76,8 @@ def _bring_together(its: StepId | None, own: StepId | None) -> None:
 
 def count(step_id: StepId) -> None:
     """How many of the class have answered."""
-    if (own := room_membership.membership()) and room_membership.has_class(step_id):
+    own = room_membership.membership()
+    if own and room_membership.is_reached() and room_membership.has_class(step_id):
         _count_votes(own, step_id)
 
 
@@ -201,6 +203,8 @@ def _count_members(own: Membership) -> None:
     is_full = " (the room is full)" if tally.here >= all_rooms().size else ""
     with st.container(gap=None, width="content"):
         st.markdown(f"### Room {own.code}\n{counted(tally.here, 'student')}{is_full} · {_short_address()}")
+        if tally.behind:
+            st.caption(f":material/hourglass_empty: {_behind(tally)}.")
         follow_room(own.for_events(), version, key="room_counts_members")
 
 
@@ -215,12 +219,18 @@ def _count_votes(own: Membership, step_id: StepId) -> None:
     has = "has" if tally.voted == 1 else "have"
     thinking = tally.here - tally.voted if tally.phase is not Phase.REVEALED else 0
     still = f", {thinking} still thinking" if thinking else ""
+    behind = f" ({_behind(tally)})" if tally.behind else ""
     with st.container(gap=None):
-        st.markdown(f"**{tally.voted}** of {tally.here} {has} answered{still}.{time_left(state.deadline)}")
+        st.markdown(f"**{tally.voted}** of {tally.here} {has} answered{still}{behind}.{time_left(state.deadline)}")
         follow_room(own.for_events(), version, seconds_left=seconds_left(state.deadline), key="room_counts_votes")
     drawn = st.session_state.get(COUNTED)  # None as long as this run of the page is on its way to the votes
     if st.session_state.get(OPEN_VOTES) == step_id and drawn is not None and drawn != tally:
         st.rerun()
+
+
+def _behind(tally: Tally) -> str:
+    """How many pages haven't drawn yet what the teacher did."""
+    return f"{counted(tally.behind, 'page')} {'is' if tally.behind == 1 else 'are'} behind"
 
 
 def _short_address() -> str:
@@ -249,7 +259,7 @@ def _private_link(own: Membership) -> None:
     """The link is copied unseen: the class may see this screen."""
     with st.popover("Private link, votes", icon=":material/key:", key="room_keep"):
         st.markdown("Your private link brings you back if this tab is closed. Paste it where only you can see it.")
-        copy_button("Copy private link", address(room=own.code, room_key=own.key), key="room_private_link")
+        copy_button("Copy private link", private_link(address(), own.code, own.key), key="room_private_link")
         widgets.download_button(
             "Download the votes", lambda: votes_csv(own), f"room-{own.code}.csv", "text/csv", key="room_save"
         )
