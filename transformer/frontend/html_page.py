@@ -14,6 +14,7 @@ from ..inference.pattern_pooling import pool, quantise
 from ..inference.recording import Recording
 from . import FOLDER
 from .module_bundle import bundle
+from .startup import SCRIPT, WITHOUT_SCRIPTS
 from .static_image import still
 
 PAGE = """<!doctype html>
@@ -25,6 +26,7 @@ PAGE = """<!doctype html>
 style-src 'unsafe-inline'; img-src blob: data:; worker-src blob:">
 <title>{title}</title>
 <style>{style}</style>
+<script>{startup}</script>
 </head>
 <body>
 <main>{picture}</main>
@@ -107,7 +109,11 @@ def assembled(
     sheets = "\n".join(map(_sheet, (*styles, "live_page.css", *STYLES[script.partition("/")[0]])))
     before, after = PAGE.split("{recordings}")
     noted = f'<p class="note">{html.escape(note)}</p>\n' if note else ""
-    pieces = [before.format(title=html.escape(title), style=sheets, picture=picture, note=noted)]
+    pieces = [
+        before.format(
+            title=html.escape(title), style=sheets, startup=SCRIPT, picture=picture or WITHOUT_SCRIPTS, note=noted
+        )
+    ]
     for name, part in elements.items():
         body = [part.replace("</script", "<\\/script")] if isinstance(part, str) else _in_base64(part)
         pieces += [f'<script type="text/plain" id="{name}">', *body, "</script>\n"]

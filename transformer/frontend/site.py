@@ -20,6 +20,7 @@ from urllib.parse import parse_qsl
 from . import FOLDER
 from .live_model import Checkpoint, about_model, weights_of
 from .module_bundle import bundle
+from .startup import SCRIPT, WITHOUT_SCRIPTS
 
 PAGES = {
     "Generate": "See every number inside a tiny transformer as it writes.",
@@ -53,6 +54,7 @@ FRAME = """<!doctype html>
 {head}
 </head>
 <body>
+{without_scripts}
 {body}
 </body>
 </html>
@@ -61,6 +63,7 @@ LINKS = """<base href="{base}">{preloads}
 <link rel="manifest" href="manifest.webmanifest">
 <link rel="icon" href="icon-192.png">
 <link rel="stylesheet" href="style.css">
+<script defer src="scripts/startup_errors.js"></script>
 <script type="module" src="scripts/{script}.js"></script>
 <script>
 if (location.protocol === "file:") addEventListener("DOMContentLoaded", () => {{
@@ -129,6 +132,7 @@ def write_site(
         raise ValueError("There is no usable checkpoint to make a site of.")
     frame = {
         "style.css": style().encode(),
+        "scripts/startup_errors.js": SCRIPT.encode(),
         "scripts/worker.js": bundle(FOLDER / "engine" / "worker.js").encode(),
         "manifest.webmanifest": _json(_manifest()),
         **{f"icon-{size}.png": icon(size) for size in (192, 512)},
@@ -181,8 +185,10 @@ def lesson_page(lesson: Mapping[str, Any], models: Mapping[str, tuple[bytes, byt
         parts.append(f'<script type="application/json" id="model-{escape(name)}">{in_script(held)}</script>')
     main = f'<main class="site-main">{PROBLEM}<div data-part="lesson"></div></main>'
     script = f'<script type="module">{in_script(bundle(FOLDER / "site" / "learn.js"))}</script>'
-    head = f"{POLICY}\n<style>{style()}</style>"
-    page = FRAME.format(title=escape(lesson["name"]), head=head, body="\n".join([main, *parts, script]))
+    head = f"{POLICY}\n<style>{style()}</style>\n<script>{SCRIPT}</script>"
+    page = FRAME.format(
+        without_scripts=WITHOUT_SCRIPTS, title=escape(lesson["name"]), head=head, body="\n".join([main, *parts, script])
+    )
     if len(page.encode()) > MOST_OF_FILE:
         size, most = len(page) / 1e6, MOST_OF_FILE / 1e6
         raise ValueError(f"The lesson would take {size:.1f} MB as one file, and {most:.0f} MB is the most.")
@@ -244,7 +250,7 @@ def _page(
     body = BODY.format(links=links, main="\n".join(main), about=in_script(_json(about)))
     preloads = "" if page == "Learn" else PRELOADS.format(first=first, otherwise=otherwise)
     head = LINKS.format(base=base, script=page.lower(), preloads=preloads)
-    return FRAME.format(title=escape(page), head=head, body=body)
+    return FRAME.format(without_scripts=WITHOUT_SCRIPTS, title=escape(page), head=head, body=body)
 
 
 def _manifest() -> dict[str, Any]:

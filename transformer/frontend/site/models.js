@@ -27,15 +27,16 @@ const AWAY = "This model can't be fetched. If you are offline: pick it once whil
 /** Of a site: files below its address. @type {Load} */
 export async function fetched(name) {
   const at = new URL(`models/${name}/`, document.baseURI);
-  const [described, weights] = await Promise.all(["model.json", "model.safetensors"].map((file) => fetchedFile(new URL(file, at))));
-  return { described: await described.json(), weights: await weights.arrayBuffer() };
+  const [described, weights] = await Promise.all([fetchedFile(new URL("model.json", at), "json"), fetchedFile(new URL("model.safetensors", at), "arrayBuffer")]);
+  return { described, weights };
 }
 
-/** @param {URL} address */
-async function fetchedFile(address) {
+/** @param {URL} address @param {"json" | "arrayBuffer" | "text"} kind what to read of it @returns {Promise<any>} */
+async function fetchedFile(address, kind) {
   const response = await fetch(address).catch(() => null);
-  if (!response?.ok) throw new ApiError(AWAY);
-  return response;
+  const read = response?.ok ? await response[kind]().catch(() => null) : null;
+  if (read === null) throw new ApiError(AWAY);
+  return read;
 }
 
 /** Of a file: what lies in its elements. @type {Load} */
@@ -46,7 +47,7 @@ export async function embeddedModel(name) {
 
 /** The worker's script: of a site its file, of a file what lies in its element. The page's head has it fetched before anything asks. */
 async function workerScript() {
-  return document.getElementById("worker")?.textContent ?? (await fetchedFile(new URL("scripts/worker.js", document.baseURI))).text();
+  return document.getElementById("worker")?.textContent ?? fetchedFile(new URL("scripts/worker.js", document.baseURI), "text");
 }
 
 /** Holds one model at a time. */
