@@ -18,11 +18,11 @@
   }
 
   addEventListener("error", function (event) {
-    var isUnread = event.target && event.target.tagName === "SCRIPT";
+    var isUnread = event.target instanceof HTMLScriptElement;
     if (isUnread && location.protocol === "file:") return; // the page says what would do
     onceThere(function () {
       if (isUnread) say("A part of this page couldn't be loaded. Reload the page.");
-      else if (event.message) say(NEEDED + " (" + event.message + ")");
+      else if (event.error) say(NEEDED + " (" + event.message + ")"); // what has no error is a warning
     });
   }, true);
   addEventListener("unhandledrejection", function (event) {
