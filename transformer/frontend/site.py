@@ -77,7 +77,7 @@ PRELOADS = """
 // What the first picture needs, beside the script that will ask for it. Below a style sheet, this would wait for that.
 const model = new URLSearchParams(location.search).get("model") ?? (location.search ? "{otherwise}" : "{first}");
 for (const file of ["scripts/worker.js", `models/${{model}}/model.json`, `models/${{model}}/model.safetensors`]) {{
-  const link = {{ rel: "preload", as: "fetch", crossOrigin: "anonymous", href: file }};
+  const link = {{ rel: "preload", as: "fetch", href: file }};
   document.head.append(Object.assign(document.createElement("link"), link));
 }}
 </script>"""

@@ -22,6 +22,8 @@ import { LocalApi, LocalEngine, workerOfText } from "../local_api.js";
  * @typedef {(name: string) => Promise<{ weights: ArrayBuffer | string, described: { about: AboutModel, card: Card, tokenizer: any } }>} Load
  */
 
+/** As a <link rel="preload" as="fetch"> asks: a browser that finds another mode fetches the file a second time. */
+const AS_PRELOADED = /** @type {const} */ ({ mode: "no-cors", credentials: "include" });
 const AWAY = "This model can't be fetched. If you are offline: pick it once while you are online, and it is there from then on.";
 
 /** Of a site: files below its address. @type {Load} */
@@ -33,7 +35,7 @@ export async function fetched(name) {
 
 /** @param {URL} address @param {"json" | "arrayBuffer" | "text"} kind what to read of it @returns {Promise<any>} */
 async function fetchedFile(address, kind) {
-  const response = await fetch(address).catch(() => null);
+  const response = await fetch(address, AS_PRELOADED).catch(() => null);
   const read = response?.ok ? await response[kind]().catch(() => null) : null;
   if (read === null) throw new ApiError(AWAY);
   return read;
