@@ -107,7 +107,7 @@ test("of a long text a head's outline has the largest weight of each block, and 
   const data = Float32Array.from({ length: 100 * 100 }, (_, at) => (at % 100 > at / 100 ? 0 : ((at * 7) % 200) / 254));
   const pass = passOf({ n_heads: 1, d_model: 4 }, "self", ["0"], 100, 100, { causal: true });
   pass.cells = { shape: [1, 1, 64, 64], data: pooled({ shape: [1, 100, 100], data }, data.map((_, at) => Number(at % 100 <= at / 100))).data };
-  const blockOf = Array.from({ length: 100 }, (_, at) => Array.from({ length: 64 }, (_, block) => Math.floor((block * 100) / 64)).findLastIndex((start) => start <= at));
+  const blockOf = Array.from({ length: 100 }, (_, at) => Array.from({ length: 64 }, (_, block) => Math.floor((block * 100) / 64)).filter((start) => start <= at).length - 1);
   const largest = Array.from({ length: 64 }, () => new Float64Array(64));
   data.forEach((weight, at) => {
     const [row, column] = [blockOf[Math.floor(at / 100)], blockOf[at % 100]];

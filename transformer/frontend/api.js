@@ -1,6 +1,7 @@
 // Requests answers from the engine over HTTP (transformer/api). The URL of a request contains everything its answer depends on.
 import { ApiError } from "./api_error.js";
 import { readRecording } from "./recording.js";
+import { anyOf } from "./signals.js";
 /** @import { Recording } from "./recording.js" */
 
 /** @typedef {Record<string, string | number | boolean | null | undefined | (string | number)[]>} Parameters of a question */
@@ -18,6 +19,13 @@ export function parametersOf(values) {
     for (const item of Array.isArray(value) ? value.filter(isGiven) : [value]) query.append(name, String(item));
   }
   return query.toString().replaceAll("%2C", ","); // which every server takes as it is
+}
+
+/** What comes over the network; an ApiError where the connection fails. Any other error is the page's own. */
+function connected(coming) {
+  return coming.catch(() => {
+    throw new ApiError(AWAY, { isFinal: false });
+  });
 }
 
 const isGiven = (value) => value !== null && value !== undefined;
@@ -59,29 +67,29 @@ export class Api {
    * @returns {Promise<Recording>}
    */
   async recording(path, values) {
-    return readRecording(await this.ask(path, values, { read: (response) => response.arrayBuffer() }));
+    return readRecording(await this.ask(path, values, { read: "arrayBuffer" }));
   }
 
   async json(path, values) {
-    return this.ask(path, values, { read: (response) => response.json() });
+    return this.ask(path, values, { read: "json" });
   }
 
   /**
-   * What `read` makes of the response to a question, asked again where that may help. signal: ends it, too.
+   * The response to a question, or what its method `read` gives, asked again where that may help. signal: ends it, too.
    *
    * @param {string} path
    * @param {Parameters} [values]
-   * @param {{ read?: (response: Response) => any, tries?: number, signal?: AbortSignal | null }} [options]
+   * @param {{ read?: "arrayBuffer" | "json" | null, tries?: number, signal?: AbortSignal | null }} [options]
    */
-  async ask(path, values = {}, { read = (response) => response, tries = TRIES, signal = null } = {}) {
+  async ask(path, values = {}, { read = null, tries = TRIES, signal = null } = {}) {
     const signals = [this.ending.signal, ...(signal ? [signal] : [])];
     for (let tried = 1; ; tried++) {
       try {
-        return await read(await this.askOnce(path, values, AbortSignal.any(signals)));
+        const response = await this.askOnce(path, values, anyOf(signals));
+        return read ? await connected(response[read]()) : response;
       } catch (error) {
         if (signals.some(({ aborted }) => aborted)) return new Promise(() => {}); // nobody waits for it any more
-        const known = error instanceof ApiError ? error : new ApiError(AWAY, { isFinal: false });
-        if (known.isFinal || tried >= tries) throw known;
+        if (!(error instanceof ApiError) || error.isFinal || tried >= tries) throw error;
         await new Promise((resolve) => setTimeout(resolve, PAUSE_MS * 2 ** (tried - 1)));
       }
     }
@@ -90,9 +98,9 @@ export class Api {
   async askOnce(path, values, signal) {
     const headers = this.token ? { [OWN_HEADER]: this.token } : {};
     const address = this.address(path, values);
-    const response = address.search.length <= LONGEST_ADDRESS
-      ? await fetch(address, { headers, signal })
-      : await fetch(new URL(path, this.base), { method: "POST", headers: { ...headers, "Content-Type": "application/json" }, signal, body: JSON.stringify(given({ ...this.about, ...values })) });
+    const response = await connected(address.search.length <= LONGEST_ADDRESS
+      ? fetch(address, { headers, signal })
+      : fetch(new URL(path, this.base), { method: "POST", headers: { ...headers, "Content-Type": "application/json" }, signal, body: JSON.stringify(given({ ...this.about, ...values })) }));
     if (response.ok) return response;
     const { error, parameter } = await response.json().catch(() => ({}));
     throw new ApiError(error ?? `The server answered with ${response.status}.`, { parameter, isFinal: response.status < 500 && response.status !== 429 });

@@ -10,3 +10,9 @@ export class ApiError extends Error {
     Object.assign(this, { parameter, isFinal });
   }
 }
+
+/** What a reader is told of an error. One that isn't an ApiError is the page's own, or comes of a browser that lacks something. */
+export function sentenceOf(error) {
+  if (error instanceof ApiError) return error.message;
+  return `Something on this page has failed (${error?.message ?? error}). Reload it, or open it in a newer browser.`;
+}

@@ -41,7 +41,7 @@ export async function openModel({ model, version }, token) {
   const api = new Api({ model, version }, { token });
   const [sample, weights] = await Promise.all([
     api.recording("description"),
-    api.ask("weights", {}, { read: (response) => response.arrayBuffer() }),
+    api.ask("weights", {}, { read: "arrayBuffer" }),
   ]);
   const engine = new LocalEngine(workerOfApp, { weights, about: sample.metadata.about });
   try {

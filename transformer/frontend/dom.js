@@ -80,6 +80,12 @@ export function list(parent, entries, make) {
   }));
 }
 
+/** Whether an element takes room on the page, and isn't made invisible. (Safari has checkVisibility since 17.4.) */
+export function isVisible(element) {
+  if (element.checkVisibility) return element.checkVisibility({ visibilityProperty: true });
+  return element.getClientRects().length > 0 && getComputedStyle(element).visibility === "visible";
+}
+
 const views = new WeakMap();
 
 /**

@@ -130,7 +130,7 @@ export class HeadOverview {
   layOut() {
     const { grid, heads, layers, order, isTable } = this;
     grid.className = isTable ? "grid table" : "grid row";
-    const wanted = order ?? layers.toReversed().flatMap((layer) => Array.from({ length: heads }, (_, head) => ({ layer, head })));
+    const wanted = order ?? [...layers].reverse().flatMap((layer) => Array.from({ length: heads }, (_, head) => ({ layer, head })));
     this.shown = wanted.map(({ layer, head }) => this.card(layer, head)).filter(Boolean);
     grid.style.setProperty("--heads", String(isTable ? heads : this.shown.length));
     grid.style.setProperty("--layers", String(layers.length));

@@ -15,6 +15,7 @@ from ..inference.recording import Recording
 from . import FOLDER
 from .html_scripts import policy, script_in_html
 from .module_bundle import bundle
+from .startup import SCRIPT, WITHOUT_SCRIPTS
 from .static_image import still
 
 PAGE = """<!doctype html>
@@ -25,6 +26,7 @@ PAGE = """<!doctype html>
 {policy}
 <title>{title}</title>
 <style>{style}</style>
+<script>{startup}</script>
 </head>
 <body>
 <main>{picture}</main>
@@ -110,8 +112,8 @@ def assembled(
     sheets = "\n".join(map(_sheet, (*styles, "live_page.css", *STYLES[script.partition("/")[0]])))
     before, after = PAGE.split("{recordings}")
     noted = f'<p class="note">{html.escape(note)}</p>\n' if note else ""
-    about = {"title": html.escape(title), "policy": policy([text])}
-    pieces = [before.format(**about, style=sheets, picture=picture, note=noted)]
+    about = {"title": html.escape(title), "policy": policy([SCRIPT, text]), "startup": SCRIPT}
+    pieces = [before.format(**about, style=sheets, picture=picture or WITHOUT_SCRIPTS, note=noted)]
     for name, part in elements.items():
         body = [script_in_html(part)] if isinstance(part, str) else _in_base64(part)
         pieces += [f'<script type="text/plain" id="{name}">', *body, "</script>\n"]

@@ -2,12 +2,13 @@
 // the heads that are ablated. It needs no server.
 
 import { AblationControls } from "./ablation_controls.js";
-import { ApiError } from "./api_error.js";
+import { ApiError, sentenceOf } from "./api_error.js";
 import { attribute, node, put, sends } from "./dom.js";
 import { embedded } from "./embedded_recordings.js";
 import { deviationInWords, deviationOf } from "./engine_deviation.js";
 import { inWords } from "./engine/overwritten_values.js";
 import { tokenizerFrom } from "./engine/tokenizer.js";
+import { fitToText } from "./field_height.js";
 import { eventsOf } from "./generation/server_sent_events.js";
 import { windowStart } from "./generation/view_params.js";
 import { LocalApi, LocalEngine, workerOfText } from "./local_api.js";
@@ -63,6 +64,7 @@ export class LivePage {
     const label = node("label", "", form);
     label.append("Prompt ");
     this.prompt = Object.assign(node("textarea", "", label), { value: this.reading.text, rows: Math.min(this.reading.text.split("\n").length, 4), spellcheck: false });
+    fitToText(this.prompt);
     const button = node("button", "", form);
     put(button, "Compute");
     sends(button, () => this.type(this.prompt.value));
@@ -170,9 +172,9 @@ export class LivePage {
   }
 
   fail(error) {
-    if (!(error instanceof ApiError)) throw error;
     this.root.dataset.state = "failed";
-    this.say(error.message);
+    this.say(sentenceOf(error));
+    if (!(error instanceof ApiError)) throw error;
   }
 
   say(sentence) {

@@ -2,12 +2,14 @@
 // worker computes them, and the page's thread stays free.
 
 import { ApiError } from "./api_error.js";
+import { anyOf } from "./signals.js";
 import { turn } from "./turn.js";
 /** @import { Parameters } from "./api.js" */
 /** @import { AboutModel } from "./engine/live_model.js" */
 /** @import { Recording } from "./recording.js" */
 
 const NO_WORKER = "This browser can't compute the model itself: it runs no workers. Open the page in another one.";
+const TOO_OLD = "This browser can't compute the model itself. Open the page in a newer one.";
 const ENDED = "The browser has ended what computes this model. Reload the page.";
 const LOOK_MS = 4000; // between two looks whether a worker that is waited for is still there
 
@@ -44,7 +46,7 @@ export class LocalEngine {
       return;
     }
     this.worker.addEventListener("message", ({ data }) => this.receive(data));
-    this.worker.addEventListener("error", () => this.break(new ApiError(NO_WORKER)));
+    this.worker.addEventListener("error", ({ message }) => this.break(new ApiError(message ? `${TOO_OLD} (${message})` : NO_WORKER)));
     const open = ({ weights, about }) => this.ask({ open: { weights, about } });
     /** Resolved once the model can be asked; rejected with why it can't. @type {Promise<void>} */
     this.ready = model instanceof Promise ? model.then(open) : open(model);
@@ -165,7 +167,7 @@ export class LocalApi {
    */
   async ask(path, values = {}, { signal = null } = {}) {
     const [encoder, stopped] = [new TextEncoder(), new AbortController()];
-    const signals = AbortSignal.any([stopped.signal, ...(signal ? [signal] : [])]);
+    const signals = anyOf([stopped.signal, ...(signal ? [signal] : [])]);
     const body = new ReadableStream({
       start: (stream) => {
         const tell = (event, data) => stream.enqueue(encoder.encode(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`));
@@ -186,7 +188,7 @@ export class LocalApi {
   }
 
   question(path, values, { signal = null, tell = undefined } = {}) {
-    const signals = AbortSignal.any([this.ending.signal, ...(signal ? [signal] : [])]);
+    const signals = anyOf([this.ending.signal, ...(signal ? [signal] : [])]);
     return this.engine.ask({ path, values: { ...this.about, ...values } }, { signal: signals, tell });
   }
 }

@@ -34,7 +34,7 @@ function inPowers(value, digits) {
 
 /** So many of something: "1 cell", "2,000 cells", "2 queries". */
 export function counted(count, what) {
-  return `${count.toLocaleString("en")} ${count === 1 ? what : `${what.replace(/(?<=[^aeiou])y$/, "ie")}s`}`;
+  return `${count.toLocaleString("en")} ${count === 1 ? what : `${what.replace(/([^aeiou])y$/, "$1ie")}s`}`;
 }
 
 /**

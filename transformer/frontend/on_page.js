@@ -1,7 +1,7 @@
 // Runs an instrument on a page of the app: requests what it draws from the engine, shares the selection with the tab's
 // other instruments, and tells the page only of changes to the model and of links to other pages.
 import { Api } from "./api.js";
-import { ApiError } from "./api_error.js";
+import { ApiError, sentenceOf } from "./api_error.js";
 import { node, put } from "./dom.js";
 import { pageChange } from "./page_change.js";
 import { viewState } from "./view_state.js";
@@ -114,8 +114,8 @@ class OnPage {
 
   fail(error) {
     this.root.dataset.state = "failed";
+    this.say(sentenceOf(error));
     if (!(error instanceof ApiError)) throw error;
-    this.say(error.message);
   }
 
   say(sentence) {

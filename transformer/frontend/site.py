@@ -22,6 +22,7 @@ from . import FOLDER
 from .html_scripts import as_json, json_in_html, policy, script_in_html
 from .live_model import Checkpoint, about_model, weights_of
 from .module_bundle import bundle
+from .startup import SCRIPT, WITHOUT_SCRIPTS
 
 PAGES = {
     "Generate": "See every number inside a tiny transformer as it writes.",
@@ -50,6 +51,7 @@ FRAME = """<!doctype html>
 {head}
 </head>
 <body>
+{without_scripts}
 {body}
 </body>
 </html>
@@ -59,6 +61,7 @@ LINKS = """<script src="start.js"{models}></script>
 <link rel="manifest" href="manifest.webmanifest">
 <link rel="icon" href="icon-192.png">
 <link rel="stylesheet" href="style.css">
+<script defer src="scripts/startup_errors.js"></script>
 <script type="module" src="scripts/{script}.js"></script>"""
 MODELS = ' data-first="{first}" data-otherwise="{otherwise}"'
 """Of which the script has the browser fetch one, beside the script that will ask for it."""
@@ -113,6 +116,7 @@ def write_site(
         raise ValueError("There is no usable checkpoint to make a site of.")
     frame = {
         "style.css": style().encode(),
+        "scripts/startup_errors.js": SCRIPT.encode(),
         "scripts/worker.js": bundle(FOLDER / "engine" / "worker.js").encode(),
         "manifest.webmanifest": _json(_manifest()),
         **{f"icon-{size}.png": icon(size) for size in (192, 512)},
@@ -170,8 +174,8 @@ def lesson_page(lesson: Mapping[str, Any], models: Mapping[str, tuple[bytes, byt
         parts.append(f'<script type="application/json" id="model-{escape(name)}">{held}</script>')
     main = f'<main class="site-main">{PROBLEM}<div data-part="lesson"></div></main>'
     body = "\n".join([main, *parts, f'<script type="module">{script}</script>'])
-    head = f"{policy([script])}\n<style>{style()}</style>"
-    page = FRAME.format(title=escape(lesson["name"]), head=head, body=body)
+    head = f"{policy([SCRIPT, script])}\n<style>{style()}</style>\n<script>{SCRIPT}</script>"
+    page = FRAME.format(without_scripts=WITHOUT_SCRIPTS, title=escape(lesson["name"]), head=head, body=body)
     if len(page.encode()) > MOST_OF_FILE:
         size, most = len(page) / 1e6, MOST_OF_FILE / 1e6
         raise ValueError(f"The lesson would take {size:.1f} MB as one file, and {most:.0f} MB is the most.")
@@ -228,7 +232,7 @@ def _page(
     body = BODY.format(links=links, main="\n".join(main), about=as_json(about))
     models = "" if page == "Learn" else MODELS.format(first=escape(first), otherwise=escape(otherwise))
     head = LINKS.format(base=base, script=page.lower(), models=models)
-    return FRAME.format(title=escape(page), head=head, body=body)
+    return FRAME.format(without_scripts=WITHOUT_SCRIPTS, title=escape(page), head=head, body=body)
 
 
 def _in_files(lesson: bytes, add: Callable[[str, bytes], None]) -> bytes:

@@ -1,5 +1,6 @@
 // A tooltip shown on hover and focus.
 import { attribute, node, put } from "./dom.js";
+import { isRaised, lower, place, raise } from "./top_layer.js";
 
 const GAP = 8; // pixels between the tip and its target, and between the tip and the window's edge
 const POINTER = 12; // pixels that a mouse pointer covers
@@ -40,27 +41,26 @@ export class Tooltip {
     addEventListener("scroll", this.scrolled, { capture: true, passive: true }); // it stays with its target, or goes
     put(tip, lines.join("\n"));
     // The top layer: neither a box's scrolling nor an ancestor's transform clips or moves the tip.
-    if (!tip.matches(":popover-open")) tip.showPopover?.();
-    tip.style.left = "0"; // where it was, the window's edge might make it narrow
-    const { width, height } = tip.getBoundingClientRect();
+    raise(tip);
     const { clientWidth, clientHeight } = document.documentElement;
     const within = (start, size, length) => Math.max(Math.min(start, length - size - GAP), GAP);
-    const left = within(x, width, clientWidth);
-    const tops = [...(above - height > GAP ? [above - height] : []), below].map((top) => within(top, height, clientHeight));
-    tip.style.left = `${left}px`;
-    tip.style.top = `${tops.find((top) => !isOver(left, top, width, height)) ?? tops[0]}px`;
+    place(tip, ({ width, height }) => {
+      const left = within(x, width, clientWidth);
+      const tops = [...(above - height > GAP ? [above - height] : []), below].map((top) => within(top, height, clientHeight));
+      return { left, top: tops.find((top) => !isOver(left, top, width, height)) ?? tops[0] };
+    });
   }
 
   hide() {
     this.target = null;
     removeEventListener("scroll", this.scrolled, { capture: true });
-    if (this.element.matches(":popover-open")) this.element.hidePopover();
+    lower(this.element);
   }
 
   /** Let Escape hide the tip of what is in an element, before it does anything else. */
   closesWithin(element) {
     element.addEventListener("keydown", (event) => {
-      if (event.key !== "Escape" || !this.element.matches(":popover-open")) return;
+      if (event.key !== "Escape" || !isRaised(this.element)) return;
       event.stopPropagation();
       this.hide();
     });

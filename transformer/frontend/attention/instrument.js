@@ -64,7 +64,7 @@ export class AttentionInstrument {
     this.overview = new HeadOverview(this.parts.heads, (layer, head) => this.choose({ layer, head }), (layer, head) => this.fetcher.hint(layer, head));
     this.changing = new InterventionControls(this.parts.change, this.parts.changing, host.change && ((change) => {
       // A weight that is set is the one that is looked at then, whichever is the heaviest.
-      const code = change.add.findLast((code) => code.startsWith("weigh"));
+      const code = change.add.filter((code) => code.startsWith("weigh")).at(-1);
       if (code) this.host.select({ ...this.chosen, query: this.cell.row, key: Number(code.split("~")[4]) - this.pass.offsets.keys });
       host.change(change);
     }));

@@ -312,7 +312,7 @@ function segmentsOf(tokens, { n_segments: count = 0, separator_token_id: separat
 /** A tensor's shape in the registry's dimensions: heads and their dimensions are counted, not grouped. */
 function merged(dims, sizes) {
   const second = dims.findIndex((dim, axis) => GROUPED.has(`${dims[axis - 1]} ${dim}`));
-  return second < 0 ? sizes : sizes.toSpliced(second - 1, 2, sizes[second - 1] * sizes[second]);
+  return second < 0 ? sizes : [...sizes.slice(0, second - 1), sizes[second - 1] * sizes[second], ...sizes.slice(second + 1)];
 }
 
 function strided(names, sizes) {

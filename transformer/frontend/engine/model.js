@@ -59,7 +59,7 @@ export function isOfSource({ name, dims }) {
  */
 export function neededFor(results, equations) {
   const needed = new Set(results);
-  for (const equation of equations.toReversed()) {
+  for (const equation of [...equations].reverse()) {
     if (needed.has(equation.name)) for (const { name } of operandsOf(equation)) needed.add(name);
   }
   return needed;
@@ -74,7 +74,7 @@ export function neededFor(results, equations) {
  */
 export function readAtLast(wanted, equations) {
   const atAll = new Set();
-  for (const equation of equations.filter(({ name }) => wanted.has(name)).toReversed()) {
+  for (const equation of equations.filter(({ name }) => wanted.has(name)).reverse()) {
     for (const { name, dims } of operandsOf(equation)) if (dims[0] === "key" || atAll.has(equation.name)) atAll.add(name);
   }
   return new Set([...wanted].filter((name) => !atAll.has(name)));

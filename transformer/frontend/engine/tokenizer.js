@@ -8,7 +8,8 @@
  */
 
 const WORD = "[\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}]";
-const BOUNDARY = `(?:(?<=${WORD})(?!${WORD})|(?<!${WORD})(?=${WORD}))`;
+const WORDS = new RegExp(`${WORD}+`, "gu");
+const WHOLE_WORD = new RegExp(`^\\\\b(${WORD}+)\\\\b$`, "u"); // a pattern that looks for a word, and not for a part of one
 const PUNCTUATION = /[\p{P}$+<=>^`|~]/u; // the last are signs of ASCII that Unicode files elsewhere
 const WHITE_SPACE = /\p{White_Space}+/gu;
 const UNSEEN = /[\p{C}\p{Z}]/u;
@@ -140,6 +141,8 @@ function normalizerOf(given) {
     case "Lowercase": // each by itself: a word's last Σ is as any other
       return (text) => Array.from(text, (character) => character.toLowerCase()).join("");
     case "Replace": {
+      const [, word] = WHOLE_WORD.exec(given.pattern.Regex ?? "") ?? [];
+      if (word) return (text) => text.replace(WORDS, (found) => (found === word ? given.content : found));
       const pattern = patternOf(given.pattern);
       return (text) => text.replace(pattern, () => given.content);
     }
@@ -211,11 +214,16 @@ function joinOf(given) {
   }
 }
 
-/** A pattern of the library's: there, classes and word boundaries are Unicode's. @param {{ Regex?: string, String?: string }} given */
+/** A pattern of the library's: there, classes are Unicode's. @param {{ Regex?: string, String?: string }} given */
 function patternOf({ Regex: pattern, String: text }) {
   if (pattern === undefined) return new RegExp(escaped(text), "gu");
-  const classes = { "\\s": "\\p{White_Space}", "\\S": "\\P{White_Space}", "\\b": BOUNDARY };
-  return new RegExp(pattern.replace(/\\[\s\S]/g, (escape) => classes[escape] ?? escape), "gu");
+  const classes = { "\\s": "\\p{White_Space}", "\\S": "\\P{White_Space}" };
+  if (/\\[bB]/.test(pattern)) throw notRead(`the pattern ${pattern}`); // a boundary of Unicode's words needs a look behind
+  try {
+    return new RegExp(pattern.replace(/\\[\s\S]/g, (escape) => classes[escape] ?? escape), "gu");
+  } catch {
+    throw notRead(`the pattern ${pattern}`);
+  }
 }
 
 /** @param {string} text */

@@ -84,7 +84,7 @@ export class Tree {
 
   /** Have this text on screen: in the branch that has it, or in one of its own where another is there. ids: of its tokens. */
   restore(ids) {
-    const branch = this.branches.findLast(({ written }) => written.length === ids.length && written.every(({ id }, at) => id === ids[at]));
+    const branch = this.branches.filter(({ written }) => written.length === ids.length && written.every(({ id }, at) => id === ids[at])).at(-1);
     if (branch) this.current = branch;
     else {
       const kept = common(this.current.written, ids.map((id) => ({ id })));

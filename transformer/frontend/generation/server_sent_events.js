@@ -1,12 +1,17 @@
 // Reads server-sent events from a streaming response.
+import { ApiError } from "../api_error.js";
 
-/** Yields { event, data } of a response's body, data parsed as JSON. */
+const BROKEN = "The connection has broken off. Writing goes on when it is back.";
+
+/** Yields { event, data } of a response's body, data parsed as JSON. An ApiError where the connection breaks off. */
 export async function* eventsOf(response) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   try {
     for (;;) {
-      const { value, done } = await reader.read();
+      const { value, done } = await reader.read().catch((error) => {
+        throw error instanceof ApiError ? error : new ApiError(BROKEN, { isFinal: false });
+      });
       if (done) return;
       const blocks = (rest + value).split("\n\n");
       rest = blocks.pop();

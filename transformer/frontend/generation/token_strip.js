@@ -25,10 +25,17 @@ function stepped(share) {
   return Math.round(Math.min(Math.max(share, 0), 1) * STEPS) / STEPS;
 }
 
+const IN_RGB = { "--accent": "0 114 178", "--attention": "213 94 0" }; // about, for browsers of before color-mix
+
 /** A colour of the style sheet, so strong. */
 function faded(name, strength) {
-  return `color-mix(in srgb, var(${name}) ${Math.round(100 * strength)}%, transparent)`;
+  const share = `${Math.round(100 * strength)}%`;
+  isMixing ??= CSS.supports("color", "color-mix(in srgb, red, red)");
+  return isMixing ? `color-mix(in srgb, var(${name}) ${share}, transparent)` : `rgb(${IN_RGB[name]} / ${share})`;
 }
+
+/** @type {boolean | undefined} */
+let isMixing;
 
 /** Let a node show a token: its text, the line of its probability, and what it is. */
 export function dress(span, { shown, label, flag, probability: p }) {

@@ -1,6 +1,6 @@
 // Requests the continuation of a text from the engine as a stream, and the scores of tokens that are there already.
 // Whatever breaks off is requested again, from the tokens that have arrived.
-import { ApiError } from "../api_error.js";
+import { ApiError, sentenceOf } from "../api_error.js";
 import { sameSettings } from "./sampling.js";
 import { eventsOf } from "./server_sent_events.js";
 /** @import { Api } from "../api.js" */
@@ -74,10 +74,11 @@ export class Writer {
       }
     } catch (error) {
       if (stream !== this.stream) return;
-      this.hasFailed = error instanceof ApiError && error.isFinal;
+      this.hasFailed = !(error instanceof ApiError) || error.isFinal;
       if (this.hasFailed) this.wanted = null;
-      on.problem(error instanceof ApiError ? error.message : "The connection has broken off. Writing goes on when it is back.");
+      on.problem(sentenceOf(error));
       on.changed();
+      if (!(error instanceof ApiError)) throw error;
       await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
     } finally {
       if (stream === this.stream) this.stream = null;
@@ -129,8 +130,8 @@ export class Writer {
       try {
         return await this.score(first);
       } catch (error) {
+        this.on.problem(sentenceOf(error));
         if (!(error instanceof ApiError)) throw error;
-        this.on.problem(error.message);
         if (error.isFinal) return;
         await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
       }
@@ -143,8 +144,8 @@ export class Writer {
     try {
       return await this.api.recording("scores", { ...this.sampling(), tokens: tokens.join(), first });
     } catch (error) {
+      this.on.problem(sentenceOf(error));
       if (!(error instanceof ApiError)) throw error;
-      this.on.problem(error.message);
       return null;
     }
   }
@@ -188,8 +189,8 @@ export class Writer {
       const answer = await question();
       if (generated === this.generated && generated.have >= count) take(answer);
     } catch (error) {
+      this.on.problem(sentenceOf(error));
       if (!(error instanceof ApiError)) throw error;
-      this.on.problem(error.message);
     } finally {
       this.asking = null;
       if (generated === this.generated) this.on.changed();

@@ -56,14 +56,14 @@ export function reachOf({ stacks, residual }, attentions, token) {
   const arcs = {};
   /** @type {Record<string, Float32Array>} */
   const given = {};
-  for (const stack of stacks.toReversed()) {
+  for (const stack of [...stacks].reverse()) {
     const blocks = stack.groups.filter(({ kind }) => kind === "block");
     const positions = positionsOf(blocks, attentions) ?? Math.min(stack.count, 64);
     let shares = given[stack.prefix] ?? new Float32Array(positions);
     if (stack.writes) shares[poolOf(token, stack.count, positions)] = 1;
     const streams = [shares];
-    for (const block of blocks.toReversed()) {
-      for (const part of block.parts.toReversed()) {
+    for (const block of [...blocks].reverse()) {
+      for (const part of [...block.parts].reverse()) {
         if (!part.module) continue;
         const attention = attentions(part.id);
         const passed = new Float32Array(attention.keys);

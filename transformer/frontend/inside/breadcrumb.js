@@ -70,7 +70,7 @@ export class Breadcrumb {
   onMap(event) {
     const bounds = this.canvas.getBoundingClientRect();
     const [x, y] = [(event.clientX - bounds.left) / this.scale.x, (event.clientY - bounds.top) / this.scale.y];
-    const stack = this.whole.stacks.findLast(({ left }) => x >= left - 4) ?? this.whole.stacks[0];
+    const stack = this.whole.stacks.filter(({ left }) => x >= left - 4).at(-1) ?? this.whole.stacks[0];
     const group = stack.groups.find(({ top, bottom }) => y >= top && y < bottom);
     this.open(group ? group.target : "");
   }

@@ -207,7 +207,8 @@ const OPERATIONS = {
     const lines = biases.map((bias) => `+ what the distance adds: ${n(score)} ${added(bias)} = ${n(sum)}`);
     lines.push(mask.value ? `The mask is True, so the score stays ${n(result)}` : `The mask is False: ${n(sum)} becomes −∞`);
     const { pass, by: { query, key } } = cell;
-    const seen = keysSeen(pass, mask.name, query).with(key, Boolean(mask.value));
+    const seen = keysSeen(pass, mask.name, query);
+    seen[key] = Boolean(mask.value);
     const picture = { kind: "keys", seen, mark: key, passes: [sum, result] };
     const titles = ["the score", ...biases.map(() => "the position bias"), "the mask"];
     return { result, lines, links: titled(cell.links(...terms, mask), titles), picture };

@@ -33,7 +33,9 @@ function write(context, element, origin) {
   context.globalAlpha = opacityOf(element);
   if (parseFloat(style.borderTopWidth)) {
     context.beginPath();
-    context.roundRect(box.left - origin.left, box.top - origin.top, box.width, box.height, Math.min(parseFloat(style.borderTopLeftRadius), box.height / 2));
+    const frame = [box.left - origin.left, box.top - origin.top, box.width, box.height];
+    if (context.roundRect) context.roundRect(...frame, Math.min(parseFloat(style.borderTopLeftRadius), box.height / 2));
+    else context.rect(...frame);
     context.fillStyle = style.backgroundColor;
     context.fill();
     context.strokeStyle = style.borderTopColor;

@@ -1,7 +1,7 @@
 // The instrument of the page Inside: the whole forward pass as one picture that can be zoomed from the model to a cell.
 // It holds the selection; the host is told of it, and asked only for what has to be computed.
 
-import { attribute, partsOf, put } from "../dom.js";
+import { attribute, isVisible, partsOf, put } from "../dom.js";
 import { typeSize } from "../axis_labels.js";
 import { pageOf } from "../canvas.js";
 import { InterventionControls } from "../intervention_controls.js";
@@ -153,7 +153,7 @@ export class InsideInstrument {
     const focused = root.contains(activeElement) && activeElement !== stage ? activeElement : null;
     if (this.names.holds(focused)) stage.focus({ preventScroll: true }); // it may go, and to take the focus from what goes lays out the page
     this.show();
-    if (focused) (focused.checkVisibility() ? focused : stage).focus({ preventScroll: true }); // keys work, whatever is gone
+    if (focused) (isVisible(focused) ? focused : stage).focus({ preventScroll: true }); // keys work, whatever is gone
     this.host.select(this.chosen);
   }
 

@@ -115,7 +115,7 @@ export class PictureLabels {
     }
     if (focused && this.layer.contains(focused)) focused.focus({ preventScroll: true });
     const all = this.openers;
-    this.stopAt(all.find((opener) => opener === focused) ?? all.find((opener) => opener.ariaPressed === "true") ?? all[0]);
+    this.stopAt(all.find((opener) => opener === focused) ?? all.find((opener) => opener.getAttribute("aria-pressed") === "true") ?? all[0]);
   }
 
   get openers() {
@@ -241,8 +241,9 @@ export class PictureLabels {
     for (let token = 0; token < stack.count; token++) {
       const { start } = columnAt(stack, token);
       const isShown = token === selected || (token % step === 0 && Math.abs(token - (selected ?? -99)) >= step);
-      const made = this.element(`token ${stack.prefix} ${token}`, "button", turned ? "token turned" : "token", isShown ? cut(labels[token], LONGEST) : "",
+      const made = this.element(`token ${stack.prefix} ${token}`, "button", turned ? "token turned" : "token", null,
         { left: start, width: stack.pitch, height: turned ? undefined : scaled(20) }, row);
+      put(made.firstChild ?? node("span", "", made), isShown ? cut(labels[token], LONGEST) : ""); // in Safari a button itself can't be turned
       attribute(made, "data-token", String(token));
       attribute(made, "data-stack", stack.prefix);
       attribute(made, "aria-label", `Token ${token}: ${labels[token]}`);

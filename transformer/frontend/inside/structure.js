@@ -180,7 +180,7 @@ function finish(part, read, config, location, locations) {
   part.module = part.kind === "mlp" ? null : part.id;
   part.crosses = part.kind === "cross_attn";
   part.out = part.names.find((name) => /\.hook_(attn|cross_attn|mlp)_out$/.test(name)) ?? null;
-  part.after = part.names.findLast((name) => /hook_resid_(mid|cross|post)$/.test(name)) ?? null;
+  part.after = part.names.filter((name) => /hook_resid_(mid|cross|post)$/.test(name)).at(-1) ?? null;
   part.norm = config.norm;
 }
 

@@ -1,9 +1,10 @@
 // Runs the lessons of a static site, or the one lesson of a file: each step asks before it shows, and shows live instruments.
 // What is right was measured when the lesson was written. Answers stay in this browser, and can be taken along as CSV.
 
-import { ApiError } from "../api_error.js";
+import { ApiError, sentenceOf } from "../api_error.js";
 import { AttentionView } from "../attention/view.js";
 import { node, partsOf, sends } from "../dom.js";
+import { fitToText } from "../field_height.js";
 import { FillingView } from "../filling/view.js";
 import { GenerationView } from "../generation/view.js";
 import { InsideView } from "../inside/view.js";
@@ -163,6 +164,7 @@ function viewIn(parent) {
   const label = node("label", "", form);
   label.append("Prompt");
   const prompt = Object.assign(node("textarea", "", label), { rows: 1, spellcheck: false });
+  const fitPrompt = fitToText(prompt);
   const compute = Object.assign(node("button", "act", form), { type: "submit", textContent: "Compute" });
   const problem = node("p", "problem", side);
   problem.setAttribute("role", "alert");
@@ -180,11 +182,12 @@ function viewIn(parent) {
     try {
       const model = await showView(shown, view.page, parameters, models, VIEWS, tell);
       if (model) prompt.value = parameters.get("prompt") ?? model.card.examples[0] ?? "";
+      fitPrompt();
       problem.hidden = true;
     } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      problem.textContent = error.message;
+      problem.textContent = sentenceOf(error);
       problem.hidden = false;
+      if (!(error instanceof ApiError)) throw error;
     }
   }
 

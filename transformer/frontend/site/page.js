@@ -1,7 +1,8 @@
 // One page of a static site: navigation, model and prompt on top, and below them the instrument.
 
-import { ApiError } from "../api_error.js";
+import { ApiError, sentenceOf } from "../api_error.js";
 import { node, partsOf, put } from "../dom.js";
+import { fitToText } from "../field_height.js";
 import { replaceAddress, viewState } from "../view_state.js";
 import { Models, fetched } from "./models.js";
 import { keepOffline } from "./offline.js";
@@ -17,6 +18,7 @@ export async function startPage(views) {
   const parts = partsOf(document);
   /** @type {About} */
   const { page, first, models: listed } = JSON.parse(parts.about.textContent);
+  const fitPrompt = fitToText(parts.prompt);
   const available = (name) => (listed.some((model) => model.name === name) ? name : listed[0].name);
   if (!location.search) replaceAddress(`model=${first}`);
 
@@ -37,6 +39,7 @@ export async function startPage(views) {
     const known = listed.find(({ name }) => name === wanted);
     parts.model.value = known?.name ?? "";
     parts.prompt.value = parameters().get("prompt") ?? known?.examples[0] ?? "";
+    fitPrompt();
     parts.examples.replaceChildren(new Option("Examples", ""), ...(known?.examples ?? []).map((text) => new Option(text, text)));
     parts.examples.hidden = !known?.examples.length;
     try {
@@ -46,9 +49,9 @@ export async function startPage(views) {
       await showView(parts.view, page, parameters(), models, views, tell);
       parts.view.dataset.state = "shown";
     } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
       parts.view.dataset.state = "failed";
-      say(error.message); // what was shown before stays, and what was typed, too
+      say(sentenceOf(error)); // what was shown before stays, and what was typed, too
+      if (!(error instanceof ApiError)) throw error;
     }
   }
 

@@ -1,6 +1,6 @@
 // Asks and marks the questions of a lesson, as pages/ui/lessons/questions.py does: what is right was measured before.
 
-import { node } from "../dom.js";
+import { attribute, node } from "../dom.js";
 
 /**
  * @typedef {object} Question texts are HTML
@@ -53,7 +53,8 @@ export function asked(form, question, answer) {
       node("span", "", item).innerHTML = option; // made of a lesson's Markdown
       for (const [sign, words] of [["↑", "up"], ["↓", "down"]]) {
         const button = node("button", "", item);
-        Object.assign(button, { type: "button", textContent: sign, ariaLabel: `Move ${words}` });
+        Object.assign(button, { type: "button", textContent: sign });
+        attribute(button, "aria-label", `Move ${words}`);
         button.addEventListener("click", () => {
           if (words === "up") item.previousElementSibling?.before(item);
           else item.nextElementSibling?.after(item);

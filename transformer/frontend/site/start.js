@@ -19,7 +19,7 @@ if (location.protocol === "file:") {
 } else if (dataset.first) {
   const model = new URLSearchParams(location.search).get("model") ?? (location.search ? dataset.otherwise : dataset.first);
   for (const file of ["model.json", "model.safetensors"]) {
-    const link = { rel: "preload", as: "fetch", crossOrigin: "anonymous", href: new URL(`models/${model}/${file}`, site) };
+    const link = { rel: "preload", as: "fetch", href: new URL(`models/${model}/${file}`, site) };
     document.head.append(Object.assign(document.createElement("link"), link));
   }
   fetch(new URL("scripts/worker.js", site)).catch(() => {}); // no preload is of use to a worker; what is cached is

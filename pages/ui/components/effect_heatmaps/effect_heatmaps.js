@@ -62,7 +62,7 @@ class View {
     matrices.forEach((matrix, at) => {
       const { title, heatmap } = this.figures[at];
       const rows = matrix.rows.length, columns = matrix.columns.length;
-      const numbers = Float64Array.from(matrix.values.toReversed().flat(), (value) => value ?? -Infinity);
+      const numbers = Float64Array.from([...matrix.values].reverse().flat(), (value) => value ?? -Infinity);
       const written = numbers.slice();
       const marked = matrix.marked.map(([row, column]) => [rows - 1 - row, column]);
       for (const [row, column] of marked) {
@@ -74,7 +74,7 @@ class View {
       attribute(heatmap.marks, "aria-label", `${[name, matrix.title].filter(Boolean).join(": ")}. ${KEYS}`);
       heatmap.refresh();
       heatmap.show({
-        values, rows, columns, rowLabels: matrix.rowLabels.toReversed(), columnLabels: matrix.columnLabels, kind: "scores", limit,
+        values, rows, columns, rowLabels: [...matrix.rowLabels].reverse(), columnLabels: matrix.columnLabels, kind: "scores", limit,
         cut: matrices.some((matrix) => matrix.values.flat().some((value) => Math.abs(value ?? 0) > 1.001 * limit)), pitch, tallest: pitch * rows, widest: Math.round(WIDEST * pitch),
         above: (context) => {
           for (const [row, column] of marked) crossOut(context, heatmap, row, column);

@@ -1,7 +1,7 @@
 // Turns presentation mode on and off: no header, large type, and navigation by clicker from view to view.
 //
 // It is a state of the tab: it stays from page to page and over a reload. Python is told of it, and draws its figures larger.
-import { attribute } from "../../../../transformer/frontend/dom.js";
+import { attribute, isVisible } from "../../../../transformer/frontend/dom.js";
 import { PAGE_LINK, openPage } from "../../../../transformer/frontend/page_link.js";
 import { areKeysOn, isTyped } from "./shortcuts.js";
 
@@ -92,7 +92,7 @@ export class Presentation {
   turn(by) {
     const main = document.querySelector("[data-testid=stMain]");
     const [stops, tolerance] = [stopsIn(main), nearness()];
-    const stop = by > 0 ? stops.find((top) => top > TOP + tolerance) : stops.findLast((top) => top < TOP - tolerance);
+    const stop = by > 0 ? stops.find((top) => top > TOP + tolerance) : stops.filter((top) => top < TOP - tolerance).at(-1);
     const before = main.scrollTop;
     if (stop !== undefined) main.scrollBy(0, stop - TOP);
     if (main.scrollTop !== before) return;
@@ -118,7 +118,7 @@ function viewsIn(main) {
   const within = (root) => [...root.querySelectorAll("[data-testid=stBidiComponentIsolated]")].flatMap(({ shadowRoot }) => [...shadowRoot.querySelectorAll(VIEWS_WITHIN)]);
   const isPart = (view) => (view.getRootNode().host ?? view).parentElement.closest(BESIDE);
   const views = [...main.querySelectorAll(`${VIEWS}, ${BESIDE}`), ...within(main)].filter((view) => !isPart(view));
-  const boxes = views.filter((view) => view.checkVisibility({ visibilityProperty: true })).map((view) => [view.getBoundingClientRect(), view]);
+  const boxes = views.filter((view) => isVisible(view)).map((view) => [view.getBoundingClientRect(), view]);
   const tall = boxes.filter(([{ height }, view]) => height >= LEAST || /^H\d$/.test(view.tagName));
   const tops = tall.map(([{ top }]) => top).sort((one, other) => one - other);
   const tolerance = nearness();
@@ -155,7 +155,7 @@ function usesArrows(element) {
 function isOccupied(event) {
   const [target] = event.composedPath();
   return isTyped(target) || Boolean(document.querySelector("[data-testid=stPopoverBody], [data-testid=stDialog]"))
-    || event.composedPath().some((element) => element.querySelector?.(":popover-open"));
+    || event.composedPath().some((element) => element.querySelector?.("[data-raised]"));
 }
 
 function kept() {

@@ -3,6 +3,7 @@
 // It takes nothing from what it lies over: but for its button, presses go through it, and close it. It never covers what has the
 // focus, and stays away while a list, a menu or a popover is open.
 import { put } from "../../../../transformer/frontend/dom.js";
+import { isRaised, lower, place, raise } from "../../../../transformer/frontend/top_layer.js";
 import { drawEntry } from "./glossary_entry.js";
 import { focused } from "./shortcuts.js";
 
@@ -42,7 +43,7 @@ export class TermTooltip {
   }
 
   get isOpen() {
-    return this.element.matches(":popover-open");
+    return isRaised(this.element);
   }
 
   isWithin(event) {
@@ -107,13 +108,8 @@ export class TermTooltip {
     this.term = term;
     put(element, "");
     drawEntry(element, term, () => this.hide());
-    if (!this.isOpen) element.showPopover();
-    element.style.left = "0";
-    const { width, height } = element.getBoundingClientRect();
-    const position = placeBeside(rect, width, height, inFocus()?.getBoundingClientRect());
-    if (!position) return this.hide();
-    element.style.left = `${position.left}px`;
-    element.style.top = `${position.top}px`;
+    raise(element);
+    if (!place(element, ({ width, height }) => placeBeside(rect, width, height, inFocus()?.getBoundingClientRect()))) this.hide();
   }
 
   hide() {
@@ -122,7 +118,7 @@ export class TermTooltip {
     clearTimeout(this.leaving);
     this.leaving = undefined;
     this.byFocus = false;
-    if (this.isOpen) this.element.hidePopover();
+    lower(this.element);
   }
 }
 
@@ -133,7 +129,7 @@ function placeBeside(rect, width, height, focus) {
   const isFree = (top) => top >= 0 && top + height <= clientHeight
     && !(focus && left < focus.right && left + width > focus.left && top < focus.bottom && top + height > focus.top);
   const top = [rect.bottom + GAP, rect.top - GAP - height].find(isFree);
-  return top === undefined ? undefined : { left, top };
+  return top === undefined ? null : { left, top };
 }
 
 /** What has the focus; undefined where that is the page or a dialog, which is nothing to cover. */

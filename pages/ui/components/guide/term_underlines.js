@@ -5,6 +5,7 @@
 // A page that writes changes its text many times a second. A block that changes loses its underlines at once, and is looked at
 // again when the page has rested. Ranges are static: a live range costs something at every change of the document.
 
+import { isVisible } from "../../../../transformer/frontend/dom.js";
 import { termsIn } from "./terms.js";
 
 const NAME = "headsup-term";
@@ -23,7 +24,7 @@ const FOREIGN = "[role=listbox], [role=tooltip], .strip, .text-comparison p, tab
   "script, style, a, .katex, [data-testid=stCode], [data-testid=stIconMaterial], [class*=st-key-example_], [data-no-terms], h1";
 const HOST = "[data-testid=stBidiComponentIsolated]"; // of a component's shadow tree
 const AREAS = "[data-testid=stMain], [data-testid=stPopoverBody]";
-const STYLE = `::highlight(${NAME}) { text-decoration: underline dotted 1px; text-underline-offset: 0.2em; }`;
+const STYLE = `::highlight(${NAME}) { text-decoration-line: underline; text-decoration-style: dotted; text-decoration-thickness: 1px; text-underline-offset: 0.2em; }`;
 
 export class TermUnderlines {
   /** matcher: as `matcherOf` gives it. within: a style sheet that every component's shadow tree is given, too. */
@@ -165,7 +166,7 @@ export class TermUnderlines {
 
   /** The marks that can be seen on the page now, from top to bottom. */
   get seen() {
-    const blocks = [...this.blocks].filter(([block]) => block.isConnected && block.checkVisibility({ visibilityProperty: true }))
+    const blocks = [...this.blocks].filter(([block]) => block.isConnected && isVisible(block))
       .map(([block, marks]) => ({ ...positionOf(block), marks }));
     blocks.sort((one, other) => one.top - other.top || one.left - other.left);
     return blocks.flatMap(({ marks }) => marks);

@@ -19,7 +19,7 @@ export function matcherOf(terms) {
   const longestFirst = [...byWord.keys()].sort((one, other) => other.length - one.length);
   const choices = longestFirst.map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&").replace(/\s+/g, "\\s+").replace(/y$/, "(?:y|ie)"));
   // Between letters a word is part of another: neither "rank" in "frank" nor "key" in "keyboard".
-  const pattern = choices.length ? new RegExp(`(?<![\\p{L}\\p{N}_-])(${choices.join("|")})(?:e?s)?(?![\\p{L}\\p{N}_-])`, "giu") : /(?!)/g;
+  const pattern = choices.length ? new RegExp(`(^|[^\\p{L}\\p{N}_-])((${choices.join("|")})(?:e?s)?)(?![\\p{L}\\p{N}_-])`, "giu") : /(?!)/g;
   return { byWord, byItself, pattern };
 }
 
@@ -33,9 +33,10 @@ export function termsIn(text, { byWord, byItself, pattern }, whole = "") {
   const matches = new Map();
   const own = text.replace(/“[^”]*”?/gu, (quoted) => " ".repeat(quoted.length)); // what is quoted is a text's, or a control's
   for (const match of own.matchAll(pattern)) {
-    const word = match[1].toLowerCase().replace(/\s+/g, " ");
+    const [all, , said, found] = match;
+    const word = found.toLowerCase().replace(/\s+/g, " ");
     const term = byWord.get(word) ?? byWord.get(word.replace(/ie$/, "y"));
-    if (!matches.has(term)) matches.set(term, { term, start: match.index, end: match.index + match[0].length });
+    if (!matches.has(term)) matches.set(term, { term, start: match.index + all.length - said.length, end: match.index + all.length });
   }
   return [...matches.values()];
 }

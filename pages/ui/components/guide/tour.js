@@ -3,7 +3,7 @@
 //
 // The card is a dialog that isn't modal. It takes the focus as it appears, and from then on only from somebody who has it
 // there, or who works with the keyboard; what it says is announced either way.
-import { attribute, node, put } from "../../../../transformer/frontend/dom.js";
+import { attribute, isVisible, node, put } from "../../../../transformer/frontend/dom.js";
 import { openPage, pageLink } from "../../../../transformer/frontend/page_link.js";
 import { ELSEWHERE, PATH } from "./tour_steps.js";
 import { placeCard } from "./card_position.js";
@@ -150,7 +150,7 @@ export class Tour {
 
   get target() {
     const selectors = (this.isDone && this.record.then) || this.record.at;
-    return selectors.map(find).find((element) => element?.checkVisibility({ visibilityProperty: true })) ?? null;
+    return selectors.map(find).find((element) => element && isVisible(element)) ?? null;
   }
 
   positionCard() {
@@ -181,7 +181,7 @@ export class Tour {
     if (!target) return;
     const selector = "button, select, summary, [tabindex='0'], input, a[href]";
     const controls = target.matches(selector) ? [target] : [...target.querySelectorAll(selector)];
-    (controls.find((control) => control.checkVisibility() && !control.disabled) ?? target).focus();
+    (controls.find((control) => isVisible(control) && !control.disabled) ?? target).focus();
   }
 }
 
@@ -207,7 +207,7 @@ function find(selector) {
 
 function isOpenAbove(event) {
   return Boolean(document.querySelector("[data-testid=stPopoverBody], [data-testid=stDialog]"))
-    || event.composedPath().some((element) => element.querySelector?.("[role=tooltip]:popover-open"));
+    || event.composedPath().some((element) => element.querySelector?.("[role=tooltip][data-raised]"));
 }
 
 // That it was seen is kept in the browser and nowhere else; where that can't be, for as long as the tab shows the app.

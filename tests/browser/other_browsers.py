@@ -1,0 +1,199 @@
+"""Drives Firefox and WebKit, by the protocols that they speak themselves: WebDriver BiDi and WebDriver.
+
+Playwright needs builds of its own of both, or commands that a distribution's Firefox doesn't know yet.
+"""
+
+import base64
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import time
+import urllib.request
+from pathlib import Path
+
+from websockets.sync.client import connect
+
+PATIENCE = 20.0
+"""Seconds that a page or an answer is waited for."""
+SIZE = {"width": 1280, "height": 900}
+MINI_BROWSERS = ("/usr/lib/*/webkit2gtk-4.1", "/usr/libexec/webkit2gtk-4.1")
+# What WebKit's driver doesn't tell: errors of a page, from its first script on.
+LISTEN = """<script>
+globalThis.headsupErrors = [];
+addEventListener("error", (event) => event.message && headsupErrors.push(event.message));
+addEventListener("unhandledrejection", ({ reason }) => headsupErrors.push(`unhandled: ${reason?.stack ?? reason}`));
+{ const { error } = console; console.error = (...said) => { headsupErrors.push(said.join(" ")); error.apply(console, said); }; }
+</script>"""
+
+
+class Browser:
+    """One tab of a browser. `open`, then `evaluate` and `wait_for` expressions of JavaScript, which may be promises."""
+
+    _process: subprocess.Popen
+
+    def evaluate(self, expression):
+        """What an expression gives, as JSON has it. Raises AssertionError with what it throws."""
+        kept = "(value) => ({ value: value === undefined ? null : value })"
+        caught = "(error) => ({ error: `${error}\\n${error?.stack}` })"
+        found = json.loads(self._run(f"(async () => ({expression}))().then({kept}, {caught}).then(JSON.stringify)"))
+        assert "error" not in found, found["error"]
+        return found["value"]
+
+    def wait_for(self, expression):
+        """Wait until an expression is true, and return its value."""
+        until = f"for (;;) {{ const found = await ({expression}); if (found) return found; await later(); }}"
+        patience = f"setTimeout(() => fail(Error('waited in vain')), {1000 * PATIENCE})"
+        later = "const later = () => new Promise((resolve) => setTimeout(resolve, 50));"
+        return self.evaluate(
+            f"new Promise((take, fail) => {{ {later} {patience}; (async () => {{ {until} }})().then(take, fail); }})"
+        )
+
+    def _end(self):
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGTERM)
+            self._process.wait(timeout=30)
+
+
+class Firefox(Browser):
+    """Firefox without a window, over WebDriver BiDi."""
+
+    name = "Firefox"
+
+    @staticmethod
+    def missing():
+        """The package that is missing, or None."""
+        return None if shutil.which("firefox-esr") or shutil.which("firefox") else "firefox-esr"
+
+    def __init__(self, folder: Path):
+        self._errors: list[str] = []
+        self._count = 0
+        (folder / "profile").mkdir()
+        binary = shutil.which("firefox-esr") or shutil.which("firefox")
+        command = [binary, "--headless", "--no-remote", "--profile", folder / "profile", "--remote-debugging-port", "0"]
+        log = folder / "firefox.log"
+        with log.open("wb") as file:
+            self._process = subprocess.Popen(command, stdout=file, stderr=file, start_new_session=True)
+        address = _waited(lambda: re.search(r"ws://\S+", log.read_text(errors="replace")), self._process)[0]
+        self._socket = connect(f"{address}/session", max_size=None, proxy=None, legacy=True)
+        self._call("session.new", capabilities={})
+        self._tab = self._call("browsingContext.create", type="tab")["context"]
+        self._call("session.subscribe", events=["log.entryAdded"])
+        self._call("browsingContext.setViewport", context=self._tab, viewport=SIZE)
+
+    def open(self, url):
+        """Open an address."""
+        self._call("browsingContext.navigate", context=self._tab, url=url, wait="complete")
+
+    def errors(self):
+        """Errors that pages have reported since this was asked last."""
+        self.evaluate("null")
+        found, self._errors = self._errors, []
+        return found
+
+    def screenshot(self):
+        """The tab as a PNG."""
+        return base64.b64decode(self._call("browsingContext.captureScreenshot", context=self._tab)["data"])
+
+    def close(self):
+        """End the browser."""
+        self._socket.close()
+        self._end()
+
+    def _run(self, expression):
+        found = self._call("script.evaluate", expression=expression, target={"context": self._tab}, awaitPromise=True)
+        assert found["type"] == "success", found
+        return found["result"]["value"]
+
+    def _call(self, method, **parameters):
+        self._count += 1
+        self._socket.send(json.dumps({"id": self._count, "method": method, "params": parameters}))
+        while True:
+            message = json.loads(self._socket.recv(timeout=PATIENCE + 30))
+            if message["type"] == "event":
+                if message["params"].get("level") == "error":
+                    self._errors.append(message["params"]["text"])
+            elif message["id"] == self._count:
+                assert message["type"] == "success", f"{method}: {message}"
+                return message["result"]
+
+
+class WebKit(Browser):
+    """WebKitGTK's own small browser on an invisible screen, over WebDriver."""
+
+    name = "WebKit"
+
+    @staticmethod
+    def missing():
+        """The packages that are missing, or None."""
+        needed = {"WebKitWebDriver": "webkit2gtk-driver", "Xvfb": "xvfb", "xvfb-run": "xvfb"}
+        return " ".join(dict.fromkeys(package for name, package in needed.items() if not shutil.which(name))) or None
+
+    def __init__(self, folder: Path):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        self._url = f"http://127.0.0.1:{port}"
+        self._direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        screen = f"-screen 0 {SIZE['width'] + 100}x{SIZE['height'] + 200}x24"
+        command = ["xvfb-run", "--auto-servernum", "--server-args", screen, "WebKitWebDriver", f"--port={port}"]
+        with (folder / "webkit.log").open("wb") as file:
+            self._process = subprocess.Popen(command, stdout=file, stderr=file, start_new_session=True)
+        _waited(lambda: self._call("GET", "/status"), self._process)
+        binary = next(path for place in MINI_BROWSERS for path in Path("/").glob(f"{place[1:]}/MiniBrowser"))
+        asked = {"webkitgtk:browserOptions": {"binary": str(binary), "args": ["--automation"]}}
+        session = self._call("POST", "/session", {"capabilities": {"alwaysMatch": asked}})
+        self._session = f"/session/{session['sessionId']}"
+        self._call("POST", f"{self._session}/timeouts", {"script": int(1000 * PATIENCE) + 20_000})
+        self._call("POST", f"{self._session}/window/rect", SIZE)
+
+    def open(self, url):
+        """Open an address."""
+        self._call("POST", f"{self._session}/url", {"url": url})
+
+    def open_heard(self, url, beside):
+        """Open an address such that errors from its first script on are known. beside: any other address of its host."""
+        self.open(beside)
+        there = f"history.replaceState(null, '', {json.dumps(url)})"
+        heard = f"text.replace('<head>', (head) => head + {json.dumps(LISTEN)})"
+        write = f"document.open(); document.write({heard}); document.close()"
+        self.evaluate(f"fetch({json.dumps(url)}).then((found) => found.text()).then((text) => {{ {there}; {write}; }})")
+        self.wait_for("globalThis.headsupErrors && document.readyState === 'complete'")
+
+    def errors(self):
+        """Errors that the page has reported since this was asked last; known of one that was opened by `open_heard`."""
+        return self.evaluate("headsupErrors.splice(0)")
+
+    def screenshot(self):
+        """The tab as a PNG."""
+        return base64.b64decode(self._call("GET", f"{self._session}/screenshot"))
+
+    def close(self):
+        """End the browser."""
+        self._call("DELETE", self._session)
+        self._end()
+
+    def _run(self, expression):
+        script = f"const done = arguments[0]; {expression}.then(done);"
+        return self._call("POST", f"{self._session}/execute/async", {"script": script, "args": []})
+
+    def _call(self, method, path, body=None):
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self._url + path, method=method, data=data)
+        with self._direct.open(request, timeout=PATIENCE + 30) as answer:
+            return json.load(answer)["value"]
+
+
+def _waited(look, process):
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            if found := look():
+                return found
+        except OSError:
+            pass
+        time.sleep(0.05)
+    raise RuntimeError("the browser didn't start")
