@@ -8,6 +8,8 @@ import os
 import resource
 import shutil
 import threading
+import zipfile
+from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,7 @@ from tests.helpers import any_configs, some_inputs, tiny_config, tiny_model
 from tests.saved_checkpoints import ALPHABET, CARD, FILES, checkpoint, refused
 from tests.training_plans import same_weights
 from transformer import Checkpoint, CheckpointError, Tokenizer, list_checkpoints, load_checkpoint, save_checkpoint
+from transformer.checkpoints.archive import unpack_checkpoint
 
 NEW = dataclasses.replace(CARD, title="A newer title")
 
@@ -53,6 +56,18 @@ def test_the_card_of_a_later_version_is_read_and_one_without_an_end(copied):
     card = json.loads((copied / "card.json").read_text(encoding="utf-8"))
     (copied / "card.json").write_text(json.dumps({**card, "mood": "good", "end_token_id": None}))
     assert load_checkpoint(copied).card == CARD
+
+
+def test_files_that_begin_with_a_byte_order_mark_are_read(copied):
+    for name in ("config.json", "card.json", "tokenizer.json"):
+        (copied / name).write_text((copied / name).read_text(encoding="utf-8"), encoding="utf-8-sig")
+    loaded = load_checkpoint(copied)
+    assert loaded.card == CARD and loaded.tokenizer.encode("abc ") == checkpoint().tokenizer.encode("abc ")
+    packed = BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name in FILES:
+            archive.write(copied / name, name)
+    assert unpack_checkpoint(packed.getvalue()).card.title == CARD.title
 
 
 def test_no_pickle_is_written_and_none_is_read(copied, tmp_path):

@@ -3,6 +3,7 @@
 
 import { attribute, node, property, put } from "../dom.js";
 import { percent } from "../number_format.js";
+import { followPointer } from "../pointing.js";
 import { AttentionLines } from "./attention_lines.js";
 
 export const DIRECTIONS = { from: "What it looks at", to: "Who looks at it" };
@@ -37,6 +38,7 @@ export class TokenView {
       const tokens = pass.labels[which].map((label, at) => this.token(strip, which, label, at));
       this.strips[which] = tokens;
       strip.addEventListener("keydown", (event) => this.onKey(event, which));
+      followPointer(strip, (event) => this.pointAt(which, event ? tokens.indexOf(event.target.closest(".token")) : -1), "pointerover");
     }
     this.shown = null;
     this.lines.refresh();
@@ -52,21 +54,23 @@ export class TokenView {
     attribute(made, "role", "option");
     made.tabIndex = -1;
     made.addEventListener("click", () => this.pick(which, at));
-    for (const kind of ["pointerenter", "focus"]) {
-      made.addEventListener(kind, () => {
-        const lines = this.describe(which, at);
-        attribute(made, "aria-label", lines.join(", ")); // here, as doing it for every token would cost a frame
-        this.tip.show(made, lines);
-        this.point(this.cellOf(which, at));
-      });
-    }
-    for (const kind of ["pointerleave", "blur"]) {
-      made.addEventListener(kind, () => {
-        this.tip.hide();
-        this.point(null);
-      });
-    }
+    made.addEventListener("focus", () => this.pointAt(which, at));
+    made.addEventListener("blur", () => this.pointAt(which, -1));
     return made;
+  }
+
+  /** Say what a token gives or gets; −1 for none. */
+  pointAt(which, at) {
+    if (at < 0) {
+      this.tip.hide();
+      this.point(null);
+      return;
+    }
+    const made = this.strips[which][at];
+    const lines = this.describe(which, at);
+    attribute(made, "aria-label", lines.join(", ")); // here, as doing it for every token would cost a frame
+    this.tip.show(made, lines);
+    this.point(this.cellOf(which, at));
   }
 
   /**

@@ -1,5 +1,6 @@
 // Pointer, wheel and keyboard input: zoom in and out, choose a token, step through Play.
 
+import { followPointer } from "../pointing.js";
 import { elementAt } from "./layout.js";
 
 const WHEEL_MS = 350; // between two levels
@@ -10,8 +11,7 @@ export class PictureGestures {
     this.instrument = instrument;
     const { parts, picture: { marks } } = instrument;
     parts.root.addEventListener("keydown", (event) => instrument.pass && this.onKey(event));
-    marks.addEventListener("pointermove", (event) => instrument.point(this.thing(event), event));
-    marks.addEventListener("pointerleave", () => instrument.point(null));
+    followPointer(marks, (event) => (event ? instrument.point(this.thing(event), event) : instrument.point(null))); // of a tap, before it opens that
     marks.addEventListener("click", (event) => instrument.enter(this.thing(event)));
     parts.stage.addEventListener("contextmenu", (event) => this.openMenu(event));
     parts.stage.addEventListener("wheel", (event) => this.onWheel(event), { passive: false });

@@ -1,6 +1,7 @@
 // Asks and marks the questions of a lesson, as pages/ui/lessons/questions.py does: what is right was measured before.
 
 import { node } from "../dom.js";
+import { letDrag } from "../row_dragging.js";
 
 /**
  * @typedef {object} Question texts are HTML
@@ -50,7 +51,8 @@ export function asked(form, question, answer) {
     options.forEach((option, at) => {
       const item = node("li", "", list);
       item.dataset.option = String(at);
-      node("span", "", item).innerHTML = option; // made of a lesson's Markdown
+      node("span", "words", item).innerHTML = option; // made of a lesson's Markdown
+      letDrag(item, { done: () => {} });
       for (const [sign, words] of [["↑", "up"], ["↓", "down"]]) {
         const button = node("button", "", item);
         Object.assign(button, { type: "button", textContent: sign, ariaLabel: `Move ${words}` });
