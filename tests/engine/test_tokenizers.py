@@ -18,7 +18,10 @@ ALPHABET = "abcñé \n\t.,'\"#-Ω日🙂\u0301\r\x00"
 NUMBERS = ["zero", "one", "two", "hundred", "veintidós", "ciento", "ñandú"]
 SENTENCE_WORDS = ["Mary", "Who", "went", "to", "the", "park", "has", ".", "?"]
 SPECIAL = ("[pad]", "[start]", "[end]")
-UNSEEN = "\ufe0f\ufe0e\u034f\u115f\u1160\u3164\uffa0\u17b4\u180b\u2800\U000e0100\u200d\u200b\u00ad\u2028\x85\ue000\ufdd0\U0001ffff\U0001d173"
+UNSEEN = (
+    "\ufe0f\ufe0e\u034f\u115f\u1160\u3164\uffa0\u17b4\u180b\u2800\U000e0100\U0001d159\U00016fe4"  # by their kinds, seen
+)
+UNSEEN += "\u200d\u200b\u00ad\u2028\x85\ue000\ufdd0\U0001ffff\U0001d173"
 
 
 def trained_bpe() -> Tokenizer:

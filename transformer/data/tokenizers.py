@@ -46,8 +46,8 @@ _BLANK = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u2800\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufff8\U00016fe4\U0001d159"
     "\U000e0000-\U000e0fff]"
 )
-"""Draws nothing, though Unicode counts it neither among controls nor among separators: the rest of its default-ignorable
-characters, such as variation selectors and fillers, and blank signs."""
+"""Draws nothing, though Unicode counts it neither among controls nor among separators: the rest of its
+default-ignorable characters, such as variation selectors and fillers, and blank signs."""
 CARRIER = "\N{DOTTED CIRCLE}"
 """What a combining mark is drawn on that has no letter before it."""
 
@@ -384,22 +384,26 @@ def printable(text: str) -> str:
     for character in text:
         seen = is_seen(character)
         alone = seen and not carries and category(character).startswith("M")
-        signs.append(VISIBLE.get(character, f"{CARRIER if alone else ''}{character}" if seen else f"U+{ord(character):04X}"))
+        sign = f"{CARRIER if alone else ''}{character}" if seen else f"U+{ord(character):04X}"
+        signs.append(VISIBLE.get(character, sign))
         carries = seen
     return "".join(signs)
 
 
 def is_seen(character: str) -> bool:
-    """Whether a character can be seen, if only as a mark on another. Of characters that this Python's edition of Unicode
-    doesn't know, it is supposed: browsers draw a box for those that they don't know either."""
+    """Whether a character can be seen, if only as a mark on another.
+
+    One that this Python's edition of Unicode doesn't know is: for what it doesn't know, a browser draws a box.
+    """
     kind, code = category(character), ord(character)
     is_none = code & 0xFFFE == 0xFFFE or 0xFDD0 <= code <= 0xFDEF  # and never will be a character
     return not (is_none or kind in ("Cc", "Cf", "Cs", "Co") or kind.startswith("Z") or _BLANK.match(character))
 
 
 def _joins(character: str) -> bool:
-    """Whether a character is, or can be, a part of the one before it: a mark, or a later letter of a Korean syllable."""
-    return category(character).startswith("M") or "\u1161" <= character <= "\u1175" or "\u11a8" <= character <= "\u11c2"
+    """Whether a character can be a part of the one before it: a mark, or a later letter of a Korean syllable."""
+    is_later = "\u1161" <= character <= "\u1175" or "\u11a8" <= character <= "\u11c2"
+    return is_later or category(character).startswith("M")
 
 
 def _of_bytes(piece: bytes) -> str:

@@ -1,7 +1,7 @@
 // Shows one token's attention over the text, as lines and as coloured tokens: what it attends to, or what attends to
 // it. A token that is pointed at shows its own; one that is picked stays.
 
-import { attribute, node, property, put } from "../dom.js";
+import { attribute, node, property, put, untranslated } from "../dom.js";
 import { percent } from "../number_format.js";
 import { followPointer } from "../pointing.js";
 import { AttentionLines } from "./attention_lines.js";
@@ -31,7 +31,7 @@ export class TokenView {
     attribute(this.parent, "data-words", String(pass.labels.queries.some((label) => label.length > WORD)));
     for (const [which, title] of Object.entries(strips)) {
       if (title) put(node("p", "note", this.parent), title);
-      const strip = node("p", "strip", this.parent);
+      const strip = untranslated(node("p", "strip", this.parent));
       attribute(strip, "role", "listbox");
       attribute(strip, "aria-label", title || "The text");
       attribute(strip, "aria-orientation", "horizontal");

@@ -12,7 +12,7 @@ const BOUNDARY = `(?:(?<=${WORD})(?!${WORD})|(?<!${WORD})(?=${WORD}))`;
 const PUNCTUATION = /[\p{P}$+<=>^`|~]/u; // the last are signs of ASCII that Unicode files elsewhere
 const WHITE_SPACE = /\p{White_Space}+/gu;
 // As in Python: characters of a later Unicode than the reader's are boxes, which can be seen.
-const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Z}\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}\u2800\u{16fe4}\u{1d159}]/u;
+const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Z}\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}\u2800\u{1d159}]|\u{16fe4}/u;
 const MARK = /^\p{M}/u;
 const JOINS = /^[\p{M}\u1161-\u1175\u11a8-\u11c2]/u; // a mark, or a later letter of a Korean syllable
 const CARRIER = "\u25cc"; // a dotted circle, for a mark without a letter

@@ -1,5 +1,6 @@
 // Pointer, wheel and keyboard input: zoom in and out, choose a token, step through Play.
 
+import { isComposing } from "../dom.js";
 import { followPointer } from "../pointing.js";
 import { elementAt } from "./layout.js";
 
@@ -45,7 +46,7 @@ export class PictureGestures {
   }
 
   onKey(event) {
-    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isComposing(event)) return;
     if (this.escape(event) || this.playKey(event) || this.arrow(event)) event.preventDefault();
   }
 

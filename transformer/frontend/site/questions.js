@@ -1,6 +1,6 @@
 // Asks and marks the questions of a lesson, as pages/ui/lessons/questions.py does: what is right was measured before.
 
-import { node } from "../dom.js";
+import { node, untranslated } from "../dom.js";
 import { letDrag } from "../row_dragging.js";
 
 /**
@@ -44,7 +44,7 @@ export function asked(form, question, answer) {
       label.append(`${name}: `);
       const select = node("select", "", label);
       Object.assign(select, { name, required: true });
-      options[name].forEach(([text, position]) => select.append(new Option(text, position)));
+      options[name].forEach(([text, position]) => select.append(untranslated(new Option(text, position))));
     }
   } else if (kind === "order" && !isDone) {
     const list = node("ol", "", form);
