@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
-from unicodedata import category, ucd_3_2_0
+from unicodedata import category, normalize, ucd_3_2_0
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transformer.checkpoints.folder import list_checkpoints
-from transformer.data.tokenizers import Tokenizer, UnknownTokenError
+from transformer.data.tokenizers import Tokenizer, UnknownTokenError, printable
 
 CHECKPOINTS = Path(__file__).resolve().parents[1] / "checkpoints"
 ODD = ("", " ", "\r\n", "🙂", "👩‍🚀 é e\u0301", "ΣΑΣ", "İstanbul", "anna_ben", "'\"\\")
@@ -28,10 +28,17 @@ def write_tokenizer_cases(file: Path) -> None:
     file.write_text(json.dumps([_cases(name, examples[name]) for name in by_content.values()]), encoding="utf-8")
 
 
+def write_labels(file: Path) -> None:
+    """Every character that this edition of Unicode has, alone and after a letter, with what labels show of it."""
+    known = [one for one in map(chr, range(0x110000)) if category(one) not in ("Cn", "Cs")]
+    file.write_text(json.dumps([known, [printable(one) + printable(f"a{one}") for one in known]]), encoding="utf-8")
+
+
 def _cases(name: str, examples: list[str]) -> dict[str, Any]:
     tokenizer = Tokenizer.from_file(CHECKPOINTS / name / "tokenizer.json")
     vocabulary = tokenizer.vocab_size
     texts = [*ODD, *examples, *(text.upper() for text in examples), " ".join(examples * 8)]
+    texts += [normalize(form, text) for form in ("NFC", "NFD") for text in (*examples, "á☃ñu\u0308e각\u0301")]
     lists = [[vocabulary, 0], list(range(vocabulary))]
 
     known = st.sampled_from([tokenizer.label(id).replace("␣", " ").replace("↵", "\n") for id in range(vocabulary)])

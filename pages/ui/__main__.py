@@ -72,7 +72,7 @@ def _check(file: Path) -> int:
     from pages.ui.views.learn.lesson_check import check
 
     try:
-        text = file.read_text(encoding="utf-8")
+        text = file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         print(f"{file}: it can't be read as a text in UTF-8 ({error}).", file=sys.stderr)
         return 1

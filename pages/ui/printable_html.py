@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 from latex2mathml.converter import convert_to_element
 from markdown_it import MarkdownIt
+from markdown_it.rules_core import StateCore
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
 from transformer.frontend.html_scripts import policy
@@ -41,6 +42,11 @@ def inline(markdown: str) -> str:
     return _MARKDOWN.renderInline(markdown)
 
 
+def code_element(text: str) -> str:
+    """A token, a prompt or a name, which browsers that translate pages leave as it is."""
+    return f'<code translate="no">{escape(text)}</code>'
+
+
 def formula(tex: str, *, block: bool = False) -> str:
     """A formula as an element `math`; one that can't be read, as its source. block: on a line of its own."""
     try:
@@ -48,15 +54,24 @@ def formula(tex: str, *, block: bool = False) -> str:
             raise ValueError
         math = convert_to_element(tex, "", "block" if block else "inline")
     except Exception:  # the converter has no error that all of its own derive from
-        return f"<code>{escape(tex)}</code>"
+        return code_element(tex)
     for part in math.iter():
         part.text = unescape(part.text or "")
         part.attrib = {name: value for name, value in part.attrib.items() if name in ATTRIBUTES}
+    math.set("class", "notranslate")  # the attribute that says so is HTML's
     return ElementTree.tostring(math, encoding="unicode")
+
+
+def _mark_untranslated(state: StateCore) -> None:
+    """Browsers that translate pages leave code as it is: tokens, prompts, names."""
+    for token in (each for one in state.tokens for each in (one, *(one.children or ()))):
+        if token.type in ("code_inline", "code_block", "fence"):
+            token.attrSet("translate", "no")
 
 
 _MARKDOWN = MarkdownIt("zero").enable(RULES)
 _MARKDOWN.use(dollarmath_plugin, allow_labels=False, allow_space=False, double_inline=True)
+_MARKDOWN.core.ruler.push("untranslated", _mark_untranslated)
 for _name in ("math_inline", "math_inline_double", "math_block"):
     _MARKDOWN.add_render_rule(
         _name, lambda self, tokens, at, *_: formula(tokens[at].content, block=tokens[at].type != "math_inline")

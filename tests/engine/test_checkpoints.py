@@ -9,6 +9,8 @@ import re
 import resource
 import shutil
 import threading
+import zipfile
+from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -30,6 +32,7 @@ from transformer import (
     load_checkpoint,
     save_checkpoint,
 )
+from transformer.checkpoints.archive import unpack_checkpoint
 
 NEW = dataclasses.replace(CARD, title="A newer title")
 
@@ -62,6 +65,18 @@ def test_the_card_of_a_later_version_is_read_and_one_without_an_end(copied):
     card = json.loads((copied / "card.json").read_text(encoding="utf-8"))
     (copied / "card.json").write_text(json.dumps({**card, "mood": "good", "end_token_id": None}))
     assert load_checkpoint(copied).card == CARD
+
+
+def test_files_that_begin_with_a_byte_order_mark_are_read(copied):
+    for name in ("config.json", "card.json", "tokenizer.json"):
+        (copied / name).write_text((copied / name).read_text(encoding="utf-8"), encoding="utf-8-sig")
+    loaded = load_checkpoint(copied)
+    assert loaded.card == CARD and loaded.tokenizer.encode("abc ") == checkpoint().tokenizer.encode("abc ")
+    packed = BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name in FILES:
+            archive.write(copied / name, name)
+    assert unpack_checkpoint(packed.getvalue()).card.title == CARD.title
 
 
 def test_no_pickle_is_written_and_none_is_read(copied, tmp_path):

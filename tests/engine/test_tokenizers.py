@@ -2,6 +2,7 @@
 
 import re
 import time
+from unicodedata import category, normalize
 
 import pytest
 import tokenizers
@@ -10,12 +11,17 @@ from hypothesis import strategies as st
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from transformer import Tokenizer, UnknownPiece, UnknownTokenError
-from transformer.data.tokenizers import BYTE_LETTERS
+from transformer.data.token_names import kinds_of
+from transformer.data.tokenizers import BYTE_LETTERS, printable
 
 ALPHABET = "abcñé \n\t.,'\"#-Ω日🙂\u0301\r\x00"
 NUMBERS = ["zero", "one", "two", "hundred", "veintidós", "ciento", "ñandú"]
 SENTENCE_WORDS = ["Mary", "Who", "went", "to", "the", "park", "has", ".", "?"]
 SPECIAL = ("[pad]", "[start]", "[end]")
+UNSEEN = (
+    "\ufe0f\ufe0e\u034f\u115f\u1160\u3164\uffa0\u17b4\u180b\u2800\U000e0100\U0001d159\U00016fe4"  # by their kinds, seen
+)
+UNSEEN += "\u200d\u200b\u00ad\u2028\x85\ue000\ufdd0\U0001ffff\U0001d173"
 
 
 def trained_bpe() -> Tokenizer:
@@ -46,7 +52,10 @@ def is_number(word: str) -> bool:
     return word.lower() in NUMBERS
 
 
-any_text = st.text(st.characters(exclude_categories=()), max_size=20)
+any_text = st.text(st.characters(exclude_categories=()), max_size=20).filter(
+    lambda text: normalize("NFC", text) == text == normalize("NFD", text)
+)
+"""What can be written in one way only."""
 between = st.sampled_from([" ", ",", "-", "\n", "\t", " , "])
 words = st.sampled_from([*NUMBERS, *map(str.upper, NUMBERS), "Zero", "three", "[pad]", "twohundred", "日"])
 KNOWN = {
@@ -154,9 +163,36 @@ def test_every_label_can_be_seen_and_told_apart():
     labels = CHARACTERS.labels(range(CHARACTERS.vocab_size))
     assert len({*labels}) == CHARACTERS.vocab_size
     assert all(label.strip() and label.isprintable() for label in labels)
-    expected = ["a", "␣", "↵", "⇥", "␍", "U+0000", "\u0301"]
+    expected = ["a", "␣", "↵", "⇥", "␍", "U+0000", "◌\u0301"]
     assert CHARACTERS.labels(CHARACTERS.encode("a \n\t\r\x00\u0301")) == expected and CHARACTERS.label(999) == "#999"
-    assert of_bytes("Ġthe", "Ċ", "Ã±", "âĢ").labels(range(256, 260)) == ["␣the", "↵", "ñ", "⟨E2⟩⟨80⟩"]
+    longer = "Ġthe", "Ċ", "Ã±", "âĢ", "eÌģ", "Ìģe"
+    expected = ["␣the", "↵", "ñ", "⟨E2⟩⟨80⟩", "e\u0301", "◌\u0301e"]
+    assert of_bytes(*longer).labels(range(256, 262)) == expected
+
+
+@given(st.text(st.characters(exclude_categories=())), st.sampled_from(UNSEEN))
+def test_what_draws_nothing_has_a_sign_and_a_mark_without_a_letter_a_circle(text, unseen):
+    label = printable(f"{text}{unseen}\u0301")
+    assert label.endswith(f"U+{ord(unseen):04X}◌\u0301")
+    assert not {*label} & {*UNSEEN} and not category(f"{label}a"[0]).startswith(("M", "Z", "Cc", "Cf"))
+    kinds = kinds_of(Tokenizer.of_characters([unseen]), [0])
+    assert kinds == {"0": [f"U+{ord(unseen):04X}"] * 2}
+
+
+@given(st.text(st.sampled_from("añé각\u3042e ç\u304c"), max_size=9), st.integers(0, 9))
+def test_an_accent_is_read_however_it_is_typed_and_what_is_unknown_stays_at_its_place(text, place):
+    """As one character, or as a letter and its marks, which some keyboards, file names and documents have."""
+    for known, typed in (("NFC", "NFD"), ("NFD", "NFC")):
+        written, other = normalize(known, text), normalize(typed, text)
+        characters = Tokenizer.of_characters(normalize(known, "añé각\u3042e ç\u304c"))
+        bpe = Tokenizer(tokenizers.Tokenizer(models.BPE(characters._backend.get_vocab(), [])))
+        words = Tokenizer.of_words(written.split() or ["a"])
+        for tokenizer in (characters, bpe, words):
+            assert tokenizer.encode(other) == tokenizer.encode(written) == tokenizer.encode_continuation(other)
+            assert normalize(known, tokenizer.without_unknown(other)) == written
+        letters = normalize("NFC", text)  # of which none is cut in two
+        snow = normalize(typed, f"{letters[:place]} ☃ {letters[place:]}")
+        assert characters.unknown_pieces(snow) == [UnknownPiece("☃", snow.index("☃"))]
 
 
 def test_a_vocabulary_that_falls_back_on_bytes_knows_everything():

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { UnknownTokenError, tokenizerFrom } from "../../transformer/frontend/engine/tokenizer.js";
+import { UnknownTokenError, printable, tokenizerFrom } from "../../transformer/frontend/engine/tokenizer.js";
 
 const models = JSON.parse(readFileSync(join(process.env.HEADSUP_FIXTURES, "tokenizers.json"), "utf-8")).map((model) => {
   const json = JSON.parse(readFileSync(join(model.folder, "tokenizer.json"), "utf-8"));
@@ -29,6 +29,12 @@ test("it decodes and labels as Python's does", () => {
     assert.deepEqual(tokenizer.labels(labels.keys()), labels, name);
     for (const [ids, text] of decoded) assert.equal(tokenizer.decode(ids), text, `${name}: ${ids}`);
   }
+});
+
+test("every character has the label that Python gives it", () => {
+  const [known, labels] = JSON.parse(readFileSync(join(process.env.HEADSUP_FIXTURES, "labels.json"), "utf-8"));
+  assert.ok(known.length > 200_000);
+  assert.deepEqual(known.filter((one, at) => printable(one) + printable(`a${one}`) !== labels[at]), []);
 });
 
 test("half a character is named, and a tokenizer of another kind is refused in a sentence", () => {

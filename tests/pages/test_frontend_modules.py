@@ -20,7 +20,7 @@ from tests.helpers import tiny_config, tiny_model
 from tests.inside_answers import Inside
 from tests.local_answers import write_answers
 from tests.sampling_cases import draw_cases
-from tests.tokenizer_cases import write_tokenizer_cases
+from tests.tokenizer_cases import write_labels, write_tokenizer_cases
 from transformer import ModelConfig, Recording
 from transformer.frontend import FOLDER, bundle
 from transformer.inference.circuits import qk_circuit
@@ -185,6 +185,7 @@ TABLE = {
 def write_fixtures(folder: Path) -> None:
     """What the tests under tests/frontend read."""
     write_tokenizer_cases(folder / "tokenizers.json")
+    write_labels(folder / "labels.json")
     tensors = {
         "blocks.0.hook_resid_pre[3]": np.array([[0, -0.5, 1.5], [1e-7, -np.inf, np.nan]], np.float32),
         "halves": np.array([0, 1, -2.5, 65504, 2**-24, 2**-14, -np.inf, np.nan], np.float16),

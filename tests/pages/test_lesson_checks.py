@@ -127,7 +127,7 @@ def test_every_measure_is_listed_with_an_example_that_can_be_read():
 
 
 def test_the_command_line_says_what_is_wrong_and_whether_anything_is(tmp_path, monkeypatch, capsys):
-    (tmp_path / "fine.md").write_text(SAMPLE, encoding="utf-8")
+    (tmp_path / "fine.md").write_text(SAMPLE, encoding="utf-8-sig")  # as Notepad saves it
     (tmp_path / "broken.md").write_text(SAMPLE.replace("model=stories", "model=storys"), encoding="utf-8")
     for name, status, words in (("fine", 0, "no problems found"), ("broken", 1, "write “stories”"), ("none", 1, "")):
         monkeypatch.setattr(sys, "argv", ["", "lesson", "check", str(tmp_path / f"{name}.md")])
@@ -195,7 +195,7 @@ def test_the_lessons_are_in_order_with_what_is_wrong_and_without_steps_whose_mod
     view = "## {0}\n```view\npage = 'Masks'\nneeds = '{0}'\n```\n"
     contents = {"02-b": f"{HEADER}## B\n{view.format('induction')}{view.format('nowhere')}", "01-a": f"{HEADER}## A"}
     for name, content in {**contents, "03-c": "nothing", "notes": ""}.items():
-        (tmp_path / f"{name}.{'txt' if name == 'notes' else 'md'}").write_text(content, encoding="utf-8")
+        (tmp_path / f"{name}.{'txt' if name == 'notes' else 'md'}").write_text(content, encoding="utf-8-sig")
     (tmp_path / "04-d.md").write_bytes(b"\xff\xfe\x00")
     monkeypatch.setattr(lesson_files, "FOLDER", tmp_path)
     found = lesson_files.all_lessons()

@@ -85,7 +85,7 @@ def test_files_that_are_no_lesson_are_refused_before_anything_runs(content, sent
 def test_a_lesson_is_checked_in_a_process_of_its_own(monkeypatch):
     monkeypatch.setattr(lesson_upload, "DEADLINE", 500.0)  # a busy machine starts processes slowly
     broken = SAMPLE.replace("model=stories", "model=storys")
-    found = lesson_upload.checked(broken.replace("\n", "\r\n").encode())
+    found = lesson_upload.checked(broken.replace("\n", "\r\n").encode("utf-8-sig"))  # as Notepad saves it
     assert any("write “stories”" in finding.what for finding in found.findings) and found.text == broken
 
 

@@ -199,7 +199,7 @@ def _check_that_it_computes(checkpoint: Checkpoint) -> None:
 
 def _parsed(folder: Path, name: str) -> Any:
     try:
-        return json.loads((folder / name).read_text(encoding="utf-8"))
+        return json.loads((folder / name).read_text(encoding="utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise CheckpointError(f"In the archive, {name} can't be used: {reason(error)}") from None
 

@@ -32,7 +32,7 @@ def checked(path: Path) -> Path:
 def read_json(path: Path) -> dict[str, Any]:
     """The fields of a JSON file. Raises: CheckpointError for one that is too large or has none."""
     try:
-        found = json.loads(checked(path).read_text(encoding="utf-8"))
+        found = json.loads(checked(path).read_text(encoding="utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path.name} can't be read ({reason(error)}).") from None
     if not isinstance(found, dict):

@@ -293,7 +293,7 @@ def _flush_to_disk(path: Path) -> None:
 def _parse(folder: Path, name: str, build: Callable[[Any], T]) -> T:
     _check_size(folder, name)
     try:
-        return build(json.loads((folder / name).read_text(encoding="utf-8")))
+        return build(json.loads((folder / name).read_text(encoding="utf-8-sig")))
     except (ValueError, TypeError, RecursionError) as error:
         raise CheckpointError(f"{name} can't be used: {reason(error)}") from None
 

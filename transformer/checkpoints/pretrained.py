@@ -123,7 +123,7 @@ def _check_use(family: Family, fields: Mapping[str, Any]) -> None:
 def _template(path: Path) -> object:
     """The chat template of a folder, which stands in a file of its own or among the tokenizer's settings."""
     if (own := path / "chat_template.jinja").is_file():
-        return checked(own).read_text(encoding="utf-8", errors="replace")
+        return checked(own).read_text(encoding="utf-8-sig", errors="replace")
     settings = path / "tokenizer_config.json"
     found = read_json(settings).get("chat_template") if settings.is_file() else None
     if isinstance(found, list):  # several, by name

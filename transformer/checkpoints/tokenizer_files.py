@@ -132,9 +132,8 @@ def _extra(told: Settings) -> list[str | None]:
 
 def _from_json(folder: Path, told: Settings, name: str) -> tuple[tokenizers.Tokenizer, Kind | None]:
     """A tokenizer.json, cut and decoded as its class does where that doesn't leave it to the file."""
-    path = checked(folder / TOKENIZER)
-    backend = tokenizers.Tokenizer.from_file(str(path))
-    whole = json.loads(path.read_text(encoding="utf-8"))
+    text = checked(folder / TOKENIZER).read_text(encoding="utf-8-sig")
+    backend, whole = tokenizers.Tokenizer.from_str(text), json.loads(text)
     parts = [part for part in (whole.get("pre_tokenizer"), whole.get("decoder")) if part]
     if name not in KINDS or (name == "LlamaTokenizer" and '"ByteLevel"' in json.dumps(parts)):
         return backend, None

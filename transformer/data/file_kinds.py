@@ -31,7 +31,7 @@ def file_kind(content: bytes) -> str:
     if b"\0" in content:
         return "binary data" if begin.strip(b"\0") else "a file of zeros"
     try:
-        text = codecs.getincrementaldecoder("utf-8")().decode(begin)
+        text = codecs.getincrementaldecoder("utf-8-sig")().decode(begin)
     except UnicodeDecodeError:
         return "binary data or a text in an older encoding"
     words = " ".join(text.split())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .tokenizers import HALF, Tokenizer
+from .tokenizers import HALF, Tokenizer, is_seen
 
 
 def kinds_of(tokenizer: Tokenizer, ids: Iterable[int]) -> dict[str, list[str]]:
@@ -24,5 +24,5 @@ def _shown_as(text: str, label: str) -> str:
     """
     if HALF in text:  # a part of a character, whose bytes the label tells
         return label
-    seen = text and all(character.isprintable() or character in " \n\t" for character in text)
+    seen = text and all(is_seen(character) or character in " \n\t" for character in text)
     return text if seen else label if text else f" {label}"

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
 from pathlib import Path
+from unicodedata import category, normalize
 
 import tokenizers
 from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers
@@ -41,6 +42,14 @@ UNSEEN = "\N{OLD PERSIAN SIGN A}"
 REMEMBERED = 4096
 """Pieces, as they were typed, that one tokenizer remembers to be known: to normalize them takes most of the time."""
 VISIBLE = {" ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍"}
+_BLANK = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u2800\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufff8\U00016fe4\U0001d159"
+    "\U000e0000-\U000e0fff]"
+)
+"""Draws nothing, though Unicode counts it neither among controls nor among separators: the rest of its
+default-ignorable characters, such as variation selectors and fillers, and blank signs."""
+CARRIER = "\N{DOTTED CIRCLE}"
+"""What a combining mark is drawn on that has no letter before it."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +132,7 @@ class Tokenizer:
     def from_file(cls, path: str | Path) -> Tokenizer:
         """Read a `tokenizer.json`. Raises ValueError for any other file."""
         try:
-            return cls(tokenizers.Tokenizer.from_file(str(path)))
+            return cls(tokenizers.Tokenizer.from_str(Path(path).read_text(encoding="utf-8-sig")))
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # the library panics, below Exception, on some damaged files
@@ -168,15 +177,16 @@ class Tokenizer:
         splits = not self.reads_names if split_special_tokens is None else split_special_tokens
         if not splits and len(parts := self.parted(text)) > 1:
             return self._around(self.encode_parts(parts)) if add_special_tokens else self.encode_parts(parts)
-        if unknown := self._unknown_in(text):
+        read, unknown = self._read(text)
+        if unknown:
             raise UnknownTokenError(unknown)
-        return self._backend.encode(text, add_special_tokens=add_special_tokens).ids
+        return self._backend.encode(read, add_special_tokens=add_special_tokens).ids
 
     def encode_continuation(self, text: str) -> list[int]:
         """Token ids of a text that goes on where another ended: with nothing before it, not even a space."""
         if unknown := self.unknown_pieces(text):
             raise UnknownTokenError(unknown)
-        return self._continuing.encode(text, add_special_tokens=False).ids
+        return self._continuing.encode(self._read(text)[0], add_special_tokens=False).ids
 
     def encode_parts(self, parts: Sequence[str | int]) -> list[int]:
         """Token ids of texts and special tokens by turns, as `parted` gives them, with nothing before or after."""
@@ -269,6 +279,38 @@ class Tokenizer:
 
     def _unknown_in(self, text: str) -> list[UnknownPiece]:
         """The same of a text in which names of special tokens are letters."""
+        return self._read(text)[1]
+
+    def _read(self, text: str) -> tuple[str, list[UnknownPiece]]:
+        """A text as the vocabulary knows it, and every piece of it that the vocabulary lacks.
+
+        An accented letter may be one character, or a letter and its marks (NFC and NFD, Unicode Standard Annex 15): of
+        a piece that is known in the other way only, that is read.
+        """
+        if not (unknown := self._lacking(text)):
+            return text, []
+        left, parts, end, known = [], [], 0, None
+        for piece in unknown:
+            if piece.position >= end:
+                start = piece.position
+                while start > end and _joins(text[start]):
+                    start -= 1
+                parts.append(text[end:start])
+                end = piece.position + len(piece.text)
+                while end < len(text) and _joins(text[end]):
+                    end += 1
+                typed = text[start:end]
+                forms = (form for form in (normalize("NFC", typed), normalize("NFD", typed)) if form != typed)
+                known = next((form for form in forms if not self._lacking(form)), None)
+                parts.append(typed if known is None else known)
+            if known is None:
+                left.append(piece)
+        read = "".join([*parts, text[end:]])
+        # What stands side by side may be cut elsewhere by a pattern of somebody else's.
+        return (read, left) if left or not self._lacking(read) else (text, unknown)
+
+    def _lacking(self, text: str) -> list[UnknownPiece]:
+        """Every piece that the vocabulary lacks as it is typed."""
         if broken := list(LONE_SURROGATE.finditer(text)):  # no file has them, and the library can't take them
             return [UnknownPiece(match[0], match.start()) for match in broken]
         if self._reads_everything:
@@ -336,14 +378,39 @@ class Tokenizer:
 
 
 def printable(text: str) -> str:
-    """The text with spaces, line ends and other invisible characters replaced by signs."""
-    return "".join(VISIBLE.get(c, c if c.isprintable() else f"U+{ord(c):04X}") for c in text)
+    """The text with spaces, line ends and other invisible characters replaced by signs, and marks that stand on none of
+    its letters put on a dotted circle."""
+    signs, carries = [], False
+    for character in text:
+        seen = is_seen(character)
+        alone = seen and not carries and category(character).startswith("M")
+        sign = f"{CARRIER if alone else ''}{character}" if seen else f"U+{ord(character):04X}"
+        signs.append(VISIBLE.get(character, sign))
+        carries = seen
+    return "".join(signs)
+
+
+def is_seen(character: str) -> bool:
+    """Whether a character can be seen, if only as a mark on another.
+
+    One that this Python's edition of Unicode doesn't know is: for what it doesn't know, a browser draws a box.
+    """
+    kind, code = category(character), ord(character)
+    is_none = code & 0xFFFE == 0xFFFE or 0xFDD0 <= code <= 0xFDEF  # and never will be a character
+    return not (is_none or kind in ("Cc", "Cf", "Cs", "Co") or kind.startswith("Z") or _BLANK.match(character))
+
+
+def _joins(character: str) -> bool:
+    """Whether a character can be a part of the one before it: a mark, or a later letter of a Korean syllable."""
+    is_later = "\u1161" <= character <= "\u1175" or "\u11a8" <= character <= "\u11c2"
+    return is_later or category(character).startswith("M")
 
 
 def _of_bytes(piece: bytes) -> str:
     """Bytes as text, those that are no whole character as ⟨E2⟩."""
     letters = piece.decode("utf-8", "surrogateescape")
-    return "".join(f"⟨{ord(c) - 0xDC00:02X}⟩" if LONE_SURROGATE.match(c) else printable(c) for c in letters)
+    parts = re.split("([\udc80-\udcff])", letters)
+    return "".join(f"⟨{ord(part) - 0xDC00:02X}⟩" if at % 2 else printable(part) for at, part in enumerate(parts))
 
 
 def _common(one: str, other: str) -> int:

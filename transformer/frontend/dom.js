@@ -39,19 +39,35 @@ export function sends(button, act) {
   });
 }
 
+/** Whether a key goes into a word that is being composed, as Chinese or Japanese are typed: its Enter only accepts the word. */
+export function isComposing(event) {
+  return event.isComposing || event.keyCode === 229; // Safari's Enter comes after the composition
+}
+
 /** What has the focus in the document, or the shadow tree, that an element stands in. */
 export function focusedIn(element) {
   const root = /** @type {Document | ShadowRoot} */ (element.getRootNode());
   return /** @type {HTMLElement | null} */ (root.activeElement);
 }
 
+/** Let browsers that translate pages leave an element's text as it is: a token, a name, a number. @template {HTMLElement} Made @param {Made} element */
+export function untranslated(element) {
+  element.translate = false;
+  return element;
+}
+
+const QUOTED = /“([^”]+)”/; // what a sentence quotes is data
+
 // Setting what is already there would still cost a style recalculation: with 600 tokens at 8 updates a second it adds up.
 export function put(element, text) {
-  if (element.textContent !== text) element.textContent = text;
+  if (element.textContent === text) return;
+  if (!QUOTED.test(text) || element.translate === false) element.textContent = text;
+  // Isolated, too: a token that is written from right to left leaves the sentence around it as it is.
+  else element.replaceChildren(...text.split(QUOTED).flatMap((part, at) => (at % 2 ? ["“", Object.assign(untranslated(node("bdi", "")), { textContent: part }), "”"] : [part])));
 }
-/** A text, and smaller behind it another, if it says something else. */
+/** A text, and smaller behind it a name, if it says something else. */
 export function putBoth(element, text, smaller) {
-  element.replaceChildren(text, ...(smaller === text ? [] : [" ", Object.assign(node("small", ""), { textContent: smaller })]));
+  element.replaceChildren(text, ...(smaller === text ? [] : [" ", Object.assign(untranslated(node("small", "")), { textContent: smaller })]));
 }
 export function property(element, name, value) {
   if (element.style.getPropertyValue(name) !== value) element.style.setProperty(name, value);

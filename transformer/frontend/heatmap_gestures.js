@@ -2,6 +2,7 @@
 // from cell to cell.
 
 import { nextCell } from "./grid_navigation.js";
+import { followPointer } from "./pointing.js";
 /** @import { Cell, Heatmap } from "./heatmap.js" */
 
 const DRAG = 6; // pixels that a pointer moves before it drags
@@ -25,9 +26,7 @@ export class Gestures {
         this.drag.moved ||= Math.hypot(to.x - from.x, to.y - from.y) > DRAG;
         if (this.drag.moved) this.heatmap.drawMarks();
       }
-      events.point?.(this.drag?.carried ? this.drag.target : this.cellOf(event));
     });
-    marks.addEventListener("pointerleave", () => events.point?.(null));
     marks.addEventListener("pointerdown", (event) => {
       this.isTap = false;
       if (event.button !== 0) return;
@@ -58,6 +57,7 @@ export class Gestures {
     });
     // A finger clicks once it has left: had its cell been chosen before, and the page scrolled, it would click what is there now.
     marks.addEventListener("click", (event) => this.isTap && this.select(event));
+    followPointer(marks, (event) => events.point?.(event && (this.drag?.carried ? this.drag.target : this.cellOf(event))));
     marks.addEventListener("dblclick", () => events.zoom?.(null));
     marks.addEventListener("keydown", (event) => this.onKey(event));
   }
@@ -74,6 +74,7 @@ export class Gestures {
     if (!drag.moved) this.heatmap.events.carry.take(drag.carried); // not before: a finger may only scroll the page
     Object.assign(drag, { target, moved: true });
     this.heatmap.drawMarks();
+    this.heatmap.events.point?.(target);
   }
 
   onKey(event) {

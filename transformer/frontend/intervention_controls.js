@@ -3,7 +3,7 @@
 //
 // A change is told by its code, as `to_code` in intervention_codes.py writes it, at positions of the whole text.
 
-import { attribute, list, node, put } from "./dom.js";
+import { attribute, isComposing, list, node, put } from "./dom.js";
 import { plainNumber } from "./number_format.js";
 import { WeightBars } from "./weight_bars.js";
 
@@ -37,7 +37,7 @@ export class InterventionControls {
     button.addEventListener("click", () => this.toggle(parent.hidden));
     parent.addEventListener("keydown", (event) => {
       event.stopPropagation(); // its keys are its own
-      if (event.key !== "Escape") return;
+      if (event.key !== "Escape" || isComposing(event)) return;
       this.toggle(false);
       button.focus();
     });

@@ -3,7 +3,7 @@
 
 import { AblationControls } from "./ablation_controls.js";
 import { ApiError, sentenceOf } from "./api_error.js";
-import { attribute, node, put, sends } from "./dom.js";
+import { attribute, isComposing, node, put, sends } from "./dom.js";
 import { embedded } from "./embedded_recordings.js";
 import { deviationInWords, deviationOf } from "./engine_deviation.js";
 import { inWords } from "./engine/overwritten_values.js";
@@ -69,7 +69,7 @@ export class LivePage {
     put(button, "Compute");
     sends(button, () => this.type(this.prompt.value));
     this.prompt.addEventListener("keydown", (event) => {
-      if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) button.click();
+      if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !isComposing(event)) button.click();
     });
     const modules = Object.values(this.about.attentions).flatMap((of) => of.modules);
     this.ablating = new AblationControls(parent, { modules, heads: this.about.config.n_heads }, (change) => this.change(change));

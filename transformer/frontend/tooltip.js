@@ -1,6 +1,7 @@
 // A tooltip shown on hover and focus.
 import { attribute, node, put } from "./dom.js";
 import { isRaised, lower, place, raise } from "./top_layer.js";
+import { onTap } from "./pointing.js";
 
 const GAP = 8; // pixels between the tip and its target, and between the tip and the window's edge
 const POINTER = 12; // pixels that a mouse pointer covers
@@ -63,6 +64,15 @@ export class Tooltip {
       if (event.key !== "Escape" || !isRaised(this.element)) return;
       event.stopPropagation();
       this.hide();
+    });
+  }
+
+  /** Let a tap show the titles in an element, which a mouse shows by resting there; on what is pressed, it only presses. */
+  tellTitles(element) {
+    onTap(element, (event) => {
+      const titled = event?.target.closest("[title]");
+      if (titled && !event.target.closest("button, a, label, select, input, summary")) this.show(titled, [titled.title]);
+      else if (!event) this.hide();
     });
   }
 

@@ -1,5 +1,5 @@
 // Lists the likeliest next tokens with bars and numbers. A full bar is a probability of 1.
-import { node, put } from "./dom.js";
+import { node, put, untranslated } from "./dom.js";
 import { percent } from "./number_format.js";
 
 /**
@@ -12,7 +12,7 @@ import { percent } from "./number_format.js";
 export function showTopTokens(list, tokens, right = null) {
   list.replaceChildren(...tokens.map(([label, probability], at) => {
     const item = node("li", "");
-    put(node("span", "label", item), at === right ? `${label} ✓` : label);
+    put(untranslated(node("span", "label", item)), at === right ? `${label} ✓` : label);
     node("span", "bar", item).style.setProperty("--share", String(probability));
     put(node("span", "value", item), percent(probability));
     return item;

@@ -5,6 +5,7 @@ import { pageOf, prepared } from "./canvas.js";
 import { nextCell } from "./grid_navigation.js";
 import { labelFont, scaled } from "./axis_labels.js";
 import { plainNumber } from "./number_format.js";
+import { followPointer } from "./pointing.js";
 
 /**
  * Rows with the same limit can be compared; one that has no negative values may stand on the ground, `upward`; one of counts has
@@ -44,10 +45,10 @@ export class VectorBars {
     attribute(this.canvas, "aria-label", name);
     this.name = name;
     this.at = 0;
-    this.canvas.addEventListener("pointermove", (event) => this.point(event));
-    for (const kind of ["pointerleave", "blur"]) this.canvas.addEventListener(kind, () => this.tip.hide());
+    this.canvas.addEventListener("blur", () => this.tip.hide());
     this.canvas.addEventListener("keydown", (event) => this.onKey(event));
     if (select) this.canvas.addEventListener("click", (event) => this.point(event) && select(this.at));
+    followPointer(this.canvas, (event) => (event ? this.point(event) : this.tip.hide()));
   }
 
   /**

@@ -86,7 +86,7 @@ def _read(path: Path, stamp: tuple[int, int]) -> Lesson | Unreadable:
     try:
         if stamp[1] > 4 * LONGEST_FILE:
             raise LessonError(f"{path.name} is too large; a lesson has at most {LONGEST_FILE:,} characters.")
-        return read_lesson(path.stem, path.read_text(encoding="utf-8"))
+        return read_lesson(path.stem, path.read_text(encoding="utf-8-sig"))
     except LessonError as error:
         return Unreadable(path.stem, str(error))
     except (OSError, UnicodeDecodeError):

@@ -4,7 +4,7 @@
 import { largestAbsolute, largestDifference, norm, project, softmaxParts, weightedValues } from "../arithmetic.js";
 import { VectorBars, gutter } from "../vector_bars.js";
 import { sayCompared } from "../number_check.js";
-import { attribute, node, put } from "../dom.js";
+import { attribute, node, put, untranslated } from "../dom.js";
 import { Heatmap } from "../heatmap.js";
 import { counted, plainNumber } from "../number_format.js";
 
@@ -65,7 +65,7 @@ export class CellSteps {
   begin(pass) {
     for (const [name, which] of [["query", "queries"], ["key", "keys"]]) {
       this.selects[name].replaceChildren(...pass.labels[which].map((label, at) => {
-        const option = document.createElement("option");
+        const option = untranslated(document.createElement("option"));
         option.value = at;
         option.textContent = `${pass.offsets[which] + at}: ${label}`;
         return option;
@@ -290,6 +290,7 @@ export class CellSteps {
     const table = document.createElement("table");
     const line = (tag, cells) => {
       const made = node("tr", "", table);
+      made.translate = tag === "th";
       for (const cell of cells) put(node(tag, "", made), cell);
     };
     line("th", ["position", "key", ...names.map((name) => titles[name])]);

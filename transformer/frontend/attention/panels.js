@@ -69,6 +69,7 @@ export class Panels {
       const { stage, isFirst } = panel;
       const { title } = STAGES[stage];
       const what = stage === "biased" ? BIASES[pass.bias.slopes ? "alibi" : "relative"] : STAGES[stage].what;
+      panel.title.translate = !isFirst;
       put(panel.title, isFirst ? formula(pass, layer, left) : title);
       const isAwaited = !steps && stage !== "weights";
       put(panel.what, isAwaited ? "its numbers are on their way" : this.leftOut(stage, without) ?? (!isFirst ? what : canCarry ? CARRIED : ""));

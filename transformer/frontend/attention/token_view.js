@@ -1,8 +1,9 @@
 // Shows one token's attention over the text, as lines and as coloured tokens: what it attends to, or what attends to
 // it. A token that is pointed at shows its own; one that is picked stays.
 
-import { attribute, node, property, put } from "../dom.js";
+import { attribute, node, property, put, untranslated } from "../dom.js";
 import { percent } from "../number_format.js";
+import { followPointer } from "../pointing.js";
 import { AttentionLines } from "./attention_lines.js";
 
 export const DIRECTIONS = { from: "What it looks at", to: "Who looks at it" };
@@ -30,13 +31,14 @@ export class TokenView {
     attribute(this.parent, "data-words", String(pass.labels.queries.some((label) => label.length > WORD)));
     for (const [which, title] of Object.entries(strips)) {
       if (title) put(node("p", "note", this.parent), title);
-      const strip = node("p", "strip", this.parent);
+      const strip = untranslated(node("p", "strip", this.parent));
       attribute(strip, "role", "listbox");
       attribute(strip, "aria-label", title || "The text");
       attribute(strip, "aria-orientation", "horizontal");
       const tokens = pass.labels[which].map((label, at) => this.token(strip, which, label, at));
       this.strips[which] = tokens;
       strip.addEventListener("keydown", (event) => this.onKey(event, which));
+      followPointer(strip, (event) => this.pointAt(which, event ? tokens.indexOf(event.target.closest(".token")) : -1), "pointerover");
     }
     this.shown = null;
     this.lines.refresh();
@@ -52,21 +54,23 @@ export class TokenView {
     attribute(made, "role", "option");
     made.tabIndex = -1;
     made.addEventListener("click", () => this.pick(which, at));
-    for (const kind of ["pointerenter", "focus"]) {
-      made.addEventListener(kind, () => {
-        const lines = this.describe(which, at);
-        attribute(made, "aria-label", lines.join(", ")); // here, as doing it for every token would cost a frame
-        this.tip.show(made, lines);
-        this.point(this.cellOf(which, at));
-      });
-    }
-    for (const kind of ["pointerleave", "blur"]) {
-      made.addEventListener(kind, () => {
-        this.tip.hide();
-        this.point(null);
-      });
-    }
+    made.addEventListener("focus", () => this.pointAt(which, at));
+    made.addEventListener("blur", () => this.pointAt(which, -1));
     return made;
+  }
+
+  /** Say what a token gives or gets; −1 for none. */
+  pointAt(which, at) {
+    if (at < 0) {
+      this.tip.hide();
+      this.point(null);
+      return;
+    }
+    const made = this.strips[which][at];
+    const lines = this.describe(which, at);
+    attribute(made, "aria-label", lines.join(", ")); // here, as doing it for every token would cost a frame
+    this.tip.show(made, lines);
+    this.point(this.cellOf(which, at));
   }
 
   /**

@@ -12,7 +12,11 @@ const WORDS = new RegExp(`${WORD}+`, "gu");
 const WHOLE_WORD = new RegExp(`^\\\\b(${WORD}+)\\\\b$`, "u"); // a pattern that looks for a word, and not for a part of one
 const PUNCTUATION = /[\p{P}$+<=>^`|~]/u; // the last are signs of ASCII that Unicode files elsewhere
 const WHITE_SPACE = /\p{White_Space}+/gu;
-const UNSEEN = /[\p{C}\p{Z}]/u;
+// As in Python: characters of a later Unicode than the reader's are boxes, which can be seen.
+const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Z}\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}\u2800\u{1d159}]|\u{16fe4}/u;
+const MARK = /^\p{M}/u;
+const JOINS = /^[\p{M}\u1161-\u1175\u11a8-\u11c2]/u; // a mark, or a later letter of a Korean syllable
+const CARRIER = "\u25cc"; // a dotted circle, for a mark without a letter
 const SURROGATE = /^\p{Cs}$/u;
 const VISIBLE = { " ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍" };
 const NAMED = 8; // pieces that an error names
@@ -69,7 +73,7 @@ class Tokenizer {
   encode(text) {
     const unknown = this.unknownPieces(text);
     if (unknown.length) throw new UnknownTokenError(unknown);
-    return this.parted(text).flatMap((part, at) => (at % 2 ? this.special.get(part) : this.pieces(part).map((piece) => this.idOf(piece))));
+    return this.parted(text).flatMap((part, at) => (at % 2 ? this.special.get(part) : this.pieces(this.read(part).text).map((piece) => this.idOf(piece))));
   }
 
   /** The text that these ids write; special tokens are left out, unless their names are read. @param {Iterable<number>} ids */
@@ -95,7 +99,7 @@ class Tokenizer {
     return this.parted(text).flatMap((part, at) => {
       const begin = start;
       start += Array.from(part).length;
-      return at % 2 ? [] : this.unknownIn(part).map((piece) => ({ ...piece, position: begin + piece.position }));
+      return at % 2 ? [] : this.read(part).unknown.map((piece) => ({ ...piece, position: begin + piece.position }));
     });
   }
 
@@ -104,8 +108,39 @@ class Tokenizer {
     return this.readsNames ? text.split(this.names) : [text];
   }
 
-  /** @param {string} text */
-  unknownIn(text) {
+  /**
+   * A text as the vocabulary knows it, and every piece of it that the vocabulary lacks. An accented letter may be one character,
+   * or a letter and its marks (NFC and NFD, Unicode Standard Annex 15): of a piece that is known in the other way only, that is read.
+   *
+   * @param {string} text
+   * @returns {{ text: string, unknown: UnknownPiece[] }}
+   */
+  read(text) {
+    const unknown = this.lacking(text);
+    if (!unknown.length) return { text, unknown };
+    const characters = Array.from(text);
+    const parts = [];
+    let end = 0;
+    let known;
+    const left = unknown.filter((piece) => {
+      if (piece.position >= end) {
+        let start = piece.position;
+        while (start > end && JOINS.test(characters[start])) start--;
+        parts.push(characters.slice(end, start).join(""));
+        end = piece.position + Array.from(piece.text).length;
+        while (end < characters.length && JOINS.test(characters[end])) end++;
+        const typed = characters.slice(start, end).join("");
+        known = [typed.normalize("NFC"), typed.normalize("NFD")].find((form) => form !== typed && !this.lacking(form).length);
+        parts.push(known ?? typed);
+      }
+      return known === undefined;
+    });
+    const read = [...parts, ...characters.slice(end)].join("");
+    return left.length || !this.lacking(read).length ? { text: read, unknown: left } : { text, unknown };
+  }
+
+  /** Every piece that the vocabulary lacks as it is typed. @param {string} text @returns {UnknownPiece[]} */
+  lacking(text) {
     const characters = Array.from(text, (character, position) => ({ text: character, position }));
     const broken = characters.filter(({ text: character }) => SURROGATE.test(character)); // no file has them
     return broken.length ? broken : this.pieces(text).filter((piece) => this.idOf(piece) === undefined);
@@ -123,10 +158,21 @@ class Tokenizer {
   }
 }
 
-/** The text with spaces, line ends and other invisible characters replaced by signs. @param {string} text */
+/**
+ * The text with spaces, line ends and other invisible characters replaced by signs, and marks that stand on none of its letters
+ * put on a dotted circle.
+ *
+ * @param {string} text
+ */
 export function printable(text) {
   const code = (character) => `U+${character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`;
-  return Array.from(text, (character) => VISIBLE[character] ?? (UNSEEN.test(character) ? code(character) : character)).join("");
+  let carries = false;
+  return Array.from(text, (character) => {
+    const isSeen = !UNSEEN.test(character);
+    const isAlone = isSeen && !carries && MARK.test(character);
+    carries = isSeen;
+    return VISIBLE[character] ?? (isSeen ? `${isAlone ? CARRIER : ""}${character}` : code(character));
+  }).join("");
 }
 
 /** @param {any} given @returns {Normalize} */

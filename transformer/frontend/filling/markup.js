@@ -13,7 +13,7 @@ export const MARKUP = `
     <div class="layout">
       <div class="reading">
         <header><p class="status" data-part="status" data-testid="filling-status" aria-live="polite"></p></header>
-        <div class="strip" data-part="strip" data-testid="filling-strip" role="listbox"
+        <div class="strip" data-part="strip" data-testid="filling-strip" role="listbox" translate="no"
              aria-label="Text, token by token" aria-orientation="horizontal"></div>
         <section class="looking" data-part="looking" data-testid="filling-attention" aria-label="Attention">
           <p><b>Attention</b> <span data-part="largest"></span></p>
@@ -29,7 +29,7 @@ export const MARKUP = `
         <section data-testid="filling-candidates" aria-label="Candidates">
           <p class="title" data-part="title"></p>
           <p class="hint" data-part="hint"></p>
-          <ol data-part="candidates"></ol>
+          <ol data-part="candidates" translate="no"></ol>
         </section>
         <button type="button" data-part="hide"></button>
         <button type="button" data-part="inside" title="Shows how the token's logit is computed in the forward pass.">Open in Inside</button>

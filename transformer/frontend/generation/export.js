@@ -9,6 +9,7 @@ const EDGE = 24;
 const LINE = 30;
 const BARS = 90;
 const ATTENTION = "#d55e00";
+const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u; // scripts
 const MOST_LINES = 60; // of the text; of a longer one the last are drawn
 
 /** Save what an instrument shows. shown: { tokens, look, selected, titles, candidates }. */
@@ -18,7 +19,7 @@ export async function savePicture({ root, name, shown }) {
   const style = getComputedStyle(root);
   const context = canvas.getContext("2d");
   const page = { ink: style.color, paper: style.getPropertyValue("--paper"), accent: style.getPropertyValue("--accent"), font: style.fontFamily };
-  const { lines, isCut } = laidOut(context, shown.tokens, page);
+  const { lines, isCut } = laidOut(root, shown.tokens, page);
   const tops = { text: EDGE + 30, candidates: 0, looked: 0 };
   tops.candidates = tops.text + lines.length * LINE + 34;
   tops.looked = tops.candidates + (shown.candidates.length + 1) * 22 + 34;
@@ -36,6 +37,7 @@ export async function savePicture({ root, name, shown }) {
   };
   title(isCut ? `${shown.titles.text} (the end of it)` : shown.titles.text, EDGE + 6);
   drawText(context, lines, tops.text, shown, page);
+  context.direction = "ltr";
   title(shown.titles.candidates, tops.candidates - 12);
   drawCandidates(context, shown.candidates, tops.candidates, page);
   if (shown.look) {
@@ -45,32 +47,51 @@ export async function savePicture({ root, name, shown }) {
   saveBlob(`${name}.png`, await png(canvas));
 }
 
-/** The tokens in lines as wide as the picture: { lines: [[{ token, index, x, width }]], isCut }. */
-function laidOut(context, tokens, page) {
-  context.font = `16px ${page.font}`;
+/**
+ * The tokens in lines as wide as the picture: { lines: [[{ token, index, drawn, x, width }]], isCut }. The browser lays them out, as on
+ * the page: in scripts that are written from right to left, letters of several tokens stand in that order.
+ */
+function laidOut(root, tokens, page) {
+  const box = node("div", "", root);
+  Object.assign(box.style, { position: "absolute", visibility: "hidden", width: `${WIDTH - 2 * EDGE}px`, whiteSpace: "break-spaces", overflowWrap: "anywhere" });
+  box.style.font = `16px/${LINE}px ${page.font}`;
+  const spans = tokens.map(({ shown }) => {
+    const span = node("span", "", box);
+    span.textContent = shown.replaceAll("\n", "↵\n").replaceAll("\t", "⇥");
+    return span;
+  });
+  const { left, top } = box.getBoundingClientRect();
   const lines = [[]];
-  let x = EDGE;
-  tokens.forEach((token, index) => {
-    const drawn = token.shown.replaceAll("\n", "↵").replaceAll("\t", "⇥");
-    const width = Math.max(context.measureText(drawn).width, 4);
-    if (x + width > WIDTH - EDGE && lines.at(-1).length) {
-      lines.push([]);
-      x = EDGE;
-    }
-    lines.at(-1).push({ token, drawn, index, x, width });
-    x += width;
-    if (token.shown.endsWith("\n")) {
-      lines.push([]);
-      x = EDGE;
+  spans.forEach(({ firstChild }, index) => {
+    for (const { text, rect } of firstChild ? piecesOf(/** @type {Text} */ (firstChild)) : []) {
+      const row = Math.max(Math.floor((rect.top - top) / LINE), 0);
+      while (lines.length <= row) lines.push([]);
+      lines[row].push({ token: tokens[index], index, drawn: text, x: EDGE + rect.left - left, width: Math.max(rect.width, 4) });
     }
   });
+  box.remove();
   return { lines: lines.slice(-MOST_LINES), isCut: lines.length > MOST_LINES };
+}
+
+/** A text that stands in one place, or its letters where it stands in several: it goes on in the next line, or changes its direction. */
+function piecesOf(text) {
+  const range = document.createRange();
+  const within = (start, end) => {
+    range.setStart(text, start);
+    range.setEnd(text, end);
+    return [...range.getClientRects()].filter(({ width }) => width);
+  };
+  const [rect, ...others] = within(0, text.length);
+  if (rect && !others.length) return [{ text: text.data.replace("\n", ""), rect }];
+  let end = 0;
+  return Array.from(text.data, (letter) => ({ text: letter, rect: within(end, (end += letter.length))[0] })).filter((piece) => piece.rect);
 }
 
 function drawText(context, lines, top, { look, selected }, page) {
   context.font = `16px ${page.font}`;
   lines.forEach((line, row) => {
     const y = top + row * LINE;
+    context.textAlign = "left";
     for (const { token, drawn, index, x, width } of line) {
       context.fillStyle = ATTENTION;
       context.globalAlpha = washOf(look?.weight(index) ?? 0);
@@ -82,6 +103,7 @@ function drawText(context, lines, top, { look, selected }, page) {
       }
       context.globalAlpha = 1;
       context.fillStyle = page.ink;
+      context.direction = RIGHT_TO_LEFT.test(drawn) ? "rtl" : "ltr"; // where its spaces and signs stand
       context.fillText(drawn, x, y + 12);
       if (index !== selected && index !== look?.query) continue;
       context.strokeStyle = index === selected ? page.ink : ATTENTION;

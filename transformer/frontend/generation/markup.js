@@ -43,7 +43,7 @@ export const MARKUP = `
           <p class="status" data-part="status" data-testid="live-text-status" aria-live="polite"></p>
           <button type="button" data-part="aside"></button>
         </header>
-        <div class="strip" data-part="strip" data-testid="live-text-strip" role="listbox"
+        <div class="strip" data-part="strip" data-testid="live-text-strip" role="listbox" translate="no"
              aria-label="Text, token by token" aria-orientation="horizontal"></div>
         <p class="details" data-part="details"></p>
         <section class="looking of-attention" data-testid="live-text-picture" aria-label="Attention">
@@ -65,7 +65,7 @@ export const MARKUP = `
         <section data-testid="live-text-candidates" aria-label="Candidates">
           <p class="title" data-part="title"></p>
           <p class="hint" data-part="hint"></p>
-          <ol data-part="candidates"></ol>
+          <ol data-part="candidates" translate="no"></ol>
         </section>
         <p class="legend">
           <span><span class="key wide"></span> probability</span> <span><span class="key thin"></span> with temperature, top-k, top-p</span> <span>✓ written</span>
@@ -89,14 +89,14 @@ export const MARKUP = `
       <h2 id="branches">Branches</h2>
       <ul data-part="branchList"></ul>
       <div class="compared" data-part="compared" data-testid="live-text-compared" hidden>
-        <div><p class="title" data-part="ownTitle"></p><p class="strip" data-part="ownText"></p></div>
-        <div><p class="title" data-part="otherTitle"></p><p class="strip" data-part="otherText"></p></div>
+        <div><p class="title" data-part="ownTitle"></p><p class="strip" data-part="ownText" translate="no"></p></div>
+        <div><p class="title" data-part="otherTitle"></p><p class="strip" data-part="otherText" translate="no"></p></div>
       </div>
     </section>
     <footer>
       <details>
         <summary>Attention as bars</summary>
-        <div class="columns" data-part="columns" role="img"></div>
+        <div class="columns" data-part="columns" role="img" translate="no"></div>
       </details>
       <details data-part="numbers">
         <summary>Written tokens as a table</summary>

@@ -4,6 +4,7 @@
 import { attribute, put } from "../dom.js";
 import { pageOf, prepared, size } from "../canvas.js";
 import { nextCell } from "../grid_navigation.js";
+import { followPointer } from "../pointing.js";
 import { cut, labelFont, scaled } from "../axis_labels.js";
 import { drawing, landing, shareOf } from "./sampling.js";
 import { percent, plainNumber } from "../number_format.js";
@@ -28,8 +29,7 @@ export class SamplingSteps {
     for (const item of drawn.querySelectorAll("[data-drawn]")) {
       const [text, canvas] = [item.querySelector(".text"), item.querySelector("canvas")];
       this.steps[item.dataset.drawn] = { text, canvas, plot: canvas.parentElement, isInSight: true };
-      canvas.addEventListener("pointermove", (event) => this.onPoint(event, item.dataset.drawn));
-      canvas.addEventListener("pointerleave", () => this.point(null));
+      followPointer(canvas, (event) => (event ? this.onPoint(event, item.dataset.drawn) : this.point(null)));
     }
     const { canvas } = this.steps.logits;
     canvas.tabIndex = 0; // the others show the same tokens

@@ -3,6 +3,7 @@
 
 import { attribute, put } from "../dom.js";
 import { counted } from "../number_format.js";
+import { followPointer } from "../pointing.js";
 import { Tooltip } from "../tooltip.js";
 import { Branches, sideTitle } from "./branches.js";
 import { Candidates } from "./candidates.js";
@@ -25,6 +26,7 @@ export class TextView {
   constructor(parts, on) {
     this.parts = parts;
     this.tip = new Tooltip(parts.tip);
+    this.tip.tellTitles(parts.root);
     const select = (index) => {
       const { generated } = this.shown;
       const position = index - generated.before;
@@ -61,11 +63,10 @@ export class TextView {
     const { root, strip, columns } = this.parts;
     // A click brings the focus, too, and what it says stands below the text: the tip would stay over what is clicked next.
     strip.addEventListener("focusin", (event) => event.target.matches(":focus-visible") && this.describe(event.target, indexOf(event)));
-    for (const area of [strip, columns]) {
-      area.addEventListener("pointerover", (event) => this.describe(event.target.closest("[data-index]"), indexOf(event)));
-      area.addEventListener("pointerleave", () => this.tip.hide());
-    }
     for (const kind of ["click", "focusout"]) strip.addEventListener(kind, () => this.tip.hide());
+    for (const area of [strip, columns]) {
+      followPointer(area, (event) => (event ? this.describe(event.target.closest("[data-index]"), indexOf(event)) : this.tip.hide()), "pointerover");
+    }
     root.addEventListener("keydown", (event) => event.key === "Escape" && this.tip.hide());
     let drawnAt = 0;
     new ResizeObserver(([{ contentRect }]) => {

@@ -36,6 +36,7 @@ export class TokenTable {
     const table = node("table", "");
     const line = (tag, cells) => {
       const made = node("tr", "", table);
+      made.translate = tag === "th";
       for (const cell of cells) put(node(tag, "", made), cell);
     };
     line("th", COLUMNS_OF_TABLE);

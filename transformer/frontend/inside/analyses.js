@@ -2,7 +2,7 @@
 // head, and whether the pass agrees with its equations.
 
 import { isCausal } from "../attention_config.js";
-import { attribute, node, put, putBoth } from "../dom.js";
+import { attribute, node, put, putBoth, untranslated } from "../dom.js";
 import { percent, plainNumber } from "../number_format.js";
 import { Circuits } from "./circuits.js";
 import { FOLDS } from "./selection.js";
@@ -107,7 +107,7 @@ export class Analyses {
     const head = node("tr", "", node("thead", "", table));
     put(cellOf(head, "th"), "layer");
     for (const at of known) {
-      const button = node("button", "", cellOf(head, "th"));
+      const button = untranslated(node("button", "", cellOf(head, "th")));
       button.type = "button";
       button.dataset.token = String(at);
       put(button, pass.labels.text[at]);
@@ -121,7 +121,7 @@ export class Analyses {
       put(cellOf(row, "th"), depth ? `after layer ${depth - 1}` : "embedding");
       for (const at of known) {
         const entry = depth * tokens + at;
-        const cell = cellOf(row, "td");
+        const cell = untranslated(cellOf(row, "td"));
         cell.style.setProperty("--share", shares[entry].toFixed(3));
         if (at === token) cell.className = "selected";
         const label = pass.vocabulary[lens.data[entry]] ?? "?";
@@ -180,7 +180,7 @@ export class Analyses {
       bar.style.setProperty("--from", String(50 + (50 * Math.min(0, values[at])) / limit));
       bar.style.setProperty("--wide", String((50 * Math.abs(values[at])) / limit));
       attribute(bar, "data-sign", values[at] < 0 ? "negative" : "positive");
-      put(node("span", "", item), plainNumber(values[at]));
+      put(untranslated(node("span", "", item)), plainNumber(values[at]));
     }
     const total = node("p", "total");
     const logits = pass.has("logits", pass.isByRow("logits") ? token : null) ? pass.value("logits", [token, chosen]) : null;
@@ -226,7 +226,7 @@ export class Analyses {
       button.dataset.open = name;
       button.title = name;
       putBoth(button, nameOf(name), name);
-      put(cellOf(row, "td"), pass.describe(name)?.formula ?? "");
+      put(untranslated(cellOf(row, "td")), pass.describe(name)?.formula ?? "");
       put(cellOf(row, "td"), setBy.length ? `set by: ${setBy.join("; ")}` : largest === null ? "∞" : plainNumber(largest, 2));
       put(cellOf(row, "td"), plainNumber(magnitude, 3));
     }

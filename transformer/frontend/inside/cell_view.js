@@ -4,7 +4,7 @@
 import { largestAbsolute } from "../arithmetic.js";
 import { VectorBars } from "../vector_bars.js";
 import { sayCompared } from "../number_check.js";
-import { attribute, node, put, putBoth } from "../dom.js";
+import { attribute, node, put, putBoth, untranslated } from "../dom.js";
 import { exactNumber } from "../number_format.js";
 import { Tooltip, tooltipIn } from "../tooltip.js";
 import { capital, plainName } from "./plain_names.js";
@@ -20,8 +20,8 @@ export class CellView {
     attribute(root, "aria-label", "By hand");
     put(node("h2", "", root), "By hand");
     this.where = node("p", "where", root);
-    this.formula = node("p", "formula", root);
-    this.lines = node("ol", "lines", root);
+    this.formula = untranslated(node("p", "formula", root));
+    this.lines = untranslated(node("ol", "lines", root));
     this.badge = node("p", "badge", root);
     this.small = new SmallPlot(root);
     const tip = new Tooltip(tooltipIn(root));

@@ -1,5 +1,7 @@
 // Pointer, wheel and keyboard input: zoom in and out, choose a token, step through Play.
 
+import { isComposing } from "../dom.js";
+import { followPointer } from "../pointing.js";
 import { elementAt } from "./layout.js";
 
 const WHEEL_MS = 350; // between two levels
@@ -10,8 +12,7 @@ export class PictureGestures {
     this.instrument = instrument;
     const { parts, picture: { marks } } = instrument;
     parts.root.addEventListener("keydown", (event) => instrument.pass && this.onKey(event));
-    marks.addEventListener("pointermove", (event) => instrument.point(this.thing(event), event));
-    marks.addEventListener("pointerleave", () => instrument.point(null));
+    followPointer(marks, (event) => (event ? instrument.point(this.thing(event), event) : instrument.point(null))); // of a tap, before it opens that
     marks.addEventListener("click", (event) => instrument.enter(this.thing(event)));
     parts.stage.addEventListener("contextmenu", (event) => this.openMenu(event));
     parts.stage.addEventListener("wheel", (event) => this.onWheel(event), { passive: false });
@@ -45,7 +46,7 @@ export class PictureGestures {
   }
 
   onKey(event) {
-    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isComposing(event)) return;
     if (this.escape(event) || this.playKey(event) || this.arrow(event)) event.preventDefault();
   }
 

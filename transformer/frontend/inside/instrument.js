@@ -79,6 +79,7 @@ export class InsideInstrument {
     this.asking = new TensorFetcher((parts) => host.want(parts));
     const { parts } = this;
     this.tip = new Tooltip(parts.tip);
+    this.tip.tellTitles(parts.root);
     this.changing = new InterventionControls(parts.change, parts.changing, host.change);
     this.picture = new Picture(parts.stage);
     this.names = new PictureLabels(parts.stage, {

@@ -1,7 +1,7 @@
 // Draws the names in the picture as buttons above the canvas: blocks, sublayers, tensors and parameters in the order of
 // the pass, the prompt below, the predicted tokens above, and the logit lens in the margin.
 
-import { attribute, focusedIn, node, put } from "../dom.js";
+import { attribute, focusedIn, node, put, untranslated } from "../dom.js";
 import { cut, fitColumns, labelFont, scaled } from "../axis_labels.js";
 import { isCausal } from "../attention_config.js";
 import { percent } from "../number_format.js";
@@ -19,6 +19,7 @@ const LETTER = 7.4; // of a token in the margin
 const NAME = 18; // of a name's height
 const TITLES = 24; // above the columns, for what the row of predicted tokens is called
 const KINDS = ["row", "part", "header", "group"]; // of what is named beside the picture
+const DATA = /^(?:token|next|answer|lens$|name row)/; // classes of tokens, and of tensors' names
 const ANSWER = { size: 28, high: 40 }; // of what is predicted at the selected token, above all
 
 export class PictureLabels {
@@ -133,6 +134,7 @@ export class PictureLabels {
     let element = this.made.get(key);
     if (!element) {
       element = node(tag, className);
+      element.translate = !DATA.test(className);
       if (tag === "button") element.type = "button";
       this.made.set(key, element);
       element.dataset.new = "";
@@ -217,7 +219,7 @@ export class PictureLabels {
     button.dataset.open = part.target;
     put(button, title);
     for (const name of part.parameters) {
-      const chip = node("button", "chip", header);
+      const chip = untranslated(node("button", "chip", header));
       chip.type = "button";
       chip.dataset.open = name;
       chip.title = name;

@@ -1,6 +1,6 @@
 // Searches tensors by name, as a combobox (WAI-ARIA Authoring Practices).
 
-import { attribute, node, put, putBoth } from "../dom.js";
+import { attribute, isComposing, node, put, putBoth } from "../dom.js";
 
 const MOST = 40; // names in the list at once
 
@@ -91,7 +91,7 @@ export class Search {
   }
 
   onKey(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || isComposing(event)) return;
     const isOpen = !this.options.hidden;
     const count = this.list.length;
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {

@@ -3,7 +3,7 @@
 import { largestAbsolute } from "../arithmetic.js";
 import { closer, farther, following } from "../attention/zoom.js";
 import { VectorBars } from "../vector_bars.js";
-import { attribute, node, put, putBoth } from "../dom.js";
+import { attribute, node, put, putBoth, untranslated } from "../dom.js";
 import { Heatmap } from "../heatmap.js";
 import { exactNumber, plainNumber } from "../number_format.js";
 import { composed, csvFile, png, saveBlob } from "../save.js";
@@ -56,7 +56,7 @@ export class TensorView {
     button("png", "PNG", "Save the picture (PNG)", () => this.saveDrawing());
     button("csv", "CSV", "Save the numbers that are drawn as a table (CSV)", () => this.saveTable());
     this.meaning = node("p", "meaning", root);
-    this.formula = node("p", "formula", root);
+    this.formula = untranslated(node("p", "formula", root));
     const drawn = node("div", "drawn", root);
     this.heatmap = new Heatmap(drawn, "The numbers of the tensor", {
       point: (cell) => this.point(cell),
@@ -240,7 +240,7 @@ export class TensorView {
     const fact = (title, value, extreme) => {
       const group = document.createElement("div");
       put(node("dt", "", group), title);
-      const entry = node("dd", "", group);
+      const entry = untranslated(node("dd", "", group));
       if (!extreme?.cell) {
         put(entry, value);
         return group;

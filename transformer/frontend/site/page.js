@@ -1,7 +1,7 @@
 // One page of a static site: navigation, model and prompt on top, and below them the instrument.
 
 import { ApiError, sentenceOf } from "../api_error.js";
-import { node, partsOf, put } from "../dom.js";
+import { isComposing, node, partsOf, put, untranslated } from "../dom.js";
 import { fitToText } from "../field_height.js";
 import { replaceAddress, viewState } from "../view_state.js";
 import { Models, fetched } from "./models.js";
@@ -40,7 +40,7 @@ export async function startPage(views) {
     parts.model.value = known?.name ?? "";
     parts.prompt.value = parameters().get("prompt") ?? known?.examples[0] ?? "";
     fitPrompt();
-    parts.examples.replaceChildren(new Option("Examples", ""), ...(known?.examples ?? []).map((text) => new Option(text, text)));
+    parts.examples.replaceChildren(new Option("Examples", ""), ...(known?.examples ?? []).map((text) => untranslated(new Option(text, text))));
     parts.examples.hidden = !known?.examples.length;
     try {
       if (!known) throw new ApiError(`There is no model “${wanted.slice(0, 40)}” on this site. Pick another one.`);
@@ -91,7 +91,7 @@ export async function startPage(views) {
   parts.model.addEventListener("change", () => become({ model: parts.model.value, prompt: "" }));
   parts.examples.addEventListener("change", () => parts.examples.value && become({ prompt: parts.examples.value }));
   parts.prompt.addEventListener("change", () => become({}));
-  parts.prompt.addEventListener("keydown", (event) => event.key === "Enter" && !event.shiftKey && (event.preventDefault(), parts.prompt.blur()));
+  parts.prompt.addEventListener("keydown", (event) => event.key === "Enter" && !event.shiftKey && !isComposing(event) && (event.preventDefault(), parts.prompt.blur()));
   for (const link of parts.pages.querySelectorAll("a")) {
     link.addEventListener("click", () => {
       viewState().flush();

@@ -1,6 +1,7 @@
 // Asks and marks the questions of a lesson, as pages/ui/lessons/questions.py does: what is right was measured before.
 
-import { attribute, node } from "../dom.js";
+import { attribute, node, untranslated } from "../dom.js";
+import { letDrag } from "../row_dragging.js";
 
 /**
  * @typedef {object} Question texts are HTML
@@ -43,14 +44,15 @@ export function asked(form, question, answer) {
       label.append(`${name}: `);
       const select = node("select", "", label);
       Object.assign(select, { name, required: true });
-      options[name].forEach(([text, position]) => select.append(new Option(text, position)));
+      options[name].forEach(([text, position]) => select.append(untranslated(new Option(text, position))));
     }
   } else if (kind === "order" && !isDone) {
     const list = node("ol", "", form);
     options.forEach((option, at) => {
       const item = node("li", "", list);
       item.dataset.option = String(at);
-      node("span", "", item).innerHTML = option; // made of a lesson's Markdown
+      node("span", "words", item).innerHTML = option; // made of a lesson's Markdown
+      letDrag(item, { done: () => {} });
       for (const [sign, words] of [["↑", "up"], ["↓", "down"]]) {
         const button = node("button", "", item);
         Object.assign(button, { type: "button", textContent: sign });

@@ -1,5 +1,5 @@
 // Draws texts side by side, with the first differing token marked. Texts are set through textContent.
-import { node, put } from "../dom.js";
+import { node, put, untranslated } from "../dom.js";
 
 const SIGNS = { " ": "␣", "\n": "↵\n", "\t": "⇥" };
 
@@ -20,10 +20,11 @@ function article({ title, before, same, differs, rest, ends }) {
   const made = node("article", "");
   put(node("h3", "", made), title);
   const text = node("p", "", made);
-  put(node("span", "before", text), before);
-  put(node("span", "", text), same);
-  if (differs) put(node("mark", "", text), SIGNS[differs] ?? differs);
-  put(node("span", "", text), rest);
+  const part = (tag, className, words) => put(untranslated(node(tag, className, text)), words);
+  part("span", "before", before);
+  part("span", "", same);
+  if (differs) part("mark", "", SIGNS[differs] ?? differs);
+  part("span", "", rest);
   if (ends) put(node("span", "ends", text), "the end");
   return made;
 }

@@ -3,7 +3,7 @@
 
 import { AblationControls } from "../ablation_controls.js";
 import { ApiError } from "../api_error.js";
-import { node, partsOf, put } from "../dom.js";
+import { node, partsOf, put, untranslated } from "../dom.js";
 import { eventsOf } from "../generation/server_sent_events.js";
 import { percent, plainNumber } from "../number_format.js";
 import { divergence, lastOf, likeliestOf, movedMost, probabilityOf, sharedLength } from "./distributions.js";
@@ -95,7 +95,7 @@ export class WhatIfView {
     if (!isOne) row(["token", ...titles].map((title) => (cell) => Object.assign(node("b", "", cell), { textContent: title })));
     for (const id of likeliestOf(both, CANDIDATES)) {
       const shares = shown.map((distribution) => probabilityOf(distribution, id));
-      row([(cell) => put(node("code", "", cell), this.label(id)), ...shares.map((share) => (cell) => {
+      row([(cell) => put(untranslated(node("code", "", cell)), this.label(id)), ...shares.map((share) => (cell) => {
         node("span", "bar", cell).style.width = `${6 * share}rem`;
         cell.append(percent(share));
       })]);

@@ -1,5 +1,5 @@
 // Draws the input for an answer that is a cell of an attention pattern, chosen by click or keyboard.
-import { attribute, node, put, withView } from "../../../../transformer/frontend/dom.js";
+import { attribute, node, put, untranslated, withView } from "../../../../transformer/frontend/dom.js";
 
 const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
@@ -11,6 +11,7 @@ class Cells {
     this.scroller = node("div", "scroller", parts.body);
     this.table = node("table", "", this.scroller);
     attribute(this.table, "role", "grid");
+    untranslated(this.table);
     this.table.onclick = ({ target }) => this.choose(/** @type {Element} */ (target).closest("td"));
     this.table.onkeydown = (event) => this.press(event);
   }

@@ -1,5 +1,6 @@
 // Draws the input for an answer that is an order, set by dragging or with buttons.
 import { attribute, node, put, withView } from "../../../../transformer/frontend/dom.js";
+import { letDrag } from "../../../../transformer/frontend/row_dragging.js";
 
 class Order {
   constructor(parts) {
@@ -38,7 +39,7 @@ class Order {
       button.onclick = () => this.move(this.rankOf(entry), by, button);
       entry.buttons.push(button);
     }
-    row.onpointerdown = (event) => this.hold(event, entry);
+    letDrag(row, { passed: (step) => this.passed(entry, step), done: (hasMoved) => hasMoved && this.report() });
     return entry;
   }
 
@@ -58,30 +59,11 @@ class Order {
     this.report();
   }
 
-  hold(event, entry) {
-    if (event.button || event.target.closest("button")) return;
-    const before = this.order.join();
-    let begin = event.clientY;
-    entry.row.setPointerCapture(event.pointerId);
-    entry.row.classList.add("held");
-    entry.row.onpointermove = ({ clientY }) => {
-      const from = this.rankOf(entry);
-      const step = clientY < begin ? -1 : 1;
-      const next = this.rows[this.order[from + step]];
-      if (next && Math.abs(clientY - begin) > next.row.offsetHeight * 0.6) {
-        begin += step * (next.row.offsetHeight + 6);
-        this.order.splice(from, 1, this.order[from + step]);
-        this.order.splice(from + step, 1, this.rows.indexOf(entry));
-        this.arrange();
-      }
-      entry.row.style.transform = `translateY(${clientY - begin}px)`;
-    };
-    entry.row.onpointerup = entry.row.onpointercancel = () => {
-      entry.row.classList.remove("held");
-      entry.row.style.transform = "";
-      entry.row.onpointermove = entry.row.onpointerup = entry.row.onpointercancel = null;
-      if (this.order.join() !== before) this.report();
-    };
+  passed(entry, step) {
+    const from = this.rankOf(entry);
+    const [item] = this.order.splice(from, 1);
+    this.order.splice(from + step, 0, item);
+    this.arrange();
   }
 
   /** Puts the rows as the order says, without taking one away: what is held, or has the focus, keeps it. */

@@ -1,5 +1,5 @@
 // Draws a padded batch as a table. Tokens are set through textContent.
-import { node, put, withView } from "../../../../transformer/frontend/dom.js";
+import { node, put, untranslated, withView } from "../../../../transformer/frontend/dom.js";
 
 class View {
   constructor(parts) {
@@ -15,7 +15,7 @@ class View {
     labels.forEach((row, at) => {
       const made = node("tr", at === selected ? "selected" : "", body);
       heading(made, "row", `${lines[at]}`);
-      row.forEach((label, position) => put(node("td", padding[at][position] ? "padding" : "", made), label));
+      row.forEach((label, position) => put(untranslated(node("td", padding[at][position] ? "padding" : "", made)), label));
     });
     this.parts.root.replaceChildren(table);
   }

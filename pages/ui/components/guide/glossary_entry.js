@@ -1,5 +1,5 @@
 // Draws one entry of the glossary.
-import { node, put } from "../../../../transformer/frontend/dom.js";
+import { node, put, untranslated } from "../../../../transformer/frontend/dom.js";
 import { openPage, pageLink } from "../../../../transformer/frontend/page_link.js";
 
 /** Put an entry into `parent`: what it means, where it comes from, where it can be seen. leave(): called before it is gone to. */
@@ -8,7 +8,7 @@ export function drawEntry(parent, { name, meaning, source, code, page }, leave) 
   put(node("p", "meaning", parent), meaning);
   const about = node("p", "about", parent);
   about.append(`${source} · in the code `);
-  put(node("code", "", about), code);
+  put(untranslated(node("code", "", about)), code);
   if (!pageLink(page)) return;
   const isHere = page === openPage();
   const way = node("button", "way", parent);

@@ -1,5 +1,6 @@
 // Starts what helps on every page: the tour, the glossary's underlined terms, presentation mode. It lies over the page,
 // at the end of the document, and lives as long as the tab: pages come and go beneath it.
+import { markUntranslated } from "./untranslated_page.js";
 import { attribute, partsOf, put, withView } from "../../../../transformer/frontend/dom.js";
 import { TermTooltip } from "./term_tooltip.js";
 import { areKeysOn, listenForKeys, turnKeys } from "./shortcuts.js";
@@ -33,6 +34,7 @@ class Guide {
     this.presentation = new Presentation(parts, within, (isLarge) => this.tell?.("presenting", isLarge));
     listenForKeys({ "?": () => this.panel.toggle(), p: () => this.presentation.set(!this.presentation.isOn) });
     document.addEventListener("click", closeMenu);
+    markUntranslated();
     parts.keysOn.checked = areKeysOn();
     parts.keysOn.addEventListener("change", () => turnKeys(parts.keysOn.checked));
   }

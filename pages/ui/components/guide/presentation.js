@@ -1,7 +1,7 @@
 // Turns presentation mode on and off: no header, large type, and navigation by clicker from view to view.
 //
 // It is a state of the tab: it stays from page to page and over a reload. Python is told of it, and draws its figures larger.
-import { attribute, isVisible } from "../../../../transformer/frontend/dom.js";
+import { attribute, isComposing, isVisible } from "../../../../transformer/frontend/dom.js";
 import { PAGE_LINK, openPage } from "../../../../transformer/frontend/page_link.js";
 import { areKeysOn, isTyped } from "./shortcuts.js";
 
@@ -71,7 +71,7 @@ export class Presentation {
 
   onKey(event) {
     if (event.key === "Tab") this.isByHand = false;
-    if (!this.isOn || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (!this.isOn || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isComposing(event)) return;
     const { key } = event;
     const [target] = event.composedPath();
     const takes = (act) => {

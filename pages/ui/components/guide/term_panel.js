@@ -1,5 +1,5 @@
 // Draws a side panel with this page's terms of the glossary.
-import { put } from "../../../../transformer/frontend/dom.js";
+import { isComposing, put } from "../../../../transformer/frontend/dom.js";
 import { focused } from "./shortcuts.js";
 import { TermList } from "./term_list.js";
 /** @import { TermUnderlines } from "./term_underlines.js" */
@@ -18,7 +18,7 @@ export class TermPanel {
     panelClose.addEventListener("click", () => this.close());
     panel.addEventListener("keydown", (event) => {
       event.stopPropagation(); // its keys are its own
-      if (event.key === "Escape") this.close();
+      if (event.key === "Escape" && !isComposing(event)) this.close();
     });
   }
 

@@ -2,7 +2,7 @@
 //
 // It takes nothing from what it lies over: but for its button, presses go through it, and close it. It never covers what has the
 // focus, and stays away while a list, a menu or a popover is open.
-import { put } from "../../../../transformer/frontend/dom.js";
+import { isComposing, put } from "../../../../transformer/frontend/dom.js";
 import { isRaised, lower, place, raise } from "../../../../transformer/frontend/top_layer.js";
 import { drawEntry } from "./glossary_entry.js";
 import { focused } from "./shortcuts.js";
@@ -31,7 +31,7 @@ export class TermTooltip {
     on("focusout", (event) => this.isWithin(event) || this.hide());
     // Not passive: Escape closes what is said, and nothing else; any other key uses what has the focus.
     document.addEventListener("keydown", (event) => {
-      if (this.isWithin(event)) return;
+      if (this.isWithin(event) || isComposing(event)) return;
       if (event.key === "Escape" && this.isOpen) {
         event.stopImmediatePropagation();
         event.preventDefault();

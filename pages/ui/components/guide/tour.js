@@ -3,7 +3,7 @@
 //
 // The card is a dialog that isn't modal. It takes the focus as it appears, and from then on only from somebody who has it
 // there, or who works with the keyboard; what it says is announced either way.
-import { attribute, isVisible, node, put } from "../../../../transformer/frontend/dom.js";
+import { attribute, isComposing, isVisible, node, put } from "../../../../transformer/frontend/dom.js";
 import { openPage, pageLink } from "../../../../transformer/frontend/page_link.js";
 import { ELSEWHERE, PATH } from "./tour_steps.js";
 import { placeCard } from "./card_position.js";
@@ -29,7 +29,7 @@ export class Tour {
     parts.toControl.addEventListener("click", () => this.focusControl());
     document.addEventListener("keydown", (event) => {
       this.isByKey = true;
-      if (event.key !== "Escape" || !this.isOn || event.defaultPrevented || isOpenAbove(event)) return;
+      if (event.key !== "Escape" || !this.isOn || event.defaultPrevented || isComposing(event) || isOpenAbove(event)) return;
       event.preventDefault();
       this.end();
     });

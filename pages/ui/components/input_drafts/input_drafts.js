@@ -1,6 +1,8 @@
 // Keeps what is typed into a field and not yet applied over a reload or a restart of the server. It comes back into its
 // field and waits to be applied. (Streamlit takes it for applied when the connection is lost, and forgets it with the
 // next change of page.) So does a prompt that was applied and can't be read: no address holds it.
+import { isComposing } from "../../../../transformer/frontend/dom.js";
+
 const NAME = "headsup_input_drafts";
 const FIELDS = "[data-testid=stTextArea] textarea, [data-testid=stTextInput] input";
 /** @typedef {HTMLInputElement | HTMLTextAreaElement} Field */
@@ -39,8 +41,9 @@ function listen(tab) {
   }, true);
   // A field that is disabled while the server is away loses the cursor, too, without being left.
   document.addEventListener("focusout", ({ target }) => isField(target) && !target.disabled && applied(), true);
-  document.addEventListener("keydown", ({ target, key, ctrlKey, metaKey }) => {
-    if (key === "Enter" && isField(target) && (ctrlKey || metaKey || target.tagName === "INPUT")) applied();
+  document.addEventListener("keydown", (event) => {
+    const { target, key, ctrlKey, metaKey } = event;
+    if (key === "Enter" && !isComposing(event) && isField(target) && (ctrlKey || metaKey || target.tagName === "INPUT")) applied();
   }, true);
   addEventListener("pagehide", () => { tab.isLeaving = true; });
   addEventListener("pageshow", () => { tab.isLeaving = false; });

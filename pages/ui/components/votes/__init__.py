@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from pages.ui.components.assets import custom_component
 
-_mount = custom_component(__file__)
+_mount = custom_component(__file__, "tooltip.css")
 
 
 class Bar(NamedTuple):

@@ -1,5 +1,6 @@
 // Draws the votes of a class: a table of bars, or numbers as dots on a line. Answers are set through textContent.
 import { attribute, node, put, withView } from "../../../../transformer/frontend/dom.js";
+import { Tooltip } from "../../../../transformer/frontend/tooltip.js";
 
 const WIDEST = 65; // per cent of a cell
 const COLUMNS = 40; // of dots over a line: numbers that are closer stand on one another
@@ -8,6 +9,7 @@ const MOST_DOTS = 12; // one above another; beyond that a dot stands for several
 class View {
   constructor(parts) {
     this.parts = parts;
+    new Tooltip(parts.tip).tellTitles(parts.root);
   }
 
   update({ rounds, bars, line, points, scrolls }) {

@@ -1,5 +1,5 @@
 // Draws one text in two orders, with the likeliest tokens that are predicted for each. Tokens are set through textContent.
-import { node, put, withView } from "../../../../transformer/frontend/dom.js";
+import { node, put, untranslated, withView } from "../../../../transformer/frontend/dom.js";
 import { showTopTokens } from "../../../../transformer/frontend/top_tokens.js";
 
 const SAME = 1e-5; // a change of probability this small is rounding
@@ -20,7 +20,7 @@ class View {
       const head = heading(row, "row", "");
       put(node("span", "name", head), name);
       const written = node("span", labels.every((label) => [...label].length === 1) ? "characters" : "", head);
-      for (const label of labels) put(node("span", "token", written), label);
+      for (const label of labels) put(untranslated(node("span", "token", written)), label);
       ways.forEach((way, column) => {
         const cell = node("td", "", row);
         put(node("span", "way", cell), way);

@@ -41,7 +41,7 @@ class Checked(NamedTuple):
 def checked(content: bytes, *, seconds: int = SECONDS, memory: int = MEMORY) -> Checked:
     """Check an uploaded file, however hostile. seconds: of a processor. memory: bytes."""
     try:
-        text = content.decode("utf-8").replace("\r\n", "\n")
+        text = content.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError:
         text = ""
     if "+++" not in text:
