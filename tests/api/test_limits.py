@@ -5,7 +5,18 @@ import pytest
 from transformer.api import limits
 from transformer.api.app import create_app
 from transformer.api.errors import ApiError
-from transformer.api.limits import AT_ONCE, BURST, CLASSES, COOKIE, PER_SECOND, REMEMBERED, STRANGERS, Counts, Limits
+from transformer.api.limits import (
+    AT_ONCE,
+    BURST,
+    CLASSES,
+    COOKIE,
+    PER_SECOND,
+    REMEMBERED,
+    STRANGERS,
+    Counts,
+    Limits,
+    counted_address,
+)
 
 
 @pytest.fixture
@@ -121,6 +132,22 @@ def test_a_forwarded_address_counts_from_a_configured_proxy_alone(clock, monkeyp
     monkeypatch.setenv(limits.PROXIES_VARIABLE, "everybody")
     with pytest.raises(ValueError, match="HEADSUP_PROXIES is 'everybody'; it must name addresses"):
         create_app()
+
+
+@pytest.mark.parametrize(
+    ("proxies", "client", "forwarded", "counted"),
+    [
+        ("", "203.0.113.7", [], "203.0.113.7"),
+        ("", "10.0.0.5", ["198.51.100.1"], None),  # all visitors have the address of a proxy that nobody has named
+        ("", "10.0.0.5", ["", " "], "10.0.0.5"),
+        ("10.0.0.5", "10.0.0.5", ["198.51.100.1"], "198.51.100.1"),
+        ("10.0.0.5", "203.0.113.7", ["198.51.100.1"], "203.0.113.7"),  # who isn't it may lie
+        ("10.0.0.5", "10.0.0.5", ["198.51.100.9, 2001:db8:1:2::3"], "2001:db8:1:2::/64"),
+    ],
+)
+def test_an_address_is_counted_unless_all_visitors_share_it(monkeypatch, proxies, client, forwarded, counted):
+    monkeypatch.setenv(limits.PROXIES_VARIABLE, proxies)
+    assert counted_address(client, forwarded) == counted
 
 
 def test_only_so_many_questions_of_a_visitor_are_under_way_and_only_so_many_visitors_are_counted(clock):

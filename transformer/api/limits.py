@@ -173,6 +173,16 @@ def address_of(address: str, forwarded: Sequence[str]) -> str:
     return str(ipaddress.ip_network((parsed, 64), strict=False)) if parsed.version == 6 else address
 
 
+def counted_address(address: str, forwarded: Sequence[str]) -> str | None:
+    """As `address_of`; None behind a proxy while `HEADSUP_PROXIES` names none: all visitors have its address.
+
+    Once it names one, every other connection is direct, whatever its headers say.
+    """
+    if not proxies() and any(each.strip() for each in forwarded):
+        return None
+    return address_of(address, forwarded)
+
+
 @functools.lru_cache(maxsize=8)
 def _networks(setting: str) -> Networks:
     return [ipaddress.ip_network(name.strip(), strict=False) for name in setting.split(",") if name.strip()]
