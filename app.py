@@ -5,6 +5,7 @@ from starlette.middleware import Middleware
 
 from pages.ui.security_headers import SecurityHeaders
 from pages.ui.server_startup import WaitUntilPrepared, check_settings, preparing, routes
+from pages.ui.upload_limits import UploadLimits
 
 check_settings()
 
@@ -12,5 +13,5 @@ app = st.App(
     "pages/main.py",
     lifespan=preparing,
     routes=routes(st.get_option("server.baseUrlPath")),
-    middleware=[Middleware(SecurityHeaders), Middleware(WaitUntilPrepared)],
+    middleware=[Middleware(SecurityHeaders), Middleware(WaitUntilPrepared), Middleware(UploadLimits)],
 )
