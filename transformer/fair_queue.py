@@ -72,6 +72,11 @@ class FairQueue(Generic[T]):
         self._waiting[owner] = self._waiting.pop(owner)
 
 
+def most_of(owner: Hashable, places: int) -> int:
+    """How many places an owner may have at once: not all of several, unless it is nobody in particular."""
+    return places if owner is None else max(1, places - 1)
+
+
 class _Call(Future[T]):
     def __init__(self, compute: Callable[[], T]) -> None:
         super().__init__()
@@ -79,10 +84,10 @@ class _Call(Future[T]):
 
 
 class FairThreads:
-    """A pool of threads that begins waiting calls owner by owner. Of several threads, no owner has all at once."""
+    """A pool of threads that begins waiting calls owner by owner, of each as many at once as `most_of` says."""
 
     def __init__(self, threads: int, name: str) -> None:
-        self._threads, self._most = threads, max(1, threads - 1)
+        self._threads = threads
         self._pool = ThreadPoolExecutor(threads, name)
         self._lock = threading.RLock()
         self._waiting, self._running = FairQueue[_Call[Any]](), Counter[Hashable]()
@@ -130,7 +135,7 @@ class FairThreads:
 
     def _begin(self) -> None:
         while self._running.total() < self._threads:
-            taken = self._waiting.take(lambda owner: self._running[owner] < self._most)
+            taken = self._waiting.take(lambda owner: self._running[owner] < most_of(owner, self._threads))
             if taken is None:
                 return
             owner, call = taken

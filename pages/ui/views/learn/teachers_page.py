@@ -11,6 +11,7 @@ from pages.ui.lessons.lesson import Lesson
 from pages.ui.lessons.own_lessons import name_of
 from pages.ui.markdown import plain
 from pages.ui.models.lesson_answers import StepId
+from pages.ui.models.visitor_share import visitor_share
 from pages.ui.printable_html import as_html, document, inline
 from pages.ui.upload_limits import has_lapsed
 from pages.ui.views.learn import handout, lesson_upload, visitor_lessons
@@ -59,7 +60,7 @@ def _own_lesson() -> None:
         return
     if uploaded is not None and token != uploaded.file_id:
         with st.spinner("Running the models …"):
-            checked = lesson_upload.checked(uploaded.getvalue())
+            checked = lesson_upload.checked(uploaded.getvalue(), visitor_share())
         st.session_state[CHECKED] = uploaded.file_id, checked
     if checked.problem:
         st.error(plain(checked.problem))
