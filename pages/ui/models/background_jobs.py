@@ -4,6 +4,7 @@ import contextlib
 import itertools
 import os
 import threading
+import weakref
 from collections.abc import Callable, Hashable
 from contextvars import ContextVar
 
@@ -17,6 +18,7 @@ THREADS = 4
 NICENESS = 10
 """How far a thread stands back behind those that answer visitors, where the system lets it."""
 _NUMBERS, _THREADS = itertools.count(), FairThreads(THREADS, "job")
+_JOBS: weakref.WeakSet["Job"] = weakref.WeakSet()
 _job: ContextVar["Job | None"] = ContextVar("job", default=None)
 
 
@@ -34,6 +36,7 @@ class Job:
         self.error: Exception | None = None
         self._compute = compute
         self._stop, self._over = threading.Event(), threading.Event()
+        _JOBS.add(self)
         self._call = _THREADS.submit(owner, self._run)
 
     @property
@@ -94,6 +97,12 @@ def start(key: Hashable, compute: Callable[[], object]) -> None:
         former.stop()
     job = st.session_state["job"] = Job(key, compute, visitor_share())
     _until_left(next(_NUMBERS), job)
+
+
+def stop_all() -> None:
+    """End all visitors' jobs, each at its next step: the server, which is to end, would wait for them."""
+    for job in list(_JOBS):
+        job.stop()
 
 
 @st.cache_resource(scope="session", max_entries=1, show_spinner=False, on_release=Job.stop)

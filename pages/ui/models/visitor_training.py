@@ -46,7 +46,7 @@ def _check_room(share: Share, under_way: list[Share]) -> None:
     of_address = sum(each.address == share.address for each in under_way)
     if share.is_visitor and under_way.count(share) >= MOST_OF_VISITOR:
         raise ValueError(
-            f"You have {MOST_OF_VISITOR} trainings under way, in other tabs. Stop one, or wait for its end."
+            f"You have {MOST_OF_VISITOR} trainings under way in other tabs. Stop one, or wait for its end."
         )
     if len(under_way) >= MOST or (share.address is not None and of_address >= MOST_OF_ADDRESS):
         raise ValueError("Too many trainings wait already. Try again when some have ended, or run the app yourself.")
