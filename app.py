@@ -5,6 +5,7 @@ from starlette.middleware import Middleware
 
 from pages.ui.security_headers import SecurityHeaders
 from pages.ui.server_startup import WaitUntilPrepared, check_settings, preparing, routes
+from pages.ui.upload_limits import UploadLimits
 from transformer.api.heads_and_redirects import HeadsAndRedirects
 
 check_settings()
@@ -13,5 +14,10 @@ app = st.App(
     "pages/main.py",
     lifespan=preparing,
     routes=routes(st.get_option("server.baseUrlPath")),
-    middleware=[Middleware(HeadsAndRedirects), Middleware(SecurityHeaders), Middleware(WaitUntilPrepared)],
+    middleware=[
+        Middleware(HeadsAndRedirects),
+        Middleware(SecurityHeaders),
+        Middleware(WaitUntilPrepared),
+        Middleware(UploadLimits),
+    ],
 )

@@ -69,11 +69,13 @@ def _has_ended() -> bool:
 
 
 def _cancel() -> None:
+    from pages.ui.models import background_jobs
     from transformer.inference.scheduler import schedulers
 
     if API.made:
         API.made.state.responder.close()
     schedulers.close()
+    background_jobs.stop_all()
 
 
 def _note_as_stopping(number: signal.Signals) -> None:

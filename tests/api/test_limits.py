@@ -10,12 +10,14 @@ from transformer.api.limits import (
     BURST,
     CLASSES,
     COOKIE,
+    NEW_FOR,
     PER_SECOND,
     REMEMBERED,
     STRANGERS,
     Counts,
     Limits,
     counted_address,
+    share_of,
 )
 
 
@@ -91,7 +93,7 @@ def test_thirty_visitors_behind_one_address_never_meet_its_cap(clock):
 
 def test_an_address_has_a_cap_however_many_cookies_it_shows(clock):
     door = Door(Counts(1.0, 5))
-    visitors = [door.limits._signer.sign(f"{each}").decode() for each in range(2 * CLASSES)]
+    visitors = [limits.signer().sign(f"{each}").decode() for each in range(2 * CLASSES)]
     statuses = [door.ask(visitor)[0] for visitor in visitors for _ in range(5)]
     assert statuses.count(200) == 5 * CLASSES
 
@@ -104,6 +106,8 @@ def test_a_cookie_that_was_tampered_with_is_nobody_s_and_replicas_may_share_a_se
     for wrong in (f"{name}.{signature[::-1]}", f"0{cookie}", name, "....", "é", f"{name}.{signature[:-1]}"):
         status, other = door.ask(wrong)
         assert status == 200 and other and other != cookie
+    assert Door().ask(cookie)[1] == "", "a server has one secret"
+    limits._signer.cache_clear()
     assert Door().ask(cookie)[1], "another secret has signed it"
     monkeypatch.setenv(limits.SECRET_VARIABLE, "a secret")
     assert Door().ask(Door().ask()[1])[1] == ""
@@ -148,6 +152,23 @@ def test_a_forwarded_address_counts_from_a_configured_proxy_alone(clock, monkeyp
 def test_an_address_is_counted_unless_all_visitors_share_it(monkeypatch, proxies, client, forwarded, counted):
     monkeypatch.setenv(limits.PROXIES_VARIABLE, proxies)
     assert counted_address(client, forwarded) == counted
+
+
+def test_cookies_that_are_fetched_at_once_buy_few_shares_until_they_are_known(monkeypatch):
+    now = [1_700_000_000.0]
+    monkeypatch.setattr(limits.time, "time", lambda: now[0])
+    cookies = [limits.signer().sign(f"{number}").decode() for number in range(200)]
+    monkeypatch.setattr(limits.time, "time", lambda: now[0] + NEW_FOR + 1)
+    assert len({share_of(cookie, "203.0.113.7") for cookie in cookies}) == 200
+    monkeypatch.setattr(limits.time, "time", lambda: now[0] + NEW_FOR - 1)
+    strangers = {share_of(cookie, "203.0.113.7") for cookie in cookies}
+    assert len(strangers) == STRANGERS and not any(share.is_visitor for share in strangers)
+    for forged in ("", "5", cookies[5][:-1], f"6{cookies[5]}"):
+        assert share_of(forged, "203.0.113.7") in strangers
+    tabs = {share_of("", "203.0.113.7", f"tab {number}") for number in range(200)}
+    assert tabs == strangers and tabs.isdisjoint({share_of("", "198.51.100.1", f"tab {number}") for number in range(9)})
+    behind_a_proxy = {share_of(cookie, None) for cookie in cookies}
+    assert len(behind_a_proxy) == 200 and all(share.is_visitor for share in behind_a_proxy)
 
 
 def test_only_so_many_questions_of_a_visitor_are_under_way_and_only_so_many_visitors_are_counted(clock):

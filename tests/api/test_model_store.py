@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.tiny_models import save_tiny
 from transformer import CheckpointError
 from transformer.api import model_store as stores
+from transformer.api.limits import Share
 from transformer.api.model_store import ModelStore, checkpoint_bytes, is_token, model_store
 
 
@@ -86,6 +87,19 @@ def test_those_used_least_recently_make_room(make, tiny, clock):
     clock[0] += 1
     tokens.append(store.put(tiny))
     assert [token in store for token in tokens] == [True, False, True, True]
+
+
+@pytest.mark.parametrize(("new_name", "address"), [("{}", "192.0.2.1"), ("", "192.0.2.1"), ("", None)])
+def test_whoever_has_most_makes_room_and_pushes_out_nobody_else(make, tiny, clock, new_name, address):
+    """A few with a model each, a class behind one address, and someone who uploads on and on."""
+    store = make(limit=20 * (checkpoint_bytes(tiny) + (8_000 if make().folder else 0)))
+    few = [Share(f"visitor {number}", f"198.51.100.{number}") for number in range(2)]
+    class_of = [Share(f"strangers 203.0.113.7 {number % 8}", "203.0.113.7") for number in range(8)]
+    others = [store.put(tiny, share) for share in (*few, *class_of)]
+    for number in range(15):
+        clock[0] += 1
+        newest = store.put(tiny, Share(f"visitor new {new_name.format(number)}", address))
+        assert newest in store and all(token in store for token in others)
 
 
 def test_a_model_larger_than_the_store_is_refused_and_nothing_goes(make, tiny, tmp_path):

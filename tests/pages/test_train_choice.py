@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pooch
 import pytest
 
+from pages.ui import upload_limits
 from pages.ui.views import train_plan
 from pages.ui.views.train_choice import in_words, range_in_words
 from tests.app_driver import checked, go, link_of, named, press, said, start
@@ -92,6 +93,10 @@ def test_an_uploaded_text_stays_until_it_is_removed_wherever_its_visitor_goes_me
     upload_text(at, SCENE)
     go(go(at, "Positions"), "Train")
     assert box().value is None and is_used()
+    upload_text(at, SCENE)
+    upload_limits._lapsed.append(box().value.file_id)  # the server has deleted the file, and the page has its text
+    checked(box().set_value(None).run())
+    assert is_used()
     at = reloaded(at, start("Train", learn="own", shape="dials"))
     assert is_used()
     press(at, "Remove it")

@@ -25,7 +25,7 @@ from .errors import ApiError, on_api_error, on_exception, on_http_error, on_inva
 from .frontend_modules import FrontendModules, files_in
 from .heads_and_redirects import HeadsAndRedirects
 from .library import Library
-from .limits import Limits, proxies
+from .limits import Limits, proxies, share_in
 from .request_parameters import (
     AblationQuery,
     AttributionQuery,
@@ -113,8 +113,8 @@ def _about(responder: Responder, latency: Histogram, gauges: Gauges) -> APIRoute
         return HTMLResponse(page_of(request.app.openapi()), headers={"Cache-Control": "no-cache"})
 
     @router.get("/models", summary="The models that can be asked")
-    async def models() -> Response:
-        return as_json({"models": await responder.read(lambda: _listed(responder.library))})
+    async def models(request: Request) -> Response:
+        return as_json({"models": await responder.read(lambda: _listed(responder.library), share_in(request))})
 
     return router
 

@@ -1,12 +1,17 @@
-"""Runs computations on a few threads. Identical requests share one, and it is cancelled when all of them leave."""
+"""Runs computations on a few threads, in turn among those who ask.
+
+Identical requests share one, and it is cancelled when all of them leave.
+"""
 
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
+from ..fair_queue import FairThreads
 from .errors import ApiError
 
 Progress = Callable[[float], None]
@@ -40,28 +45,29 @@ class Computations:
     """Computations by key. threads: how many are computed at the same moment. waiting: how many may be under way."""
 
     def __init__(self, threads: int, waiting: int) -> None:
-        self._threads = ThreadPoolExecutor(threads, "api")
+        self._threads = FairThreads(threads, "api")
         self._waiting = waiting
         self._lock = threading.Lock()
         self._computations: dict[Hashable, Computation] = {}
 
     @contextmanager
-    def join(self, key: Hashable, compute: Callable[[Progress], Any]) -> Iterator[Computation]:
+    def join(self, key: Hashable, compute: Callable[[Progress], Any], owner: Hashable = None) -> Iterator[Computation]:
         """Wait, within, for the computation of a key: one that is under way, or else a new one.
 
-        Raises: ApiError 503 where too many are under way already.
+        owner: whose turn it is computed in. Where too many are under way, whoever has most waiting loses the last.
+        Raises: ApiError 503 where that is this owner.
         """
         with self._lock:
             computation = self._computations.get(key)
             if computation is None:
-                if len(self._computations) >= self._waiting:
-                    raise ApiError(
-                        503, "The server has too much to compute just now; ask again in a second.", retry_after=1
-                    )
+                if len(self._computations) >= self._waiting and not self._threads.make_room(owner, _too_much()):
+                    raise _too_much()
                 computation = self._computations[key] = Computation()
             computation.readers += 1
             if computation.readers == 1:  # before it begins, so that it finds itself waited for
-                computation.future = self._threads.submit(self._run, computation, compute)
+                computation.future = self._threads.submit(owner, partial(self._run, computation, compute))
+            else:
+                self._threads.share(owner, computation.future)
         try:
             yield computation
         finally:
@@ -94,4 +100,8 @@ class Computations:
         with self._lock:
             for computation in self._computations.values():
                 computation.is_wanted = False
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._threads.close()
+
+
+def _too_much() -> ApiError:
+    return ApiError(503, "The server has too much to compute just now; ask again in a second.", retry_after=1)

@@ -10,6 +10,7 @@ from ..inference.scheduler import schedulers
 from ..model.registry import attention_modules
 from . import generated_texts
 from .errors import ApiError, wrong
+from .limits import Share, share_in
 from .open_models import OpenModel
 from .request_parameters import MOST_CELLS, GenerateQuery, PassInputs, PassQuery, RowsQuery, ScoresQuery, inputs_of
 from .responses import Responder
@@ -51,7 +52,7 @@ def routes(responder: Responder) -> APIRouter:
             )
         except ValueError as error:
             raise wrong("tokens", error) from None
-        return stream_of(_events(inputs, state, query.max_new_tokens, module, head))
+        return stream_of(_events(inputs, state, query.max_new_tokens, module, head, share_in(request)))
 
     @routes.of_pass("/scores", ScoresQuery, "What a model thought of each token of a text, and of the one to come")
     def scores(query: ScoresQuery, inputs: PassInputs) -> Callable:
@@ -78,12 +79,14 @@ def routes(responder: Responder) -> APIRouter:
 
 
 async def _events(
-    inputs: PassInputs, state: DecodeState, max_new_tokens: int, module: str | None, head: int
+    inputs: PassInputs, state: DecodeState, max_new_tokens: int, module: str | None, head: int, share: Share | None
 ) -> AsyncIterator[bytes]:
     """The events of a text, as the scheduler writes it among all others of its model."""
     checkpoint = inputs.model.checkpoint
     ends = checkpoint.card.stop_tokens
-    request = schedulers.of(checkpoint.model).submit(state, max_new_tokens=max_new_tokens, stop_tokens=ends)
+    request = schedulers.of(checkpoint.model).submit(
+        state, max_new_tokens=max_new_tokens, stop_tokens=ends, owner=share
+    )
     last = None
     yield event("begin", {"seed": state.sampling.seed})
     try:

@@ -2,6 +2,9 @@
 
 A visitor is told apart by a signed cookie. Clients without one are counted together by their address, as a few
 visitors, and all of an address together have a cap so generous that a class of thirty behind it never meets it.
+
+Where many wait, visitors are served in turn. Whose cookie is new shares a few turns with the other strangers at the
+address: cookies that are fetched at once buy none.
 """
 
 import functools
@@ -10,11 +13,13 @@ import os
 import secrets
 import threading
 import time
+import zlib
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from itsdangerous import BadSignature, Signer
+from itsdangerous import BadSignature, TimestampSigner
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -32,11 +37,64 @@ AT_ONCE = 16
 """Questions of one visitor that are being answered at the same moment, streams among them."""
 CLASSES, STRANGERS = 60, 8
 """How many visitors' worth of all these an address has, and those at one address together that show no cookie."""
+NEW_FOR = 60.0
+"""Seconds for which a cookie is new."""
 LONGEST_ADDRESS = 64
 """Characters of what a proxy calls an address."""
 REMEMBERED = 10_000
 """Visitors and addresses whose counts are kept: those that asked last."""
 SECRET_VARIABLE, PROXIES_VARIABLE = "HEADSUP_SECRET", "HEADSUP_PROXIES"
+_SHARE = "headsup.share"
+
+
+class Share(NamedTuple):
+    """Who has a turn where many wait. who: a visitor, or some of the strangers at an address. address: the one that is
+    counted; None if all visitors have it."""
+
+    who: str
+    address: str | None
+
+    @property
+    def is_visitor(self) -> bool:
+        return self.who.startswith("visitor")
+
+
+@functools.lru_cache(maxsize=1)
+def _signer(secret: str) -> TimestampSigner:
+    """Of all cookies of this process: without a secret it makes one."""
+    return TimestampSigner(secret or secrets.token_bytes(32), salt=COOKIE)
+
+
+def signer() -> TimestampSigner:
+    """Signs visitors' cookies."""
+    return _signer(os.environ.get(SECRET_VARIABLE, ""))
+
+
+def visitor_of(cookie: str) -> tuple[str, float]:
+    """The visitor whom a cookie names, and for how many seconds it has; "" for one that this server hasn't signed."""
+    try:
+        visitor, since = signer().unsign(cookie, return_timestamp=True)
+    except BadSignature:
+        return "", 0.0
+    return visitor.decode(), time.time() - since.timestamp()
+
+
+def share_of(cookie: str, address: str | None, stranger: str = "") -> Share:
+    """Whose turn it is when this visitor's is.
+
+    address: as `counted_address` says. stranger: who it is without a cookie. Behind a proxy that nobody has named,
+    everybody is a visitor.
+    """
+    visitor, seconds = visitor_of(cookie)
+    who = visitor or stranger
+    if address is None or (visitor and seconds >= NEW_FOR):
+        return Share(f"visitor {who}", address)
+    return Share(f"strangers {address} {zlib.crc32(who.encode()) % STRANGERS}", address)
+
+
+def share_in(request: Request) -> Share | None:
+    """Whose turn it is when a request's is, which has come through `Limits`."""
+    return request.scope.get(_SHARE)
 
 
 def too_many() -> ApiError:
@@ -93,7 +151,6 @@ class Limits:
 
     def __init__(self, app: ASGIApp, counts: Counts | None = None, *, lasting: bool = False) -> None:
         self._app, self._counts = app, counts or Counts()
-        self._signer = Signer(os.environ.get(SECRET_VARIABLE) or secrets.token_bytes(32), salt=COOKIE)
         self._lasting = lasting
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -102,11 +159,10 @@ class Limits:
             return
         request = Request(scope)
         begun: list[str] = []
-        try:
-            visitor = self._signer.unsign(request.cookies.get(COOKIE, "")).decode()
-        except BadSignature:
-            visitor = ""
-        address = address_of(request.client.host if request.client else "", request.headers.getlist("x-forwarded-for"))
+        cookie = request.cookies.get(COOKIE, "")
+        visitor, _ = visitor_of(cookie)
+        connected = request.client.host if request.client else "", request.headers.getlist("x-forwarded-for")
+        address, scope[_SHARE] = address_of(*connected), share_of(cookie, counted_address(*connected))
         try:
             if len(scope["query_string"]) > LONGEST_QUERY:
                 raise ApiError(
@@ -130,7 +186,7 @@ class Limits:
                 self._counts.end(who)
 
     def _with_cookie(self, send: Send) -> Send:
-        cookie = self._signer.sign(secrets.token_hex(8)).decode()
+        cookie = signer().sign(secrets.token_hex(8)).decode()
 
         async def with_cookie(message: Message) -> None:
             if message["type"] == "http.response.start":

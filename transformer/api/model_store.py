@@ -1,7 +1,8 @@
 """Stores visitors' models, trained or uploaded: each under a secret token, for a limited time, within a size limit.
 
 They lie in memory, or in a folder, where they outlive a restart and every replica of the server sees them. Whoever has
-a model's token has the model, so tokens are never listed and never logged.
+a model's token has the model, so tokens are never listed and never logged. Where there is no room, whoever has most
+loses what they used least recently, so that nobody's uploads push out everybody's models.
 """
 
 import functools
@@ -13,13 +14,16 @@ import secrets
 import shutil
 import threading
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from cachetools import TLRUCache
 
 from ..checkpoints.folder import CARD, Checkpoint, CheckpointError, load_checkpoint, save_checkpoint
+from .limits import Share, signer
 
 FOLDER_VARIABLE = "HEADSUP_STORE"
 """The environment variable that names the folder; without it, models lie in memory."""
@@ -28,13 +32,48 @@ TOKEN = re.compile(f"{PREFIX}[0-9a-f]{{32}}")
 LIFETIME = 24 * 3600.0
 """Seconds for which a model is kept after it was last used."""
 LIMIT_IN_MEMORY, LIMIT_IN_FOLDER = 256_000_000, 4_000_000_000
-"""Bytes of all models together; with more, those used least recently go."""
+"""Bytes of all models together; with more, some go."""
+OWNER = "owner"
+"""A file in a model's folder, with two keyed hashes: of whose it is, and of the address it came from."""
 SWEEP_EVERY = 60.0
 """Seconds between two looks for models whose time is over."""
 LEFT_OVER_AFTER = 3600.0
 """Seconds after which what a process that was killed has left of a model is removed."""
 _LEFT_OVER = re.compile(rf"\.gone-[0-9a-f]{{16}}|\.{TOKEN.pattern}\..*")
 _log = logging.getLogger(__name__)
+
+
+class Stored(NamedTuple):
+    """What decides which model goes. used: on the clock. who, address: "" where it isn't known."""
+
+    token: str
+    size: int
+    used: float
+    who: str = ""
+    address: str = ""
+
+
+def surplus(models: Iterable[Stored], limit: int) -> Iterator[str]:
+    """The tokens of those that go, so that the others have at most `limit` bytes. The one used last stays.
+
+    The next that goes is of whoever has most, at first among those at an address that has more than half of all: of
+    theirs the one used least recently.
+    """
+    left = sorted(models, key=lambda model: model.used)
+    total, of_address, of_who = 0, Counter[str](), Counter[tuple[str, str]]()
+    for model in left:
+        total += model.size
+        of_address[model.address] += model.size
+        of_who[model.address, model.who] += model.size
+    del left[-1:]
+    while total > limit and left:
+        crowded = [model for model in left if model.address and of_address[model.address] > limit / 2]
+        gone = max(crowded or left, key=lambda model: of_who[model.address, model.who])  # the first of equals
+        left.remove(gone)
+        total -= gone.size
+        of_address[gone.address] -= gone.size
+        of_who[gone.address, gone.who] -= gone.size
+        yield gone.token
 
 
 def is_token(text: object) -> bool:
@@ -69,11 +108,13 @@ class ModelStore:
             min(self.limit, LIMIT_IN_MEMORY), lambda token, kept, used: used + lifetime, now, checkpoint_bytes
         )
         """In memory. Of a folder's models, those that were asked for last."""
+        self._stored: dict[str, Stored] = {}
+        """Of those that are in memory alone."""
         if self.folder is not None:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
-    def put(self, checkpoint: Checkpoint) -> str:
-        """Keep a model; returns its token. Others may have to go.
+    def put(self, checkpoint: Checkpoint, share: Share | None = None) -> str:
+        """Keep a model; returns its token. Others may have to go. share: whose it is.
 
         Raises: CheckpointError for a model that is larger than the store, or that can't be written.
         """
@@ -83,16 +124,26 @@ class ModelStore:
                 f"The model has {size / 1e6:,.0f} MB, and at most {self._kept.maxsize / 1e6:,.0f} MB "
                 "can be kept. Train a smaller one."
             )
+        who, address = (_hash(share.who), _hash(share.address)) if share else ("", "")
         if self.folder is not None:
             try:
                 save_checkpoint(self.folder / token, checkpoint)
+                with suppress(OSError):  # another process has just removed it
+                    (self.folder / token / OWNER).write_text(f"{who}\n{address}", encoding="ascii")
             except CheckpointError as error:  # whose words have the token, as do the errors that it comes from
                 _log.error("A model can't be written to the folder that %s names.", FOLDER_VARIABLE)
                 cause = error.__cause__
                 why = f": {cause.strerror}" if isinstance(cause, OSError) and cause.strerror else ""
                 raise CheckpointError(f"The model can't be kept{why}. Download it, and try again later.") from None
-        self._use(token, checkpoint)
-        self._sweep()
+        with self._lock:
+            if self.folder is None:
+                self._sweep()
+                self._stored[token] = Stored(token, size, self._now(), who, address)
+                for gone in [*surplus(self._stored.values(), self.limit)]:
+                    self.forget(gone)
+            self._use(token, checkpoint)
+        if self.folder is not None:
+            self._sweep()
         return token
 
     def get(self, token: str) -> Checkpoint | None:
@@ -132,6 +183,7 @@ class ModelStore:
             return
         with self._lock:
             self._kept.pop(token, None)
+            self._stored.pop(token, None)
         if self.folder is not None:
             _remove(self.folder / token)
 
@@ -146,6 +198,8 @@ class ModelStore:
         """Note that a model is used now."""
         with self._lock, suppress(ValueError):  # one of another replica may be too large for this one's memory
             self._kept[token] = checkpoint
+            if token in self._stored:
+                self._stored[token] = self._stored[token]._replace(used=self._now())
         if self.folder is not None:
             with suppress(OSError):  # another process has just removed it
                 os.utime(self.folder / token / CARD, (self._now(), self._now()))
@@ -157,6 +211,7 @@ class ModelStore:
             self._kept.expire()
             for token in [token for token in self._kept if token not in self]:
                 del self._kept[token]
+            self._stored = {token: stored for token, stored in self._stored.items() if token in self._kept}
         if self.folder is None:
             return
         for path in self.folder.iterdir():
@@ -165,11 +220,24 @@ class ModelStore:
                     if time.time() - path.stat().st_mtime > LEFT_OVER_AFTER:
                         shutil.rmtree(path, ignore_errors=True)
         tokens = [path.name for path in self.folder.iterdir() if is_token(path.name)]
-        total = 0
-        for token in sorted(tokens, key=self._last_use, reverse=True):
-            total += _bytes_in(self.folder / token)
-            if total > self.limit or token not in self:
-                self.forget(token)
+        for token in [token for token in tokens if token not in self]:
+            self.forget(token)
+            tokens.remove(token)
+        for token in [*surplus(map(self._stored_in_folder, tokens), self.limit)]:
+            self.forget(token)
+
+    def _stored_in_folder(self, token: str) -> Stored:
+        path = Path(self.folder or "") / token
+        try:
+            who, _, address = (path / OWNER).read_text(encoding="ascii")[:200].partition("\n")
+        except (OSError, ValueError):  # it has none, or another process has just removed it
+            who = address = ""
+        return Stored(token, _bytes_in(path), self._last_use(token), who, address)
+
+
+def _hash(name: str | None) -> str:
+    """By the key that signs cookies; "" for what isn't known."""
+    return signer().get_signature(f"model of {name}").decode() if name else ""
 
 
 def _bytes_in(folder: Path) -> int:

@@ -6,7 +6,7 @@ import json
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Hashable, Mapping
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
 from gzip import compress
 from typing import Any
@@ -15,12 +15,14 @@ from fastapi import Request
 from fastapi.responses import JSONResponse, Response
 
 from ..checkpoints.folder import Checkpoint, CheckpointError
+from ..fair_queue import FairThreads
 from ..inference.recording import Recording
 from ..inference.scheduler import schedulers
 from .cache import Cache
 from .computations import AbandonedError, Computations, Progress
 from .errors import BROKEN, ApiError, sentence_of
 from .library import Library
+from .limits import Share, share_in
 from .open_models import OpenModel
 from .request_parameters import ModelQuery
 from .server_sent_events import HEADERS, MEDIA_TYPE, STILL_THERE, event, stream_of
@@ -63,7 +65,7 @@ class Responder:
         self._library, self._own = library, own
         self._answers = Cache(KEPT_BYTES, LARGEST_KEPT)
         self._short, self._long = Computations(THREADS, WAITING), Computations(LONG_THREADS, LONG_WAITING)
-        self._opening = ThreadPoolExecutor(2, "opening")
+        self._opening = FairThreads(2, "opening")
         self._is_stopping = False
         self.counts: dict[str, int] = {}
         """Answers by address and how they came to be, for /api/metrics."""
@@ -79,7 +81,7 @@ class Responder:
         token = request.headers.get(OWN_HEADER, "")
         if query.model == OWN and query.version is not None:
             raise ApiError(400, "A model of your own has no version; leave it out.", "version")
-        return await self.read(lambda: self._open(query, token))
+        return await self.read(lambda: self._open(query, token), share_in(request))
 
     def _open(self, query: ModelQuery, token: str) -> OpenModel:
         if query.model == OWN:
@@ -118,9 +120,9 @@ class Responder:
         """True while somebody waits for a computation, or for the next token of a text."""
         return bool(len(self._short) or len(self._long) or schedulers.texts_due)
 
-    async def read(self, find: Callable[[], Any]) -> Any:
-        """Look something up in files, on a thread that nothing is computed on."""
-        return await asyncio.wrap_future(self._opening.submit(find))
+    async def read(self, find: Callable[[], Any], share: Share | None = None) -> Any:
+        """Look something up in files, on a thread that nothing is computed on. share: whose turn it is."""
+        return await asyncio.wrap_future(self._opening.submit(share, find))
 
     async def recording(
         self,
@@ -164,7 +166,7 @@ class Responder:
             return response
         computations = self._long if takes_long else self._short
         computed = (lambda progress: self._answers.get(key, make)) if keeps else (lambda progress: make())
-        with computations.join(key, computed) as computation:
+        with computations.join(key, computed, share_in(request)) as computation:
             try:
                 answer = await asyncio.shield(asyncio.wrap_future(computation.future))
             except ValueError as error:  # what only computing shows
@@ -188,7 +190,7 @@ class Responder:
 
         async def events() -> AsyncIterator[bytes]:
             try:
-                with self._long.join(key, make) as computation:
+                with self._long.join(key, make, share_in(request)) as computation:
                     last_share, last_sent = -1.0, time.monotonic()
                     while not computation.future.done():
                         if computation.share != last_share:

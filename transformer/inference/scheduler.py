@@ -15,14 +15,18 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Sequence
+from itertools import islice
 
+from ..fair_queue import FairQueue
 from ..model.models import Model
 from .batched_decoding import PREFILL_TOKENS, BatchedDecoding
 from .generation import DecodeState, GenerationStep
 
 IDLE_SECONDS = 10.0
 """After so long without a text a scheduler's thread ends; the next text starts another."""
+MOST_TEXTS = 32
+"""In a batch, unless there are more owners: each always has a text in it, and in turn gets what is left of it."""
 
 OnStep = Callable[[GenerationStep], bool]
 """Is given each token on the scheduler's thread, and says whether to write on."""
@@ -43,9 +47,10 @@ class Request:
         stop_tokens: Sequence[int],
         buffer: int,
         on_step: OnStep | None,
+        owner: Hashable,
     ) -> None:
         """As in `Scheduler.submit`, which makes requests."""
-        self.state = state
+        self.state, self.owner = state, owner
         self._scheduler, self._left, self._stop_tokens = scheduler, max_new_tokens, frozenset(stop_tokens)
         self._buffer, self._on_step = buffer, on_step
         self._steps: deque[GenerationStep] = deque()
@@ -144,7 +149,9 @@ class Scheduler:
     def __init__(self, model: Model) -> None:
         self._model = weakref.ref(model)  # while nothing is written, whoever lets the model go frees it
         self._changed = threading.Condition()
-        self._requests: list[Request] = []  # whoever has waited longest for a pass over a prompt is the first
+        self._requests: FairQueue[Request] = FairQueue()  # who has waited longest for a pass over a prompt is the first
+        self._came = dict[Request, None]()
+        """The same, in the order in which they came."""
         self._thread: threading.Thread | None = None
         self._is_closing = False
         self._stepped_at: float | None = None
@@ -159,13 +166,13 @@ class Scheduler:
     @property
     def texts(self) -> int:
         """How many texts are being written."""
-        return len(self._requests)
+        return len(self._came)
 
     @property
     def texts_due(self) -> int:
         """How many of them somebody waits for: those with fewer steps than their buffer holds."""
         with self._changed:
-            return sum(not request._is_resting for request in self._requests)
+            return sum(not request._is_resting for request in self._came)
 
     def submit(
         self,
@@ -175,24 +182,27 @@ class Scheduler:
         stop_tokens: Sequence[int] = (),
         buffer: int = 64,
         on_step: OnStep | None = None,
+        owner: Hashable = None,
     ) -> Request:
         """Write a text on. The state belongs to the scheduler until the request is over.
 
         max_new_tokens: None for no limit. stop_tokens: ids after which it ends; the stop token is still reported.
         buffer: how many steps are computed ahead of who takes them. on_step: is called with each step instead, on the
         scheduler's thread, and ends the text by returning False; what it raises is an error of this request alone.
+        owner: in whose turn it is written where there are more texts than a batch takes.
         Raises: ValueError for a text that is being written already, or by another model.
         """
         if state.model is not self._model():
             raise ValueError("This text is written by another model; texts that are written together share one.")
-        request = Request(self, state, max_new_tokens, stop_tokens, buffer, on_step)
+        request = Request(self, state, max_new_tokens, stop_tokens, buffer, on_step, owner)
         if max_new_tokens is not None and max_new_tokens <= 0:
             request._end()
             return request
         with self._changed:
-            if any(other.state is state for other in self._requests):
+            if any(other.state is state for other in self._came):
                 raise ValueError("This text is being written already; wait until its request is over.")
-            self._requests.append(request)
+            self._requests.put(owner, request)
+            self._came[request] = None
             self._changed.notify()
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="scheduler", daemon=True)
@@ -202,7 +212,7 @@ class Scheduler:
     def close(self) -> None:
         """Cancel all requests, and wait until the thread has ended. What is submitted later starts another."""
         with self._changed:
-            for request in self._requests:
+            for request in self._came:
                 request._is_cancelled = True
             thread = self._thread
             self._is_closing = thread is not None
@@ -217,20 +227,20 @@ class Scheduler:
     def _run(self) -> None:
         while self._has_requests():
             try:
-                self._write(BatchedDecoding(self._requests[0].state.model))
+                self._write(BatchedDecoding(next(iter(self._came)).state.model))
             except Exception as error:  # of no text in particular: nobody is to wait for what won't come
                 with self._changed:
-                    left, self._requests = self._requests, []
+                    left, self._requests, self._came = self._came, FairQueue(), {}
                 for request in left:
                     request._end(error)
 
     def _has_requests(self) -> bool:
         """Wait for a request, and hold nothing meanwhile; returns whether one has come before the thread is to end."""
         with self._changed:
-            self._changed.wait_for(lambda: self._requests or self._is_closing, IDLE_SECONDS)
-            if not self._requests:
+            self._changed.wait_for(lambda: self._came or self._is_closing, IDLE_SECONDS)
+            if not self._came:
                 self._thread, self._is_closing = None, False
-            return bool(self._requests)
+            return bool(self._came)
 
     def _write(self, decoding: BatchedDecoding) -> None:
         """Write until every request is over."""
@@ -263,28 +273,41 @@ class Scheduler:
             return [request for request in self._requests if request._is_cancelled or not request._is_resting]
 
         with self._changed:
-            self._changed.wait_for(lambda: ready() or not self._requests)
+            self._changed.wait_for(lambda: ready() or not self._came)
             return ready()
 
     def _next_batch(self, active: list[Request]) -> list[Request]:
-        """Those whose token is computed now: all but some prompts, for which others are read first."""
-        batch, read = [], 0
+        """Those whose token is computed now: as many as a batch takes, but some prompts, for which others are read
+        first."""
+        batch, read, taken = [], 0, self._taken(active)
         for request in active:
             pending = request.state.pending
-            if request._is_cancelled or (read and pending > 1 and read + pending > PREFILL_TOKENS):
+            is_later = request not in taken or (read and pending > 1 and read + pending > PREFILL_TOKENS)
+            if request._is_cancelled or is_later:
                 continue
             batch.append(request)
             if pending > 1:
                 read += pending
                 with self._changed:  # wherever it needs such a pass next, others come first
-                    self._requests.remove(request)
-                    self._requests.append(request)
+                    self._requests.serve(request)
         return batch
+
+    def _taken(self, active: list[Request]) -> set[Request]:
+        """Those for which there is room in a batch. It doesn't depend on prompts, so that few come and go."""
+        if len(active) <= MOST_TEXTS:
+            return set(active)
+        ready, queue = set(active), FairQueue[Request]()
+        with self._changed:
+            for request in self._came:
+                if request in ready:
+                    queue.put(request.owner, request)
+        return set(islice(queue, max(MOST_TEXTS, len({request.owner for request in active}))))
 
     def _finish(self, request: Request, decoding: BatchedDecoding, error: Exception | None = None) -> None:
         decoding.release(request.state)
         with self._changed:
             self._requests.remove(request)
+            del self._came[request]
         request._end(error)
 
 

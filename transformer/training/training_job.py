@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Literal, Protocol
 
 import torch
@@ -50,7 +50,9 @@ class JobQueue(Protocol):
 class TrainingJob:
     """One visitor's training, and all that a page shows of it."""
 
-    def __init__(self, plan: TrainingPlan, queue: JobQueue) -> None:
+    def __init__(self, plan: TrainingPlan, queue: JobQueue, owner: Hashable = None) -> None:
+        self.owner = owner
+        """In whose turn it runs."""
         self.state: State = "waiting"
         self.finishing = False
         """True while the model that came out is measured, when no step is taken any more."""

@@ -8,8 +8,9 @@ import re
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 
+from ..fair_queue import FairQueue, most_of
 from .plan import TrainingPlan
 from .training_job import TrainingJob
 
@@ -20,7 +21,8 @@ PATIENCE = 120.0
 
 
 class TrainingQueue:
-    """All trainings of a server: the first `limit` of them run, the others wait for their turn.
+    """All trainings of a server: the first `limit` of them run, the others wait for their turn, which owners have in
+    turn. No owner has all of several slots.
 
     A paused one keeps its slot for `patience` seconds; after that it gives it up as soon as another waits.
     """
@@ -36,13 +38,13 @@ class TrainingQueue:
         self._patience = patience
         self._stopped_for = ""
         self._active: list[TrainingJob] = []
-        self._waiting: list[TrainingJob] = []
+        self._waiting: FairQueue[TrainingJob] = FairQueue()
         self._jobs: weakref.WeakSet[TrainingJob] = weakref.WeakSet()
         atexit.register(_close, weakref.ref(self))
 
-    def submit(self, plan: TrainingPlan) -> TrainingJob:
-        """A new training, at the end of the queue; it starts by itself."""
-        job = TrainingJob(plan, self)
+    def submit(self, plan: TrainingPlan, owner: Hashable = None) -> TrainingJob:
+        """A new training, behind those of its owner; it starts by itself."""
+        job = TrainingJob(plan, self, owner)
         self._jobs.add(job)
         self.enter(job)
         job.start()
@@ -56,6 +58,12 @@ class TrainingQueue:
         with self.changed:
             return len(self._active), len(self._waiting)
 
+    @property
+    def owners(self) -> list[Hashable]:
+        """Of all that have a slot or wait for one, each."""
+        with self.changed:
+            return [job.owner for job in (*self._active, *self._waiting)]
+
     def stop(self, reason: str) -> None:
         """Stop all trainings, and at once those that come later. Each keeps its model.
 
@@ -67,7 +75,8 @@ class TrainingQueue:
 
     def position(self, job: TrainingJob) -> int | None:
         """Its position among those that wait, from 1; None if it doesn't."""
-        waiting = list(self._waiting)
+        with self.changed:
+            waiting = list(self._waiting)
         return waiting.index(job) + 1 if job in waiting else None
 
     def close(self, seconds: float = 2.0) -> None:
@@ -86,7 +95,7 @@ class TrainingQueue:
                 job.state = "running"
             else:
                 job.state = "waiting"
-                self._waiting.append(job)
+                self._waiting.put(job.owner, job)
                 self._hand_out()
             self.changed.notify_all()
 
@@ -100,9 +109,9 @@ class TrainingQueue:
     def leave(self, job: TrainingJob) -> None:
         """Take a job out of the queue, and give its slot to the next. For jobs."""
         with self.changed:
-            for jobs in (self._active, self._waiting):
-                if job in jobs:
-                    jobs.remove(job)
+            self._waiting.remove(job)
+            if job in self._active:
+                self._active.remove(job)
             self._hand_out()
             self.changed.notify_all()
 
@@ -123,12 +132,16 @@ class TrainingQueue:
             self._active = [
                 job for job in self._active if not (job.state == "paused" and now - job.paused_at >= self._patience)
             ]
-        given = self._waiting[: max(self.limit - len(self._active), 0)]
-        for job in given:
-            self._waiting.remove(job)
+        has_given = False
+        while len(self._active) < self.limit and (taken := self._waiting.take(self._may_run)):
+            _, job = taken
             self._active.append(job)
             job.state = "running"
-        return bool(given)
+            has_given = True
+        return has_given
+
+    def _may_run(self, owner: Hashable) -> bool:
+        return sum(job.owner == owner for job in self._active) < most_of(owner, self.limit)
 
 
 def _close(queue: weakref.ref[TrainingQueue]) -> None:

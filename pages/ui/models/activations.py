@@ -8,7 +8,6 @@ Dimensions: text, position, d_model, vocab.
 """
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import torch
@@ -16,15 +15,17 @@ import torch
 from pages.ui.models.background_jobs import progress
 from pages.ui.models.library import OpenModel, is_large, opened
 from pages.ui.models.model_cache import cached
+from pages.ui.models.visitor_share import visitor_share
 from transformer import Checkpoint, EncoderDecoder, Sampling, generate
 from transformer.api import ablation_and_patching, generated_texts
 from transformer.api.tensors import Interventions, Tokens
+from transformer.fair_queue import FairThreads
 from transformer.inference.context_windows import in_window, window_start
 from transformer.inference.interventions import hooks_of
 from transformer.inference.recording import plain_array
 from transformer.model.layers import widened
 
-_AHEAD = ThreadPoolExecutor(2, "ahead")
+_AHEAD = FairThreads(2, "ahead")
 
 
 def compute_ahead(compute: Callable[..., object], model: OpenModel, *inputs: object) -> None:
@@ -33,7 +34,7 @@ def compute_ahead(compute: Callable[..., object], model: OpenModel, *inputs: obj
     compute: caches what it returns by these inputs, so that the API finds it. A large model's may not fit its cache.
     """
     if not is_large(model.checkpoint):
-        _AHEAD.submit(compute, model, *inputs)
+        _AHEAD.submit(visitor_share(), lambda: compute(model, *inputs))
 
 
 def next_token(

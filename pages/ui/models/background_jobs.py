@@ -1,17 +1,24 @@
-"""Runs long computations on a thread, with progress, until they end or are stopped."""
+"""Runs long computations on a few threads, in turn among visitors, with progress, until they end or are stopped."""
 
 import contextlib
 import itertools
 import os
 import threading
+import weakref
 from collections.abc import Callable, Hashable
 from contextvars import ContextVar
 
 import streamlit as st
 
+from pages.ui.models.visitor_share import visitor_share
+from transformer.fair_queue import FairThreads
+
+THREADS = 4
+"""Computations under way at once; the others wait."""
 NICENESS = 10
-"""How far the thread stands back behind those that answer visitors, where the system lets it."""
-_NUMBERS = itertools.count()
+"""How far a thread stands back behind those that answer visitors, where the system lets it."""
+_NUMBERS, _THREADS = itertools.count(), FairThreads(THREADS, "job")
+_JOBS: weakref.WeakSet["Job"] = weakref.WeakSet()
 _job: ContextVar["Job | None"] = ContextVar("job", default=None)
 
 
@@ -22,14 +29,15 @@ class StoppedError(Exception):
 class Job:
     """One computation under way. Its result is for whoever computes to keep."""
 
-    def __init__(self, key: Hashable, compute: Callable[[], object]) -> None:
+    def __init__(self, key: Hashable, compute: Callable[[], object], owner: Hashable = None) -> None:
         self.key = key
         self.share = 0.0
         """How much of it is done, 0 to 1."""
         self.error: Exception | None = None
         self._compute = compute
         self._stop, self._over = threading.Event(), threading.Event()
-        threading.Thread(target=self._run, name="job", daemon=True).start()
+        _JOBS.add(self)
+        self._call = _THREADS.submit(owner, self._run)
 
     @property
     def is_over(self) -> bool:
@@ -43,6 +51,8 @@ class Job:
     def stop(self) -> None:
         """End it at its next step."""
         self._stop.set()
+        if self._call.cancel():  # it hasn't begun
+            self._over.set()
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait for its end; returns whether it came."""
@@ -55,7 +65,7 @@ class Job:
             raise StoppedError
 
     def _run(self) -> None:
-        _job.set(self)
+        token = _job.set(self)
         with contextlib.suppress(AttributeError, OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
         try:
@@ -65,6 +75,7 @@ class Job:
         except Exception as error:  # told on the page
             self.error = error
         finally:
+            _job.reset(token)
             self._over.set()
 
 
@@ -84,8 +95,14 @@ def start(key: Hashable, compute: Callable[[], object]) -> None:
     """Begin a job for this visitor; one that is under way is stopped."""
     if (former := st.session_state.get("job")) is not None:
         former.stop()
-    job = st.session_state["job"] = Job(key, compute)
+    job = st.session_state["job"] = Job(key, compute, visitor_share())
     _until_left(next(_NUMBERS), job)
+
+
+def stop_all() -> None:
+    """End all visitors' jobs, each at its next step: the server, which is to end, would wait for them."""
+    for job in list(_JOBS):
+        job.stop()
 
 
 @st.cache_resource(scope="session", max_entries=1, show_spinner=False, on_release=Job.stop)

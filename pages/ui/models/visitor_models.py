@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from pages.ui.models.session_store import session_record
+from pages.ui.models.visitor_share import visitor_share
 from transformer import Checkpoint, CheckpointEntry
 from transformer.api.model_store import PREFIX, checkpoint_bytes, is_token, model_store
 from transformer.checkpoints.folder import number_of_weights
@@ -52,7 +53,7 @@ def add_model(checkpoint: Checkpoint) -> str:
     """
     if problem := storage_problem(checkpoint_bytes(checkpoint)):
         raise StorageFullError(problem)
-    token = model_store().put(checkpoint)
+    token = model_store().put(checkpoint, visitor_share())
     session_record().models[token] = _entry(token, checkpoint)
     return token
 

@@ -6,13 +6,17 @@ import streamlit as st
 
 from pages.ui.models.session_store import GONE_AFTER, SessionRecord, TrainingRecord, session_record
 from pages.ui.models.visitor_models import StorageFullError, add_model
+from pages.ui.models.visitor_share import visitor_share
 from transformer import Checkpoint, CheckpointError
+from transformer.api.limits import Share
 from transformer.training.plan import TrainingPlan
 from transformer.training.training_job import ENDED, TrainingJob
 from transformer.training.training_queue import TrainingQueue
 
 POLL_INTERVAL = 1.0
 """Seconds between two checks that the visitor is there."""
+MOST_OF_VISITOR, MOST_OF_ADDRESS, MOST = 3, 64, 200
+"""Trainings under way of a visitor, who may have several tabs; of an address, as of a class; and of all visitors."""
 STOPPED_WHILE_AWAY = f"The training was stopped because you had been away for {GONE_AFTER / 60:.0f} minutes."
 
 
@@ -27,13 +31,25 @@ def training_record() -> TrainingRecord:
 
 
 def start(plan: TrainingPlan, references: dict[str, float], probe_text: str, sample_prompt: str, settings: str) -> None:
-    """Queue a training; the result of the one before is kept."""
+    """Queue a training; the result of the one before is kept. Raises: ValueError, a sentence, if there are too many."""
     end_training()
-    job = queue().submit(plan)
+    share = visitor_share()
+    _check_room(share, [owner for owner in queue().owners if isinstance(owner, Share)])
+    job = queue().submit(plan, share)
     training = TrainingRecord(job, references, probe_text, sample_prompt, plan.config.is_causal, settings)
     session_record().training = training
     watched = job, session_record(), queue()
     threading.Thread(target=watch_over, args=watched, name="training-watch", daemon=True).start()
+
+
+def _check_room(share: Share, under_way: list[Share]) -> None:
+    of_address = sum(each.address == share.address for each in under_way)
+    if share.is_visitor and under_way.count(share) >= MOST_OF_VISITOR:
+        raise ValueError(
+            f"You have {MOST_OF_VISITOR} trainings under way in other tabs. Stop one, or wait for its end."
+        )
+    if len(under_way) >= MOST or (share.address is not None and of_address >= MOST_OF_ADDRESS):
+        raise ValueError("Too many trainings wait already. Try again when some have ended, or run the app yourself.")
 
 
 def watch_over(job: TrainingJob, record: SessionRecord, trainings: TrainingQueue) -> None:

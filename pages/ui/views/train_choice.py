@@ -15,6 +15,7 @@ from pages.ui.markdown import architecture, plain
 from pages.ui.models import visitor_models
 from pages.ui.models import visitor_training as training
 from pages.ui.models.session_store import session_record
+from pages.ui.upload_limits import has_lapsed
 from pages.ui.views.side_by_side import side_by_side
 from pages.ui.views.train_plan import Choice, excerpt, plan_of, probe_in_words, references, uniform_guess
 from transformer import TASKS, Corpus, CorpusError, ModelConfig, TrainingConfig, load_corpus
@@ -215,6 +216,9 @@ def _own_text(current: Visitor) -> Corpus | None:
 def _take_upload() -> None:
     """Called back when a file is uploaded or removed, and not when the page is left, which empties the box as well."""
     uploaded = st.session_state["text_file"]
+    if uploaded is None and has_lapsed(st.session_state.get("text_file_id", "")):
+        return
+    st.session_state["text_file_id"] = uploaded.file_id if uploaded else ""
     session_record().uploaded_text = (uploaded.name[:LONGEST_NAME], uploaded.getvalue()) if uploaded else None
 
 

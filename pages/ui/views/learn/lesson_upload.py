@@ -3,9 +3,11 @@
 The process imports PyTorch, as the models' measures need it; most of that memory it shares with the server's.
 """
 
-import threading
 import time
+from collections.abc import Hashable
+from concurrent.futures import wait
 from dataclasses import astuple
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,6 +15,7 @@ from pages.ui.lessons.lesson import LONGEST_FILE, examine
 from pages.ui.views.learn.lesson_check import Finding, check
 from transformer.data.file_kinds import file_kind
 from transformer.data.limited_process import MEGABYTE, ProgramError, answer_of
+from transformer.fair_queue import FairThreads
 
 DEADLINE = 120.0
 """Seconds on the clock, with the start of the process."""
@@ -22,7 +25,7 @@ MEMORY = 1024 * MEGABYTE
 """Beyond what the process begins with."""
 ENVIRONMENT = ("HEADSUP_CHECKPOINTS", "HEADSUP_CORPORA", "HEADSUP_MODEL_MEMORY")
 """What the process may know of the server's."""
-_one_at_a_time = threading.Lock()
+_one_at_a_time = FairThreads(1, "lesson check")
 
 
 class Checked(NamedTuple):
@@ -38,8 +41,8 @@ class Checked(NamedTuple):
         return not self.problem and not any(finding.is_fatal for finding in self.findings)
 
 
-def checked(content: bytes, *, seconds: int = SECONDS, memory: int = MEMORY) -> Checked:
-    """Check an uploaded file, however hostile. seconds: of a processor. memory: bytes."""
+def checked(content: bytes, owner: Hashable = None, *, seconds: int = SECONDS, memory: int = MEMORY) -> Checked:
+    """Check an uploaded file, however hostile. owner: in whose turn. seconds: of a processor. memory: bytes."""
     try:
         text = content.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError:
@@ -49,24 +52,26 @@ def checked(content: bytes, *, seconds: int = SECONDS, memory: int = MEMORY) -> 
         return Checked("", problem=f"Expected a lesson, a text in UTF-8 that begins with a line +++; found {kind}.")
     if len(text) > LONGEST_FILE:
         return Checked("", problem=f"A lesson has at most {LONGEST_FILE:,} characters; this one has {len(text):,}.")
-    if not _one_at_a_time.acquire(timeout=DEADLINE):
+    process = partial(
+        answer_of,
+        Path(__file__),
+        {"text": text, "seconds": seconds},
+        deadline=DEADLINE,
+        seconds=seconds + 10,  # within which a check that is out of time says where it was
+        memory=memory,
+        output=MEGABYTE,
+        environment=ENVIRONMENT,
+    )
+    found = _one_at_a_time.submit(owner, process)
+    wait([found], DEADLINE)
+    if found.cancel():  # it hasn't begun
         return Checked("", problem="Others are having lessons checked at the moment. Upload yours again in a minute.")
     try:
-        found = answer_of(
-            Path(__file__),
-            {"text": text, "seconds": seconds},
-            deadline=DEADLINE,
-            seconds=seconds + 10,  # within which a check that is out of time says where it was
-            memory=memory,
-            output=MEGABYTE,
-            environment=ENVIRONMENT,
-        )
+        findings = found.result()
     except ProgramError as error:
         more = "Ask the models for less: shorter prompts, fewer measures, fewer examples"
         return Checked("", problem=f"This lesson can't be opened: {error}. {more}.")
-    finally:
-        _one_at_a_time.release()
-    return Checked(text, tuple(Finding(*finding) for finding in found))
+    return Checked(text, tuple(Finding(*finding) for finding in findings))
 
 
 def answer(request: dict) -> list[tuple]:

@@ -11,7 +11,9 @@ from pages.ui.lessons.lesson import Lesson
 from pages.ui.lessons.own_lessons import name_of
 from pages.ui.markdown import plain
 from pages.ui.models.lesson_answers import StepId
+from pages.ui.models.visitor_share import visitor_share
 from pages.ui.printable_html import as_html, document, inline
+from pages.ui.upload_limits import has_lapsed
 from pages.ui.views.learn import handout, lesson_upload, visitor_lessons
 from pages.ui.views.learn.lesson_upload import Checked
 from pages.ui.views.learn.opened_step import go_to, leave
@@ -53,12 +55,12 @@ def _own_lesson() -> None:
     """A lesson that is uploaded is checked, and opened in this session alone."""
     uploaded = st.file_uploader("Upload a lesson", type="md", max_upload_size=1, key="check_lesson")
     st.caption("It is checked, and then opened for you and your rooms alone, until you close this tab.")
-    if uploaded is None:
-        return
     token, checked = st.session_state.get(CHECKED, ("", Checked("")))
-    if token != uploaded.file_id:
+    if uploaded is None and not has_lapsed(token):
+        return
+    if uploaded is not None and token != uploaded.file_id:
         with st.spinner("Running the models …"):
-            checked = lesson_upload.checked(uploaded.getvalue())
+            checked = lesson_upload.checked(uploaded.getvalue(), visitor_share())
         st.session_state[CHECKED] = uploaded.file_id, checked
     if checked.problem:
         st.error(plain(checked.problem))
