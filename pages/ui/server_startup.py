@@ -28,12 +28,14 @@ SWITCH_EVERY = 0.0005
 would wait several times for the usual 5 ms."""
 SEEN_WITHIN = 7.0
 """Seconds in which a visitor's page sees that its training has ended, and keeps the model."""
+TEXTS_WITHIN, TRAININGS_WITHIN = 5.0, 5.0
+"""Seconds that texts have to end by themselves when the server is told to end, and trainings to end and be measured."""
 _LOGGER = logging.getLogger(__name__)
 _prepared = threading.Event()
 _stopping = threading.Event()
 """Set when the server is told to end: streams that would last for hours end by it."""
-_trainings_seen_until = 0.0
-"""On the clock, until when visitors' pages have time to see that their trainings have been stopped."""
+_texts_until = _trainings_seen_until = 0.0
+"""On the clock, until when texts may be written on, and visitors' pages have time to see that their trainings ended."""
 
 
 @contextlib.asynccontextmanager
@@ -45,27 +47,32 @@ async def preparing(app: Any) -> AsyncIterator[None]:
     threading.Thread(target=_prepare, name="preparing", daemon=True).start()
     if threading.current_thread() is threading.main_thread():
         _note_as_stopping(signal.SIGINT)
-    with ending_in_order(_begin_nothing, _has_ended, _cancel):
+    with ending_in_order(_begin_nothing, _has_ended, _cancel, TRAININGS_WITHIN + SEEN_WITHIN):
         yield
 
 
 def _begin_nothing() -> None:
     """Stop trainings, whose visitors' pages then take their models, and let no computation begin."""
-    global _trainings_seen_until
+    global _texts_until
     from pages.ui.models.visitor_training import queue
 
     _stopping.set()
     if API.made:
         API.made.state.responder.stop()
-    _trainings_seen_until = time.monotonic() + SEEN_WITHIN if any(queue().counts) else 0.0
+    _texts_until = time.monotonic() + TEXTS_WITHIN
+    _has_ended()  # which notes that there are trainings
     queue().stop("The training was stopped because the server is being restarted.")
 
 
 def _has_ended() -> bool:
+    global _trainings_seen_until
     from pages.ui.models.visitor_training import queue
     from transformer.inference.scheduler import schedulers
 
-    return not schedulers.texts and not any(queue().counts) and time.monotonic() > _trainings_seen_until
+    now = time.monotonic()
+    if any(queue().counts):  # those that wait end at once, and their pages see that as well
+        _trainings_seen_until = now + SEEN_WITHIN
+    return now >= _trainings_seen_until and (not schedulers.texts or now >= _texts_until)
 
 
 def _cancel() -> None:

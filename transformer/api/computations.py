@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
-from .errors import ApiError
+from .errors import ApiError, stopping
 
 Progress = Callable[[float], None]
 """Called by a computation with the share that is done, 0 to 1; raises AbandonedError once nobody waits for it."""
@@ -44,14 +44,17 @@ class Computations:
         self._waiting = waiting
         self._lock = threading.Lock()
         self._computations: dict[Hashable, Computation] = {}
+        self._is_closed = False
 
     @contextmanager
     def join(self, key: Hashable, compute: Callable[[Progress], Any]) -> Iterator[Computation]:
         """Wait, within, for the computation of a key: one that is under way, or else a new one.
 
-        Raises: ApiError 503 where too many are under way already.
+        Raises: ApiError 503 where too many are under way already, or after `close`.
         """
         with self._lock:
+            if self._is_closed:
+                raise stopping()
             computation = self._computations.get(key)
             if computation is None:
                 if len(self._computations) >= self._waiting:
@@ -90,8 +93,9 @@ class Computations:
             computation.begun_at = None
 
     def close(self) -> None:
-        """Begin nothing any more, and end what says how far it is."""
+        """Begin nothing any more, and end what says how far it is. The futures of what hasn't begun are cancelled."""
         with self._lock:
+            self._is_closed = True
             for computation in self._computations.values():
                 computation.is_wanted = False
         self._threads.shutdown(wait=False, cancel_futures=True)

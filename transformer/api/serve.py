@@ -28,7 +28,12 @@ def application(library: Library) -> Starlette:
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         torch.set_num_threads(1)  # several answers are computed at once, and tiny tensors gain nothing from more
         responder = api.state.responder
-        with ending_in_order(responder.stop, lambda: not schedulers.texts, responder.close):
+
+        def cancel() -> None:
+            responder.close()
+            schedulers.close()
+
+        with ending_in_order(responder.stop, lambda: not schedulers.texts, cancel):
             yield
         responder.close()
 

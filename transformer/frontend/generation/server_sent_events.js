@@ -1,6 +1,7 @@
 // Reads server-sent events from a streaming response.
+import { ApiError } from "../api_error.js";
 
-/** Yields { event, data } of a response's body, data parsed as JSON. */
+/** Yields { event, data } of a response's body, data parsed as JSON. Throws an ApiError for an event `error`. */
 export async function* eventsOf(response) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
@@ -12,7 +13,9 @@ export async function* eventsOf(response) {
       rest = blocks.pop();
       for (const block of blocks) {
         const fields = Object.fromEntries(block.split("\n").map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 2)]));
-        yield { event: fields.event, data: JSON.parse(fields.data) };
+        const data = JSON.parse(fields.data);
+        if (fields.event === "error") throw new ApiError(data.error, { parameter: data.parameter, isFinal: data.retry_after === undefined });
+        yield { event: fields.event, data };
       }
     }
   } finally {
