@@ -11,15 +11,18 @@ import functools
 import gc
 import logging
 import os
+import re
 import signal
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from types import FrameType
 from typing import Any
 
 from pages.ui.security_headers import frame_ancestors
+from transformer.api.settings import CHECKS as ENGINE_CHECKS
+from transformer.api.settings import Check, check_all, check_folder, check_switch
 
 REST = 3.0
 """Seconds between what the first page needs and what the others do: the first visitor's browser is busy meanwhile."""
@@ -97,35 +100,44 @@ def _note_as_stopping(number: signal.Signals) -> None:
 
 def check_settings() -> None:
     """End the server with a sentence if an environment variable says what it can't. Without any, it imports nothing."""
-    if folder := os.environ.get("HEADSUP_STORE"):
-        try:
-            os.makedirs(folder, mode=0o700, exist_ok=True)
-        except OSError as error:
-            raise SystemExit(
-                f"Error: HEADSUP_STORE is {folder[:200]!r}, which can't be a folder for own models: {error.strerror}."
-            ) from None
     try:
-        if any(os.environ.get(f"HEADSUP_{name}") for name in ("REDIS", "ROOMS", "ROOM_SIZE")):
-            from pages.ui.lessons.rooms import all_rooms
-
-            all_rooms()
-        frame_ancestors()
-        if os.environ.get("HEADSUP_MODEL_MEMORY") or os.environ.get("HEADSUP_PROXIES"):
-            from transformer.api.limits import proxies
-            from transformer.checkpoints.memory_limit import memory_limit
-
-            memory_limit()
-            proxies()
+        check_all({**ENGINE_CHECKS, **CHECKS})
     except ValueError as error:
         raise SystemExit(f"Error: {error}") from None
+
+
+def _check_rooms(name: str, value: str) -> None:
+    from pages.ui.lessons.rooms import all_rooms
+
+    all_rooms()
+
+
+def _check_trainings(name: str, value: str) -> None:
+    from transformer.training.training_queue import trainings_limit
+
+    trainings_limit()
+
+
+CHECKS: Mapping[str, Check] = {
+    "HEADSUP_LESSONS": check_folder,
+    "HEADSUP_TRAININGS": _check_trainings,
+    "HEADSUP_FRAME_ANCESTORS": lambda name, value: frame_ancestors(),
+    "HEADSUP_START": check_switch,
+    **dict.fromkeys(("HEADSUP_REDIS", "HEADSUP_ROOMS", "HEADSUP_ROOM_SIZE"), _check_rooms),
+}
+"""Of the pages' settings, by variable."""
 
 
 def routes(base_path: str) -> list[Any]:
     """What is served beside the pages: the engine over HTTP, and the modules that draw what it answers.
 
-    base_path: that of the pages, as `server.baseUrlPath` has it. The first page has no name in its address; by the name
-    that it has on the screen it is found all the same.
+    base_path: that of the pages, as `server.baseUrlPath` has it; ends the server with a sentence if it can't be one.
+    The first page has no name in its address; by the name that it has on the screen it is found all the same.
     """
+    if not re.fullmatch(r"/*([\w.~-]+(/[\w.~-]+)*)?/*", base_path, re.ASCII):
+        raise SystemExit(
+            f"Error: server.baseUrlPath is {base_path[:60]!r}; it must be a path such as 'headsup' or 'school/headsup'."
+        )
     from starlette.responses import RedirectResponse
     from starlette.routing import Mount, Route
 

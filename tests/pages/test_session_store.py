@@ -15,7 +15,6 @@ from pages.ui.models.session_store import (
     SessionRecord,
     SessionStore,
 )
-from pages.ui.server_startup import check_settings
 
 
 @pytest.fixture
@@ -76,13 +75,3 @@ def test_how_long_a_visitor_has_been_away(clock):
             record.end_connection()
         clock[0] += seconds
         assert (record.is_away, record.is_gone) == (is_away, is_gone), seconds
-
-
-def test_a_server_whose_store_can_be_no_folder_does_not_start(monkeypatch, tmp_path):
-    (tmp_path / "file").write_text("no folder")
-    monkeypatch.setenv("HEADSUP_STORE", str(tmp_path / "file"))
-    with pytest.raises(SystemExit, match=r"^Error: HEADSUP_STORE is .*which can't be a folder for own models"):
-        check_settings()
-    monkeypatch.setenv("HEADSUP_STORE", str(tmp_path / "new" / "folder"))
-    check_settings()
-    assert (tmp_path / "new" / "folder").is_dir()

@@ -15,13 +15,15 @@ from .app import create_app
 from .graceful_shutdown import ending_in_order
 from .library import Library
 from .model_store import model_store
+from .settings import CHECKS, check_all
 
 
 def application(library: Library) -> Starlette:
     """An ASGI application that has the API under /api, and leads from / to its documentation.
 
-    Raises: ValueError for an environment variable that says what it can't; OSError for a store that can't be made.
+    Raises: ValueError for an environment variable that says what it can't.
     """
+    check_all(CHECKS)
     api = create_app(lambda: library, model_store().get)
 
     @asynccontextmanager
