@@ -22,7 +22,7 @@ import urllib.request
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-SECONDS_TO_START, SECONDS_TO_END = 300.0, 10.0
+SECONDS_TO_START, SECONDS_TO_END = 300.0, 20.0
 
 
 class Replicas:
@@ -99,16 +99,18 @@ class Replicas:
         self.processes[name].wait()
 
     def stop(self) -> None:
-        """End all of them."""
-        for process in self.processes.values():
-            process.terminate()
-        deadline = time.monotonic() + SECONDS_TO_END
-        for process in self.processes.values():
-            try:
-                process.wait(max(0.0, deadline - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+        """End the apps, whose pages save meanwhile what they have, and then what stands between them and visitors."""
+        for is_app in (True, False):
+            ending = [process for name, process in self.processes.items() if name.startswith("app-") == is_app]
+            for process in ending:
+                process.terminate()
+            deadline = time.monotonic() + SECONDS_TO_END
+            for process in ending:
+                try:
+                    process.wait(max(0.0, deadline - time.monotonic()))
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
 
     def __enter__(self) -> Replicas:
         return self

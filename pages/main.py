@@ -1,10 +1,9 @@
 """Draws the frame that all pages share, and runs the page that the address names."""
 
-import contextlib
-
 import streamlit as st
 
 from pages.ui.frame.page import PAGES, Finished, PageOptions, finish, lay_out, open_page
+from transformer.inference.analysis import LogitsError
 
 # In the dark theme's accent, which can be read on a light page, too.
 LOGO = (
@@ -32,7 +31,7 @@ page = st.navigation(
     [st.Page(file, title=title, default=title == "Generate") for title, file in PAGES.items()], position="top"
 )
 layout = lay_out()
-with contextlib.suppress(Finished):
+try:
     if page.title == "Learn":
         from pages.ui.views.learn import opened_step, step
 
@@ -40,4 +39,8 @@ with contextlib.suppress(Finished):
     else:
         open_page(layout, page.title, lambda: PAGE_OPTIONS[page.title])
     page.run()
+except Finished:
+    pass
+except LogitsError as error:
+    st.error(str(error))
 finish(layout)

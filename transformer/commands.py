@@ -226,8 +226,10 @@ def _serve(options: argparse.Namespace) -> None:
     try:
         from .api.library import Library  # here, for no other command needs a server
         from .api.serve import serve
+        from .api.settings import check_folder
     except ModuleNotFoundError as error:
         raise ValueError(f"There is no {error.name} here, which serving needs: pip install '.[api]'.") from None
+    check_folder("--checkpoints", str(options.checkpoints))
     library = Library() if options.checkpoints == SHIPPED else Library(options.checkpoints)
     serve(library, options.host, options.port)
 

@@ -11,15 +11,18 @@ import functools
 import gc
 import logging
 import os
+import re
 import signal
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from types import FrameType
 from typing import Any
 
 from pages.ui.security_headers import frame_ancestors
+from transformer.api.settings import CHECKS as ENGINE_CHECKS
+from transformer.api.settings import Check, check_all, check_folder, check_switch
 
 REST = 3.0
 """Seconds between what the first page needs and what the others do: the first visitor's browser is busy meanwhile."""
@@ -28,12 +31,14 @@ SWITCH_EVERY = 0.0005
 would wait several times for the usual 5 ms."""
 SEEN_WITHIN = 7.0
 """Seconds in which a visitor's page sees that its training has ended, and keeps the model."""
+TEXTS_WITHIN, TRAININGS_WITHIN = 5.0, 5.0
+"""Seconds that texts have to end by themselves when the server is told to end, and trainings to end and be measured."""
 _LOGGER = logging.getLogger(__name__)
 _prepared = threading.Event()
 _stopping = threading.Event()
 """Set when the server is told to end: streams that would last for hours end by it."""
-_trainings_seen_until = 0.0
-"""On the clock, until when visitors' pages have time to see that their trainings have been stopped."""
+_texts_until = _trainings_seen_until = 0.0
+"""On the clock, until when texts may be written on, and visitors' pages have time to see that their trainings ended."""
 
 
 @contextlib.asynccontextmanager
@@ -45,27 +50,32 @@ async def preparing(app: Any) -> AsyncIterator[None]:
     threading.Thread(target=_prepare, name="preparing", daemon=True).start()
     if threading.current_thread() is threading.main_thread():
         _note_as_stopping(signal.SIGINT)
-    with ending_in_order(_begin_nothing, _has_ended, _cancel):
+    with ending_in_order(_begin_nothing, _has_ended, _cancel, TRAININGS_WITHIN + SEEN_WITHIN):
         yield
 
 
 def _begin_nothing() -> None:
     """Stop trainings, whose visitors' pages then take their models, and let no computation begin."""
-    global _trainings_seen_until
+    global _texts_until
     from pages.ui.models.visitor_training import queue
 
     _stopping.set()
     if API.made:
         API.made.state.responder.stop()
-    _trainings_seen_until = time.monotonic() + SEEN_WITHIN if any(queue().counts) else 0.0
+    _texts_until = time.monotonic() + TEXTS_WITHIN
+    _has_ended()  # which notes that there are trainings
     queue().stop("The training was stopped because the server is being restarted.")
 
 
 def _has_ended() -> bool:
+    global _trainings_seen_until
     from pages.ui.models.visitor_training import queue
     from transformer.inference.scheduler import schedulers
 
-    return not schedulers.texts and not any(queue().counts) and time.monotonic() > _trainings_seen_until
+    now = time.monotonic()
+    if any(queue().counts):  # those that wait end at once, and their pages see that as well
+        _trainings_seen_until = now + SEEN_WITHIN
+    return now >= _trainings_seen_until and (not schedulers.texts or now >= _texts_until)
 
 
 def _cancel() -> None:
@@ -92,35 +102,44 @@ def _note_as_stopping(number: signal.Signals) -> None:
 
 def check_settings() -> None:
     """End the server with a sentence if an environment variable says what it can't. Without any, it imports nothing."""
-    if folder := os.environ.get("HEADSUP_STORE"):
-        try:
-            os.makedirs(folder, mode=0o700, exist_ok=True)
-        except OSError as error:
-            raise SystemExit(
-                f"Error: HEADSUP_STORE is {folder[:200]!r}, which can't be a folder for own models: {error.strerror}."
-            ) from None
     try:
-        if any(os.environ.get(f"HEADSUP_{name}") for name in ("REDIS", "ROOMS", "ROOM_SIZE")):
-            from pages.ui.lessons.rooms import all_rooms
-
-            all_rooms()
-        frame_ancestors()
-        if os.environ.get("HEADSUP_MODEL_MEMORY") or os.environ.get("HEADSUP_PROXIES"):
-            from transformer.api.limits import proxies
-            from transformer.checkpoints.memory_limit import memory_limit
-
-            memory_limit()
-            proxies()
+        check_all({**ENGINE_CHECKS, **CHECKS})
     except ValueError as error:
         raise SystemExit(f"Error: {error}") from None
+
+
+def _check_rooms(name: str, value: str) -> None:
+    from pages.ui.lessons.rooms import all_rooms
+
+    all_rooms()
+
+
+def _check_trainings(name: str, value: str) -> None:
+    from transformer.training.training_queue import trainings_limit
+
+    trainings_limit()
+
+
+CHECKS: Mapping[str, Check] = {
+    "HEADSUP_LESSONS": check_folder,
+    "HEADSUP_TRAININGS": _check_trainings,
+    "HEADSUP_FRAME_ANCESTORS": lambda name, value: frame_ancestors(),
+    "HEADSUP_START": check_switch,
+    **dict.fromkeys(("HEADSUP_REDIS", "HEADSUP_ROOMS", "HEADSUP_ROOM_SIZE"), _check_rooms),
+}
+"""Of the pages' settings, by variable."""
 
 
 def routes(base_path: str) -> list[Any]:
     """What is served beside the pages: the engine over HTTP, and the modules that draw what it answers.
 
-    base_path: that of the pages, as `server.baseUrlPath` has it. The first page has no name in its address; by the name
-    that it has on the screen it is found all the same.
+    base_path: that of the pages, as `server.baseUrlPath` has it; ends the server with a sentence if it can't be one.
+    The first page has no name in its address; by the name that it has on the screen it is found all the same.
     """
+    if not re.fullmatch(r"/*([\w.~-]+(/[\w.~-]+)*)?/*", base_path, re.ASCII):
+        raise SystemExit(
+            f"Error: server.baseUrlPath is {base_path[:60]!r}; it must be a path such as 'headsup' or 'school/headsup'."
+        )
     from starlette.responses import HTMLResponse, RedirectResponse
     from starlette.routing import Mount, Route
 

@@ -17,6 +17,7 @@ from tests.api.conftest import served
 from transformer import Client, Recording, Sampling, Scale, generate, to_code
 from transformer.__main__ import main
 from transformer.api import client as client_module
+from transformer.api import settings
 from transformer.api.model_store import model_store
 from transformer.inference import http_client
 from transformer.inference.http_client import ResponseError
@@ -119,11 +120,21 @@ def test_the_server_by_itself_answers_under_api_and_stops_when_it_is_told():
     assert server.returncode == 0 and "Traceback" not in said
 
 
-@pytest.mark.parametrize(("variable", "told"), [("HEADSUP_PROXIES", "everybody"), ("HEADSUP_STORE", "/dev/null/x")])
+NONSENSE = {
+    "HEADSUP_PROXIES": "everybody",
+    "HEADSUP_MODEL_MEMORY": "much",
+    "HEADSUP_BROWSER_MODELS": "no",
+    "HEADSUP_SECRET": " ",
+    **dict.fromkeys(("HEADSUP_STORE", "HEADSUP_CHECKPOINTS", "HEADSUP_CORPORA"), "/dev/null/x"),
+}
+
+
+@pytest.mark.parametrize(("variable", "told"), NONSENSE.items())
 def test_a_setting_that_says_nonsense_is_said_at_once(variable, told, monkeypatch, capsys):
     monkeypatch.setenv(variable, told)
     monkeypatch.setattr("uvicorn.Server.run", lambda *args, **options: pytest.fail("it serves"))
     model_store.cache_clear()
     assert main(["serve", "--port", "9"]) == 1
     said = capsys.readouterr().err
-    assert said.startswith("Error: ") and len(said.splitlines()) == 1 and told in said
+    assert said.startswith(f"Error: {variable} is ") and len(said.splitlines()) == 1 and told in said
+    assert NONSENSE.keys() == settings.CHECKS.keys()

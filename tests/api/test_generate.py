@@ -1,6 +1,7 @@
 """Tests that the API's generation, scores and masked words equal the engine's."""
 
 import base64
+import re
 import time
 
 import numpy as np
@@ -11,10 +12,24 @@ from tests.api.conftest import events_of, ids, served
 from tests.helpers import close
 from tests.tiny_models import CONTEXT
 from tests.training_plans import until
-from transformer import Client, MeanAblate, Patch, Recording, Sampling, Scale, SetAttention, Without, generate, to_code
+from transformer import (
+    Client,
+    MeanAblate,
+    Patch,
+    Recording,
+    Sampling,
+    Scale,
+    SetAttention,
+    Without,
+    fill_masks,
+    generate,
+    to_code,
+)
 from transformer.api import generated_texts
 from transformer.data import token_names
+from transformer.inference.analysis import LogitsError
 from transformer.inference.context_windows import window_start
+from transformer.inference.generation import write_greedily
 from transformer.inference.scheduler import schedulers
 
 PROMPT = (3, 1, 4, 1, 5)
@@ -257,3 +272,32 @@ def test_what_can_not_be_asked_is_answered_with_a_sentence_about_the_parameter(c
         assert told["parameter"] == parameter and len(told["error"]) > 10, query
     found = client.post("/generate", json={"model": "rotary", "tokens": ids([1] * 20_001)})
     assert found.status_code == 413 and "20,001 tokens" in found.json()["error"]
+
+
+NO_NUMBERS = r"The model's logits are not numbers: with its weights, or with what is changed in it, .*\.$"
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
+def test_logits_that_are_no_numbers_are_a_sentence_wherever_they_are_asked_for(client, library, value):
+    broken = lambda module, inputs, output: torch.full_like(output, value)  # noqa: E731
+    encoder, text = library.open("encoder").checkpoint.model, {"model": "rotary", "text": "To be"}
+    handles = [
+        each.unembed.register_forward_hook(broken) for each in (library.open("rotary").checkpoint.model, encoder)
+    ]
+    try:
+        for seed, temperature in enumerate((0, 1)):
+            (_, (event, data)) = events_of(asked(client, "generate", temperature=temperature, seed=seed, **text))
+            assert event == "error" and re.search(NO_NUMBERS, data["error"])
+            told = asked(client, "scores", 400, first=1, temperature=temperature, seed=seed, **text).json()["error"]
+            assert re.match(NO_NUMBERS, told)
+        assert re.match(NO_NUMBERS, asked(client, "masked", 400, model="encoder", text="To [mask]e").json()["error"])
+        for path, more in (("ablation", {}), ("patching", {"clean_text": "So be", "answer": 3, "against": 4})):
+            event, data = events_of(asked(client, path, **text, **more))[-1]
+            assert event == "error" and re.match(NO_NUMBERS, data["error"])
+        with pytest.raises(LogitsError):
+            write_greedily(library.open("rotary").checkpoint.model, torch.tensor([[1], [2]]), 2)
+        with pytest.raises(LogitsError):
+            next(fill_masks(encoder, [0, 1], 0))
+    finally:
+        for handle in handles:
+            handle.remove()

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -9,9 +10,10 @@ import pytest
 from tests.api.conftest import events_of, ids, served
 from tests.training_plans import until
 from transformer import Client, Scale, WindowedIntervention, ablation, patching, to_code
-from transformer.api import ablation_and_patching, app
+from transformer.api import ablation_and_patching, app, responses
 from transformer.api.computations import Computations
-from transformer.api.errors import ApiError
+from transformer.api.errors import STOPPING, ApiError
+from transformer.inference.scheduler import schedulers
 
 PATIENCE = 120
 """Seconds after which something that should have happened hasn't."""
@@ -181,3 +183,51 @@ def test_whoever_joins_finds_the_computation_waited_for():
             computation.future.result(10)
             assert computation.share == 0.5
     computations.close()
+
+
+# A server that ends
+
+
+def test_whoever_waits_when_the_server_ends_reads_that_it_does(make_client, library, monkeypatch):
+    """Answers and streams, begun and not begun, a text in progress, and what was about to be asked."""
+    run, free, begun = Computations._run, threading.Event(), threading.Semaphore(0)
+
+    def blocked(*args):
+        begun.release()
+        assert free.wait(PATIENCE)
+        return run(*args)
+
+    monkeypatch.setattr(Computations, "_run", blocked)
+    monkeypatch.setattr(responses, "THREADS", 1)
+    monkeypatch.setattr(responses, "LONG_THREADS", 1)
+    client, model = make_client(), library.open("rotary").checkpoint.model
+    responder, handle = client.app.state.responder, model.register_forward_pre_hook(lambda *_: time.sleep(0.01))
+    asked = [("tensors", {"names": "logits"}), ("ablation", {})]
+    try:
+        with ThreadPoolExecutor(5) as threads:
+
+            def get(path, **query):
+                return client.get(f"/{path}", params={"model": "rotary", **query})
+
+            first = [threads.submit(get, path, text="To be", **query) for path, query in asked]
+            assert all(begun.acquire(timeout=PATIENCE) for _ in first)
+            queued = [threads.submit(get, path, text="To b", **query) for path, query in asked]
+            text = threads.submit(get, "generate", text="To be", max_new_tokens=500, seed=1)
+            until(lambda: responder.gauges() == {"computations": 4, "texts_in_progress": 1})
+            responder.stop()
+            later = get("tensors", text="To", names="logits")
+            responder.close()
+            schedulers.close()
+            free.set()
+            answered, streamed, unanswered, unstreamed, written = (each.result() for each in [*first, *queued, text])
+    finally:
+        handle.remove()
+    assert answered.status_code == 200, "what had begun is answered"
+    for response in (later, unanswered):
+        assert (response.status_code, response.json()["error"]) == (503, STOPPING) and response.headers["Retry-After"]
+    for response in (streamed, unstreamed, written):
+        assert events_of(response)[-1] == ("error", {"error": STOPPING, "parameter": "", "retry_after": 60})
+    assert 2 < len(events_of(written)) < 500
+    for computations in (responder._short, responder._long):
+        with pytest.raises(ApiError, match=STOPPING), computations.join("whose model was found before", blocked):
+            pass

@@ -173,6 +173,7 @@ def test_a_card_that_does_not_suit_the_model(tmp_path, shape, card, words):
         ({"model": {"type": "Unigram", "vocab": [["a", 0.0]], "unk_id": 7}}, ""),
         ({"pre_tokenizer": {"type": "Split", "pattern": {"Regex": "("}, "behavior": "Isolated", "invert": False}}, ""),
         *(({name: {"type": "Nothing"}}, "") for name in ("pre_tokenizer", "decoder")),
+        ({"pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated"}}, "can't be used"),
         *(({"added_tokens": 3}, ""), ({"version": "9"}, "")),
         *(
             ({"model": {"type": "WordLevel", "vocab": vocabulary, "unk_token": "a"}}, "but the model only 11")

@@ -1,7 +1,10 @@
 """Tests the estimates of training costs."""
 
 import dataclasses
+import math
+import time
 import tracemalloc
+from collections import deque
 
 import pytest
 import torch
@@ -88,15 +91,25 @@ def test_a_step_takes_its_operations_its_sums_and_its_memory(monkeypatch):
 def test_price_and_speed_come_from_two_measurements(monkeypatch, seconds):
     """20 operations and 10 FLOPs, 10 operations and 100 FLOPs; a disturbed measurement still gives numbers."""
     monkeypatch.setattr(estimates, "_parts", lambda: [(20, 10), (10, 100)])
-    monkeypatch.setattr(estimates, "_measured", lambda: seconds)
-    found = estimates._machine.__wrapped__()
+    found = estimates._machine(*seconds)
     assert found.tensor_seconds > 0 and found.flops_per_second > 0
     if seconds == [30.0, 110.0]:
         assert (found.tensor_seconds, found.flops_per_second) == pytest.approx((1.0, 1.0))
 
 
-def test_the_machine_is_measured_once(monkeypatch):
-    first = estimates.machine()
-    assert first.tensor_seconds > 0 and first.flops_per_second > 0
-    monkeypatch.setattr(estimates, "_measured", None)
-    assert estimates.machine() is first
+def test_a_measurement_at_a_bad_moment_is_mended_by_the_next(monkeypatch):
+    """The fastest counts of the last few, each taken a while after the one before."""
+    clock, quiet = [0.0], estimates._measured()
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(estimates, "_measurements", deque(maxlen=estimates.KEPT))
+    monkeypatch.setattr(estimates, "_measured_at", -math.inf)
+    found = []
+    for busy in [40, 1, *[7] * estimates.KEPT]:
+        monkeypatch.setattr(estimates, "_measured", lambda busy=busy: [busy * seconds for seconds in quiet])
+        found.append(training_seconds(MIDDLE, 16, 1000))
+        clock[0] += estimates.AGAIN_AFTER - 1
+        monkeypatch.setattr(estimates, "_measured", None)
+        assert training_seconds(MIDDLE, 16, 1000) == found[-1]
+        clock[0] += 2
+    expected = [40, *[1] * estimates.KEPT, 7]  # a machine that has become slower for good is found slower
+    assert found == pytest.approx([times * found[1] for times in expected])

@@ -1,5 +1,6 @@
 """Tests GGUF files, written as llama.cpp's converter does it: every family against transformers, and false files."""
 
+import os
 import struct
 
 import numpy as np
@@ -297,7 +298,7 @@ def test_fields_of_every_type_are_read(tmp_path):
 
 
 def test_a_damaged_file_is_refused_in_a_sentence(small, tmp_path):
-    """Cut off anywhere, with counts or a list that claim more than there is, or for other machines."""
+    """Cut off anywhere, with counts or a list that claim more than there is or can be, or for other machines."""
     content, name = small.read_bytes(), b"tokenizer.ggml.tokens"
     head = b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + struct.pack("<Q", len(name)) + name
     big_endian = content[:4] + content[4:8][::-1] + content[8:]
@@ -306,12 +307,16 @@ def test_a_damaged_file_is_refused_in_a_sentence(small, tmp_path):
         *(content[:length] for length in (*range(0, 400, 31), len(content) // 2, len(content) - 200)),
         *(content[:at] + count + content[at + 8 :] for at, count in counts),
         *(head + struct.pack("<IIQ", 9, of, 2**61) for of in (8, 4, 9)),
+        *(head + struct.pack("<IIQ", 9, of, 10**7) for of in (8, 0)),  # with room for ten million empty texts
         big_endian,
     ):
         (tmp_path / "small.gguf").write_bytes(damaged)
+        if damaged.endswith(struct.pack("<Q", 10**7)):
+            os.truncate(tmp_path / "small.gguf", 10**8)
         with pytest.raises(CheckpointError, match=r"^small.gguf: \S.*\.$") as caught:
             load_pretrained(tmp_path / "small.gguf")
         assert damaged is not big_endian or "big-endian" in str(caught.value)
+        assert not damaged.endswith(struct.pack("<Q", 10**7)) or "lists of 10,000,000 items" in str(caught.value)
 
 
 @given(changes=st.dictionaries(st.integers(0, 3_000), st.integers(0, 255), min_size=1, max_size=4))

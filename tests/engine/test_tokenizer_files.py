@@ -11,6 +11,7 @@ from tests.third_party_tokenizers import LAYOUTS, MIXED, TEXTS, added, llama_3, 
 from transformer import CheckpointError
 from transformer.checkpoints.gguf_tokenizer import CUTS, tokenizer_of
 from transformer.checkpoints.tokenizer_files import read_tokenizer
+from transformer.checkpoints.tokenizer_kinds import Kind
 from transformer.data.chat import chat_of
 
 
@@ -219,3 +220,20 @@ def test_what_can_t_be_read_is_said(layout, name, content, words, tmp_path):
     (tmp_path / name).unlink() if content is None else (tmp_path / name).write_bytes(content)
     with pytest.raises(CheckpointError, match=words):
         read_tokenizer(tmp_path)
+
+
+def test_a_tokenizer_that_would_hang_the_process_is_refused_before_it_is_built(tmp_path, monkeypatch):
+    """Of the files of others, too; and a table of theirs that makes very much of a character."""
+    LAYOUTS["Llama 3, tokenizer.json"](tmp_path)
+    path = tmp_path / "tokenizer.json"
+    told = json.loads(path.read_text(encoding="utf-8"))
+    cut = {"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated", "invert": False}
+    path.write_text(json.dumps({**told, "pre_tokenizer": cut}), encoding="utf-8")
+    with pytest.raises(CheckpointError, match=r"^Its tokenizer can't be used: it fails .*\.$"):
+        read_tokenizer(tmp_path)
+    long = normalizers.Precompiled(bytes([4, 0, 0, 0]) + bytes(4) + b"b" * 10_000 + b"\0")
+    monkeypatch.setattr(Kind, "dress", lambda kind, backend: setattr(backend, "normalizer", long))
+    (tmp_path / "older").mkdir()
+    LAYOUTS["GPT-2, vocab.json"](tmp_path / "older")
+    with pytest.raises(CheckpointError, match=r"can't be used: it replaces a piece of a text by 10,000 characters\.$"):
+        read_tokenizer(tmp_path / "older")

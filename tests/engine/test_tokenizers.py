@@ -1,5 +1,7 @@
 """Tests tokenizers: round trips, and unknown characters with their positions."""
 
+import base64
+import json
 import re
 import time
 from unicodedata import category, normalize
@@ -11,6 +13,8 @@ from hypothesis import strategies as st
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from transformer import Tokenizer, UnknownPiece, UnknownTokenError
+from transformer.checkpoints.gguf_tokenizer import CUTS
+from transformer.data import foreign_tokenizer
 from transformer.data.token_names import kinds_of
 from transformer.data.tokenizers import BYTE_LETTERS, printable
 
@@ -276,3 +280,83 @@ def test_a_file_that_is_none_is_refused(content, tmp_path):
         path.write_text(content, encoding="utf-8")
     with pytest.raises(ValueError, match=r"tokenizer\.json is not a tokenizer file"):
         Tokenizer.from_file(path)
+
+
+def split(pattern):
+    return {"pre_tokenizer": {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}}
+
+
+def normalized(*steps):
+    return {"normalizer": {"type": "Sequence", "normalizers": steps}}
+
+
+def replaced(pattern, content):
+    return {"type": "Replace", "pattern": pattern, "content": content}
+
+
+def table(made):
+    """A table of SentencePiece's that makes this of some character."""
+    return base64.b64encode(bytes([4, 0, 0, 0]) + bytes(4) + made.encode() + b"\0").decode()
+
+
+BYTE_LEVEL = {"type": "ByteLevel"}
+PREDICTABLE = {
+    "as words and sentences are cut": json.loads(Tokenizer.of_sentences(["Mary", "went"]).to_json()),
+    "Llama": normalized({"type": "Prepend", "prepend": "▁"}, replaced({"String": " "}, "▁")),
+    "T5": normalized({"type": "Precompiled", "precompiled_charsmap": table("ﷺ")}, replaced({"Regex": " {2,}"}, " ")),
+    "bytes": {
+        "normalizer": {"type": "NFC"},
+        "pre_tokenizer": {
+            "type": "Sequence",
+            "pretokenizers": [
+                split(r"\p{N}{1,3}")["pre_tokenizer"],
+                {**BYTE_LEVEL, "add_prefix_space": False, "trim_offsets": True},
+            ],
+        },
+    },
+}
+TRIED = {"Llama 3": split(CUTS["llama3"].patterns[0])}
+SLOW = {
+    "a repeated repetition": (split("(a+)+$"), "it fails"),
+    "words that begin with others": (split("(?:foo|foobar|bar)*!"), "it fails"),
+    "white space": (split(r"(\s|\n)*x"), "it fails"),
+    "in a decoder": ({"decoder": replaced({"Regex": "(x+x+)+y"}, "")}, "it fails"),
+    "doubling": (normalized(*[replaced({"String": "a"}, "aa")] * 40), "too much time, memory or room"),
+    "doubling what is rare": (normalized(*[replaced({"Regex": r"\x{A66E}"}, "ꙮꙮ")] * 40), "too much time, memory"),
+    "bytes of bytes": (normalized(*[BYTE_LEVEL] * 40), "too much time, memory or room"),
+    "very long": (normalized(replaced({"String": "a"}, "b" * 10_000)), "by 10,000 characters"),
+    "a table of very long": (
+        normalized({"type": "Precompiled", "precompiled_charsmap": table("b" * 10_000)}),
+        "10,000",
+    ),
+    "long words": ({"model": {"type": "WordPiece", "max_input_chars_per_word": 10**9}}, "words of more than 1,000"),
+}
+
+
+def written_with(ways, path):
+    path.write_text(json.dumps({**json.loads(CHARACTERS.to_json()), **ways}), encoding="utf-8")
+    return path
+
+
+def test_a_tokenizer_known_to_take_its_time_is_built_at_once_others_are_tried_first(monkeypatch):
+    for ways in TRIED.values():
+        foreign_tokenizer.refuse_slow(ways)
+    monkeypatch.setattr(foreign_tokenizer, "answer_of", None)
+    for ways in PREDICTABLE.values():
+        foreign_tokenizer.refuse_slow(ways)
+
+
+@pytest.mark.parametrize(("ways", "why"), SLOW.values(), ids=SLOW)
+def test_a_tokenizer_that_would_hang_the_process_is_refused(ways, why, tmp_path):
+    path = written_with(ways, tmp_path / "tokenizer.json")
+    with pytest.raises(ValueError, match=rf"tokenizer\.json can't be used: .*(?:{why})"):
+        Tokenizer.from_file(path)
+
+
+def test_what_a_tokenizer_fails_on_is_a_sentence_and_no_panic():
+    backend = tokenizers.Tokenizer.from_str(CHARACTERS.to_json())
+    backend.pre_tokenizer = pre_tokenizers.Split(tokenizers.Regex("(a+)+$"), "isolated")
+    tokenizer = Tokenizer(backend)
+    for take in (tokenizer.encode, tokenizer.encode_continuation, tokenizer.unknown_pieces):
+        with pytest.raises(ValueError, match="This model's tokenizer fails on this text"):
+            take("a" * 40 + "b")

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { samplingOf } from "../../transformer/frontend/engine/questions.js";
-import { drawing, drawnWith, landing, sameSettings, shareOf, tokenAt } from "../../transformer/frontend/generation/sampling.js";
+import { checkLogits, drawing, drawnWith, landing, sameSettings, shareOf, tokenAt } from "../../transformer/frontend/generation/sampling.js";
 
 const cases = JSON.parse(readFileSync(join(process.env.HEADSUP_FIXTURES, "draws.json"), "utf-8"));
 const logitsOf = ({ logits }) => Float32Array.from(logits);
@@ -63,4 +63,13 @@ test("a request may leave one token to choose from, and no fewer", () => {
   assert.deepEqual(samplingOf({ temperature: 0.5, top_k: 1, top_p: 0.9, seed: 3 }), { temperature: 0.5, top_k: 1, top_p: 0.9, seed: 3n });
   assert.deepEqual(samplingOf({}), { temperature: 1, top_k: 0, top_p: 1, seed: null });
   for (const wrong of [{ top_k: -1 }, { top_k: 1.5 }, { top_p: 1.1 }, { temperature: -1 }]) assert.throws(() => samplingOf(wrong));
+});
+
+test("logits that are no numbers give no token, but a sentence", () => {
+  for (const logits of [[1, NaN, 2], [NaN, 1, 2], [1, Infinity], [-Infinity, -Infinity]]) {
+    for (const temperature of [0, 1]) {
+      assert.throws(() => tokenAt(0.5, Float32Array.from(logits), { temperature }), { message: /^The model's logits are not numbers: .*\.$/, isFinal: true });
+    }
+  }
+  checkLogits(Float32Array.from([-Infinity, 3e38, 0]));
 });

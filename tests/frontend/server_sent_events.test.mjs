@@ -40,3 +40,14 @@ test("numbers are those that were packed", () => {
   const values = Float32Array.from([0, -1.5, 3e-38, Infinity]);
   assert.deepEqual(floatsOf(Buffer.from(values.buffer).toString("base64")), values);
 });
+
+test("an error ends what is read, and says whether asking again may help", async () => {
+  for (const [more, isFinal] of [[{}, true], [{ retry_after: 60 }, false]]) {
+    const pieces = [TEXT, `event: error\ndata: ${JSON.stringify({ error: "No.", parameter: "text", ...more })}\n\n`];
+    const found = [];
+    await assert.rejects(async () => {
+      for await (const each of eventsOf(response(pieces.map((piece) => new TextEncoder().encode(piece))))) found.push(each);
+    }, { message: "No.", parameter: "text", isFinal });
+    assert.deepEqual(found, EVENTS);
+  }
+});

@@ -111,12 +111,14 @@ test("a token that a stream is about to bring isn't drawn from the scores as wel
 
 test("a connection that breaks is taken up again from the tokens that are here", async () => {
   const away = new ApiError("The server can't be reached.", { isFinal: false });
-  const engine = new Engine([undefined, [4, new TypeError("network error")], [0, away], [2, new TypeError("again")]]); // scores, then tokens
+  const stops = event("error", { error: "The server is stopping.", parameter: "", retry_after: 60 });
+  const engine = new Engine([undefined, [4, new TypeError("network error")], [0, away], [2, new TypeError("again")], [3, stops]]); // scores, then tokens
   const { writer, generated, problems } = await writing(engine);
   await writer.ensure(20);
   assert.deepEqual(idsOf(generated), expected(2, 20));
-  assert.deepEqual(engine.asked.map(({ tokens }) => tokens.split(",").length), [3, 7, 7, 9]);
-  assert.ok(problems.some((sentence) => sentence.includes("goes on when it is back")) && problems.at(-1) === "");
+  assert.deepEqual(engine.asked.map(({ tokens }) => tokens.split(",").length), [3, 7, 7, 9, 12]);
+  assert.ok(["The connection has broken off. Writing goes on when it is back.", "The server is stopping.", ""].every((sentence) => problems.includes(sentence)));
+  assert.equal(problems.at(-1), "");
 });
 
 test("scores that couldn't be had aren't asked for again once there is another text", async () => {

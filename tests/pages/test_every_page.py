@@ -4,6 +4,7 @@ import shutil
 
 import numpy as np
 import pytest
+import torch
 
 from pages.ui.models import library
 from tests import app_driver as app
@@ -173,3 +174,17 @@ def test_a_model_without_examples_starts_with_an_empty_prompt(tmp_path, monkeypa
     assert prompt(at) == "" and "The prompt is empty." in said(at)
     app.type_prompt(at, "Hi")
     assert len(text_of(step(at))) == 1
+
+
+def test_a_model_whose_logits_are_no_numbers_is_a_sentence_on_every_page(tmp_path, monkeypatch):
+    use(monkeypatch, tmp_path)
+    broken = save_tiny(tmp_path, "broken")
+    torch.nn.init.constant_(broken.model.unembed.weight, 3e38)
+    save_checkpoint(tmp_path / "broken", broken)
+    found = {page: said(start(page, model="broken", prompt="To be")) for page in app.PAGES}
+    sentence = (
+        "The model's logits are not numbers: with its weights, or with what is changed in it, its numbers overflow. "
+        "Take a change back, or use another model."
+    )
+    assert found.pop("What if") == found.pop("Positions") == sentence
+    assert set(found.values()) == {""}, "the instrument of each of these asks the API, which says so"

@@ -2,14 +2,17 @@
 
 import asyncio
 import base64
+import contextlib
 import gc
 import hashlib
+import os
 import re
 import signal
 import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import urljoin
 
 import pytest
@@ -21,16 +24,22 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 from streamlit.web.server.app_discovery import discover_asgi_app
 
-from pages.ui import security_headers, server_startup
+from deploy import replicas
+from pages.ui import server_startup
 from pages.ui.components import assets
+from pages.ui.lessons import rooms
+from pages.ui.models import visitor_training
 from pages.ui.models.visitor_training import queue
 from pages.ui.security_headers import SecurityHeaders
+from transformer.api import graceful_shutdown
 from transformer.api.graceful_shutdown import ending_in_order
+from transformer.inference.scheduler import schedulers
 
 ROOT = Path(__file__).parents[2]
 FIRST_PAGE = """
 import sys, transformer
 print({"fastapi", "starlette", "uvicorn"} & set(sys.modules))
+from deploy import replicas
 from pages.ui import server_startup
 server_startup.prepare_first_page()
 from transformer.training import cost_estimate
@@ -141,11 +150,89 @@ def test_every_answer_says_what_a_page_may_load_who_may_frame_it_and_to_whom_its
     assert [f"'sha256-{digest}'" for digest in digests] == re.findall(r"'sha256-[^']*'", policy["script-src"])
 
 
-@pytest.mark.parametrize("setting", ["*", "a.example", "https://a.example; script-src *", "https://a.example/path"])
-def test_what_is_no_origin_ends_the_server_with_a_sentence(monkeypatch, setting):
-    monkeypatch.setenv(security_headers.VARIABLE, setting)
-    with pytest.raises(SystemExit, match=r"HEADSUP_FRAME_ANCESTORS names .* it must name origins, such as"):
+SWITCHES = ["no", "0", "false", " off"]
+NUMBERS = ["0", "-1", "1.5", "1e3", "99999", "many", "٣", "1 2"]
+FOLDERS = ["/nowhere/at/all", "/dev/null", "/dev/null/x"]
+BAD: dict[str, list[str]] = {
+    "HEADSUP_SECRET": [" ", "\t"],
+    "HEADSUP_PROXIES": ["everybody", "10.0.0.300", "10.0.0.0/64", "10.0.0.1:80"],
+    "HEADSUP_FRAME_ANCESTORS": ["*", "a.example", "https://a.example; script-src *", "https://a.example/path"],
+    "HEADSUP_STORE": ["/dev/null", "/dev/null/x", "/proc/store"],
+    "HEADSUP_MODEL_MEMORY": ["0 MB", "1500", "much", "1 TB", "-1 GB", " "],
+    **dict.fromkeys(("HEADSUP_CHECKPOINTS", "HEADSUP_LESSONS", "HEADSUP_CORPORA"), FOLDERS),
+    **dict.fromkeys(("HEADSUP_TRAININGS", "HEADSUP_ROOMS", "HEADSUP_ROOM_SIZE"), NUMBERS),
+    "HEADSUP_REDIS": ["localhost:6379", "http://localhost", "redis://localhost:port", "redis://localhost:99999"],
+    **dict.fromkeys(("HEADSUP_BROWSER_MODELS", "HEADSUP_START"), SWITCHES),
+}
+"""Every setting, and values that it can't have."""
+GOOD = {
+    "HEADSUP_SECRET": "0123abcd",
+    "HEADSUP_PROXIES": "10.0.0.5, 172.16.0.0/12",
+    "HEADSUP_FRAME_ANCESTORS": "https://moodle.school.example, https://*.school.example",
+    "HEADSUP_MODEL_MEMORY": "1500 MB",
+    "HEADSUP_TRAININGS": " 2",
+    "HEADSUP_ROOMS": "10000",
+    "HEADSUP_ROOM_SIZE": "300",
+    "HEADSUP_REDIS": "rediss://user:pass@localhost:6379/0",
+    "HEADSUP_BROWSER_MODELS": "Off",
+    "HEADSUP_START": "off",
+}
+
+
+@pytest.fixture
+def no_settings(monkeypatch):
+    for name in BAD:
+        monkeypatch.delenv(name, raising=False)
+    rooms.all_rooms.cache_clear()
+    yield
+    rooms.all_rooms.cache_clear()
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_setting_that_can_not_be_ends_the_server_with_a_sentence(name, no_settings, monkeypatch, tmp_path):
+    for value in BAD[name]:
+        monkeypatch.setenv(name, value)
+        with pytest.raises(SystemExit) as ended:
+            server_startup.check_settings()
+        said = str(ended.value)
+        assert re.match(rf"Error: {name} (is|names|isn't) .*\.$", said), value
+    for value in (GOOD.get(name, str(tmp_path)), ""):
+        monkeypatch.setenv(name, value)
         server_startup.check_settings()
+
+
+def test_every_setting_is_checked():
+    source = "".join(
+        file.read_text(encoding="utf-8")
+        for folder in ("pages", "transformer")
+        for file in (ROOT / folder).glob("**/*.py")
+    )
+    assert set(re.findall(r'"(HEADSUP_\w+)"', source)) == BAD.keys()
+
+
+@pytest.mark.parametrize("base", ["a b", "{x}", "é", "a//b", "http://a.example", "a?b"])
+def test_a_base_path_that_can_not_be_ends_the_server_with_a_sentence(base):
+    with pytest.raises(SystemExit, match=r"^Error: server.baseUrlPath is .* such as 'headsup' or"):
+        server_startup.routes(base)
+
+
+def test_a_server_with_such_a_setting_ends_and_says_nothing_else():
+    command = [
+        sys.executable,
+        "-m",
+        "streamlit",
+        "run",
+        "app.py",
+        "--server.port",
+        "9",
+        "--server.address",
+        "127.0.0.1",
+    ]
+    env = {**os.environ, "HEADSUP_TRAININGS": "0"}
+    ended = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=250)
+    assert ended.returncode == 1
+    assert ended.stderr.strip() == "Error: HEADSUP_TRAININGS is '0'; it must be a whole number from 1 to 64."
+    assert "Traceback" not in ended.stdout
 
 
 @pytest.mark.parametrize("ends_by_itself", [True, False])
@@ -170,3 +257,47 @@ def test_sigterm_ends_the_server_after_what_runs_or_after_a_while(ends_by_itself
     finally:
         signal.signal(signal.SIGTERM, before)
     assert heard == ["begin", "end", "server"]
+
+
+def test_pages_have_time_to_keep_their_trainings_models_before_the_server_ends(monkeypatch):
+    """Counted from the end of the last training; and a container's engine waits for all of that."""
+    now, texts, patience, stopped = [100.0], [0], [], []
+    trainings = SimpleNamespace(counts=(1, 0), stop=stopped.append)
+    for name, value in {
+        "time": SimpleNamespace(monotonic=lambda: now[0]),
+        "_prepare": lambda: None,
+        "_note_as_stopping": lambda number: None,
+        "_stopping": threading.Event(),
+        "_trainings_seen_until": 0.0,
+    }.items():
+        monkeypatch.setattr(server_startup, name, value)
+    monkeypatch.setattr(type(schedulers), "texts", property(lambda _: texts[0]))
+    monkeypatch.setattr(visitor_training, "queue", lambda: trainings)
+    monkeypatch.setattr(
+        graceful_shutdown, "ending_in_order", lambda *given: patience.append(given[3]) or contextlib.nullcontext()
+    )
+
+    async def live():
+        async with server_startup.preparing(None):
+            pass
+
+    asyncio.run(live())
+    server_startup._begin_nothing()
+    assert len(stopped) == 1 and server_startup._stopping.is_set()
+
+    def ends_after(most=60.0):
+        began = now[0]
+        while not server_startup._has_ended() and now[0] < began + most:
+            now[0] += 0.25
+        return now[0] - began
+
+    assert ends_after(4.0) == 4.0, "the training is being measured"
+    trainings.counts = (0, 0)
+    assert ends_after() == server_startup.SEEN_WITHIN, "pages look once a second, and draw themselves anew"
+    assert patience[0] >= server_startup.TRAININGS_WITHIN + server_startup.SEEN_WITHIN
+    texts[0] = 1
+    server_startup._begin_nothing()
+    assert ends_after() == server_startup.TEXTS_WITHIN
+    compose = (ROOT / "compose.yaml").read_text(encoding="utf-8")
+    grace = float(re.search(r"stop_grace_period: (\d+)s", compose)[1])
+    assert min(grace, replicas.SECONDS_TO_END) > patience[0] + graceful_shutdown.FORCED_AFTER

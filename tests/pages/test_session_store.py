@@ -10,11 +10,11 @@ from pages.ui.models.session_store import (
     GONE_AFTER,
     HEARTBEAT,
     KEPT_FOR,
+    MAX_BYTES,
     MAX_RECORDS,
     SessionRecord,
     SessionStore,
 )
-from pages.ui.server_startup import check_settings
 
 
 @pytest.fixture
@@ -43,13 +43,23 @@ def test_a_record_is_found_by_its_token_alone_until_its_tab_has_been_silent_for_
     assert store.claim(mine.token) is None, "for good"
 
 
-def test_only_so_many_are_kept_those_left_longest_ago_go_first(clock):
-    store, records = SessionStore(), []
-    for _ in range(MAX_RECORDS + 3):
-        clock[0] += 0.1
-        records.append(SessionRecord())
-        store.put(records[-1])
-    assert [store.claim(each.token) is each for each in records] == [False] * 3 + [True] * MAX_RECORDS
+@pytest.mark.parametrize(("number", "size", "kept"), [(MAX_RECORDS + 3, 0, MAX_RECORDS), (43, 5_000_000, 40)])
+def test_who_is_there_keeps_everything_and_of_those_who_left_the_first_go_first(clock, number, size, kept):
+    """More records than are kept, or of more bytes, as largest texts have them."""
+    assert MAX_RECORDS >= 300 and kept * size <= MAX_BYTES
+    store, text = SessionStore(), ("text", b" " * size)
+    records = [SessionRecord(uploaded_text=text) for _ in range(number)]
+    for record in records:
+        clock[0] += 0.01
+        record.see()
+        store.put(record)
+    assert all(store.claim(each.token) is each for each in records)
+    clock[0] += AWAY_AFTER + 1
+    for record in [records[1], records[0]]:
+        record.see()
+        store.put(record)
+    left = [store.claim(each.token) is each for each in records]
+    assert left == [True, True, *[False] * (number - kept), *[True] * (kept - 2)]
 
 
 def test_how_long_a_visitor_has_been_away(clock):
@@ -65,13 +75,3 @@ def test_how_long_a_visitor_has_been_away(clock):
             record.end_connection()
         clock[0] += seconds
         assert (record.is_away, record.is_gone) == (is_away, is_gone), seconds
-
-
-def test_a_server_whose_store_can_be_no_folder_does_not_start(monkeypatch, tmp_path):
-    (tmp_path / "file").write_text("no folder")
-    monkeypatch.setenv("HEADSUP_STORE", str(tmp_path / "file"))
-    with pytest.raises(SystemExit, match=r"^Error: HEADSUP_STORE is .*which can't be a folder for own models"):
-        check_settings()
-    monkeypatch.setenv("HEADSUP_STORE", str(tmp_path / "new" / "folder"))
-    check_settings()
-    assert (tmp_path / "new" / "folder").is_dir()

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from ..inference.ablation import ablated_in_batches, parts_of
+from ..inference.analysis import check_logits
 from ..inference.context_windows import in_window, looks_ahead
 from ..inference.interventions import Intervention, Scale, hooks_of
 from ..inference.logits import losses_in_pieces, stream_of
@@ -70,7 +71,7 @@ def ablation(
 
     tokens: no more than the context holds. position: whose logits are compared. begin: the first token's
     position in the whole text, from whose start the interventions count. on_progress: as in `patching`.
-    Raises: ValueError for a model without layers.
+    Raises: ValueError for a model without layers; LogitsError for logits that are not numbers.
     """
     if not parts_of(model):
         raise ValueError("This model has no layers, so there is nothing to ablate.")
@@ -85,6 +86,7 @@ def ablation(
 
     batches: list[tuple[Tensor, ...]] = []
     plain, loss = outputs(stream_of(model, tokens, source, hooks_of(force, model))[None])
+    check_logits(float(plain.max()))
     shown = torch.arange(plain.shape[1])  # the tokens whose logits are kept
     if len(shown) > LARGEST_VOCABULARY:
         shown = plain[0].sort(descending=True, stable=True).indices[:CHOOSABLE]

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from ..fair_queue import FairThreads
-from .errors import ApiError
+from .errors import ApiError, stopping
 
 Progress = Callable[[float], None]
 """Called by a computation with the share that is done, 0 to 1; raises AbandonedError once nobody waits for it."""
@@ -49,15 +49,18 @@ class Computations:
         self._waiting = waiting
         self._lock = threading.Lock()
         self._computations: dict[Hashable, Computation] = {}
+        self._is_closed = False
 
     @contextmanager
     def join(self, key: Hashable, compute: Callable[[Progress], Any], owner: Hashable = None) -> Iterator[Computation]:
         """Wait, within, for the computation of a key: one that is under way, or else a new one.
 
         owner: whose turn it is computed in. Where too many are under way, whoever has most waiting loses the last.
-        Raises: ApiError 503 where that is this owner.
+        Raises: ApiError 503 where that is this owner, and after `close`.
         """
         with self._lock:
+            if self._is_closed:
+                raise stopping()
             computation = self._computations.get(key)
             if computation is None:
                 if len(self._computations) >= self._waiting and not self._threads.make_room(owner, _too_much()):
@@ -96,8 +99,9 @@ class Computations:
             computation.begun_at = None
 
     def close(self) -> None:
-        """Begin nothing any more, and end what says how far it is."""
+        """Begin nothing any more, and end what says how far it is. The futures of what hasn't begun are cancelled."""
         with self._lock:
+            self._is_closed = True
             for computation in self._computations.values():
                 computation.is_wanted = False
         self._threads.close()

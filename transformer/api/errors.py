@@ -5,10 +5,13 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
+from .server_sent_events import event
+
 LONGEST_SHOWN = 60
 """Characters of a wrong value that are said back."""
 BODY = "The body must be a JSON object with the same fields as the address."
 BROKEN = "Something is wrong in the server; it has been noted in its log."
+STOPPING = "The server is stopping; ask again in a minute."
 ERRORS = {
     400: "A parameter can't be what it is; the sentence says which, and what would do.",
     404: "There is no such model.",
@@ -35,11 +38,21 @@ class ApiError(HTTPException):
         """As JSON has it: `error`, one sentence, and `parameter`, empty where none was wrong."""
         return {"error": self.sentence, "parameter": self.parameter}
 
+    def event(self) -> bytes:
+        """As a stream has it, which can't say by its status that asking again may help: with `retry_after` where so."""
+        again = {} if self.retry_after is None else {"retry_after": self.retry_after}
+        return event("error", {**self.content(), **again})
+
     def response(self) -> JSONResponse:
         headers = {"Cache-Control": "no-store"}
         if self.retry_after is not None:
             headers["Retry-After"] = str(self.retry_after)
         return JSONResponse(self.content(), self.status_code, headers)
+
+
+def stopping() -> ApiError:
+    """Of what a server that is told to end doesn't begin, or doesn't end, any more."""
+    return ApiError(503, STOPPING, retry_after=60)
 
 
 def sentence_of(error: Exception) -> str:

@@ -9,7 +9,7 @@ from ..inference.generation import DecodeState
 from ..inference.scheduler import schedulers
 from ..model.registry import attention_modules
 from . import generated_texts
-from .errors import ApiError, wrong
+from .errors import ApiError, stopping, wrong
 from .limits import Share, share_in
 from .open_models import OpenModel
 from .request_parameters import MOST_CELLS, GenerateQuery, PassInputs, PassQuery, RowsQuery, ScoresQuery, inputs_of
@@ -37,7 +37,8 @@ def routes(responder: Responder) -> APIRouter:
     @routes.both("/generate", GenerateQuery, "Continue a text, a token an event", STREAM)
     async def generate(request: Request, query: GenerateQuery) -> Response:
         """Events `token` (its id, label, probability, rank, entropy, the random number `point`, where its window
-        begins, logits or the likeliest of them, and the newest row of a head), then `end`, or `error`. The text that is
+        begins, logits or the likeliest of them, and the newest row of a head), then `end` with its `reason`, `stop` or
+        `length`, or `error`, with `retry_after` where the server is stopping and has cut the text off. The text that is
         continued may be longer than the context; ending the request ends the computing."""
         inputs = read(query, await responder.model(query, request))
         module, head = _looked_at(query.attention, query.head, inputs.model)
@@ -87,13 +88,16 @@ async def _events(
     request = schedulers.of(checkpoint.model).submit(
         state, max_new_tokens=max_new_tokens, stop_tokens=ends, owner=share
     )
-    last = None
+    last, count = None, 0
     yield event("begin", {"seed": state.sampling.seed})
     try:
         async for step in request:
-            last = step.token_id
+            last, count = step.token_id, count + 1
             yield event("token", generated_texts.step_json(step, checkpoint.tokenizer, module, head))
-        yield event("end", {"reason": "stop" if last in ends else "length"})
+        if last in ends or count == max_new_tokens:
+            yield event("end", {"reason": "stop" if last in ends else "length"})
+        else:  # the schedulers have been closed
+            yield stopping().event()
     except Exception as error:
         yield event("error", {"error": f"The text can't be written on: {str(error)[:300]}", "parameter": ""})
         if not isinstance(error, ValueError):

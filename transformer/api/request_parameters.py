@@ -8,7 +8,6 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from ..data.chat import Chat
 from ..data.tasks import TASKS
-from ..data.tokenizers import UnknownTokenError
 from ..inference.context_windows import in_window
 from ..inference.intervention_codes import from_code
 from ..inference.sampling import Sampling
@@ -301,7 +300,7 @@ def encoded(model: OpenModel, text: str, reads: str, parameter: str) -> Tokens:
         if reads == "chat" and card.chat is not None:
             return tuple(Chat(**card.chat).tokens(tokenizer, text))
         return tuple(tokenizer.encode(text))
-    except UnknownTokenError as error:
+    except ValueError as error:  # pieces that it doesn't know, or what its tokenizer fails on
         raise wrong(parameter, error) from None
 
 

@@ -20,7 +20,7 @@ from ..inference.recording import Recording
 from ..inference.scheduler import schedulers
 from .cache import Cache
 from .computations import AbandonedError, Computations, Progress
-from .errors import BROKEN, ApiError, sentence_of
+from .errors import BROKEN, ApiError, sentence_of, stopping
 from .library import Library
 from .limits import Share, share_in
 from .open_models import OpenModel
@@ -42,7 +42,6 @@ STUCK_AFTER, LISTED_WITHIN = 30.0, 3.0
 which the models are listed."""
 COMPRESSED_FROM = 4_000
 """Bytes from which on an answer is compressed, where that pays."""
-STOPPING = "The server is stopping; ask again in a minute."
 RECORDING = "application/vnd.headsup.recording"
 """A safetensors file."""
 _log = logging.getLogger(__name__)
@@ -171,6 +170,10 @@ class Responder:
                 answer = await asyncio.shield(asyncio.wrap_future(computation.future))
             except ValueError as error:  # what only computing shows
                 raise ApiError(400, sentence_of(error)) from None
+            except (AbandonedError, asyncio.CancelledError):
+                if computation.is_wanted:  # it is the request that was cancelled
+                    raise
+                raise stopping() from None
         return _response(request, answer, headers)
 
     async def stream(
@@ -202,14 +205,14 @@ class Responder:
                         await asyncio.sleep(LOOK_EVERY)
                     yield computation.future.result().body
             except ApiError as error:
-                yield event("error", error.content())
+                yield error.event()
             except ValueError as error:
-                yield event("error", ApiError(400, sentence_of(error)).content())
+                yield ApiError(400, sentence_of(error)).event()
             except (AbandonedError, CancelledError):
-                yield event("error", ApiError(503, STOPPING).content())
+                yield stopping().event()
             except Exception:
                 _log.exception("A stream broke off.")
-                yield event("error", ApiError(500, BROKEN).content())
+                yield ApiError(500, BROKEN).event()
 
         return stream_of(events(), {**headers, **HEADERS})
 
@@ -245,7 +248,7 @@ class Responder:
 
     def _check_going_on(self) -> None:
         if self._is_stopping:
-            raise ApiError(503, STOPPING, retry_after=60)
+            raise stopping()
 
     def close(self) -> None:
         """Begin no computation any more."""

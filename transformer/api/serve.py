@@ -15,20 +15,27 @@ from .app import create_app
 from .graceful_shutdown import ending_in_order
 from .library import Library
 from .model_store import model_store
+from .settings import CHECKS, check_all
 
 
 def application(library: Library) -> Starlette:
     """An ASGI application that has the API under /api, and leads from / to its documentation.
 
-    Raises: ValueError for an environment variable that says what it can't; OSError for a store that can't be made.
+    Raises: ValueError for an environment variable that says what it can't.
     """
+    check_all(CHECKS)
     api = create_app(lambda: library, model_store().get)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         torch.set_num_threads(1)  # several answers are computed at once, and tiny tensors gain nothing from more
         responder = api.state.responder
-        with ending_in_order(responder.stop, lambda: not schedulers.texts, responder.close):
+
+        def cancel() -> None:
+            responder.close()
+            schedulers.close()
+
+        with ending_in_order(responder.stop, lambda: not schedulers.texts, cancel):
             yield
         responder.close()
 

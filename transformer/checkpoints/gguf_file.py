@@ -34,7 +34,8 @@ from .tokenizer_files import TheirTokenizer
 from .weight_numbers import STORED_AS, Header
 
 MAGIC, VERSIONS = b"GGUF", (2, 3)
-MOST_FIELDS, MOST_TENSORS, MOST_SIDES = 10_000, 100_000, 4
+MOST_FIELDS, MOST_TENSORS, MOST_SIDES, MOST_ITEMS = 10_000, 100_000, 4, 4_000_000
+"""Items of all lists together: half a million tokens with their merges, scores and kinds are half as many."""
 _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _TEXT, _LIST = 8, 9
 NUMBERS_AT_ONCE = 4_000_000
@@ -103,7 +104,7 @@ class _Header:
     """Reads what stands before the data, and never more than there is."""
 
     def __init__(self, data: mmap.mmap) -> None:
-        self._data, self._at = data, len(MAGIC)
+        self._data, self._at, self._items = data, len(MAGIC), 0
         version = self._number("I")
         if version >> 24 in VERSIONS:
             raise CheckpointError("It is big-endian, for another kind of machine; a little-endian file can be read.")
@@ -168,11 +169,14 @@ class _Header:
         if kind != _LIST:
             raise CheckpointError(f"Its header has a value of the type {kind}, which isn't known.")
         of, count = self._number("I"), self._number("Q")
+        self._items += count
+        if self._items > MOST_ITEMS:
+            raise CheckpointError(f"Its header has lists of {self._items:,} items, more than there can be.")
         if of in _NUMBERS:
             each = f"<{_NUMBERS[of]}"
             start = self._take(count * struct.calcsize(each))
             return list(struct.unpack_from(f"<{count}{_NUMBERS[of]}", self._data, start))
-        if of != _TEXT or count > len(self._data) - self._at:
+        if of != _TEXT or count > (len(self._data) - self._at) // struct.calcsize("<Q"):  # of each text its length
             raise CheckpointError("Its header has a list that can't be read, or claims more than there is.")
         return [self._text() for _ in range(count)]
 

@@ -16,6 +16,7 @@ from typing import Any
 import tokenizers
 from tokenizers import AddedToken, decoders, models, normalizers, processors
 
+from ..data.foreign_tokenizer import SlowTokenizerError, backend_of, refuse_slow
 from ..data.tokenizers import Tokenizer
 from .file_checks import checked, read_json
 from .folder import TOKENIZER, CheckpointError, reason
@@ -51,6 +52,8 @@ def read_tokenizer(folder: Path) -> TheirTokenizer:
         return _read(folder, told, name)
     except (CheckpointError, KeyboardInterrupt, SystemExit):
         raise
+    except SlowTokenizerError as error:
+        raise CheckpointError(f"Its tokenizer can't be used: {reason(error)}.") from None
     except BaseException as error:  # the library panics, below Exception, on some damaged files
         raise CheckpointError(f"Its tokenizer can't be read ({reason(Exception(str(error)))}).") from None
 
@@ -61,6 +64,9 @@ def _read(folder: Path, told: Settings, name: str) -> TheirTokenizer:
     named = {**(kind.named if kind else {}), **{each: content(told[each]) for each in NAMED if each in told}}
     named = {each: token for each, token in named.items() if token}
     _add_tokens(backend, told, named)
+    refuse_slow(
+        {"normalizer": backend.normalizer and json.loads(backend.normalizer.__getstate__())}
+    )  # a table of theirs
     wanted = tuple(f"{each}_token" if told.get(f"add_{each}_token") is True else None for each in ("bos", "eos"))
     if around := (kind and kind.around) or (None if is_whole else wanted):
         put_around(backend, *(named.get(each or "") for each in around))
@@ -133,7 +139,7 @@ def _extra(told: Settings) -> list[str | None]:
 def _from_json(folder: Path, told: Settings, name: str) -> tuple[tokenizers.Tokenizer, Kind | None]:
     """A tokenizer.json, cut and decoded as its class does where that doesn't leave it to the file."""
     text = checked(folder / TOKENIZER).read_text(encoding="utf-8-sig")
-    backend, whole = tokenizers.Tokenizer.from_str(text), json.loads(text)
+    backend, whole = backend_of(text), json.loads(text)
     parts = [part for part in (whole.get("pre_tokenizer"), whole.get("decoder")) if part]
     if name not in KINDS or (name == "LlamaTokenizer" and '"ByteLevel"' in json.dumps(parts)):
         return backend, None

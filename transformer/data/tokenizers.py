@@ -7,17 +7,21 @@ unknown pieces, where it has one, as in the library; else the text is refused, a
 
 from __future__ import annotations
 
+import functools
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 from unicodedata import category, normalize
 
 import tokenizers
 from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers
+
+from .foreign_tokenizer import SlowTokenizerError, backend_of
 
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 PASSES = 20
@@ -68,6 +72,27 @@ class UnknownTokenError(ValueError):
         listed = ", ".join(f"{printable(piece.text)!r} at {piece.position + 1}" for piece in self.pieces[:8])
         more = f" and {len(self.pieces) - 8} more" if len(self.pieces) > 8 else ""
         super().__init__(f"This model has never seen: {listed}{more}.")
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _without_panics(method: Callable[P, T]) -> Callable[P, T]:
+    """The same method, in which a panic of the library, which is no Exception, is a ValueError."""
+
+    @functools.wraps(method)
+    def safe(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return method(*args, **kwargs)
+        except Exception:
+            raise
+        except BaseException as error:
+            if type(error).__name__ != "PanicException":
+                raise
+            raise ValueError(f"This model's tokenizer fails on this text ({str(error)[:100]}).") from None
+
+    return safe
 
 
 class Tokenizer:
@@ -130,12 +155,12 @@ class Tokenizer:
 
     @classmethod
     def from_file(cls, path: str | Path) -> Tokenizer:
-        """Read a `tokenizer.json`. Raises ValueError for any other file."""
+        """Read a `tokenizer.json`. Raises ValueError for any other file, and for one that would take too long."""
         try:
-            return cls(tokenizers.Tokenizer.from_str(Path(path).read_text(encoding="utf-8-sig")))
-        except (KeyboardInterrupt, SystemExit):
-            raise
-        except BaseException as error:  # the library panics, below Exception, on some damaged files
+            return cls(backend_of(Path(path).read_text(encoding="utf-8-sig")))
+        except SlowTokenizerError as error:
+            raise ValueError(f"{Path(path).name} can't be used: {error}.") from None
+        except (OSError, RecursionError, ValueError) as error:
             raise ValueError(f"{Path(path).name} is not a tokenizer file: {error}") from None
 
     def with_names(self) -> Tokenizer:
@@ -164,6 +189,7 @@ class Tokenizer:
         """The id of a special token, such as `[pad]`, which no text can contain. KeyError if there is none."""
         return self._special[token]
 
+    @_without_panics
     def encode(
         self, text: str, *, add_special_tokens: bool = True, split_special_tokens: bool | None = None
     ) -> list[int]:
@@ -182,6 +208,7 @@ class Tokenizer:
             raise UnknownTokenError(unknown)
         return self._backend.encode(read, add_special_tokens=add_special_tokens).ids
 
+    @_without_panics
     def encode_continuation(self, text: str) -> list[int]:
         """Token ids of a text that goes on where another ended: with nothing before it, not even a space."""
         if unknown := self.unknown_pieces(text):
@@ -241,6 +268,7 @@ class Tokenizer:
         ends = [_common(text, self.decode(ids[:count])) for count in range(len(ids))]
         return [text[start:end] for start, end in pairwise(accumulate([*ends, len(text)], max))]
 
+    @_without_panics
     def decode(self, ids: Sequence[int]) -> str:
         """The text that these ids write; special tokens are left out, unless `reads_names`."""
         return self._backend.decode(list(ids), skip_special_tokens=not self.reads_names)
@@ -268,6 +296,7 @@ class Tokenizer:
         """`label` of each id."""
         return [self.label(token_id) for token_id in ids]
 
+    @_without_panics
     def unknown_pieces(self, text: str) -> list[UnknownPiece]:
         """Every piece of the text that the vocabulary lacks, in order."""
         unknown, start = [], 0

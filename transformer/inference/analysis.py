@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,12 +11,26 @@ import torch
 from torch import Tensor
 
 
+class LogitsError(ValueError):
+    """Logits of which no softmax can be taken."""
+
+
+def check_logits(largest: np.ndarray | Sequence[float] | float) -> None:
+    """Raise LogitsError if a row's largest logit is no number, as it is where any of the row is NaN or ∞."""
+    if not np.isfinite(largest).all():
+        raise LogitsError(
+            "The model's logits are not numbers: with its weights, or with what is changed in it, its numbers "
+            "overflow. Take a change back, or use another model."
+        )
+
+
 def token_statistics(logits: Tensor, token_id: int) -> tuple[float, int, float]:
     """A token's probability and rank (1 for the likeliest), and the distribution's entropy in nats.
 
-    logits: (vocab,), raw. Equal logits rank by token id.
+    logits: (vocab,), raw. Equal logits rank by token id. Raises: LogitsError for logits that are not numbers.
     """
     scores = logits.detach().cpu().double().numpy()  # NumPy is several times as fast with vectors this short
+    check_logits(scores.max())
     probabilities = np.exp(scores - scores.max())
     probabilities /= probabilities.sum()
     probable = probabilities[probabilities > 0]

@@ -16,7 +16,7 @@ from torch import Tensor
 from ..hooks import ActivationCache, ForwardHook, NamesFilter
 from ..model.caches import KeyValueCache
 from ..model.models import Model
-from .analysis import token_statistics
+from .analysis import check_logits, token_statistics
 from .context_windows import looks_ahead, window_start
 from .inputs import ids_of, source_of
 from .interventions import Intervention, hooks_of
@@ -186,7 +186,7 @@ def generate(
     interventions: what is changed in every pass; their positions count from the start of the text.
     Returns: an iterator of at most max_new_tokens steps. Put the model into evaluation mode first.
     Raises: ValueError for an empty prompt, one with ids the model doesn't know, or a source that is missing, too
-        long, or given to a model that reads none.
+        long, or given to a model that reads none; its steps, LogitsError for logits that are not numbers.
     """
     state = DecodeState(
         model,
@@ -217,14 +217,15 @@ def write_greedily(
     tokens: (batch, pos), prompts of one length; source: (batch, source), for an encoder–decoder.
     Returns: (batch, at most max_new_tokens), what was written; what follows an end token means nothing. Put the model
     into evaluation mode first.
-    Raises: ValueError if prompt and text together don't fit the context.
+    Raises: ValueError if prompt and text together don't fit the context; LogitsError for logits that are not numbers.
     """
     past = None if model.is_hooked else KeyValueCache.for_model(model.config)
     before = () if source is None else (source,)
     written = [tokens[:, :0]]
     has_ended = torch.zeros_like(tokens[:, :1], dtype=torch.bool)
     for _ in range(max_new_tokens):
-        newest = model(*before, tokens, past=past)[:, -1].argmax(-1, keepdim=True)
+        largest, newest = model(*before, tokens, past=past)[:, -1].max(-1, keepdim=True)
+        check_logits(largest.float().cpu().numpy())
         written.append(newest)
         has_ended |= newest == end_token if end_token is not None else False
         tokens = newest if past else torch.cat((tokens, newest), 1)

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from ..hooks import ActivationCache, NamesFilter
 from ..model.models import EncoderOnly
+from .analysis import check_logits
 from .generation import GenerationStep
 from .inputs import Ids, ids_of, inputs_of
 from .interventions import Intervention, hooks_of
@@ -63,7 +64,8 @@ def masked_logits(
 ) -> tuple[list[int], Tensor, ActivationCache]:
     """Where the masks are, the logits there, (mask, vocab), −∞ for the mask itself, and what was recorded.
 
-    Raises: ValueError for a model that doesn't read in both directions, or a text that it can't read.
+    Raises: ValueError for a model that doesn't read in both directions, or a text that it can't read; LogitsError for
+        logits that are not numbers.
     """
     if model.config.is_causal:
         raise ValueError("This model sees nothing after a token, so it can't fill gaps; it writes on: generate.")
@@ -73,5 +75,7 @@ def masked_logits(
     with torch.no_grad():
         logits, cache = model.run_with_cache(*inputs, names_filter=names_filter, fwd_hooks=hooks)
     candidates = logits[0, masks].float()
+    if masks:
+        check_logits(float(candidates.max()))
     candidates[:, mask_token_id] = -torch.inf
     return masks, candidates, cache

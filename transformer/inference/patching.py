@@ -18,6 +18,7 @@ from ..hooks import ForwardHook
 from ..model.caches import KeyValues
 from ..model.models import EncoderDecoder, EncoderOnly, Model
 from ..model.registry import attention_modules, hook_points
+from .analysis import check_logits
 from .context_windows import looks_ahead
 from .inputs import inputs_of
 from .interventions import Intervention, hooks_of
@@ -74,7 +75,8 @@ def patching(
     position: in an encoder-only model, where the logits are compared: of the mask that both texts have there.
     interventions: what is changed in every pass, the clean one too. Put the model into evaluation mode first.
     on_progress: called with the share of the passes that are done, 0 to 1; what it raises ends them.
-    Raises: ValueError, saying what would do, for texts of unequal length or without a difference to explain.
+    Raises: ValueError, saying what would do, for texts of unequal length or without a difference to explain;
+        LogitsError for logits that are not numbers.
     Source: Vig et al. 2020; Meng et al. 2022, §2, *causal tracing*.
     """
     if isinstance(model, EncoderOnly):
@@ -102,6 +104,7 @@ def patching(
         return (logits[:, answer] - logits[:, against]).cpu().double()
 
     top, bottom = (float(difference(read[:, position if not newest else -1])) for read in (logits, base))
+    check_logits([top, bottom])
     if abs(top - bottom) < 1e-6:
         raise ValueError("Both texts say the same of these two tokens, so there is no difference to trace.")
     is_causal = model.config.is_causal and not any(map(looks_ahead, interventions))

@@ -14,6 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .analysis import check_logits
+
 
 @dataclass(frozen=True)
 class Sampling:
@@ -75,9 +77,14 @@ def random_points(sampling: Sampling, position: int, ahead: int = 16) -> Iterato
 
 
 def token_at(point: float, logits: Tensor, sampling: Sampling) -> int:
-    """The token whose share of the distribution a point between 0 and 1 falls into. logits: (vocab,), raw."""
+    """The token whose share of the distribution a point between 0 and 1 falls into. logits: (vocab,), raw.
+
+    Raises: LogitsError for logits that are not numbers.
+    """
     if sampling.temperature == 0:
-        return int(logits.argmax())
+        token = int(logits.argmax())
+        check_logits(float(logits[token]))
+        return token
     weights = _weights(logits, sampling)
     shares = weights.cumsum()
     index = int(shares.searchsorted(point * shares[-1], side="right"))
@@ -87,6 +94,7 @@ def token_at(point: float, logits: Tensor, sampling: Sampling) -> int:
 def _weights(logits: Tensor, sampling: Sampling) -> np.ndarray:
     """What `sampling_distribution` is proportional to; in NumPy, as with so few numbers it is much the faster."""
     scores = logits.detach().cpu().double().numpy()
+    check_logits(scores.max())
     if sampling.temperature == 0:
         return np.eye(1, len(scores), int(scores.argmax()))[0]
     weights = np.exp((scores - scores.max()) / max(sampling.temperature, 1e-250))  # which no difference overflows

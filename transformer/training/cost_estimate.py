@@ -5,10 +5,12 @@ Numbers: N weights that multiply, T tokens of a batch, L attentions, n context l
 
 from __future__ import annotations
 
+import math
 import threading
 import time
+from collections import deque
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from statistics import median
 
 import torch
@@ -28,6 +30,10 @@ CALIBRATED_WITH = ((SMALL, 4), (LARGE, 16))
 """Steps that show the price of each operation, and that of arithmetic: a configuration and a batch each."""
 CALIBRATION_SECONDS = 0.12
 """For each of the two."""
+AGAIN_AFTER, KEPT = 60.0, 16
+"""Seconds after which whoever asks has the machine measured again, and how many measurements count."""
+_measurements: deque[list[float]] = deque(maxlen=KEPT)
+_measured_at = -math.inf
 _ONE_AT_A_TIME = threading.Lock()
 
 
@@ -61,11 +67,11 @@ def training_flops(config: ModelConfig, batch: int) -> int:
 
 
 def training_seconds(config: ModelConfig, batch: int, steps: int) -> float:
-    """How long this machine, as busy as it was when it was first asked, takes to train with Muon; to a factor of two.
+    """How long this machine takes to train with Muon when little else keeps it busy; to a factor of two.
 
     seconds = steps · (operations · price of each + (FLOPs + MOVING · activations) / speed)
 
-    Price and speed come from a quarter of a second of training, measured once per process. Small models cost mostly
+    Price and speed come from a quarter of a second of training, measured now and then. Small models cost mostly
     the operations, in proportion to how many parameter tensors there are, however small; wide ones the FLOPs.
     """
     return steps * machine().step_seconds(config, batch)
@@ -85,14 +91,22 @@ class Machine:
 
 
 def machine() -> Machine:
-    """This machine, measured the first time it is asked for."""
+    """This machine, as the fastest of its last measurements has it: what else ran at the time made the others slower.
+
+    Whoever asks when the newest is older than `AGAIN_AFTER` waits for another.
+    """
+    global _measured_at
     with _ONE_AT_A_TIME:
-        return _machine()
+        if time.monotonic() - _measured_at > AGAIN_AFTER:
+            _measurements.append(_measured())
+            _measured_at = time.monotonic()
+        small, large = map(min, zip(*_measurements, strict=True))
+        return _machine(small, large)
 
 
-@cache
-def _machine() -> Machine:
-    (small, large), ((few, little), (many, much)) = _measured(), _parts()
+def _machine(small: float, large: float) -> Machine:
+    """A machine that takes so many seconds for each of the two steps."""
+    (few, little), (many, much) = _parts()
     # Two equations, seconds = price · tensors + work / speed.
     pace = (large * few - small * many) / (much * few - little * many)
     pace = min(max(pace, 0.1 * large / much), large / much)  # a disturbed measurement must not turn negative

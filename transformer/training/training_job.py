@@ -17,6 +17,7 @@ from typing import Literal, Protocol
 import torch
 
 from ..checkpoints.folder import Checkpoint
+from ..inference.analysis import LogitsError
 from .loop import NotFiniteError, StepReport
 from .plan import TrainingPlan
 from .snapshots import Snapshot
@@ -174,6 +175,8 @@ class TrainingJob:
                 state = "finished" if progress.step == progress.steps else "stopped"
         except NotFiniteError as error:
             state, problem = "failed", str(error)
+        except LogitsError:  # in a look at the model between two steps
+            state, problem = "failed", "The model's numbers overflow; a lower learning rate may help."
         except Exception:
             _log.exception("A training failed.")
             state, problem = "failed", "The training broke off because of an error, which the server has noted."

@@ -30,7 +30,7 @@ class TrainingQueue:
     def __init__(
         self, limit: int | None = None, patience: float = PATIENCE, is_busy: Callable[[], bool] = lambda: False
     ) -> None:
-        self.limit = _limit() if limit is None else limit
+        self.limit = trainings_limit() if limit is None else limit
         self.is_busy = is_busy
         """Says whether visitors wait for answers, for which trainings then leave most of the time."""
         self.changed = threading.Condition()
@@ -150,8 +150,11 @@ def _close(queue: weakref.ref[TrainingQueue]) -> None:
         running.close()
 
 
-def _limit() -> int:
-    """How many trainings may run at once: what the environment says, else all cores but one."""
+def trainings_limit() -> int:
+    """How many trainings may run at once: what the environment says, else all cores but one.
+
+    Raises: ValueError, saying what would do, for a variable that says what it can't.
+    """
     given = os.environ.get(LIMIT_VARIABLE, "").strip()
     if not given:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

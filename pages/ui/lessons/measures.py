@@ -33,8 +33,7 @@ def probabilities(setup: Setup, position: int) -> np.ndarray:
     logits = activations.next_token(
         setup.name, setup.tokens[: position + 1], setup.source, in_window(setup.interventions, 0)
     )
-    exponentials = np.exp(logits.astype(np.float64) - logits.max())
-    return exponentials / exponentials.sum()
+    return np.exp(activations.log_softmax(logits))
 
 
 @measure

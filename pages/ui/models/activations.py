@@ -20,6 +20,7 @@ from transformer import Checkpoint, EncoderDecoder, Sampling, generate
 from transformer.api import ablation_and_patching, generated_texts
 from transformer.api.tensors import Interventions, Tokens
 from transformer.fair_queue import FairThreads
+from transformer.inference.analysis import check_logits
 from transformer.inference.context_windows import in_window, window_start
 from transformer.inference.interventions import hooks_of
 from transformer.inference.recording import plain_array
@@ -134,6 +135,7 @@ def position_table(checkpoint: Checkpoint) -> np.ndarray | None:
 
 
 def log_softmax(logits: np.ndarray) -> np.ndarray:
-    """Log-probabilities, along the last axis, in float64."""
+    """Log-probabilities, along the last axis, in float64. Raises: LogitsError for logits that are not numbers."""
+    check_logits(logits.max(-1))
     shifted = logits.astype(np.float64) - logits.max(-1, keepdims=True)
     return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))

@@ -14,6 +14,7 @@ import streamlit as st
 
 from pages.ui.models.lesson_answers import Answers
 from transformer import CheckpointEntry
+from transformer.api.model_store import checkpoint_bytes
 from transformer.training.training_job import TrainingJob
 
 HEARTBEAT = 30.0
@@ -22,8 +23,9 @@ GONE_AFTER = 600.0
 """Seconds without a heartbeat after which a visitor is gone."""
 KEPT_FOR = 1800.0
 """Seconds without a heartbeat after which a record is deleted."""
-MAX_RECORDS = 64
-"""Records kept at once; beyond it, the one unused for longest is deleted."""
+MAX_RECORDS, MAX_BYTES = 2000, 200_000_000
+"""Records kept at once, and what they may hold together. Beyond that, the one left longest ago is deleted; those of
+visitors who are there never are: their sessions hold them anyway."""
 AWAY_AFTER_DISCONNECT, AWAY_AFTER = 8.0, 90.0
 """Seconds without a heartbeat after which a visitor loses their place in a queue: with an ended connection, and with
 any."""
@@ -95,6 +97,13 @@ class SessionRecord:
         return self.seconds_away > (AWAY_AFTER_DISCONNECT if self.connection_ended else AWAY_AFTER)
 
     @property
+    def size(self) -> int:
+        """About how many bytes it holds: of texts, and of a trained model."""
+        texts = len(self.own_text) + len(self.lesson_text) + len(self.uploaded_text[1] if self.uploaded_text else b"")
+        result = self.training.job.result if self.training.job else None
+        return texts + (checkpoint_bytes(result) if result else 0)
+
+    @property
     def is_empty(self) -> bool:
         """True while there is nothing worth keeping."""
         made = self.models or self.training.job or self.own_text or self.uploaded_text or self.lesson_text
@@ -112,8 +121,11 @@ class SessionStore:
         """Keep a record, and let go of those whose visitors have been away too long."""
         with self._lock:
             self._kept[record.token] = record
+            total = 0
             for rank, kept in enumerate(sorted(self._kept.values(), key=lambda kept: kept.seconds_away)):
-                if rank >= MAX_RECORDS or kept.seconds_away > KEPT_FOR:
+                total += kept.size
+                is_one_too_many = kept.is_away and (rank >= MAX_RECORDS or total > MAX_BYTES)
+                if is_one_too_many or kept.seconds_away > KEPT_FOR:
                     del self._kept[kept.token]
 
     def claim(self, token: str) -> SessionRecord | None:

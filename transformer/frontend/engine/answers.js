@@ -3,7 +3,7 @@
 
 import { ApiError } from "../api_error.js";
 import { isCausal } from "../attention_config.js";
-import { ranking } from "../generation/sampling.js";
+import { checkLogits, ranking } from "../generation/sampling.js";
 import { overview } from "./attention_overview.js";
 import { circuit } from "./circuits.js";
 import { attribution, lens, summary } from "./logit_lens.js";
@@ -62,6 +62,7 @@ async function masked(live, question, _, rest) {
   const masks = question.tokens.flatMap((token, position) => {
     if (token !== mask) return [];
     const logits = Float64Array.from(data.subarray(position * config.vocab_size, (position + 1) * config.vocab_size));
+    checkLogits(logits);
     logits[mask] = -Infinity;
     const { total } = summary(logits);
     const order = [...ranking(logits)].slice(0, Math.min(CANDIDATES, config.vocab_size - 1));

@@ -2,6 +2,8 @@
 // random number that lands on one of the tokens. All in double precision, and in the vocabulary's order. settings: {
 // temperature, top_k, top_p }; top_k 0 and top_p 1 keep everything.
 
+import { ApiError } from "../api_error.js";
+
 const COLDEST = 1e-250; // which no difference of two logits overflows when it is divided by it
 
 /** The likeliest tokens first; of equal ones the one that comes first in the vocabulary. */
@@ -84,8 +86,16 @@ export function shareOf(token, { weights, total }) {
   return { token, from: before / total, to: (before + weights[token]) / total };
 }
 
-/** The token that a random number chooses; greedy, without one, the likeliest. */
+/** Throws an ApiError, in the engine's words (transformer/inference/analysis.py), for logits of which no softmax can be taken. */
+export function checkLogits(logits) {
+  if (logits.some((logit) => Number.isNaN(logit) || logit === Infinity) || logits.every((logit) => logit === -Infinity)) {
+    throw new ApiError("The model's logits are not numbers: with its weights, or with what is changed in it, its numbers overflow. Take a change back, or use another model.");
+  }
+}
+
+/** The token that a random number chooses; greedy, without one, the likeliest. Throws as `checkLogits`. */
 export function tokenAt(point, logits, settings) {
+  checkLogits(logits);
   return settings.temperature === 0 ? likeliest(logits) : landing(point, drawing(logits, settings)).token;
 }
 

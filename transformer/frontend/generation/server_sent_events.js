@@ -3,7 +3,7 @@ import { ApiError } from "../api_error.js";
 
 const BROKEN = "The connection has broken off. Writing goes on when it is back.";
 
-/** Yields { event, data } of a response's body, data parsed as JSON. An ApiError where the connection breaks off. */
+/** Yields { event, data } of a response's body, data parsed as JSON. Throws an ApiError for an event `error`, and where the connection breaks off. */
 export async function* eventsOf(response) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
@@ -17,7 +17,9 @@ export async function* eventsOf(response) {
       rest = blocks.pop();
       for (const block of blocks) {
         const fields = Object.fromEntries(block.split("\n").map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 2)]));
-        yield { event: fields.event, data: JSON.parse(fields.data) };
+        const data = JSON.parse(fields.data);
+        if (fields.event === "error") throw new ApiError(data.error, { parameter: data.parameter, isFinal: data.retry_after === undefined });
+        yield { event: fields.event, data };
       }
     }
   } finally {

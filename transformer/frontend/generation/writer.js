@@ -66,7 +66,6 @@ export class Writer {
       }, { tries: 1, signal: stream.signal });
       for await (const { event, data } of eventsOf(response)) {
         if (stream !== this.stream) return;
-        if (event === "error") throw new ApiError(data.error);
         if (event !== "token") continue;
         generated.add(data, settings, whose);
         on.problem("");

@@ -1,0 +1,130 @@
+"""Refuses a stranger's tokenizer that would hang the process, before the process builds it.
+
+A tokenizer's library holds the interpreter's lock while it cuts a text, so a regular expression that backtracks for
+minutes stops a whole server. What can take long are its patterns and its replacements. Those that are known to take a
+time in proportion to a text, as of all tokenizers that HeadsUp makes, are let through; others are tried first in a
+process with limits (`try_tokenizer.py`). That finds what takes long on repeated characters, pairs of them and words;
+no trial can find every text that a pattern takes long for.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import itertools
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import tokenizers
+
+from .limited_process import MEGABYTE, ProgramError, answer_of
+
+PARTS = ("normalizer", "pre_tokenizer", "decoder")
+SECONDS, DEADLINE = 10, 240.0
+"""Of a processor, for the trial, and on the clock."""
+LONGEST_WORD, LONGEST_REPLACEMENT = 1_000, 200
+"""Characters of a word that WordPiece takes apart, in a time that grows with their square; and bytes that a table
+makes of one character."""
+ONE_ATOM = re.compile(
+    r"(?:\\b)?(?:\w+|\\[sSdDwW]|\\[pP]\{\w+\}|[^\\.^$|?*+()\[\]{}]|\[\^?(?:\\?[^\[\]\\&])+\])"
+    r"(?:\+|\{[1-9]\d{0,3}(?:,\d{0,4})?\})?(?:\\b)?"
+)
+"""A pattern of one character or class, repeated or not, or of a word: it has nothing to go back to."""
+HARMLESS = {
+    *("BertNormalizer", "NFC", "NFD", "NFKC", "NFKD", "Lowercase", "Strip", "StripAccents", "Nmt", "Prepend"),
+    *("BertPreTokenizer", "Metaspace", "Whitespace", "WhitespaceSplit", "Punctuation", "Digits", "UnicodeScripts"),
+    *("CharDelimiterSplit", "WordPiece", "BPEDecoder", "CTC", "Fuse", "ByteFallback", "ByteLevel", "Precompiled"),
+}
+"""Steps that take a time in proportion to a text, and make it no more than some times as long: once, not repeated."""
+_PROGRAM = Path(__file__).with_name("try_tokenizer.py")
+
+
+class SlowTokenizerError(ValueError):
+    """A tokenizer that takes too long, or makes too much of a text."""
+
+
+def backend_of(content: str) -> tokenizers.Tokenizer:
+    """The library's tokenizer of what a `tokenizer.json` holds.
+
+    Raises: SlowTokenizerError, as `refuse_slow`; ValueError for what is none.
+    """
+    whole = json.loads(content)
+    if not isinstance(whole, dict):
+        raise ValueError("it is no set of named values")
+    refuse_slow(whole)
+    try:
+        return tokenizers.Tokenizer.from_str(json.dumps(whole))  # as it was read here: of two equal names, the last
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # the library panics, below Exception, on some damaged files
+        raise ValueError(str(error)) from None
+
+
+def refuse_slow(tokenizer: Mapping[str, Any]) -> None:
+    """Raise SlowTokenizerError, saying why, for a tokenizer that would take too long or too much memory for some texts.
+
+    tokenizer: what its `tokenizer.json` holds, or the parts of it that are a stranger's.
+    """
+    model = tokenizer.get("model")
+    if isinstance(model, Mapping) and not model.get("max_input_chars_per_word", 0) <= LONGEST_WORD:
+        raise SlowTokenizerError(f"it takes apart words of more than {LONGEST_WORD:,} characters")
+    ways = {part: tokenizer.get(part) for part in PARTS}
+    steps = {part: [*_steps(way)] for part, way in ways.items()}
+    for step in itertools.chain.from_iterable(steps.values()):
+        _check_lengths(step)
+    if not all(map(_are_harmless, steps.values())):
+        _try(json.dumps(ways, sort_keys=True))
+
+
+@functools.lru_cache(maxsize=64)
+def _try(ways: str) -> None:
+    limits = {"deadline": DEADLINE, "seconds": SECONDS, "memory": 256 * MEGABYTE, "output": MEGABYTE}
+    try:
+        answer_of(_PROGRAM, json.loads(ways), **limits)
+    except ProgramError as error:
+        raise SlowTokenizerError(str(error).removeprefix("ValueError: ")) from None
+
+
+def _steps(part: Any) -> Iterator[Mapping[str, Any]]:
+    """The steps that a part of a tokenizer consists of."""
+    if not isinstance(part, Mapping):
+        return
+    if part.get("type") != "Sequence":
+        yield part
+    for name in ("normalizers", "pretokenizers", "decoders"):
+        for each in part.get(name) or ():
+            yield from _steps(each)
+
+
+def _check_lengths(step: Mapping[str, Any]) -> None:
+    """Raise SlowTokenizerError for a step that makes very much of a character, one that a trial may not come across."""
+    made = [step.get(name) for name in ("content", "prepend", "replacement")]
+    longest = max((len(text) for text in made if isinstance(text, str)), default=0)
+    if isinstance(table := step.get("precompiled_charsmap"), str):  # the size of a trie, the trie, and texts
+        content = base64.b64decode(table)
+        texts = content[4 + int.from_bytes(content[:4], "little") :].split(b"\0")
+        longest = max(longest, *map(len, texts))
+    if longest > LONGEST_REPLACEMENT:
+        raise SlowTokenizerError(f"it replaces a piece of a text by {longest:,} characters")
+
+
+def _are_harmless(steps: list[Mapping[str, Any]]) -> bool:
+    """Whether a text goes through all of them in a time in proportion to its length."""
+    kinds = [step.get("type") for step in steps if not _cuts_or_shortens(step)]
+    return len(set(kinds)) == len(kinds) and HARMLESS.issuperset(kinds)
+
+
+def _cuts_or_shortens(step: Mapping[str, Any]) -> bool:
+    """Whether a step only cuts a text, or replaces what is no shorter; what it looks for has nothing to go back to."""
+    pattern = step.get("pattern")
+    if not isinstance(pattern, Mapping):
+        return False
+    literal, regex = pattern.get("String"), pattern.get("Regex", "")
+    if not literal and not ONE_ATOM.fullmatch(regex):
+        return False
+    word = re.fullmatch(r"\\b(\w+)\\b", regex)
+    shortest = len(literal or (word[1] if word else "x"))
+    return step.get("type") == "Split" or (step.get("type") == "Replace" and len(step["content"]) <= shortest)
