@@ -23,6 +23,7 @@ from torch import Tensor
 
 from ..config import ModelConfig
 from ..data.tokenizers import Tokenizer
+from ..model.effective_weights import merged
 from ..model.models import Model, shapes_alone
 from .atomic_folders import NoFolderError, current, folder_names, replacing, steadily
 from .checkpoint import Checkpoint, CheckpointError
@@ -249,13 +250,13 @@ def _weights(folder: Path) -> dict[str, Tensor]:
 def _write(folder: Path, checkpoint: Checkpoint, dtype: torch.dtype | None) -> None:
     card = dataclasses.asdict(checkpoint.card)
     ModelCard.from_dict(json.loads(json.dumps(card)))  # what is written can be read again
-    weights = checkpoint.model.state_dict()
-    if checkpoint.model.config.tie_embeddings:
+    config, weights = merged(checkpoint.model)
+    if config.tie_embeddings:
         del weights["unembed.weight"]  # the same tensor as embed.weight
     weights = {name: tensor.detach().cpu().to(dtype or tensor.dtype).contiguous() for name, tensor in weights.items()}
     save_file(weights, folder / WEIGHTS)
     checkpoint.tokenizer.save(folder / TOKENIZER)
-    _dump(folder / CONFIG, checkpoint.model.config.to_dict())
+    _dump(folder / CONFIG, config.to_dict())
     _dump(folder / CARD, card)
     for file in folder.iterdir():
         file.chmod(0o644)  # a temporary folder and the weights in it start out private
