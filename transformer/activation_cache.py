@@ -98,14 +98,16 @@ class ActivationCache(Mapping[str, Tensor]):
             raise ValueError("Between the stream and this model's logits stands a layer that isn't linear.")
         if model.config.norm == "post":
             raise ValueError("After each part of a post-norm model come norms; direct_logit_attribution follows them.")
-        unembed = model.unembed.weight.detach()
+        unembed = model.W_U.T.detach()
         direction = unembed[torch.as_tensor(tokens, device=unembed.device)]
         if incorrect_tokens is not None:
             direction = direction - unembed[torch.as_tensor(incorrect_tokens, device=unembed.device)]
         if model.config.has_final_norm:
             if model.config.norm_kind == "layer":
                 residual_stack = residual_stack - residual_stack.mean(-1, keepdim=True)
-            residual_stack = residual_stack / self["ln_final.hook_scale"] * model.ln_final.weight.detach()
+            residual_stack = (
+                residual_stack / self["ln_final.hook_scale"] * model.effective_weight("ln_final.weight").detach()
+            )
         return (residual_stack * direction).sum(-1)
 
     def _of_one_stack(self) -> Any:

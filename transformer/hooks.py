@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
@@ -281,6 +281,11 @@ def _active(call: _Call | None) -> Iterator[None]:
     finally:
         _count(call, -1)
         _current_call.reset(token)
+
+
+def outside_calls() -> AbstractContextManager[None]:
+    """Inside, whatever is computed belongs to no call: nothing is recorded or changed."""
+    return _active(None)
 
 
 def _count(call: _Call | None, change: int) -> None:

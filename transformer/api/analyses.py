@@ -15,6 +15,7 @@ from ..inference.pass_recording import circuit_parts
 from ..inference.recording import Recording
 from ..inference.residual_stream import direct_logit_attribution
 from ..inference.tracing import Trace, deviations_of_text, trace_pass
+from ..model.effective_weights import weights_of
 from . import tensors
 from .cache import cached
 from .open_models import OpenModel
@@ -79,7 +80,7 @@ def attribution(
     """
     checkpoint = model.checkpoint
     tensors_here = _position(model, tokens, source, position, interventions)
-    known = {**checkpoint.model.state_dict(), **{name: torch.tensor(array) for name, array in tensors_here.items()}}
+    known = {**weights_of(checkpoint.model), **{name: torch.tensor(array) for name, array in tensors_here.items()}}
     here = Trace(checkpoint.model.config, torch.tensor(tokens[position : position + 1]), torch.tensor(source), known)
     shares = direct_logit_attribution(here, [token])
     return Recording({"shares": shares.values[:, 0].float().numpy()}, {"names": shares.names})

@@ -72,7 +72,7 @@ def whole_overview(
     words = {"text": labels(tokens), "source": labels(source)}
     looks_first = None if kind == "encoder" else checkpoint.predicted_position(tokens)
     found = attention_outline(shape, kind, words, cells, measures, interventions, looks_first)
-    return Recording(found.tensors, {**found.metadata, "rounding": rounding_of(model.unembed.weight.dtype)})
+    return Recording(found.tensors, {**found.metadata, "rounding": rounding_of(model.W_U.dtype)})
 
 
 @cached

@@ -28,6 +28,7 @@ from ..inference.logits import probabilities_of, stream_of
 from ..inference.pass_outline import TensorInfo, array_of, tensors_of
 from ..inference.recording import plain_array
 from ..inference.tracing import Trace, every_point, trace_pass
+from ..model.effective_weights import linear_map, weight_of, weights_of
 from ..model.equations import LOGITS, PROBABILITIES, UNCAPPED_LOGITS
 from ..model.registry import attention_modules
 from .cache import SHARED_BYTES, cached
@@ -134,7 +135,7 @@ def tensors(
     config = model.checkpoint.model.config
     for part in parts:
         if part.info.kind == "parameter":
-            weight = model.checkpoint.model.get_parameter(part.info.name).reshape(part.info.sizes)
+            weight = weight_of(model.checkpoint.model, part.info.name).reshape(part.info.sizes)
             arrays[part.text] = _unchangeable(_of_weight(weight, part.index))
         elif is_by_row(part.info):
             arrays[part.text] = _rows(model, tokens, source, part, interventions)
@@ -176,7 +177,7 @@ def bytes_of_pass(config: ModelConfig, tokens: int, source: int) -> int:
 def of_parameters(checkpoint: Checkpoint) -> Trace:
     """A pass over nothing, that has a model's parameters."""
     nothing = torch.tensor([], dtype=torch.long)
-    return Trace(checkpoint.model.config, nothing, nothing, checkpoint.model.state_dict())
+    return Trace(checkpoint.model.config, nothing, nothing, weights_of(checkpoint.model))
 
 
 def about_pass(checkpoint: Checkpoint, tokens: Tokens, source: Tokens) -> dict[str, Any]:
@@ -287,9 +288,10 @@ def _rows(model: OpenModel, tokens: Tokens, source: Tokens, part: Part, interven
     with torch.no_grad():
         stream = torch.tensor(_stream(model, tokens, source, interventions)[first].copy())
         unembed = model.checkpoint.model.unembed
-        inputs = torch.atleast_2d(stream).type_as(unembed.weight)
+        inputs = torch.atleast_2d(stream).type_as(weight_of(model.checkpoint.model, "unembed.weight"))
         if part.info.name == UNCAPPED_LOGITS:
-            rows = plain_array(F.linear(inputs, unembed.weight, unembed.bias))
+            maps = linear_map(unembed, inputs.shape[-1], "unembed")
+            rows = plain_array(F.linear(inputs, *maps))
         else:
             logits = unembed(inputs)
             rows = plain_array(logits if part.info.name == LOGITS else probabilities_of(logits))

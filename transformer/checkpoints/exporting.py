@@ -17,6 +17,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from ..config import ModelConfig
+from ..model.effective_weights import merged
 from ..model.models import Model, shapes_alone
 from ..model.positions import sinusoidal_encoding
 from .atomic_folders import replacing
@@ -41,7 +42,7 @@ def export_pretrained(path: str | Path, checkpoint: Checkpoint) -> Family:
     about = {
         "model_type": family.model_type,
         "architectures": [family.architecture],
-        "dtype": name_of(checkpoint.model.unembed.weight.dtype),
+        "dtype": name_of(checkpoint.model.W_U.dtype),
         **fields,
     }
     if ends := checkpoint.card.stop_tokens:
@@ -130,7 +131,7 @@ def _written(family: Family, config: ModelConfig, fields: dict[str, Any], state:
 
 def _ways_to_say(model: Model) -> Iterator[tuple[ModelConfig, State]]:
     """Configurations and weights with the same logits, the model's own first."""
-    config, state = model.config, dict(model.state_dict())
+    config, state = merged(model)
     stacks = ("encoder.", "decoder.") if config.architecture == "encoder-decoder" else ("",)
     yield config, state  # for the family that it came from alone
     if config.positions == "rotary" and config.rotary_pairs == "neighbours":

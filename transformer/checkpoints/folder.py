@@ -23,6 +23,7 @@ from torch import Tensor
 
 from ..config import ModelConfig
 from ..data.tokenizers import Tokenizer
+from ..model.effective_weights import merged
 from ..model.models import Model, shapes_alone
 from .atomic_folders import NoFolderError, current, folder_names, replacing, steadily
 from .checkpoint import Checkpoint, CheckpointError
@@ -261,11 +262,9 @@ def _check_finite(weight: Tensor) -> None:
 
 
 def _write(folder: Path, checkpoint: Checkpoint, dtype: torch.dtype | None) -> None:
-    weights = checkpoint.model.state_dict()
-    if checkpoint.model.config.tie_embeddings and not torch.equal(
-        weights.pop("unembed.weight"), weights["embed.weight"]
-    ):
-        raise CheckpointError("tie_embeddings is True in its configuration, and it has two tables")
+    config, weights = merged(checkpoint.model)
+    if config.tie_embeddings:
+        del weights["unembed.weight"]  # the same tensor as embed.weight
     weights = {name: tensor.detach().cpu().to(dtype or tensor.dtype).contiguous() for name, tensor in weights.items()}
     read_as = weight_dtype((tuple(weight.shape), weight.dtype) for weight in weights.values())
     for weight in weights.values():
@@ -273,7 +272,7 @@ def _write(folder: Path, checkpoint: Checkpoint, dtype: torch.dtype | None) -> N
         _check_finite(weight.to(read_as))
     save_file(weights, folder / WEIGHTS)
     checkpoint.tokenizer.save(folder / TOKENIZER)
-    _dump(folder / CONFIG, checkpoint.model.config.to_dict())
+    _dump(folder / CONFIG, config.to_dict())
     _dump(folder / CARD, dataclasses.asdict(checkpoint.card))
     for file in folder.iterdir():
         file.chmod(0o644)  # a temporary folder and the weights in it start out private

@@ -18,6 +18,7 @@ from ..inference.head_measures import MEASURES
 from ..inference.pass_outline import array_of, stacks_of, tensors_of
 from ..inference.recording import Recording, rounding_of
 from ..inference.tracing import trace_pass
+from ..model.effective_weights import merged
 from ..model.equations import LOGITS, equations_json
 from ..model.models import Model
 from ..model.registry import attention_modules
@@ -107,8 +108,8 @@ def sample_of(model: Model, tokens: Sequence[int], source: Sequence[int]) -> Rec
 
 def weights_of(model: Model) -> bytes:
     """A model's weights as a safetensors file, each in half precision where that has all of its numbers exactly."""
-    weights = dict(model.state_dict())
-    if model.config.tie_embeddings:
+    config, weights = merged(model)
+    if config.tie_embeddings:
         del weights["unembed.weight"]
     return save({name: _narrowed(tensor.cpu()).contiguous() for name, tensor in weights.items()})
 

@@ -16,6 +16,7 @@ from ..inference.intervention_codes import to_code
 from ..inference.interventions import Intervention
 from ..inference.pattern_pooling import pool, quantise
 from ..inference.recording import Recording
+from ..model.effective_weights import merged
 from ..model.models import Model
 from . import FOLDER
 from .html_page import HEADS, SavedPage, assembled, in_words, picture_of
@@ -83,7 +84,7 @@ def live_page(
         "changes": [to_code(_of_text(intervention)) for intervention in interventions],
     }
     about = {
-        "about": about_model(model.config, tokenizer, checkpoint.card),
+        "about": about_model(merged(model)[0], tokenizer, checkpoint.card),
         "tokenizer": json.loads(tokenizer.to_json()),
         "reads_names": tokenizer.reads_names,
         "title": title,

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from ..config import ModelConfig
+from ..model.effective_weights import weights_of
 from ..model.models import Model
 
 Ids = Sequence[int] | Tensor
@@ -59,5 +60,9 @@ def predicted_position(config: ModelConfig, tokens: Sequence[int], mask_token_id
 
 
 def parameters_of(model: Model) -> dict[str, Tensor]:
-    """A model's parameters by name, on the CPU: the very same tensors where it is there."""
-    return {name: tensor.cpu() for name, tensor in model.state_dict().items()}
+    """The parameters that a model's equations read, by name, on the CPU: the very same tensors where they are there.
+
+    Of layers that were pruned, parametrised, quantised or wrapped those that have the same effect.
+    Raises: ValueError for a layer that has none, since it isn't linear.
+    """
+    return {name: tensor.cpu() for name, tensor in weights_of(model).items()}

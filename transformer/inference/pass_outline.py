@@ -30,7 +30,7 @@ from .pattern_pooling import pool, quantise
 from .recording import Recording, rounding_of
 from .residual_stream import LogitLensSummary, logit_lens_summary, stream_points
 from .tensor_statistics import Statistics, Summary, statistics, strip
-from .tracing import Trace
+from .tracing import Trace, Traced
 
 LIKELIEST = 3
 """Tokens that are named of each position's prediction."""
@@ -121,7 +121,7 @@ def outline_of_text(
     the last positions are read by the logit lens; at others `lens` is −1, `lens.rank` 0, and its probabilities are NaN.
     """
     text, origin = torch.tensor(list(tokens)), torch.tensor(list(source))
-    sketch = _Sketch(model.config, text, origin, model.unembed.weight.dtype, mask_token_id)
+    sketch = _Sketch(model.config, text, origin, model.W_U.dtype, mask_token_id)
     sketch.statistics |= statistics_of(model) if of_parameters is None else of_parameters
     prefix = "decoder." if len(origin) else ""
     of_stream = {name for depth in stream_points(model.config, prefix) for name in depth}
@@ -178,9 +178,9 @@ class _Sketch:
     source: Tensor
     dtype: torch.dtype
     mask_token_id: int | None
-    statistics: dict[str, Statistics] = field(default_factory=dict)
-    strips: dict[str, tuple[np.ndarray, float]] = field(default_factory=dict)
-    arcs: dict[str, np.ndarray] = field(default_factory=dict)
+    statistics: Traced[Statistics] = field(default_factory=Traced)
+    strips: Traced[tuple[np.ndarray, float]] = field(default_factory=Traced)
+    arcs: Traced[np.ndarray] = field(default_factory=Traced)
 
     def __post_init__(self) -> None:
         self.infos = tensors_of(self.config, len(self.tokens), len(self.source))

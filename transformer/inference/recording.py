@@ -107,10 +107,7 @@ def record(
     cache = model.run_until_recorded(*inputs, names_filter=names, fwd_hooks=hooks_of(interventions, model))
     points = hook_points(model.config)
     tensors = {name: as_array(tensor, points[name].shape) for name, tensor in cache.items()}
-    known = dict(model.named_parameters())
-    if unknown := [name for name in parameters if name not in known]:
-        raise ValueError(f"{unknown[0]!r} is no parameter of this model.")
-    tensors |= {name: plain_array(known[name]).copy() for name in parameters}
+    tensors |= {name: plain_array(model.effective_weight(name)).copy() for name in parameters}
     words = {text: list(labels_of_text) for text, labels_of_text in (labels or {}).items()}
     changed = [dataclasses.asdict(values) for values in overwritten_values(interventions, model.config)]
     about = {"config": model.config.to_dict(), "labels": words, **({"changed": changed} if changed else {})}

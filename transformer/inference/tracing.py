@@ -9,6 +9,7 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -38,8 +39,18 @@ from .interventions import Intervention, hooks_of
 from .logits import probabilities_of
 from .overwritten_values import overwritten_values
 
+T = TypeVar("T")
 OUTPUTS_AT_ONCE = 4_000_000
 """Numbers of the logits that are compared at once."""
+
+
+class Traced(dict[str, T]):
+    """What is known of the tensors of a pass, by name. One that isn't there is a ValueError, which says why."""
+
+    def __missing__(self, name: str) -> T:
+        raise ValueError(
+            f"This pass has no {name}: it wasn't recorded, or another module stands where the model computes it."
+        )
 
 
 @dataclass(frozen=True)
@@ -60,6 +71,10 @@ class Trace:
     """What was changed."""
     segments: Tensor = dataclasses.field(default_factory=lambda: torch.zeros(0, dtype=torch.long))
     """(pos,), the segment of each token; empty where separators say it."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.tensors, Traced):
+            object.__setattr__(self, "tensors", Traced(self.tensors))
 
 
 @dataclass(frozen=True)
@@ -134,9 +149,9 @@ def deviations_of_text(
     table, points = equations(model.config), hook_points(model.config)
     last_reader = {operand.name: name for name, equation in table.items() for operand in equation.sources}
     overwritten = overwritten_values(interventions, model.config)
-    tensors = parameters_of(model)
+    tensors = Traced(parameters_of(model))
     trace = Trace(model.config, *_read_and_written(tokens, source), tensors, tuple(interventions))
-    known: dict[str, Deviation] = {}
+    known = Traced[Deviation]()
 
     def see(tensor: Tensor, hook: HookPoint) -> None:
         name = hook.name

@@ -16,6 +16,7 @@ from ..config import ModelConfig
 from ..hooks import HookPoint
 from .caches import KeyValues
 from .dropout import dropout
+from .effective_weights import linear_map
 from .layers import HeadNorm, widened
 from .masks import causal_mask, full_mask
 from .modes import is_true
@@ -84,17 +85,22 @@ class Attention(nn.Module):
 
     def project(self, z: Tensor) -> Tensor:
         """Concat(head_1, …, head_h) W_O: (batch, pos, head, d_head) → (batch, pos, d_model)."""
-        out = self.sum_of_heads(z) if self.hook_result.is_watched else self.out(z.flatten(-2))
+        out = self.out(z.flatten(-2))
+        if self.hook_result.is_watched:
+            out = self.sum_of_heads(z, out)
         if self.has_output_point:
             out = self.hook_out(out)
         return dropout(out, self.dropout, self.training)  # before the residual sum (§5.4)
 
-    def sum_of_heads(self, z: Tensor) -> Tensor:
-        """The same product, head by head, so that each one's part can be looked at."""
-        per_head = self.out.weight.unflatten(-1, (self.n_heads, -1))  # (d_model, head, d_head)
+    def sum_of_heads(self, z: Tensor, out: Tensor) -> Tensor:
+        """The same product, head by head, so that each one's part can be looked at; `out` itself if none is changed."""
+        name = self.hook_result.name.replace("hook_result", "out")
+        weight, bias = linear_map(self.out, self.n_heads * self.d_head, name)
+        per_head = weight.unflatten(-1, (self.n_heads, -1))  # (d_model, head, d_head)
         result = self.hook_result(torch.einsum("bphd,ohd->bpho", widened(z), widened(per_head)))
-        summed = result.sum(2)
-        return (summed if self.out.bias is None else summed + self.out.bias).type_as(z)
+        if not self.hook_result.is_edited:
+            return out
+        return (result.sum(2) if bias is None else result.sum(2) + bias).type_as(z)
 
 
 class SoftmaxAttention(Attention):

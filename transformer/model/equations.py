@@ -111,6 +111,14 @@ def equations(config: ModelConfig) -> Mapping[str, Equation]:
     return MappingProxyType({equation.name: equation for equation in found})
 
 
+@lru_cache(maxsize=64)
+def parameter_names(config: ModelConfig) -> tuple[str, ...]:
+    """The parameters that the equations read, in the order of the pass."""
+    table = equations(config)
+    read = [operand.name for equation in table.values() for operand in equation.sources]
+    return tuple(dict.fromkeys(name for name in read if name not in table))
+
+
 def equations_json(config: ModelConfig) -> list[dict[str, Any]]:
     """The table for those who don't read Python, JSON-ready: the fields of each equation, in the order of the pass.
 

@@ -151,6 +151,19 @@ class MaskedWordHead(nn.Module):
         return self.ln(self.hook_post(self.activation(self.hook_pre(self.dense(x)))))
 
 
+class CappedUnembedding(nn.Linear):
+    """cap · tanh(logit / cap): no logit leaves ± cap (Gemma 2, 2024, §2)."""
+
+    def __init__(self, config: ModelConfig, cap: float) -> None:
+        super().__init__(config.d_model, config.vocab_size, bias=config.unembed_bias)
+        self.cap = cap
+        self.hook_uncapped = HookPoint()
+
+    def forward(self, input: Tensor) -> Tensor:
+        """(…, d_model) → (…, vocab)."""
+        return self.cap * (self.hook_uncapped(super().forward(input)) / self.cap).tanh()
+
+
 def make_norm(config: ModelConfig, has_one: bool = True) -> nn.Module:
     """The kind of norm that the configuration names, or an identity where it has none."""
     if config.norm == "none" or not has_one:

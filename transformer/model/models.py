@@ -5,33 +5,23 @@ Shapes: batch, pos (or source, target), d_model, vocab.
 
 from __future__ import annotations
 
+import itertools
+
 import torch
 from torch import Tensor, nn
 
 from ..config import ModelConfig
-from ..hooks import HookedModule, HookPoint
+from ..hooks import HookedModule
 from .blocks import make_block
 from .caches import KeyValueCache
+from .effective_weights import weight_of
+from .equations import parameter_names
 from .initialization import initialise, skip_init
-from .layers import MaskedWordHead
+from .layers import CappedUnembedding, MaskedWordHead
 from .modes import is_true
 from .positions import first_positions
 from .registry import HookInfo, hook_points
 from .stacks import Decoder, Encoder, Stack
-from .weights import bias_or_zeros
-
-
-class CappedUnembedding(nn.Linear):
-    """cap · tanh(logit / cap): no logit leaves ± cap (Gemma 2, 2024, §2)."""
-
-    def __init__(self, config: ModelConfig, cap: float) -> None:
-        super().__init__(config.d_model, config.vocab_size, bias=config.unembed_bias)
-        self.cap = cap
-        self.hook_uncapped = HookPoint()
-
-    def forward(self, input: Tensor) -> Tensor:
-        """(…, d_model) → (…, vocab)."""
-        return self.cap * (self.hook_uncapped(super().forward(input)) / self.cap).tanh()
 
 
 class Transformer(HookedModule):
@@ -43,7 +33,7 @@ class Transformer(HookedModule):
     @property
     def device(self) -> torch.device:
         """Where the weights are, and tokens must be."""
-        return next(self.parameters()).device
+        return next(itertools.chain(self.parameters(), self.buffers(), [torch.empty(0)])).device
 
     def hook_points(self) -> dict[str, HookInfo]:
         """This model's part of the registry of hook points, in the order of the forward pass."""
@@ -53,15 +43,24 @@ class Transformer(HookedModule):
         """The names of all hook points, in the order of the forward pass."""
         return list(self.hook_points())
 
+    def effective_weight(self, name: str) -> Tensor:
+        """The parameter of this name as the model computes with it, whatever stands in its place.
+
+        Raises: ValueError for a name that no equation of this model reads, or a module that has no such weight.
+        """
+        if name not in parameter_names(self.config):
+            raise ValueError(f"{name!r} is no parameter of this model.")
+        return weight_of(self, name)
+
     @property
     def W_U(self) -> Tensor:
         """The unembedding as formulas have it, (d_model, vocab); other weights are in `FormulaWeights`."""
-        return self.unembed.weight.T
+        return weight_of(self, "unembed.weight").T
 
     @property
     def b_U(self) -> Tensor:
         """(vocab,), zeros where there is no bias."""
-        return bias_or_zeros(self.unembed)
+        return weight_of(self, "unembed.bias")
 
     def parameter_count(self) -> int:
         """How many numbers training adjusts; a tied table counts once."""

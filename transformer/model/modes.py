@@ -1,6 +1,6 @@
 """What PyTorch's modes ask of a model: where no number can be looked at, and what outlives the call that made it.
 
-Such modes are inference mode, fake tensors (as in `torch.export`), `torch.func`'s transforms and `torch.device` contexts.
+Such modes are inference mode, fake tensors (`torch.export`), the transforms of `torch.func` and `torch.device`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torch import Tensor
 
 
 def is_true(condition: bool | Tensor, *, if_unknown: bool) -> bool:
-    """A condition's truth value; `if_unknown` where a tensor has none: in compiled code, or inside `torch.func.vmap`."""
+    """A condition's truth value; `if_unknown` where it has none: in compiled code, or inside `torch.func.vmap`."""
     if not isinstance(condition, Tensor):
         return bool(condition)
     if torch.compiler.is_compiling():

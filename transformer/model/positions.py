@@ -29,6 +29,12 @@ def positions_from(start: Start, pos: int) -> slice | Tensor:
     return (start[:, None] + torch.arange(pos, device=start.device)).clamp(min=0)  # padding before a text has none
 
 
+def position_ids(start: Start, pos: int, device: torch.device | str = "cpu") -> Tensor:
+    """The same positions as numbers: (pos,), or (batch, pos)."""
+    rows = positions_from(start, pos)
+    return rows if isinstance(rows, Tensor) else torch.arange(rows.start, rows.stop, device=device)
+
+
 def first_positions(start: int, attention_mask: Tensor | None) -> Start:
     """Where a pass begins in each text: at `start`, less the padding before the text, (batch,), if a mask tells it.
 
@@ -159,8 +165,7 @@ def _rows(table: Table, at: Table, start: Start, pos: int, device: torch.device,
     """Rows of a table that is kept. While code is traced, and its lengths may be open, what it has `at` those rows."""
     if not is_traced():
         return table(_rounded_up(int(end_of(start, pos))), device, *about)[positions_from(start, pos)]
-    rows = positions_from(start, pos)
-    return at(rows if isinstance(rows, Tensor) else torch.arange(rows.start, rows.stop), *about).to(device)
+    return at(position_ids(start, pos), *about).to(device)
 
 
 def _waves(positions: Tensor, d_model: int, base: float = 10000.0, factors: tuple[float, ...] = ()) -> Tensor:

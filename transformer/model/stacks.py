@@ -19,7 +19,7 @@ from .dropout import dropout
 from .layers import make_norm
 from .masks import padding_or_none, with_attention_mask
 from .modes import is_true
-from .positions import Start, end_of, first_positions, positions_from, sinusoidal_rows
+from .positions import Start, end_of, first_positions, position_ids, sinusoidal_rows
 from .weights import FormulaWeights
 
 
@@ -86,7 +86,7 @@ class Stack(FormulaWeights, nn.Module):
         Returns: (pos, d_model), or (batch, pos, d_model) where the texts' positions differ.
         """
         if self.config.positions == "learned":
-            return self.pos_embed.weight[positions_from(start, pos)].clone()
+            return self.pos_embed(position_ids(start, pos, device))
         return sinusoidal_rows(start, pos, self.config.d_model, torch.device(device)).clone()
 
     def padding(

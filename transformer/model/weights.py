@@ -1,7 +1,8 @@
 """A stack's weights as formulas have them, cut into heads, by the names and in the shapes of TransformerLens.
 
 Shapes: layer, head, d_model, d_head, d_ff, vocab, pos. A layer's matrices are copied out of those that the modules
-multiply by; a vector is read from the left: x · W_Q + b_Q. What a configuration lacks is no attribute.
+multiply by, whatever stands in their place; a vector is read from the left: x · W_Q + b_Q. What a configuration lacks
+is no attribute.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from ..config import ModelConfig
+from .effective_weights import weight_of
+from .equations import parameter_names
 
 
 class FormulaWeights:
@@ -25,14 +28,14 @@ class FormulaWeights:
     @property
     def W_E(self) -> Tensor:
         """(vocab, d_model); where the configuration has `scale_embeddings`, what is looked up is √d_model times it."""
-        return self.embed.weight
+        return weight_of(self, "embed.weight")
 
     @property
     def W_pos(self) -> Tensor:
         """(pos, d_model), the table that is added to embeddings, learned or sinusoidal."""
         if self.config.positions not in ("learned", "sinusoidal"):
             raise AttributeError
-        return self.position_rows(0, self.config.context_length, self.embed.weight.device)
+        return self.position_rows(0, self.config.context_length, self.W_E.device)
 
     @property
     def W_Q(self) -> Tensor:
@@ -109,14 +112,8 @@ class FormulaWeights:
         return rows.repeat_interleave(config.n_heads // heads[kind], 1)
 
     def _stacked(self, name: str) -> Tensor:
-        """(layer, …): a matrix or bias of every block, by its name there."""
-        path, _, kind = name.rpartition(".")
-        linears = [part for block in self.blocks if isinstance(part := block.get_submodule(path), nn.Linear)]
-        if not linears:
-            raise AttributeError  # without a layer there is nothing to stack
-        return torch.stack([linear.weight if kind == "weight" else bias_or_zeros(linear) for linear in linears])
-
-
-def bias_or_zeros(linear: nn.Linear) -> Tensor:
-    """A linear map's bias; zeros where it has none."""
-    return linear.weight.new_zeros(linear.out_features) if linear.bias is None else linear.bias
+        """(layer, …): a matrix or bias of every block, by its name there. Raises: ValueError as `weight_of`."""
+        has = parameter_names(self.config)  # under these names or, in one of two stacks, longer ones
+        if not any(each.endswith(f"blocks.0.{name.rpartition('.')[0]}.weight") for each in has):
+            raise AttributeError
+        return torch.stack([weight_of(self, f"blocks.{layer}.{name}") for layer in range(len(self.blocks))])

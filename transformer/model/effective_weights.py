@@ -1,0 +1,149 @@
+"""Reads the weights that a model computes with, whatever stands where its configuration has a linear layer.
+
+A layer may have been pruned, parametrised, quantised, or wrapped by another module, as by LoRA. What counts is what it
+does, so a module that isn't known is asked: what it makes of the identity is its matrix, unless it isn't linear.
+Shapes: input, output (of a linear layer).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils import parametrize
+
+from ..config import ModelConfig
+from ..hooks import outside_calls
+from .equations import parameter_names
+from .layers import CappedUnembedding, HeadNorm, LayerNorm, RMSNorm, widened
+
+_READ_THEIR_WEIGHT = (nn.Linear.forward, CappedUnembedding.forward, nn.Embedding.forward)
+"""Ways to compute that are known to use `weight` and `bias` as they are."""
+_NORMS = (LayerNorm, RMSNorm, HeadNorm)
+_TABLES = {
+    "embed": lambda config: config.vocab_size,
+    "pos_embed": lambda config: config.context_length,
+    "segment_embed": lambda config: config.n_segments,
+    "relative_bias": lambda config: config.relative_buckets,
+}
+"""Embeddings, and how many rows they have."""
+_SCALES = (1.0, -1.0, 3.0)
+"""By which a linear map's input may be multiplied. Zeros and ones, so multiplied, survive quantisation."""
+
+
+def weights_of(model: nn.Module) -> dict[str, Tensor]:
+    """Every parameter that the equations of a model read, by name: those tensors themselves where nothing stands
+    between. Raises: ValueError for a module that has no such weight."""
+    return {name: weight_of(model, name).detach() for name in parameter_names(model.config)}
+
+
+def merged(model: nn.Module) -> tuple[ModelConfig, dict[str, Tensor]]:
+    """A configuration and weights that compute what this model computes, for a file. Raises: as `weights_of`."""
+    config, weights = model.config, weights_of(model)
+    is_pair = config.architecture == "encoder-decoder"
+    embed, unembed = weights.get("embed.weight"), weights["unembed.weight"]
+    if config.tie_embeddings and (embed is None or not torch.equal(embed, unembed)):
+        config = dataclasses.replace(config, tie_embeddings=False, share_embeddings=is_pair)
+    return config, weights
+
+
+def weight_of(model: nn.Module, name: str) -> Tensor:
+    """The weight or bias of a dotted name, such as "blocks.0.attn.out.weight"; zeros for a bias that isn't there.
+
+    model: a whole model, or one stack of it. Raises: as `weights_of`.
+    """
+    path, _, kind = name.rpartition(".")
+    module, last = _module(model, path), path.rpartition(".")[2]
+    if last.startswith("ln") or last.endswith("_norm"):
+        weight, bias = (_own(module, each) if isinstance(module, _NORMS) else None for each in ("weight", "bias"))
+        if weight is None:
+            raise ValueError(f"{path} is a {type(module).__name__}, which is none of this package's norms.")
+    elif last in _TABLES:
+        weight, bias = _table(module, _TABLES[last](model.config)), None
+    else:
+        weight, bias = linear_map(module, _inputs(model.config, last), path)
+    return weight if kind == "weight" else bias_or_zeros(weight, bias)
+
+
+def linear_map(module: nn.Module, inputs: int, name: str) -> tuple[Tensor, Tensor | None]:
+    """The matrix (output, input) and the bias (output,), or None, of what stands where a linear layer is.
+
+    inputs: the width of what it reads. Raises: ValueError, by its name, for a module that isn't linear.
+    """
+    weight = _own(module, "weight") if _is_known(module) else None
+    if weight is not None:
+        return weight, _own(module, "bias")
+    floats = [parameter for parameter in module.parameters() if parameter.is_floating_point()]
+    like = floats[0] if floats else torch.empty(0)
+    ones = torch.eye(inputs, dtype=like.dtype, device=like.device)
+    with outside_calls():
+        bias = module(torch.zeros_like(ones[None, :1]))[0, 0]
+        weight = (module(ones[:, None])[:, 0] - bias).T
+        if not _is_linear(module, weight, bias):
+            raise ValueError(
+                f"{name} is a {type(module).__name__}, and what it gives is no linear map of what it reads (if dropout is "
+                "why, put the model into evaluation mode first), so it has no weights that could be read."
+            )
+    return weight, bias
+
+
+def bias_or_zeros(weight: Tensor, bias: Tensor | None) -> Tensor:
+    """A linear map's bias; zeros where it has none."""
+    return weight.new_zeros(len(weight)) if bias is None else bias
+
+
+@torch.no_grad()
+def _is_linear(module: nn.Module, weight: Tensor, bias: Tensor) -> bool:
+    """Whether a module computes weight · x + bias at some x, and at each position by itself."""
+    points = torch.rand(5, weight.shape[1], generator=torch.Generator().manual_seed(0)) < 0.5
+    points, wide, shift = points.to(weight.device, weight.dtype), widened(weight), widened(bias)
+    most = points.type_as(wide) @ wide.abs().T + shift.abs()
+    for scale in _SCALES:
+        found, expected = module(scale * points[None])[0], scale * points.type_as(wide) @ wide.T + shift
+        rounding = max(2e-6, 2 * torch.finfo(weight.dtype).eps) * abs(scale) * most
+        if not ((found - expected).abs() <= rounding).all():
+            return False
+    return True
+
+
+def _is_known(module: nn.Module) -> bool:
+    """Whether a module is a linear layer or a table of PyTorch's, with numbers of a usual type."""
+    computes = getattr(module.forward, "__func__", None)  # none in one whose own forward was put in
+    return computes in _READ_THEIR_WEIGHT and type(getattr(module, "weight", None)) in (nn.Parameter, Tensor)
+
+
+def _own(module: nn.Module, kind: str) -> Tensor | None:
+    """A module's `weight` or `bias` as its next pass will use it; None where it may be out of date."""
+    original, mask = (getattr(module, f"{kind}_{part}", None) for part in ("orig", "mask"))
+    if original is not None and mask is not None:  # pruned
+        return original * mask
+    is_own = parametrize.is_parametrized(module, kind) or kind in dict(module.named_parameters(recurse=False))
+    return getattr(module, kind) if is_own else None
+
+
+def _table(module: nn.Module, count: int) -> Tensor:
+    """What an embedding has for each of so many numbers: (row, …)."""
+    if (own := _own(module, "weight") if _is_known(module) else None) is not None:
+        return own
+    with outside_calls():
+        return module(torch.arange(count, device=next((each.device for each in module.parameters()), None)))
+
+
+def _inputs(config: ModelConfig, layer: str) -> int:
+    """The width of what a linear layer reads."""
+    return {"out": config.n_heads * config.d_head, "down": config.d_ff}.get(layer, config.d_model)
+
+
+def _module(model: nn.Module, path: str) -> nn.Module:
+    """A part of a model. Raises: ValueError where another module has nothing of that name."""
+    found, seen = model, ""
+    for name in path.split("."):
+        child = found[int(name)] if name.isdigit() else getattr(found, name, None)
+        if child is None:
+            raise ValueError(
+                f"{seen or 'The model'} is a {type(found).__name__}, which has no {name}: what can be read is the model's "
+                "own module there, or one with the same parts."
+            )
+        found, seen = child, f"{seen}.{name}".lstrip(".")
+    return found
