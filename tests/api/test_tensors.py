@@ -1,5 +1,6 @@
 """Tests that any tensor of a pass, whole, in part or over HTTP, and what is derived of it, is the engine's."""
 
+import datetime
 import math
 
 import numpy as np
@@ -24,6 +25,7 @@ from transformer import (
     to_code,
 )
 from transformer.api import analyses, cache, exports, outlines, tensors
+from transformer.data import chat
 from transformer.data.chat import Chat
 from transformer.inference.circuits import circuits_of
 
@@ -109,6 +111,23 @@ def test_a_chat_is_read_in_its_template(client, library):
     found = get(client, model="chatty", text="the cat", reads="chat", names=["hook_embed"])["hook_embed"]
     read = Chat(**checkpoint.card.chat).tokens(checkpoint.tokenizer, "the cat")
     assert same(found, record_pass(checkpoint.model, read).tensors["hook_embed"])
+
+
+def test_an_answer_to_a_dated_question_is_of_its_day(client, library, monkeypatch):
+    opened = library.open("chatty")
+    monkeypatch.setitem(opened.checkpoint.card.chat, "before", f"{chat.DATE}: ")
+    monkeypatch.setitem(opened.checkpoint.card.chat, "dates", ["%d"])
+    asked = {"model": "chatty", "version": opened.version, "text": "the", "names": ["hook_embed"]}
+    seen = {}
+    for day in (3, 4, 3):
+        monkeypatch.setattr(chat, "datetime", type("Day", (), {"now": lambda day=day: datetime.datetime(2031, 1, day)}))
+        response = client.get("/tensors", params={**asked, "reads": "chat"})
+        tokens = opened.checkpoint.tokenizer.encode(f"0{day}: the")
+        assert Recording.from_bytes(response.content).metadata["ids"]["text"][: len(tokens)] == tokens
+        assert response.headers["cache-control"].endswith("no-cache")
+        assert seen.setdefault(day, response.headers["etag"]) == response.headers["etag"]
+    assert seen[3] != seen[4]
+    assert "immutable" in client.get("/tensors", params=asked).headers["cache-control"]
 
 
 def indices(size: int) -> st.SearchStrategy[int | slice]:

@@ -45,6 +45,28 @@ def of_bytes(*longer: str) -> Tokenizer:
     return Tokenizer(backend)
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        models.BPE(
+            {name: at for at, name in enumerate(["a", "b", "ab", "abab"])}, [("a", "b"), ("ab", "ab")], dropout=0.5
+        ),
+        models.Unigram([("<unk>", -9.0), ("a", -2.0), ("b", -2.0), ("ab", -2.0)], 0, alpha=0.1, nbest_size=8),
+        models.Unigram([("<unk>", -9.0), ("a", -2.0), ("b", -2.0), ("ab", -2.0)], 0, alpha=0.1),
+    ],
+)
+def test_a_text_is_cut_the_same_way_each_time_however_it_was_in_training(model, tmp_path):
+    backend = tokenizers.Tokenizer(model)
+    text = "abab" * 8
+    assert len({tuple(backend.encode(text).ids) for _ in range(20)}) > 1
+    backend.save(str(tmp_path / "tokenizer.json"))
+    for tokenizer in (Tokenizer.from_file(tmp_path / "tokenizer.json"), Tokenizer(backend)):
+        ways = {tuple(each.encode(text)) for each in (tokenizer, tokenizer.with_names()) for _ in range(10)}
+        tokenizer.save(tmp_path / "again.json")
+        again = tokenizers.Tokenizer.from_file(str(tmp_path / "again.json"))
+        assert len(ways | {tuple(again.encode(text).ids) for _ in range(10)}) == 1
+
+
 CHARACTERS, BPE, BYTES = Tokenizer.of_characters(ALPHABET), trained_bpe(), of_bytes()
 OF_WORDS = Tokenizer.of_words(NUMBERS, SPECIAL)
 OF_SENTENCES = Tokenizer.of_sentences(SENTENCE_WORDS, SPECIAL)

@@ -1,5 +1,7 @@
 """Tests chat models: their template is data, is tokenized, and can be turned off."""
 
+import dataclasses
+import datetime
 import json
 
 import pytest
@@ -38,6 +40,40 @@ def test_what_a_template_puts_around_the_words_becomes_data(template, named, exp
     assert chat_of(template, byte_tokenizer(), named) == expected
 
 
+DATED = "{{{{ 'Today: ' + {} + '; ' }}}}" + PLAIN.replace("{", "{{").replace("}", "}}")
+DAY = datetime.datetime(2031, 12, 5)
+FORMS = ["%d %b %Y", "%B %d, %Y", "%Y-%m-%d", "%A the %dth, 100%%"]
+
+
+class SomeDay(datetime.datetime):
+    """A clock that stands still."""
+
+    at = DAY
+
+    @classmethod
+    def now(cls, tz=None):
+        return cls.at
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_date_is_that_of_the_day_on_which_a_question_is_read(form, monkeypatch, tmp_path):
+    """In Python, in a link's tokens, and for transformers, once it is exported."""
+    tokenizer = byte_tokenizer()
+    found = chat_of(DATED.format(f"strftime_now('{form}')"), tokenizer)
+    assert found.dates == (form,) and DAY.strftime(form) not in found.before
+    monkeypatch.setattr(chat, "datetime", SomeDay)
+    for day in (DAY, DAY.replace(month=1)):
+        monkeypatch.setattr(SomeDay, "at", day)
+        asked = f"Today: {day.strftime(form)}; {USER}Hi{ANSWER}"
+        assert found.text("Hi") == asked == tokenizer.with_names().decode(found.tokens(tokenizer, "Hi"))
+    parts = {"before": found.before, "after": found.after, "dates": [form]}
+    chatty = save_chatty(tmp_path)
+    export_pretrained(tmp_path / "out", dataclasses.replace(chatty, card=dataclasses.replace(chatty.card, chat=parts)))
+    assert load_pretrained(tmp_path / "out").card.chat == parts
+    theirs = json.loads((tmp_path / "out/tokenizer_config.json").read_text(encoding="utf-8"))["chat_template"]
+    assert chat.rendered(theirs, ["Hi"], {}, DAY) == [f"Today: {DAY.strftime(form)}; {USER}Hi{ANSWER}"]
+
+
 LOOP = "{% for each in range(99999) %}"
 
 
@@ -56,6 +92,12 @@ LOOP = "{% for each in range(99999) %}"
         ("{{ cycler.__init__.__globals__ }}", "SecurityError"),
         ("{{ messages.append(1) }}", "SecurityError"),
         ("{% if", "TemplateSyntaxError"),
+        *((DATED.format(f"strftime_now('{form}')"), "the time of the day") for form in ("%H:%M", "%c", "%3000d")),
+        (DATED.format("strftime_now('%Y')[2:]"), "depends on the date"),
+        (DATED.format("strftime_now('%Y') | int | string"), "depends on the date"),
+        ("{% if strftime_now('%Y') > '2020' %}!{% endif %}{{ messages[0].content }}", "depends on the date"),
+        ("{{ [1, 2] | random }}{{ messages[0].content }}", "No filter named 'random'"),
+        ("{{ lipsum() }}{{ messages[0].content }}", "'lipsum' is undefined"),
         ("{{ 'a' * 10 ** 9 }}", "too much memory"),
         (LOOP + LOOP + "{% endfor %}{% endfor %}", "too much time|longer than"),
     ],
@@ -105,12 +147,13 @@ def test_a_folder_s_template_goes_into_the_card(where, tmp_path):
     if where == "unknown":
         assert card.chat is None and "reads plain text" in card.summary
     else:
-        assert card.chat == {"before": USER, "after": ANSWER, "strip": False} and "What is" in card.examples[0]
+        assert card.chat == {"before": USER, "after": ANSWER} and "What is" in card.examples[0]
 
 
 def test_a_card_s_chat_is_two_texts():
     strip = {"before": "", "after": "", "strip": 1}
-    for wrong in ([], {"before": ""}, {"before": 1, "after": ""}, {"before": "a" * 20_001, "after": ""}, strip):
+    dates = [{"before": "", "after": "", "dates": [form]} for form in ("%9999d", "%H", "x" * 61, "%")]
+    for wrong in ([], {"before": ""}, {"before": 1, "after": ""}, {"before": "a" * 20_001, "after": ""}, strip, *dates):
         with pytest.raises(ValueError, match=r"chat|words"):
             ModelCard.from_dict({"title": "x", "chat": wrong})
     assert ModelCard.from_dict({"title": "x", "chat": {"before": "a", "after": "b"}}).chat["after"] == "b"

@@ -36,7 +36,10 @@ FRONTEND_TESTS = Path(__file__).parents[1] / "frontend"
 LOCAL = {FRONTEND_TESTS / f"{name}.test.mjs" for name in ("local_api", "browser_first")}
 """Of models in a browser."""
 RUN_AT_ONCE = {
-    *(FOLDER / "site" / f"{name}.js" for name in ("start", "generate", "attention", "inside", "learn", "service_worker")),
+    *(
+        FOLDER / "site" / f"{name}.js"
+        for name in ("start", "generate", "attention", "inside", "learn", "service_worker")
+    ),
     FOLDER / "startup_errors.js",
 }
 """Scripts of pages of their own, which need a browser when they are loaded."""

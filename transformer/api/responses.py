@@ -15,6 +15,7 @@ from fastapi import Request
 from fastapi.responses import JSONResponse, Response
 
 from ..checkpoints.folder import Checkpoint, CheckpointError
+from ..data.chat import Chat
 from ..fair_queue import FairThreads
 from ..inference.recording import Recording
 from ..inference.scheduler import schedulers
@@ -221,10 +222,11 @@ class Responder:
     ) -> tuple[Hashable, dict[str, str], Response | None]:
         """What an answer is kept under, its headers, and the response where nothing has to be computed."""
         path = request.url.path.rpartition("/")[2]
-        key = path, model.version, query.model_dump_json(exclude={"version"}, exclude_none=True)
+        of_today = _written_today(query, model)
+        key = path, model.version, query.model_dump_json(exclude={"version"}, exclude_none=True), of_today
         tag = f'"{hashlib.blake2b(repr(key).encode("utf-8", "backslashreplace"), digest_size=12).hexdigest()}"'
         scope = "private" if model.is_own else "public"
-        lasts = "max-age=31536000, immutable" if query.version is not None else "no-cache"
+        lasts = "max-age=31536000, immutable" if query.version is not None and not of_today else "no-cache"
         headers = {
             "ETag": tag,
             "Cache-Control": f"{scope}, {lasts}",
@@ -259,6 +261,12 @@ class Responder:
     def _count(self, path: str, how: str) -> None:
         name = f"{path}:{how}"
         self.counts[name] = self.counts.get(name, 0) + 1
+
+
+def _written_today(query: ModelQuery, model: OpenModel) -> str:
+    """What is around a question today, where that has a date; else nothing."""
+    chat = model.checkpoint.card.chat if getattr(query, "reads", "") == "chat" else None
+    return Chat(**chat).text("") if chat and chat.get("dates") else ""
 
 
 def _response(request: Request, answer: Answer, headers: Mapping[str, str]) -> Response:

@@ -17,6 +17,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from ..config import ModelConfig
+from ..data.chat import Chat
 from ..model.effective_weights import merged
 from ..model.models import Model, shapes_alone
 from ..model.positions import sinusoidal_encoding
@@ -71,15 +72,16 @@ def _padding(checkpoint: Checkpoint) -> int | None:
 
 
 def _about_tokenizer(checkpoint: Checkpoint) -> dict[str, Any]:
-    """What tokenizer_config.json says: of a model with an encoder, what its special tokens are for."""
-    config, tokenizer = checkpoint.model.config, checkpoint.tokenizer
-    if config.architecture == "decoder-only":
-        return _TOKENIZER
+    """What tokenizer_config.json says: what its special tokens are for, and what stands around a question."""
+    config, tokenizer, card = checkpoint.model.config, checkpoint.tokenizer, checkpoint.card
     names = {token_id: name for name, token_id in tokenizer.special.items()}
     before, after = tokenizer.around
     first, last = ("cls", "sep") if config.architecture == "encoder-only" else ("bos", "eos")
-    ids = {"mask": checkpoint.card.mask_token_id, "pad": _padding(checkpoint)}
-    ids |= {first: before[0] if before else None, last: after[-1] if after else None}
+    ids = {"mask": card.mask_token_id, "pad": _padding(checkpoint), first: before[0] if before else None}
+    ids[last] = after[-1] if after else card.end_token_id
+    if config.architecture == "decoder-only":
+        named = {f"{kind}_token": names[token_id] for kind, token_id in ids.items() if token_id in names}
+        return {**_TOKENIZER, **named, **({"chat_template": Chat(**card.chat).template()} if card.chat else {})}
     inputs = ["input_ids", *(["token_type_ids"] if config.n_segments > 1 else []), "attention_mask"]
     named = {f"{kind}_token": names[token_id] for kind, token_id in ids.items() if token_id in names}
     return {**_TOKENIZER, **named, "model_input_names": inputs}

@@ -21,6 +21,8 @@ from pydantic import (
 )
 from typing_extensions import TypedDict
 
+from ..data.chat import DATE_FORM
+
 MOST_DETAILS, LONGEST_DETAIL, DEEPEST_DETAIL = 100, 2_000, 3
 """Values in `corpus` or `training`, at any level; characters of a text or name among them; levels."""
 LARGEST_NUMBER = 2**63 - 1
@@ -49,6 +51,7 @@ class ChatParts(TypedDict):
     before: _Part
     after: _Part
     strip: NotRequired[StrictBool]
+    dates: NotRequired[Annotated[list[Annotated[_Word, StringConstraints(pattern=DATE_FORM)]], Field(max_length=24)]]
 
 
 def _checked(details: dict[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from .checkpoint import Checkpoint
 from .families.family import Family, Fields, Weight, read_weight, their_shapes
 from .folder import CheckpointError, number_of_weights, reason, with_weights
 from .memory_limit import check_fits
-from .model_card import ModelCard
+from .model_card import ChatParts, ModelCard
 from .tokenizer_files import TheirTokenizer
 from .weight_numbers import Header, is_finite, name_of, weight_dtype
 
@@ -117,7 +117,7 @@ class Pretrained:
             more_end_token_ids=list(ends[1:]),
             mask_token_id=self.theirs.tokenizer.special_id(mask) if mask else None,
             training={"family": self.family.name},
-            chat=None if chat is None else {"before": chat.before, "after": chat.after, "strip": chat.strip},
+            chat=None if chat is None else _parts(chat),
         )
         return Checkpoint(model, self.theirs.tokenizer, card)
 
@@ -266,6 +266,16 @@ def token_ids(found: Iterable[object], config: ModelConfig) -> tuple[int, ...]:
     """Those of them that are ids of tokens, each once."""
     ids = (each for each in found if isinstance(each, int) and not isinstance(each, bool))
     return tuple(dict.fromkeys(each for each in ids if 0 <= each < config.vocab_size))
+
+
+def _parts(chat: Chat) -> ChatParts:
+    """A chat as cards have it."""
+    found: ChatParts = {"before": chat.before, "after": chat.after}
+    if chat.strip:
+        found["strip"] = True
+    if chat.dates:
+        found["dates"] = list(chat.dates)
+    return found
 
 
 def _by(shape: tuple[int, ...]) -> str:

@@ -1,6 +1,7 @@
 """Renders an untrusted chat template, in Jinja's sandbox as in `transformers`; `limited_process` runs it."""
 
 import json
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -10,17 +11,20 @@ LONGEST = 20_000
 
 def answer(request: dict[str, Any]) -> list[str]:
     """What a template makes of some messages."""
-    return _texts(request["template"], request["words"], request["named"])
+    mark, day = request["mark"], request["day"]
+    today = datetime.fromisoformat(day).strftime if day else lambda form: f"{mark}{form}{mark}"
+    return _texts(request["template"], request["words"], request["named"], today)
 
 
-def _texts(source: str, words: list[str], named: dict[str, str]) -> list[str]:
+def _texts(source: str, words: list[str], named: dict[str, str], today: Callable[[str], str]) -> list[str]:
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
     environment = ImmutableSandboxedEnvironment(
         trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", _generation()]
     )
     environment.filters["tojson"] = _as_json
-    environment.globals |= {"raise_exception": _fail, "strftime_now": lambda form: datetime.now().strftime(form)}
+    environment.globals |= {"raise_exception": _fail, "strftime_now": today}
+    del environment.globals["lipsum"], environment.filters["random"]  # which write something else each time
     template = environment.from_string(source)
     return [_text(template, message, named) for message in words]
 

@@ -103,6 +103,10 @@ class Tokenizer:
         self.reads_names = reads_names
         backend.no_truncation()
         backend.no_padding()
+        model = backend.model
+        for sampling in ("dropout", "alpha", "nbest_size"):  # by which training cuts a text another way each time
+            if getattr(model, sampling, None) is not None:
+                setattr(model, sampling, None)
         backend.encode_special_tokens = True  # in a text they are letters like any others
         self._backend = backend
         added = {token.content: (id, token) for id, token in backend.get_added_tokens_decoder().items()}

@@ -148,7 +148,7 @@ def _choose_reading(current: Visitor, name: str, prompt: str) -> None:
                 "This model was tuned on conversations. It reads this, and goes on with the assistant's turn; "
                 "names in ⟨…⟩ are single tokens of its own:"
             )
-            marked = f"{around.before}{prompt}{around.after}".replace("<|", "⟨").replace("|>", "⟩")
+            marked = around.text(prompt).replace("<|", "⟨").replace("|>", "⟩")
             st.code(marked, language=None, wrap_lines=True)
 
 
