@@ -7,7 +7,7 @@ import { readRecording } from "../../../transformer/frontend/recording.js";
 const EVENTS = "events";
 const MOST = 100; // as in events.py
 const LEAVING_MS = 250; // after which it is looked again whether the page is being left
-const OF_THEIR_PAGE = new Set(["select", "selection", "navigate", "restored", "found", "changed"]); // which say nothing to another page
+const OF_THEIR_PAGE = new Set(["select", "selection", "navigate", "restored", "found", "changed"]); // of which the last counts, and none to another page
 
 /**
  * @typedef {(name: string, value: unknown) => void} Setter Streamlit's setStateValue
@@ -32,7 +32,8 @@ export function senderOf({ key: place, data, setStateValue }) {
   return (name, value) => {
     const component = data instanceof Uint8Array ? readRecording(data).metadata.about.key : data.key;
     queue.last += 1;
-    queue.waiting = [...queue.waiting, { event: { number: queue.last, component, name, value }, place, path: queue.path }].slice(-MOST);
+    const isOverdue = ({ event }) => OF_THEIR_PAGE.has(name) && event.component === component && event.name === name;
+    queue.waiting = [...queue.waiting.filter((each) => !isOverdue(each)), { event: { number: queue.last, component, name, value }, place, path: queue.path }].slice(-MOST);
     queue.setters.set(place, setStateValue);
     send(place);
   };
