@@ -175,7 +175,7 @@ class TestCrashes:
                     save_checkpoint(folder / "model", checkpoint(NEW))
                     found = [NEW]  # it has fewer steps
                 except expected as raised:
-                    assert not isinstance(error, OSError) or str(raised) == "model can't be saved: disk full."
+                    assert not isinstance(error, OSError) or str(raised).endswith("disk full.")
             if error:
                 assert names_in(folder) == [".other.abcd_123.tmp", *["model"] * len(found)]
             left = names_in(folder)
