@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 import pytest
 
 from pages.ui.lessons import lesson_files, room_attempts, rooms
+from pages.ui.lessons.room import Phase
 from pages.ui.markdown import plain
 from pages.ui.models import library
 from pages.ui.models.lesson_answers import StepId
@@ -219,6 +220,7 @@ def test_all_tabs_of_a_browser_are_one_student_whose_vote_ends_with_them(teacher
     again(one)  # which stays
     teacher = click(again(teacher), "room_reveal")
     click(one, "room_leave")
+    rooms.all_rooms().advance(code, membership(teacher).key, StepId(LESSON, CHOOSE), Phase.REVEALED)
     assert votes(again(teacher)) == [["As before", [0], False], ["Hardly", [1], True]], "what is revealed stays"
     assert membership(student(code, browser)).key != browser, "of which no room is told"
 
