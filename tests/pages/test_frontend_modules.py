@@ -37,8 +37,8 @@ LOCAL = {FRONTEND_TESTS / f"{name}.test.mjs" for name in ("local_api", "browser_
 """Of models in a browser."""
 RUN_AT_ONCE = {
     FOLDER / "site" / f"{name}.js" for name in ("generate", "attention", "inside", "learn", "service_worker")
-}
-"""Scripts of a site, which need a browser when they are loaded."""
+} | {COMPONENTS / "room_membership" / "private_link.js"}
+"""Scripts of a site, and of a private link's page, which need a browser when they are loaded."""
 SCRIPTS = sorted({*FOLDER.rglob("*.js"), *COMPONENTS.rglob("*.js")} - RUN_AT_ONCE)
 
 
