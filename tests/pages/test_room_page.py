@@ -15,7 +15,18 @@ from pages.ui.models import library
 from pages.ui.models.lesson_answers import StepId
 from pages.ui.views.learn import room_membership, room_teacher, visitor_lessons
 from tests import learn_page as learning
-from tests.app_driver import checked, come_back, component, components, link_of, markdown_with, named, start, tell_page
+from tests.app_driver import (
+    checked,
+    come_back,
+    component,
+    components,
+    link_of,
+    markdown_with,
+    named,
+    start,
+    tell,
+    tell_page,
+)
 from tests.learn_page import CHOOSE, LESSON, NUMBER, SAMPLES, answer, button, captions, click, has, open_step, said
 from tests.redis_server import RedisServer
 from tests.tiny_models import save_pair
@@ -217,12 +228,21 @@ def test_all_tabs_of_a_browser_are_one_student_whose_vote_ends_with_them(teacher
     markdown_with(again(teacher), "**1** of 1 has answered")
     click(other, "room_leave")
     markdown_with(again(teacher), "**0** of 0 have answered")
+    click(answer(student(code), 0), "room_leave")
     again(one)  # which stays
     teacher = click(again(teacher), "room_reveal")
     click(one, "room_leave")
     rooms.all_rooms().advance(code, membership(teacher).key, StepId(LESSON, CHOOSE), Phase.REVEALED)
     assert votes(again(teacher)) == [["As before", [0], False], ["Hardly", [1], True]], "what is revealed stays"
     assert membership(student(code, browser)).key != browser, "of which no room is told"
+
+
+def test_a_page_that_has_lost_its_place_in_the_room_takes_it_again():
+    code, key, _ = membership(click(start("Learn"), "room_open"))
+    one = student(code)
+    rooms.all_rooms().leave(code, membership(one).key)
+    tell(one, "headsup_room_follower", "changed", True)
+    assert rooms.all_rooms().tally(code, key, None).here == 1
 
 
 def test_who_joins_too_often_is_refused_and_whoever_is_in_the_room_comes_back(code, monkeypatch):
