@@ -3,13 +3,14 @@
 import json
 import re
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 from playwright.sync_api import expect
 from starlette.applications import Starlette
-from starlette.responses import HTMLResponse, JSONResponse
+from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
 
-from pages.ui.components.assets import COMPONENTS, MODULES, address
+from pages.ui.components import room_follower
 from pages.ui.lessons import room_events
 from pages.ui.lessons.room import Phase
 from pages.ui.lessons.room_events import RoomEvents, app_of
@@ -20,6 +21,7 @@ from tests.browser.attention_page import until
 from tests.browser.test_accessibility import found
 from tests.pages.test_room_events import Follower, served
 from tests.redis_server import within
+from transformer.frontend import bundle
 
 IN_SIGHT = """(selectors) => selectors.every((selector) => {
   const box = document.querySelector(selector)?.getBoundingClientRect();
@@ -115,8 +117,8 @@ def test_a_phone_joins_by_its_link_and_a_projector_shows_question_and_votes(app_
 
 
 ROUNDS, MEMBERS, IN_BROWSERS = 10, 30, 3
-PAGE = """async ([script, membership]) => {
-  const { components } = await import(script);
+PAGE = """async (membership) => {
+  const { mountRoomFollower } = await import("/follower.js");
   const fetched = window.fetch;
   window.events = 0;
   window.fetch = async (...request) => {
@@ -131,7 +133,7 @@ PAGE = """async ([script, membership]) => {
     window.place = document.body.appendChild(document.createElement("div"));
     window.drawn = drawn;
     const data = { membership, version: drawn.version, left: 0 };
-    components.room_follower({ data, parentElement: window.place, setTriggerValue: window.draw });
+    mountRoomFollower({ data, parentElement: window.place, setTriggerValue: window.draw });
   };
   await window.draw();
 }"""
@@ -142,6 +144,7 @@ counts what comes of the room's events, too."""
 def test_thirty_members_see_every_reveal_of_ten_rounds(new_page, monkeypatch):
     """Three of them are in browsers: what follows the room is taken off before an event, and mounted anew after it."""
     monkeypatch.setattr(room_events, "GATHER", 0.0)
+    monkeypatch.setattr("pages.ui.lessons.rooms.HERE", 3600.0)  # the teacher is there, however long it takes
     rooms = Rooms()
     code, key = rooms.open(StepId("round", 0))
     members = [rooms.join(code)[1] for _ in range(MEMBERS)]
@@ -151,11 +154,12 @@ def test_thirty_members_see_every_reveal_of_ten_rounds(new_page, monkeypatch):
         version, state = rooms.versions(code).of(member), rooms.state(code, member)
         return JSONResponse({"version": version, "round": state.step_id.step, "phase": state.phase})
 
+    script = bundle(Path(room_follower.__file__).with_name("room_follower.js"))
     html = '<!doctype html><title>A room</title><link rel="icon" href="data:,">'
     app = Starlette(
         routes=[
             Mount("/api/rooms", app_of(RoomEvents(lambda: rooms))),
-            Mount("/modules", MODULES),
+            Route("/follower.js", lambda request: Response(script, media_type="text/javascript")),
             Route("/drawn", draw),
             Route("/", lambda request: HTMLResponse(html)),
         ]
@@ -164,7 +168,7 @@ def test_thirty_members_see_every_reveal_of_ten_rounds(new_page, monkeypatch):
         pages = [new_page() for _ in range(IN_BROWSERS)]
         for each, member in zip(pages, members, strict=False):
             each.goto(url)
-            each.evaluate(PAGE, [f"/{address(COMPONENTS)}", f"{code} {member}"])
+            each.evaluate(PAGE, f"{code} {member}")
         followers = [Follower(f"{url}/api/rooms/events", code, member) for member in members[IN_BROWSERS:]]
         for number in range(ROUNDS):
             step = StepId("round", number)

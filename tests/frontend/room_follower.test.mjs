@@ -17,6 +17,7 @@ const settled = async () => {
 class Room {
   version = 0;
   isCut = false;
+  refusal = "";
   asked = 0;
   open = new Set();
 
@@ -28,6 +29,7 @@ class Room {
 
   fetch(signal) {
     this.asked += 1;
+    if (this.refusal) return Promise.resolve(Response.json({ error: this.refusal }, { status: 429 }));
     if (this.isCut) return new Promise((_, reject) => signal.addEventListener("abort", () => reject(new Error("aborted"))));
     let stream, isOver = false;
     const body = new ReadableStream({
@@ -78,6 +80,7 @@ class Page {
   static last = null;
   drawn = null;
   runs = 0;
+  asked = 0;
   wanted = false;
 
   constructor() {
@@ -107,7 +110,12 @@ class Page {
     this.drawn = version;
     this.wanted = false;
     const data = { membership: room.membership, version: `${version}`, left };
-    mountRoomFollower({ data, parentElement: this.element, setTriggerValue: () => (this.wanted = true) });
+    mountRoomFollower({ data, parentElement: this.element, setTriggerValue: () => this.ask() });
+  }
+
+  ask() {
+    this.wanted = true;
+    this.asked += 1;
   }
 
   /** Seconds pass, and what is asked for is drawn. */
@@ -180,6 +188,20 @@ test("a page that is at rest asks for nothing, and one that nobody follows any m
   assert.deepEqual([room.asked, room.open.size], [1, 0]);
 });
 
+test("while a class votes, a page asks for one run at a time", async () => {
+  const page = new Page();
+  page.draw();
+  for (let vote = 0; vote < 20; vote += 1) {
+    room.changes();
+    await settled();
+    mock.timers.tick(100);
+  }
+  assert.equal(page.asked, 1);
+  page.draw(room.version - 1);
+  await page.live(3);
+  assert.equal(page.drawn, room.version);
+});
+
 test("a run that was lost is asked for again, and one that counts the seconds every second", async () => {
   const page = new Page();
   page.draw();
@@ -218,4 +240,11 @@ test("a connection on which nothing comes is begun anew; until something comes t
   assert.ok(room.asked > before);
   await page.live(2);
   assert.deepEqual([page.drawn, page.status.textContent], [room.version, ""]);
+  room.refusal = "This room is open in too many tabs.";
+  room.closes();
+  await page.live(30);
+  assert.equal(page.status.textContent, room.refusal, "what the server says is said");
+  room.refusal = "";
+  await page.live(LATER);
+  assert.equal(page.status.textContent, "");
 });

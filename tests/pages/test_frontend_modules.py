@@ -41,6 +41,7 @@ RUN_AT_ONCE = {
         for name in ("start", "generate", "attention", "inside", "learn", "service_worker")
     ),
     FOLDER / "startup_errors.js",
+    COMPONENTS / "room_membership" / "private_link.js",
 }
 """Scripts of pages of their own, which need a browser when they are loaded."""
 SCRIPTS = sorted({*FOLDER.rglob("*.js"), *COMPONENTS.rglob("*.js")} - RUN_AT_ONCE)

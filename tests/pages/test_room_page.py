@@ -9,13 +9,25 @@ from urllib.parse import urlencode
 import pytest
 
 from pages.ui.lessons import lesson_files, room_attempts, rooms
+from pages.ui.lessons.room import Phase
 from pages.ui.markdown import plain
 from pages.ui.models import library
 from pages.ui.models.lesson_answers import StepId
 from pages.ui.views.learn import room_membership, room_teacher, visitor_lessons
 from tests import learn_page as learning
-from tests.app_driver import checked, come_back, component, components, link_of, markdown_with, named, start, tell_page
-from tests.learn_page import CHOOSE, LESSON, SAMPLES, answer, button, captions, click, has, open_step, said
+from tests.app_driver import (
+    checked,
+    come_back,
+    component,
+    components,
+    link_of,
+    markdown_with,
+    named,
+    start,
+    tell,
+    tell_page,
+)
+from tests.learn_page import CHOOSE, LESSON, NUMBER, SAMPLES, answer, button, captions, click, has, open_step, said
 from tests.redis_server import RedisServer
 from tests.tiny_models import save_pair
 from transformer.api.limits import COOKIE
@@ -217,11 +229,21 @@ def test_all_tabs_of_a_browser_are_one_student_whose_vote_ends_with_them(teacher
     markdown_with(again(teacher), "**1** of 1 has answered")
     click(other, "room_leave")
     markdown_with(again(teacher), "**0** of 0 have answered")
+    click(answer(student(code), 0), "room_leave")
     again(one)  # which stays
     teacher = click(again(teacher), "room_reveal")
     click(one, "room_leave")
+    rooms.all_rooms().advance(code, membership(teacher).key, StepId(LESSON, CHOOSE), Phase.REVEALED)
     assert votes(again(teacher)) == [["As before", [0], False], ["Hardly", [1], True]], "what is revealed stays"
     assert membership(student(code, browser)).key != browser, "of which no room is told"
+
+
+def test_a_page_that_has_lost_its_place_in_the_room_takes_it_again():
+    code, key, _ = membership(click(start("Learn"), "room_open"))
+    one = student(code)
+    rooms.all_rooms().leave(code, membership(one).key)
+    tell(one, "headsup_room_follower", "changed", True)
+    assert rooms.all_rooms().tally(code, key, None).here == 1
 
 
 def test_who_joins_too_often_is_refused_and_whoever_is_in_the_room_comes_back(code, monkeypatch):
@@ -338,7 +360,8 @@ def test_a_class_on_two_servers_outlives_their_redis_and_who_answers_meanwhile_i
         assert said(one).count("Your room can't be reached at the moment. What you answer is sent when it is back") == 1
         two = again(answer(two, 0))  # it was drawn before
         new = answer(tab_has(open_step(CHOOSE), kept(one)["membership"]), 1)  # in a session that never saw the room
-        for at in (teacher, one, two, new):
+        known = tab_has(open_step(CHOOSE, answers=answers(two).as_text()), kept(two)["membership"])  # and has answered
+        for at in (teacher, one, two, new, known):
             assert "Correct" not in said(at) and not has(at, "room_open"), "nothing is revealed before its vote is kept"
         for at in (one, two, new):
             markdown_with(at, "The right one is shown when your teacher reveals it")
@@ -356,4 +379,12 @@ def test_a_class_on_two_servers_outlives_their_redis_and_who_answers_meanwhile_i
         teacher = click(again(teacher), "room_reveal")
         assert "Voting on what you answered meanwhile is closed" in said(again(three))
         assert votes(again(teacher)) == [["As before", [0, 1], False], ["Hardly", [0, 1], True]]
+        click(teacher, "room_free")
+        one = click(again(one), "learn_next")
+        redis.kill()
+        one = learning.slide(again(one), 3.0)
+        assert "Correct" not in said(one), "nor is it where everybody looks around"
+        redis.start()
+        assert "Correct: 3.06 nats" in said(again(one))
+        assert rooms.all_rooms().tally(code, key, StepId(LESSON, NUMBER)).voted == 1
     rooms.all_rooms.cache_clear()

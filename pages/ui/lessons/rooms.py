@@ -218,8 +218,8 @@ class Rooms:
             poll = _poll(room, step_id)
             if phase > poll.phase:
                 poll.phase, poll.deadline = phase, None
-            if phase is Phase.REVEALED:
-                poll.first, poll.second = (_of_members(room, votes) for votes in (poll.first, poll.second))
+                if phase is Phase.REVEALED:
+                    poll.first, poll.second = (_of_members(room, votes) for votes in (poll.first, poll.second))
 
         self._lead(code, key, change)
 

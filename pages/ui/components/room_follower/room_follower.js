@@ -30,6 +30,8 @@ class Stream {
     this.membership = membership;
     /** The room's version; null before it is known. */
     this.version = null;
+    /** What the server says of why it gives no stream. */
+    this.problem = "";
     this.heardAt = this.triedAt = Date.now();
     this.isOver = false;
     /** Ends the pause before the next try. */
@@ -47,6 +49,7 @@ class Stream {
           headers: { "HeadsUp-Room": this.membership }, cache: "no-store", signal: this.connection.signal,
         });
         if (response.status === 404) this.hear(GONE);
+        this.problem = response.ok ? "" : (await response.json()).error;
         if (response.ok) {
           for await (const { event, data } of eventsOf(response)) {
             wait = FIRST_WAIT / 2;
@@ -54,7 +57,7 @@ class Stream {
           }
         }
       } catch {
-        // No connection, or one that was lost: it is tried again.
+        this.problem = ""; // no connection, or one that was lost: it is tried again
       } finally {
         this.connection.abort();
       }
@@ -112,7 +115,7 @@ class Follower {
     this.drawn = data.version;
     this.ticks = data.left > 0;
     this.trigger = trigger;
-    this.asked = null;
+    this.isAsked = false;
     this.seenAt = Date.now();
     this.after(this.ticks ? TICK : SETTLES);
   }
@@ -127,13 +130,13 @@ class Follower {
     return Date.now() - this.seenAt > UNMOUNTED;
   }
 
-  /** The room is heard of: ask for a run at once, but for each version once. */
+  /** The room is heard of: ask for a run at once, unless one is on its way. */
   compare() {
-    if (this.isBehind && this.asked !== stream?.version) this.ask();
+    if (this.isBehind && !this.isAsked) this.ask();
   }
 
   ask() {
-    this.asked = stream?.version;
+    this.isAsked = true;
     if (this.parent.isConnected && !pageChange().isUnderWay(performance.now())) this.trigger("changed", true);
     this.after(AGAIN);
   }
@@ -144,13 +147,13 @@ class Follower {
   }
 }
 
-/** Say that the page is offline, or no longer, in one place. */
+/** Say that the page can't follow its room, or no longer, in one place. */
 function showStatus() {
-  const isOffline = stream?.isSilent;
+  const sentence = stream?.isSilent ? stream.problem || OFFLINE : "";
   const first = [...followers.keys()].find((parent) => parent.isConnected);
   for (const parent of followers.keys()) {
     const root = parent.querySelector("[data-part=root]");
-    if (root) put(root, isOffline && parent === first && followers.get(parent).drawn ? OFFLINE : ""); // else the page says it
+    if (root) put(root, parent === first && followers.get(parent).drawn ? sentence : ""); // where nothing is drawn, the page says it
   }
 }
 
