@@ -34,6 +34,14 @@ PAYLOADS = (
 )
 """Texts that run something where a page takes them for markup; without spaces, for which labels have signs."""
 CONTROL = "<img/src/onerror=ran('control')>"
+SLIP_IN = """(text) => new Promise((done) => {
+  window.ran = (what) => (window.did = what);
+  document.body.insertAdjacentHTML("beforeend", `<a href="javascript:ran('a link')">x</a>${text}`);
+  document.body.append(Object.assign(document.createElement("script"), { text: "ran('a script')" }));
+  document.body.querySelector("a[href^=javascript]").click();
+  const image = document.body.querySelector("img:last-of-type");
+  image.addEventListener("error", () => setTimeout(() => done(window.did ?? null)));
+})"""
 AROUND = "() => { try { return parent.document.title; } catch { return 'denied'; } }"
 LIVE = ".live[data-state=shown]"
 MEASURE = '```measure\n[sure]\nwhat = "probability"\ntoken = "b"\n```'
@@ -141,25 +149,36 @@ def test_what_a_saved_page_and_a_notebook_show_runs_nothing(opened, hostile):
     )
 
 
-def test_what_a_lesson_says_runs_nothing_in_a_file_and_on_paper(opened, hostile):
+def test_what_a_lesson_says_runs_nothing_on_paper_and_in_a_frame_that_allows_scripts_alone(opened, hostile):
+    """As learning platforms have it: nothing may be submitted, kept, or downloaded."""
     lesson = read_lesson("own", LESSON)
     data, name = as_data(lesson), PAYLOADS[3]
     data["steps"][0]["view"]["link"] = urlencode({"model": name, "prompt": hostile.card.examples[0]})
-    page = opened(lesson_page(data, {name: (described(hostile, hostile.card), weights_of(hostile.model))}))
-    said, answer = page.get_by_role("status"), page.get_by_role("button", name="Answer", exact=True)
-    expect(page.get_by_role("heading", level=1)).to_have_text(PAYLOADS[0])
-    page.get_by_role("radio", name=PAYLOADS[3]).check()
+    file = lesson_page(data, {name: (described(hostile, hostile.card), weights_of(hostile.model))})
+    page = opened(f'<iframe sandbox="allow-scripts" style="width: 95vw; height: 95vh" srcdoc="{html.escape(file)}">')
+    frame = page.frame_locator("iframe")
+    said, answer = frame.get_by_role("status"), frame.get_by_role("button", name="Answer", exact=True)
+    following = frame.get_by_role("button", name="Next", exact=True)
+    expect(frame.get_by_role("heading", level=1)).to_have_text(PAYLOADS[0])
+    answer.click()
+    expect(said).to_have_count(0)  # nothing is chosen yet
+    frame.get_by_role("radio", name=PAYLOADS[3]).check()
     answer.click()
     expect(said).to_contain_text(f"Your answer: {PAYLOADS[3]}. Correct: “{PAYLOADS[1].expandtabs(1)}”.")
-    expect(page.locator(SHOWN)).to_contain_text(PAYLOADS[3])
-    page.get_by_role("button", name="Next", exact=True).click()
-    page.get_by_role("spinbutton").fill("3")
-    page.get_by_role("spinbutton").press("Enter")
+    expect(frame.locator(SHOWN)).to_contain_text(PAYLOADS[3])
+    frame.get_by_label("Prompt").fill(PAYLOADS[4])
+    frame.get_by_role("button", name="Compute").click()
+    expect(frame.locator(SHOWN)).to_contain_text(PAYLOADS[4])
+    following.click()
+    frame.get_by_role("spinbutton").fill("3")
+    frame.get_by_role("spinbutton").press("Enter")
     expect(said).to_contain_text("Your answer: 3 <plaintext>.")
-    page.get_by_role("button", name="Next", exact=True).click()
-    page.get_by_role("button", name="Move down").first.click()
+    following.click()
+    frame.get_by_role("button", name="Move down").first.click()
     answer.click()
     expect(said).to_contain_text(f"Your answer: {PAYLOADS[4]} → {PAYLOADS[3]}. Correct: ")
+    frame.get_by_role("button", name="Save my answers").click()
+    expect(frame.get_by_text("this page is shown in a frame that allows no downloads")).to_be_visible()
     opened(handout(lesson))
     expect(page.locator("body")).to_contain_text(" ".join(PAYLOADS[2:9]))
 
@@ -183,3 +202,20 @@ def test_what_a_site_shows_runs_nothing(opened, hostile, tmp_path, browser_error
         expect(page.get_by_role("listitem").nth(1)).to_contain_text(PAYLOADS[3])
         page.get_by_role("link", name=PAYLOADS[0]).click()
         expect(page.get_by_role("heading", level=1)).to_have_text(PAYLOADS[0])
+
+
+def test_what_is_slipped_into_a_saved_page_does_not_run(chromium, hostile, tmp_path):
+    """By the page's own policy, which lets its own script compute."""
+    lesson = as_data(read_lesson("own", LESSON), is_live=False)
+    pages = {
+        show(hostile, PAYLOADS[3]).html: LIVE,
+        lesson_page(lesson, {}): "h1",
+        handout(read_lesson("own", LESSON)): "h1",
+    }
+    with chromium.new_context() as context:
+        page = context.new_page()
+        for text, shown in pages.items():
+            (tmp_path / "page.html").write_text(text, encoding="utf-8")
+            page.goto((tmp_path / "page.html").as_uri())
+            expect(page.locator(shown).first).to_be_visible()
+            assert page.evaluate(SLIP_IN, CONTROL) is None
