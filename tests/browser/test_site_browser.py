@@ -33,7 +33,7 @@ SHOWN = "[data-part=root][data-state=shown]"
 class Host(SimpleHTTPRequestHandler):
     """A web host that has folders' addresses end in a slash."""
 
-    def log_message(self, *_):
+    def log_message(self, format, *arguments):
         pass
 
 

@@ -266,7 +266,10 @@ def _bars(
     cell = '<span class="bar" data-style="width: {width:.2f}rem"></span>{words}'
     rows = [
         [f"<code>{escape(label)}</code>"]
-        + [cell.format(width=6 * float(column[token]), words=escape(percent(float(column[token])))) for column in columns]
+        + [
+            cell.format(width=6 * float(column[token]), words=escape(percent(float(column[token]))))
+            for column in columns
+        ]
         for token, label in zip(order, labels(order), strict=True)
     ]
     return _table(("token", *titles), rows)
