@@ -42,6 +42,7 @@ def test_a_stream_that_would_never_end_is_closed_once_its_head_is_answered(spec_
 
     async def hears_nothing():
         await asyncio.Event().wait()
+        raise AssertionError
 
     async def head():
         sent = []

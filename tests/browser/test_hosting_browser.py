@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urljoin, urlsplit
 
 import pytest
 from playwright.sync_api import expect
@@ -91,6 +91,11 @@ def test_a_frame_in_another_origins_page_has_all_that_the_app_has_and_needs_noth
         serve(ROOT / "app.py", env=folders | {"HEADSUP_FRAME_ANCESTORS": platform}, options=options) as server,
     ):
         in_a_frame(tab, platform, server.url, pack_checkpoint(load_checkpoint(tiny_folder / "shakespeare")))
+        assert tab.request.head(f"{server.url}/api/models").ok
+        leads_to = tab.request.get(server.url, max_redirects=0).headers["location"]
+        assert urljoin(f"{server.url}?".replace("http:", "https:"), leads_to) == f"{server.url}/".replace(
+            "http:", "https:"
+        )
         log = server.log()
         assert SECRET not in log and log.count("127.0.0.1") == log.count("URL: http://127.0.0.1") == 1
         with learning_platform() as stranger:  # a page of yet another origin gets no frame

@@ -148,6 +148,8 @@ def test_a_notebook_s_frame_shows_any_view_and_a_still_picture_where_there_are_n
     expect(frame.locator(WHOLE)).to_be_visible()
     frame.get_by_role("button", name="How it comes about").click()
     expect(frame.locator("[data-panel=masked]")).to_contain_text("No mask here")
+    with page.expect_download():
+        frame.get_by_role("button", name="CSV", exact=True).click()
     expect(page.locator(STILL)).to_be_hidden()
     page.set_content(f"<div>{html.partition('</iframe>')[2]}</div>")  # taken out, as some viewers do
     assert page.locator(f"{STILL} img").evaluate("(image) => image.naturalWidth") > 0

@@ -1,6 +1,7 @@
 """Tests the static site in a real Chromium, with and without a network, and a lesson in one file."""
 
 import functools
+import re
 import threading
 from contextlib import contextmanager
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -13,6 +14,7 @@ from pages.ui.lessons.lesson import read_lesson
 from pages.ui.number_format import percent
 from pages.ui.views.learn.site_lessons import as_data, lesson_named
 from tests.browser.attention_page import until
+from tests.browser.browser_windows import PATIENCE_MS
 from tests.browser.servers import ROOT
 from transformer import Sampling, Without, generate, load_checkpoint, trace_pass
 from transformer.checkpoints.folder import list_checkpoints
@@ -28,10 +30,46 @@ BEFORE_FIRST_PICTURE = 1_500_000
 SHOWN = "[data-part=root][data-state=shown]"
 
 
+class Host(SimpleHTTPRequestHandler):
+    """A web host that has folders' addresses end in a slash."""
+
+    def log_message(self, format, *arguments):
+        pass
+
+
+class StrictHost(Host):
+    """One that takes that slash away, of all but the site itself, and allows a site its own files alone."""
+
+    def do_GET(self):
+        place = urlsplit(self.path)
+        if place.path.endswith("/") and place.path.count("/") > 3:
+            self.send_response(301)
+            self.send_header("Location", place._replace(path=place.path.rstrip("/")).geturl())
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        if not place.path.endswith("/") and Path(self.translate_path(place.path)).is_dir():
+            self.path = f"{place.path}/index.html"
+        super().do_GET()
+
+    def end_headers(self):
+        self.send_header("Content-Security-Policy", "default-src 'self'")
+        super().end_headers()
+
+
+class HostWithoutWorker(Host):
+    """A host that has everything but the script that keeps a site."""
+
+    def do_GET(self):
+        if self.path.endswith("service_worker.js"):
+            self.send_error(403)
+        else:
+            super().do_GET()
+
+
 @contextmanager
-def served(folder):
+def served(folder, handler=Host):
     """Yields what ends the server too, and the site's address."""
-    handler = type("Quiet", (SimpleHTTPRequestHandler,), {"log_message": lambda *_: None})
     kind = type("Server", (ThreadingHTTPServer,), {"request_queue_size": 100})  # a browser asks for all files at once
     with kind(("127.0.0.1", 0), functools.partial(handler, directory=folder)) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -64,7 +102,10 @@ def folder(checkpoints, lesson, tmp_path_factory):
     models = [(CHECKPOINTS / name, checkpoints[name], checkpoints[name].card) for name in ("shakespeare", "stories")]
     note = "It needs <em>another</em> model."
     other = {**lesson, "name": "other", "title": "Of a large model", "steps": [], "note": note}
-    write_site(folder / BELOW, models, [lesson, other])
+    steps = [step | {"question": None} for step in as_data(lesson_named("10-positions"), is_live=False)["steps"]]
+    drawn = [next(step for step in steps if part in str(step["view"])) for part in ("<img", 'class="bar"')]
+    pictures = {**lesson, "name": "pictures", "title": "Pictures", "steps": drawn}
+    write_site(folder / BELOW, models, [lesson, other, pictures])
     return folder
 
 
@@ -118,6 +159,50 @@ def test_a_site_is_there_soon_writes_what_the_engine_does_and_opens_without_a_ne
         page.wait_for_function("(url) => caches.match(url).then(Boolean)", arg=weights)
         end()
         visit("Inside/?model=stories")
+
+
+def test_a_site_opens_where_slashes_are_taken_away_and_only_its_own_files_are_allowed(
+    chromium, listen, folder, browser_errors
+):
+    with served(folder, StrictHost) as (site, end), chromium.new_context() as context:
+        listen(context)
+        context.set_default_timeout(PATIENCE_MS)
+        page = context.new_page()
+
+        def visit(place, shown=SHOWN):
+            page.goto(f"{site}{place}")
+            page.wait_for_selector(shown)
+
+        visit("Attention/?model=stories")
+        visit("Learn?lesson=pictures", "h1")
+        assert page.get_by_role("img").first.evaluate("(image) => image.naturalWidth") > 0
+        page.get_by_role("button", name="Next", exact=True).click()
+        assert page.locator(".bar").first.evaluate("(bar) => bar.style.width")
+        page.evaluate("() => navigator.serviceWorker.ready")
+        visit("?model=stories")
+        assert page.evaluate("() => Boolean(navigator.serviceWorker.controller)")
+        page.get_by_role("link", name="Inside").click()
+        expect(page.locator("a[aria-current=page]")).to_have_text("Inside")
+        page.wait_for_selector(SHOWN)
+        end()
+        for place in ("Attention", "Attention/", "Attention/index.html", ""):
+            visit(f"{place}?model=stories")
+    guessed = re.compile(
+        r"/below/(style\.css|scripts/\w+\.js)\)$"
+    )  # by the browser, which reads ahead of the first script
+    assert [error for error in browser_errors if not guessed.search(error)] == []
+    browser_errors.clear()
+
+
+def test_a_site_works_without_a_word_where_it_can_t_be_kept(new_window, folder, browser_errors):
+    with served(folder, HostWithoutWorker) as (site, _):
+        page = new_window()
+        page.goto(f"{site}?model=stories")
+        page.wait_for_selector(SHOWN)
+        expect(page.get_by_role("alert")).to_be_hidden()
+        until(page, lambda: browser_errors)
+        assert ["403" in error for error in browser_errors] == [True]  # the browser's own note, and nothing uncaught
+        browser_errors.clear()
 
 
 def test_the_whole_site_is_small_enough(folder):

@@ -51,7 +51,8 @@ from .server_metrics import Gauges, Histogram, Latency, gauge_lines, resident_by
 
 DESCRIPTION = """Every number of a forward pass, over HTTP. An address holds all that its answer depends on; what is
 longer than 8,192 bytes is sent as the JSON body of a POST to the same address, with the same fields. Tensors come as
-safetensors files, whose metadata says what belongs to them; errors as JSON, `error` (one sentence) and `parameter`."""
+safetensors files, whose metadata says what belongs to them; errors as JSON, `error` (one sentence) and `parameter`.
+HEAD answers what GET would, without the body."""
 
 
 def create_app(

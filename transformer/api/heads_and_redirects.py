@@ -60,4 +60,5 @@ def relative(location: str, asked: Request) -> str:
         return location
     folder, name = posixpath.split(target.path)
     way = posixpath.relpath(folder, posixpath.dirname(here.path))
-    return target._replace(scheme="", netloc="", path=f"./{way}/{name}").geturl()
+    begins = "" if way.startswith(".") else "./"  # a name with a colon would be taken for a scheme
+    return target._replace(scheme="", netloc="", path=f"{begins}{way}/{name}").geturl()

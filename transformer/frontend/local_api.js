@@ -8,7 +8,7 @@ import { turn } from "./turn.js";
 /** @import { AboutModel } from "./engine/live_model.js" */
 /** @import { Recording } from "./recording.js" */
 
-const NO_WORKER = "This browser can't compute the model itself: it runs no workers. Open the page in another one.";
+const NO_WORKER = "This browser can't compute the model itself: it runs no workers, or the page's host forbids them. Open the page in another one.";
 const TOO_OLD = "This browser can't compute the model itself. Open the page in a newer one.";
 const ENDED = "The browser has ended what computes this model. Reload the page.";
 const LOOK_MS = 4000; // between two looks whether a worker that is waited for is still there

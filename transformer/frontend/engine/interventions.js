@@ -20,6 +20,12 @@ import { neededFor } from "./model.js";
 const FIELDS = { scale: 4, mean: 3, from: 5, steer: 8, without: 2, weigh: 6 }; // of each kind's code
 export const RULES = { mask: /hook_mask$/, scale: /hook_scaled_scores$/, positions: /hook_(pos_embed|position_bias|rot_[qk])$/, norm: /hook_scale$/ };
 
+/** Whether a code is of a kind that there is, and has its fields. @param {string} code */
+export function isWhole(code) {
+  const [kind, ...fields] = code.split("~");
+  return Object.hasOwn(FIELDS, kind) && fields.length === FIELDS[kind];
+}
+
 /**
  * What interventions change, in their order. An Error says what is wrong with a code.
  *

@@ -1,7 +1,7 @@
 // Tells which numbers of a pass interventions set, and each intervention in plain words, as
 // transformer/inference/overwritten_values.py and plain_names.py do.
 
-import { RULES } from "./interventions.js";
+import { RULES, isWhole } from "./interventions.js";
 /** @import { Model } from "./model.js" */
 /** @import { SetNumbers } from "../interventions.js" */
 
@@ -57,8 +57,9 @@ function pointsOf({ config, equations }, rule, where) {
   return rule === "mask" ? named.filter((name) => !/^encoder\.|\.cross_attn\./.test(name) && config.architecture !== "encoder-only") : named;
 }
 
-/** A change in plain words: "layer 0, head 0 ablated". @param {string} code */
+/** A change in plain words: "layer 0, head 0 ablated"; what is none, which the engine refuses, as it is. @param {string} code */
 export function inWords(code) {
+  if (!isWhole(code)) return code;
   const [kind, point, ...fields] = code.split("~");
   if (kind === "without") return `without ${RULES_IN_WORDS[point]}${fields[0] ? ` in ${moduleInWords(fields[0])}` : ""}`;
   if (kind === "weigh") {

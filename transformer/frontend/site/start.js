@@ -1,11 +1,10 @@
 // @ts-nocheck
-// Runs first on each page of a site: says where the site is, and asks for what the first picture needs. It is in a file of its
-// own, for hosts that allow no scripts in pages. The first line, put before this when the site is written, says where the site
-// is as seen from this file: there is one beside each page.
+// Runs first on each page of a site: says where the site is, and has the browser fetch what the first picture needs. It is a file,
+// because a host may allow no scripts in pages. ROOT, put before this when the site is written, is the site as seen from here.
 /* global ROOT */
 
-// A host may leave out the slash at the end of a page's address. Its addresses then begin a folder further up, from where this
-// file is fetched: it stands before the page's own <base>.
+// A host may take the slash off a page's address, and the page's <base> then leads too far up. This file is loaded before that
+// <base>, so from the page's own folder or, without the slash, from the one above: each has a copy, with its own ROOT.
 const { src, dataset } = document.currentScript;
 const site = new URL(ROOT, src);
 document.head.prepend(Object.assign(document.createElement("base"), { href: site }));
@@ -22,5 +21,4 @@ if (location.protocol === "file:") {
     const link = { rel: "preload", as: "fetch", href: new URL(`models/${model}/${file}`, site) };
     document.head.append(Object.assign(document.createElement("link"), link));
   }
-  fetch(new URL("scripts/worker.js", site)).catch(() => {}); // no preload is of use to a worker; what is cached is
 }

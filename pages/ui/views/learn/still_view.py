@@ -175,7 +175,7 @@ def _ladder(link: Mapping[str, str], setup: Setup) -> str:
                 escape(entry.card.title),
                 "" if result.loss is None else f"{result.loss:.2f}",
                 "" if usual is None else f"{usual:.2f}",
-                f"{code_element(label)} {percent(float(result.probabilities[best]))}",
+                f"{code_element(label)} {escape(percent(float(result.probabilities[best])))}",
                 code_element(result.text),
             ]
         )
@@ -267,7 +267,10 @@ def _bars(
     cell = '<span class="bar" data-style="width: {width:.2f}rem"></span>{words}'
     rows = [
         [code_element(label)]
-        + [cell.format(width=6 * float(column[token]), words=percent(float(column[token]))) for column in columns]
+        + [
+            cell.format(width=6 * float(column[token]), words=escape(percent(float(column[token]))))
+            for column in columns
+        ]
         for token, label in zip(order, labels(order), strict=True)
     ]
     return _table(("token", *titles), rows)
