@@ -22,12 +22,10 @@ PATIENCE = 20.0
 SIZE = {"width": 1280, "height": 900}
 MINI_BROWSERS = ("/usr/lib/*/webkit2gtk-4.1", "/usr/libexec/webkit2gtk-4.1")
 # What WebKit's driver doesn't tell: errors of a page, from its first script on.
-LISTEN = """<script>
-globalThis.headsupErrors = [];
+LISTEN = """globalThis.headsupErrors = [];
 addEventListener("error", (event) => event.message && headsupErrors.push(event.message));
 addEventListener("unhandledrejection", ({ reason }) => headsupErrors.push(`unhandled: ${reason?.stack ?? reason}`));
-{ const { error } = console; console.error = (...said) => { headsupErrors.push(said.join(" ")); error.apply(console, said); }; }
-</script>"""
+{ const { error } = console; console.error = (...said) => { headsupErrors.push(said.join(" ")); error.apply(console, said); }; }"""
 
 
 class Browser:
@@ -158,10 +156,9 @@ class WebKit(Browser):
         """Open an address such that errors from its first script on are known. beside: any other address of its host."""
         self.open(beside)
         there = f"history.replaceState(null, '', {json.dumps(url)})"
-        heard = f"text.replace('<head>', (head) => head + {json.dumps(LISTEN)})"
-        write = f"document.open(); document.write({heard}); document.close()"
+        write = f"document.open(); {LISTEN} document.write(text); document.close()"
         self.evaluate(f"fetch({json.dumps(url)}).then((found) => found.text()).then((text) => {{ {there}; {write}; }})")
-        self.wait_for("globalThis.headsupErrors && document.readyState === 'complete'")
+        self.wait_for("document.readyState === 'complete'")
 
     def errors(self):
         """Errors that the page has reported since this was asked last; known of one that was opened by `open_heard`."""

@@ -1,7 +1,7 @@
 // Says why a page of its own shows nothing. Any browser can run it, unlike the page's modules, before which it comes.
 
 (function () {
-  var NEEDED = "This page can't work in this browser. It needs Chrome or Edge 108, Firefox 108, Safari 16, or a newer one.";
+  var NEEDED = "This page can't work in this browser. It needs Chrome or Edge 108, Firefox 108, Safari 16, or newer.";
 
   function say(sentence) {
     if (document.querySelector("[data-state=shown], canvas, [role=alert]:not([hidden])")) return; // it works, or says more itself
@@ -26,7 +26,7 @@
     });
   }, true);
   addEventListener("unhandledrejection", function (event) {
-    say(NEEDED + " (" + (event.reason && event.reason.message) + ")");
+    say(NEEDED + " (" + (event.reason && event.reason.message || event.reason) + ")");
   });
   if (!("noModule" in document.createElement("script"))) onceThere(function () { say(NEEDED); });
 })();
