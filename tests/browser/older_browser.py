@@ -37,6 +37,11 @@ for (const [owner, ...names] of [
 }
 """
 """What Safari 16.0, Firefox 108 or Chrome 108 don't have; `ReadableStream` can't be read by `for await` in most."""
+IN_THE_APP = """{
+  const kept = Object.getOwnPropertyDescriptor(Array.prototype, "toSorted"); // Streamlit's own bundle needs it
+  %s
+  Object.defineProperty(Array.prototype, "toSorted", kept);
+}""" % LACKS
 _WORKERS = """
 {
   const lacks = %s;
