@@ -1,71 +1,37 @@
-"""Makes Chromium an older browser: takes from a page, its workers and its style sheets what browsers have had since 2022."""
+"""Makes Chromium an older browser: it lacks what older_browser.js names, in pages, workers and style sheets."""
 
 import json
 import re
+from pathlib import Path
 
-LACKS = """
-delete AbortSignal.any;
-delete AbortSignal.timeout;
-for (const name of ["showPopover", "hidePopover", "togglePopover", "popover"]) delete globalThis.HTMLElement?.prototype[name];
-for (const Kind of [Array, Object.getPrototypeOf(Uint8Array)]) {
-  for (const name of ["toReversed", "toSorted", "toSpliced", "with", "findLast", "findLastIndex"]) delete Kind.prototype[name];
-}
-for (const name of ["union", "intersection", "difference", "symmetricDifference", "isSubsetOf", "isSupersetOf", "isDisjointFrom"]) delete Set.prototype[name];
-for (const [owner, ...names] of [
-  [Object, "groupBy"], [Map, "groupBy"], [Array, "fromAsync"], [Promise, "withResolvers", "try"], [URL, "canParse", "parse"], [RegExp, "escape"],
-  [String.prototype, "isWellFormed", "toWellFormed"], [ReadableStream.prototype, Symbol.asyncIterator], [Intl, "Segmenter"],
-  [globalThis, "requestIdleCallback", "cancelIdleCallback", "scheduler", "Highlight", "Iterator", "CompressionStream", "DecompressionStream"],
-  [globalThis.CSS ?? {}, "highlights"], [globalThis.Element?.prototype ?? {}, "checkVisibility", ...["Label", "Pressed", "Hidden"].map((name) => `aria${name}`)],
-  [globalThis.CanvasRenderingContext2D?.prototype ?? {}, "roundRect"], [URLSearchParams.prototype, "size"],
-]) for (const name of names) delete owner[name];
-{
-  const iterator = Object.getPrototypeOf(Object.getPrototypeOf([][Symbol.iterator]()));
-  for (const name of Object.getOwnPropertyNames(iterator)) if (name !== "constructor") delete iterator[name];
-  const refuse = (source) => {
-    if (/\\(\\?<[=!]/.test(source)) throw new SyntaxError("invalid group");
-  };
-  globalThis.RegExp = new Proxy(RegExp, {
-    construct: (Kind, given, as) => (refuse(given[0]), Reflect.construct(Kind, given, as)),
-    apply: (Kind, self, given) => (refuse(given[0]), Reflect.apply(Kind, self, given)),
-  });
-  const { matches, querySelector, querySelectorAll } = globalThis.Element?.prototype ?? {};
-  const known = (act) => function (selector) {
-    if (/:popover-open|:has\\(/.test(selector)) throw new SyntaxError(`'${selector}' is not a valid selector`);
-    return act.call(this, selector);
-  };
-  if (matches) Object.assign(Element.prototype, { matches: known(matches), querySelector: known(querySelector), querySelectorAll: known(querySelectorAll) });
-}
-"""
-"""What Safari 16.0, Firefox 108 or Chrome 108 don't have; `ReadableStream` can't be read by `for await` in most."""
-IN_THE_APP = """{
-  const kept = Object.getOwnPropertyDescriptor(Array.prototype, "toSorted"); // Streamlit's own bundle needs it
-  %s
+_LACKS = (Path(__file__).parent / "older_browser.js").read_text(encoding="utf-8")
+# Streamlit's own bundle needs toSorted, of 2023.
+OLDER_THAN_STREAMLIT = f"""{{
+  const kept = Object.getOwnPropertyDescriptor(Array.prototype, "toSorted");
+  {_LACKS}
   Object.defineProperty(Array.prototype, "toSorted", kept);
-}""" % LACKS
-_WORKERS = """
-{
-  const lacks = %s;
-  globalThis.Blob = class extends Blob {
-    constructor(parts = [], options = {}) {
+}}"""
+"""A script for a page of the app, before any other."""
+_IN_WORKERS = f"""{{
+  const lacks = {json.dumps(_LACKS)};
+  globalThis.Blob = class extends Blob {{
+    constructor(parts = [], options = {{}}) {{
       super(options.type === "text/javascript" ? [lacks, ...parts] : parts, options);
-    }
-  };
-}
-"""
-UNREAD = re.compile(r"color-mix(?=\()|@container|:has(?=\()|light-dark(?=\()|field-sizing|text-wrap|(?<=[\s(])popover(?==)")
-"""What older browsers don't read in style sheets and markup."""
+    }}
+  }};
+}}"""
+_UNREAD = re.compile(r"(color-mix|:has|light-dark)(?=\()|@container|field-sizing|text-wrap|(?<=[\s(])popover(?==)")
 
 
 def make_older(page):
-    """Let a page that isn't open yet lack all that, and its style sheets, too."""
-    page.add_init_script(LACKS + _WORKERS % json.dumps(LACKS))
+    """Let a page that isn't open yet be one in an older browser."""
+    page.add_init_script(_LACKS + _IN_WORKERS)
 
     def without(route):
         answer = route.fetch()
-        kind = answer.headers.get("content-type", "")
-        if not re.search("html|css|javascript", kind):
+        if re.search("html|css|javascript", answer.headers.get("content-type", "")):
+            route.fulfill(response=answer, body=_UNREAD.sub("unread", answer.text()))
+        else:
             route.fulfill(response=answer)
-            return
-        route.fulfill(response=answer, body=UNREAD.sub("unread", answer.text()))
 
-    page.route(re.compile(r".*"), without)
+    page.route("**/*", without)

@@ -17,15 +17,15 @@ from pathlib import Path
 
 from websockets.sync.client import connect
 
-PATIENCE = 20.0
+PATIENCE = 120.0
 """Seconds that a page or an answer is waited for."""
 SIZE = {"width": 1280, "height": 900}
 MINI_BROWSERS = ("/usr/lib/*/webkit2gtk-4.1", "/usr/libexec/webkit2gtk-4.1")
 # What WebKit's driver doesn't tell: errors of a page, from its first script on.
 LISTEN = """globalThis.headsupErrors = [];
-addEventListener("error", (event) => event.message && headsupErrors.push(event.message));
+addEventListener("error", (event) => event.error && headsupErrors.push(event.message));
 addEventListener("unhandledrejection", ({ reason }) => headsupErrors.push(`unhandled: ${reason?.stack ?? reason}`));
-{ const { error } = console; console.error = (...said) => { headsupErrors.push(said.join(" ")); error.apply(console, said); }; }"""
+console.error = (...said) => headsupErrors.push(said.join(" "));"""
 
 
 class Browser:
@@ -44,7 +44,8 @@ class Browser:
     def wait_for(self, expression):
         """Wait until an expression is true, and return its value."""
         until = f"for (;;) {{ const found = await ({expression}); if (found) return found; await later(); }}"
-        patience = f"setTimeout(() => fail(Error('waited in vain')), {1000 * PATIENCE})"
+        seen = "`waited in vain on ${location.href}, where one reads: ${document.body.innerText}`"
+        patience = f"setTimeout(() => fail(Error({seen})), {1000 * PATIENCE})"
         later = "const later = () => new Promise((resolve) => setTimeout(resolve, 50));"
         return self.evaluate(
             f"new Promise((take, fail) => {{ {later} {patience}; (async () => {{ {until} }})().then(take, fail); }})"
@@ -86,6 +87,10 @@ class Firefox(Browser):
         """Open an address."""
         self._call("browsingContext.navigate", context=self._tab, url=url, wait="complete")
 
+    def open_heard(self, url, beside):
+        """The same: errors of a page are always known."""
+        self.open(url)
+
     def errors(self):
         """Errors that pages have reported since this was asked last."""
         self.evaluate("null")
@@ -112,8 +117,11 @@ class Firefox(Browser):
         while True:
             message = json.loads(self._socket.recv(timeout=PATIENCE + 30))
             if message["type"] == "event":
-                if message["params"].get("level") == "error":
-                    self._errors.append(message["params"]["text"])
+                text = message["params"].get("text") or ""
+                if (
+                    message["params"].get("level") == "error" and "favicon.ico" not in text
+                ):  # that it asks for by itself
+                    self._errors.append(text)
             elif message["id"] == self._count:
                 assert message["type"] == "success", f"{method}: {message}"
                 return message["result"]
@@ -153,7 +161,7 @@ class WebKit(Browser):
         self._call("POST", f"{self._session}/url", {"url": url})
 
     def open_heard(self, url, beside):
-        """Open an address such that errors from its first script on are known. beside: any other address of its host."""
+        """The same, and errors from the page's first script on are known. beside: another address of its host."""
         self.open(beside)
         there = f"history.replaceState(null, '', {json.dumps(url)})"
         write = f"document.open(); {LISTEN} document.write(text); document.close()"

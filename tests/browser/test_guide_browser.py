@@ -8,7 +8,7 @@ import pytest
 
 from tests.browser.address_bar import address, come_to
 from tests.browser.attention_page import option_of, until
-from tests.browser.older_browser import IN_THE_APP
+from tests.browser.older_browser import OLDER_THAN_STREAMLIT
 from tests.browser.test_accessibility import found
 
 STATE = """() => {
@@ -346,7 +346,7 @@ def test_a_page_is_presented_in_large_type_and_gone_through_by_a_clicker(visit, 
 
 def test_the_guide_and_the_instruments_work_in_older_browsers(new_window, app_url, wait_ready):
     page = new_window()
-    page.add_init_script(IN_THE_APP)
+    page.add_init_script(OLDER_THAN_STREAMLIT)
     page.goto(f"{app_url}/?model=shakespeare&seed=3")
     wait_ready(page)
     gloss, tip, token = page.get_by_test_id("gloss"), page.locator(".tip:visible"), page.locator(".strip .token").nth(2)

@@ -246,7 +246,10 @@ def test_a_browser_of_2022_runs_the_site_saved_pages_and_lesson_files(new_window
         for address, does in (
             (f"{site}?model=stories", writes),
             (f"{site}Attention/?model=stories", lambda: tells_of(page.locator(token))),
-            (f"{site}Inside/?model=stories&inside=blocks.1.attn.hook_attn_scores&cell=0,5,3", lambda: page.wait_for_selector(".opened canvas:visible")),
+            (
+                f"{site}Inside/?model=stories&inside=blocks.1.attn.hook_attn_scores&cell=0,5,3",
+                lambda: page.wait_for_selector(".opened canvas:visible"),
+            ),
             (f"{site}Learn/?lesson={lesson['name']}", answers),
             (f"{root}generation.html", writes),
             (f"{root}attention.html", lambda: tells_of(page.locator(token))),
@@ -269,10 +272,16 @@ def test_a_browser_that_lacks_what_is_needed_is_told_so(new_window, folder, chec
         root = site.partition("below/")[0]
         for address, lacking in ((f"{site}Attention/?model=stories", "get"), (f"{root}saved.html", "getContext")):
             page.goto(address)
-            expect(page.get_by_role("alert").filter(visible=True)).to_contain_text(re.compile(f"newer.*{lacking}|{lacking}.*newer"))
-        page.route("**/learn.js", lambda route: route.fulfill(body="class { static { }", content_type="text/javascript"))
+            expect(page.get_by_role("alert").filter(visible=True)).to_contain_text(
+                re.compile(f"newer.*{lacking}|{lacking}.*newer")
+            )
+        page.route(
+            "**/learn.js", lambda route: route.fulfill(body="class { static { }", content_type="text/javascript")
+        )
         page.goto(f"{site}Learn/")
-        expect(page.get_by_role("alert").filter(visible=True)).to_contain_text("It needs Chrome or Edge 108, Firefox 108")
+        expect(page.get_by_role("alert").filter(visible=True)).to_contain_text(
+            "It needs Chrome or Edge 108, Firefox 108"
+        )
         page.route("**/learn.js", lambda route: route.abort())
         page.goto(f"{site}Learn/")
         expect(page.get_by_role("alert").filter(visible=True)).to_have_text(re.compile("couldn't be loaded"))

@@ -163,7 +163,10 @@ def test_scripts_and_style_sheets_have_nothing_that_browsers_of_2022_or_safari_c
     scripts = [path.read_text(encoding="utf-8") for path in {*SCRIPTS, *RUN_AT_ONCE}]
     sheets = [path.read_text(encoding="utf-8") for folder in (FOLDER, COMPONENTS) for path in folder.rglob("*.css")]
     young = {r"\(\?<[=!]": scripts, r"\bstatic \{": scripts}
-    young |= {r"text-decoration:\s*[\w-]+\s+\w": [*scripts, *sheets], r"&[ :.]\S+ \{|@layer|@scope|@starting-style": sheets}
+    young |= {
+        r"text-decoration:\s*[\w-]+\s+\w": [*scripts, *sheets],
+        r"&[ :.]\S+ \{|@layer|@scope|@starting-style": sheets,
+    }
     for pattern, texts in young.items():
         assert [found[0] for text in texts for found in re.finditer(pattern, text, re.MULTILINE)] == []
 
