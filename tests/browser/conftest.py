@@ -15,6 +15,7 @@ import os
 import re
 import shutil
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -70,7 +71,7 @@ def find_chromium(shell: bool = False) -> str | None:
     return next(filter(None, found), None)
 
 
-def unavailable(reason, needs="1"):
+def unavailable(reason, needs="1") -> NoReturn:
     """Skip a test for want of a browser, or fail it where HEADSUP_REQUIRE_BROWSER is `needs`, or "all"."""
     required = os.environ.get("HEADSUP_REQUIRE_BROWSER")
     if required in (needs, "all"):

@@ -78,8 +78,8 @@ def site(tiny_folder, tmp_path_factory):
             asked[self.path.partition("?")[0]] += 1
             super().do_GET()
 
-        def log_message(self, *_):
-            pass
+        def log_message(self, format, *args):
+            """Say nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=folder))
     threading.Thread(target=server.serve_forever, daemon=True).start()
