@@ -7,8 +7,9 @@ from transformer.inference.analysis import LogitsError
 
 # In the dark theme's accent, which can be read on a light page, too.
 LOGO = (
-    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 90 24"><text y="18" font-family="sans-serif" '
-    'font-size="19" font-weight="bold" fill="#1f7ac2">HeadsUp</text></svg>'
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 90 24"><text y="18" textLength="89" '
+    'lengthAdjust="spacingAndGlyphs" font-family="sans-serif" font-size="19" font-weight="bold" '
+    'fill="#1f7ac2">HeadsUp</text></svg>'
 )
 
 # What each page shows, in one line; Learn says by itself what is open.

@@ -65,8 +65,8 @@ def node() -> Callable[..., subprocess.CompletedProcess]:
     try:
         from playwright._impl._driver import compute_driver_executable
     except ImportError:
-        if os.environ.get("HEADSUP_REQUIRE_BROWSER") == "1":
-            pytest.fail("HEADSUP_REQUIRE_BROWSER=1, but playwright is not installed", pytrace=False)
+        if os.environ.get("HEADSUP_REQUIRE_BROWSER"):
+            pytest.fail("HEADSUP_REQUIRE_BROWSER is set, but playwright is not installed", pytrace=False)
         pytest.skip("playwright, which brings Node, is not installed: see requirements-dev.txt")
     executable = compute_driver_executable()[0]
 

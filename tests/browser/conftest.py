@@ -5,7 +5,8 @@
         assert page.get_by_role("heading", level=1).inner_text() == "Masks"
 
 `HEADSUP_CHROMIUM` names the browser, else Debian's or the one on the PATH is taken. Without one these tests
-are skipped, unless `HEADSUP_REQUIRE_BROWSER=1` says that they must run. A test fails when a server logs a
+are skipped, unless `HEADSUP_REQUIRE_BROWSER=1` says that they must run; `all` says so of Firefox and WebKit, too, of
+which each page is opened in `test_other_browsers.py`. A test fails when a server logs a
 traceback, or a page it opened reports an error; one that provokes them says so with
 `Server.forget_tracebacks()` or `browser_errors.clear()`.
 """
@@ -14,6 +15,7 @@ import os
 import re
 import shutil
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -69,10 +71,12 @@ def find_chromium(shell: bool = False) -> str | None:
     return next(filter(None, found), None)
 
 
-def _unavailable(reason):
-    if os.environ.get("HEADSUP_REQUIRE_BROWSER") == "1":
-        pytest.fail(f"HEADSUP_REQUIRE_BROWSER=1, but {reason}", pytrace=False)
-    pytest.skip(f"{reason} (HEADSUP_REQUIRE_BROWSER=1 makes this a failure)")
+def unavailable(reason, needs="1") -> NoReturn:
+    """Skip a test for want of a browser, or fail it where HEADSUP_REQUIRE_BROWSER is `needs`, or "all"."""
+    required = os.environ.get("HEADSUP_REQUIRE_BROWSER")
+    if required in (needs, "all"):
+        pytest.fail(f"HEADSUP_REQUIRE_BROWSER={required}, but {reason}", pytrace=False)
+    pytest.skip(f"{reason} (HEADSUP_REQUIRE_BROWSER={needs} makes this a failure)")
 
 
 @pytest.fixture(scope="package")
@@ -81,11 +85,11 @@ def chromium():
     loop, which until then is in the way of whatever wants one of its own."""
     executable = find_chromium(shell=True)
     if executable is None:
-        _unavailable("no Chromium was found: install the package chromium or set HEADSUP_CHROMIUM")
+        unavailable("no Chromium was found: install the package chromium or set HEADSUP_CHROMIUM")
     try:
         from playwright.sync_api import expect, sync_playwright
     except ImportError:
-        _unavailable("playwright is not installed: see requirements-dev.txt")
+        unavailable("playwright is not installed: see requirements-dev.txt")
     expect.set_options(timeout=PATIENCE_MS)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable, args=[*CHROMIUM_ARGS, SHARING])

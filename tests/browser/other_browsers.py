@@ -3,7 +3,6 @@
 Playwright needs builds of its own of both, or commands that a distribution's Firefox doesn't know yet.
 """
 
-import base64
 import json
 import os
 import re
@@ -13,24 +12,23 @@ import socket
 import subprocess
 import time
 import urllib.request
+from abc import ABC, abstractmethod
+from contextlib import ExitStack
 from pathlib import Path
 
 from websockets.sync.client import connect
 
-PATIENCE = 20.0
+PATIENCE = 120.0
 """Seconds that a page or an answer is waited for."""
 SIZE = {"width": 1280, "height": 900}
-MINI_BROWSERS = ("/usr/lib/*/webkit2gtk-4.1", "/usr/libexec/webkit2gtk-4.1")
 # What WebKit's driver doesn't tell: errors of a page, from its first script on.
-LISTEN = """<script>
-globalThis.headsupErrors = [];
-addEventListener("error", (event) => event.message && headsupErrors.push(event.message));
+LISTEN = """globalThis.headsupErrors = [];
+addEventListener("error", (event) => event.error && headsupErrors.push(event.message));
 addEventListener("unhandledrejection", ({ reason }) => headsupErrors.push(`unhandled: ${reason?.stack ?? reason}`));
-{ const { error } = console; console.error = (...said) => { headsupErrors.push(said.join(" ")); error.apply(console, said); }; }
-</script>"""
+console.error = (...said) => headsupErrors.push(said.join(" "));"""
 
 
-class Browser:
+class Browser(ABC):
     """One tab of a browser. `open`, then `evaluate` and `wait_for` expressions of JavaScript, which may be promises."""
 
     _process: subprocess.Popen
@@ -46,11 +44,16 @@ class Browser:
     def wait_for(self, expression):
         """Wait until an expression is true, and return its value."""
         until = f"for (;;) {{ const found = await ({expression}); if (found) return found; await later(); }}"
-        patience = f"setTimeout(() => fail(Error('waited in vain')), {1000 * PATIENCE})"
+        seen = "`waited in vain on ${location.href}, where one reads: ${document.body.innerText}`"
+        patience = f"setTimeout(() => fail(Error({seen})), {1000 * PATIENCE})"
         later = "const later = () => new Promise((resolve) => setTimeout(resolve, 50));"
         return self.evaluate(
             f"new Promise((take, fail) => {{ {later} {patience}; (async () => {{ {until} }})().then(take, fail); }})"
         )
+
+    @abstractmethod
+    def _run(self, expression) -> str:
+        """The text that a promise gives."""
 
     def _end(self):
         if self._process.poll() is None:
@@ -78,7 +81,8 @@ class Firefox(Browser):
         with log.open("wb") as file:
             self._process = subprocess.Popen(command, stdout=file, stderr=file, start_new_session=True)
         address = _waited(lambda: re.search(r"ws://\S+", log.read_text(errors="replace")), self._process)[0]
-        self._socket = connect(f"{address}/session", max_size=None, proxy=None, legacy=True)
+        self._open = ExitStack()
+        self._socket = self._open.enter_context(connect(f"{address}/session", max_size=None, proxy=None))
         self._call("session.new", capabilities={})
         self._tab = self._call("browsingContext.create", type="tab")["context"]
         self._call("session.subscribe", events=["log.entryAdded"])
@@ -88,19 +92,19 @@ class Firefox(Browser):
         """Open an address."""
         self._call("browsingContext.navigate", context=self._tab, url=url, wait="complete")
 
+    def open_heard(self, url, beside):
+        """The same: errors of a page are always known."""
+        self.open(url)
+
     def errors(self):
         """Errors that pages have reported since this was asked last."""
         self.evaluate("null")
         found, self._errors = self._errors, []
         return found
 
-    def screenshot(self):
-        """The tab as a PNG."""
-        return base64.b64decode(self._call("browsingContext.captureScreenshot", context=self._tab)["data"])
-
     def close(self):
         """End the browser."""
-        self._socket.close()
+        self._open.close()
         self._end()
 
     def _run(self, expression):
@@ -114,8 +118,9 @@ class Firefox(Browser):
         while True:
             message = json.loads(self._socket.recv(timeout=PATIENCE + 30))
             if message["type"] == "event":
-                if message["params"].get("level") == "error":
-                    self._errors.append(message["params"]["text"])
+                told = message["params"]
+                if told.get("level") == "error" and "favicon.ico" not in told["text"]:  # which it asks for by itself
+                    self._errors.append(told["text"])
             elif message["id"] == self._count:
                 assert message["type"] == "success", f"{method}: {message}"
                 return message["result"]
@@ -130,7 +135,8 @@ class WebKit(Browser):
     def missing():
         """The packages that are missing, or None."""
         needed = {"WebKitWebDriver": "webkit2gtk-driver", "Xvfb": "xvfb", "xvfb-run": "xvfb"}
-        return " ".join(dict.fromkeys(package for name, package in needed.items() if not shutil.which(name))) or None
+        lacking = [package for name, package in needed.items() if not shutil.which(name)]
+        return " ".join(dict.fromkeys(lacking if _mini_browser() else [*lacking, "webkit2gtk-driver"])) or None
 
     def __init__(self, folder: Path):
         with socket.socket() as probe:
@@ -143,8 +149,7 @@ class WebKit(Browser):
         with (folder / "webkit.log").open("wb") as file:
             self._process = subprocess.Popen(command, stdout=file, stderr=file, start_new_session=True)
         _waited(lambda: self._call("GET", "/status"), self._process)
-        binary = next(path for place in MINI_BROWSERS for path in Path("/").glob(f"{place[1:]}/MiniBrowser"))
-        asked = {"webkitgtk:browserOptions": {"binary": str(binary), "args": ["--automation"]}}
+        asked = {"webkitgtk:browserOptions": {"binary": str(_mini_browser()), "args": ["--automation"]}}
         session = self._call("POST", "/session", {"capabilities": {"alwaysMatch": asked}})
         self._session = f"/session/{session['sessionId']}"
         self._call("POST", f"{self._session}/timeouts", {"script": int(1000 * PATIENCE) + 20_000})
@@ -155,21 +160,16 @@ class WebKit(Browser):
         self._call("POST", f"{self._session}/url", {"url": url})
 
     def open_heard(self, url, beside):
-        """Open an address such that errors from its first script on are known. beside: any other address of its host."""
+        """The same, and errors from the page's first script on are known. beside: another address of its host."""
         self.open(beside)
         there = f"history.replaceState(null, '', {json.dumps(url)})"
-        heard = f"text.replace('<head>', (head) => head + {json.dumps(LISTEN)})"
-        write = f"document.open(); document.write({heard}); document.close()"
+        write = f"document.open(); {LISTEN} document.write(text); document.close()"
         self.evaluate(f"fetch({json.dumps(url)}).then((found) => found.text()).then((text) => {{ {there}; {write}; }})")
-        self.wait_for("globalThis.headsupErrors && document.readyState === 'complete'")
+        self.wait_for("document.readyState === 'complete'")
 
     def errors(self):
         """Errors that the page has reported since this was asked last; known of one that was opened by `open_heard`."""
         return self.evaluate("headsupErrors.splice(0)")
-
-    def screenshot(self):
-        """The tab as a PNG."""
-        return base64.b64decode(self._call("GET", f"{self._session}/screenshot"))
 
     def close(self):
         """End the browser."""
@@ -187,6 +187,12 @@ class WebKit(Browser):
             return json.load(answer)["value"]
 
 
+def _mini_browser() -> Path | None:
+    """WebKitGTK's browser, which comes with its library."""
+    places = ("lib/*/webkit*gtk-*", "libexec/webkit*gtk-*")
+    return next((path for place in places for path in Path("/usr").glob(f"{place}/MiniBrowser")), None)
+
+
 def _waited(look, process):
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline and process.poll() is None:
@@ -196,4 +202,6 @@ def _waited(look, process):
         except OSError:
             pass
         time.sleep(0.05)
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGTERM)
     raise RuntimeError("the browser didn't start")

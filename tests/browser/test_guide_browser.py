@@ -8,6 +8,7 @@ import pytest
 
 from tests.browser.address_bar import address, come_to
 from tests.browser.attention_page import option_of, until
+from tests.browser.older_browser import OLDER_THAN_STREAMLIT
 from tests.browser.test_accessibility import found
 
 STATE = """() => {
@@ -341,3 +342,30 @@ def test_a_page_is_presented_in_large_type_and_gone_through_by_a_clicker(visit, 
     page.get_by_test_id("stTopNavLink").first.wait_for()
     page.get_by_role("button", name="Present", exact=True).click()
     bar.wait_for()
+
+
+def test_the_guide_and_the_instruments_work_in_older_browsers(new_window, app_url, wait_ready):
+    page = new_window()
+    page.add_init_script(OLDER_THAN_STREAMLIT)
+    page.goto(f"{app_url}/?model=shakespeare&seed=3")
+    wait_ready(page)
+    gloss, tip, token = page.get_by_test_id("gloss"), page.locator(".tip:visible"), page.locator(".strip .token").nth(2)
+    page.wait_for_function("() => globalThis.headsupGuide", polling=100)
+    point_at(page, "Token")
+    gloss.get_by_text("Token", exact=True).wait_for()
+    place, box = page.evaluate(TERM, "Token"), gloss.bounding_box()
+    assert box["x"] - 10 < place["x"] < box["x"] + box["width"] and abs(place["y"] - box["y"]) < box["height"] + 40
+    page.keyboard.press("Escape")
+    gloss.wait_for(state="hidden")
+    token.hover()
+    tip.wait_for()
+    token_box, tip_box = token.bounding_box(), tip.bounding_box()
+    assert abs(tip_box["x"] - token_box["x"]) < 20 and abs(tip_box["y"] - token_box["y"]) < tip_box["height"] + 40
+    page.get_by_role("button", name="Generate", exact=True).click()
+    page.locator(".token.written").first.wait_for()
+    page.keyboard.press("?")
+    page.get_by_test_id("terms").get_by_role("heading", name="Terms on this page").wait_for()
+    page.keyboard.press("Escape")
+    page.keyboard.press("p")
+    page.wait_for_function("() => document.documentElement.dataset.presenting !== undefined", polling=100)
+    page.keyboard.press("PageDown")

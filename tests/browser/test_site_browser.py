@@ -15,8 +15,9 @@ from pages.ui.number_format import percent
 from pages.ui.views.learn.site_lessons import as_data, lesson_named
 from tests.browser.attention_page import until
 from tests.browser.browser_windows import PATIENCE_MS
+from tests.browser.older_browser import make_older
 from tests.browser.servers import ROOT
-from transformer import Sampling, Without, generate, load_checkpoint, trace_pass
+from transformer import Sampling, Without, generate, load_checkpoint, record_pass, show, trace_pass
 from transformer.checkpoints.folder import list_checkpoints
 from transformer.frontend.live_model import weights_of
 from transformer.frontend.site import MOST_BYTES, described, lesson_page, write_site
@@ -288,3 +289,87 @@ def test_a_lesson_is_answered_and_shows_what_it_asked_about(new_window, opened, 
         assert "park,yes" in answers.value.path().read_text(encoding="utf-8")
         page.reload()  # the answer is there still
         expect(page.get_by_role("status").first).to_have_text("Correct.")
+
+
+def test_a_browser_of_2022_runs_the_site_saved_pages_and_lesson_files(new_window, folder, checkpoints, lesson):
+    stories = checkpoints["stories"]
+    prompt = stories.card.examples[0]
+    for view in ("inside", "attention", "generation"):
+        (folder / f"{view}.html").write_text(show(stories, prompt, view=view).html, encoding="utf-8")
+    recorded = record_pass(stories.model, stories.tokenizer.encode(prompt), labels=stories.tokenizer.labels)
+    (folder / "recorded.html").write_text(show(recorded).html, encoding="utf-8")
+    models = {name: (described(read, read.card), weights_of(read.model)) for name, read in checkpoints.items()}
+    (folder / "lesson.html").write_text(lesson_page(lesson, models), encoding="utf-8")
+    page = new_window(width=1000, service_workers="block")
+    make_older(page)
+
+    def writes():
+        page.get_by_role("button", name="Generate", exact=True).click()
+        page.wait_for_selector(".token.written")
+        washes = "(all) => all.filter((one) => !/, 0\\)$/.test(getComputedStyle(one).backgroundColor)).length"
+        until(page, lambda: page.locator(".token").evaluate_all(washes))
+
+    def tells_of(target):
+        """What is said of something stands beside it, and goes with Escape or the pointer."""
+        target.hover()
+        tip = page.locator(".tip:visible")
+        expect(tip).to_have_text(re.compile(r"\w"))
+        box, there = tip.bounding_box(), target.bounding_box()
+        assert abs(box["y"] - there["y"]) < there["height"] + box["height"] + 60, "the tip is elsewhere"
+        page.mouse.move(2, 2)
+        expect(tip).to_have_count(0)
+
+    def answers():
+        page.get_by_role("radio", name="park").first.check()
+        page.get_by_role("button", name="Answer", exact=True).click()
+        page.wait_for_selector(SHOWN)
+
+    token = ".strip .token >> nth=3"
+    with served(folder) as (site, _):
+        root = site.partition("below/")[0]
+        for address, does in (
+            (f"{site}?model=stories", writes),
+            (f"{site}Attention/?model=stories", lambda: tells_of(page.locator(token))),
+            (
+                f"{site}Inside/?model=stories&inside=blocks.1.attn.hook_attn_scores&cell=0,5,3",
+                lambda: page.wait_for_selector(".opened canvas:visible"),
+            ),
+            (f"{site}Learn/?lesson={lesson['name']}", answers),
+            (f"{root}generation.html", writes),
+            (f"{root}attention.html", lambda: tells_of(page.locator(token))),
+            (f"{root}inside.html", lambda: expect(page.locator(".names .token").first).to_be_visible()),
+            (f"{root}recorded.html", lambda: expect(page.locator(".names .token").first).to_be_visible()),
+            (f"{root}lesson.html", answers),
+        ):
+            page.goto(address)
+            does()
+            page.evaluate("localStorage.clear()")  # the next lesson is the same
+            expect(page.get_by_role("alert").filter(visible=True)).to_have_count(0)
+
+
+def test_a_browser_that_lacks_what_is_needed_is_told_so(new_window, folder, checkpoints, browser_errors):
+    saved = show(checkpoints["stories"], checkpoints["stories"].card.examples[0], view="attention").html
+    (folder / "saved.html").write_text(saved, encoding="utf-8")
+    page = new_window(service_workers="block")
+    page.add_init_script("delete URLSearchParams.prototype.get; delete HTMLCanvasElement.prototype.getContext")
+    with served(folder) as (site, _):
+        root = site.partition("below/")[0]
+        for address, lacking in ((f"{site}Attention/?model=stories", "get"), (f"{root}saved.html", "getContext")):
+            page.goto(address)
+            expect(page.get_by_role("alert").filter(visible=True)).to_contain_text(
+                re.compile(f"newer.*{lacking}|{lacking}.*newer")
+            )
+        page.route(
+            "**/learn.js", lambda route: route.fulfill(body="class { static { }", content_type="text/javascript")
+        )
+        page.goto(f"{site}Learn/")
+        expect(page.get_by_role("alert").filter(visible=True)).to_contain_text(
+            "It needs Chrome or Edge 108, Firefox 108"
+        )
+        page.route("**/learn.js", lambda route: route.abort())
+        page.goto(f"{site}Learn/")
+        expect(page.get_by_role("alert").filter(visible=True)).to_have_text(re.compile("couldn't be loaded"))
+        scriptless = new_window(java_script_enabled=False)
+        scriptless.goto(f"{site}Attention/")
+        expect(scriptless.locator("noscript p")).to_be_visible()
+    browser_errors.clear()

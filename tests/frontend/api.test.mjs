@@ -66,6 +66,12 @@ test("what the server refuses is said in its words, and not asked again", async 
   assert.equal(asked.length, 1);
 });
 
+test("an error of the page's own is thrown as it is, at once", async () => {
+  answers = [ok];
+  await assert.rejects(api().ask("outline", {}, { read: /** @type {any} */ ("unknown") }), TypeError);
+  assert.equal(asked.length, 1);
+});
+
 test("without a connection it is asked three times, and then said", async () => {
   answers = [new TypeError("Failed to fetch")];
   await assert.rejects(hurried(api().recording("outline")), (error) => error instanceof ApiError && !error.isFinal && /can't be reached/.test(error.message));

@@ -162,6 +162,19 @@ def test_every_script_can_be_imported_as_it_is_and_all_components_as_one_module(
     assert found.returncode == 0, found.stderr
 
 
+def test_scripts_and_style_sheets_have_nothing_that_browsers_of_2022_or_safari_can_t_read():
+    """A look behind can't be taken from a browser by a test, and what Safari refuses it only leaves out."""
+    scripts = [path.read_text(encoding="utf-8") for path in {*SCRIPTS, *RUN_AT_ONCE}]
+    sheets = [path.read_text(encoding="utf-8") for folder in (FOLDER, COMPONENTS) for path in folder.rglob("*.css")]
+    young = {r"\(\?<[=!]": scripts, r"\bstatic \{": scripts}
+    young |= {
+        r"text-decoration:\s*[\w-]+\s+\w": [*scripts, *sheets],
+        r"&[ :.]\S+ \{|@layer|@scope|@starting-style": sheets,
+    }
+    for pattern, texts in young.items():
+        assert [found[0] for text in texts for found in re.finditer(pattern, text, re.MULTILINE)] == []
+
+
 def test_the_tests_of_the_scripts_pass(node, tmp_path):
     write_fixtures(tmp_path)
     tests = sorted(path for path in FRONTEND_TESTS.glob("*.test.mjs") if path not in LOCAL)
