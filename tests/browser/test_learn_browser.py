@@ -7,6 +7,7 @@ from playwright.sync_api import expect
 
 from tests.browser.attention_page import Traffic
 from tests.browser.test_accessibility import found
+from tests.browser.test_readers_browser import SMALL, drag
 
 ACTIVE = """() => {
   let at = document.activeElement;
@@ -99,3 +100,21 @@ def test_a_lesson_is_taken_with_the_keyboard_alone(app_url, new_page, wait_ready
     expect(page.get_by_text("1 of 1 lesson done, 5 minutes in all.")).to_be_visible()
     page.wait_for_function("() => location.search.includes('To+be')")  # the visitor's own prompt is back
     traffic.stop()
+
+
+def test_a_finger_drags_an_order_and_beside_its_words_scrolls_the_page(app_url, new_window, wait_ready):
+    page = new_window(width=390, height=700, has_touch=True, is_mobile=True)
+    page.goto(f"{app_url}/Learn?lesson=01-every-kind&lesson_step=5")
+    rows = page.get_by_test_id("answer-inputs").locator("li")
+    rows.first.wait_for()
+    wait_ready(page)
+    first, *others = rows.locator(".words").all_inner_texts()
+    height = rows.nth(1).bounding_box()["y"] - rows.first.bounding_box()["y"]
+    for by, order in ((3 * height, [*others, first]), (-3 * height, [first, *others])):
+        drag(page, rows.first if by > 0 else rows.last, by)
+        expect(rows.locator(".words")).to_have_text(order)
+        wait_ready(page)
+    drag(page, rows.first, -2 * height, part="button")
+    page.wait_for_function("document.querySelector('[data-testid=stMain]').scrollTop > 0")
+    expect(rows.locator(".words")).to_have_text([first, *others])
+    assert page.locator("input, textarea, select").evaluate_all(SMALL) == 0

@@ -25,9 +25,16 @@ function lightnessOf(colour) {
   return (Math.max(...channels) + Math.min(...channels)) / (colour.startsWith("color(") ? 2 : 510);
 }
 
-/** Give a canvas a size in CSS pixels, as sharp as the screen allows: its pixels for each of them. A new size empties it. */
+const ON_PAPER = 3; // a canvas's pixels for each of CSS, which is 96 to the inch
+
+/** How many of a canvas's pixels a pixel of CSS has: as many as the screen allows, and more on paper. */
+export function pixelRatio() {
+  return document.documentElement.dataset.printing ? ON_PAPER : devicePixelRatio || 1;
+}
+
+/** Give a canvas a size in CSS pixels; returns its own pixels for each of them. A new size empties it. */
 export function size(canvas, width, height) {
-  const ratio = devicePixelRatio || 1;
+  const ratio = pixelRatio();
   const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
   if (canvas.width !== wide || canvas.height !== high) {
     Object.assign(canvas, { width: wide, height: high });

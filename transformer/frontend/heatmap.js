@@ -3,7 +3,7 @@
 // heatmap holds no state of the page: its owner gives it the selection, and is told of events.
 
 import { SELECTED, gradient, scaleOf } from "./colours.js";
-import { hatchBox, pageOf, prepared } from "./canvas.js";
+import { hatchBox, pageOf, pixelRatio, prepared } from "./canvas.js";
 import { node, attribute, put } from "./dom.js";
 import { drawCells } from "./heatmap_cells.js";
 import { Gestures } from "./heatmap_gestures.js";
@@ -139,7 +139,7 @@ export class Heatmap {
     if (this.data.values) {
       hatchBox(context, this.plotArea, this.page.hatch);
       context.imageSmoothingEnabled = false;
-      const ratio = devicePixelRatio || 1;
+      const ratio = pixelRatio();
       this.pooled = drawCells(this.buffer, this.data, this.window, { wide: wide * ratio, high: high * ratio }, isDark);
       context.drawImage(this.buffer, left, top, wide, high);
     }

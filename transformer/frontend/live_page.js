@@ -12,6 +12,7 @@ import { fitToText } from "./field_height.js";
 import { eventsOf } from "./generation/server_sent_events.js";
 import { windowStart } from "./generation/view_params.js";
 import { LocalApi, LocalEngine, workerOfText } from "./local_api.js";
+import { drawForPaper } from "./printing.js";
 /** @import { Change } from "./intervention_controls.js" */
 /** @import { AboutModel } from "./engine/live_model.js" */
 
@@ -55,6 +56,7 @@ export class LivePage {
     const script = document.getElementById("worker").textContent;
     this.engine = new LocalEngine(() => workerOfText(script), { weights: document.getElementById("weights").textContent, about });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.view.draw());
+    drawForPaper(() => this.view.draw());
     this.show();
     this.compare();
   }

@@ -1,5 +1,6 @@
 // Starts the Inside instrument in a saved page, which has all data embedded and needs no server.
 import { embedded } from "../embedded_recordings.js";
+import { drawForPaper } from "../printing.js";
 import { InsideInstrument } from "./instrument.js";
 
 /** Show what lies in the page: the recordings `outline` and `whole`. */
@@ -9,4 +10,5 @@ export function showInside() {
   instrument.begin(beginning, beginning.metadata.chosen);
   instrument.add(embedded("whole"));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => instrument.draw());
+  drawForPaper(() => instrument.draw());
 }

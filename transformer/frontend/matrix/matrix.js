@@ -67,7 +67,8 @@ export class Matrix {
     this.parts.drawn.classList.toggle("chooses", chooses);
     attribute(this.heatmap.marks, "aria-label", `${name}. ${this.axes} ${KEYS}${chooses ? " Enter chooses one." : ""}`);
     this.draw();
-    this.point(null);
+    const { pointed } = this; // a finger's choice may have brought these numbers
+    this.point(pointed && pointed.row < rows && pointed.column < columns ? pointed : null);
     this.say();
   }
 
