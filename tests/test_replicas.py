@@ -50,7 +50,7 @@ def test_every_container_has_limits_and_memory_goes_back_to_the_system_wherever_
         name: set(re.findall(r"^    (mem_limit|cpus|pids_limit): ", text, re.MULTILINE))
         for name, text in zip(services[1::2], services[2::2], strict=True)
     }
-    assert limits == dict.fromkeys(("nginx", "app", "redis"), {"mem_limit", "cpus", "pids_limit"})
+    assert limits == {name: {"mem_limit", "cpus", "pids_limit"} for name in ("nginx", "app", "redis")}
     of_containers = dict(re.findall(r"(MALLOC_\w+)=(\d+)", (root / "Containerfile").read_text(encoding="utf-8")))
     assert len(of_containers) == 2 and of_containers.items() <= replicas._environment.items()
 
