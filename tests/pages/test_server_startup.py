@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ from pages.ui import security_headers, server_startup
 from pages.ui.components import assets
 from pages.ui.models.visitor_training import queue
 from pages.ui.security_headers import SecurityHeaders
+from pages.ui.upload_limits import UploadLimits
 from transformer.api.graceful_shutdown import ending_in_order
 
 ROOT = Path(__file__).parents[2]
@@ -51,6 +53,7 @@ def test_the_engine_needs_no_web_framework_and_neither_the_first_page_nor_a_trai
 def test_the_app_is_found_and_serves_the_engine_below_the_path_of_the_pages(base, below, monkeypatch):
     monkeypatch.setattr(server_startup, "API", server_startup.MadeWhenAsked(server_startup._api))
     assert discover_asgi_app(ROOT / "app.py").import_string == "app:app"
+    assert {SecurityHeaders, UploadLimits} <= {each.cls for each in import_module("app").app._user_middleware}
     visitor = TestClient(Starlette(routes=server_startup.routes(base)))
     try:
         assert visitor.get(f"{below}/api/health").status_code == 200
