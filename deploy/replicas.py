@@ -22,6 +22,8 @@ import urllib.request
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+MALLOC = {"MALLOC_ARENA_MAX": "2", "MALLOC_MMAP_THRESHOLD_": "262144"}
+"""With which glibc gives back what threads have freed, as in Containerfile."""
 SECONDS_TO_START, SECONDS_TO_END = 300.0, 20.0
 
 
@@ -37,6 +39,7 @@ class Replicas:
         self._commands = {f"app-{at}": self._app(number) for at, number in enumerate(self.app_ports, 1)}
         self._commands["nginx"] = self._nginx(port)
         self._environment = {
+            **MALLOC,
             **os.environ,
             "HEADSUP_SECRET": self._secret(),
             "STREAMLIT_SERVER_COOKIE_SECRET": self._secret(),

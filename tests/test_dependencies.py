@@ -9,9 +9,12 @@ import subprocess
 import sys
 import tomllib
 from functools import cache
+from importlib.metadata import requires
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = {
@@ -75,6 +78,56 @@ def test_every_package_is_pinned_in_one_place():
     lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
     pinned = [re.fullmatch(r"([\w-]+)==[\w.]+(?:; .+)?", line) for line in lines if line and line[0] not in "#-"]
     assert all(pinned) and sorted(line[1] for line in pinned) == sorted(frozenset().union(*packages().values()))
+
+
+def test_servers_install_all_that_is_needed_each_file_by_its_hash():
+    locked, files = {}, (ROOT / "deploy" / "requirements.lock").read_text(encoding="utf-8")
+    asked = (ROOT / "requirements.txt").read_text(encoding="utf-8")
+    for entry in re.findall(r"^\w.*$", files.replace("\\\n", ""), re.MULTILINE):
+        pin, *hashes = entry.split()
+        name, version = re.fullmatch(r"([\w.-]+)==([\w.+]+)", pin).groups()
+        assert hashes and all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", each) for each in hashes), pin
+        locked[name] = version
+    pinned = dict(re.findall(r"^([\w-]+)==([\w.]+)", asked, re.MULTILINE))
+    assert {name: locked.get(canonicalize_name(name), "").partition("+")[0] for name in pinned} == pinned
+    linux = {"platform_system": "Linux", "sys_platform": "linux", "os_name": "posix", "python_full_version": "3.11.7"}
+    for name in locked:
+        for needed in map(Requirement, requires(name) or ()):
+            if re.match("nvidia|cuda|triton", needed.name):  # of a build of PyTorch for GPUs
+                continue
+            if needed.marker is None or needed.marker.evaluate({**linux, "python_version": "3.11", "extra": ""}):
+                assert canonicalize_name(needed.name) in locked, f"{name} needs {needed.name}"
+    links = re.findall(r"^--find-links .*$", asked, re.MULTILINE)
+    assert re.findall(r"^-.*$|^.*//.*$", files, re.MULTILINE) == links and len(links) == 1
+    install = "pip install .*--require-hashes --no-build-isolation --requirement requirements.lock"
+    assert re.search(install, (ROOT / "Containerfile").read_text(encoding="utf-8"))
+
+
+DOCKER = """#!/bin/sh
+[ "$*" = "buildx imagetools inspect $4 --format {{.Manifest.Digest}}" ] && echo "$ANSWER"
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell script")
+def test_images_can_be_pinned_to_what_they_are(tmp_path):
+    (tmp_path / "docker").write_text(DOCKER, encoding="utf-8")
+    (tmp_path / "docker").chmod(0o755)
+    command = ["sh", ROOT / "deploy" / "pin_images.sh"]
+
+    def run(answer):
+        environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "ANSWER": answer}
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+
+    images = {"NGINX_IMAGE": "nginx:1.30", "PYTHON_IMAGE": "python:3.11-slim", "REDIS_IMAGE": "redis:8"}
+    digest = f"sha256:{'0f' * 32}"
+    found = run(digest)
+    assert found.stdout.splitlines() == [
+        f"{variable}=docker.io/library/{image}@{digest}" for variable, image in images.items()
+    ]
+    assert run("no such image").returncode and "has no digest" in run("").stderr
+    assert f"ARG PYTHON_IMAGE=docker.io/library/{images['PYTHON_IMAGE']}\nFROM $PYTHON_IMAGE" in (
+        ROOT / "Containerfile"
+    ).read_text(encoding="utf-8")
 
 
 ENGINE_ALONE = """

@@ -15,6 +15,8 @@ import pytest
 from deploy.replicas import Replicas, free_port
 
 COOKIE, PATH = "headsup_server", "school/headsup"
+WEBSOCKET = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13"}
+WEBSOCKET |= {"Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA=="}
 pytestmark = [
     pytest.mark.skipif(
         shutil.which("nginx", path="/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin") is None,
@@ -40,6 +42,62 @@ def test_a_container_below_a_path_finds_out_whether_it_is_healthy(replicas):
         assert (subprocess.run(command, env=env, capture_output=True).returncode == 0) == is_healthy, path
 
 
+def test_every_container_has_limits_and_memory_goes_back_to_the_system_wherever_the_app_is_started(replicas):
+    root = Path(__file__).parents[1]
+    compose = (root / "compose.yaml").read_text(encoding="utf-8").partition("\nservices:")[2].partition("\nvolumes:")[0]
+    services = re.split(r"^  (\w+):$", compose, flags=re.MULTILINE)
+    limits = {
+        name: set(re.findall(r"^    (mem_limit|cpus|pids_limit): ", text, re.MULTILINE))
+        for name, text in zip(services[1::2], services[2::2], strict=True)
+    }
+    assert limits == {name: {"mem_limit", "cpus", "pids_limit"} for name in ("nginx", "app", "redis")}
+    of_containers = dict(re.findall(r"(MALLOC_\w+)=(\d+)", (root / "Containerfile").read_text(encoding="utf-8")))
+    assert len(of_containers) == 2 and of_containers.items() <= replicas._environment.items()
+
+
+def test_an_address_has_limits_that_a_lecture_of_300_does_not_meet(replicas):
+    """In nginx's configuration; and with lower ones, nginx holds them."""
+    file, url = replicas.folder / "nginx.conf", urlsplit(replicas.url)
+    text = file.read_text(encoding="utf-8")
+    numbers = {name: int(re.search(rf"{name}[ =](\d+)", text)[1]) for name in ("burst", "limit_conn connections")}
+    assert numbers["burst"] >= 300 * 100, "files that a page fetches at first"
+    assert numbers["limit_conn connections"] >= 300 * 5, "a page's websocket, and its room's streams"
+    assert 2 * numbers["limit_conn connections"] < int(re.search(r"worker_connections (\d+)", text)[1]), (
+        "others have some"
+    )
+
+    def ask(method="GET", path="/api/models", body=None, **headers):
+        connection = http.client.HTTPConnection(url.netloc, timeout=30)
+        connection.request(method, f"{url.path}{path}", body, headers)
+        return connection.getresponse()
+
+    def restart(*changes):
+        changed = text
+        for pattern, value in changes:
+            changed = re.sub(pattern, value, changed)
+        file.write_text(changed, encoding="utf-8")
+        replicas.processes["nginx"].terminate()
+        replicas.processes["nginx"].wait()
+        replicas.start("nginx")
+        replicas.wait_until_healthy()
+
+    key = {**WEBSOCKET, "Origin": f"{url.scheme}://{url.netloc}"}
+    put = ask("PUT", "/_stcore/upload_file/session/file", b"content")
+    assert put.status == 403, "the app's answer: no visitor has sent it"
+    try:
+        for changes, asks in (
+            ([(r"burst=\d+", "burst=20"), (r"rate=\d+r/s", "rate=1r/m")], [{}] * 30),
+            ([(r"(limit_conn connections) \d+", r"\1 3")], [{"path": "/_stcore/stream", **key}] * 5),
+        ):
+            restart(*changes)
+            answers = [ask(**each) for each in asks]
+            statuses, last = [answer.status for answer in answers], answers[-1]
+            assert {*statuses} in ({200, 429}, {101, 429}) and last.headers["Retry-After"] == "1"
+            assert json.load(last)["error"].startswith("Too much at once comes from your address")
+    finally:
+        restart()
+
+
 def test_a_visitor_stays_and_moves_only_when_the_server_is_killed(replicas):
     url = urlsplit(replicas.url)
 
@@ -57,8 +115,7 @@ def test_a_visitor_stays_and_moves_only_when_the_server_is_killed(replicas):
     assert replicas.app_of(ask("unknown"))
     server = ask()
     assert [ask(server) for _ in range(6)] == [server] * 6
-    key = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13"}
-    key |= {"Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==", "Origin": replicas.url.removesuffix(f"/{PATH}")}
+    key = {**WEBSOCKET, "Origin": replicas.url.removesuffix(f"/{PATH}")}
     assert ask(server, "/_stcore/stream", 101, **key) == server, "a page gets its websocket"
     replicas.kill(replicas.app_of(server))
     other = ask(server)  # which doesn't wait for one that is gone

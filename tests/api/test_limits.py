@@ -16,9 +16,11 @@ from transformer.api.limits import (
     STRANGERS,
     Counts,
     Limits,
+    Share,
     counted_address,
     share_of,
 )
+from transformer.inference.scheduler import Scheduler
 
 
 @pytest.fixture
@@ -169,6 +171,32 @@ def test_cookies_that_are_fetched_at_once_buy_few_shares_until_they_are_known(mo
     assert tabs == strangers and tabs.isdisjoint({share_of("", "198.51.100.1", f"tab {number}") for number in range(9)})
     behind_a_proxy = {share_of(cookie, None) for cookie in cookies}
     assert len(behind_a_proxy) == 200 and all(share.is_visitor for share in behind_a_proxy)
+
+
+def test_whatever_is_asked_is_answered_in_the_turn_of_who_asks(make_client, monkeypatch):
+    client, turns = make_client(), {}
+
+    def note(where, method, name):
+        """Note whose turn a queue is told; the share is its only one among the arguments."""
+        usual = getattr(where, method)
+
+        def noted(*args, **kwargs):
+            turns.setdefault(name, []).extend(each for each in (*args, *kwargs.values()) if isinstance(each, Share))
+            return usual(*args, **kwargs)
+
+        monkeypatch.setattr(where, method, noted)
+
+    responder = client.app.state.responder
+    note(responder._opening, "submit", "opening")
+    note(responder._short, "join", "short")
+    note(responder._long, "join", "long")
+    note(Scheduler, "submit", "texts")
+    for address, text in (("203.0.113.7", "To be"), ("198.51.100.1", "or not to be")):  # the same would be cached
+        client._transport.client = (address, 1)
+        for path in ("overview", "ablation", "generate"):
+            assert client.get(f"/{path}", params={"model": "rotary", "text": text}).status_code == 200
+        for name in ("opening", "short", "long", "texts"):
+            assert {share.address for share in turns.pop(name)} == {address}, name
 
 
 def test_only_so_many_questions_of_a_visitor_are_under_way_and_only_so_many_visitors_are_counted(clock):

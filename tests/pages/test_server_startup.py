@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import urljoin
@@ -31,6 +32,7 @@ from pages.ui.lessons import rooms
 from pages.ui.models import visitor_training
 from pages.ui.models.visitor_training import queue
 from pages.ui.security_headers import SecurityHeaders
+from pages.ui.upload_limits import UploadLimits
 from transformer.api import graceful_shutdown
 from transformer.api.graceful_shutdown import ending_in_order
 from transformer.inference.scheduler import schedulers
@@ -61,6 +63,7 @@ def test_the_engine_needs_no_web_framework_and_neither_the_first_page_nor_a_trai
 def test_the_app_is_found_and_serves_the_engine_below_the_path_of_the_pages(base, below, monkeypatch):
     monkeypatch.setattr(server_startup, "API", server_startup.MadeWhenAsked(server_startup._api))
     assert discover_asgi_app(ROOT / "app.py").import_string == "app:app"
+    assert {SecurityHeaders, UploadLimits} <= {each.cls for each in import_module("app").app._user_middleware}
     visitor = TestClient(Starlette(routes=server_startup.routes(base)))
     try:
         assert visitor.get(f"{below}/api/health").status_code == 200

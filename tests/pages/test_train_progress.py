@@ -31,10 +31,12 @@ from tests.train_page import (
 )
 from tests.training_plans import task_plan, text_plan, until
 from transformer import Recording, load_checkpoint
+from transformer.api.limits import Share
 from transformer.api.model_store import model_store
 from transformer.checkpoints.archive import pack_checkpoint, unpack_checkpoint
 from transformer.training import evaluation
 from transformer.training.training_job import ENDED
+from transformer.training.training_queue import TrainingQueue
 
 pytestmark = pytest.mark.usefixtures("training_page")
 
@@ -46,6 +48,29 @@ def begun():
 def found(at, kept):
     """The tab hands over what it kept."""
     return tell_page(at, "headsup_session_token", "found", kept)
+
+
+HERE, VISITOR = "203.0.113.7", Share("visitor one", "203.0.113.7")
+CLASS = [Share(f"strangers {HERE} {number % 8}", HERE) for number in range(60)]
+
+
+@pytest.mark.parametrize(
+    ("share", "under_way", "sentence"),
+    [
+        (CLASS[0], CLASS, ""),
+        (VISITOR, [*CLASS, VISITOR, VISITOR], ""),
+        (VISITOR, [VISITOR] * 3, "You have 3 trainings under way"),
+        (VISITOR, [*CLASS, *CLASS[:4]], "Too many trainings wait already"),
+        (Share("visitor one", "198.51.100.1"), [*CLASS, *CLASS[:4]], ""),
+        (Share("visitor one", None), [Share(f"visitor {number}", None) for number in range(199)], ""),
+        (Share("visitor one", None), [Share(f"visitor {number}", None) for number in range(200)], "Too many trainings"),
+    ],
+)
+def test_only_so_many_trainings_of_a_visitor_an_address_and_all_are_under_way(monkeypatch, share, under_way, sentence):
+    monkeypatch.setattr(training, "visitor_share", lambda: share)
+    monkeypatch.setattr(TrainingQueue, "owners", under_way)
+    at = begun()
+    assert (sentence in said(at)) if sentence else ("Pause" in labels(at)), said(at)
 
 
 def test_a_running_training_can_be_watched_paused_and_stopped():
