@@ -20,6 +20,7 @@ from pathlib import Path
 from cachetools import TLRUCache
 
 from ..checkpoints.folder import CARD, Checkpoint, CheckpointError, load_checkpoint, save_checkpoint
+from ..data.disk_errors import disk_problem
 
 FOLDER_VARIABLE = "HEADSUP_STORE"
 """The environment variable that names the folder; without it, models lie in memory."""
@@ -89,7 +90,8 @@ class ModelStore:
             except CheckpointError as error:  # whose words have the token, as do the errors that it comes from
                 _log.error("A model can't be written to the folder that %s names.", FOLDER_VARIABLE)
                 cause = error.__cause__
-                why = f": {cause.strerror}" if isinstance(cause, OSError) and cause.strerror else ""
+                known = isinstance(cause, OSError) and cause.strerror
+                why = f": {disk_problem(cause) or known}" if cause and (disk_problem(cause) or known) else ""
                 raise CheckpointError(f"The model can't be kept{why}. Download it, and try again later.") from None
         self._use(token, checkpoint)
         self._sweep()

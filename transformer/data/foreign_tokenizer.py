@@ -20,6 +20,7 @@ from typing import Any
 
 import tokenizers
 
+from .disk_errors import disk_problem
 from .limited_process import MEGABYTE, ProgramError, answer_of
 
 PARTS = ("normalizer", "pre_tokenizer", "decoder")
@@ -86,6 +87,9 @@ def _try(ways: str) -> None:
         answer_of(_PROGRAM, json.loads(ways), **limits)
     except ProgramError as error:
         raise SlowTokenizerError(str(error).removeprefix("ValueError: ")) from None
+    except OSError as error:
+        why = disk_problem(error) or error.strerror
+        raise SlowTokenizerError(f"it has to be tried first, and at the moment it can't be: {why}") from None
 
 
 def _steps(part: Any) -> Iterator[Mapping[str, Any]]:

@@ -158,9 +158,9 @@ class Tokenizer:
         """The same tokenizer, to which the name of a special token in a text is that token."""
         return Tokenizer(self._backend, reads_names=True)
 
-    def to_json(self) -> str:
-        """What a `tokenizer.json` holds."""
-        return self._backend.to_str()
+    def to_json(self, *, pretty: bool = False) -> str:
+        """What a `tokenizer.json` holds. pretty: over many lines, as `save` writes it."""
+        return self._backend.to_str(pretty)
 
     def save(self, path: str | Path) -> None:
         """Write a `tokenizer.json`."""
