@@ -151,7 +151,7 @@ class Tokenizer:
             return cls(backend_of(Path(path).read_text(encoding="utf-8")))
         except SlowTokenizerError as error:
             raise ValueError(f"{Path(path).name} can't be used: {error}.") from None
-        except (OSError, RecursionError, ValueError) as error:
+        except Exception as error:  # of any kind, where a file is damaged
             raise ValueError(f"{Path(path).name} is not a tokenizer file: {error}") from None
 
     def with_names(self) -> Tokenizer:
@@ -395,7 +395,7 @@ def _names(special: Sequence[AddedToken]) -> re.Pattern[str]:
 
 def _has_tokens(model: models.Model, piece: str) -> bool:
     try:
-        return bool(model.tokenize(piece))
+        return bool(_without_panics(model.tokenize)(piece))
     except Exception:  # as all models but BPE say that they lack one
         return False
 
