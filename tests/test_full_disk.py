@@ -39,7 +39,7 @@ def check_lesson(checkpoint, folder):
 def try_tokenizer(checkpoint, folder):
     told = json.loads(checkpoint.tokenizer.to_json())
     told["pre_tokenizer"]["pattern"] = {"Regex": "a+|b"}
-    foreign_tokenizer._try.cache_clear()
+    foreign_tokenizer._problem.cache_clear()
     foreign_tokenizer.refuse_slow(told)
 
 

@@ -223,10 +223,10 @@ def test_a_server_with_such_a_setting_ends_and_says_nothing_else():
         "--server.address",
         "127.0.0.1",
     ]
-    env = {**os.environ, "HEADSUP_TRAININGS": "0"}
+    env = {**os.environ, "HEADSUP_START": "no"}
     ended = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=250)
     assert ended.returncode == 1
-    assert ended.stderr.strip() == "Error: HEADSUP_TRAININGS is '0'; it must be a whole number from 1 to 64."
+    assert ended.stderr.strip() == "Error: HEADSUP_START is 'no'; it must be 'on', as without it, or 'off'."
     assert "Traceback" not in ended.stdout
 
 
