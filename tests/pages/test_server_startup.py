@@ -257,7 +257,7 @@ def test_sigterm_ends_the_server_after_what_runs_or_after_a_while(ends_by_itself
 def test_pages_have_time_to_keep_their_trainings_models_before_the_server_ends(monkeypatch):
     """Counted from the end of the last training; and a container's engine waits for all of that."""
     now, texts, patience, stopped = [100.0], [0], [], []
-    trainings = SimpleNamespace(counts=(1, 0), stop=stopped.append)
+    trainings = SimpleNamespace(unfinished=1, stop=stopped.append)
     for name, value in {
         "time": SimpleNamespace(monotonic=lambda: now[0]),
         "_prepare": lambda: None,
@@ -287,7 +287,7 @@ def test_pages_have_time_to_keep_their_trainings_models_before_the_server_ends(m
         return now[0] - began
 
     assert ends_after(4.0) == 4.0, "the training is being measured"
-    trainings.counts = (0, 0)
+    trainings.unfinished = 0
     assert ends_after() == server_startup.SEEN_WITHIN, "pages look once a second, and draw themselves anew"
     assert patience[0] >= server_startup.TRAININGS_WITHIN + server_startup.SEEN_WITHIN
     texts[0] = 1

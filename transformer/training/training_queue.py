@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable
 
 from .plan import TrainingPlan
-from .training_job import TrainingJob
+from .training_job import ENDED, TrainingJob
 
 LIMIT_VARIABLE, HIGHEST_LIMIT = "HEADSUP_TRAININGS", 64
 """The environment variable that says how many trainings run at once, and the most it may say."""
@@ -55,6 +55,11 @@ class TrainingQueue:
         """How many have a slot, and how many wait for one."""
         with self.changed:
             return len(self._active), len(self._waiting)
+
+    @property
+    def unfinished(self) -> int:
+        """How many run, wait or pause, with a slot or without."""
+        return sum(job.state not in ENDED for job in list(self._jobs))
 
     def stop(self, reason: str) -> None:
         """Stop all trainings, and at once those that come later. Each keeps its model.
