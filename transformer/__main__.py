@@ -10,13 +10,13 @@ from pathlib import Path
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     options = _parser().parse_args(arguments)
-    from .commands import COMMANDS, ERRORS, SHIPPED  # which imports PyTorch: who asks for help needn't wait for it
+    from .commands import COMMANDS, ERRORS, SHIPPED, in_words  # with PyTorch, for which who asks for help needn't wait
 
     options.checkpoints = options.checkpoints or SHIPPED
     try:
         COMMANDS[options.command](options)
     except ERRORS as error:
-        print(f"Error: {error}", file=sys.stderr)
+        print(f"Error: {in_words(error)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("Stopped.", file=sys.stderr)

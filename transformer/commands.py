@@ -18,6 +18,7 @@ from .checkpoints.importing import import_pretrained
 from .checkpoints.model_card import ModelCard
 from .checkpoints.pretrained import is_gguf, load_pretrained
 from .data.corpora import CorpusError, load_corpus
+from .data.disk_errors import disk_problem
 from .data.tasks import TASKS, Induction, Stories, Task
 from .data.tokenizers import HALF
 from .frontend.site import write_site
@@ -270,3 +271,10 @@ COMMANDS = {
 }
 ERRORS = (CheckpointError, CorpusError, NotFiniteError, OSError, ValueError)
 """What is told in a sentence."""
+
+
+def in_words(error: Exception) -> str:
+    """What is said of one of them."""
+    if isinstance(error, OSError) and (full := disk_problem(error)):
+        return f"{error.filename or 'A file'} can't be written: {full}."
+    return str(error)

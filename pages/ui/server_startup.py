@@ -73,7 +73,7 @@ def _has_ended() -> bool:
     from transformer.inference.scheduler import schedulers
 
     now = time.monotonic()
-    if any(queue().counts):  # those that wait end at once, and their pages see that as well
+    if queue().unfinished:  # those that wait or pause end at once, and their pages see that as well
         _trainings_seen_until = now + SEEN_WITHIN
     return now >= _trainings_seen_until and (not schedulers.texts or now >= _texts_until)
 

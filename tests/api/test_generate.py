@@ -274,6 +274,15 @@ def test_what_can_not_be_asked_is_answered_with_a_sentence_about_the_parameter(c
     assert found.status_code == 413 and "20,001 tokens" in found.json()["error"]
 
 
+OTHERS = {
+    "outline": {},
+    "overview": {},
+    "tensors": {"names": ["logits", "probabilities"]},
+    "lens": {"position": 1},
+    "attribution": {"position": 1, "token": 3},
+    "checks": {},
+    "export": {"format": "html", "view": "inside"},
+}
 NO_NUMBERS = r"The model's logits are not numbers: with its weights, or with what is changed in it, .*\.$"
 
 
@@ -294,6 +303,9 @@ def test_logits_that_are_no_numbers_are_a_sentence_wherever_they_are_asked_for(c
         for path, more in (("ablation", {}), ("patching", {"clean_text": "So be", "answer": 3, "against": 4})):
             event, data = events_of(asked(client, path, **text, **more))[-1]
             assert event == "error" and re.match(NO_NUMBERS, data["error"])
+        for path, more in OTHERS.items():
+            response = client.get(f"/{path}", params={**text, **more})
+            assert response.status_code == 200 or re.match(NO_NUMBERS, response.json()["error"]), (path, response.text)
         with pytest.raises(LogitsError):
             write_greedily(library.open("rotary").checkpoint.model, torch.tensor([[1], [2]]), 2)
         with pytest.raises(LogitsError):

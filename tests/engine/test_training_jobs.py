@@ -292,11 +292,14 @@ def test_a_server_that_ends_stops_all_and_keeps_what_they_have(queues):
     first, second = queue.submit(text_plan(50, objective=objective)), queue.submit(text_plan(3))
     objective.allow(2)
     until(lambda: first.step == 2)
+    second.pause()  # and so leaves the queue
+    assert queue.counts == (1, 0) and queue.unfinished == 2
     queue.stop("It ends.")
     objective.allow()
     third = queue.submit(text_plan(3))
     assert [ended(job).state for job in (first, second, third)] == ["stopped"] * 3
     assert first.result is not None and first.reason == third.reason == "It ends." and queue.counts == (0, 0)
+    assert queue.unfinished == 0
 
 
 def test_trainings_side_by_side_do_not_disturb_each_other(queues):

@@ -42,7 +42,7 @@ test("numbers are those that were packed", () => {
 });
 
 test("an error ends what is read, and says whether asking again may help", async () => {
-  for (const [more, isFinal] of [[{}, true], [{ retry_after: 60 }, false]]) {
+  for (const [more, isFinal] of /** @type {[object, boolean][]} */ ([[{}, true], [{ retry_after: 60 }, false]])) {
     const pieces = [TEXT, `event: error\ndata: ${JSON.stringify({ error: "No.", parameter: "text", ...more })}\n\n`];
     const found = [];
     await assert.rejects(async () => {

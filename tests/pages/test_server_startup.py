@@ -231,10 +231,10 @@ def test_a_server_with_such_a_setting_ends_and_says_nothing_else():
         "--server.address",
         "127.0.0.1",
     ]
-    env = {**os.environ, "HEADSUP_TRAININGS": "0"}
+    env = {**os.environ, "HEADSUP_START": "no"}
     ended = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=250)
     assert ended.returncode == 1
-    assert ended.stderr.strip() == "Error: HEADSUP_TRAININGS is '0'; it must be a whole number from 1 to 64."
+    assert ended.stderr.strip() == "Error: HEADSUP_START is 'no'; it must be 'on', as without it, or 'off'."
     assert "Traceback" not in ended.stdout
 
 
@@ -265,7 +265,7 @@ def test_sigterm_ends_the_server_after_what_runs_or_after_a_while(ends_by_itself
 def test_pages_have_time_to_keep_their_trainings_models_before_the_server_ends(monkeypatch):
     """Counted from the end of the last training; and a container's engine waits for all of that."""
     now, texts, patience, stopped = [100.0], [0], [], []
-    trainings = SimpleNamespace(counts=(1, 0), stop=stopped.append)
+    trainings = SimpleNamespace(unfinished=1, stop=stopped.append)
     for name, value in {
         "time": SimpleNamespace(monotonic=lambda: now[0]),
         "_prepare": lambda: None,
@@ -295,7 +295,7 @@ def test_pages_have_time_to_keep_their_trainings_models_before_the_server_ends(m
         return now[0] - began
 
     assert ends_after(4.0) == 4.0, "the training is being measured"
-    trainings.counts = (0, 0)
+    trainings.unfinished = 0
     assert ends_after() == server_startup.SEEN_WITHIN, "pages look once a second, and draw themselves anew"
     assert patience[0] >= server_startup.TRAININGS_WITHIN + server_startup.SEEN_WITHIN
     texts[0] = 1

@@ -23,6 +23,7 @@ from typing import NamedTuple
 from cachetools import TLRUCache
 
 from ..checkpoints.folder import CARD, Checkpoint, CheckpointError, load_checkpoint, save_checkpoint
+from ..data.disk_errors import disk_problem
 from .limits import Share, signer
 
 FOLDER_VARIABLE = "HEADSUP_STORE"
@@ -133,7 +134,8 @@ class ModelStore:
             except CheckpointError as error:  # whose words have the token, as do the errors that it comes from
                 _log.error("A model can't be written to the folder that %s names.", FOLDER_VARIABLE)
                 cause = error.__cause__
-                why = f": {cause.strerror}" if isinstance(cause, OSError) and cause.strerror else ""
+                known = isinstance(cause, OSError) and cause.strerror
+                why = f": {disk_problem(cause) or known}" if cause and (disk_problem(cause) or known) else ""
                 raise CheckpointError(f"The model can't be kept{why}. Download it, and try again later.") from None
         with self._lock:
             if self.folder is None:

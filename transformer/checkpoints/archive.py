@@ -21,6 +21,7 @@ from typing import Any
 import torch
 
 from ..config import ModelConfig
+from ..data.disk_errors import disk_problem
 from ..data.file_kinds import file_kind
 from ..data.tokenizers import Tokenizer
 from .folder import (
@@ -30,9 +31,9 @@ from .folder import (
     WEIGHTS,
     Checkpoint,
     CheckpointError,
+    files_of,
     load_checkpoint,
     reason,
-    save_checkpoint,
     weight_shapes,
 )
 from .memory_footprint import largest_use
@@ -67,13 +68,13 @@ _EXPECTED = f"Expected a model saved by HeadsUp, a zip file of {', '.join(list(L
 def pack_checkpoint(checkpoint: Checkpoint) -> bytes:
     """A checkpoint as one file; the same checkpoint always gives the same bytes."""
     packed = BytesIO()
-    with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(packed, "w") as archive:
-        save_checkpoint(Path(folder, "model"), checkpoint)
+    files = files_of(checkpoint)
+    with zipfile.ZipFile(packed, "w") as archive:
         for name in LARGEST:
             member = zipfile.ZipInfo(name, _LONG_AGO)
             member.external_attr = 0o644 << 16
             kind = zipfile.ZIP_STORED if name == WEIGHTS else zipfile.ZIP_DEFLATED  # weights hardly shrink
-            archive.writestr(member, Path(folder, "model", name).read_bytes(), kind)
+            archive.writestr(member, files[name], kind)
     return packed.getvalue()
 
 
@@ -83,18 +84,27 @@ def unpack_checkpoint(content: bytes) -> Checkpoint:
     Raises: CheckpointError, with one sentence that says what is wrong, for anything but such an archive.
     """
     _check_end(content)
-    with tempfile.TemporaryDirectory() as folder:
-        model = Path(folder, "archive")
-        model.mkdir()
-        _unpack(content, model)
-        _check_tokenizer(model)
-        _check_shape(model)
-        try:
-            checkpoint = load_checkpoint(model)
-        except CheckpointError as error:
-            raise CheckpointError(f"In the archive, {str(error).removeprefix('archive: ')}") from None
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            model = Path(folder, "archive")
+            model.mkdir()
+            checkpoint = _opened(content, model)
+    except OSError as error:
+        raise CheckpointError(
+            f"The server can't unpack the archive at the moment: {reason(error)}. Try again later."
+        ) from error
     _check_that_it_computes(checkpoint)
     return checkpoint
+
+
+def _opened(content: bytes, folder: Path) -> Checkpoint:
+    _unpack(content, folder)
+    _check_tokenizer(folder)
+    _check_shape(folder)
+    try:
+        return load_checkpoint(folder)
+    except CheckpointError as error:
+        raise CheckpointError(f"In the archive, {str(error).removeprefix('archive: ')}") from None
 
 
 def _check_end(content: bytes) -> None:
@@ -122,6 +132,8 @@ def _unpack(content: bytes, folder: Path) -> None:
     except CheckpointError:
         raise
     except Exception as error:  # the library raises a dozen kinds, from struct.error to zlib.error
+        if disk_problem(error):
+            raise
         raise CheckpointError(f"The archive is damaged: {reason(error)}.") from None
 
 
@@ -211,7 +223,10 @@ def _ways(tokenizer: dict[str, Any]) -> dict[str, Any]:
 
 @cache
 def _our_ways() -> list[dict[str, Any]]:
-    return [_ways(_saved(tokenizer)) for tokenizer in (Tokenizer.of_characters("a"), Tokenizer.of_words(["a"]))]
+    return [
+        _ways(json.loads(tokenizer.to_json()))
+        for tokenizer in (Tokenizer.of_characters("a"), Tokenizer.of_words(["a"]))
+    ]
 
 
 def _ways_of_sentences(tokenizer: dict[str, Any]) -> dict[str, Any] | None:
@@ -221,10 +236,4 @@ def _ways_of_sentences(tokenizer: dict[str, Any]) -> dict[str, Any] | None:
     capitals = [word for word in words if word != word.lower()]  # each becomes part of a pattern
     if len(capitals) > MOST_CAPITALS or not all(map(str.isalpha, capitals)):
         return None
-    return _ways(_saved(Tokenizer.of_sentences(capitals)))
-
-
-def _saved(tokenizer: Tokenizer) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory() as folder:
-        tokenizer.save(Path(folder, TOKENIZER))
-        return _parsed(Path(folder), TOKENIZER)
+    return _ways(json.loads(Tokenizer.of_sentences(capitals).to_json()))

@@ -18,10 +18,11 @@ from typing import Any, TypeVar
 
 import torch
 from safetensors import safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save, save_file
 from torch import Tensor
 
 from ..config import ModelConfig
+from ..data.disk_errors import disk_problem
 from ..data.tokenizers import Tokenizer
 from ..model.effective_weights import merged
 from ..model.models import Model, shapes_alone
@@ -262,6 +263,28 @@ def _check_finite(weight: Tensor) -> None:
 
 
 def _write(folder: Path, checkpoint: Checkpoint, dtype: torch.dtype | None) -> None:
+    config, weights = _stored_of(checkpoint, dtype)
+    save_file(weights, folder / WEIGHTS)
+    for name, content in _texts_of(checkpoint, config).items():
+        (folder / name).write_text(content, encoding="utf-8")
+    for file in folder.iterdir():
+        file.chmod(0o644)  # a temporary folder and the weights in it start out private
+        _flush_to_disk(file)
+    folder.chmod(0o755)
+
+
+def files_of(checkpoint: Checkpoint) -> dict[str, bytes]:
+    """What `save_checkpoint` would write, by the names of the files. Raises: CheckpointError, as it does of a card."""
+    try:
+        config, weights = _stored_of(checkpoint)
+        texts = {name: content.encode() for name, content in _texts_of(checkpoint, config).items()}
+    except ValueError as error:
+        raise CheckpointError(f"The model can't be saved: {reason(error)}.") from error
+    return {WEIGHTS: save(weights), **texts}
+
+
+def _stored_of(checkpoint: Checkpoint, dtype: torch.dtype | None = None) -> tuple[ModelConfig, dict[str, Tensor]]:
+    """The configuration and the weights that are written."""
     config, weights = merged(checkpoint.model)
     if config.tie_embeddings:
         del weights["unembed.weight"]  # the same tensor as embed.weight
@@ -270,18 +293,16 @@ def _write(folder: Path, checkpoint: Checkpoint, dtype: torch.dtype | None) -> N
     for weight in weights.values():
         _check_stored(weight)
         _check_finite(weight.to(read_as))
-    save_file(weights, folder / WEIGHTS)
-    checkpoint.tokenizer.save(folder / TOKENIZER)
-    _dump(folder / CONFIG, config.to_dict())
-    _dump(folder / CARD, dataclasses.asdict(checkpoint.card))
-    for file in folder.iterdir():
-        file.chmod(0o644)  # a temporary folder and the weights in it start out private
-        _flush_to_disk(file)
-    folder.chmod(0o755)
+    return config, weights
 
 
-def _dump(path: Path, value: dict[str, Any]) -> None:
-    path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+def _texts_of(checkpoint: Checkpoint, config: ModelConfig) -> dict[str, str]:
+    """The contents of the other files. Raises: ValueError for a card that couldn't be read again."""
+    card = dataclasses.asdict(checkpoint.card)
+    ModelCard.from_dict(json.loads(json.dumps(card)))
+    values = {CONFIG: config.to_dict(), CARD: card}
+    texts = {name: json.dumps(value, indent=2, ensure_ascii=False) + "\n" for name, value in values.items()}
+    return {TOKENIZER: checkpoint.tokenizer.to_json(pretty=True), **texts}
 
 
 def _flush_to_disk(path: Path) -> None:
@@ -366,5 +387,6 @@ def _shape(shape: tuple[int, ...] | None) -> str:
 def reason(error: Exception) -> str:
     """What an error says, in one line that isn't too long."""
     said = error.strerror if isinstance(error, OSError) and error.strerror else str(error) or type(error).__name__
+    said = disk_problem(error) or said
     words = " ".join(said.split())
     return words if len(words) <= LONGEST_REASON else f"{words[: LONGEST_REASON - 1]}…"

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from .disk_errors import disk_problem
 from .file_kinds import file_kind
 
 FOLDER_VARIABLE = "HEADSUP_CORPORA"
@@ -192,6 +193,8 @@ def _download(source: CorpusSource, progress: Callable[[int, int], object] | Non
             ),
         )
     except Exception as error:  # pooch passes on whatever the network raised
+        if full := disk_problem(error):
+            raise CorpusError(f"{source.title} can't be kept in {pooch.os_cache('headsup')}: {full}.") from error
         raise CorpusError(
             f"{source.title} could not be downloaded from {source.url} ({type(error).__name__}). Check the network, "
             f"or put {source.file_name} into a folder and name that folder in {FOLDER_VARIABLE} or --corpus-dir."

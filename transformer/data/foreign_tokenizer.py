@@ -20,6 +20,7 @@ from typing import Any
 
 import tokenizers
 
+from .disk_errors import disk_problem
 from .limited_process import MEGABYTE, ProgramError, answer_of
 
 PARTS = ("normalizer", "pre_tokenizer", "decoder")
@@ -28,6 +29,8 @@ SECONDS, DEADLINE = 10, 240.0
 LONGEST_WORD, LONGEST_REPLACEMENT = 1_000, 200
 """Characters of a word that WordPiece takes apart, in a time that grows with their square; and bytes that a table
 makes of one character."""
+MOST_STEPS = 200
+"""Of a part, each of which takes a time of its own: a tokenizer of sentences has one for each name in them."""
 ONE_ATOM = re.compile(
     r"(?:\\b)?(?:\w+|\\[sSdDwW]|\\[pP]\{\w+\}|[^\\.^$|?*+()\[\]{}]|\[\^?(?:\\?[^\[\]\\&])+\])"
     r"(?:\+|\{[1-9]\d{0,3}(?:,\d{0,4})?\})?(?:\\b)?"
@@ -75,17 +78,26 @@ def refuse_slow(tokenizer: Mapping[str, Any]) -> None:
     steps = {part: [*_steps(way)] for part, way in ways.items()}
     for step in itertools.chain.from_iterable(steps.values()):
         _check_lengths(step)
-    if not all(map(_are_harmless, steps.values())):
-        _try(json.dumps(ways, sort_keys=True))
+    if all(map(_are_harmless, steps.values())):
+        return
+    try:
+        problem = _problem(json.dumps(ways, sort_keys=True))
+    except OSError as error:
+        why = disk_problem(error) or error.strerror
+        raise SlowTokenizerError(f"it has to be tried first, and at the moment it can't be: {why}") from None
+    if problem:
+        raise SlowTokenizerError(problem)
 
 
 @functools.lru_cache(maxsize=64)
-def _try(ways: str) -> None:
+def _problem(ways: str) -> str:
+    """What a trial finds. Raises: OSError where there is no room for one."""
     limits = {"deadline": DEADLINE, "seconds": SECONDS, "memory": 256 * MEGABYTE, "output": MEGABYTE}
     try:
         answer_of(_PROGRAM, json.loads(ways), **limits)
     except ProgramError as error:
-        raise SlowTokenizerError(str(error).removeprefix("ValueError: ")) from None
+        return str(error).removeprefix("ValueError: ")
+    return ""
 
 
 def _steps(part: Any) -> Iterator[Mapping[str, Any]]:
@@ -114,7 +126,7 @@ def _check_lengths(step: Mapping[str, Any]) -> None:
 def _are_harmless(steps: list[Mapping[str, Any]]) -> bool:
     """Whether a text goes through all of them in a time in proportion to its length."""
     kinds = [step.get("type") for step in steps if not _cuts_or_shortens(step)]
-    return len(set(kinds)) == len(kinds) and HARMLESS.issuperset(kinds)
+    return len(steps) <= MOST_STEPS and len(set(kinds)) == len(kinds) and HARMLESS.issuperset(kinds)
 
 
 def _cuts_or_shortens(step: Mapping[str, Any]) -> bool:

@@ -8,6 +8,7 @@ isn't limited, and on Windows only the time on the clock is.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import math
 import os
@@ -20,6 +21,8 @@ from pathlib import Path
 from typing import Any
 
 MEGABYTE = 2**20
+FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
+"""Errors of the system where a disk has no room left."""
 
 
 class ProgramError(Exception):
@@ -40,7 +43,8 @@ def answer_of(
 
     deadline: seconds on the clock, with the start of the process. seconds: of a processor; memory: bytes; both beyond
     what the program's imports take. output: bytes. environment: the names of this process's variables that the other
-    one may know. Raises: ProgramError if there is no answer, or `answer` fails.
+    one may know. Raises: ProgramError if there is no answer, or `answer` fails; OSError where this machine has no room
+    for temporary files, or for another process.
     """
     known = {name: os.environ[name] for name in ("SYSTEMROOT", *environment) if name in os.environ}
     known["PYTHONPATH"] = os.pathsep.join(map(os.path.abspath, sys.path))
@@ -60,6 +64,8 @@ def answer_of(
             )
         except subprocess.TimeoutExpired:
             raise ProgramError(f"it takes longer than {deadline:.0f} seconds") from None
+        if process.returncode in FULL:
+            raise OSError(process.returncode, os.strerror(process.returncode))
         out.seek(0)
         told = out.read()
     try:
@@ -86,7 +92,11 @@ def main() -> None:
         found = {"error": "it takes too much memory"}
     except Exception as error:  # whatever a stranger's request makes of it
         found = {"error": f"{type(error).__name__}: {error}"[:300]}
-    json.dump(found, sys.stdout)
+    try:
+        json.dump(found, sys.stdout)
+        sys.stdout.flush()
+    except OSError as error:
+        os._exit(error.errno or 1)  # which the other process tells from a fault of the program
 
 
 def _limit(seconds: int, memory: int, output: int) -> None:

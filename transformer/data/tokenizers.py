@@ -164,16 +164,16 @@ class Tokenizer:
             return cls(backend_of(Path(path).read_text(encoding="utf-8-sig")))
         except SlowTokenizerError as error:
             raise ValueError(f"{Path(path).name} can't be used: {error}.") from None
-        except (OSError, RecursionError, ValueError) as error:
+        except Exception as error:  # of any kind, where a file is damaged
             raise ValueError(f"{Path(path).name} is not a tokenizer file: {error}") from None
 
     def with_names(self) -> Tokenizer:
         """The same tokenizer, to which the name of a special token in a text is that token."""
         return Tokenizer(self._backend, reads_names=True)
 
-    def to_json(self) -> str:
-        """What a `tokenizer.json` holds."""
-        return self._backend.to_str()
+    def to_json(self, *, pretty: bool = False) -> str:
+        """What a `tokenizer.json` holds. pretty: over many lines, as `save` writes it."""
+        return self._backend.to_str(pretty)
 
     def save(self, path: str | Path) -> None:
         """Write a `tokenizer.json`."""
@@ -466,7 +466,7 @@ def _names(special: Sequence[AddedToken]) -> re.Pattern[str]:
 
 def _has_tokens(model: models.Model, piece: str) -> bool:
     try:
-        return bool(model.tokenize(piece))
+        return bool(_without_panics(model.tokenize)(piece))
     except Exception:  # as all models but BPE say that they lack one
         return False
 

@@ -21,6 +21,7 @@ from ..model.equations import LOGITS, PROBABILITIES, UNCAPPED_LOGITS, equations,
 from ..model.models import Model
 from ..model.parameters import parameter_meaning
 from ..model.registry import attention_modules, hook_points
+from .analysis import check_logits
 from .circuits import circuits_of
 from .inputs import inputs_of, parameters_of, predicted_position
 from .interventions import Intervention, hooks_of
@@ -294,7 +295,9 @@ def _likeliest(probabilities: Tensor) -> Tensor:
     """The most probable tokens at each position, (pos, LIKELIEST), equal ones by their id. probabilities: (pos, vocab).
 
     Nothing is sorted that may be as long as the vocabulary, unless all of it is equally probable.
+    Raises: LogitsError for what logits that are not numbers give.
     """
+    check_logits(float(probabilities.max()))
     count = min(LIKELIEST, probabilities.shape[-1])
     likeliest = torch.empty(len(probabilities), count, dtype=torch.long)
     for row, own in zip(likeliest, probabilities, strict=True):

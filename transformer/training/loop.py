@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from ..data.batches import Batch, Batches
+from ..data.disk_errors import disk_problem
 from ..model.dropout import dropout_from
 from ..model.models import Model
 from .execution import Execution
@@ -181,7 +182,8 @@ class TrainingRun:
             save_file(tensors, partial, metadata=about)
             partial.replace(path)
         except SafetensorError as error:  # what the library makes of a full disk
-            raise OSError(f"The state of the training can't be written to {path}: {error}") from None
+            why = disk_problem(error) or error
+            raise OSError(f"The state of the training can't be written to {path}: {why}") from None
         finally:
             partial.unlink(missing_ok=True)
 

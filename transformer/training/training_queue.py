@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable
 
 from ..fair_queue import FairQueue, most_of
 from .plan import TrainingPlan
-from .training_job import TrainingJob
+from .training_job import ENDED, TrainingJob
 
 LIMIT_VARIABLE, HIGHEST_LIMIT = "HEADSUP_TRAININGS", 64
 """The environment variable that says how many trainings run at once, and the most it may say."""
@@ -63,6 +63,11 @@ class TrainingQueue:
         """Of all that have a slot or wait for one, each."""
         with self.changed:
             return [job.owner for job in (*self._active, *self._waiting)]
+
+    @property
+    def unfinished(self) -> int:
+        """How many run, wait or pause, with a slot or without."""
+        return sum(job.state not in ENDED for job in list(self._jobs))
 
     def stop(self, reason: str) -> None:
         """Stop all trainings, and at once those that come later. Each keeps its model.

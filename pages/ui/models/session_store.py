@@ -23,7 +23,7 @@ GONE_AFTER = 600.0
 """Seconds without a heartbeat after which a visitor is gone."""
 KEPT_FOR = 1800.0
 """Seconds without a heartbeat after which a record is deleted."""
-MAX_RECORDS, MAX_BYTES = 2000, 200_000_000
+MAX_RECORDS, MAX_BYTES = 1000, 200_000_000
 """Records kept at once, and what they may hold together. Beyond that, the one left longest ago is deleted; those of
 visitors who are there never are: their sessions hold them anyway."""
 AWAY_AFTER_DISCONNECT, AWAY_AFTER = 8.0, 90.0

@@ -2,6 +2,7 @@
 // enough to be drawn at once; and every tensor checked against its equation.
 
 import { largestAbsolute, largestDifference } from "../arithmetic.js";
+import { checkLogits } from "../generation/sampling.js";
 import { pooled, toEven } from "./attention_overview.js";
 import { recomputed } from "./forward_pass.js";
 import { logitLens } from "./logit_lens.js";
@@ -101,10 +102,11 @@ function strip(data, width) {
   return { cells: { shape: [rows, cells], data: bytes }, limit };
 }
 
-/** The most probable tokens at each position, and their probabilities. @param {import("./model.js").Tensor} probabilities */
+/** The most probable tokens at each position, and their probabilities. Throws as `checkLogits`. @param {import("./model.js").Tensor} probabilities */
 function likeliest({ shape, data }) {
   const [rows, vocab] = shape;
   const count = Math.min(LIKELIEST, vocab);
+  checkLogits(data);
   const [ids, shares] = [new Int32Array(rows * count), new Float32Array(rows * count)];
   for (let row = 0; row < rows; row++) {
     const own = data.subarray(row * vocab, (row + 1) * vocab);

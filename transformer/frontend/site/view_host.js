@@ -98,7 +98,7 @@ async function answerOf(model, { tokens, source, changes }) {
   const most = Math.min(LONGEST_ANSWER, model.about.config.context_length - tokens.length);
   const api = apiOf(model, { tokens: tokens.join(), source: source.join(), changes });
   const answer = [];
-  for await (const { event, data } of eventsOf(await api.ask("generate", { temperature: 0, max_new_tokens: most }))) {
+  for await (const { data } of eventsOf(await api.ask("generate", { temperature: 0, max_new_tokens: most }))) {
     if (data.id !== undefined) answer.push(data.id);
   }
   return answer;

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from pages.ui.lessons.lesson import LONGEST_FILE, examine
 from pages.ui.views.learn.lesson_check import Finding, check
+from transformer.data.disk_errors import disk_problem
 from transformer.data.file_kinds import file_kind
 from transformer.data.limited_process import MEGABYTE, ProgramError, answer_of
 from transformer.fair_queue import FairThreads
@@ -71,6 +72,9 @@ def checked(content: bytes, owner: Hashable = None, *, seconds: int = SECONDS, m
     except ProgramError as error:
         more = "Ask the models for less: shorter prompts, fewer measures, fewer examples"
         return Checked("", problem=f"This lesson can't be opened: {error}. {more}.")
+    except OSError as error:
+        why = disk_problem(error) or error.strerror
+        return Checked("", problem=f"The server can't check a lesson at the moment: {why}. Try again later.")
     return Checked(text, tuple(Finding(*finding) for finding in findings))
 
 

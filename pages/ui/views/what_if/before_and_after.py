@@ -47,15 +47,19 @@ class NextTokenPair:
 
 
 def next_token_pair(session: Session, model_input: ModelInput) -> NextTokenPair | None:
-    """The two distributions; None after saying that there are none."""
+    """The two distributions; None after saying that there are none.
+
+    Raises: LogitsError for a model whose logits are not numbers as it is.
+    """
     logits = [
         activations.next_token(session.name, model_input.before, model_input.source, interventions=changes_made)
         for changes_made in ((), session.interventions)
     ]
+    unchanged = log_softmax(logits[0])
     if not np.isfinite(logits[1]).all():
         st.warning(TOO_LARGE)
         return None
-    return NextTokenPair(*map(log_softmax, logits))
+    return NextTokenPair(unchanged, log_softmax(logits[1]))
 
 
 def next_token(session: Session, model_input: ModelInput, pair: NextTokenPair) -> None:
