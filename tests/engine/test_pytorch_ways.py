@@ -9,7 +9,7 @@ from torch import nn
 from torch._dynamo.utils import counters
 from torch.nn.utils import parametrizations, prune
 
-from tests.helpers import tiny_encoder_decoder, tiny_model
+from tests.helpers import MODERN, modern_config, some_inputs, tiny_config, tiny_encoder_decoder, tiny_model
 from transformer import ActivationCache, ablation, deviations, generate, record_pass, trace_pass
 from transformer.model.layers import make_mlp
 
@@ -87,6 +87,43 @@ def test_narrower_numbers_go_all_the_way(dtype, fields):
     for each in deviations(trace_pass(model, TOKENS)):
         assert each.largest < 0.05 * max(each.magnitude, 1), each
     assert torch.isfinite(ablation(model, TOKENS).loss(TOKENS[0])).all()
+
+
+SHAPES = {kind: modern_config(kind) for kind in MODERN}
+SHAPES |= {kind: tiny_config(positions=kind) for kind in ("sinusoidal", "learned", "rotary", "none")}
+SHAPES |= {
+    "translator": tiny_config(architecture="encoder-decoder", positions="rotary"),
+    "encoder": tiny_config(architecture="encoder-only", masked_word_head=True, n_segments=2, separator_token_id=3),
+    "norms of queries, by length": modern_config("norms of queries", norm_kind="rms"),
+    "uniform": tiny_config(attention="uniform"),
+}
+NUMBERS = {"half": torch.half, "brain": torch.bfloat16, "double": torch.double}
+ROUNDING = {"half": 0.02, "brain": 0.05, "double": 1e-9, "norms": 0.02, "automatic": 0.05}
+"""Of the largest logit."""
+
+
+@pytest.mark.parametrize("kind", SHAPES)
+def test_what_is_looked_at_is_what_is_computed_in_any_type_of_numbers(kind):
+    """Though products of queries and keys, and squares of either, exceed what 16 bits hold."""
+    config, inputs = SHAPES[kind], some_inputs(SHAPES[kind])
+    shift = (140_000 / config.d_head) ** 0.5
+    for numbers, rounding in ROUNDING.items():
+        model = tiny_model(config)
+        for name, parameter in model.named_parameters():
+            if name.endswith(("attn.qkv.bias", "cross_attn.q.bias", "cross_attn.kv.bias")):
+                parameter[: (config.n_heads + config.kv_heads * (".q." not in name)) * config.d_head] += shift
+        model = model.to(NUMBERS.get(numbers, torch.half if numbers == "norms" else torch.float))
+        if numbers == "norms":  # these in float32, all else in 16 bits
+            for name, module in model.named_modules():
+                if name.rpartition(".")[2].startswith("ln") or name.endswith("_norm"):
+                    module.float()
+        with torch.autocast("cpu", torch.half, enabled=numbers == "automatic"):
+            plain = model(*inputs).double()
+            looked, cache = model.run_with_cache(*inputs, names_filter=model.hook_names())
+        torch.testing.assert_close(looked.double(), plain, atol=rounding * float(plain.abs().max()), rtol=0)
+        assert all(cache[name].isfinite().all() for name in cache if not name.endswith("hook_attn_scores"))
+        if numbers == "half" and "blocks.0.attn.hook_raw_scores" in cache and config.attention_bias:
+            assert cache["raw_scores", 0].abs().max() > 65504 or config.qk_norm != "none" or config.qkv_clip
 
 
 MODELS = {

@@ -74,7 +74,7 @@ def save_checkpoint(path: str | Path, checkpoint: Checkpoint, dtype: torch.dtype
         with replacing(path) as folder:
             _write(folder, checkpoint, dtype)
     except Exception as error:  # the libraries that write have errors of their own
-        raise CheckpointError(f"{path.name} can't be saved: {reason(error)}.") from error
+        raise CheckpointError(f"{path.name} can't be saved: {reason(error).rstrip('.')}.") from error
 
 
 def load_checkpoint(path: str | Path) -> Checkpoint:

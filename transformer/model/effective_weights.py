@@ -82,8 +82,8 @@ def linear_map(module: nn.Module, inputs: int, name: str) -> tuple[Tensor, Tenso
         weight = (module(ones[:, None])[:, 0] - bias).T
         if not _is_linear(module, weight, bias):
             raise ValueError(
-                f"{name} is a {type(module).__name__}, and what it gives is no linear map of what it reads (if dropout is "
-                "why, put the model into evaluation mode first), so it has no weights that could be read."
+                f"{name} is a {type(module).__name__}, and what it gives is no linear map of what it reads (if dropout "
+                "is why, put the model into evaluation mode first), so it has no weights that could be read."
             )
     return weight, bias
 
@@ -142,8 +142,8 @@ def _module(model: nn.Module, path: str) -> nn.Module:
         child = found[int(name)] if name.isdigit() else getattr(found, name, None)
         if child is None:
             raise ValueError(
-                f"{seen or 'The model'} is a {type(found).__name__}, which has no {name}: what can be read is the model's "
-                "own module there, or one with the same parts."
+                f"{seen or 'The model'} is a {type(found).__name__}, which has no {name}: what can be read is the "
+                "model's own module there, or one with the same parts."
             )
         found, seen = child, f"{seen}.{name}".lstrip(".")
     return found
