@@ -7,17 +7,20 @@ changed in those within it, too.
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from .activation_cache import ON_REQUEST, ActivationCache, current_name, depths_of, suggested
+from .checkpointing import refuse_checkpointing
 
 NamePredicate = Callable[[str], bool]
 NamesFilter = str | Collection[str] | NamePredicate | None
@@ -90,8 +93,11 @@ class _Call:
     tensors: dict[str, Tensor] = field(default_factory=dict)
     in_graph: dict[str, Tensor] = field(default_factory=dict)
     gradients: dict[str, Tensor] = field(default_factory=dict)
+    repeats: Literal["no", "yes", "again"] = "no"
+    """Whether a block that is computed again for the gradient is changed again, and whether this is that time."""
 
     def __post_init__(self) -> None:
+        self.takes_gradients = torch.is_grad_enabled()
         self.outer = _current_call.get()
         self.edits = self.model.edits_around() + self.edits
         self.edited = self.differentiated.union(*(names for names, _ in self.edits))
@@ -103,7 +109,15 @@ class _Call:
             return self if point.name in self.concerned else None
         return None if self.outer is None else self.outer.at(point)
 
+    def repeated(self, repeats: Literal["yes", "again"]) -> _Call:
+        """The same call in a block that is checkpointed."""
+        call = copy.copy(self)
+        call.repeats, call.outer = repeats, None if self.outer is None else self.outer.repeated(repeats)
+        return call
+
     def edit(self, point: HookPoint, tensor: Tensor) -> Tensor:
+        if point.name in self.edited and self.repeats == "no" and (torch.is_grad_enabled() or self.takes_gradients):
+            refuse_checkpointing(point.name)
         for names, function in self.edits:
             if point.name in names:
                 tensor = _apply(function, point, tensor)
@@ -114,6 +128,9 @@ class _Call:
         if point.name in self.differentiated and tensor.is_floating_point():  # a mask has no gradient
             # A node of its own: two points, one after the other, may be given the same tensor.
             tensor = tensor.view_as(tensor) if tensor.requires_grad else tensor.detach().requires_grad_()
+        if self.repeats == "again":
+            return tensor
+        if point.name in self.differentiated and tensor.is_floating_point():
             for names, function in self.gradient_edits:
                 if point.name in names:
                     tensor.register_hook(partial(_apply, function, point))
@@ -281,6 +298,28 @@ def _active(call: _Call | None) -> Iterator[None]:
     finally:
         _count(call, -1)
         _current_call.reset(token)
+
+
+class _Within(AbstractContextManager):
+    """Makes what is computed inside part of a call. To be entered as often as that is."""
+
+    def __init__(self, call: _Call | None) -> None:
+        self._call, self._entered = call, []
+
+    def __enter__(self) -> None:
+        context = _active(self._call)
+        context.__enter__()
+        self._entered.append(context)
+
+    def __exit__(self, *error: Any) -> None:
+        self._entered.pop().__exit__(*error)
+
+
+def checkpoint_contexts() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
+    """For `torch.utils.checkpoint.checkpoint(…, use_reentrant=False, context_fn=checkpoint_contexts)`: what is computed
+    again for the gradient is then changed as it was the first time, whenever and in whatever thread that is."""
+    call = _current_call.get()
+    return _Within(call and call.repeated("yes")), _Within(call and call.repeated("again"))
 
 
 def outside_calls() -> AbstractContextManager[None]:

@@ -2,15 +2,26 @@
 
 import copy
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
 from torch import nn
 from torch._dynamo.utils import counters
 from torch.nn.utils import parametrizations, prune
+from torch.utils.checkpoint import checkpoint
 
-from tests.helpers import MODERN, modern_config, some_inputs, tiny_config, tiny_encoder_decoder, tiny_model
-from transformer import ActivationCache, ablation, deviations, generate, record_pass, trace_pass
+from tests.helpers import (
+    MODERN,
+    close,
+    modern_config,
+    some_inputs,
+    tiny_config,
+    tiny_encoder_decoder,
+    tiny_model,
+    unpadded,
+)
+from transformer import ActivationCache, ablation, checkpoint_contexts, deviations, generate, record_pass, trace_pass
 from transformer.model.layers import make_mlp
 
 TOKENS = torch.tensor([[1, 2, 0, 3, 4]])
@@ -157,3 +168,70 @@ def test_a_model_can_be_compiled_and_exported(kind):
         if kind == "rotary, padded":
             shorter = TOKENS[:, :3]
             torch.testing.assert_close(compiled(shorter), model(shorter))
+
+
+def checkpointed(model, **options):
+    """The same model, each block of which is computed again for its gradient."""
+    for block in model.blocks:
+        forward = block.forward
+        block.forward = lambda *given, forward=forward: checkpoint(forward, *given, **options)
+    return model
+
+
+class TestCheckpointing:
+    """What a call changes is changed in a block that is computed again, too, or else is refused."""
+
+    HOOKS = (("blocks.1.attn.hook_z", lambda z, hook: z * 0), ("blocks.0.hook_mlp_out", lambda x, hook: x.mul_(2)))
+
+    @pytest.fixture(autouse=True)
+    def with_gradients(self, without_gradients):
+        with torch.enable_grad():
+            yield
+
+    def inside(self, model, tokens):
+        with model.hooked(self.HOOKS):
+            model(tokens).sum().backward()
+
+    def outside(self, model, tokens):
+        with model.hooked(self.HOOKS[:1]), model.hooked(self.HOOKS[1:]):
+            loss = model(tokens).sum()
+        loss.backward()
+
+    def twice(self, model, tokens):
+        loss = model.run_with_hooks(tokens, fwd_hooks=self.HOOKS).sum()
+        loss.backward(retain_graph=True)
+        loss.backward()
+
+    def elsewhere(self, model, tokens):
+        loss = model.run_with_hooks(tokens, fwd_hooks=self.HOOKS).sum()
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(loss.backward).result()
+
+    def everywhere(self, model, tokens):
+        asked = {"of": torch.sum, "names_filter": model.hook_names(), "fwd_hooks": self.HOOKS}
+        hooks = [("blocks.1.hook_mlp_out", lambda gradient, hook: gradient * 2)]
+        return model.run_with_gradients(tokens, **asked, bwd_hooks=hooks)[1]
+
+    @pytest.mark.parametrize("way", ["inside", "outside", "twice", "elsewhere", "everywhere"])
+    def test_gradients_are_those_of_the_changed_model(self, way):
+        tokens, expected = unpadded(tiny_config()), tiny_model()
+        model = checkpointed(tiny_model(), use_reentrant=False, context_fn=checkpoint_contexts)
+        found, gradients = getattr(self, way)(model, tokens), getattr(self, way)(expected, tokens)
+        if found is not None:
+            torch.testing.assert_close(dict(found), dict(gradients))
+        for parameter, plain in zip(model.parameters(), expected.parameters(), strict=True):
+            torch.testing.assert_close(parameter.grad, plain.grad)
+        for use_reentrant in (False, True):
+            with pytest.raises(RuntimeError, match=r"computed again.*context_fn=transformer\.checkpoint_contexts"):
+                getattr(self, way)(checkpointed(tiny_model(), use_reentrant=use_reentrant), tokens)
+
+    @pytest.mark.parametrize("use_reentrant", [False, True])
+    def test_nothing_is_refused_where_nothing_is_changed_or_there_is_no_gradient(self, use_reentrant):
+        tokens, plain = unpadded(tiny_config()), tiny_model()
+        model = checkpointed(tiny_model(), use_reentrant=use_reentrant)
+        close(model(tokens), plain(tokens))
+        model(tokens).sum().backward()
+        with torch.no_grad():
+            changed = model.run_with_hooks(tokens, fwd_hooks=self.HOOKS)
+            close(changed, plain.run_with_hooks(tokens, fwd_hooks=self.HOOKS))
+            assert list(model.run_with_cache(tokens)[1]) == list(plain.run_with_cache(tokens)[1])
