@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -199,7 +199,7 @@ class HookedModule(nn.Module):
         watched: points that are computed as if they were recorded, and not kept. What isn't looked at may be computed
             by a faster kernel, which rounds otherwise; so equal `watched` gives equal numbers, to the last bit.
         Returns: the model's output and an `ActivationCache`.
-        Raises: ValueError for a name that is no hook point of this model.
+        Raises: ValueError for a name that is no hook point of this model, or a predicate that is true of none.
         """
         call = self._call(names_filter, fwd_hooks, watched)
         with _active(call):
@@ -227,7 +227,8 @@ class HookedModule(nn.Module):
         fwd_hooks: pairs of a hook point's name, or a predicate on names, and `fn(tensor, hook)`, which returns
         None, or a tensor of the same shape that takes its place; the tensor that it is given is a copy, and what it
             writes there counts too. They run in the order given, after those of `hooked` around this.
-        Raises: ValueError for a name that is no hook point of this model, or a tensor of another shape.
+        Raises: ValueError for a name that is no hook point of this model, a predicate that is true of none, or a tensor
+            of another shape; TypeError for what isn't such pairs.
         """
         with self.hooked(fwd_hooks):
             return self(*inputs, **kwargs)
@@ -276,7 +277,7 @@ class HookedModule(nn.Module):
         return output.detach(), ActivationCache(kept, self._depths)
 
     def chosen_names(self, names_filter: NamesFilter) -> frozenset[str]:
-        """The hook points that `run_with_cache` would record. Raises: ValueError for a name that is none."""
+        """The hook points that `run_with_cache` would record. Raises: ValueError as there."""
         if names_filter is None:
             return self._cheap_names
         return _chosen(names_filter, self._point_names) if names_filter else frozenset()
@@ -286,7 +287,9 @@ class HookedModule(nn.Module):
         return _Call(self, self.chosen_names(names_filter), self._edits(fwd_hooks), watched=everything)
 
     def _edits(self, hooks: Sequence[ForwardHook]) -> tuple[tuple[frozenset[str], HookFunction], ...]:
-        return tuple((_chosen(target, self._point_names), function) for target, function in hooks)
+        if not isinstance(hooks, Iterable):
+            raise TypeError(f"Hooks are a list of pairs, also of one: [(name, function)], and not {hooks!r}.")
+        return tuple((_chosen(target, self._point_names), function) for target, function in map(_checked_pair, hooks))
 
 
 @contextmanager
@@ -352,13 +355,26 @@ def _apply(function: HookFunction, point: HookPoint, tensor: Tensor) -> Tensor:
 
 def _chosen(names: str | Collection[str] | NamePredicate, known: frozenset[str]) -> frozenset[str]:
     if callable(names):
-        return frozenset(name for name in known if names(name))
+        chosen = frozenset(name for name in known if names(name))
+        if not chosen:
+            raise ValueError("The function of names that was given chooses none of this model's hook points.")
+        return chosen
+    if not isinstance(names, str | Collection):
+        raise TypeError(f"Hook points are given by a name, a list of names or a function of names, not by {names!r}.")
     chosen = frozenset([names] if isinstance(names, str) else names)
     if not chosen <= known:
         chosen = frozenset(current_name(name, warn_at=5) for name in chosen)
     if not chosen <= known:
         unknown = sorted(chosen - known)
-        meant = suggested(unknown[0], known)
-        some = f" For some of all layers, give a function: lambda name: name.endswith({unknown[0]!r})." if meant else ""
+        meant, some = suggested(unknown[0], known), ""
+        if any(name.endswith(unknown[0]) for name in known):
+            some = f" For some of all layers, give a function: lambda name: name.endswith({unknown[0]!r})."
         raise ValueError(f"{unknown[0]!r} is no hook point of this model.{meant}{some}")
     return chosen
+
+
+def _checked_pair(pair: object) -> ForwardHook:
+    """Raise TypeError for what isn't a hook point, or several, and a function."""
+    if isinstance(pair, tuple | list) and len(pair) == 2 and callable(pair[1]):
+        return pair[0], pair[1]
+    raise TypeError(f"Hooks are a list of pairs, also of one: [(name, function)]. {pair!r} is no such pair.")
