@@ -25,7 +25,7 @@ from .checkpointing import refuse_checkpointing
 NamePredicate = Callable[[str], bool]
 NamesFilter = str | Collection[str] | NamePredicate | None
 HookFunction = Callable[[Tensor, "HookPoint"], Tensor | None]
-ForwardHook = tuple[str | NamePredicate, HookFunction]
+ForwardHook = tuple[str | Collection[str] | NamePredicate, HookFunction]
 
 
 class HookPoint(nn.Module):
@@ -224,7 +224,7 @@ class HookedModule(nn.Module):
     def run_with_hooks(self, *inputs: Tensor, fwd_hooks: Sequence[ForwardHook] = (), **kwargs) -> Tensor:
         """The forward pass with interventions.
 
-        fwd_hooks: pairs of a hook point's name, or a predicate on names, and `fn(tensor, hook)`, which returns
+        fwd_hooks: pairs of a hook point's name, a list of names or a predicate, and `fn(tensor, hook)`, which returns
         None, or a tensor of the same shape that takes its place; the tensor that it is given is a copy, and what it
             writes there counts too. They run in the order given, after those of `hooked` around this.
         Raises: ValueError for a name that is no hook point of this model, a predicate that is true of none, or a tensor
@@ -373,8 +373,8 @@ def _chosen(names: str | Collection[str] | NamePredicate, known: frozenset[str])
     return chosen
 
 
-def _checked_pair(pair: object) -> ForwardHook:
+def _checked_pair(pair: ForwardHook) -> ForwardHook:
     """Raise TypeError for what isn't a hook point, or several, and a function."""
     if isinstance(pair, tuple | list) and len(pair) == 2 and callable(pair[1]):
-        return pair[0], pair[1]
+        return pair
     raise TypeError(f"Hooks are a list of pairs, also of one: [(name, function)]. {pair!r} is no such pair.")

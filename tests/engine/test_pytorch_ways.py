@@ -6,8 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch._dynamo.utils import counters
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.utils import parametrizations, prune
 from torch.utils.checkpoint import checkpoint
 
@@ -16,12 +17,25 @@ from tests.helpers import (
     close,
     modern_config,
     some_inputs,
+    some_tokens,
     tiny_config,
     tiny_encoder_decoder,
     tiny_model,
     unpadded,
 )
-from transformer import ActivationCache, ablation, checkpoint_contexts, deviations, generate, record_pass, trace_pass
+from transformer import (
+    ActivationCache,
+    Steer,
+    ablation,
+    checkpoint_contexts,
+    deviations,
+    generate,
+    record_pass,
+    trace_pass,
+)
+from transformer.inference.interventions import hooks_of
+from transformer.model import positions
+from transformer.model.caches import KeyValueCache
 from transformer.model.layers import make_mlp
 
 TOKENS = torch.tensor([[1, 2, 0, 3, 4]])
@@ -168,6 +182,89 @@ def test_a_model_can_be_compiled_and_exported(kind):
         if kind == "rotary, padded":
             shorter = TOKENS[:, :3]
             torch.testing.assert_close(compiled(shorter), model(shorter))
+
+
+def keeping_no_tables(model, inputs):
+    positions._rotation_table.cache_clear()
+    positions._sinusoidal_table.cache_clear()
+    return model, inputs
+
+
+def exported_at_any_length(model, inputs):
+    names = ("source", "target") if len(inputs) == 2 else ("tokens",)
+    shapes = {name: {1: torch.export.Dim(f"{name}_length", min=2, max=8)} for name in names}
+    exported = torch.export.export(model, inputs, dynamic_shapes=shapes).module()
+    for pos in (2, 3, 6):
+        some = [tokens[:, :pos] for tokens in inputs]
+        close(exported(*some), model(*some))
+
+
+def faked(model, inputs):
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+        assert type(model(*map(mode.from_tensor, inputs))) is not Tensor
+
+
+def mapped(model, inputs):
+    def recorded(*texts):
+        _, cache = model.run_with_cache(*(text[None] for text in texts), names_filter=lambda name: True)
+        return {name: tensor[0] for name, tensor in cache.items() if not name.endswith("hook_mask")}
+
+    found, (_, expected) = torch.func.vmap(recorded)(*inputs), model.run_with_cache(*inputs)
+    for name in expected:
+        if not name.endswith("hook_mask"):
+            close(found[name], expected[name])
+
+
+def differentiated(model, inputs):
+    weights = {name: weight.detach() for name, weight in model.named_parameters()}
+    torch.func.grad(lambda weights: torch.func.functional_call(model, weights, inputs).sum())(weights)
+
+
+def without_history(model, inputs):
+    with torch.inference_mode():
+        model(*inputs)
+
+
+def on_another_device(model, inputs):
+    with torch.device("meta"):
+        assert model(*inputs).device.type == "cpu"
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", ["sinusoidal", "all at once", "translator"])
+def test_what_outlives_a_call_is_made_under_none_of_its_modes(kind):
+    """And each of them works: with lengths that are open, with tensors that have no numbers, and with many at once."""
+    model, inputs = tiny_model(SHAPES[kind]), some_inputs(SHAPES[kind])
+    expected = model(*inputs)
+    for way in (faked, mapped, differentiated, without_history, on_another_device, exported_at_any_length):
+        way(*keeping_no_tables(model, inputs))
+        found = model(*inputs)
+        assert type(found) is Tensor and torch.equal(found, expected), way
+        with torch.enable_grad():
+            model(*inputs).sum().backward()
+
+
+@pytest.mark.parametrize("order", [(True, False, True), (False, True, False), (True, True, False)])
+def test_what_is_cached_in_inference_mode_is_used_outside_of_it(order):
+    """Keys and values, and what an intervention has of another text."""
+    for model in (tiny_model(), tiny_encoder_decoder(positions="rotary")):
+        tokens = some_tokens(model.config)
+        source, past = [tokens] * _is_pair(model), KeyValueCache.for_model(model.config)
+        prefix = "decoder." * _is_pair(model)
+        other = {"tokens": (1, 2, 3), "source": (1, 2) * _is_pair(model)}
+        hooks = hooks_of([Steer(f"{prefix}blocks.0.hook_mlp_out", against=(2,), **other)], model)
+        for step, inside in enumerate(order):
+            with torch.enable_grad(), torch.inference_mode(inside):
+                found = model(*source, tokens[:, 2 * step : 2 * step + 2], past)
+                changed = model.run_with_hooks(*source, tokens, fwd_hooks=hooks)
+        with torch.enable_grad():
+            torch.testing.assert_close(found.clone(), model(*source, tokens[:, :6])[:, -2:])
+            if not order[-1]:
+                (found.sum() + changed.sum()).backward()
+
+
+def _is_pair(model):
+    return model.config.architecture == "encoder-decoder"
 
 
 def checkpointed(model, **options):

@@ -102,7 +102,7 @@ def test_what_a_cache_can_t_tell_is_said():
         (lambda: cache.logit_attrs(cache.stack_head_results(), 1), "direct_logit_attribution follows them"),
         (lambda: recorded(norm="sandwich").stack_head_results(), "direct_logit_attribution follows it"),
         (lambda: recorded(n_layers=0).stack_head_results(), "has no layer"),
-        (lambda: ActivationCache(dict(cache)).stack_head_results(), "run_with_cache recorded of a decoder-only or an"),
+        (lambda: ActivationCache(dict(cache)).stack_head_results(), "weights, which this cache doesn't carry"),
         (lambda: encoder.logit_attrs(encoder.stack_head_results(), 1), "a layer that isn't linear"),
     ):
         with pytest.raises(ValueError, match=words):
