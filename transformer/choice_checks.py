@@ -26,6 +26,5 @@ def checked_tokens(tokens: Sequence[int] | Tensor | int, vocab_size: int) -> Ten
 def check_count(tokens: Sequence[int] | Tensor, positions: int) -> None:
     """Raise ValueError unless there is one token for each position of a pass."""
     if len(tokens) != positions:
-        raise ValueError(
-            f"{len(tokens)} tokens were given, and this pass has {positions} positions; each needs its own."
-        )
+        given = "1 token was" if len(tokens) == 1 else f"{len(tokens)} tokens were"
+        raise ValueError(f"{given} given, and this pass has {positions} positions; each needs its own.")

@@ -99,7 +99,7 @@ def show(
     """
     if not isinstance(shown, Recording) and not (hasattr(shown, "model") and hasattr(shown, "tokenizer")):
         raise TypeError(
-            f"show takes a recording or a checkpoint, and this is a {type(shown).__name__}; "
+            f"show takes a recording or a checkpoint, and nothing of type {type(shown).__name__}; "
             "record_pass(model, tokens) makes a recording of what a model computes."
         )
     if not isinstance(shown, Recording):

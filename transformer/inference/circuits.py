@@ -88,7 +88,7 @@ class Circuit:
 
 def circuits_of(config: ModelConfig, attention: str) -> tuple[str, ...]:
     """Which circuits the heads of an attention have: "qk" where they compare, "ov" where they write to the logits."""
-    if config.qkv_clip is not None:
+    if config.qkv_clip is not None or f"{attention}.hook_v" not in equations(config):
         return ()
     has_products = f"{attention}.hook_q" in equations(config) and not _normalises_queries(config, attention)
     kinds = {"qk": has_products, "ov": not attention.startswith("encoder.") and not config.masked_word_head}
