@@ -19,7 +19,7 @@ from .dropout import dropout
 from .effective_weights import linear_map
 from .layers import HeadNorm, widened
 from .masks import causal_mask, full_mask
-from .modes import is_true
+from .modes import is_true, rounds_products
 from .positions import Start, alibi, relative_buckets, rotate
 
 
@@ -157,7 +157,7 @@ class SoftmaxAttention(Attention):
 
     def _product(self, x: Tensor, y: Tensor) -> Tensor:
         """x @ y, each head's with what its group shares. x: (batch, head, query, m); y: (batch, kv_head, m, n)."""
-        if torch.is_autocast_enabled(x.device.type):  # which would round what is wide to 16 bits
+        if rounds_products(x.device):  # to 16 bits, though they are wide
             with torch.autocast(x.device.type, enabled=False):
                 return self._product(x, y)
         return x @ y if self.group == 1 else self._as_heads(self._as_queries(x) @ y)
