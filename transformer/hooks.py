@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import threading
+import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
@@ -199,7 +200,7 @@ class HookedModule(nn.Module):
         watched: points that are computed as if they were recorded, and not kept. What isn't looked at may be computed
             by a faster kernel, which rounds otherwise; so equal `watched` gives equal numbers, to the last bit.
         Returns: the model's output and an `ActivationCache`.
-        Raises: ValueError for a name that is no hook point of this model, or a predicate that is true of none.
+        Raises: ValueError for a name that is no hook point of this model. A predicate that is true of none is warned of.
         """
         call = self._call(names_filter, fwd_hooks, watched)
         with _active(call):
@@ -227,8 +228,8 @@ class HookedModule(nn.Module):
         fwd_hooks: pairs of a hook point's name, a list of names or a predicate, and `fn(tensor, hook)`, which returns
         None, or a tensor of the same shape that takes its place; the tensor that it is given is a copy, and what it
             writes there counts too. They run in the order given, after those of `hooked` around this.
-        Raises: ValueError for a name that is no hook point of this model, a predicate that is true of none, or a tensor
-            of another shape; TypeError for what isn't such pairs.
+        Raises: ValueError for a name that is no hook point of this model, or a tensor of another shape; TypeError for
+            what isn't such pairs. A predicate that is true of no point is warned of.
         """
         with self.hooked(fwd_hooks):
             return self(*inputs, **kwargs)
@@ -357,7 +358,10 @@ def _chosen(names: str | Collection[str] | NamePredicate, known: frozenset[str])
     if callable(names):
         chosen = frozenset(name for name in known if names(name))
         if not chosen:
-            raise ValueError("The function of names that was given chooses none of this model's hook points.")
+            words = (
+                "The function of names that was given chooses none of this model's hook points; nothing is done there."
+            )
+            warnings.warn(words, stacklevel=5)
         return chosen
     if not isinstance(names, str | Collection):
         raise TypeError(f"Hook points are given by a name, a list of names or a function of names, not by {names!r}.")

@@ -85,7 +85,6 @@ class TestRecording:
         [
             ("blocks.0.attn.hook_patern", r"hook_patern.* Did you mean blocks\.0\.attn\.hook_pattern[^:]*\?$"),
             (["hook_embed", "blocks.0.attn.hook_patern"], r"Did you mean blocks\.0\.attn\.hook_pattern"),
-            (lambda name: "patern" in name, r"chooses none of this model's hook points\.$"),
             ("pattern", r"Did you mean blocks\.0\.attn\.hook_pattern\? For some of all layers, give a fun"),
             ("zzz", r"'zzz' is no hook point of this model\.$"),
         ],
@@ -117,6 +116,12 @@ class TestRecording:
         ):
             with pytest.raises(TypeError, match=words):
                 ask()
+
+    def test_a_predicate_that_is_true_of_nothing_is_warned_of(self):
+        model, tokens = tiny_model(), unpadded(tiny_config())
+        for asked in ({"names_filter": lambda name: "patern" in name}, {"fwd_hooks": [(lambda name: False, change)]}):
+            with pytest.warns(UserWarning, match="chooses none of this model's hook points"):
+                model.run_with_cache(tokens, **asked)
 
     def test_an_old_name_is_understood_with_a_warning(self):
         model, tokens = tiny_model(), unpadded(tiny_config())

@@ -62,7 +62,7 @@ def test_the_parts_sum_to_the_logit(config):
     others = tokens.flip(0)
     both = direct_logit_attribution(found, tokens, others)
     torch.testing.assert_close(both.values, attribution.values - direct_logit_attribution(found, others).values)
-    with pytest.raises(ValueError, match=r"^1 tokens were given, and this pass has \d+ positions"):
+    with pytest.raises(ValueError, match=r"^1 token was given, and this pass has \d+ positions"):
         direct_logit_attribution(found, tokens[:1])
 
 
