@@ -25,6 +25,7 @@ from .frontend.saved_page import SavedPage as SavedPage
 from .frontend.saved_page import show as show
 from .hooks import ActivationCache as ActivationCache
 from .hooks import HookPoint as HookPoint
+from .hooks import checkpoint_contexts as checkpoint_contexts
 from .inference.ablation import AblationEffects as AblationEffects
 from .inference.ablation import ablation as ablation
 from .inference.analysis import ScoreArithmetic as ScoreArithmetic

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import difflib
 import re
 import warnings
@@ -10,6 +11,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
+
+from .choice_checks import checked_tokens
 
 ON_REQUEST = ("attn.hook_result",)  # cross_attn.hook_result among them
 """Endings of points that cost too much to compute unless someone asks for them by name."""
@@ -33,6 +36,21 @@ class ActivationCache(Mapping[str, Tensor]):
         self._tensors = dict(tensors)
         self._model = model
         self.depths = depths_of(self._tensors) if depths is None else depths
+
+    def __copy__(self) -> ActivationCache:
+        return ActivationCache(self._tensors, self.depths, self._model)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> ActivationCache:
+        """Its tensors are copied, the model isn't."""
+        return ActivationCache(copy.deepcopy(self._tensors, memo), self.depths, self._model)
+
+    def __reduce__(self) -> tuple[type[ActivationCache], tuple[Any, ...]]:
+        """Pickled, a cache has its tensors alone: no model, nor the rest of what one of them is a part of."""
+        tensors = {
+            name: tensor.clone() if tensor.untyped_storage().nbytes() > tensor.nbytes else tensor
+            for name, tensor in self._tensors.items()
+        }
+        return ActivationCache, (tensors, self.depths)
 
     def __getitem__(self, key: str | tuple[str, int] | tuple[str, int, str]) -> Tensor:
         match key:
@@ -90,8 +108,8 @@ class ActivationCache(Mapping[str, Tensor]):
         residual_stack: (part, batch, pos, d_model), as `stack_head_results` gives it. tokens: ids, one for all
         positions, or (batch, 1) or (batch, pos).
         Returns: (part, batch, pos).
-        Raises: ValueError for a model with norms on its stream or a layer before its unembedding, and for an
-            encoder–decoder; KeyError for a scale that wasn't recorded.
+        Raises: ValueError for a token that isn't there, a model with norms on its stream or a layer before its
+            unembedding, and for an encoder–decoder; KeyError for a scale that wasn't recorded.
         """
         model = self._of_one_stack()
         if model.config.masked_word_head:
@@ -99,9 +117,9 @@ class ActivationCache(Mapping[str, Tensor]):
         if model.config.norm == "post":
             raise ValueError("After each part of a post-norm model come norms; direct_logit_attribution follows them.")
         unembed = model.W_U.T.detach()
-        direction = unembed[torch.as_tensor(tokens, device=unembed.device)]
+        direction = unembed[checked_tokens(tokens, len(unembed)).to(unembed.device)]
         if incorrect_tokens is not None:
-            direction = direction - unembed[torch.as_tensor(incorrect_tokens, device=unembed.device)]
+            direction = direction - unembed[checked_tokens(incorrect_tokens, len(unembed)).to(unembed.device)]
         if model.config.has_final_norm:
             if model.config.norm_kind == "layer":
                 residual_stack = residual_stack - residual_stack.mean(-1, keepdim=True)
@@ -111,7 +129,9 @@ class ActivationCache(Mapping[str, Tensor]):
         return (residual_stack * direction).sum(-1)
 
     def _of_one_stack(self) -> Any:
-        if self._model is None or self._model.config.architecture == "encoder-decoder":
+        if self._model is None:
+            raise ValueError("This needs weights, which this cache doesn't carry: ActivationCache(cache, model=model).")
+        if self._model.config.architecture == "encoder-decoder":
             raise ValueError("This needs what run_with_cache recorded of a decoder-only or an encoder-only model.")
         return self._model
 

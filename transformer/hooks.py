@@ -7,22 +7,26 @@ changed in those within it, too.
 
 from __future__ import annotations
 
+import copy
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from .activation_cache import ON_REQUEST, ActivationCache, current_name, depths_of, suggested
+from .checkpointing import refuse_checkpointing
 
 NamePredicate = Callable[[str], bool]
 NamesFilter = str | Collection[str] | NamePredicate | None
 HookFunction = Callable[[Tensor, "HookPoint"], Tensor | None]
-ForwardHook = tuple[str | NamePredicate, HookFunction]
+ForwardHook = tuple[str | Collection[str] | NamePredicate, HookFunction]
 
 
 class HookPoint(nn.Module):
@@ -90,8 +94,11 @@ class _Call:
     tensors: dict[str, Tensor] = field(default_factory=dict)
     in_graph: dict[str, Tensor] = field(default_factory=dict)
     gradients: dict[str, Tensor] = field(default_factory=dict)
+    repeats: Literal["no", "yes", "again"] = "no"
+    """Whether a block that is computed again for the gradient is changed again, and whether this is that time."""
 
     def __post_init__(self) -> None:
+        self.takes_gradients = torch.is_grad_enabled()
         self.outer = _current_call.get()
         self.edits = self.model.edits_around() + self.edits
         self.edited = self.differentiated.union(*(names for names, _ in self.edits))
@@ -103,7 +110,15 @@ class _Call:
             return self if point.name in self.concerned else None
         return None if self.outer is None else self.outer.at(point)
 
+    def repeated(self, repeats: Literal["yes", "again"]) -> _Call:
+        """The same call in a block that is checkpointed."""
+        call = copy.copy(self)
+        call.repeats, call.outer = repeats, None if self.outer is None else self.outer.repeated(repeats)
+        return call
+
     def edit(self, point: HookPoint, tensor: Tensor) -> Tensor:
+        if point.name in self.edited and self.repeats == "no" and (torch.is_grad_enabled() or self.takes_gradients):
+            refuse_checkpointing(point.name)
         for names, function in self.edits:
             if point.name in names:
                 tensor = _apply(function, point, tensor)
@@ -114,6 +129,9 @@ class _Call:
         if point.name in self.differentiated and tensor.is_floating_point():  # a mask has no gradient
             # A node of its own: two points, one after the other, may be given the same tensor.
             tensor = tensor.view_as(tensor) if tensor.requires_grad else tensor.detach().requires_grad_()
+        if self.repeats == "again":
+            return tensor
+        if point.name in self.differentiated and tensor.is_floating_point():
             for names, function in self.gradient_edits:
                 if point.name in names:
                     tensor.register_hook(partial(_apply, function, point))
@@ -182,7 +200,7 @@ class HookedModule(nn.Module):
         watched: points that are computed as if they were recorded, and not kept. What isn't looked at may be computed
             by a faster kernel, which rounds otherwise; so equal `watched` gives equal numbers, to the last bit.
         Returns: the model's output and an `ActivationCache`.
-        Raises: ValueError for a name that is no hook point of this model.
+        Raises: ValueError for a name that is no hook point of this model. A predicate that is true of none is warned of.
         """
         call = self._call(names_filter, fwd_hooks, watched)
         with _active(call):
@@ -207,10 +225,11 @@ class HookedModule(nn.Module):
     def run_with_hooks(self, *inputs: Tensor, fwd_hooks: Sequence[ForwardHook] = (), **kwargs) -> Tensor:
         """The forward pass with interventions.
 
-        fwd_hooks: pairs of a hook point's name, or a predicate on names, and `fn(tensor, hook)`, which returns
+        fwd_hooks: pairs of a hook point's name, a list of names or a predicate, and `fn(tensor, hook)`, which returns
         None, or a tensor of the same shape that takes its place; the tensor that it is given is a copy, and what it
             writes there counts too. They run in the order given, after those of `hooked` around this.
-        Raises: ValueError for a name that is no hook point of this model, or a tensor of another shape.
+        Raises: ValueError for a name that is no hook point of this model, or a tensor of another shape; TypeError for
+            what isn't such pairs. A predicate that is true of no point is warned of.
         """
         with self.hooked(fwd_hooks):
             return self(*inputs, **kwargs)
@@ -259,7 +278,7 @@ class HookedModule(nn.Module):
         return output.detach(), ActivationCache(kept, self._depths)
 
     def chosen_names(self, names_filter: NamesFilter) -> frozenset[str]:
-        """The hook points that `run_with_cache` would record. Raises: ValueError for a name that is none."""
+        """The hook points that `run_with_cache` would record. Raises: ValueError as there."""
         if names_filter is None:
             return self._cheap_names
         return _chosen(names_filter, self._point_names) if names_filter else frozenset()
@@ -269,7 +288,9 @@ class HookedModule(nn.Module):
         return _Call(self, self.chosen_names(names_filter), self._edits(fwd_hooks), watched=everything)
 
     def _edits(self, hooks: Sequence[ForwardHook]) -> tuple[tuple[frozenset[str], HookFunction], ...]:
-        return tuple((_chosen(target, self._point_names), function) for target, function in hooks)
+        if not isinstance(hooks, Iterable):
+            raise TypeError(f"Hooks are a list of pairs, also of one: [(name, function)], and not {hooks!r}.")
+        return tuple((_chosen(target, self._point_names), function) for target, function in map(_checked_pair, hooks))
 
 
 @contextmanager
@@ -281,6 +302,28 @@ def _active(call: _Call | None) -> Iterator[None]:
     finally:
         _count(call, -1)
         _current_call.reset(token)
+
+
+class _Within(AbstractContextManager):
+    """Makes what is computed inside part of a call. To be entered as often as that is."""
+
+    def __init__(self, call: _Call | None) -> None:
+        self._call, self._entered = call, []
+
+    def __enter__(self) -> None:
+        context = _active(self._call)
+        context.__enter__()
+        self._entered.append(context)
+
+    def __exit__(self, *error: Any) -> None:
+        self._entered.pop().__exit__(*error)
+
+
+def checkpoint_contexts() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
+    """For `torch.utils.checkpoint.checkpoint(…, use_reentrant=False, context_fn=checkpoint_contexts)`: what is computed
+    again for the gradient is then changed as it was the first time, whenever and in whatever thread that is."""
+    call = _current_call.get()
+    return _Within(call and call.repeated("yes")), _Within(call and call.repeated("again"))
 
 
 def outside_calls() -> AbstractContextManager[None]:
@@ -313,13 +356,29 @@ def _apply(function: HookFunction, point: HookPoint, tensor: Tensor) -> Tensor:
 
 def _chosen(names: str | Collection[str] | NamePredicate, known: frozenset[str]) -> frozenset[str]:
     if callable(names):
-        return frozenset(name for name in known if names(name))
+        chosen = frozenset(name for name in known if names(name))
+        if not chosen:
+            words = (
+                "The function of names that was given chooses none of this model's hook points; nothing is done there."
+            )
+            warnings.warn(words, stacklevel=5)
+        return chosen
+    if not isinstance(names, str | Collection):
+        raise TypeError(f"Hook points are given by a name, a list of names or a function of names, not by {names!r}.")
     chosen = frozenset([names] if isinstance(names, str) else names)
     if not chosen <= known:
         chosen = frozenset(current_name(name, warn_at=5) for name in chosen)
     if not chosen <= known:
         unknown = sorted(chosen - known)
-        meant = suggested(unknown[0], known)
-        some = f" For some of all layers, give a function: lambda name: name.endswith({unknown[0]!r})." if meant else ""
+        meant, some = suggested(unknown[0], known), ""
+        if any(name.endswith(unknown[0]) for name in known):
+            some = f" For some of all layers, give a function: lambda name: name.endswith({unknown[0]!r})."
         raise ValueError(f"{unknown[0]!r} is no hook point of this model.{meant}{some}")
     return chosen
+
+
+def _checked_pair(pair: ForwardHook) -> ForwardHook:
+    """Raise TypeError for what isn't a hook point, or several, and a function."""
+    if isinstance(pair, tuple | list) and len(pair) == 2 and callable(pair[1]):
+        return pair
+    raise TypeError(f"Hooks are a list of pairs, also of one: [(name, function)]. {pair!r} is no such pair.")

@@ -14,6 +14,7 @@ from transformer.inference.generation import DecodeState, write_greedily
 from transformer.inference.logits import logits_in_pieces, losses_in_pieces, stream_of
 from transformer.inference.pass_outline import lens_at, outline_of_text
 from transformer.inference.tracing import deviations_of_text
+from transformer.model import modes
 
 ELSEWHERE = torch.device("meta")
 TEXT, OTHER, SOURCE = [1, 2, 3, 4, 0, 5], [1, 2, 6, 4, 0, 5], [4, 5, 6, 0]
@@ -68,7 +69,7 @@ GROUPED = {"positions": "rotary", "n_heads": 4, "n_kv_heads": 2, "d_model": 16, 
 
 
 @pytest.fixture(params=[{"positions": "sinusoidal"}, {"positions": "learned"}, GROUPED], ids=lambda f: f["positions"])
-def there(request):
+def there(request, monkeypatch):
     """A model that is on the device, and what a source adds to the arguments of whatever is asked of it."""
     translates = request.param["positions"] == "learned"
     model = (tiny_encoder_decoder if translates else tiny_model)(pad_token_id=0, n_layers=1, **request.param)
@@ -76,6 +77,7 @@ def there(request):
         for name, parameter in module._parameters.items():
             if parameter is not None:
                 module._parameters[name] = nn.Parameter(parameter.detach().as_subclass(There), requires_grad=False)
+    monkeypatch.setattr(modes, "outside_modes", lambda make, *about: make(*about))  # as this device is one
     with torch.no_grad(), Device():
         yield model, SOURCE if translates else []
 

@@ -83,7 +83,7 @@ class TestRecording:
     @pytest.mark.parametrize(
         ("names_filter", "words"),
         [
-            ("blocks.0.attn.hook_patern", r"hook_patern.* Did you mean blocks\.0\.attn\.hook_pattern"),
+            ("blocks.0.attn.hook_patern", r"hook_patern.* Did you mean blocks\.0\.attn\.hook_pattern[^:]*\?$"),
             (["hook_embed", "blocks.0.attn.hook_patern"], r"Did you mean blocks\.0\.attn\.hook_pattern"),
             ("pattern", r"Did you mean blocks\.0\.attn\.hook_pattern\? For some of all layers, give a fun"),
             ("zzz", r"'zzz' is no hook point of this model\.$"),
@@ -94,6 +94,34 @@ class TestRecording:
         for run in (model.run_with_cache, model.run_until_recorded):
             with pytest.raises(ValueError, match=words):
                 run(some_tokens(model.config), names_filter=names_filter)
+        with pytest.raises(ValueError, match=words):
+            model.run_with_hooks(some_tokens(model.config), fwd_hooks=[(names_filter, change)])
+
+    @pytest.mark.parametrize(
+        ("hooks", "words"),
+        [
+            (("hook_embed", change), r"a list of pairs, also of one.*'hook_embed' is no such pair"),
+            (change, "a list of pairs, also of one"),
+            ([("hook_embed",)], r"\('hook_embed',\) is no such pair"),
+            ([("hook_embed", "change")], "is no such pair"),
+            ([(3, change)], "by a name, a list of names or a function of names, not by 3"),
+        ],
+    )
+    def test_what_are_no_pairs_of_a_point_and_a_function_is_said(self, hooks, words):
+        model, tokens = tiny_model(), unpadded(tiny_config())
+        for ask in (
+            lambda: model.run_with_hooks(tokens, fwd_hooks=hooks),
+            lambda: model.run_with_cache(tokens, fwd_hooks=hooks),
+            lambda: model.run_with_gradients(tokens, of=torch.sum, bwd_hooks=hooks),
+        ):
+            with pytest.raises(TypeError, match=words):
+                ask()
+
+    def test_a_predicate_that_is_true_of_nothing_is_warned_of(self):
+        model, tokens = tiny_model(), unpadded(tiny_config())
+        for asked in ({"names_filter": lambda name: "patern" in name}, {"fwd_hooks": [(lambda name: False, change)]}):
+            with pytest.warns(UserWarning, match="chooses none of this model's hook points"):
+                model.run_with_cache(tokens, **asked)
 
     def test_an_old_name_is_understood_with_a_warning(self):
         model, tokens = tiny_model(), unpadded(tiny_config())

@@ -62,7 +62,7 @@ def test_the_parts_sum_to_the_logit(config):
     others = tokens.flip(0)
     both = direct_logit_attribution(found, tokens, others)
     torch.testing.assert_close(both.values, attribution.values - direct_logit_attribution(found, others).values)
-    with pytest.raises(ValueError, match=r"^1 tokens were given, and this pass has \d+ positions"):
+    with pytest.raises(ValueError, match=r"^1 token was given, and this pass has \d+ positions"):
         direct_logit_attribution(found, tokens[:1])
 
 
@@ -102,7 +102,7 @@ def test_what_a_cache_can_t_tell_is_said():
         (lambda: cache.logit_attrs(cache.stack_head_results(), 1), "direct_logit_attribution follows them"),
         (lambda: recorded(norm="sandwich").stack_head_results(), "direct_logit_attribution follows it"),
         (lambda: recorded(n_layers=0).stack_head_results(), "has no layer"),
-        (lambda: ActivationCache(dict(cache)).stack_head_results(), "run_with_cache recorded of a decoder-only or an"),
+        (lambda: ActivationCache(dict(cache)).stack_head_results(), "weights, which this cache doesn't carry"),
         (lambda: encoder.logit_attrs(encoder.stack_head_results(), 1), "a layer that isn't linear"),
     ):
         with pytest.raises(ValueError, match=words):

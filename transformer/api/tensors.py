@@ -276,7 +276,7 @@ def _recorded(
     inputs = [torch.tensor([list(ids)]) for ids in (source, tokens) if ids]
     with torch.no_grad():
         cache = model.run_until_recorded(
-            *inputs, names_filter=set(names).__contains__, fwd_hooks=hooks_of(interventions, model), watched=every_point
+            *inputs, names_filter=set(names), fwd_hooks=hooks_of(interventions, model), watched=every_point
         )
     read = Trace(model.config, torch.tensor(list(tokens)), torch.tensor(list(source)), cache)
     return {name: array_of(read, shapes[name]) for name in names}

@@ -20,6 +20,7 @@ import torch
 
 from ..config import ModelConfig
 from ..inference.attention_outline import names_around, outline, outline_of_layer
+from ..inference.circuits import circuits_of
 from ..inference.inputs import predicted_position
 from ..inference.pass_outline import tensors_of
 from ..inference.pass_recording import (
@@ -93,8 +94,14 @@ def show(
         else `inside_page` names; of attention: layer=1, head=0.
     title: what files that are saved from the page are called.
     Raises: ValueError for a recording that lacks what is needed, a model without attention of this kind, or something
-        to be looked at that isn't there; a text that the model can't read; or what is too large for a page.
+        to be looked at that isn't there; a text that the model can't read; or what is too large for a page; TypeError
+        for something else, such as an `ActivationCache`, which has neither text nor weights.
     """
+    if not isinstance(shown, Recording) and not (hasattr(shown, "model") and hasattr(shown, "tokenizer")):
+        raise TypeError(
+            f"show takes a recording or a checkpoint, and nothing of type {type(shown).__name__}; "
+            "record_pass(model, tokens) makes a recording of what a model computes."
+        )
     if not isinstance(shown, Recording):
         return _show_model(shown, of or "", view, kind, title or view, chosen)
     return _show_recording(shown, kind or of, title, chosen)
@@ -256,6 +263,12 @@ def inside_page(
     _check_index("token", token, len(trace.tokens))
     _check_index("source", source, len(trace.source))
     _check_index("head", head, trace.config.n_heads)
+    _check_index("candidate", candidate, trace.config.vocab_size)
+    if circuit is not None:
+        kind, module, of_head = circuit[:3]
+        if kind not in circuits_of(trace.config, str(module)):
+            raise ValueError(f"There is no circuit {kind!r} of {module!r} in this model.")
+        _check_index("head", int(of_head), trace.config.n_heads)
     sizes = infos[open].sizes if open in infos else ()
     if cell is not None and not _is_cell(cell, sizes):
         raise ValueError(f"There is no cell {tuple(cell)} in {open or 'the model'}: its shape is {sizes}.")

@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..choice_checks import check_count, check_index, checked_tokens
 from ..hooks import ForwardHook
 from ..model.layers import widened
 from ..model.models import EncoderDecoder, EncoderOnly, Model
@@ -43,21 +44,25 @@ class AblationEffects:
         """How much the mean cross-entropy of the text, in nats, rises without each part: (part,).
 
         tokens: the text that was read; each but the first is predicted by those before it.
-        Raises: ValueError for a text of fewer than two tokens, of which nothing is predicted, or of an encoder, which
-            predicts none of the tokens that it reads.
+        Raises: ValueError for a text of fewer than two tokens, of which nothing is predicted, of other tokens than the
+            model knows, or of an encoder, which predicts none of the tokens that it reads.
         """
         if not self.predicts_next:
             raise ValueError("This model predicts what is masked, so a text has no loss; ask for a logit at a mask.")
         if len(tokens) < 2:
             raise ValueError("A text of one token has no loss: nothing comes before it to predict it from.")
-        right = torch.as_tensor(tokens, device=self.plain.device)[1:]
+        check_count(tokens, len(self.plain))
+        right = checked_tokens(tokens, self.plain.shape[-1]).to(self.plain.device)[1:]
         every = torch.cat([self.plain[None], self.logits])[:, :-1]
         losses = F.cross_entropy(every.flatten(0, 1), right.repeat(len(every)), reduction="none")
         means = losses.view(len(every), -1).mean(1)
         return means[1:] - means[0]
 
     def logit(self, position: int, token: int) -> Tensor:
-        """How much a token's logit at a position rises without each part: (part,)."""
+        """How much a token's logit at a position rises without each part: (part,). Raises: ValueError for one that
+        isn't there."""
+        check_index("position", position, len(self.plain))
+        check_index("token", token, self.plain.shape[-1])
         return self.logits[:, position, token] - self.plain[position, token]
 
 

@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..choice_checks import check_index
+
 
 class LogitsError(ValueError):
     """Logits of which no softmax can be taken."""
@@ -27,8 +29,10 @@ def check_logits(largest: np.ndarray | Sequence[float] | float) -> None:
 def token_statistics(logits: Tensor, token_id: int) -> tuple[float, int, float]:
     """A token's probability and rank (1 for the likeliest), and the distribution's entropy in nats.
 
-    logits: (vocab,), raw. Equal logits rank by token id. Raises: LogitsError for logits that are not numbers.
+    logits: (vocab,), raw. Equal logits rank by token id.
+    Raises: LogitsError for logits that are not numbers; ValueError for a token that has no logit.
     """
+    check_index("token", token_id, len(logits))
     scores = logits.detach().cpu().double().numpy()  # NumPy is several times as fast with vectors this short
     check_logits(scores.max())
     probabilities = np.exp(scores - scores.max())
@@ -45,8 +49,11 @@ def induction_score(pattern: Tensor, period: int) -> Tensor:
 
     pattern: (batch, head, query, key), on sequences that repeat after `period` tokens.
     Returns: (head,), the mean weight from each query of the second stretch on to the key `period` − 1 before it.
+    Raises: ValueError for a period that leaves no second stretch.
     Source: Olsson et al. 2022, "In-context learning and induction heads", the prefix-matching score.
     """
+    if not 1 <= period < pattern.shape[-2]:
+        raise ValueError(f"The period is {period}; of {pattern.shape[-2]} tokens, from 1 on, some must come after it.")
     queries = torch.arange(period, pattern.shape[-2], device=pattern.device)
     return pattern[:, :, queries, queries - (period - 1)].mean((0, 2))
 
@@ -77,8 +84,11 @@ def score_arithmetic(queries: Tensor, keys: Tensor, mask: Tensor, query: int, ke
 
     queries: (query, d_head), keys: (key, d_head), as they enter the product (rotated, where positions are
     rotary); mask: (query, key), True where visible.
+    Raises: ValueError for a query or a key that isn't there.
     Source: Vaswani et al. 2017, eq. 1.
     """
+    check_index("query", query, len(queries))
+    check_index("key", key, len(keys))
     q, k = queries.double(), keys.double()
     products = q[query] * k[key]
     row = (k @ q[query]) / math.sqrt(q.shape[-1])

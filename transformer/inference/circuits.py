@@ -16,6 +16,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from ..choice_checks import check_index, checked_tokens
 from ..config import ModelConfig
 from ..model.equations import Equation, equations
 from ..model.models import Model
@@ -58,14 +59,16 @@ class Circuit:
     def full(self, rows: Tensor | None = None, columns: Tensor | None = None) -> Tensor:
         """(vocab, vocab), or of some tokens, by the d_model × d_model matrix between them instead of narrow ones.
 
-        Of a large vocabulary all of it takes much memory: use `row`.
+        Of a large vocabulary all of it takes much memory: use `row`. Raises: ValueError for a token that isn't there.
         """
+        rows, columns = (None if ids is None else checked_tokens(ids, len(self.first)) for ids in (rows, columns))
         first = self.first if rows is None else self.first[rows]
         last = self.last if columns is None else self.last[columns]
         return first.double() @ (self.enters @ self.leaves) @ last.double().T
 
     def row(self, token: int) -> Tensor:
-        """What one token does with each other, (vocab,)."""
+        """What one token does with each other, (vocab,). Raises: ValueError for a token that isn't there."""
+        check_index("token", token, len(self.first))
         return self.right @ self.left[token]
 
     def strongest(self, most: int, among: Iterable[int] = ()) -> tuple[Tensor, Tensor]:
@@ -73,7 +76,7 @@ class Circuit:
 
         most: how many of each, if there are as many. among: tokens that are there in any case, as far as they fit.
         """
-        first = sorted(set(among))[:most]
+        first = checked_tokens(sorted(set(among)), len(self.first)).tolist()[:most]
         kept = []
         for vectors, others in ((self.left, self.right), (self.right, self.left)):
             # |row i|² = Σ_j (l_i · r_j)² = l_i · (RᵀR) · l_i, without the row itself.
@@ -85,7 +88,7 @@ class Circuit:
 
 def circuits_of(config: ModelConfig, attention: str) -> tuple[str, ...]:
     """Which circuits the heads of an attention have: "qk" where they compare, "ov" where they write to the logits."""
-    if config.qkv_clip is not None:
+    if config.qkv_clip is not None or f"{attention}.hook_v" not in equations(config):
         return ()
     has_products = f"{attention}.hook_q" in equations(config) and not _normalises_queries(config, attention)
     kinds = {"qk": has_products, "ov": not attention.startswith("encoder.") and not config.masked_word_head}
@@ -102,6 +105,8 @@ def qk_circuit(model: Weights, attention: str, head: int, distance: int = 0) -> 
         that clips them, or a head it doesn't have.
     """
     _refuse_clipped(model.config)
+    if distance < 0:
+        raise ValueError(f"The distance is {distance}; a key stands 0 positions before the query, or more.")
     table = equations(model.config)
     if _normalises_queries(model.config, attention):
         raise ValueError("This model normalises queries and keys: how well two fit is no product of two tables.")

@@ -48,8 +48,12 @@ def head_measures(pattern: Tensor, mask: Tensor, tokens: Tensor | None = None) -
     tokens: (pos,), the ids of the text that looks at itself; None where queries and keys are of different texts, as
         in cross-attention, which has only `first`, of all queries, and `spread`.
     Returns: (head, measure), float32; NaN where no query has such a key, or the measure has no meaning.
+    Raises: ValueError for a mask or a text of another length.
     """
     _, query, key = pattern.shape
+    if mask.shape != (query, key) or (tokens is not None and not query == key == len(tokens)):
+        text = "" if tokens is None else f", and a text of {len(tokens)} tokens"
+        raise ValueError(f"A pattern {tuple(pattern.shape)} doesn't go with a mask {tuple(mask.shape)}{text}.")
     pattern = pattern.float()
     looks_ahead = bool(mask.triu(1).any())
     targets = {"first": _first(query, key, pattern.device)} if tokens is None else _targets(tokens, looks_ahead)

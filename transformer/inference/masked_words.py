@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
+from ..choice_checks import check_index
 from ..hooks import ActivationCache, NamesFilter
 from ..model.models import EncoderOnly
 from .analysis import check_logits
@@ -69,6 +70,7 @@ def masked_logits(
     """
     if model.config.is_causal:
         raise ValueError("This model sees nothing after a token, so it can't fill gaps; it writes on: generate.")
+    check_index("token", mask_token_id, model.config.vocab_size)
     ids = ids_of(tokens)
     masks = [position for position, token in enumerate(ids) if token == mask_token_id]
     inputs, hooks = inputs_of(model, ids, segments=segments), hooks_of(interventions, model)

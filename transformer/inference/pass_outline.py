@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..choice_checks import check_index
 from ..config import ModelConfig
 from ..hooks import HookPoint
 from ..model.equations import LOGITS, PROBABILITIES, UNCAPPED_LOGITS, equations, equations_json
@@ -159,6 +160,7 @@ def lens_at(
     """What each depth would have said at one position, as in `outline`: `lens`, `lens.probability`, `lens.right` and
     `lens.rank`, (depth, 1) each."""
     config = model.config
+    check_index("position", position, len(tokens))
     wanted = {name for depth in stream_points(config, "decoder." if len(source) else "") for name in depth}
     inputs, hooks = inputs_of(model, tokens, source), hooks_of(interventions, model)
     with torch.no_grad():
@@ -279,7 +281,8 @@ def _next_of(model: Model, stream: Tensor, sketch: _Sketch) -> tuple[Tensor, Ten
     likeliest, probability, known = [], [], {LOGITS: Summary(), PROBABILITIES: Summary()}
     if model.config.logit_cap:
         known[UNCAPPED_LOGITS] = Summary()
-    with model.hooked([(lambda name: name in known, lambda tensor, hook: known[hook.name].add(tensor.cpu().numpy()))]):
+    names = known.keys() & {UNCAPPED_LOGITS}
+    with model.hooked([(names, lambda tensor, hook: known[hook.name].add(tensor.cpu().numpy()))]):
         for _, logits in logits_in_pieces(model, stream):
             logits = logits.cpu()
             shares = probabilities_of(logits)

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..choice_checks import check_index
 from ..hooks import ForwardHook
 from ..model.caches import KeyValues
 from ..model.models import EncoderDecoder, EncoderOnly, Model
@@ -84,6 +85,8 @@ def patching(
             raise ValueError(f"The text has {len(clean)} tokens, and none at position {position}.")
     elif position not in (-1, len(clean) - 1):
         raise ValueError("What comes next is compared after the last token; leave the position out.")
+    for token in (answer, against):
+        check_index("token", token, model.config.vocab_size)
     for name, one, other in (("texts", clean, corrupted), ("sources", source, corrupted_source)):
         if len(one) != len(other):
             raise ValueError(
@@ -185,8 +188,11 @@ def _first_difference(one: Sequence[int], other: Sequence[int]) -> int:
 
 def _sites(model: Model, kind: str) -> dict[str, list[str]]:
     """The points of each of `SITES` that a stack of the model has, by layer."""
-    points = hook_points(model.config)
-    depth = len(attention_modules(model.config).get(kind, ()))
+    points, modules = hook_points(model.config), attention_modules(model.config)
+    if modules and kind not in STACKS.keys() & modules.keys():
+        there = " or ".join(repr(each) for each in STACKS if each in modules)
+        raise ValueError(f"This model has no stack {kind!r} to patch; it has {there}.")
+    depth = len(modules.get(kind, ()))
     blocks = [f"{STACKS[kind]}blocks.{layer}" for layer in range(depth)]
     named = {site: [f"{block}.{ending}" for block in blocks] for site, ending in SITES.items()}
     sites = {site: names for site, names in named.items() if names and names[0] in points}

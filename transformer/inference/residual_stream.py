@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from ..choice_checks import check_count, checked_tokens
 from ..config import ModelConfig
 from ..model.equations import Equation, equations, unembedding_equation
 from ..model.layers import ACTIVATIONS, widened
@@ -47,8 +48,10 @@ class LogitLens:
         """Probability and rank (1: the likeliest) of one token at each position. tokens: (pos,).
 
         Returns: (depth, pos) each. Equal logits rank by token id.
+        Raises: ValueError for more tokens than positions, fewer, or one that isn't in the vocabulary.
         """
-        chosen = torch.as_tensor(tokens)[None, :].expand(len(self.logits), -1)
+        check_count(tokens, self.logits.shape[1])
+        chosen = checked_tokens(tokens, self.logits.shape[-1]).expand(len(self.logits), -1)
         return _standing(self.logits, chosen)
 
 
@@ -150,15 +153,13 @@ def direct_logit_attribution(trace: Trace, tokens: Sequence[int], against: Seque
     Under post-norm a part goes through every norm that comes after it.
 
     tokens: (pos,), the token whose logit is looked at, at each position. against: another, whose logit is taken off.
-    Raises: ValueError for more tokens than positions, or fewer.
+    Raises: ValueError for more tokens than positions, fewer, or one that isn't in the vocabulary.
     Source: Elhage et al. 2021, "A mathematical framework for transformer circuits".
     """
-    for given in (tokens, tokens if against is None else against):
-        if len(given) != len(trace.tokens):
-            raise ValueError(
-                f"{len(given)} tokens were given, and this pass has {len(trace.tokens)} positions; each needs its own."
-            )
     unembedding = trace.tensors["unembed.weight"]
+    for given in (tokens, tokens if against is None else against):
+        check_count(given, len(trace.tokens))
+        checked_tokens(given, len(unembedding))
     direction = unembedding[torch.as_tensor(tokens)].double()  # (pos, d_model)
     if against is not None:
         direction = direction - unembedding[torch.as_tensor(against)].double()

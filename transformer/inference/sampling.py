@@ -58,7 +58,10 @@ def choose_token(logits: Tensor, sampling: Sampling, position: int) -> int:
 
     A random number between 0 and 1 falls into one token's share of the distribution. With a seed, that number
     depends on seed and position alone: not on other threads, nor on whether the text was written in one go.
+    Raises: ValueError for a position before the text.
     """
+    if position < 0:
+        raise ValueError(f"There is no position {position}; they count from 0.")
     return token_at(next(random_points(sampling, position, ahead=1)), logits, sampling)
 
 

@@ -175,9 +175,8 @@ def _outputs_compared(
 ) -> dict[str, Deviation]:
     """How far logits and probabilities are from their equations: some of the vocabulary, some positions at a time."""
     recorded: dict[str, Tensor] = {}
-    with model.hooked(
-        [(lambda name: name == UNCAPPED_LOGITS, lambda tensor, hook: recorded.update({UNCAPPED_LOGITS: tensor.cpu()}))]
-    ):
+    names = [name for name in (UNCAPPED_LOGITS,) if name in table]
+    with model.hooked([(names, lambda tensor, hook: recorded.update({hook.name: tensor.cpu()}))]):
         logits = recorded[LOGITS] = model.unembed(stream).cpu()
     equation = unembedding_equation(trace.config)
     products, weight, bias = equation.name, trace.tensors["unembed.weight"], equation.operands.get("bias")

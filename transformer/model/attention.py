@@ -19,7 +19,7 @@ from .dropout import dropout
 from .effective_weights import linear_map
 from .layers import HeadNorm, widened
 from .masks import causal_mask, full_mask
-from .modes import is_true
+from .modes import is_true, rounds_products
 from .positions import Start, alibi, relative_buckets, rotate
 
 
@@ -38,10 +38,11 @@ def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Te
     >>> attention(q, k, v, mask=torch.tensor([[True, False]]))
     tensor([[1.]])
     """
+    q, k, values = widened(q), widened(k), widened(v)  # the products of 16-bit numbers may need more
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (…, query, key)
     if mask is not None:
         scores = torch.where(mask, scores, -math.inf)
-    return safe_softmax(scores) @ v
+    return (safe_softmax(scores) @ values).type_as(v)
 
 
 def safe_softmax(scores: Tensor) -> Tensor:
@@ -107,7 +108,8 @@ class SoftmaxAttention(Attention):
     """`attention` in every head: in one fused call, or step by step as soon as one of the steps is looked at.
 
     Where every key is seen, as by the newest token of a text, the steps need no mask unless that is looked at. Scores
-    that are capped always go step by step: the fused call has nothing for them.
+    that are capped always go step by step: the fused call has nothing for them. In a model of 16-bit numbers scores and
+    weights are float32, as within the fused call: before the division a score may be too large for 16 bits.
     With fewer heads of keys and values than of queries, neighbouring heads share one (Ainslie et al. 2023, §2.2).
     """
 
@@ -137,7 +139,8 @@ class SoftmaxAttention(Attention):
         return self.hook_z(z.transpose(1, 2))
 
     def _steps(self, q: Tensor, k: Tensor, v: Tensor, padding: Tensor | None, bias: Tensor | None) -> Tensor:
-        query, key = q.shape[-2], k.shape[-2]
+        query, key, values = q.shape[-2], k.shape[-2], widened(v)
+        q, k = widened(q), widened(k)
         scores = self.hook_raw_scores(self._product(q, k.transpose(-2, -1)))  # (batch, head, query, key)
         scores = self.hook_scaled_scores(scores / self.divisor)
         if self.cap:
@@ -150,10 +153,13 @@ class SoftmaxAttention(Attention):
         else:
             mask = self.visible(query, key, padding, q.device)
             pattern = safe_softmax(self.hook_attn_scores(torch.where(mask, scores, -math.inf)))
-        return self._product(self.hook_pattern(pattern), v)
+        return self._product(self.hook_pattern(pattern).type_as(values), values).type_as(v)
 
     def _product(self, x: Tensor, y: Tensor) -> Tensor:
         """x @ y, each head's with what its group shares. x: (batch, head, query, m); y: (batch, kv_head, m, n)."""
+        if rounds_products(x.device):  # to 16 bits, though they are wide
+            with torch.autocast(x.device.type, enabled=False):
+                return self._product(x, y)
         return x @ y if self.group == 1 else self._as_heads(self._as_queries(x) @ y)
 
     def _as_queries(self, x: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ Shapes: input, output (of a linear layer).
 from __future__ import annotations
 
 import dataclasses
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -32,13 +33,24 @@ _SCALES = (1.0, -1.0, 3.0)
 """By which a linear map's input may be multiplied. Zeros and ones, so multiplied, survive quantisation."""
 
 
-def weights_of(model: nn.Module) -> dict[str, Tensor]:
+class Configured(Protocol):
+    """A model, or a stack of one."""
+
+    config: ModelConfig
+
+
+def weights_of(model: Configured) -> dict[str, Tensor]:
     """Every parameter that the equations of a model read, by name: those tensors themselves where nothing stands
-    between. Raises: ValueError for a module that has no such weight."""
-    return {name: weight_of(model, name).detach() for name in parameter_names(model.config)}
+    between. Raises: ValueError for a module that has no such weight, or a bias that no equation reads."""
+    names = parameter_names(model.config)
+    paths = [name.removesuffix(".weight") for name in names if name.endswith(".weight")]
+    for path in paths:
+        if f"{path}.bias" not in names and weight_of(model, f"{path}.bias").any():
+            raise ValueError(f"{path} adds a bias, which the model's configuration says there is none of.")
+    return {name: weight_of(model, name).detach() for name in names}
 
 
-def merged(model: nn.Module) -> tuple[ModelConfig, dict[str, Tensor]]:
+def merged(model: Configured) -> tuple[ModelConfig, dict[str, Tensor]]:
     """A configuration and weights that compute what this model computes, for a file. Raises: as `weights_of`."""
     config, weights = model.config, weights_of(model)
     is_pair = config.architecture == "encoder-decoder"
@@ -48,7 +60,7 @@ def merged(model: nn.Module) -> tuple[ModelConfig, dict[str, Tensor]]:
     return config, weights
 
 
-def weight_of(model: nn.Module, name: str) -> Tensor:
+def weight_of(model: Configured, name: str) -> Tensor:
     """The weight or bias of a dotted name, such as "blocks.0.attn.out.weight"; zeros for a bias that isn't there.
 
     model: a whole model, or one stack of it. Raises: as `weights_of`.
@@ -82,8 +94,8 @@ def linear_map(module: nn.Module, inputs: int, name: str) -> tuple[Tensor, Tenso
         weight = (module(ones[:, None])[:, 0] - bias).T
         if not _is_linear(module, weight, bias):
             raise ValueError(
-                f"{name} is a {type(module).__name__}, and what it gives is no linear map of what it reads (if dropout is "
-                "why, put the model into evaluation mode first), so it has no weights that could be read."
+                f"{name} is a {type(module).__name__}, and what it gives is no linear map of what it reads (if dropout "
+                "is why, put the model into evaluation mode first), so it has no weights that could be read."
             )
     return weight, bias
 
@@ -135,15 +147,16 @@ def _inputs(config: ModelConfig, layer: str) -> int:
     return {"out": config.n_heads * config.d_head, "down": config.d_ff}.get(layer, config.d_model)
 
 
-def _module(model: nn.Module, path: str) -> nn.Module:
+def _module(model: object, path: str) -> nn.Module:
     """A part of a model. Raises: ValueError where another module has nothing of that name."""
-    found, seen = model, ""
+    found: Any = model
+    seen = ""
     for name in path.split("."):
         child = found[int(name)] if name.isdigit() else getattr(found, name, None)
         if child is None:
             raise ValueError(
-                f"{seen or 'The model'} is a {type(found).__name__}, which has no {name}: what can be read is the model's "
-                "own module there, or one with the same parts."
+                f"{seen or 'The model'} is a {type(found).__name__}, which has no {name}: what can be read is the "
+                "model's own module there, or one with the same parts."
             )
         found, seen = child, f"{seen}.{name}".lstrip(".")
     return found

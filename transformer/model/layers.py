@@ -85,11 +85,12 @@ class HeadNorm(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """x: (batch, pos, head, d_head); returns the same shape. hook_scale: (batch, pos, head or 1, 1)."""
+        wide = widened(x)
         if self.bias is not None:
-            x = x - x.mean(self.over, keepdim=True)
-        scale = self.hook_scale((x.square().mean(self.over, keepdim=True) + self.eps).sqrt())
-        x = x / scale * self.weight.view(self.heads)
-        return self.hook_out(x if self.bias is None else x + self.bias.view(self.heads))
+            wide = wide - wide.mean(self.over, keepdim=True)
+        scale = self.hook_scale((wide.square().mean(self.over, keepdim=True) + self.eps).sqrt())
+        wide = wide / scale * self.weight.view(self.heads)
+        return self.hook_out((wide if self.bias is None else wide + self.bias.view(self.heads)).type_as(x))
 
 
 class MLP(nn.Module):

@@ -25,6 +25,11 @@ def is_true(condition: bool | Tensor, *, if_unknown: bool) -> bool:
         return if_unknown
 
 
+def rounds_products(device: torch.device) -> bool:
+    """Whether `torch.autocast` is on there."""
+    return torch.amp.is_autocast_available(device.type) and torch.is_autocast_enabled(device.type)
+
+
 def is_traced() -> bool:
     """Whether new tensors stand for numbers rather than have them, so that nothing may be kept."""
     return torch.compiler.is_compiling() or type(torch.empty(0)) is not Tensor
@@ -38,18 +43,15 @@ def keep_tensors(maxsize: int) -> Callable[[Callable[..., Tensor]], Callable[...
     """
 
     def decorate(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
-        @lru_cache(maxsize)
-        def kept(*about: object) -> Tensor:
-            with ThreadPoolExecutor(1) as thread:
-                return _settled(thread.submit(make, *about).result())
-
-        return kept
+        return lru_cache(maxsize)(lambda *about: outside_modes(make, *about))
 
     return decorate
 
 
-def _settled(tensor: Tensor) -> Tensor:
-    """Once it is computed: on a GPU the other thread has another stream."""
+def outside_modes(make: Callable[..., Tensor], *about: object) -> Tensor:
+    """A tensor that is made in a thread of its own, once it is computed: on a GPU that thread has another stream."""
+    with ThreadPoolExecutor(1) as thread:
+        tensor = thread.submit(make, *about).result()
     if tensor.is_cuda:
         torch.cuda.synchronize(tensor.device)
     return tensor

@@ -65,6 +65,11 @@ def attention_modules(config: ModelConfig) -> dict[str, list[str]]:
     return {kind: [name.format(layer) for layer in range(depth)] for kind, (name, depth) in places.items() if depth}
 
 
+def pattern_names(config: ModelConfig) -> list[str]:
+    """The points of all attention weights, layer by layer; empty for a model without a layer."""
+    return [f"{module}.hook_pattern" for modules in attention_modules(config).values() for module in modules]
+
+
 @lru_cache(maxsize=64)
 def _points(config: ModelConfig) -> Mapping[str, HookInfo]:
     """Kept, since every look at a pass asks for them."""

@@ -24,6 +24,7 @@ from ..data.tasks import END, START, Example, Induction, Question, Stories, Task
 from ..inference.analysis import induction_score
 from ..inference.generation import write_greedily
 from ..model.models import Model
+from ..model.registry import pattern_names
 from .objectives import Objective, TaskObjective, TextObjective
 
 EVALUATED_AT_ONCE = 4096
@@ -135,7 +136,7 @@ def measure_induction(model: Model, task: Induction, sequences: int = 500) -> In
     period = task.longest // 2
     batch = task_batch(task, [task.repeated(random, period) for _ in range(sequences)]).to(_device(model))
     with evaluating(model):
-        logits, cache = model.run_with_cache(*batch.inputs, names_filter=lambda name: name.endswith("hook_pattern"))
+        logits, cache = model.run_with_cache(*batch.inputs, names_filter=pattern_names(model.config))
     losses = F.cross_entropy(logits.mT, batch.targets, reduction="none")  # (batch, pos)
     scores = torch.stack([induction_score(pattern, period) for pattern in cache.values()])  # (layer, head)
     layer, head = divmod(int(scores.argmax()), scores.shape[1])
@@ -166,7 +167,7 @@ def measure_reading(model: Model, task: Stories, questions: int = 1000) -> Readi
         rows, question_marks = torch.arange(len(lot)), (batch.targets != IGNORED).int().argmax(1)
         answers = torch.tensor([example.position for example in lot])
         with evaluating(model):
-            logits, cache = model.run_with_cache(*batch.inputs, names_filter=lambda name: name.endswith("hook_pattern"))
+            logits, cache = model.run_with_cache(*batch.inputs, names_filter=pattern_names(model.config))
         right += int((logits.argmax(-1) == batch.targets)[rows, question_marks].sum())
         weights.append(torch.stack([pattern[rows, :, question_marks, answers] for pattern in cache.values()], dim=1))
     mean = torch.cat(weights).mean(0)  # (layer, head)

@@ -17,7 +17,7 @@ from ..inference.generation import generate
 from ..inference.masked_words import fill_masks
 from ..inference.sampling import Sampling
 from ..model.models import EncoderOnly, Model
-from ..model.registry import attention_modules
+from ..model.registry import attention_modules, pattern_names
 from .evaluation import evaluating
 from .plan import TrainingPlan
 
@@ -69,8 +69,7 @@ def attention_patterns(model: Model, plan: TrainingPlan) -> dict[str, np.ndarray
     device = next(model.parameters()).device
     with evaluating(model):
         cache = model.run_until_recorded(
-            *(torch.tensor([tokens], device=device) for tokens in read),
-            names_filter=lambda name: name.endswith("hook_pattern"),
+            *(torch.tensor([tokens], device=device) for tokens in read), names_filter=pattern_names(plan.config)
         )
     return {
         kind: np.stack([cache[f"{layer}.hook_pattern"][0].cpu().numpy().astype(np.float16) for layer in layers])

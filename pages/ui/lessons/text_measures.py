@@ -17,6 +17,7 @@ from transformer import TASKS, Checkpoint, Intervention
 from transformer.data.tasks import Induction
 from transformer.inference.context_windows import in_window
 from transformer.inference.interventions import hooks_of
+from transformer.model.registry import pattern_names
 from transformer.training.evaluation import measure_induction
 
 SEQUENCES = 100
@@ -139,7 +140,7 @@ def _on_first(checkpoint: Checkpoint, tokens: tuple[int, ...], interventions: tu
     hooks = hooks_of(interventions, checkpoint.model)
     with torch.no_grad():
         cache = checkpoint.model.run_until_recorded(
-            torch.tensor([tokens]), names_filter=lambda name: name.endswith("hook_pattern"), fwd_hooks=hooks
+            torch.tensor([tokens]), names_filter=pattern_names(checkpoint.model.config), fwd_hooks=hooks
         )
     return torch.stack([pattern[0, :, 1:, 0].mean(1) for pattern in cache.values()]).numpy()
 

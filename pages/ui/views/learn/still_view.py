@@ -26,7 +26,7 @@ from transformer.api.tensors import tensor
 from transformer.frontend.static_image import still
 from transformer.inference.context_windows import in_window
 from transformer.inference.pattern_pooling import pool, quantise
-from transformer.model.equations import LOGITS, PROBABILITIES
+from transformer.model.registry import pattern_names
 from transformer.training.presets import LADDERS
 
 MAX_TOKENS = 30
@@ -91,15 +91,11 @@ def _inside(link: Mapping[str, str], setup: Setup) -> Iterator[str]:
 
 def _all_heads(setup: Setup) -> str:
     """What each head looks at, in so small a picture that no label has room."""
-    trace = trace_pass(
-        library.model(setup.name).model,
-        setup.window,
-        setup.source,
-        names=lambda name: name.endswith("hook_pattern"),
-        interventions=in_window(setup.interventions, setup.begin),
-    )
-    rows = [tensor for name, tensor in trace.tensors.items() if name not in (LOGITS, PROBABILITIES)]
-    return _pixels([quantise(*pool(row.detach().float().numpy(), None)) for row in rows], HEADS) if rows else ""
+    model = library.model(setup.name).model
+    names, changed = pattern_names(model.config), in_window(setup.interventions, setup.begin)
+    trace = trace_pass(model, setup.window, setup.source, names=names, interventions=changed)
+    rows = [trace.tensors[name].float().numpy() for name in names]
+    return _pixels([quantise(*pool(row, None)) for row in rows], HEADS) if rows else ""
 
 
 def _generate(link: Mapping[str, str], setup: Setup) -> Iterator[str]:
