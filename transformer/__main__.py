@@ -6,6 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
+from .output_pipe import until_closed
+
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; returns the exit status."""
@@ -15,6 +17,8 @@ def main(arguments: list[str] | None = None) -> int:
     options.checkpoints = options.checkpoints or SHIPPED
     try:
         COMMANDS[options.command](options)
+    except BrokenPipeError:
+        raise  # to `until_closed`
     except ERRORS as error:
         print(f"Error: {in_words(error)}", file=sys.stderr)
         return 1
@@ -96,4 +100,4 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(until_closed(main))

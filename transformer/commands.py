@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import os
 import subprocess
 import sys
 import tempfile
@@ -24,6 +25,7 @@ from .data.tokenizers import HALF
 from .frontend.site import write_site
 from .inference.generation import generate
 from .inference.sampling import Sampling
+from .output_pipe import CLOSED
 from .training.evaluation import HELD_OUT, evaluate_loss, exact_matches, measure_induction, measure_reading
 from .training.execution import Execution, check_alone, may_be_restarted, process_group
 from .training.loop import NotFiniteError, StepReport
@@ -217,7 +219,7 @@ def _import(options: argparse.Namespace) -> None:
 
 
 def _export(options: argparse.Namespace) -> None:
-    if options.folder.exists():
+    if os.path.exists(options.folder):  # False for names that no system takes
         raise ValueError(f"{options.folder} exists already; name a folder that doesn't.")
     family = export_pretrained(options.folder, _opened(options))
     print(f"Wrote {options.folder}, which {family.architecture} opens.")
@@ -239,7 +241,10 @@ def _site(options: argparse.Namespace) -> None:
     shipped = options.checkpoints == SHIPPED
     if shipped and importlib.util.find_spec("streamlit") and (SHIPPED.parent / "pages").is_dir():
         command = [sys.executable, "-m", "pages.ui", "site", str(options.folder.resolve())]  # which knows the lessons
-        if subprocess.run(command, cwd=SHIPPED.parent).returncode:
+        status = subprocess.run(command, cwd=SHIPPED.parent).returncode
+        if status == CLOSED:
+            raise BrokenPipeError
+        if status:
             raise ValueError("The site was not written.")
         return
     names = [entry.name for entry in list_checkpoints(options.checkpoints) if entry.problem is None]

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from transformer.output_pipe import until_closed
+
 
 def main(arguments: list[str] | None = None) -> int:
     """Do what is asked for. Returns the exit status: 1 if anything is wrong with a lesson."""
@@ -35,6 +37,8 @@ def main(arguments: list[str] | None = None) -> int:
 def _write(write: Callable[[], str]) -> int:
     try:
         print(write())
+    except BrokenPipeError:
+        raise  # to `until_closed`
     except (OSError, ValueError) as error:
         print(f"Error: {error}", file=sys.stderr)
         return 1
@@ -86,4 +90,4 @@ def _check(file: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(until_closed(main))

@@ -10,6 +10,8 @@ import pkgutil
 import sys
 from pathlib import Path
 
+from transformer.output_pipe import until_closed
+
 SUPPORT = {
     "__main__",
     "chromium",
@@ -46,4 +48,4 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(until_closed(main))

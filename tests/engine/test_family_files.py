@@ -1,6 +1,9 @@
 """Tests what files of pretrained models say: as people share them, in older spellings, and what can't be computed."""
 
 import copy
+import json
+import re
+from pathlib import Path
 
 import pytest
 import torch
@@ -177,6 +180,78 @@ def test_files_as_people_share_them_are_read_as_transformers_reads_them(family, 
         assert found.card.examples[0] == f"{prefix}The house is wonderful."
 
 
+PUBLISHED = json.loads((Path(__file__).parents[1] / "published_configs.json").read_text(encoding="utf-8"))
+"""Of each family a config.json as it is published, and the name under which it is: from copies of it in public
+repositories, which have other sizes here and there, and here shorter lists of tasks."""
+NOT_FOUND = {"cohere2", "glm4", "ministral"}
+"""Families of which no copy was found."""
+SMALLER = {
+    **dict.fromkeys(("vocab_size",), VOCABULARY),
+    **dict.fromkeys(("hidden_size", "n_embd", "d_model", "dim", "word_embed_proj_dim"), 240),
+    **dict.fromkeys(("num_attention_heads", "n_head", "n_heads", "num_heads"), 6),
+    **dict.fromkeys(("encoder_attention_heads", "decoder_attention_heads"), 6),
+    **dict.fromkeys(("num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_decoder_layers"), 4),
+    **dict.fromkeys(("encoder_layers", "decoder_layers"), 4),
+    **dict.fromkeys(("intermediate_size", "n_inner", "hidden_dim", "d_ff", "ffn_dim"), 20),
+    **dict.fromkeys(("encoder_ffn_dim", "decoder_ffn_dim"), 20),
+    **dict.fromkeys(("max_position_embeddings", "n_positions", "n_ctx"), 64),
+    **{"head_dim": 8, "d_kv": 8, "rotary_dim": 4, "query_pre_attn_scalar": 8, "max_window_layers": 3},
+    **dict.fromkeys(("sliding_window", "window_size", "local_attention"), 6),
+    **{"original_max_position_embeddings": 16, "sliding_window_pattern": 2},
+}
+"""Sizes by which a published model becomes a tiny one."""
+CUT = {"no_rope_layers": 4, "layer_types": 4, "attention_layers": 4, "long_factor": 15, "short_factor": 15}
+"""How many there are in a list of something for each layer, or for each pair that turns."""
+
+
+def smaller(fields: dict) -> dict:
+    """The same model with fewer heads, layers, tokens; what isn't a size stays as it is."""
+    heads = next(
+        fields[name] for name in ("num_attention_heads", "n_head", "n_heads", "num_heads", "d_model") if name in fields
+    )
+
+    def one(name: str, value):
+        if name.endswith("token_id") or name == "bad_words_ids":
+            return json.loads(re.sub(r"\d+", lambda found: str(int(found[0]) % VOCABULARY), json.dumps(value)))
+        if name in ("num_key_value_heads", "num_kv_heads"):
+            return 6 if value == heads else 1 if value == 1 else 2
+        if name == "attention_types":
+            return [[value[0][0], 2]]
+        if name in ("rope_scaling", "rope_parameters") and value:
+            return {name: one(name, each) for name, each in value.items()}
+        return value[: CUT[name]] if name in CUT else value if value is None else SMALLER.get(name, value)
+
+    return {name: one(name, value) for name, value in fields.items() if name != "task_specific_params"}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@torch.no_grad()
+def test_a_published_configuration_is_read_as_transformers_reads_it(family, tmp_path):
+    if family not in PUBLISHED:
+        assert family in NOT_FOUND
+        return
+    config_of(FAMILIES[family], PUBLISHED[family]["fields"])
+    said, shape = smaller(PUBLISHED[family]["fields"]), FAMILIES[family].shape
+    write(tmp_path, "config.json", said)
+    kind = getattr(transformers, FAMILIES[family].architecture)
+    torch.manual_seed(3)
+    config = kind.config_class.from_pretrained(tmp_path)
+    model = kind._from_config(config, attn_implementation="eager", dtype=torch.float32).eval()
+    for parameter in model.parameters():
+        parameter.add_(torch.randn_like(parameter), alpha=0.05)
+    save(tmp_path, model, ["<mask>"] if shape == "encoder-only" else None)
+    (tmp_path / "generation_config.json").unlink(missing_ok=True)
+    if shape == "encoder-decoder":  # a Marian's positions as they're read
+        model = kind.from_pretrained(tmp_path)
+    write(tmp_path, "config.json", said)
+    tokens, target = torch.arange(5, 19)[None], torch.arange(9, 18)[None]
+    inputs = [tokens, target] if shape == "encoder-decoder" else [tokens]
+    logits, expected = load_pretrained(tmp_path).model.double()(*inputs), logits_of(model.double(), inputs).logits
+    for (token,) in said.get("bad_words_ids", []):
+        logits[..., token] += 100
+    close(logits, expected)
+
+
 SLIDING, FULL = ["sliding_attention"] * 4, ["full_attention"] * 4
 REFUSED = [
     ("llama", {"layer_types": SLIDING}, "sliding_attention, which no Llama has"),
@@ -190,6 +265,9 @@ REFUSED = [
     ("olmo3", {"rope_parameters": {"sliding_attention": YARN}}, "in its sliding_attention layers"),
     ("gpt_neo", {"attention_types": [[["global", "local"], 1]]}, 'name "global" or "local" for each layer'),
     ("gptj", {"rotary_dim": 64}, "at most d_head, which is 8"),
+    ("gptj", {"rotary": False}, "rotary is False; known is True"),
+    ("starcoder2", {"norm_type": "rms_norm"}, "norm_type is 'rms_norm'; known is 'layer_norm'"),
+    ("starcoder2", {"mlp_type": "gated"}, "mlp_type is 'gated'; known is 'default'"),
     ("mistral", {"layer_types": FULL}, "have windows in all layers"),
     ("ministral3", {"rope_parameters": None}, "lacks rope_parameters"),
     ("opt", {"_remove_final_layer_norm": True}, "leaves the last norm out"),

@@ -244,10 +244,19 @@ def test_by_commands_a_model_comes_in_and_goes_out_and_nothing_is_written_over(r
     for words, message in (
         (("import", folder), "There is a checkpoint 'small-llama' already"),
         (("export", "mine", folder), "exists already"),
+        (("export", "mine", tmp_path / "a.gguf"), "name a folder, such as a; llama.cpp's convert_hf_to_gguf.py makes"),
+        *(
+            (("export", "mine", tmp_path / f"b{kind}"), f"b{kind} is the name of a {kind.lower()} file, and a model is")
+            for kind in (".safetensors", ".ZIP", ".bin", ".onnx")
+        ),
+        (("export", "mine", folder / "config.json" / "x"), "x can't be written: config.json is a file"),
+        (("export", "mine", tmp_path / ("x" * 300)), "can't be written: File name too long"),
+        (("export", "mine", tmp_path / "a\0b"), "null"),
         (("evaluate", "mine"), "names no text that mine was trained on"),
     ):
         status, said = run(*words)
-        assert status == 1 and message in said
+        assert status == 1 and message in said and said.startswith("Error: ") and said.count("\n") == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoints", "out", "small-llama"]
 
 
 def test_what_a_command_writes_comes_in_whole_characters(run, tmp_path):

@@ -31,14 +31,28 @@ State = dict[str, Tensor]
 _TOKENIZER = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
 _STARTS = ("decoder_start_token_id", "forced_bos_token_id")
 _PADS = ("[PAD]", "<pad>", "[pad]")
+FILES = (
+    *(".bin", ".ckpt", ".ggml", ".gguf", ".gz", ".h5", ".json", ".npz", ".onnx", ".pickle", ".pkl", ".pt", ".pth"),
+    *(".safetensors", ".tar", ".tgz", ".zip"),
+)
+"""How names of files end that a folder mustn't be taken for."""
 
 
 def export_pretrained(path: str | Path, checkpoint: Checkpoint) -> Family:
     """Write a checkpoint as a folder in Hugging Face layout, whole or not at all; returns the family that it is of.
 
-    Raises: CheckpointError for a model that no family can express, or a folder that can't be written.
+    Raises: CheckpointError for a model that no family can express, a folder that can't be written, or the name of a
+        file.
     """
     path = Path(path)
+    if (kind := path.suffix.lower()) in FILES:
+        how = "; llama.cpp's convert_hf_to_gguf.py makes a .gguf file of it" if kind == ".gguf" else ""
+        raise CheckpointError(
+            f"{path.name} is the name of a {kind} file, and a model is written as a folder in Hugging Face layout: "
+            f"name a folder, such as {path.stem or 'model'}{how}."
+        )
+    if blocking := [each for each in path.parents if each.is_file()]:
+        raise CheckpointError(f"{path.name} can't be written: {blocking[-1].name} is a file, not a folder.")
     family, fields, written = _expressed(checkpoint)
     about = {
         "model_type": family.model_type,

@@ -28,8 +28,7 @@ def read_config(fields: Fields) -> ModelConfig:
     """What config.json says, as our configuration."""
     fields.refuse("is_decoder", "by which tokens see none that follow them")
     fields.refuse("add_cross_attention", "which is for a decoder beside an encoder")
-    if (kind := fields.get("position_embedding_type", "absolute")) != "absolute":
-        raise UnsupportedError(f"its position_embedding_type is {str(kind)[:60]!r}; known is 'absolute'")
+    fields.expect("position_embedding_type", "absolute")
     for name in OF_OTHER_TASKS:
         fields.get(name)
     return ModelConfig(

@@ -171,6 +171,11 @@ class Fields:
         if self.get(name, False):
             raise UnsupportedError(f"it sets {name}, {why}")
 
+    def expect(self, name: str, value: object) -> None:
+        """Raise UnsupportedError for a field that says anything else, where it is said."""
+        if (said := self.get(name, value)) != value:
+            raise UnsupportedError(f"its {name} is {said!r}; known is {value!r}")
+
     def refuse_unread(self) -> None:
         """Raise UnsupportedError for a field that nobody has asked for, unless it is off or changes nothing."""
         for name, value in self._fields.items():

@@ -12,6 +12,8 @@ def read_config(fields: Fields) -> ModelConfig:
     """What config.json says, as our configuration."""
     width, heads = fields.whole("n_embd"), fields.whole("n_head")
     dims = fields.whole("rotary_dim", 64)
+    for name in ("rotary", "scale_attn_weights"):
+        fields.expect(name, True)
     return ModelConfig(
         vocab_size=fields.whole("vocab_size"),
         context_length=fields.whole("n_positions"),

@@ -15,6 +15,10 @@ from .mistral import write_config as write_mistral
 def read_config(fields: Fields) -> ModelConfig:
     """What config.json says, as our configuration."""
     common, has_bias = common_fields(fields), fields.flag("use_bias", True)
+    for name, value in {"norm_type": "layer_norm", "mlp_type": "default", "scale_attn_weights": True}.items():
+        fields.expect(name, value)
+    for name in ("activation_function", "layer_norm_epsilon"):  # which say again what others do
+        fields.get(name)
     common |= {
         "norm_kind": "layer",
         "layer_norm_eps": fields.number("norm_epsilon", 1e-5),
