@@ -83,6 +83,12 @@ def served(folder, handler=Host):
         server.shutdown()
 
 
+def lesson_of(title, views):
+    """The file of a lesson with a step for each view. views: links by pages."""
+    step = '## Step\nWords.\n```view\npage = "{}"\nlink = "{}"\n```\n'
+    return f'+++\ntitle = "{title}"\n+++\n' + "".join(step.format(*view) for view in views.items())
+
+
 @pytest.fixture(scope="module")
 def lesson():
     """A lesson of which one view's link names no model."""
@@ -103,9 +109,8 @@ def folder(checkpoints, lesson, tmp_path_factory):
     models = [(CHECKPOINTS / name, checkpoints[name], checkpoints[name].card) for name in ("shakespeare", "stories")]
     note = "It needs <em>another</em> model."
     other = {**lesson, "name": "other", "title": "Of a large model", "steps": [], "note": note}
-    steps = [step | {"question": None} for step in as_data(lesson_named("10-positions"), is_live=False)["steps"]]
-    drawn = [next(step for step in steps if part in str(step["view"])) for part in ("<img", 'class="bar"')]
-    pictures = {**lesson, "name": "pictures", "title": "Pictures", "steps": drawn}
+    shown = {"Positions": "length=8", "Generate": "model=stories&prompt=Mary+took+the+ball."}
+    pictures = as_data(read_lesson("pictures", lesson_of("Pictures", shown)), is_live=False)
     write_site(folder / BELOW, models, [lesson, other, pictures])
     return folder
 
@@ -218,8 +223,6 @@ def test_the_whole_site_is_small_enough(folder):
 
 def test_views_of_lessons_are_computed_from_one_file(opened, checkpoints):
     """Each view that only lessons have, one still picture, and of a translator what it wrote."""
-    header = '+++\ntitle = "Views"\n+++\n'
-    step = '## Step\nWords.\n```view\npage = "{}"\nlink = "{}"\n```\n'
     shown = {
         "What if": "model=stories&prompt=Mary+took+the+ball.+She&changes=without~mask~&temperature=0",
         "Masks": "model=stories&prompt=Mary+took+the+ball.",
@@ -227,7 +230,7 @@ def test_views_of_lessons_are_computed_from_one_file(opened, checkpoints):
         "Train": "model=stories&learn=task&task=induction",
         "Inside": "model=number-words-en-es&prompt=forty-two",
     }
-    page = opened(as_data(read_lesson("views", header + "".join(step.format(*view) for view in shown.items()))))
+    page = opened(as_data(read_lesson("views", lesson_of("Views", shown))))
     following = page.get_by_role("button", name="Next", exact=True)
     what_if, checkpoint = page.get_by_test_id("what-if"), checkpoints["stories"]
     prompt = checkpoint.tokenizer.encode("Mary took the ball. She")

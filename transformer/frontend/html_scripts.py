@@ -22,8 +22,8 @@ _ESCAPES = {"<": "\\u003c", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
 def as_json(data: Any) -> str:
-    """Data as JSON that can stand in an element of HTML, and in a script: only texts in it can have the characters
-    that mean something there, and JSON writes these in another way, too."""
+    """Data as JSON for an element of HTML, or for a script. What means something there can only stand in the data's
+    texts, where JSON has another way to write it."""
     return json_in_html(json.dumps(data, ensure_ascii=False, separators=(",", ":")))
 
 

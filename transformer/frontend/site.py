@@ -64,7 +64,7 @@ LINKS = """<script src="start.js"{models}></script>
 <script defer src="scripts/startup_errors.js"></script>
 <script type="module" src="scripts/{script}.js"></script>"""
 MODELS = ' data-first="{first}" data-otherwise="{otherwise}"'
-"""Of which the script has the browser fetch one, beside the script that will ask for it."""
+"""For start.js, which has the browser fetch one of them while the script that will ask for it is on its way."""
 DEFAULTS = "stories", "shakespeare"
 """The model of an address that says nothing, and of one that names none."""
 BAR = """<div class="site-bar">

@@ -66,9 +66,9 @@ function html(kind, className, parent, text) {
   return filled(made, text); // made of a lesson's Markdown, in which nothing can become an element
 }
 
-/** Fill an element with HTML, whose styles a host may forbid as they are. */
+/** Fill an element with HTML. Its styles are in `data-style`: a host may forbid the attribute, and not what a script sets. */
 function filled(element, text) {
-  Object.assign(element, { innerHTML: text });
+  element.innerHTML = text;
   for (const part of element.querySelectorAll("[data-style]")) part.style.cssText = part.dataset.style;
   return element;
 }
