@@ -64,9 +64,8 @@ def _read(folder: Path, told: Settings, name: str) -> TheirTokenizer:
     named = {**(kind.named if kind else {}), **{each: content(told[each]) for each in NAMED if each in told}}
     named = {each: token for each, token in named.items() if token}
     _add_tokens(backend, told, named)
-    refuse_slow(
-        {"normalizer": backend.normalizer and json.loads(backend.normalizer.__getstate__())}
-    )  # a table of theirs
+    if backend.normalizer is not None:  # which may have a table of theirs
+        refuse_slow({"normalizer": json.loads(backend.normalizer.__getstate__())})
     wanted = tuple(f"{each}_token" if told.get(f"add_{each}_token") is True else None for each in ("bos", "eos"))
     if around := (kind and kind.around) or (None if is_whole else wanted):
         put_around(backend, *(named.get(each or "") for each in around))
