@@ -106,14 +106,17 @@ def part_of(text: str, infos: Mapping[str, TensorInfo]) -> Part:
 def _parsed_index(written: str, name: str, dim: str, size: int) -> int | slice:
     """An index or a slice along one dimension, as Python has them."""
     match = _INDEX.fullmatch(written)
-    at, *bounds = (each and int(each) for each in match.groups()) if match else (None, None, None, 0)
-    if bounds[2] == 0:
+    at, start, stop, step = (
+        (None if each is None else int(each) for each in match.groups()) if match else [None, None, None, 0]
+    )
+    if step == 0:
         raise ValueError(f"{written!r} is no index; 3, -1, :, 2:5 and ::2 are")
-    taken = range(size)[slice(*bounds)] if at is None else [each for each in (at, at + size) if 0 <= each < size]
-    if not taken:
+    places = range(size)
+    if not (-size <= at < size if at is not None else places[start:stop:step]):
         raise ValueError(f"{name} has {size} positions along {dim}; {written} isn't there")
-    if isinstance(taken, list):
-        return taken[0]
+    if at is not None:
+        return places[at]
+    taken = places[start:stop:step]
     return slice(taken.start, None if taken.stop < 0 else taken.stop, taken.step)
 
 
