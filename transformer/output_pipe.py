@@ -15,12 +15,12 @@ def until_closed(command: Callable[[], int]) -> int:
         try:
             return command()
         finally:
-            for stream in (sys.stdout, sys.stderr):
+            for stream in filter(None, (sys.stdout, sys.stderr)):  # a process may have none
                 stream.flush()
     except BrokenPipeError:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         for stream in (sys.stdout, sys.stderr):  # which Python flushes once more as it ends
-            with suppress(OSError, ValueError):
+            with suppress(AttributeError, OSError, ValueError):
                 os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
         return CLOSED

@@ -1,5 +1,6 @@
 """Tests pretrained families at tiny sizes against transformers."""
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import torch
 from tests import pretrained_models as tiny
 from tests.helpers import MODERN, tiny_model
 from tests.pretrained_models import transformers
+from tests.tiny_models import save_chatty
 from transformer import (
     Checkpoint,
     CheckpointError,
@@ -219,6 +221,22 @@ def test_what_no_family_can_express_is_said_and_nothing_is_written(fields, known
     with pytest.raises(CheckpointError, match=f"No family that is known has models of this shape; known are {known}"):
         export_pretrained(tmp_path / "out", of_ours(**fields))
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("strip", [False, True])
+def test_an_exported_chat_model_is_asked_as_before(strip, tmp_path):
+    chatty = save_chatty(tmp_path)
+    parts = {**chatty.card.chat, "before": 'A "quote" \\ {{ x }}\n' + chatty.card.chat["before"]}
+    parts |= {"strip": True} if strip else {}
+    export_pretrained(tmp_path / "out", dataclasses.replace(chatty, card=dataclasses.replace(chatty.card, chat=parts)))
+    again, theirs = load_pretrained(tmp_path / "out"), transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
+    assert again.card.chat == parts and again.card.stop_tokens == chatty.card.stop_tokens
+    assert theirs.eos_token_id == chatty.card.end_token_id
+    asked = {"tokenize": False, "add_generation_prompt": True}
+    text = theirs.apply_chat_template([{"role": "user", "content": " Hi "}], **asked)
+    assert text == f"{parts['before']}{'Hi' if strip else ' Hi '}{parts['after']}"
+    with pytest.raises(Exception, match="for one message"):
+        theirs.apply_chat_template([{"role": "user", "content": "Hi"}] * 2, **asked)
 
 
 @pytest.mark.parametrize("family", ["gpt2", "llama", "gemma3_text", "falcon", "bloom", "olmo2", "t5", "marian"])

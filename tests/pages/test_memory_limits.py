@@ -49,7 +49,7 @@ def test_what_is_counted_is_what_a_pass_records(config):
     numbers = sum(
         tensor.shape[-2:].numel() if name.endswith("hook_mask") else tensor.numel() for name, tensor in recorded.items()
     )
-    if config.n_layers and config.n_encoder_layers:
+    if config.n_layers and config.n_encoder_layers != 0:
         assert recorded_numbers(config) == numbers
     else:  # a layer more than there is
         assert recorded_numbers(config) > numbers

@@ -106,17 +106,15 @@ def part_of(text: str, infos: Mapping[str, TensorInfo]) -> Part:
 def _parsed_index(written: str, name: str, dim: str, size: int) -> int | slice:
     """An index or a slice along one dimension, as Python has them."""
     match = _INDEX.fullmatch(written)
-    at, start, stop, step = (
-        (None if each is None else int(each) for each in match.groups()) if match else [None, None, None, 0]
-    )
+    bounds = [None if each is None else int(each) for each in match.groups()] if match else [None, None, None, 0]
+    at, start, stop, step = bounds
     if step == 0:
         raise ValueError(f"{written!r} is no index; 3, -1, :, 2:5 and ::2 are")
-    places = range(size)
-    if not (-size <= at < size if at is not None else places[start:stop:step]):
+    if at is not None and -size <= at < size:
+        return at % size
+    taken = range(size)[start:stop:step] if at is None else range(0)
+    if not taken:
         raise ValueError(f"{name} has {size} positions along {dim}; {written} isn't there")
-    if at is not None:
-        return places[at]
-    taken = places[start:stop:step]
     return slice(taken.start, None if taken.stop < 0 else taken.stop, taken.step)
 
 

@@ -21,7 +21,7 @@ from pydantic import (
 )
 from typing_extensions import TypedDict
 
-from ..data.chat import DATE_FORM
+from ..data.chat import DATE_FORM, LONGEST_FORM, MOST_DATES
 
 MOST_DETAILS, LONGEST_DETAIL, DEEPEST_DETAIL = 100, 2_000, 3
 """Values in `corpus` or `training`, at any level; characters of a text or name among them; levels."""
@@ -30,6 +30,7 @@ LARGEST_NUMBER = 2**63 - 1
 _EXACTLY = ConfigDict(extra="forbid")
 _Word = Annotated[str, Field(max_length=60)]
 _Part = Annotated[str, Field(max_length=20_000)]
+_Form = Annotated[str, StringConstraints(pattern=DATE_FORM, max_length=LONGEST_FORM)]
 _Count = Annotated[int, Field(strict=True, ge=0, le=LARGEST_NUMBER)]
 _Loss = Annotated[float, Field(strict=True, allow_inf_nan=False, ge=0, le=LARGEST_NUMBER)]
 _More = Annotated[list[_Count], Field(max_length=24)]
@@ -51,7 +52,7 @@ class ChatParts(TypedDict):
     before: _Part
     after: _Part
     strip: NotRequired[StrictBool]
-    dates: NotRequired[Annotated[list[Annotated[_Word, StringConstraints(pattern=DATE_FORM)]], Field(max_length=24)]]
+    dates: NotRequired[Annotated[list[_Form], Field(max_length=MOST_DATES)]]
 
 
 def _checked(details: dict[str, Any]) -> dict[str, Any]:

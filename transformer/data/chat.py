@@ -37,6 +37,8 @@ DATE = "\N{OBJECT REPLACEMENT CHARACTER}"
 """What stands for a date."""
 DATE_FORM = r"^(?:[^%]|%-?[aAbBdejmyY%])*$"
 """A form for `strftime` in which nothing is smaller than a day."""
+LONGEST_FORM, MOST_DATES = 60, 24
+"""Characters of a form; dates around one question."""
 DAYS = (datetime(2001, 2, 3), datetime(2034, 11, 28))
 """Days on which a template must write what is expected."""
 MONTHS = tuple(datetime(2024, month, 4 * month % 29) for month in range(1, 13))
@@ -133,9 +135,9 @@ def _dated(chat: Chat, template: str, text: str, named: Mapping[str, str]) -> Ch
     if "strftime_now" not in template and DATE not in text:
         return chat
     chat = replace(chat, dates=tuple(re.findall(f"{DATE}(.*?){DATE}", text)))
-    if not all(re.match(DATE_FORM, form) for form in chat.dates):
+    if not all(len(form) <= LONGEST_FORM and re.match(DATE_FORM, form) for form in chat.dates[:MOST_DATES]):
         raise ChatTemplateError("it writes the time of the day, or a date in a form that isn't known")
-    if (chat.before + chat.after).count(DATE) != len(chat.dates):
+    if (chat.before + chat.after).count(DATE) != len(chat.dates[:MOST_DATES]):
         raise ChatTemplateError("it depends on the date, and doesn't only write it")
     for day in DAYS:
         if rendered(template, [WORDS], named, day) != [chat.on(day).text(WORDS)]:

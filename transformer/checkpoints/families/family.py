@@ -174,7 +174,7 @@ class Fields:
     def expect(self, name: str, value: object) -> None:
         """Raise UnsupportedError for a field that says anything else, where it is said."""
         if (said := self.get(name, value)) != value:
-            raise UnsupportedError(f"its {name} is {said!r}; known is {value!r}")
+            raise UnsupportedError(f"its {name} is {repr(said)[:60]}; known is {value!r}")
 
     def refuse_unread(self) -> None:
         """Raise UnsupportedError for a field that nobody has asked for, unless it is off or changes nothing."""
