@@ -200,7 +200,7 @@ class HookedModule(nn.Module):
         watched: points that are computed as if they were recorded, and not kept. What isn't looked at may be computed
             by a faster kernel, which rounds otherwise; so equal `watched` gives equal numbers, to the last bit.
         Returns: the model's output and an `ActivationCache`.
-        Raises: ValueError for a name that is no hook point of this model. A predicate that is true of none is warned of.
+        Raises: ValueError for a name that is no hook point of this model. A predicate true of none is warned of.
         """
         call = self._call(names_filter, fwd_hooks, watched)
         with _active(call):

@@ -239,7 +239,8 @@ def _block(
     chosen = _infos_of_block(checkpoint.model.config, len(tokens), len(source), block)
     if chosen.keys().isdisjoint((LOGITS, PROBABILITIES)):
         return _recorded(checkpoint, tokens, source, chosen, interventions)
-    trace = trace_pass(checkpoint.model, tokens, source, names=chosen.__contains__, interventions=interventions)
+    names = [name for name, info in chosen.items() if info.kind == "point"]
+    trace = trace_pass(checkpoint.model, tokens, source, names=names, interventions=interventions)
     return {name: array_of(trace, info) for name, info in chosen.items()}
 
 
