@@ -27,7 +27,7 @@ from ..inference.logits import probabilities_of, stream_of
 from ..inference.pass_outline import TensorInfo, array_of, tensors_of
 from ..inference.recording import plain_array
 from ..inference.tracing import Trace, every_point, trace_pass
-from ..model.effective_weights import linear_map, weight_of, weights_of
+from ..model.effective_weights import linear_map, weight_of
 from ..model.equations import LOGITS, PROBABILITIES, UNCAPPED_LOGITS
 from ..model.registry import attention_modules
 from .cache import SHARED_BYTES, cached
@@ -166,12 +166,6 @@ def bytes_of_pass(config: ModelConfig, tokens: int, source: int) -> int:
     """What all points and outputs of a pass take together."""
     infos = infos_of(config, tokens, source).values()
     return sum(4 * math.prod(info.sizes) for info in infos if info.kind != "parameter")
-
-
-def of_parameters(checkpoint: Checkpoint) -> Trace:
-    """A pass over nothing, that has a model's parameters."""
-    nothing = torch.tensor([], dtype=torch.long)
-    return Trace(checkpoint.model.config, nothing, nothing, weights_of(checkpoint.model))
 
 
 @cached
