@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copy
 import threading
-import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
@@ -20,11 +19,10 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from .activation_cache import ON_REQUEST, ActivationCache, current_name, depths_of, suggested
+from .activation_cache import ON_REQUEST, ActivationCache, depths_of
 from .checkpointing import refuse_checkpointing
+from .hook_choice import NamePredicate, NamesFilter, checked_pair, chosen
 
-NamePredicate = Callable[[str], bool]
-NamesFilter = str | Collection[str] | NamePredicate | None
 HookFunction = Callable[[Tensor, "HookPoint"], Tensor | None]
 ForwardHook = tuple[str | Collection[str] | NamePredicate, HookFunction]
 
@@ -200,7 +198,7 @@ class HookedModule(nn.Module):
         watched: points that are computed as if they were recorded, and not kept. What isn't looked at may be computed
             by a faster kernel, which rounds otherwise; so equal `watched` gives equal numbers, to the last bit.
         Returns: the model's output and an `ActivationCache`.
-        Raises: ValueError for a name that is no hook point of this model. A predicate that is true of none is warned of.
+        Raises: ValueError for a name that is no hook point of this model. A predicate true of none is warned of.
         """
         call = self._call(names_filter, fwd_hooks, watched)
         with _active(call):
@@ -281,7 +279,7 @@ class HookedModule(nn.Module):
         """The hook points that `run_with_cache` would record. Raises: ValueError as there."""
         if names_filter is None:
             return self._cheap_names
-        return _chosen(names_filter, self._point_names) if names_filter else frozenset()
+        return chosen(names_filter, self._point_names) if names_filter else frozenset()
 
     def _call(self, names_filter: NamesFilter, fwd_hooks: Sequence[ForwardHook], watched: NamesFilter = ()) -> _Call:
         everything = self.chosen_names(watched)
@@ -290,7 +288,7 @@ class HookedModule(nn.Module):
     def _edits(self, hooks: Sequence[ForwardHook]) -> tuple[tuple[frozenset[str], HookFunction], ...]:
         if not isinstance(hooks, Iterable):
             raise TypeError(f"Hooks are a list of pairs, also of one: [(name, function)], and not {hooks!r}.")
-        return tuple((_chosen(target, self._point_names), function) for target, function in map(_checked_pair, hooks))
+        return tuple((chosen(target, self._point_names), function) for target, function in map(checked_pair, hooks))
 
 
 @contextmanager
@@ -352,33 +350,3 @@ def _apply(function: HookFunction, point: HookPoint, tensor: Tensor) -> Tensor:
             f"{tuple(tensor.shape)}."
         )
     return replacement
-
-
-def _chosen(names: str | Collection[str] | NamePredicate, known: frozenset[str]) -> frozenset[str]:
-    if callable(names):
-        chosen = frozenset(name for name in known if names(name))
-        if not chosen:
-            words = (
-                "The function of names that was given chooses none of this model's hook points; nothing is done there."
-            )
-            warnings.warn(words, stacklevel=5)
-        return chosen
-    if not isinstance(names, str | Collection):
-        raise TypeError(f"Hook points are given by a name, a list of names or a function of names, not by {names!r}.")
-    chosen = frozenset([names] if isinstance(names, str) else names)
-    if not chosen <= known:
-        chosen = frozenset(current_name(name, warn_at=5) for name in chosen)
-    if not chosen <= known:
-        unknown = sorted(chosen - known)
-        meant, some = suggested(unknown[0], known), ""
-        if any(name.endswith(unknown[0]) for name in known):
-            some = f" For some of all layers, give a function: lambda name: name.endswith({unknown[0]!r})."
-        raise ValueError(f"{unknown[0]!r} is no hook point of this model.{meant}{some}")
-    return chosen
-
-
-def _checked_pair(pair: ForwardHook) -> ForwardHook:
-    """Raise TypeError for what isn't a hook point, or several, and a function."""
-    if isinstance(pair, tuple | list) and len(pair) == 2 and callable(pair[1]):
-        return pair
-    raise TypeError(f"Hooks are a list of pairs, also of one: [(name, function)]. {pair!r} is no such pair.")

@@ -38,7 +38,8 @@ PEER_CONFIG = ModelConfig(
 )
 WITH_HOOK_POINTS = ("layers", "attention", "blocks", "stacks", "models")
 """The files of `transformer/model/` whose code calls hook points, in the order they import one another."""
-SHARED = ("masks", "positions", "weights", "registry", "caches", "dropout", "initialization")
+SHARED = ("modes", "masks", "positions", "equations", "effective_weights", "weights")
+SHARED += ("registry", "caches", "dropout", "initialization")
 """Those that the model without hook points has as they are."""
 
 

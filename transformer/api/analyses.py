@@ -100,9 +100,7 @@ def _position(
         and not name.startswith("encoder.")
         and not name.endswith("hook_result")
     ]
-    trace = trace_pass(
-        model, tokens, source, names=frozenset(names).__contains__, interventions=interventions, outputs=False
-    )
+    trace = trace_pass(model, tokens, source, names=names, interventions=interventions, outputs=False)
     return {name: array_of(trace, shapes[name])[position : position + 1] for name in names}
 
 

@@ -28,7 +28,7 @@ from .open_models import OpenModel
 from .outlines import whole_overview
 from .request_parameters import ExportQuery, PassInputs, check_size, kind_of, part_named
 from .responses import RECORDING, Answer
-from .tensors import Interventions, Tokens, about_pass, bytes_of_pass, infos_of, of_parameters, one_at_a_time
+from .tensors import Interventions, Tokens, about_pass, bytes_of_pass, infos_of, one_at_a_time
 
 MOST_BYTES = 64_000_000
 """Of a file: the numbers are in memory twice while it is made, and the server keeps it until it is fetched."""
@@ -90,14 +90,13 @@ def file_of(
         raise ValueError(problem)
     infos = infos_of(model.checkpoint.model.config, len(tokens), len(source))
     chosen = [name for name, info in infos.items() if _is_in_view(name, info, scope)]
-    known = of_parameters(model.checkpoint).tensors
-    points = [name for name in chosen if name not in known]
+    points = [name for name in chosen if infos[name].kind == "point"]
     with one_at_a_time:
         trace = trace_pass(
             model.checkpoint.model,
             tokens,
             source,
-            names=frozenset(points).__contains__,
+            names=points,
             interventions=interventions,
             outputs=not {LOGITS, PROBABILITIES}.isdisjoint(chosen),
         )

@@ -28,7 +28,7 @@ from ..inference.logits import probabilities_of, stream_of
 from ..inference.pass_outline import TensorInfo, array_of, tensors_of
 from ..inference.recording import plain_array
 from ..inference.tracing import Trace, every_point, trace_pass
-from ..model.effective_weights import linear_map, weight_of, weights_of
+from ..model.effective_weights import linear_map, weight_of
 from ..model.equations import LOGITS, PROBABILITIES, UNCAPPED_LOGITS
 from ..model.registry import attention_modules
 from .cache import SHARED_BYTES, cached
@@ -175,12 +175,6 @@ def bytes_of_pass(config: ModelConfig, tokens: int, source: int) -> int:
     return sum(4 * math.prod(info.sizes) for info in infos if info.kind != "parameter")
 
 
-def of_parameters(checkpoint: Checkpoint) -> Trace:
-    """A pass over nothing, that has a model's parameters."""
-    nothing = torch.tensor([], dtype=torch.long)
-    return Trace(checkpoint.model.config, nothing, nothing, weights_of(checkpoint.model))
-
-
 def about_pass(checkpoint: Checkpoint, tokens: Tokens, source: Tokens) -> dict[str, Any]:
     """What belongs to the tensors of a pass, in the metadata of a recording."""
     read = {"text": tokens, "source": source}
@@ -253,7 +247,8 @@ def _block(
     chosen = _infos_of_block(checkpoint.model.config, len(tokens), len(source), block)
     if chosen.keys().isdisjoint((LOGITS, PROBABILITIES)):
         return _recorded(checkpoint, tokens, source, chosen, interventions)
-    trace = trace_pass(checkpoint.model, tokens, source, names=chosen.__contains__, interventions=interventions)
+    names = [name for name, info in chosen.items() if info.kind == "point"]
+    trace = trace_pass(checkpoint.model, tokens, source, names=names, interventions=interventions)
     return {name: array_of(trace, info) for name, info in chosen.items()}
 
 

@@ -100,7 +100,7 @@ def sample_of(model: Model, tokens: Sequence[int], source: Sequence[int]) -> Rec
     weights, and logits. Metadata: the `tokens` and the `source` that were read."""
     some = list(tokens)[: min(SAMPLED, model.config.context_length)]
     wanted = {name for name in model.hook_names() if name.endswith(("hook_resid_post", "hook_pattern"))}
-    trace = trace_pass(model, some, source, names=wanted.__contains__)
+    trace = trace_pass(model, some, source, names=wanted)
     infos = tensors_of(model.config, len(some), len(source))
     arrays = {name: array_of(trace, infos[name]) for name in (*sorted(wanted), LOGITS)}
     return Recording(arrays, {"tokens": some, "source": list(source)})

@@ -164,7 +164,7 @@ def lens_at(
     wanted = {name for depth in stream_points(config, "decoder." if len(source) else "") for name in depth}
     inputs, hooks = inputs_of(model, tokens, source), hooks_of(interventions, model)
     with torch.no_grad():
-        kept = model.run_until_recorded(*inputs, names_filter=wanted.__contains__, fwd_hooks=hooks)
+        kept = model.run_until_recorded(*inputs, names_filter=wanted, fwd_hooks=hooks)
     here = {name: tensor[0, position : position + 1].cpu() for name, tensor in kept.items()}
     text, at = torch.tensor(list(tokens)), slice(position, position + 1)
     trace = Trace(config, text[at], torch.tensor(list(source)), {**parameters_of(model), **here})

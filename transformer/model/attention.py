@@ -51,7 +51,7 @@ def safe_softmax(scores: Tensor) -> Tensor:
     scores: (…, query, key), −∞ where a key is hidden.
     """
     pattern = scores.softmax(-1)
-    if not is_true(pattern[..., :1].isnan().any(), if_unknown=True):  # 0 / 0 would show in every column
+    if not is_true(pattern[..., :1].sum().isnan(), if_unknown=True):  # 0 / 0 would show in every column
         return pattern
     sees_nothing = scores.amax(-1, keepdim=True) == -math.inf
     return scores.masked_fill(sees_nothing, 0.0).softmax(-1).masked_fill(sees_nothing, 0.0)

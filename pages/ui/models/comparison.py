@@ -38,9 +38,7 @@ def logit_lens_at(
     points = stream_points(checkpoint.model.config, "decoder." if source else "")
     wanted = frozenset(name for joined in points for name in joined)
     changes = in_window(interventions, begin)
-    trace = trace_pass(
-        checkpoint.model, tokens, source, names=wanted.__contains__, interventions=changes, outputs=False
-    )
+    trace = trace_pass(checkpoint.model, tokens, source, names=wanted, interventions=changes, outputs=False)
     at_position = {name: trace.tensors[name][position : position + 1] for name in wanted}
     lens = logit_lens(replace(trace, tensors={**trace.tensors, **at_position}))
     return LayerPredictions(lens.points, lens.logits[:, 0].numpy())
