@@ -3,7 +3,7 @@
 
 import { ApiError } from "../api_error.js";
 import { AttentionView } from "../attention/view.js";
-import { node, partsOf } from "../dom.js";
+import { node, partsOf, putHtml } from "../dom.js";
 import { FillingView } from "../filling/view.js";
 import { GenerationView } from "../generation/view.js";
 import { InsideView } from "../inside/view.js";
@@ -62,7 +62,7 @@ function keep(id, answer) {
 
 function html(kind, className, parent, text) {
   const made = node(kind, className, parent);
-  made.innerHTML = text; // made of a lesson's Markdown, in which nothing can become an element
+  putHtml(made, text);
   return made;
 }
 
@@ -204,7 +204,7 @@ function viewIn(parent) {
         show(view);
         return;
       }
-      shown.innerHTML = view.picture; // made of numbers and labels, in which nothing can become an element
+      putHtml(shown, view.picture);
       node("p", "faint", side).textContent = `A still picture of the page ${view.page}. It is live in the app: open this step there.`;
     },
   };
