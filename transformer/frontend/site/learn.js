@@ -10,12 +10,13 @@ import { InsideView } from "../inside/view.js";
 import { MasksView } from "../masks/view.js";
 import { csvFile, saveBlob } from "../save.js";
 import { PositionsView } from "../positions/view.js";
+import { drawForPaper } from "../printing.js";
 import { replaceAddress, viewState } from "../view_state.js";
 import { WhatIfView } from "../what_if/view.js";
 import { keepOffline } from "./offline.js";
 import { Models, embeddedModel, fetched } from "./models.js";
 import { asked, isRight, readAnswer, said } from "./questions.js";
-import { showView } from "./view_host.js";
+import { redraw, showView } from "./view_host.js";
 /** @import { Question } from "./questions.js" */
 
 /**
@@ -248,4 +249,5 @@ async function start() {
   if (!isFile) keepOffline();
 }
 
+drawForPaper(redraw);
 start();
