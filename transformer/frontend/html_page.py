@@ -103,8 +103,8 @@ def assembled(
     `SavedPage`. note: a sentence below the instrument.
     """
     text = bundle(FOLDER / script)
-    styles = ("standalone.css", "paper.css", "type_scale.css", "tooltip.css", "save.css", "intervention_controls.css", "on_page.css")
-    sheets = "\n".join(map(_sheet, (*styles, "live_page.css", *STYLES[script.partition("/")[0]])))
+    styles = ("standalone.css", "type_scale.css", "tooltip.css", "save.css", "intervention_controls.css", "on_page.css")
+    sheets = "\n".join(map(_sheet, (*styles, "live_page.css", "paper.css", *STYLES[script.partition("/")[0]])))
     before, after = PAGE.split("{recordings}")
     noted = f'<p class="note">{html.escape(note)}</p>\n' if note else ""
     pieces = [before.format(title=html.escape(title), style=sheets, picture=picture, note=noted)]
