@@ -4,13 +4,13 @@ Headings, paragraphs, lists, tables, indented and fenced code, **strong**, *emph
 $$formulas$$. Everything else is text. Nothing in a text can become an element: a lesson's file may be anybody's.
 """
 
+import re
 from html import escape, unescape
 from pathlib import Path
 from xml.etree import ElementTree
 
 from latex2mathml.converter import convert_to_element
 from markdown_it import MarkdownIt
-from markdown_it.rules_core import StateCore
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
 RULES = ("table", "code", "fence", "heading", "list", "backticks", "emphasis", "escape")
@@ -23,8 +23,13 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri
 STYLE = Path(__file__).with_name("printable.css").read_text("utf-8")
 
 
+DATA = re.compile(r"<(code|math|svg)\b.*?</\1>", re.DOTALL)
+"""A token, a prompt, a name, a formula or a drawing of them."""
+
+
 def document(title: str, body: str) -> str:
-    """A whole page. body: HTML."""
+    """A whole page, in which browsers that translate pages leave what is data as it is. body: HTML."""
+    body = DATA.sub(r'<span translate="no">\g<0></span>', body)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -43,11 +48,6 @@ def inline(markdown: str) -> str:
     return _MARKDOWN.renderInline(markdown)
 
 
-def code_element(text: str) -> str:
-    """A token, a prompt or a name, which browsers that translate pages leave as it is."""
-    return f'<code translate="no">{escape(text)}</code>'
-
-
 def formula(tex: str, *, block: bool = False) -> str:
     """A formula as an element `math`; one that can't be read, as its source. block: on a line of its own."""
     try:
@@ -55,24 +55,15 @@ def formula(tex: str, *, block: bool = False) -> str:
             raise ValueError
         math = convert_to_element(tex, "", "block" if block else "inline")
     except Exception:  # the converter has no error that all of its own derive from
-        return code_element(tex)
+        return f"<code>{escape(tex)}</code>"
     for part in math.iter():
         part.text = unescape(part.text or "")
         part.attrib = {name: value for name, value in part.attrib.items() if name in ATTRIBUTES}
-    math.set("class", "notranslate")  # the attribute that says so is HTML's
     return ElementTree.tostring(math, encoding="unicode")
-
-
-def _mark_untranslated(state: StateCore) -> None:
-    """Browsers that translate pages leave code as it is: tokens, prompts, names."""
-    for token in (each for one in state.tokens for each in (one, *(one.children or ()))):
-        if token.type in ("code_inline", "code_block", "fence"):
-            token.attrSet("translate", "no")
 
 
 _MARKDOWN = MarkdownIt("zero").enable(RULES)
 _MARKDOWN.use(dollarmath_plugin, allow_labels=False, allow_space=False, double_inline=True)
-_MARKDOWN.core.ruler.push("untranslated", _mark_untranslated)
 for _name in ("math_inline", "math_inline_double", "math_block"):
     _MARKDOWN.add_render_rule(
         _name, lambda self, tokens, at, *_: formula(tokens[at].content, block=tokens[at].type != "math_inline")

@@ -149,6 +149,9 @@ def test_a_browser_that_translates_leaves_what_is_data(opened):
         page.evaluate(TRANSLATE)
         assert page.locator(data).all_text_contents() == before, path
         assert page.locator(".site-main").inner_text() != words
+    page.set_content(handout(read_lesson("words", WORDS)))
+    page.evaluate(TRANSLATE)
+    assert page.locator("code").all_text_contents() == [LONG] and "XX" in page.locator("h2").first.inner_text()
 
 
 def test_enter_that_accepts_a_composed_word_does_nothing_else(opened):

@@ -56,14 +56,45 @@ export function untranslated(element) {
   return element;
 }
 
-const QUOTED = /“([^”]+)”/; // what a sentence quotes is data
+/**
+ * Set the HTML that was made of a lesson's Markdown, in which no text can become an element. Its styles are in `data-style`: a host
+ * may forbid the attribute, and not what a script sets.
+ *
+ * @param {Element} element
+ * @param {string} html
+ */
+export function putHtml(element, html) {
+  element.innerHTML = html;
+  /** @type {NodeListOf<HTMLElement>} */
+  const styled = element.querySelectorAll("[data-style]");
+  for (const part of styled) part.style.cssText = part.dataset.style;
+  for (const data of element.querySelectorAll("code, dd, math, svg")) {
+    data.setAttribute("translate", "no");
+    data.classList.add("notranslate"); // the attribute is HTML's: formulas and drawings have the class
+  }
+}
+
+const QUOTED = /“([^”]+)”/;
 
 // Setting what is already there would still cost a style recalculation: with 600 tokens at 8 updates a second it adds up.
 export function put(element, text) {
   if (element.textContent === text) return;
-  if (!QUOTED.test(text) || element.translate === false) element.textContent = text;
-  // Isolated, too: a token that is written from right to left leaves the sentence around it as it is.
-  else element.replaceChildren(...text.split(QUOTED).flatMap((part, at) => (at % 2 ? ["“", Object.assign(untranslated(node("bdi", "")), { textContent: part }), "”"] : [part])));
+  const isSplit = element.firstElementChild?.localName === "bdi";
+  if (!isSplit && (!QUOTED.test(text) || element.translate === false)) element.textContent = text;
+  else putSplit(element, isSplit ? [...element.childNodes] : [], text);
+}
+
+// What a sentence quotes is data: no browser translates it, and a token that is written from right to left leaves the words around
+// it where they are. Nodes are kept, though they may be empty: those that come and go with each sentence would flicker.
+function putSplit(element, nodes, text) {
+  const parts = text.split(QUOTED);
+  if (!nodes.length) element.replaceChildren();
+  for (let at = 0; at < Math.max(parts.length, nodes.length); at++) {
+    const isData = at % 2 === 1;
+    const words = isData || parts[at] === undefined ? parts[at] ?? "" : `${at ? "”" : ""}${parts[at]}${at < parts.length - 1 ? "“" : ""}`;
+    const made = nodes[at] ?? element.appendChild(isData ? untranslated(document.createElement("bdi")) : document.createTextNode(""));
+    if (made.textContent !== words) made.textContent = words;
+  }
 }
 /** A text, and smaller behind it a name, if it says something else. */
 export function putBoth(element, text, smaller) {

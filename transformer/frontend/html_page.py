@@ -109,7 +109,7 @@ def assembled(
     """
     text = f"{script_in_html(bundle(FOLDER / script))}\n{STARTS[script]}();"
     styles = ("standalone.css", "type_scale.css", "tooltip.css", "save.css", "intervention_controls.css", "on_page.css")
-    sheets = "\n".join(map(_sheet, (*styles, "live_page.css", *STYLES[script.partition("/")[0]])))
+    sheets = "\n".join(map(_sheet, (*styles, "live_page.css", "paper.css", *STYLES[script.partition("/")[0]])))
     before, after = PAGE.split("{recordings}")
     noted = f'<p class="note">{html.escape(note)}</p>\n' if note else ""
     about = {"title": html.escape(title), "policy": policy([SCRIPT, text]), "startup": SCRIPT}

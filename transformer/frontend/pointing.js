@@ -22,6 +22,13 @@ export function onTap(element, point) {
   element.addEventListener("click", (event) => {
     if (!isFinger || !(/** @type {MouseEvent} */ (event).detail)) return; // keys click, too
     point(event);
-    document.addEventListener("pointerdown", () => point(null), { once: true, capture: true });
+    const ends = new AbortController();
+    for (const kind of ["pointerdown", "pointermove"]) {
+      document.addEventListener(kind, (next) => {
+        if (kind === "pointermove" && /** @type {PointerEvent} */ (next).pointerType === "touch") return;
+        ends.abort();
+        point(null);
+      }, { signal: ends.signal, capture: true });
+    }
   });
 }

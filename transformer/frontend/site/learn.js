@@ -3,7 +3,7 @@
 
 import { ApiError, sentenceOf } from "../api_error.js";
 import { AttentionView } from "../attention/view.js";
-import { node, partsOf, sends } from "../dom.js";
+import { node, partsOf, putHtml, sends } from "../dom.js";
 import { fitToText } from "../field_height.js";
 import { FillingView } from "../filling/view.js";
 import { GenerationView } from "../generation/view.js";
@@ -11,12 +11,13 @@ import { InsideView } from "../inside/view.js";
 import { MasksView } from "../masks/view.js";
 import { csvFile, saveBlob } from "../save.js";
 import { PositionsView } from "../positions/view.js";
+import { drawForPaper } from "../printing.js";
 import { replaceAddress, viewState } from "../view_state.js";
 import { WhatIfView } from "../what_if/view.js";
 import { keepOffline } from "./offline.js";
 import { Models, embeddedModel, fetched } from "./models.js";
 import { asked, isRight, readAnswer, said } from "./questions.js";
-import { showView } from "./view_host.js";
+import { redraw, showView } from "./view_host.js";
 /** @import { Question } from "./questions.js" */
 
 /**
@@ -63,14 +64,8 @@ function keep(id, answer) {
 
 function html(kind, className, parent, text) {
   const made = node(kind, className, parent);
-  return filled(made, text); // made of a lesson's Markdown, in which nothing can become an element
-}
-
-/** Fill an element with HTML. Its styles are in `data-style`: a host may forbid the attribute, and not what a script sets. */
-function filled(element, text) {
-  element.innerHTML = text;
-  for (const part of element.querySelectorAll("[data-style]")) part.style.cssText = part.dataset.style;
-  return element;
+  putHtml(made, text);
+  return made;
 }
 
 function button(parent, label, act, className = "act") {
@@ -211,7 +206,7 @@ function viewIn(parent) {
         show(view);
         return;
       }
-      filled(shown, view.picture); // made of numbers and labels, in which nothing can become an element
+      putHtml(shown, view.picture);
       node("p", "faint", side).textContent = `A still picture of the page ${view.page}. It is live in the app: open this step there.`;
     },
   };
@@ -255,4 +250,5 @@ async function start() {
   if (!isFile) keepOffline();
 }
 
+drawForPaper(redraw);
 start();

@@ -3,10 +3,11 @@
 import { ApiError, sentenceOf } from "../api_error.js";
 import { isComposing, node, partsOf, put, untranslated } from "../dom.js";
 import { fitToText } from "../field_height.js";
+import { drawForPaper } from "../printing.js";
 import { replaceAddress, viewState } from "../view_state.js";
 import { Models, fetched } from "./models.js";
 import { keepOffline } from "./offline.js";
-import { DEFAULT_MODEL, showView } from "./view_host.js";
+import { DEFAULT_MODEL, redraw, showView } from "./view_host.js";
 /** @import { Views } from "./view_host.js" */
 
 /** @typedef {{ page: string, first: string, models: { name: string, title: string, group: string, examples: string[] }[] }} About first: the model of an address that says nothing */
@@ -100,6 +101,7 @@ export async function startPage(views) {
   }
   addEventListener("popstate", show);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show);
+  drawForPaper(redraw);
   await show();
   keepOffline();
 }

@@ -1,6 +1,6 @@
 // Asks and marks the questions of a lesson, as pages/ui/lessons/questions.py does: what is right was measured before.
 
-import { attribute, node, untranslated } from "../dom.js";
+import { attribute, node, putHtml, untranslated } from "../dom.js";
 import { letDrag } from "../row_dragging.js";
 
 /**
@@ -28,7 +28,7 @@ export function asked(form, question, answer) {
       const label = node("label", "", set);
       const input = node("input", "", label);
       Object.assign(input, { type: "radio", name: "answer", value: String(at), required: true, checked: answer === at });
-      node("span", "", label).innerHTML = option; // made of a lesson's Markdown
+      putHtml(node("span", "", label), option);
     });
   } else if (kind === "number" && !isDone) {
     const shown = unit === "%" ? 100 : 1;
@@ -51,7 +51,7 @@ export function asked(form, question, answer) {
     options.forEach((option, at) => {
       const item = node("li", "", list);
       item.dataset.option = String(at);
-      node("span", "words", item).innerHTML = option; // made of a lesson's Markdown
+      putHtml(node("span", "words", item), option);
       letDrag(item, { done: () => {} });
       for (const [sign, words] of [["↑", "up"], ["↓", "down"]]) {
         const button = node("button", "", item);

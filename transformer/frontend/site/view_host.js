@@ -54,6 +54,13 @@ export async function showView(parent, page, parameters, models, views, tell) {
   return model;
 }
 
+let drawShown = () => {};
+
+/** Draw what was shown last once more. */
+export function redraw() {
+  drawShown();
+}
+
 /** @param {HTMLElement} parent @param {string} kind @param {Views} views @param {Record<string, any>} data @param {(event: string, value: any) => void} tell @param {OpenedModel | null} model */
 function draw(parent, kind, views, data, tell, model) {
   if (parent.dataset.kind !== kind) {
@@ -63,7 +70,8 @@ function draw(parent, kind, views, data, tell, model) {
     parent.replaceChildren(root);
   }
   const View = views[kind];
-  onPage({ data: /** @type {any} */ ({ token: null, ...data }), parentElement: parent, setTriggerValue: tell, apiOf: (request) => (model ? apiOf(model, request) : { end() {} }) }, (root, host) => /** @type {any} */ (new View(root, host)));
+  drawShown = () => onPage({ data: /** @type {any} */ ({ token: null, ...data }), parentElement: parent, setTriggerValue: tell, apiOf: (request) => (model ? apiOf(model, request) : { end() {} }) }, (root, host) => /** @type {any} */ (new View(root, host)));
+  drawShown();
 }
 
 /** What an address says of the text. @param {OpenedModel} model @param {URLSearchParams} parameters @param {string} name @returns {TypedText} */

@@ -26,7 +26,7 @@ def pattern_svg(weights: np.ndarray | None, queries: Sequence[str], keys: Sequen
     what = "Empty cells" if weights is None else "Attention weights"
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" role="img" '
-        f'class="notranslate" aria-label="{what}: rows are queries, columns are keys" font-size="{FONT}" '
+        f'aria-label="{what}: rows are queries, columns are keys" font-size="{FONT}" '
         'font-family="ui-monospace, monospace">'
     ]
     is_turned = max(map(len, keys)) > 2

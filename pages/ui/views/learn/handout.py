@@ -12,7 +12,7 @@ from pages.ui.lessons.measure_setup import Setup
 from pages.ui.lessons.measured_values import MeasuredValues
 from pages.ui.lessons.own_lessons import file_stem
 from pages.ui.markdown import passage
-from pages.ui.printable_html import as_html, code_element, document, inline
+from pages.ui.printable_html import as_html, document, inline
 from pages.ui.views.learn import attention_cells, lesson_export
 from pages.ui.views.learn.answer_wording import Wording, wording_of
 from pages.ui.views.learn.attention_svg import pattern_svg
@@ -120,7 +120,7 @@ def _question(wording: Wording) -> str:
             how = f"<p>Your answer: __________{unit}</p>"
         case "token":
             labels = wording.setup.tokenizer.labels(wording.setup.read)
-            how = f"<p>Circle it: {' '.join(map(code_element, labels))}</p>"
+            how = f"<p>Circle it: {' '.join(f'<code>{escape(label)}</code>' for label in labels)}</p>"
         case _:
             how = _cells(wording.picture)
     return (

@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Callable, Collection
 from dataclasses import replace
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from pages.ui.lessons.measured_values import MeasuredValues
 from pages.ui.lessons.recorded_training import instead_of_a_visitor_s
 from pages.ui.markdown import passage
 from pages.ui.models import library
-from pages.ui.printable_html import as_html, code_element, inline
+from pages.ui.printable_html import as_html, inline
 from pages.ui.views.learn.answer_wording import Wording, wording_of
 from pages.ui.views.learn.still_view import effects_map, still_view
 from transformer import load_checkpoint
@@ -188,7 +189,7 @@ def _question(wording: Wording) -> dict[str, Any] | None:
     match question.kind:
         case "token":
             labels = library.tokenizer(wording.setup.name).labels(wording.setup.read)
-            options = [*map(code_element, labels)]
+            options = [f"<code>{escape(label)}</code>" for label in labels]
             positions = question.right[0].value(values)
             right = positions if isinstance(positions, list) else [positions]
         case "cell" if picture := wording.picture:

@@ -18,7 +18,6 @@ from pages.ui.lessons.recorded_training import losses_shown
 from pages.ui.models import activations, ladder, library
 from pages.ui.models.activations import log_softmax
 from pages.ui.number_format import percent
-from pages.ui.printable_html import code_element
 from pages.ui.views.learn.attention_svg import pattern_svg
 from pages.ui.views.what_if.ablation_map import AblationMap, matrices_of
 from transformer import attention_modules, sinusoidal_encoding, trace_pass
@@ -154,7 +153,7 @@ def _two_texts(link: Mapping[str, str], pair: tuple[Setup, Setup], titles: tuple
     for title, each in zip(titles, pair, strict=True):
         ids = activations.written(each.name, each.tokens, each.source, sampling, LENGTH, each.interventions)
         before, text = each.tokenizer.decode(each.tokens), each.tokenizer.decode(list(ids))
-        rows += f'<dt>{title}</dt><dd translate="no">{escape(before)}<mark>{escape(text)}</mark></dd>'
+        rows += f"<dt>{title}</dt><dd>{escape(before)}<mark>{escape(text)}</mark></dd>"
     return _figure(f'<dl class="site-texts">{rows}</dl>', f"What both write, up to {LENGTH} tokens.")
 
 
@@ -171,8 +170,8 @@ def _ladder(link: Mapping[str, str], setup: Setup) -> str:
                 escape(entry.card.title),
                 "" if result.loss is None else f"{result.loss:.2f}",
                 "" if usual is None else f"{usual:.2f}",
-                f"{code_element(label)} {escape(percent(float(result.probabilities[best])))}",
-                code_element(result.text),
+                f"<code>{escape(label)}</code> {escape(percent(float(result.probabilities[best])))}",
+                f"<code>{escape(result.text)}</code>",
             ]
         )
     names = ("rung", "loss of this text", "loss of held-out text", "next token", "writes")
@@ -262,7 +261,7 @@ def _bars(
     order = best[np.argsort(-columns[0][best], kind="stable")].tolist()
     cell = '<span class="bar" data-style="width: {width:.2f}rem"></span>{words}'
     rows = [
-        [code_element(label)]
+        [f"<code>{escape(label)}</code>"]
         + [
             cell.format(width=6 * float(column[token]), words=escape(percent(float(column[token]))))
             for column in columns
