@@ -140,7 +140,7 @@ class UploadLimits:
 
 
 def _limits_of(session: str, scope: Scope) -> dict[str, Limit]:
-    from transformer.api.limits import counted_address  # imports PyTorch, for which the first visitor needn't wait
+    from transformer.api.limits import counted_address  # imports FastAPI, for which a server's start needn't wait
 
     request = Request(scope)
     host = request.client.host if request.client else ""

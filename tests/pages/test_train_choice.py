@@ -5,9 +5,10 @@ from types import SimpleNamespace
 
 import pooch
 import pytest
+from streamlit.elements.widgets.file_uploader import DeletedFile
 
 from pages.ui import upload_limits
-from pages.ui.views import train_plan
+from pages.ui.views import train_choice, train_plan
 from pages.ui.views.train_choice import in_words, range_in_words
 from tests.app_driver import checked, go, link_of, named, press, said, start
 from tests.train_page import SMALL, captions, labels, reloaded, upload_text
@@ -93,14 +94,26 @@ def test_an_uploaded_text_stays_until_it_is_removed_wherever_its_visitor_goes_me
     upload_text(at, SCENE)
     go(go(at, "Positions"), "Train")
     assert box().value is None and is_used()
-    upload_text(at, SCENE)
-    upload_limits._lapsed.append(box().value.file_id)  # the server has deleted the file, and the page has its text
-    checked(box().set_value(None).run())
-    assert is_used()
     at = reloaded(at, start("Train", learn="own", shape="dials"))
     assert is_used()
     press(at, "Remove it")
     assert not is_used() and "Remove it" not in labels(at)
+
+
+def test_a_text_stays_when_the_server_deletes_its_file_until_its_visitor_does(monkeypatch):
+    record, state = SimpleNamespace(uploaded_text=None), {}
+    monkeypatch.setattr(train_choice, "session_record", lambda: record)
+    monkeypatch.setattr(train_choice.st, "session_state", state)
+    first, second = (SimpleNamespace(name=name, file_id=name, getvalue=name.encode) for name in ("first", "second"))
+    upload_limits._lapsed.append("first")
+    # What Streamlit has of a file that is gone is its id, or nothing.
+    for uploaded, text in ((first, "first"), (DeletedFile("first"), "first"), (None, "first"), (second, "second")):
+        state["text_file"] = uploaded
+        train_choice._take_upload()
+        assert record.uploaded_text == (text, text.encode())
+    state["text_file"] = None
+    train_choice._take_upload()
+    assert record.uploaded_text is None
 
 
 def test_a_text_s_examples_are_no_longer_than_the_context():

@@ -65,7 +65,7 @@ class Responder:
         self._library, self._own = library, own
         self._answers = Cache(KEPT_BYTES, LARGEST_KEPT)
         self._short, self._long = Computations(THREADS, WAITING), Computations(LONG_THREADS, LONG_WAITING)
-        self._opening = FairThreads(2, "opening")
+        self._opening = FairThreads(3, "opening")
         self._is_stopping = False
         self.counts: dict[str, int] = {}
         """Answers by address and how they came to be, for /api/metrics."""

@@ -227,7 +227,7 @@ class Scheduler:
     def _run(self) -> None:
         while self._has_requests():
             try:
-                self._write(BatchedDecoding(next(iter(self._came)).state.model))
+                self._write(self._decoding())
             except Exception as error:  # of no text in particular: nobody is to wait for what won't come
                 with self._changed:
                     left, self._requests, self._came = self._came, FairQueue(), {}
@@ -241,6 +241,10 @@ class Scheduler:
             if not self._came:
                 self._thread, self._is_closing = None, False
             return bool(self._came)
+
+    def _decoding(self) -> BatchedDecoding:
+        with self._changed:
+            return BatchedDecoding(next(iter(self._came)).state.model)
 
     def _write(self, decoding: BatchedDecoding) -> None:
         """Write until every request is over."""

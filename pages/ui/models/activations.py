@@ -26,7 +26,7 @@ from transformer.inference.interventions import hooks_of
 from transformer.inference.recording import plain_array
 from transformer.model.layers import widened
 
-_AHEAD = FairThreads(2, "ahead")
+_AHEAD = FairThreads(3, "ahead")
 
 
 def compute_ahead(compute: Callable[..., object], model: OpenModel, *inputs: object) -> None:

@@ -32,9 +32,9 @@ def training_record() -> TrainingRecord:
 
 def start(plan: TrainingPlan, references: dict[str, float], probe_text: str, sample_prompt: str, settings: str) -> None:
     """Queue a training; the result of the one before is kept. Raises: ValueError, a sentence, if there are too many."""
-    end_training()
     share = visitor_share()
     _check_room(share, [owner for owner in queue().owners if isinstance(owner, Share)])
+    end_training()
     job = queue().submit(plan, share)
     training = TrainingRecord(job, references, probe_text, sample_prompt, plan.config.is_causal, settings)
     session_record().training = training

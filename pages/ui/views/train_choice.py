@@ -216,7 +216,8 @@ def _own_text(current: Visitor) -> Corpus | None:
 def _take_upload() -> None:
     """Called back when a file is uploaded or removed, and not when the page is left, which empties the box as well."""
     uploaded = st.session_state["text_file"]
-    if uploaded is None and has_lapsed(st.session_state.get("text_file_id", "")):
+    former = st.session_state.get("text_file_id", "")
+    if has_lapsed(former) and getattr(uploaded, "file_id", former) == former:  # of it Streamlit has no more than its id
         return
     st.session_state["text_file_id"] = uploaded.file_id if uploaded else ""
     session_record().uploaded_text = (uploaded.name[:LONGEST_NAME], uploaded.getvalue()) if uploaded else None
