@@ -84,7 +84,7 @@ function showList(lessons) {
   for (const { name, title, asks, minutes, missing } of lessons) {
     const item = node("li", "", list);
     const heading = node("h2", "", item);
-    if (missing) filled(heading, title);
+    if (missing) putHtml(heading, title);
     else html("a", "", heading, title).href = `Learn/?${new URLSearchParams({ lesson: name })}`;
     html("p", "", item, asks);
     html("span", "faint", item, missing ?? `${minutes} minutes`);
