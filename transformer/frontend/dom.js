@@ -87,7 +87,7 @@ export function put(element, text) {
 // What a sentence quotes is data: no browser translates it, and a token that is written from right to left leaves the words around
 // it where they are. Nodes are kept, though they may be empty: those that come and go with each sentence would flicker.
 function putSplit(element, nodes, text) {
-  const parts = text.split(QUOTED);
+  const parts = `${text}`.split(QUOTED);
   if (!nodes.length) element.replaceChildren();
   for (let at = 0; at < Math.max(parts.length, nodes.length); at++) {
     const isData = at % 2 === 1;

@@ -54,11 +54,11 @@ export async function showView(parent, page, parameters, models, views, tell) {
   return model;
 }
 
-let drawShown = () => {};
+/** @type {{ parent: HTMLElement, show: () => void } | null} */ let shown = null;
 
-/** Draw what was shown last once more. */
+/** Draw what was shown last once more, if it is there still. */
 export function redraw() {
-  drawShown();
+  if (shown?.parent.isConnected) shown.show();
 }
 
 /** @param {HTMLElement} parent @param {string} kind @param {Views} views @param {Record<string, any>} data @param {(event: string, value: any) => void} tell @param {OpenedModel | null} model */
@@ -70,8 +70,9 @@ function draw(parent, kind, views, data, tell, model) {
     parent.replaceChildren(root);
   }
   const View = views[kind];
-  drawShown = () => onPage({ data: /** @type {any} */ ({ token: null, ...data }), parentElement: parent, setTriggerValue: tell, apiOf: (request) => (model ? apiOf(model, request) : { end() {} }) }, (root, host) => /** @type {any} */ (new View(root, host)));
-  drawShown();
+  const show = () => onPage({ data: /** @type {any} */ ({ token: null, ...data }), parentElement: parent, setTriggerValue: tell, apiOf: (request) => (model ? apiOf(model, request) : { end() {} }) }, (root, host) => /** @type {any} */ (new View(root, host)));
+  shown = { parent, show };
+  show();
 }
 
 /** What an address says of the text. @param {OpenedModel} model @param {URLSearchParams} parameters @param {string} name @returns {TypedText} */
