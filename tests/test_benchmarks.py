@@ -33,8 +33,9 @@ def test_the_last_line_is_one_object_with_every_figure(capsys, monkeypatch):
     assert json.loads(last) == {"benchmark": "hooks", "quick": True, "ratio": 1.5}
 
 
-@pytest.mark.parametrize("positions", ["sinusoidal", "rotary"])
-@pytest.mark.parametrize("attention", ["softmax", "uniform"])
+@pytest.mark.parametrize(
+    ("attention", "positions"), [("softmax", "sinusoidal"), ("softmax", "rotary"), ("uniform", "sinusoidal")]
+)
 def test_the_model_without_hook_points_calls_none_and_computes_the_same(monkeypatch, positions, attention):
     model = tiny_model(positions=positions, attention=attention)
     tokens = unpadded(model.config)

@@ -285,7 +285,7 @@ class ModelConfig:
                 default = _DEFAULTS[name]
                 if getattr(self, name) != default and not has_effect:
                     raise _NoEffectError(f"{name} is for {purpose}.", {name: default})
-        if self.positions == "rotary" and self.attention == "uniform" and depth:
+        if self.positions == "rotary" and self.attention == "uniform":
             raise _NoEffectError("positions is 'rotary', and a uniform attention has nothing to rotate.", _UNROTATED)
         if beyond := [layer for layer in self.unrotated_layers if layer >= depth]:
             there = tuple(layer for layer in self.unrotated_layers if layer < depth)

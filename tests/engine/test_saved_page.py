@@ -16,6 +16,7 @@ from tests.helpers import some_inputs, some_text, tiny_encoder_decoder, tiny_mod
 from transformer import Recording, Scale, record, record_pass, show
 from transformer.frontend import saved_page
 from transformer.frontend.html_scripts import as_json, json_in_html, script_in_html
+from transformer.frontend.startup import SCRIPT
 from transformer.frontend.static_image import still
 from transformer.inference.pass_recording import pass_of, whole_view
 
@@ -51,11 +52,12 @@ def test_labels_are_never_read_as_markup_and_nothing_is_loaded_from_elsewhere(re
     shown = show(recording, title="<b>&")
     page = shown.html
     assert "</script><b>" not in page and "<title>&lt;b&gt;&amp;</title>" in page
-    assert page.count("<script") == page.count("</script>") == 3
+    assert page.count("<script") == page.count("</script>") == 4
     assert "default-src 'none'" in page and "import(" not in page
     (script,) = re.findall(r'(?s)<script type="module">(.*?)</script>', page)
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    assert f"script-src 'sha256-{digest}' 'wasm-unsafe-eval';" in page, "no other script runs, nor a handler"
+    digests = (base64.b64encode(hashlib.sha256(each.encode()).digest()).decode() for each in (SCRIPT, script))
+    hashes = " ".join(f"'sha256-{digest}'" for digest in digests)
+    assert f"script-src {hashes} 'wasm-unsafe-eval';" in page, "no other script runs, nor a handler"
     assert "http://" not in page.replace("http://www.w3.org/", "")
     frame = shown._repr_html_()
     assert frame.startswith('<iframe srcdoc="&lt;!doctype html&gt;')

@@ -67,7 +67,19 @@ def listening(key: str, **listeners: Listener) -> dict[str, Any]:
     The component's data have its key as `key`.
     """
     st.session_state.setdefault(_LISTENERS, {})[key] = listeners
-    return {"key": key, f"on_{EVENTS}_change": functools.partial(_hear, key)}
+    return {"key": key, f"on_{EVENTS}_change": functools.partial(to_its_end, _hear, key)}
+
+
+def to_its_end(act: Callable[..., None], *args: Any) -> None:
+    """Call what answers an event, to its end. Streamlit breaks a callback off at its next use of the session if the
+    browser has sent something more by then, and calls it no more: what was done would be lost."""
+    try:
+        act(*args)
+    except Exception:
+        raise
+    except BaseException:
+        act(*args)
+        raise
 
 
 def hear_all() -> None:
@@ -80,15 +92,18 @@ def _hear(key: str) -> None:
     sent = parsed(_Sent, sent_by(key))
     if sent is None or sent.session != session_id():
         return
+    heard, listeners = _heard(), st.session_state[_LISTENERS]
     for event in sent.events:
-        if event.number in _heard():
-            continue
-        _heard()[event.number] = None
-        count_report()
-        listeners: dict[str, Listener] = st.session_state[_LISTENERS].get(event.component, {})
-        kind, act = listeners.get(event.name, (None, None))
-        if act and (value := parsed(kind, event.value)) is not None:
-            act(value)
+        if event.number not in heard:
+            heard[event.number] = None
+            to_its_end(_answer, listeners.get(event.component, {}), event)
+
+
+def _answer(listeners: dict[str, Listener], event: _Event) -> None:
+    count_report()
+    kind, act = listeners.get(event.name, (None, None))
+    if act and (value := parsed(kind, event.value)) is not None:
+        act(value)
 
 
 def heard() -> list[int]:

@@ -158,9 +158,9 @@ def clear() -> None:
 
 def undo() -> None:
     """Go back to what was changed before the last step."""
-    before = _changes_of().before
+    current, before = visitor(), _changes_of().before
     if before:
-        visitor().changes = before.pop()
+        current.changes = before.pop()
 
 
 def show(menu: Callable[[int, Change], None]) -> None:

@@ -10,6 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from pages.ui.components.assets import reader, without_comments
 from pages.ui.components.copy_button import copy_button
+from pages.ui.components.events import hear_all
 from pages.ui.components.input_drafts import keep_input_drafts
 from pages.ui.figures.palette import Theme
 from pages.ui.frame import changes, page_guide, prompt_bar, saved_view, selection_sync, session_restore, state, widgets
@@ -127,6 +128,7 @@ def open_page(
     page has to say of no model and no prompt, before they are picked: thirty who are led to it at once read that before
     the first of them has a whole page. It returns where the bar stands, if not on top.
     """
+    hear_all()  # what was broken off, if anything was
     saved_view.restore_outside_lessons(title)
     current = state.begin_run(title)
     opening = st.session_state["opening"] = decide()

@@ -5,7 +5,7 @@ import os
 import streamlit as st
 
 from pages.ui.components.guide import guide
-from pages.ui.frame import changes, state
+from pages.ui.frame import changes, state, widgets
 from pages.ui.lessons import lesson_files
 from pages.ui.models.session_store import session_record
 
@@ -31,18 +31,23 @@ def offer_first_lesson() -> None:
     """Draw a button on the page Generate that opens the first lesson, until a lesson has been opened."""
     if st.session_state["page"] != "Generate" or not session_record().answers.is_empty:
         return
-    if st.button("Start with lesson 1", key="first_lesson", type="tertiary") and (
-        lessons := lesson_files.available_lessons()
-    ):
-        state.visitor().lesson, state.visitor().lesson_step = lessons[0].name, 0
-        state.open_page("Learn")
+    widgets.button("Start with lesson 1", _open_first_lesson, key="first_lesson", type="tertiary")
 
 
 def offer_tour() -> None:
     """Draw a button that starts the tour on the page Generate."""
-    if st.button("Show me around", key="offer_start", type="tertiary", icon=":material/explore:"):
-        st.session_state["tour_requests"] = st.session_state.get("tour_requests", 0) + 1
-        state.open_page("Generate")
+    widgets.button("Show me around", _start_tour, key="offer_start", type="tertiary", icon="explore")
+
+
+def _open_first_lesson() -> None:
+    if lessons := lesson_files.available_lessons():
+        state.visitor().lesson, state.visitor().lesson_step = lessons[0].name, 0
+        state.open_page("Learn")
+
+
+def _start_tour() -> None:
+    st.session_state["tour_requests"] = st.session_state.get("tour_requests", 0) + 1
+    state.open_page("Generate")
 
 
 def is_presenting() -> bool:

@@ -5,6 +5,7 @@ from typing import NoReturn
 
 import streamlit as st
 
+from pages.ui.components.events import to_its_end
 from pages.ui.frame import change_form, change_menu, changes, model_picker, selection_sync, widgets
 from pages.ui.frame.state import visitor
 from pages.ui.frame.visitor_choices import READS, Visitor
@@ -44,7 +45,12 @@ def offer_tools(name: str, prompt: str, *, is_whole: bool) -> None:
     examples = library.model(name).card.examples
     if examples:
         st.menu_button(
-            "Examples", examples, key=f"examples_{name}", format_func=_one_line, on_click=_use_example, args=(name,)
+            "Examples",
+            examples,
+            key=f"examples_{name}",
+            format_func=_one_line,
+            on_click=to_its_end,
+            args=(_use_example, name),
         )
     _show_changes(name, prompt)
     model_picker.show_card(name)

@@ -22,7 +22,7 @@ from typing import Any
 
 import streamlit as st
 
-from pages.ui.components.events import count_report, hear_all, reports
+from pages.ui.components.events import count_report, hear_all, reports, to_its_end
 from pages.ui.frame.state import completed_runs, has_returned, visitor
 from pages.ui.frame.visitor_choices import LONGEST
 
@@ -172,7 +172,7 @@ def short_form(label: str, name: str, submit: str, take: Callable[[], None], *, 
 
     with st.form(f"{key}_form", border=False), st.container(horizontal=True, vertical_alignment="bottom"):
         st.text_input(label, getattr(visitor(), name), max_chars=LONGEST[name], key=typed, width=220, **look)
-        st.form_submit_button(submit, type="primary", key=key, on_click=send)
+        st.form_submit_button(submit, type="primary", key=key, on_click=to_its_end, args=(send,))
 
 
 def button(label: str, act: Callable[..., Any], *args: Any, icon: str = "", **look: Any) -> None:
@@ -188,7 +188,7 @@ def button(label: str, act: Callable[..., Any], *args: Any, icon: str = "", **lo
         else:
             st.session_state[_PRESSED] = name, act, args
 
-    st.button(label, icon=_icon(icon), on_click=press, **look)
+    st.button(label, icon=_icon(icon), on_click=to_its_end, args=(press,), **look)
     if st.session_state.get(_PRESSED, ("",))[0] == name:
         del st.session_state[_PRESSED]
         if not look.get("disabled"):
@@ -313,7 +313,10 @@ def _widget(
         binding.choose(now.value)
         return True
 
-    return _Widget(value, {"key": key, "on_change": lambda: report(st.session_state.get(key))}, report, has_value)
+    def heard() -> None:
+        report(st.session_state.get(key))
+
+    return _Widget(value, {"key": key, "on_change": to_its_end, "args": (heard,)}, report, has_value)
 
 
 def _is_one(value: Any, options: Sequence[Any]) -> bool:

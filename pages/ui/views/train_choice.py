@@ -7,6 +7,7 @@ import re
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from pages.ui.components.events import to_its_end
 from pages.ui.components.loss_chart import loss_chart
 from pages.ui.frame import widgets
 from pages.ui.frame.state import visitor
@@ -39,6 +40,8 @@ UNKNOWN_VOCABULARY = 100
 """Characters assumed of a text that isn't here yet."""
 EXCERPT = 280
 """Characters shown of a text."""
+PRESSED = "train_pressed"
+"""Key of the session: whether a training is to be started, which draws what is in its way."""
 _corpus = st.cache_resource(max_entries=4, show_spinner="Reading …")(load_corpus)
 
 
@@ -53,13 +56,17 @@ def show() -> None:
             bearable = choice is not None and _costs(choice)
             if problem := visitor_models.storage_problem():
                 st.info(f"{problem} Otherwise the trained model can only be downloaded.")
-            pressed = st.button(
-                "Train", type="primary", icon=":material/model_training:", disabled=not bearable, width="stretch"
+            widgets.button(
+                "Train", _press, type="primary", icon="model_training", disabled=not bearable, width="stretch"
             )
-            if pressed and bearable and choice is not None and _start(choice):
+            if st.session_state.pop(PRESSED, False) and bearable and choice is not None and _start(choice):
                 st.rerun()
     if choice is not None:
         _preview(choice, chart, text)
+
+
+def _press() -> None:
+    st.session_state[PRESSED] = True
 
 
 def _choose(subject: DeltaGenerator, details: DeltaGenerator) -> Choice | None:
@@ -192,7 +199,12 @@ def _subject(current: Visitor) -> tuple[str | None, Corpus | None]:
 
 def _own_text(current: Visitor) -> Corpus | None:
     uploaded = st.file_uploader(
-        "A text file, UTF-8, 1 kB to 5 MB", type=None, key="text_file", max_upload_size=5, on_change=_take_upload
+        "A text file, UTF-8, 1 kB to 5 MB",
+        type=None,
+        key="text_file",
+        max_upload_size=5,
+        on_change=to_its_end,
+        args=(_take_upload,),
     )
     name, content = session_record().uploaded_text or ("", b"")
     if name and uploaded is None:  # the page was left, or reloaded, since
