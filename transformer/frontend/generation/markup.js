@@ -78,7 +78,7 @@ export const MARKUP = `
         ${number("tokens", "Number of tokens", 1, 500, "The number of tokens that Generate adds.")}
         <label class="setting">Pace ${choice("pace", "Pace")}</label>
       </span>
-      <header><h2>How the next token is drawn</h2><p class="legend" data-part="drawnPlace"></p></header>
+      <header><h2>How the next token is drawn</h2><p class="legend"><span data-part="drawnPlace"></span></p></header>
       <ol>${DRAWN}</ol>
       <div class="verdict">
         <p data-part="verdict"></p>
