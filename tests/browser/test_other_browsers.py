@@ -45,9 +45,6 @@ TURNED = """[...document.querySelectorAll(".names .token.turned span")]
     return [writingMode, rotate, height > width];
   })"""
 AT_REST = "document.querySelector('[data-testid=stApp]')?.dataset.testScriptState === 'notRunning'"
-SETTLED = f"(globalThis.restedSince = {AT_REST} ? globalThis.restedSince ?? performance.now() : undefined)"
-SETTLED += " && performance.now() > restedSince + 300"
-"""As `at_rest.wait_until_ready` has it: components may ask for a run a moment later."""
 STORY = "Mary took the ball. She went to the garden. Where is the ball?"
 
 
@@ -98,7 +95,7 @@ def see(browser, condition):
 def test_every_page_of_the_app_is_drawn(browser, tiny_server):
     browser.open_heard(f"{tiny_server.url}/?model=far-reader", beside=f"{tiny_server.url}/_stcore/health")
     for title, picture in PICTURES.items():
-        browser.wait_for(f"document.querySelector('[data-testid=stTopNavLink]') && {SETTLED}")
+        browser.wait_for(f"document.querySelector('[data-testid=stTopNavLink]') && {AT_REST}")
         browser.evaluate(
             "[...document.querySelectorAll('[data-testid=stTopNavLink]')]"
             f".find((link) => link.textContent.trim().endsWith('{title}')).click()"
