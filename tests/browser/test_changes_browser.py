@@ -286,8 +286,8 @@ def test_every_press_counts_though_the_server_is_slow_and_the_page_is_left(visit
     with held_up(tiny_server):
         back.press("Enter")
         head(page, 1, 0).click()
-        drawer.get_by_role("button", name="Take back: layer 1, head 0 ablated").press("Enter")
-        page.get_by_role("link", name="Inside").click()
+        last = drawer.get_by_role("button", name="Take back: layer 1, head 0 ablated")
+        page.evaluate(PRESS_ALL, [last.element_handle(), page.get_by_role("link", name="Inside").element_handle()])
     page.get_by_role("heading", level=1, name="Inside").wait_for()
     until(page, lambda: changes(page) == "!".join(f"scale~blocks.0.attn.hook_z~{number}~~0.0" for number in (0, 1)))
     wait_ready(page)

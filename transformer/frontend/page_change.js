@@ -28,6 +28,12 @@ export class PageChange {
   }
 }
 
+/** The link to a page that a click follows in this tab. @param {MouseEvent} event @returns {HTMLAnchorElement | undefined} */
+export function followedLink(event) {
+  if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return undefined;
+  return /** @type {any[]} */ (event.composedPath()).find((each) => each.matches?.(LINKS));
+}
+
 let shared;
 
 /** That of this tab. */
@@ -35,10 +41,8 @@ export function pageChange() {
   if (!shared) {
     shared = new PageChange();
     addEventListener("click", (event) => {
-      /** @type {HTMLAnchorElement | undefined} */
-      const link = /** @type {any[]} */ (event.composedPath()).find((each) => each.matches?.(LINKS));
-      if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return; // or it opens in another tab
-      if (trimmed(link.pathname) !== trimmed(location.pathname)) shared.begin(link.pathname, performance.now());
+      const link = followedLink(event);
+      if (link && trimmed(link.pathname) !== trimmed(location.pathname)) shared.begin(link.pathname, performance.now());
     }, { capture: true });
     addEventListener("popstate", () => shared.begin(location.pathname, performance.now()), { capture: true });
   }

@@ -1,7 +1,7 @@
 // Queues the events of components until the server has heard them. Streamlit's triggers can be overtaken: of two in one run
 // it delivers the later one. A component's state is sent with every run of its page, and so holds all that is waiting; what
 // a page left behind when another was opened, the next page's address bar sends.
-import { pageChange } from "../../../transformer/frontend/page_change.js";
+import { followedLink, pageChange } from "../../../transformer/frontend/page_change.js";
 import { readRecording } from "../../../transformer/frontend/recording.js";
 
 const EVENTS = "events";
@@ -21,6 +21,16 @@ const OF_THEIR_PAGE = new Set(["select", "selection", "navigate", "restored", "f
  * @type {{ session: string, path: string, last: number, waiting: Waiting[], setters: Map<string, Setter> }}
  */
 const queue = (globalThis.headsupEvents ??= { session: "", path: "", last: 0, waiting: [], setters: new Map() });
+
+let isBeingSent = false;
+// Streamlit sends an event a moment after it is set. A link that was followed in between would be overtaken, and its page not opened.
+addEventListener("click", (event) => {
+  const link = isBeingSent && followedLink(event);
+  if (!link) return;
+  event.preventDefault();
+  event.stopImmediatePropagation();
+  setTimeout(() => link.click(), 0);
+}, { capture: true });
 
 /**
  * What a component sends its events with.
@@ -75,5 +85,8 @@ function send(place) {
     return;
   }
   const events = queue.waiting.filter((each) => each.place === place).map(({ event }) => event);
-  if (events.length) queue.setters.get(place)?.(EVENTS, { session: queue.session, events });
+  if (!events.length) return;
+  queue.setters.get(place)?.(EVENTS, { session: queue.session, events });
+  isBeingSent = true;
+  setTimeout(() => (isBeingSent = false), 0); // after Streamlit's own
 }
