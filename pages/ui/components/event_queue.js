@@ -23,14 +23,20 @@ const OF_THEIR_PAGE = new Set(["select", "selection", "navigate", "restored", "f
 const queue = (globalThis.headsupEvents ??= { session: "", path: "", last: 0, waiting: [], setters: new Map() });
 
 let isBeingSent = false;
-// Streamlit sends an event a moment after it is set. A link that was followed in between would be overtaken, and its page not opened.
-addEventListener("click", (event) => {
-  const link = isBeingSent && followedLink(event);
-  if (!link) return;
-  event.preventDefault();
-  event.stopImmediatePropagation();
-  setTimeout(() => link.click(), 0);
-}, { capture: true });
+let listens = false;
+
+/** Streamlit sends an event a moment after it is set. A link that was followed in between would be overtaken, and its page not opened. */
+function holdLinks() {
+  if (listens) return;
+  listens = true;
+  addEventListener("click", (event) => {
+    const link = isBeingSent && followedLink(event);
+    if (!link) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    setTimeout(() => link.click(), 0);
+  }, { capture: true });
+}
 
 /**
  * What a component sends its events with.
@@ -39,6 +45,7 @@ addEventListener("click", (event) => {
  * @returns {(name: string, value: unknown) => void}
  */
 export function senderOf({ key: place, data, setStateValue }) {
+  holdLinks();
   return (name, value) => {
     const component = data instanceof Uint8Array ? readRecording(data).metadata.about.key : data.key;
     queue.last += 1;
