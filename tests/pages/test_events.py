@@ -50,3 +50,23 @@ def test_an_input_that_is_changed_and_answered_in_one_run_is_answered_as_it_was_
     at = open_step(step)
     wanted, at = change(put_in(at, 0) if put_in else at)
     assert at.session_state["session_record"].answers.responses[StepId(LESSON, step)].first == wanted
+
+
+def test_an_answer_that_is_broken_off_is_given_to_its_end_and_once_for_each_event(monkeypatch):
+    class BrokenOffError(BaseException):
+        """As Streamlit raises at the next use of a session from which the browser wants something more by then."""
+
+    heard, breaks = [], iter([True, False, True, False, False])
+
+    def answer(value):
+        if next(breaks):
+            raise BrokenOffError
+        heard.append(value)
+
+    state = sent("here", *(("told", value) for value in (1, 2)))
+    monkeypatch.setattr(events, "sent_by", lambda key: state)
+    arguments = events.listening("here", told=(int, answer))
+    with pytest.raises(BrokenOffError):
+        arguments["on_events_change"]()
+    events.hear_all()
+    assert heard == [1, 2]
