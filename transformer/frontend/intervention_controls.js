@@ -115,12 +115,14 @@ export class InterventionControls {
     const codes = new Set(done.map(({ code }) => code));
     list(this.rules, rules, ({ title, code }) => {
       const label = node("label", "");
-      const input = Object.assign(node("input", "", label), { type: "checkbox" });
+      const input = Object.assign(node("input", "", label), { type: "checkbox", checked: codes.has(code) });
       label.append(` ${title}`);
       input.addEventListener("change", () => this.change(input.checked ? { add: [code], remove: [] } : { add: [], remove: [code] }));
       return label;
     });
-    this.rules.querySelectorAll("input").forEach((input, at) => (input.checked = codes.has(rules[at].code)));
+    // A box that was just ticked stays so until other changes are in force: numbers that arrive in between draw it, too.
+    if (done !== this.doneShown) this.rules.querySelectorAll("input").forEach((input, at) => (input.checked = codes.has(rules[at].code)));
+    this.doneShown = done;
     this.rules.hidden = !rules.length;
     this.showDone();
     this.settle();
