@@ -2,26 +2,22 @@
 // one, and its address bar shows it. Values are texts, as a link has them; a parameter at its default isn't there. Positions
 // count the tokens of the whole text.
 
-import parameters from "../parameters.json" with { type: "json" };
+import table from "../parameters.json" with { type: "json" };
 
 const EVERY_MS = 400; // between two writes to the bar: browsers allow a hundred in half a minute
-const LONGEST = 7_500; // characters of an address: many servers refuse a line over 8,000
 const LEFT_OUT = "headsup-page-state"; // where the tab keeps what its address has no room for
 const MESSAGE = "SET_QUERY_PARAM"; // tells a page that frames the app what its own bar should hold
 
-/** @typedef {{ name: string, kind: string, default: any, of?: string, left_out?: number | null, aliases?: Record<string, string> }} Parameter of the table */
+/** @typedef {{ name: string, kind: string, default: any, of?: string[], needs?: string[], left_out?: number, aliases?: Record<string, string> }} Parameter */
 
 /** @type {Map<string, Parameter>} */
-const TABLE = new Map(parameters.map((parameter) => [parameter.name, parameter]));
+const TABLE = new Map(table.parameters.map((parameter) => [parameter.name, /** @type {any} */ (parameter)]));
 
 /** What an address has no room for, first what is missed least. */
 const SACRIFICES = [...TABLE.values()].filter(({ left_out: rank }) => rank).sort((one, other) => one.left_out - other.left_out).map(({ name }) => name);
 
-/** The parameters that mean nothing without this one, directly or through others. @param {string} name @returns {string[]} */
-export function dependentsOf(name) {
-  const direct = [...TABLE.values()].filter(({ of }) => of === name).map((parameter) => parameter.name);
-  return [...direct, ...direct.flatMap(dependentsOf)];
-}
+/** The parameters of which a column names this one. @param {"of" | "needs"} column @param {string} name */
+const namesWith = (column, name) => [...TABLE.values()].filter((parameter) => parameter[column]?.includes(name)).map((parameter) => parameter.name);
 
 export class PageState {
   /**
@@ -77,9 +73,9 @@ export class PageState {
     return isOther;
   }
 
-  /** Set one value, and reset what means nothing without the one before. @param {string} name @param {string | null} value */
+  /** Set one value, and reset what belonged to the one before. @param {"model" | "prompt"} name @param {string | null} value */
   choose(name, value) {
-    return this.set({ ...Object.fromEntries(dependentsOf(name).map((other) => [other, null])), [name]: value });
+    return this.set({ ...Object.fromEntries(namesWith("of", name).map((other) => [other, null])), [name]: value });
   }
 
   /** Hold what an address says, and nothing else. @param {string | URLSearchParams} search */
@@ -121,8 +117,8 @@ export class PageState {
     /** @type {Record<string, string>} */
     const leftOut = {};
     for (const sacrifice of SACRIFICES) {
-      if (query().length <= LONGEST) break;
-      for (const name of values.get(sacrifice) ? [sacrifice, ...dependentsOf(sacrifice)] : []) {
+      if (query().length <= table.longest_address) break;
+      for (const name of values.get(sacrifice) ? [sacrifice, ...namesWith("needs", sacrifice)] : []) {
         if (values.has(name)) leftOut[name] = values.get(name);
         values.delete(name);
       }
