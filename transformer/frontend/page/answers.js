@@ -19,6 +19,7 @@ import { readWith, tokenizerOf } from "./text_reading.js";
  * @typedef {object} Model
  * @property {string} name
  * @property {string | null} version
+ * @property {string} [fileName] what files of it are called, where that isn't its name
  * @property {boolean} isOwn whether it is a visitor's own, whose name is its key
  * @property {AboutModel} about
  * @property {Card} card
@@ -35,7 +36,8 @@ const OWN = "own"; // what requests call a visitor's own model, whose key goes i
 export class HttpAnswers {
   /** @param {{ base?: URL, isOwn?: (name: string) => boolean }} [options] base: where the API is */
   constructor({ base = undefined, isOwn = () => false } = {}) {
-    Object.assign(this, { base, isOwn });
+    this.base = base;
+    this.isOwn = isOwn;
     /** @type {Map<string, Promise<Model>>} */
     this.opened = new Map();
   }

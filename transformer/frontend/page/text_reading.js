@@ -28,9 +28,11 @@ import { windowStart } from "../generation/view_params.js";
  * @property {number[]} written what was generated after it
  * @property {string | null} changes those of the model that are on, as a link has them
  * @property {ReadText} read
+ * @property {boolean} [isOutdated] whether something else has been typed since, which can't be read
  */
 
 const MOST_WORDS = 60; // of a vocabulary that is listed
+const PASSES = 20; // in which unknown pieces are taken out of a text
 const NAMED = 6; // unknown pieces that a sentence names
 const OFF = "-"; // before a change that is turned off
 const BETWEEN = "!"; // two changes
@@ -52,9 +54,21 @@ export function tokenizerOf(json, { card }) {
 /** @param {ReturnType<typeof tokenizerFrom>} tokenizer @param {string} text @returns {ReadText} */
 export function readWith(tokenizer, text) {
   const unknown = tokenizer.unknownPieces(text);
-  if (unknown.length) return { tokens: [], labels: [], unknown, known: tokenizer.withoutUnknown(text), words: wordsOf(tokenizer) };
+  if (unknown.length) return { tokens: [], labels: [], unknown, known: withoutUnknown(tokenizer, text), words: wordsOf(tokenizer) };
   const tokens = tokenizer.encode(text);
   return { tokens, labels: tokenizer.labels(tokens), unknown };
+}
+
+/** A text without its unknown pieces; what is left may join to others. */
+function withoutUnknown(tokenizer, text) {
+  let left = Array.from(text);
+  for (let pass = 0; pass < PASSES; pass++) {
+    const unknown = tokenizer.unknownPieces(left.join(""));
+    if (!unknown.length) return left.join("");
+    const gone = new Set(unknown.flatMap((piece) => Array.from(piece.text, (_, at) => piece.position + at)));
+    left = left.filter((_, at) => !gone.has(at));
+  }
+  return "";
 }
 
 /** All words of a model that knows few; of one that reads characters, or knows many, none. */
@@ -109,7 +123,7 @@ export async function textOf(model, state, name = "prompt") {
 export function noticesOf({ about: { attentions, config } }, state, { prompt, tokens, source, written }) {
   const notices = [];
   const begin = windowStart(tokens.length, config.context_length);
-  if (begin && !source.length && config.n_layers) { // without layers a model reads the last token alone
+  if (begin && !source.length && Object.keys(attentions).length) { // without layers a model reads the last token alone
     notices.push(`The prompt has ${counted(tokens.length)} tokens. This model's context holds ${counted(config.context_length)} and moves by a quarter of that at a time: it reads the last ${counted(tokens.length - begin)}.`);
   }
   if (!written.length && state.get("written")) notices.push("The link's text was left out: it has tokens that this model doesn't know.");
