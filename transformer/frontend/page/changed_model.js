@@ -1,6 +1,6 @@
 // What the changes of a model do to the token after the prompt, in a sentence.
 
-import { inWords } from "../engine/overwritten_values.js";
+import { changedSentence } from "../changes.js";
 import { percent } from "../number_format.js";
 import { lastOf, likeliestOf, probabilityOf } from "../what_if/distributions.js";
 /** @import { Model } from "./answers.js" */
@@ -12,7 +12,7 @@ import { lastOf, likeliestOf, probabilityOf } from "../what_if/distributions.js"
  * @returns {Promise<{ sentence: string, overflows: boolean }>} overflows: whether the model's numbers do, so that nothing can be shown of them
  */
 export async function effectOf(model, text) {
-  const words = `Changed: ${text.changes.split("!").map(inWords).join("; ")}.`;
+  const words = changedSentence(text.changes.split("!"));
   if (model.about.config.architecture === "encoder-only") return { sentence: words, overflows: false };
   const [changed, unchanged] = await Promise.all([text.changes, null].map((changes) => likeliest(model, text, changes)));
   if (changed === null) return { sentence: "With these changes the model's numbers overflow, so the unchanged model is shown. Turn a change off.", overflows: true };

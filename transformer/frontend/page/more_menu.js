@@ -1,10 +1,10 @@
 // The menu of the shell: the changes of the model, what is known of it, a link to what is shown, and what a host adds.
 
 import { AblationControls } from "../ablation_controls.js";
+import { changesOn } from "../changes.js";
 import { attribute, isComposing, node, put, untranslated } from "../dom.js";
-import { inWords } from "../engine/overwritten_values.js";
+import { inWords } from "../intervention_codes.js";
 import table from "../parameters.json" with { type: "json" };
-import { changesOn } from "./text_reading.js";
 /** @import { Change } from "../intervention_controls.js" */
 /** @import { Model } from "./answers.js" */
 /** @import { PageState } from "./page_state.js" */
@@ -68,7 +68,7 @@ export class MoreMenu {
 
   /** @param {Model | null} model @param {PageState} state */
   show(model, state) {
-    const on = changesOn(state);
+    const on = changesOn(state.get("changes"));
     this.count(on.length);
     if (!model) return;
     if (model !== this.model) {

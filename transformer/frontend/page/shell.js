@@ -2,9 +2,9 @@
 // and the page's view. It computes nothing: it changes the page state, has the text read, and has the view drawn.
 
 import { ApiError, sentenceOf } from "../api_error.js";
+import { changed } from "../changes.js";
 import { attribute, list, node, put } from "../dom.js";
 import { effectOf } from "./changed_model.js";
-import { withChange } from "./change_codes.js";
 import { ModelMenu } from "./model_menu.js";
 import { MoreMenu } from "./more_menu.js";
 import { DEFAULT_MODEL, pageState } from "./page_state.js";
@@ -13,6 +13,7 @@ import { UnreadableText, noticesOf, textOf } from "./text_reading.js";
 import { needsModel, viewData } from "./view_data.js";
 import { ViewSlot, apiOf } from "./view_slot.js";
 /** @import { Answers, Model } from "./answers.js" */
+/** @import { Wish } from "../changes.js" */
 /** @import { PageState } from "./page_state.js" */
 /** @import { PageText, ReadText } from "./text_reading.js" */
 /** @import { Views } from "./view_slot.js" */
@@ -61,8 +62,10 @@ export class Shell {
     this.sentence = node("p", "", heading);
     this.place = node("div", "shell-view", this.root);
     this.place.dataset.part = "view";
-    /** @type {Map<string, string | null>} the changes of models that were shown before */
-    this.changesBefore = new Map();
+    /** @type {string[]} what the changes of the model were, the latest last */
+    this.changesBefore = [];
+    /** @type {Map<string, { now: string | null, before: string[] }>} the changes of models that were shown before */
+    this.putAway = new Map();
     const unfollow = this.state.follow(() => (this.root.isConnected ? this.follow() : unfollow()));
     this.update(host);
   }
@@ -173,18 +176,21 @@ export class Shell {
 
   /** @param {string} name */
   chooseModel(name) {
-    this.changesBefore.set(this.modelName, this.state.get("changes"));
+    this.putAway.set(this.modelName, { now: this.state.get("changes"), before: this.changesBefore });
+    const { now, before } = this.putAway.get(name) ?? { now: null, before: [] };
+    this.changesBefore = before;
     this.prompt.typed = null;
-    this.state.choose("model", name);
-    if (this.changesBefore.get(name)) this.state.set({ changes: this.changesBefore.get(name) });
+    this.state.choose("model", name, { changes: now });
   }
 
-  /** @param {{ add?: string[], remove?: string[] }} change */
-  change(change) {
+  /** @param {Wish} wish */
+  change(wish) {
     try {
-      this.state.set({ changes: withChange(this.state.get("changes"), change) });
+      const { now, before } = changed({ now: this.state.get("changes") ?? "", before: this.changesBefore }, wish, this.model.about);
+      this.changesBefore = before;
+      this.state.set({ changes: now });
     } catch (error) {
-      this.notify([`This change wasn't added: ${/** @type {Error} */ (error).message}.`]);
+      this.notify([/** @type {Error} */ (error).message]);
     }
   }
 

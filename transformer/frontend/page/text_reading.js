@@ -1,7 +1,9 @@
 // Reads a prompt: its tokens, and in a sentence what a model can't read of it. (The server's half is GET /api/tokens.)
 
 import { ApiError } from "../api_error.js";
+import { changesOn, readChanges, withoutEffect } from "../changes.js";
 import { tokenizerFrom } from "../engine/tokenizer.js";
+import { inWords } from "../intervention_codes.js";
 import { windowStart } from "../generation/view_params.js";
 /** @import { AboutModel } from "../engine/live_model.js" */
 /** @import { Model } from "./answers.js" */
@@ -34,8 +36,6 @@ import { windowStart } from "../generation/view_params.js";
 const MOST_WORDS = 60; // of a vocabulary that is listed
 const PASSES = 20; // in which unknown pieces are taken out of a text
 const NAMED = 6; // unknown pieces that a sentence names
-const OFF = "-"; // before a change that is turned off
-const BETWEEN = "!"; // two changes
 
 /** A prompt can't be read. */
 export class UnreadableText extends ApiError {
@@ -77,11 +77,6 @@ function wordsOf(tokenizer) {
   return tokenizer.labels(Array.from({ length: tokenizer.vocabSize }, (_, id) => id)).filter((word) => /^\p{L}{2,}$/u.test(word)).sort();
 }
 
-/** The changes of a page state that are on, each a code. @param {{ get: (name: string) => string | null }} state */
-export function changesOn(state) {
-  return (state.get("changes") ?? "").split(BETWEEN).filter((code) => code && !code.startsWith(OFF));
-}
-
 /** What is said of pieces that a model doesn't know. @param {UnknownPiece[]} unknown */
 export function unknownSentence(unknown) {
   const listed = unknown.slice(0, NAMED).map(({ text, position }) => `“${text}” (character ${position + 1})`).join(", ");
@@ -98,7 +93,8 @@ export function unknownSentence(unknown) {
  * @returns {Promise<PageText>}
  */
 export async function textOf(model, state, name = "prompt") {
-  const { about: { config, card }, card: { examples } } = model;
+  const { about, card: { examples } } = model;
+  const { config, card } = about;
   const prompt = state.get(name) ?? examples[0] ?? "";
   if (!prompt) throw new UnreadableText("The prompt is empty. Type a text or pick an example.");
   const read = await model.read(prompt, state.get("reads") ?? "chat");
@@ -115,13 +111,16 @@ export async function textOf(model, state, name = "prompt") {
   return {
     prompt, read, begin, tokens: isTranslator ? card.start_tokens : tokens, source: isTranslator ? tokens : [],
     written: ids.every((id) => id < config.vocab_size) ? ids : [],
-    changes: changesOn(state).join(BETWEEN) || null,
+    changes: changesOn(readChanges(state.get("changes"), about).now).join("!") || null,
   };
 }
 
 /** What a visitor should know of a text that was read. @param {Model} model @param {PageState} state @param {PageText} text @returns {string[]} */
-export function noticesOf({ about: { attentions, config } }, state, { prompt, tokens, source, written }) {
-  const notices = [];
+export function noticesOf({ about }, state, { tokens, source, written, changes }) {
+  const { attentions, config } = about;
+  const notices = readChanges(state.get("changes"), about).problems;
+  const idle = changes ? withoutEffect(changes.split("!"), { tokens: tokens.length + written.length, source: source.length }) : [];
+  if (idle.length) notices.push(`No effect on this text: ${idle.map(inWords).join("; ")}. The text is too short.`);
   const begin = windowStart(tokens.length, config.context_length);
   if (begin && !source.length && Object.keys(attentions).length) { // without layers a model reads the last token alone
     notices.push(`The prompt has ${counted(tokens.length)} tokens. This model's context holds ${counted(config.context_length)} and moves by a quarter of that at a time: it reads the last ${counted(tokens.length - begin)}.`);
@@ -132,7 +131,7 @@ export function noticesOf({ about: { attentions, config } }, state, { prompt, to
     if (layers && state.number(name) >= count) notices.push(`There is no ${name} ${state.number(name)} here; the last one, ${count - 1}, is shown.`);
   }
   const step = state.number("step");
-  if (prompt && step !== null && !(step > 0 && step < tokens.length + written.length)) notices.push(`The text has no predicted token at position ${step}; the last one is shown.`);
+  if (step !== null && !(step > 0 && step < tokens.length + written.length)) notices.push(`The text has no predicted token at position ${step}; the last one is shown.`);
   return notices;
 }
 

@@ -1,7 +1,7 @@
 // What a view is told of a page: the request that it makes, and all else about it, from the model, the page state and the text.
 
 import { ApiError } from "../api_error.js";
-import { inWords } from "../engine/overwritten_values.js";
+import { inWords } from "../intervention_codes.js";
 import { eventsOf } from "../generation/server_sent_events.js";
 import { windowStart } from "../generation/view_params.js";
 import { kindOf, textOf } from "./text_reading.js";

@@ -3,6 +3,7 @@
 
 import { ApiError, sentenceOf } from "../api_error.js";
 import { AttentionView } from "../attention/view.js";
+import { changed } from "../changes.js";
 import { node, partsOf, putHtml, sends } from "../dom.js";
 import { fitToText } from "../field_height.js";
 import { FillingView } from "../filling/view.js";
@@ -12,13 +13,13 @@ import { MasksView } from "../masks/view.js";
 import { csvFile, saveBlob } from "../save.js";
 import { PositionsView } from "../positions/view.js";
 import { drawForPaper } from "../printing.js";
-import { withChange } from "../page/change_codes.js";
 import { pageState, replaceAddress } from "../page/page_state.js";
 import { redraw, showView } from "../page/view_slot.js";
 import { WhatIfView } from "../what_if/view.js";
 import { keepOffline } from "./offline.js";
 import { Models, embeddedModel, fetched } from "./models.js";
 import { asked, isRight, readAnswer, said } from "./questions.js";
+/** @import { Model } from "../page/answers.js" */
 /** @import { Question } from "./questions.js" */
 
 /**
@@ -174,6 +175,8 @@ function viewIn(parent, lesson) {
   shown.dataset.part = "view";
   /** @type {View} */
   let now;
+  /** @type {Model | null} */
+  let model;
 
   /** @param {View} view */
   async function show(view) {
@@ -181,7 +184,7 @@ function viewIn(parent, lesson) {
     const parameters = new URLSearchParams(view.link);
     pageState().become(linkOf(view.link, lesson));
     try {
-      const model = await showView(shown, view.page, parameters, models, VIEWS, tell);
+      model = await showView(shown, view.page, parameters, models, VIEWS, tell);
       if (model) prompt.value = parameters.get("prompt") ?? model.card.examples[0] ?? "";
       fitPrompt();
       problem.hidden = true;
@@ -195,7 +198,7 @@ function viewIn(parent, lesson) {
   function tell(event, value) {
     const { lesson: name, ...shown } = pageState().all();
     if (event === "navigate" && !isFile) location.href = `${new URL(`${value.page}/`, document.baseURI)}?${new URLSearchParams(shown)}`;
-    if (event === "change") show({ ...now, link: new URLSearchParams({ ...shown, changes: withChange(shown.changes ?? null, value) }).toString() });
+    if (event === "change") show({ ...now, link: new URLSearchParams({ ...shown, changes: changed({ now: shown.changes ?? "", before: [] }, value, model.about).now }).toString() });
   }
 
   sends(compute, () => {
