@@ -23,7 +23,7 @@ from ..model.models import Model
 from . import FOLDER
 from .html_page import HEADS, SavedPage, assembled, in_words, picture_of
 from .html_scripts import as_json
-from .live_model import Checkpoint, about_model, sample_of, weights_of
+from .live_model import Checkpoint, about_card, about_model, sample_of, weights_of
 from .module_bundle import bundle
 from .page_titles import SENTENCES
 
@@ -113,7 +113,7 @@ def live_page(
     }
     described = {
         "about": about_model(merged(model)[0], tokenizer, card),
-        "card": {"title": card.title, "summary": "", "examples": [], "opening": None},
+        "card": about_card(card),
         "tokenizer": json.loads(tokenizer.to_json()),
     }
     weights = base64.b64encode(weights_of(model)).decode()

@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl
 
 from . import FOLDER
 from .html_scripts import as_json, json_in_html, policy, script_in_html
-from .live_model import Checkpoint, about_model, weights_of
+from .live_model import Checkpoint, about_card, about_model, weights_of
 from .module_bundle import bundle
 from .page_titles import SENTENCES
 from .startup import SCRIPT, WITHOUT_SCRIPTS
@@ -144,8 +144,7 @@ def write_site(
 def described(checkpoint: Checkpoint, card: Card) -> bytes:
     """All that a page knows of a model beside its weights, as JSON."""
     about = about_model(checkpoint.model.config, checkpoint.tokenizer, checkpoint.card)
-    shown = {"title": card.title, "summary": card.summary, "examples": card.examples, "opening": card.opening}
-    return _json({"about": about, "card": shown, "tokenizer": json.loads(checkpoint.tokenizer.to_json())})
+    return _json({"about": about, "card": about_card(card), "tokenizer": json.loads(checkpoint.tokenizer.to_json())})
 
 
 def lesson_page(lesson: Mapping[str, Any], models: Mapping[str, tuple[bytes, bytes]]) -> str:

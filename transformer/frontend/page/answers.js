@@ -14,7 +14,14 @@ import { readWith, tokenizerOf } from "./text_reading.js";
  * @property {string} summary
  * @property {string[]} examples prompts that suit it
  * @property {{ layer: number, head: number, attention: string } | null} opening the head to show first
- * @property {[label: string, value: string][]} [facts] size, training text, loss, and so on
+ * @property {string} [language]
+ * @property {string} [task]
+ * @property {Record<string, any>} [corpus] the text it was trained on
+ * @property {Record<string, any>} [training] steps, seconds, machine, and the command that trains it again
+ * @property {number} [parameters]
+ * @property {number | null} [train_loss] nats per token, as validation_loss
+ * @property {number | null} [validation_loss]
+ * @property {number | null} [accuracy] from 0 to 1
  *
  * @typedef {object} Model
  * @property {string} name

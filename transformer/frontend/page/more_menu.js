@@ -5,6 +5,7 @@ import { changesOn } from "../changes.js";
 import { attribute, isComposing, node, put, untranslated } from "../dom.js";
 import { inWords } from "../intervention_codes.js";
 import table from "../parameters.json" with { type: "json" };
+import { factsOf } from "./model_facts.js";
 /** @import { Change } from "../intervention_controls.js" */
 /** @import { Model } from "./answers.js" */
 /** @import { PageState } from "./page_state.js" */
@@ -73,13 +74,13 @@ export class MoreMenu {
     if (!model) return;
     if (model !== this.model) {
       this.model = model;
-      const { about: { attentions, config }, card: { summary, facts = [] } } = model;
+      const { about: { attentions, config }, card: { summary } } = model;
       this.changes.replaceChildren();
       this.ablating = new AblationControls(this.changes, { modules: Object.values(attentions).flatMap(({ modules }) => modules), heads: config.n_heads }, this.change);
       this.card.replaceChildren();
       put(node("p", "", this.card), summary);
       const rows = node("dl", "", this.card);
-      for (const [label, value] of facts) {
+      for (const [label, value] of factsOf(model)) {
         put(node("dt", "", rows), label);
         put(untranslated(node("dd", "", rows)), value);
       }

@@ -11,7 +11,8 @@ export class PromptLine {
    * @param {{ type: (text: string) => void, other: (text: string) => void }} host told of a text that was typed, and of an example that was picked
    */
   constructor(parent, { type, other }) {
-    const place = node("div", "shell-prompt", parent);
+    this.root = node("div", "shell-prompts", parent);
+    const place = node("div", "shell-prompt", this.root);
     this.field = Object.assign(node("textarea", "", place), { rows: 1, spellcheck: false });
     attribute(this.field, "aria-label", "Prompt");
     this.fit = fitToText(this.field);
@@ -24,7 +25,7 @@ export class PromptLine {
       this.field.blur();
     });
     this.field.addEventListener("blur", () => (this.field.scrollTop = 0));
-    this.examples = node("select", "shell-examples", parent);
+    this.examples = node("select", "shell-examples", this.root);
     attribute(this.examples, "aria-label", "Examples");
     this.examples.addEventListener("change", () => {
       const { value } = this.examples;

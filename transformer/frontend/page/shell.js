@@ -44,6 +44,7 @@ export class Shell {
   /** @type {ShellHost} */ host;
   /** @type {Model | null} */ model = null;
   /** @type {{ model: Model, text: PageText } | null} */ lastRead = null; // what could be read last
+  /** @type {string | null} */ replaced = null; // what is said of a link's model that isn't here
 
   /** @param {HTMLElement} parent @param {ShellHost} host */
   constructor(parent, host) {
@@ -57,9 +58,9 @@ export class Shell {
     attribute(this.problem, "role", "alert");
     this.notices = node("div", "shell-notices", this.root);
     attribute(this.notices, "role", "status");
-    const heading = node("div", "shell-heading", this.root);
-    this.title = node("h1", "", heading);
-    this.sentence = node("p", "", heading);
+    this.heading = node("div", "shell-heading", this.root);
+    this.title = node("h1", "", this.heading);
+    this.sentence = node("p", "", this.heading);
     this.place = node("div", "shell-view", this.root);
     this.place.dataset.part = "view";
     /** @type {string[]} what the changes of the model were, the latest last */
@@ -77,10 +78,12 @@ export class Shell {
     put(this.title, host.page.title);
     put(this.sentence, host.page.sentence);
     this.models.offer(host.catalogue);
+    this.prompt.root.hidden = host.readsPrompt === false;
     this.more.offer(host.menu ?? [], host.isLinked !== false);
     if (isOther) {
       this.place.replaceChildren();
-      this.slot = new ViewSlot(this.place, host.views, (event, value) => this.hear(event, value));
+      this.slot?.choices.remove();
+      this.slot = new ViewSlot(this.place, host.views, (event, value) => this.hear(event, value), this.heading);
     }
     this.follow();
   }
@@ -105,9 +108,12 @@ export class Shell {
     this.place.dataset.state = "asking";
     try {
       const known = catalogue.find(({ name }) => name === this.modelName);
+      if (!known) {
+        this.replaceModel();
+        return;
+      }
       this.models.show(this.modelName);
-      if (!known && catalogue.length) throw new ApiError(`There is no model “${this.modelName.slice(0, 40)}” here. Pick another one.`);
-      this.prompt.show(this.state.get("prompt") ?? known?.examples[0] ?? "", known?.examples ?? []);
+      this.prompt.show(this.state.get("prompt") ?? known.examples[0] ?? "", known.examples);
       const model = needsModel(page.title) || this.host.readsPrompt !== false ? await answers.open(this.modelName) : null;
       if (turn !== this.turn) return;
       this.model = model;
@@ -122,6 +128,15 @@ export class Shell {
     }
   }
 
+  /** The link's model isn't here: another one is shown. */
+  replaceModel() {
+    const { catalogue } = this.host;
+    const other = catalogue.find(({ name }) => name === DEFAULT_MODEL) ?? catalogue[0];
+    if (!other) throw new ApiError("There is no model here.");
+    this.replaced = `There is no model “${this.modelName.slice(0, 40)}” here; ${other.title} is shown.`;
+    this.state.set({ model: other.name });
+  }
+
   /** @param {object} turn @param {Model | null} model @param {PageText | null} text */
   async drawView(turn, model, text) {
     const effect = text?.changes ? await effectOf(model, text) : null;
@@ -134,7 +149,7 @@ export class Shell {
       this.slot.draw(data, apiOf(model));
     }
     this.say(null);
-    this.notify([...(effect ? [effect.sentence] : []), ...(text ? noticesOf(model, this.state, text) : [])]);
+    this.notify([...(this.replaced ? [this.replaced] : []), ...(effect ? [effect.sentence] : []), ...(text ? noticesOf(model, this.state, text) : [])]);
     this.place.dataset.state = "shown";
   }
 
@@ -176,6 +191,7 @@ export class Shell {
 
   /** @param {string} name */
   chooseModel(name) {
+    this.replaced = null;
     this.putAway.set(this.modelName, { now: this.state.get("changes"), before: this.changesBefore });
     const { now, before } = this.putAway.get(name) ?? { now: null, before: [] };
     this.changesBefore = before;

@@ -15,12 +15,12 @@ export class ViewSlot {
   /** @type {ViewFrame | null} */ frame = null;
   /** @type {ViewData} */ shown;
 
-  /** @param {HTMLElement} parent @param {Views} views @param {Tell} tell */
-  constructor(parent, views, tell) {
+  /** @param {HTMLElement} parent @param {Views} views @param {Tell} tell @param {HTMLElement} [heading] where choices go */
+  constructor(parent, views, tell, heading = parent) {
     this.parent = parent;
     this.views = views;
     this.tell = tell;
-    this.choices = node("div", "view-choices", parent);
+    this.choices = node("div", "view-choices", heading);
     this.notes = node("div", "view-notes", parent);
   }
 
