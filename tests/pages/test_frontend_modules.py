@@ -40,10 +40,7 @@ PAGE_SCRIPTS = [
     *("attention", "generate", "inside", "masks", "positions", "what_if"),
 ]
 RUN_AT_ONCE = {
-    *(
-        FOLDER / "site" / f"{name}.js"
-        for name in PAGE_SCRIPTS
-    ),
+    *(FOLDER / "site" / f"{name}.js" for name in PAGE_SCRIPTS),
     FOLDER / "startup_errors.js",
     COMPONENTS / "room_membership" / "private_link.js",
 }
@@ -85,7 +82,7 @@ def test_data_are_read_once_by_all_who_import_them(files, node):
     assert linked.count("</b>") == 1
     assert node("--input-type=module", "-", input=linked).stdout.split() == ["</b>", "true", "null"]
     (path.parent / "table.json").unlink()
-    with pytest.raises(ValueError, match="imports table.json, but there is no file"):
+    with pytest.raises(ValueError, match=r"imports table\.json, but there is no file"):
         bundle(path)
 
 
