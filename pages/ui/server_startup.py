@@ -57,7 +57,7 @@ async def preparing(app: Any) -> AsyncIterator[None]:
 def _begin_nothing() -> None:
     """Stop trainings, whose visitors' pages then take their models, and let no computation begin."""
     global _texts_until
-    from pages.ui.models.visitor_training import queue
+    from pages.ui.session.visitor_training import queue
 
     _stopping.set()
     if API.made:
@@ -69,7 +69,7 @@ def _begin_nothing() -> None:
 
 def _has_ended() -> bool:
     global _trainings_seen_until
-    from pages.ui.models.visitor_training import queue
+    from pages.ui.session.visitor_training import queue
     from transformer.inference.scheduler import schedulers
 
     now = time.monotonic()
@@ -79,7 +79,7 @@ def _has_ended() -> bool:
 
 
 def _cancel() -> None:
-    from pages.ui.models import background_jobs
+    from pages.ui.session import background_jobs
     from transformer.inference.scheduler import schedulers
 
     if API.made:
@@ -160,7 +160,7 @@ def routes(base_path: str) -> list[Any]:
 
 def _api() -> Any:
     from pages.ui.models import library
-    from pages.ui.models.visitor_training import queue
+    from pages.ui.session.visitor_training import queue
     from transformer.api.app import create_app
     from transformer.api.limits import Limits
     from transformer.api.model_store import model_store
@@ -174,7 +174,7 @@ def _api() -> Any:
 @functools.cache
 def _counts() -> Any:
     """Of who asks the engine, and for events: on this server, or on all that share its Redis."""
-    from pages.ui.models.shared_redis import REDIS_VARIABLE, buckets
+    from pages.ui.session.shared_redis import REDIS_VARIABLE, buckets
     from transformer.api.limits import Counts
     from transformer.api.shared_counts import SharedCounts
 
@@ -184,7 +184,7 @@ def _counts() -> Any:
 def _gauges() -> dict[str, float]:
     """What /api/metrics tells of the pages."""
     from pages.ui.lessons.rooms import all_rooms
-    from pages.ui.models.visitor_training import queue
+    from pages.ui.session.visitor_training import queue
 
     running, waiting = queue().counts
     return {
@@ -249,9 +249,10 @@ class WaitUntilPrepared:
 
 def prepare_first_page() -> None:
     """Import what every page needs, and let the model that a visit begins with read its own prompt."""
+    from pages.ui.computations import activations
     from pages.ui.frame.page import open_page  # noqa: F401
     from pages.ui.frame.visitor_choices import DEFAULT_MODEL
-    from pages.ui.models import activations, library
+    from pages.ui.models import library
     from pages.ui.views import generate  # noqa: F401
 
     if any(entry.name == DEFAULT_MODEL and not entry.problem for entry in library.catalogue()):

@@ -30,7 +30,7 @@ from transformer.api import (
     responses,
     tensors,
 )
-from transformer.api.library import Library, version_of
+from transformer.api.model_library import Library, version_of
 from transformer.api.model_store import TOKEN
 from transformer.inference.generation import DecodeState
 from transformer.inference.scheduler import schedulers

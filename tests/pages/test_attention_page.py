@@ -9,7 +9,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from pages.ui.components.instruments import request_of
-from pages.ui.models import activations, library
+from pages.ui.computations import activations
+from pages.ui.models import library
 from tests import app_driver as app
 from tests.app_driver import checked, given, link_of, look_at, looked_at, overview, parts, start
 from tests.frontend_calls import Looked, frontend

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from pages.ui.computations.comparable_models import unique_labels
 from pages.ui.markdown import nats
 from pages.ui.models import library
-from pages.ui.models.comparison import unique_labels
 from tests import app_driver as app
 from tests.app_driver import checked, choose, figure, ids, link_of, markdown_with, named, numbers, prompt, said, start
 from tests.tiny_models import save_encoder, save_tiny, save_translator

@@ -11,8 +11,9 @@ from hypothesis.extra import numpy as arrays
 
 from pages.ui.components.effect_heatmaps import Cell, Matrix, build_payload
 from pages.ui.components.events import parsed
+from pages.ui.computations import activations
 from pages.ui.markdown import nats
-from pages.ui.models import activations, library
+from pages.ui.models import library
 from pages.ui.number_format import percent
 from pages.ui.views.what_if.ablation_map import colour_limit, matrices_of
 from tests import app_driver as app

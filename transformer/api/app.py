@@ -24,8 +24,8 @@ from .docs import page_of
 from .errors import ApiError, on_api_error, on_exception, on_http_error, on_invalid, wrong
 from .frontend_modules import FrontendModules, files_in
 from .heads_and_redirects import HeadsAndRedirects
-from .library import Library
 from .limits import Limits, proxies, share_in
+from .model_library import Library
 from .request_parameters import (
     AblationQuery,
     AttributionQuery,

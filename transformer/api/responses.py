@@ -22,8 +22,8 @@ from ..inference.scheduler import schedulers
 from .cache import Cache
 from .computations import AbandonedError, Computations, Progress
 from .errors import BROKEN, ApiError, sentence_of, stopping
-from .library import Library
 from .limits import Share, share_in
+from .model_library import Library
 from .open_models import OpenModel
 from .request_parameters import ModelQuery
 from .server_sent_events import HEADERS, MEDIA_TYPE, STILL_THERE, event, stream_of

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from pages.ui.models import lesson_answers
-from pages.ui.models.selection import FARTHEST
+from pages.ui.frame.selection import FARTHEST
+from pages.ui.session import lesson_answers
 from transformer.activation_cache import current_name
 
 MAX_WAVES = 6

@@ -7,7 +7,7 @@ import streamlit as st
 from pages.ui.components.guide import guide
 from pages.ui.frame import changes, state, widgets
 from pages.ui.lessons import lesson_files
-from pages.ui.models.session_store import session_record
+from pages.ui.session.session_store import session_record
 
 VARIABLE, OFF = "HEADSUP_START", "off"
 """Set to this, a server doesn't offer the tour by itself: for classes and for tests."""

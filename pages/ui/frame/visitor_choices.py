@@ -10,10 +10,10 @@ from typing import Annotated, Any, get_type_hints
 
 from pages.ui.frame import link_values as read
 from pages.ui.frame.link_values import HookName, Number, OneOf, SomeOf, Text
+from pages.ui.frame.selection import DERIVATIONS, DIRECTIONS, FOLDS, LATEST, RULES, STAGES
 from pages.ui.models.changes import Change
 from pages.ui.models.changes import from_text as changes_from_text
-from pages.ui.models.lesson_answers import MAX_STEPS
-from pages.ui.models.selection import DERIVATIONS, DIRECTIONS, FOLDS, LATEST, RULES, STAGES
+from pages.ui.session.lesson_answers import MAX_STEPS
 from transformer import MEASURES, TASKS, Sampling
 from transformer.data.corpora import LONGEST_TEXT, SOURCES
 from transformer.training.presets import LADDERS, RUNGS

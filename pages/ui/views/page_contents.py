@@ -123,7 +123,7 @@ def what_if(session: Session) -> None:
 
 def train(session: Session) -> None:
     """The page Train, less what is saved and uploaded there."""
-    from pages.ui.models import visitor_training
+    from pages.ui.session import visitor_training
     from pages.ui.views import train_choice, train_progress
 
     if visitor_training.training_record().job is not None:

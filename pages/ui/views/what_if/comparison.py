@@ -11,14 +11,15 @@ import pandas as pd
 import streamlit as st
 
 from pages.ui.components.matrix import matrix
+from pages.ui.computations import comparable_models
+from pages.ui.computations.activations import log_softmax
+from pages.ui.computations.comparable_models import LayerPredictions
 from pages.ui.figures.bars import paired_bars
 from pages.ui.figures.lines import Line, lens_lines
 from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
 from pages.ui.markdown import code, nats, plain, signed
-from pages.ui.models import attention_kinds, comparison, library
-from pages.ui.models.activations import log_softmax
-from pages.ui.models.comparison import LayerPredictions
+from pages.ui.models import attention_kinds, library
 from pages.ui.number_format import percent
 from pages.ui.tables import matrix_table, offer_data
 from pages.ui.views.attention import KINDS
@@ -63,7 +64,9 @@ def show(session: Session) -> None:
     if both is None:
         return
     predictions = [
-        comparison.logit_lens_at(side.name, side.tokens, side.source, side.position, side.begin, side.interventions)
+        comparable_models.logit_lens_at(
+            side.name, side.tokens, side.source, side.position, side.begin, side.interventions
+        )
         for side in both
     ]
     if not all(np.isfinite(side_predictions.logits).all() for side_predictions in predictions):
@@ -79,8 +82,8 @@ def _next_token(session: Session, both: tuple[Side, Side], predictions: list[Lay
     is_causal = session.config.is_causal
     st.header(predicted_heading(session.config), anchor=False)
     logs = [log_softmax(side_predictions.logits[-1]) for side_predictions in predictions]
-    shared = comparison.same_vocabulary(both[0].name, both[1].name)
-    labels = [comparison.vocabulary(side.name) for side in both]
+    shared = comparable_models.same_vocabulary(both[0].name, both[1].name)
+    labels = [comparable_models.vocabulary(side.name) for side in both]
     probabilities = [
         dict(zip(names, np.exp(log).tolist(), strict=True)) for names, log in zip(labels, logs, strict=True)
     ]
@@ -233,9 +236,9 @@ def _lens(session: Session, both: tuple[Side, Side], predictions: list[LayerPred
     st.header("Logit lens", anchor=False)
     probabilities = [np.exp(log_softmax(side_predictions.logits)) for side_predictions in predictions]
     best = [int(by_layer[-1].argmax()) for by_layer in probabilities]
-    labels = [comparison.vocabulary(side.name) for side in both]
+    labels = [comparable_models.vocabulary(side.name) for side in both]
     pair = [[names[token] for token in rows.argmax(1)] for names, rows in zip(labels, probabilities, strict=True)]
-    shared = comparison.same_vocabulary(both[0].name, both[1].name)
+    shared = comparable_models.same_vocabulary(both[0].name, both[1].name)
     drawn = {
         f"{side.title}: {names[token]}": Line(by_layer[:, token], says)
         for tokens in ([best, best[::-1]] if shared else [best])

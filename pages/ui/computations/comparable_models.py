@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pages.ui.computations.activations import Interventions, Tokens, greedy_answer
 from pages.ui.models import library
-from pages.ui.models.activations import Interventions, Tokens, greedy_answer
 from pages.ui.models.model_cache import cached
 from transformer import TASKS, Checkpoint, logit_lens, trace_pass
 from transformer.inference.context_windows import in_window

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from pages.ui.models.session_store import session_record
-from pages.ui.models.visitor_share import visitor_share
+from pages.ui.session.session_store import session_record
+from pages.ui.session.visitor_share import visitor_share
 from transformer import Checkpoint, CheckpointEntry
 from transformer.api.model_store import PREFIX, checkpoint_bytes, is_token, model_store
 from transformer.checkpoints.folder import number_of_weights

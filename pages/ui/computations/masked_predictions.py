@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pages.ui.computations.activations import Interventions, Tokens, greedy_answer
 from pages.ui.models import library
-from pages.ui.models.activations import Interventions, Tokens, greedy_answer
 from pages.ui.models.model_cache import cached
 from transformer import Checkpoint, EncoderOnly, ModelConfig, causal_mask, fill_masks, in_window, token_statistics
 from transformer.hooks import ForwardHook, HookPoint

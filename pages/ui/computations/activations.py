@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import torch
 
-from pages.ui.models.background_jobs import progress
 from pages.ui.models.library import OpenModel, is_large, opened
 from pages.ui.models.model_cache import cached
-from pages.ui.models.visitor_share import visitor_share
+from pages.ui.session.background_jobs import progress
+from pages.ui.session.visitor_share import visitor_share
 from transformer import Checkpoint, EncoderDecoder, Sampling, generate
 from transformer.api import ablation_and_patching, generated_texts
 from transformer.api.tensors import Interventions, Tokens

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.ui.models.session_store import session_record
+from pages.ui.session.session_store import session_record
 from transformer.api.limits import COOKIE, Share, counted_address, share_of
 
 

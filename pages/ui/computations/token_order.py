@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pages.ui.models import activations, library
+from pages.ui.computations import activations
+from pages.ui.computations.masked_predictions import SetEncoderMask
+from pages.ui.models import library
 from pages.ui.models.changes import problem_of
-from pages.ui.models.masked_predictions import SetEncoderMask
 from transformer import Checkpoint, Intervention, ModelConfig, Without
 
 Interventions = tuple[Intervention, ...]

@@ -6,7 +6,7 @@ Places count the tokens of the decoder's text from 0, prompt included.
 import hashlib
 from dataclasses import dataclass
 
-from pages.ui.models import activations
+from pages.ui.computations import activations
 from pages.ui.models.library import OpenModel
 from transformer import Intervention, in_window
 from transformer.inference.context_windows import window_start

@@ -12,7 +12,7 @@ from typing import Any
 
 import streamlit as st
 
-from pages.ui.models.lesson_answers import Answers
+from pages.ui.session.lesson_answers import Answers
 from transformer import CheckpointEntry
 from transformer.api.model_store import checkpoint_bytes
 from transformer.training.training_job import TrainingJob

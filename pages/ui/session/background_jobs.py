@@ -10,7 +10,7 @@ from contextvars import ContextVar
 
 import streamlit as st
 
-from pages.ui.models.visitor_share import visitor_share
+from pages.ui.session.visitor_share import visitor_share
 from transformer.fair_queue import FairThreads
 
 THREADS = 4

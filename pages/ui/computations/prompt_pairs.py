@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from pages.ui.models.activations import Interventions, Tokens, greedy_answer, log_softmax, logits_after
-from pages.ui.models.background_jobs import progress
+from pages.ui.computations.activations import Interventions, Tokens, greedy_answer, log_softmax, logits_after
 from pages.ui.models.library import is_large, opened
 from pages.ui.models.model_cache import cached
+from pages.ui.session.background_jobs import progress
 from transformer import TASKS, Checkpoint, patching
 from transformer.inference.context_windows import window_start
 from transformer.inference.patching import Patching
@@ -32,7 +32,7 @@ MAX_TRIED_TOKENS = 512
 """Tokens that are tried at a position; of a larger vocabulary, as many evenly spread."""
 LAST_TOKEN_WEIGHT = 0.05
 """What a change of the last token counts, beside one further back: that the last token matters is no surprise."""
-_TEXTS = tomllib.loads(Path(__file__).with_name("texts_to_patch.toml").read_text("utf-8"))
+_TEXTS = tomllib.loads(Path(__file__).with_name("prompt_pairs.toml").read_text("utf-8"))
 PAIRS = {name: tuple((one, other) for one, other in pairs) for name, pairs in _TEXTS["pairs"].items()}
 FACTS = tuple((one, other) for one, other in _TEXTS["facts"])
 INTERCHANGEABLE_WORDS = tuple(_TEXTS["interchangeable"])

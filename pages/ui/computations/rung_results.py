@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pages.ui.models import activations, library
+from pages.ui.computations import activations
+from pages.ui.models import library
 from transformer import CheckpointEntry, Sampling
 from transformer.training.presets import Group
 

@@ -4,9 +4,9 @@ import threading
 
 import streamlit as st
 
-from pages.ui.models.session_store import GONE_AFTER, SessionRecord, TrainingRecord, session_record
-from pages.ui.models.visitor_models import StorageFullError, add_model
-from pages.ui.models.visitor_share import visitor_share
+from pages.ui.session.session_store import GONE_AFTER, SessionRecord, TrainingRecord, session_record
+from pages.ui.session.visitor_models import StorageFullError, add_model
+from pages.ui.session.visitor_share import visitor_share
 from transformer import Checkpoint, CheckpointError
 from transformer.api.limits import Share
 from transformer.training.plan import TrainingPlan

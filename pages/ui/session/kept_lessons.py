@@ -10,7 +10,7 @@ from typing import Any
 
 import redis
 
-from pages.ui.models.shared_redis import PREFIX, REDIS_VARIABLE, redis_client
+from pages.ui.session.shared_redis import PREFIX, REDIS_VARIABLE, redis_client
 
 KEPT_FOR = 8 * 3600
 """Seconds since it was uploaded, or came back: a day at school."""
