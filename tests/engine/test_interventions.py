@@ -186,7 +186,6 @@ class TestCodes:
             assert re.fullmatch(r"[A-Za-z0-9._~-]*", code)
             assert from_code(code) == intervention and hash(intervention) == hash(from_code(code))
             assert isinstance(intervention, Intervention)
-        assert from_code("scale~ln_final.hook_normalized~~~0.5") == Scale("ln_final.hook_out", factor=0.5)
 
     PIECES = st.text(max_size=5) | st.sampled_from([*KINDS, "", "0", "nan", "-1", "1.2"])
 

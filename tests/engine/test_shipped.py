@@ -77,7 +77,7 @@ def test_it_reads_its_examples_and_every_tensor_is_what_the_equations_say(name):
 
 @pytest.mark.parametrize("which", RUNGS)
 def test_the_table_of_a_ladder_says_what_its_cards_say(which):
-    written = (ROOT / ".github" / "models.md").read_text(encoding="utf-8").lower()
+    written = (ROOT / "docs" / "models.md").read_text(encoding="utf-8").lower()
     for card in (ENTRIES[preset.name].card for preset in RUNGS[which] if preset.name in ENTRIES):
         losses = f"{card.training['last_batches_loss']:.3f} | {card.validation_loss:.3f}"
         assert f"| {card.title} | {card.parameters:,} | {losses} |".lower() in written, card.title

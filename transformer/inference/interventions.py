@@ -19,7 +19,6 @@ from typing import ClassVar, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from ..activation_cache import current_name
 from ..config import ModelConfig
 from ..hooks import ForwardHook, HookPoint
 from ..model.models import Model
@@ -71,9 +70,6 @@ class HookPointIntervention(ABC):
 
     looks_ahead = False
     """Whether what it does at a position depends on later tokens, so that nothing can be kept from pass to pass."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "point", current_name(self.point))  # of an old link, it may be
 
     @property
     def same_everywhere(self) -> bool:
