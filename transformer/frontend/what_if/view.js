@@ -48,7 +48,7 @@ export class WhatIfView {
   /** @type {AblationControls} */ controls;
   /** @type {import("../api.js").Api[]} */ apis = [];
 
-  /** @param {HTMLElement} root @param {any} host an `OnPage` */
+  /** @param {HTMLElement} root @param {ViewFrame} host */
   constructor(root, host) {
     this.host = host;
     root.innerHTML = MARKUP; // constant
@@ -64,7 +64,7 @@ export class WhatIfView {
     this.parts.changes.hidden = !writes;
     this.parts.written.hidden = !writes;
     this.apis.forEach((api) => api.end());
-    const apis = (this.apis = requests.map((request) => this.host.apiOf(request, { token: null })));
+    const apis = (this.apis = requests.map((request) => this.host.apiOf(request, { computed: () => {} })));
     const scores = await Promise.all(apis.map((api, side) => api.recording("scores", { first: lengths[side] })));
     this.showNext(/** @type {[Distribution, Distribution]} */ (scores.map(lastOf)));
     if (!writes) return;
