@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { OverwrittenValues } from "../../transformer/frontend/interventions.js";
-import { codeOf } from "../../transformer/frontend/intervention_controls.js";
+import { OverwrittenValues } from "../../transformer/frontend/overwritten_values.js";
+import { codeOf } from "../../transformer/frontend/intervention_codes.js";
 
 const place = (point, head, position, words, rest = {}) => ({ point, head, position, words, rule: "", weighed: null, ...rest });
 const changed = new OverwrittenValues([
@@ -48,6 +48,6 @@ test("weights are set as the model sets them: the others share the rest, or stay
 });
 
 test("a code has a place for each field", () => {
-  assert.equal(codeOf("weigh", "a.hook_pattern", 1, 2, 0, 0.5, true), "weigh~a.hook_pattern~1~2~0~0.5~1");
-  assert.equal(codeOf("scale", "a", null, 3, "0.5"), "scale~a~~3~0.5");
+  assert.equal(codeOf("weigh", { point: "a.hook_pattern", head: 1, query: 2, key: 0, weight: 0.5, renormalised: true }), "weigh~a.hook_pattern~1~2~0~0.5~1");
+  assert.equal(codeOf("scale", { point: "a", position: 3, factor: 2 }), "scale~a~~3~2.0");
 });

@@ -6,7 +6,7 @@ import { ApiError, sentenceOf } from "./api_error.js";
 import { attribute, isComposing, node, put, sends } from "./dom.js";
 import { embedded } from "./embedded_recordings.js";
 import { deviationInWords, deviationOf } from "./engine_deviation.js";
-import { inWords } from "./engine/overwritten_values.js";
+import { inWords } from "./intervention_codes.js";
 import { tokenizerFrom } from "./engine/tokenizer.js";
 import { fitToText } from "./field_height.js";
 import { eventsOf } from "./generation/server_sent_events.js";

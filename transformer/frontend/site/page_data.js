@@ -1,6 +1,6 @@
 // What an instrument is told of a model and a text on a page without a server: the same as Python tells it in the app.
 
-import { inWords } from "../engine/overwritten_values.js";
+import { inWords } from "../intervention_codes.js";
 import { windowStart } from "../generation/view_params.js";
 /** @import { OpenedModel } from "./models.js" */
 
