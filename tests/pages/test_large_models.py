@@ -103,7 +103,7 @@ def test_another_prompt_is_suggested_without_reading_any(folder, monkeypatch):
     monkeypatch.setattr(prompt_pairs, "_after", lambda *texts: pytest.fail("texts are tried on a large model"))
     encode = library.tokenizer("chatty").encode
     for prompt, expected in (("the dog and the hat", "the cat and the hat"), ("It was here.", None), ("Oh", None)):
-        at = start("What if", model="chatty", prompt=prompt, reads="plain", question="traced")
+        at = start("What if", model="chatty", prompt=prompt, reads="plain", question="patching")
         other = named(at.text_area, "Another prompt").value
         assert other == (expected or prompt) and len(encode(other)) == len(encode(prompt))
         assert ("Change a word" in said(at)) == (expected is None)
@@ -111,7 +111,7 @@ def test_another_prompt_is_suggested_without_reading_any(folder, monkeypatch):
     assert pairs and all(len(encode(one)) == len(encode(other)) for one, other in pairs)
     tries = [button.label for button in at.main.button if (button.key or "").startswith("pair_")]
     assert len(tries) == len(pairs) and all(len(set(re.split(r" \W+ ", label))) == 2 for label in tries), tries
-    at = start("What if", model="chatty", prompt="Oh", question="traced")  # in its chat template
+    at = start("What if", model="chatty", prompt="Oh", question="patching")  # in its chat template
     checked(at.button("pair_chatty_0").click().run())
     assert named(at.text_area, "Another prompt").value == pairs[0][1] and not said(at)
     assert at.session_state["visitor"].reads == "plain"

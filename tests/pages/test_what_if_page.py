@@ -327,4 +327,4 @@ def test_what_a_link_asks_is_in_the_link_again_and_what_there_is_not_is_said():
         at = start("What if", prompt=PROMPT, question=former, effect="logit", token=10**6)
         assert shown(at) and not {"token", "question"} & link_of(at).keys() and not said(at)
     at = start("What if", question="why", effect="all", token=-1)
-    assert "question = “why”, but it can be ablation, traced" in said(at) and "the token must be a number" in said(at)
+    assert "question = “why”, but it can be ablation, patching" in said(at) and "the token must be a number" in said(at)

@@ -32,7 +32,7 @@ def tiny(tmp_path_factory):
 
 def ask(own=OWN, other=OTHER, **link):
     link |= {} if other is None else {"other_prompt": other}
-    return start("What if", question="traced", prompt=own, **link)
+    return start("What if", question="patching", prompt=own, **link)
 
 
 def pictures(at):

@@ -1,4 +1,4 @@
-"""Compares models and prompts: the logit lens at a position, and shared vocabularies.
+"""Finds models to compare with: the same vocabulary, the same data; and the logit lens at a position.
 
 Asked and answered as in `activations`. Dimensions: depth, pos, vocab.
 """

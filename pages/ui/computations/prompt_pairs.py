@@ -1,4 +1,4 @@
-"""Runs activation patching between two prompts, and suggests pairs of prompts.
+"""Suggests pairs of prompts, and patches activations from one into the other.
 
 Asked and answered as in `activations`. The text on screen is read, each time with one hook point at one position as it
 is on the other text. Dimensions: site, layer, pos, vocab.

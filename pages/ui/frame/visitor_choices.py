@@ -43,10 +43,10 @@ PACES = {"slow": 2.0, "steady": 8.0, "fast": 25.0, "unbounded": float("inf")}
 """Tokens per second."""
 
 HEADS = ("mean", "one")
-QUESTIONS = ("ablation", "traced", "beside", "ladder")
+QUESTIONS = ("ablation", "patching", "comparison", "ladder")
 """What the page What if can be asked."""
-EARLIER_QUESTIONS = {"before": "ablation", "needed": "ablation"}
-"""What older links ask, and where it is answered now."""
+EARLIER_QUESTIONS = {"before": "ablation", "needed": "ablation", "traced": "patching", "beside": "comparison"}
+"""What older links ask, and what it is called now."""
 EFFECTS = ("probability", "logit", "loss")
 BESIDE = ("prompts", "models", "changes")
 """What is put beside the prompt, the model, the changes of the view."""

@@ -111,8 +111,8 @@ def what_if(session: Session) -> None:
 
     views = {
         "ablation": ("Ablation", ablation.show),
-        "traced": ("Activation patching", activation_patching.show),
-        "beside": ("Comparison", comparison.show),
+        "patching": ("Activation patching", activation_patching.show),
+        "comparison": ("Comparison", comparison.show),
         "ladder": ("The ladder", ladder.show),
     }
     question = widgets.segmented_control(

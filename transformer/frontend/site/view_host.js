@@ -40,7 +40,7 @@ export async function showView(parent, page, parameters, models, views, tell) {
   let data = null;
   if (page === "Generate") data = isEncoder ? fillingData(model, text) : generationData(model, text, attention);
   else if (page === "Masks") data = masksData(model, text);
-  else if (page === "What if") data = whatIfData(model, text, parameters.get("question") === "beside" ? typed(model, parameters, "other_prompt") : null, parameters);
+  else if (page === "What if") data = whatIfData(model, text, parameters.get("question") === "comparison" ? typed(model, parameters, "other_prompt") : null, parameters);
   if (!data) {
     const answer = text.source.length && !text.written.length ? await answerOf(model, text) : text.written;
     const ends = new Set(model.about.card.stop_tokens);

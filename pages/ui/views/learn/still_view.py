@@ -109,7 +109,7 @@ def _what_if(link: Mapping[str, str], setup: Setup) -> Iterator[str]:
         return
     pair = replace(setup, changes=""), setup
     titles = "unchanged", "changed"
-    if question == "beside":
+    if question == "comparison":
         pair = setup, replace(setup, prompt=link.get("other_prompt"))
         titles = "your prompt", "the other prompt"
     elif not setup.changes:

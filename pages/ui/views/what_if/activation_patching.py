@@ -83,7 +83,7 @@ def show(session: Session) -> None:
     if put_in:
         st.caption("Patches that are already in force are left out of this map.")
     try:
-        traced_stacks = {
+        stacks = {
             stack: compute_with_progress(
                 prompt_pairs.patching_effects,
                 session.name,
@@ -98,20 +98,20 @@ def show(session: Session) -> None:
             )
             for stack in (STACKS if session.source else ("self",))
         }
-        if None in traced_stacks.values():
+        if None in stacks.values():
             return
     except ValueError as error:
         st.info(str(error))
         return
-    for stack, traced in traced_stacks.items():
-        _picture(session, pair, stack, traced)
+    for stack, effects in stacks.items():
+        _picture(session, pair, stack, effects)
     _explain(session, pair, answers)
     offer_data(
-        lambda: pd.concat(_table(session, pair, stack, traced) for stack, traced in traced_stacks.items()),
+        lambda: pd.concat(_table(session, pair, stack, effects) for stack, effects in stacks.items()),
         "These shares as a table",
-        f"{session.file_name}-traced.csv",
+        f"{session.file_name}-patching.csv",
     )
-    python_code.activation_patching(session, pair, answers, next(iter(traced_stacks)), kept)
+    python_code.activation_patching(session, pair, answers, next(iter(stacks)), kept)
 
 
 def _fit(session: Session, own: tuple[int, ...], other: tuple[int, ...]) -> bool:
@@ -226,7 +226,7 @@ def _picture(session: Session, pair: PromptPair, stack: str, patching: Patching)
         st.markdown(f"**{STACKS[stack]}**")
     effect_heatmaps(
         matrices,
-        key=f"what_if_traced_{stack}",
+        key=f"what_if_patching_{stack}",
         name=STACKS.get(stack, "Effect of each patch"),
         sentences=(
             "Patching {cell} moves the logit difference {value} of the way to that of the other prompt.",

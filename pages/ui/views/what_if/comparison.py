@@ -96,7 +96,10 @@ def _next_token(session: Session, both: tuple[Side, Side], predictions: list[Lay
     ]
     drawn = sorted(dict.fromkeys(best), key=lambda name: -max(shares.get(name, 0.0) for shares in probabilities))
     values = [np.array([shares.get(name, np.nan) for name in drawn]) for shares in probabilities]
-    chart(paired_bars(drawn, *values, names=(both[0].title, both[1].title), theme=session.theme), "what_if_beside_next")
+    chart(
+        paired_bars(drawn, *values, names=(both[0].title, both[1].title), theme=session.theme),
+        "what_if_comparison_next",
+    )
     unknown = (
         "" if shared else " The two models have different vocabularies. Tokens that a model doesn't know have no bar."
     )
@@ -114,7 +117,7 @@ def _next_token(session: Session, both: tuple[Side, Side], predictions: list[Lay
             columns["difference"] = [probabilities[1][name] - probabilities[0][name] for name in every]
         return pd.DataFrame({"token": every, **columns})
 
-    offer_data(table, "Both distributions as a table", f"{session.file_name}-beside.csv")
+    offer_data(table, "Both distributions as a table", f"{session.file_name}-comparison.csv")
 
 
 def _likeliest(side: Side, labels: Sequence[str], log: np.ndarray) -> str:
@@ -162,12 +165,12 @@ def _attention(session: Session, both: tuple[Side, Side]) -> None:
     if len(panels) == 2 and panels[0].weights.shape == panels[1].weights.shape:
         panels.append(_less(*panels))
     count = max(len(panels), 2)
-    for number, (column, panel) in enumerate(zip(side_by_side("beside", count), panels, strict=False)):
+    for number, (column, panel) in enumerate(zip(side_by_side("comparison", count), panels, strict=False)):
         with column:
             st.markdown(f"**{plain(panel.title)}**")
             matrix(
                 np.where(panel.hidden, -np.inf, panel.weights),
-                key=f"what_if_beside_head_{number}",
+                key=f"what_if_comparison_head_{number}",
                 name=panel.title,
                 across="keys",
                 down="queries",
@@ -185,7 +188,7 @@ def _attention(session: Session, both: tuple[Side, Side]) -> None:
             for panel in panels
         ),
         "These weights as a table",
-        f"{session.file_name}-beside-attention.csv",
+        f"{session.file_name}-comparison-attention.csv",
     )
 
 
@@ -244,7 +247,7 @@ def _lens(session: Session, both: tuple[Side, Side], predictions: list[LayerPred
         for tokens in ([best, best[::-1]] if shared else [best])
         for side, by_layer, token, names, says in zip(both, probabilities, tokens, labels, pair, strict=True)
     }
-    chart(lens_lines(drawn, theme=session.theme), "what_if_beside_lens")
+    chart(lens_lines(drawn, theme=session.theme), "what_if_comparison_lens")
     crossed = " and that of the other's" if len(drawn) > 2 else ""
     what = "next token" if session.config.is_causal else "token"
     st.caption(f"The probability of each side's likeliest {what}{crossed}, had the model ended after that layer.")
@@ -262,5 +265,5 @@ def _lens(session: Session, both: tuple[Side, Side], predictions: list[LayerPred
             for side, lens, says, shares, token in zip(both, predictions, pair, probabilities, best, strict=True)
         ),
         "The logit lens as a table",
-        f"{session.file_name}-beside-lens.csv",
+        f"{session.file_name}-comparison-lens.csv",
     )

@@ -48,7 +48,7 @@ def show(session: Session) -> None:
     st.markdown(f"{INTRODUCTIONS[which]}{_trained_on(session, rungs)}")
     if session.interventions:
         st.caption("The ladder shows the models without your changes.")
-    tokens = read_text(next(iter(rungs)), session.prompt, "On the rungs, your prompt")
+    tokens = read_text(next(iter(rungs)), session.prompt, "On the ladder, your prompt")
     if tokens is None:
         _offer_last(rungs)
         return
