@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 
 from tests.benchmarks import __main__ as dispatcher
-from tests.benchmarks import effects, generation, hooks, latency
+from tests.benchmarks import generation, hooks, latency
 from tests.benchmarks import training as training_benchmark
 from tests.helpers import tiny_model, unpadded
 from transformer import HookPoint, build_model
@@ -119,13 +119,6 @@ def test_hugging_faces_model_with_our_weights_has_our_logits(tiny_gpt):
     pytest.importorskip("transformers")
     tokens = unpadded(tiny_gpt.config)
     torch.testing.assert_close(generation.gpt2(tiny_gpt)(tokens).logits, tiny_gpt(tokens), atol=1e-5, rtol=1e-5)
-
-
-def test_all_parts_are_silenced_at_once_as_one_by_one():
-    model = tiny_model()
-    figures = effects.measure(model, [1, 2, 3, 4], [1, 2, 3, 9], rounds=2)
-    assert (figures["parts"], figures["tokens"]) == (model.config.n_layers * (model.config.n_heads + 1), 4)
-    assert all(figures[f"{name}_seconds"] > 0 for name in ("ablation", "one_by_one", "patching"))
 
 
 def test_a_walk_through_the_pages_makes_each_change_once():
