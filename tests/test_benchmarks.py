@@ -2,8 +2,6 @@
 
 import itertools
 import json
-import sys
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -88,31 +86,6 @@ def test_the_textbooks_model_has_the_engines_parameters_loss_and_gradient():
 def tiny_gpt():
     """A model of GPT-2's shape, as the benchmark of writing measures it, but tiny."""
     return tiny_model(context_length=16, positions="learned", activation="gelu_tanh")
-
-
-@pytest.fixture
-def without_peers(monkeypatch):
-    """As if neither of the other systems were installed. Nor is garbage looked for, which in a process that has run
-    many tests takes longer than all that is measured."""
-    monkeypatch.setattr(generation, "gc", SimpleNamespace(collect=list))
-    for name in ("transformers", "transformer_lens"):
-        monkeypatch.setitem(sys.modules, name, None)
-
-
-def test_a_system_that_is_not_installed_is_named_and_the_rest_is_measured(tiny_gpt, without_peers, capsys):
-    figures = generation.measure(tiny_gpt, [1, 2, 3], new_tokens=6, rounds=2)
-    written = capsys.readouterr().out
-    assert [sentence.partition(" was not measured")[0] for sentence in figures["not_measured"]] == [
-        "Hugging Face transformers",
-        "TransformerLens",
-    ]
-    assert all(sentence in written and "requirements.txt" in sentence for sentence in figures["not_measured"])
-    for mode in ("greedy", "sampled"):
-        assert figures[f"{mode}_of_bare"] > 0
-        for name in generation.CHANGED:
-            assert figures[f"{mode}_{name}_of_unchanged"] > 0
-        assert figures[f"{mode}_ours_tokens_per_second"] > 0
-    assert not any("hugging_face" in name for name in figures)
 
 
 def test_hugging_faces_model_with_our_weights_has_our_logits(tiny_gpt):
