@@ -44,12 +44,9 @@ def _parser(row: Mapping[str, Any]) -> Callable[[str], Any]:
         case "tokens":
             return read.written(row["longest"])
         case kind:
-            return {
-                "zoom": read.zoom,
-                "circuit": read.circuit,
-                "changes": changes.from_text,
-                "answers": read.answers,
-            }[kind]
+            return {"zoom": read.zoom, "circuit": read.circuit, "changes": changes.from_text, "answers": read.answers}[
+                kind
+            ]
 
 
 _PARSERS = {name: _parser(row) for name, row in PARAMETERS.items()}
