@@ -1,6 +1,7 @@
 // Holds a generated text: its prompt, every token after it, shown or still to be shown, and its attention. A position
 // counts the decoder's tokens from 0; an index counts the tokens of the strip, in which a source comes first.
 
+import { logSumExp } from "../arithmetic.js";
 import { ranking } from "./sampling.js";
 import { floatsOf } from "./server_sent_events.js";
 import { Tree } from "./branch_tree.js";
@@ -228,7 +229,7 @@ export class GeneratedText {
     const logits = known?.logits;
     if (!logits) return null;
     const order = Array.from(ranking(logits));
-    return { ids: order, logits: order.map((id) => logits[id]), normaliser: normaliserOf(logits) };
+    return { ids: order, logits: order.map((id) => logits[id]), normaliser: logSumExp(logits) };
   }
 
   /** The likeliest tokens at a position by the model's own distribution: [{ id, probability }], as many as that; empty if unknown. */
@@ -246,13 +247,4 @@ function scoresAt(tensors, at) {
     probability: probability.data[at], rank: rank.data[at], entropy: entropy.data[at], windowStart: starts.data[at], logits: part(logits) ?? null,
     top: ids ? { ids: part(ids), logits: part(topLogits), normaliser: normaliser.data[at] } : null,
   };
-}
-
-/** The logarithm of the sum of all exponentials. */
-function normaliserOf(logits) {
-  let largest = -Infinity;
-  for (const logit of logits) if (logit > largest) largest = logit;
-  let sum = 0;
-  for (const logit of logits) sum += Math.exp(logit - largest);
-  return largest + Math.log(sum);
 }
