@@ -3,7 +3,6 @@
 
 import { logSumExp } from "../arithmetic.js";
 import { ranking } from "./sampling.js";
-import { floatsOf } from "./server_sent_events.js";
 import { Tree } from "./branch_tree.js";
 /** @import { Recording } from "../recording.js" */
 /** @import { SamplingSettings, Token } from "./branch_tree.js" */
@@ -85,12 +84,10 @@ export class GeneratedText {
   /** A token has come, as the engine's stream tells of it. settings: it was drawn by them; whose: the head whose row comes along. */
   add(event, settings, whose) {
     this.learn(event.kinds);
-    const { id, probability, rank, entropy, point, window_start: windowStart } = event;
-    const logits = event.logits ? floatsOf(event.logits) : null;
-    const top = event.top ? { ...event.top, logits: floatsOf(event.top.logits) } : null;
+    const { id, probability, rank, entropy, point, window_start: windowStart, logits = null, top = null } = event;
     this.tokens.push(this.asShown({ id, flag: "w", probability, rank, entropy, point, windowStart, settings, logits, top }, this.tokens.length));
     this.next = null;
-    if (event.row && whose) this.rowsOf(whose).set(event.position, { start: event.row_start, weights: floatsOf(event.row) });
+    if (event.row && whose) this.rowsOf(whose).set(event.position, { start: event.row_start, weights: event.row });
   }
 
   /**
