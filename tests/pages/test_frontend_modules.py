@@ -72,6 +72,19 @@ def test_what_is_imported_comes_first_each_file_once_and_what_is_not_exported_is
     assert node("--input-type=module", "-", input=linked).stdout.split() == ["dom", "node,2", "8", "4", "function"]
 
 
+def test_data_are_read_once_by_all_who_import_them(files, node):
+    view = 'import { first } from "./a.js";\nimport table from "./table.json" with { type: "json" };\n'
+    a = 'import names from "./table.json" with { type: "json" };\nexport const first = names[0];\n'
+    path = files(view=f"{view}console.log(first, table === table, table[1].a);\n", a=a)
+    (path.parent / "table.json").write_text('["</b>\\u2028", {"a": null}]', encoding="utf-8")
+    linked = bundle(path)
+    assert linked.count("</b>") == 1
+    assert node("--input-type=module", "-", input=linked).stdout.split() == ["</b>", "true", "null"]
+    (path.parent / "table.json").unlink()
+    with pytest.raises(ValueError, match="imports table.json, but there is no file"):
+        bundle(path)
+
+
 def test_comments_and_indentation_are_left_out_and_words_that_only_look_like_statements_stay(files):
     text = "function f() {\nreturn { import: 1, export: 2 }; // import and export\n}\n"
     linked = bundle(files(view='import { f } from "./a.js";\n', a=text.replace("function", "export function")))
@@ -148,7 +161,7 @@ def test_the_instrument_knows_nothing_of_who_shows_it():
 def test_an_installed_engine_has_the_scripts():
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
     packed = {path for pattern in settings["package-data"]["transformer.frontend"] for path in FOLDER.glob(pattern)}
-    assert packed == {path for path in FOLDER.rglob("*") if path.suffix in (".js", ".css")}
+    assert packed == {path for path in FOLDER.rglob("*") if path.suffix in (".js", ".css", ".json")}
 
 
 # Node

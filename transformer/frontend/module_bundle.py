@@ -5,6 +5,7 @@ A saved HTML page and a notebook can't follow relative imports, and the app's vi
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,6 +15,10 @@ _NAME = r"[A-Za-z_$][\w$]*"
 # A line that begins like an import or export statement: not a call, a property, or a key.
 _STATEMENT = re.compile(r"^[ \t]*(?:import|export)\b(?!\s*[:(=.,)])", re.MULTILINE)
 _IMPORT = re.compile(r"import\s*\{(?P<names>[^{}]*)\}\s*from\s*([\"'])(?P<path>\.{1,2}/[^\"'\n]+)\2;?[ \t]*(?:\n|\Z)")
+_IMPORTED_DATA = re.compile(
+    rf"import\s+(?P<name>{_NAME})\s+from\s*([\"'])(?P<path>\.{{1,2}}/[^\"'\n]+\.json)\2\s*"
+    r"with\s*\{\s*type:\s*([\"'])json\4\s*\};?[ \t]*(?:\n|\Z)"
+)
 _EXPORT = re.compile(rf"export\s+(?:(?:async\s+)?function\s*\*?|class|const)\s+(?P<name>{_NAME})")
 _DEFAULT = re.compile(r"export\s+default\b")
 _DYNAMIC = re.compile(r"\bimport\s*\(\s*[\"'`]\.")
@@ -27,6 +32,7 @@ class _Module:
 
     path: Path
     imports: tuple[tuple[Path, tuple[str, ...]], ...]
+    """Files, and the names taken from each: `name`, or `name: other` as destructuring renames it."""
     exports: tuple[str, ...]
     text: str
 
@@ -34,7 +40,8 @@ class _Module:
 def bundle(entry: Path) -> str:
     """The text of one module: a file and all that it imports, each file once, what is imported before what imports it.
 
-    Supported are `import { one, other } from "./file.js"`, without renaming and with a relative path, and `export` in
+    Supported are `import { one, other } from "./file.js"`, without renaming and with a relative path;
+    `import one from "./file.json" with { type: "json" }`, which browsers of 2022 can't read themselves; and `export` in
     front of a function, class or const that begins a line; only `entry` may have an `export default`, and only its
     exports stay. What a file doesn't export is its own: each is the body of a function that returns its exports.
     ValueError for anything else, a file or name that isn't there, and files that import each other in a circle.
@@ -69,13 +76,16 @@ def _link(path: Path, importers: tuple[Path, ...], linked: dict[Path, _Module]) 
             raise ValueError(f"{path.name} imports {imported.name}, but there is no file {imported}")
         _link(imported, (*importers, path), linked)
         for name in names:
-            if name not in linked[imported].exports:
+            if name.partition(":")[0] not in linked[imported].exports:
                 raise ValueError(f"{path.name} imports {name} from {imported.name}, which doesn't export it")
     linked[path] = module
 
 
 def _read(path: Path, is_entry: bool) -> _Module:
     source = path.read_text(encoding="utf-8")
+    if path.suffix == ".json":
+        data = json.dumps(json.loads(source), ensure_ascii=False, separators=(",", ":"))
+        return _Module(path, (), ("data",), f"const data = {data};\n")
     imports: list[tuple[Path, tuple[str, ...]]] = []
     exports: list[str] = []
     kept: list[str] = []
@@ -89,6 +99,9 @@ def _read(path: Path, is_entry: bool) -> _Module:
             if not names or not all(re.fullmatch(_NAME, name) for name in names):
                 raise _unsupported(path, source, start)
             imports.append(((path.parent / match["path"]).resolve(), names))
+            done = match.end()
+        elif match := _IMPORTED_DATA.match(source, start):
+            imports.append(((path.parent / match["path"]).resolve(), (f"data: {match['name']}",)))
             done = match.end()
         elif match := _EXPORT.match(source, start):
             exports.append(match["name"])
