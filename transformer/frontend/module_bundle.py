@@ -96,10 +96,14 @@ def _read(path: Path, is_entry: bool) -> _Module:
                 done = start + len("export ")
         elif not (is_entry and _DEFAULT.match(source, start)):
             raise _unsupported(path, source, start)
-    if dynamic := _DYNAMIC.search(_COMMENTS.sub(lambda comment: re.sub(r"[^\n]", " ", comment[0]), source)):
+    if _DYNAMIC.search(source) and (dynamic := _DYNAMIC.search(_COMMENTS.sub(_blank, source))):
         raise _unsupported(path, source, dynamic.start())
     text = "".join([*kept, source[done:]])
     return _Module(path, tuple(imports), tuple(exports), text)
+
+
+def _blank(comment: re.Match[str]) -> str:
+    return re.sub(r"[^\n]", " ", comment[0])
 
 
 def _unsupported(path: Path, source: str, at: int) -> ValueError:
