@@ -20,6 +20,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from types import FrameType
 from typing import Any
 
+from pages.ui.index_page import PREVIEW
 from pages.ui.security_headers import frame_ancestors
 from transformer.api.settings import CHECKS as ENGINE_CHECKS
 from transformer.api.settings import Check, check_all, check_folder, check_switch
@@ -140,7 +141,7 @@ def routes(base_path: str) -> list[Any]:
         raise SystemExit(
             f"Error: server.baseUrlPath is {base_path[:60]!r}; it must be a path such as 'headsup' or 'school/headsup'."
         )
-    from starlette.responses import HTMLResponse, RedirectResponse
+    from starlette.responses import FileResponse, HTMLResponse, RedirectResponse
     from starlette.routing import Mount, Route
 
     def private_link(request: Any) -> Any:  # in a thread, as it may be the first to import pages
@@ -155,6 +156,7 @@ def routes(base_path: str) -> list[Any]:
         Mount(f"{base}/modules", MadeWhenAsked(_modules)),
         Route(f"{base}/Generate", lambda request: RedirectResponse(f"./?{request.url.query}")),
         Route(f"{base}/room", private_link),
+        Route(f"{base}/{PREVIEW.name}", lambda request: FileResponse(PREVIEW, headers={"Cache-Control": "no-cache"})),
     ]
 
 
@@ -261,21 +263,24 @@ def prepare_first_page() -> None:
         activations.next_token(model, tuple(checkpoint.tokenizer.encode(checkpoint.card.examples[0])))
 
 
-def prepare_other_pages() -> None:
-    """Import the rest: tables, charts, and what PyTorch imports when a training is measured for the first time.
+def prepare_first_answers() -> None:
+    """Import the engine over HTTP, and compress the scripts: a browser asks for both when it has the first page."""
+    from pages.ui.components.assets import MODULES
+    from transformer.api import app  # noqa: F401
 
-    Compress the frontend's modules.
-    """
+    MODULES.compress()
+
+
+def prepare_other_pages() -> None:
+    """Import the rest: tables, charts, and what PyTorch imports when a training is measured for the first time."""
     from plotly.graph_objects import Figure
 
-    from pages.ui.components.assets import MODULES
     from pages.ui.lessons.lesson_files import all_lessons
     from pages.ui.views import attention, inside, masks, padded_batch, positions, train_choice, train_progress  # noqa: F401
     from pages.ui.views.learn import lesson_list, step  # noqa: F401
     from pages.ui.views.what_if import ablation, activation_patching, comparison, ladder  # noqa: F401
     from transformer.training.cost_estimate import machine
 
-    MODULES.compress()
     Figure()
     machine()
     all_lessons()
@@ -291,6 +296,8 @@ def _prepare() -> None:
     finally:
         sys.setswitchinterval(usual)
         _prepared.set()
+    with _uncollected():
+        _attempt(prepare_first_answers)
     time.sleep(REST)
     with _uncollected():
         _attempt(prepare_other_pages)

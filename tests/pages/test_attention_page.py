@@ -16,7 +16,7 @@ from tests.app_driver import checked, given, link_of, look_at, looked_at, overvi
 from tests.frontend_calls import Looked, frontend
 from tests.tiny_models import save_encoder, save_tiny
 from transformer import Recording
-from transformer.api.browser_models import OFF, VARIABLE
+from transformer.api.open_models import OFF, VARIABLE
 from transformer.model.masks import causal_mask, full_mask
 
 pytestmark = pytest.mark.usefixtures("folder")

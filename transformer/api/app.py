@@ -45,7 +45,7 @@ from .request_parameters import (
     kind_of,
     part_named,
 )
-from .responses import OWN, Responder, as_json
+from .responses import Responder, as_json
 from .routing import FILE, JSON, STREAM, Routes
 from .server_metrics import Gauges, Histogram, Latency, gauge_lines, resident_bytes
 
@@ -261,4 +261,4 @@ def _listed(library: Library) -> list[dict[str, Any]]:
     ]
 
 
-__all__ = ["OWN", "create_app"]
+__all__ = ["create_app"]

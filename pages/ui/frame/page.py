@@ -20,6 +20,7 @@ from pages.ui.frame.page_text import Text
 from pages.ui.frame.state import visitor
 from pages.ui.frame.url_parameters import TOO_LONG, embedded, left_out
 from pages.ui.frame.visitor_choices import Visitor
+from pages.ui.index_page import ICON
 from pages.ui.markdown import JOINER, passage, plain
 from pages.ui.models import attention_kinds, library
 from pages.ui.models.changes import Changes, in_force
@@ -40,11 +41,6 @@ PAGES = {
     "Train": "Train.py",
 }
 """The file of each page, by its title. The file's name is the page's address."""
-ICON = (
-    "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 100 100'>"
-    "<text y='.9em' font-size='90'>%F0%9F%94%8E</text></svg>"
-)
-"""A magnifying glass, 🔎. For a plain emoji Streamlit would read a table of all there are: a quarter of a second."""
 STYLE = f"<style>{without_comments(reader(__file__)('style.css'))}</style>"
 
 

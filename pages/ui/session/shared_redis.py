@@ -11,10 +11,7 @@ from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from typing import Any
 
-import redis
 from cachetools import LRUCache
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from transformer.api.limits import SECRET_VARIABLE
 
@@ -36,6 +33,10 @@ return left
 
 def redis_client(address: str) -> Any:  # whose types have the asynchronous client's answers, too
     """Raises: ValueError for an address that isn't one."""
+    import redis  # takes a fifth of a second, and most servers have none
+    from redis.backoff import NoBackoff
+    from redis.retry import Retry
+
     return redis.Redis.from_url(
         address,
         decode_responses=True,
@@ -44,6 +45,16 @@ def redis_client(address: str) -> Any:  # whose types have the asynchronous clie
         retry=Retry(NoBackoff(), 1),  # a connection that was lost meanwhile; a page that asks often waits for none
         health_check_interval=15,
     )
+
+
+def attempt(ask: Callable[[], Any]) -> Any:
+    """What Redis answers; None if it can't be reached."""
+    from redis import RedisError
+
+    try:
+        return ask()
+    except RedisError:
+        return None
 
 
 class MemoryBuckets:
@@ -73,14 +84,15 @@ class RedisBuckets:
         self._key = os.environ.get(SECRET_VARIABLE, "").encode()[:64]
 
     def fill(self, seconds: Mapping[str, float]) -> dict[str, float]:
-        try:
-            with self._client.pipeline(transaction=False) as pipe:
-                for name, more in seconds.items():
-                    digest = blake2b(name.encode(), digest_size=16, key=self._key).hexdigest()
-                    pipe.eval(FILL, 1, f"{PREFIX}limit:{digest}", round(1000 * more))
-                return {name: left / 1000 for name, left in zip(seconds, pipe.execute(), strict=True)}
-        except redis.RedisError:
-            return self._alone.fill(seconds)
+        left = attempt(lambda: self._shared(seconds))
+        return self._alone.fill(seconds) if left is None else left
+
+    def _shared(self, seconds: Mapping[str, float]) -> dict[str, float]:
+        with self._client.pipeline(transaction=False) as pipe:
+            for name, more in seconds.items():
+                digest = blake2b(name.encode(), digest_size=16, key=self._key).hexdigest()
+                pipe.eval(FILL, 1, f"{PREFIX}limit:{digest}", round(1000 * more))
+            return {name: left / 1000 for name, left in zip(seconds, pipe.execute(), strict=True)}
 
 
 Buckets = MemoryBuckets | RedisBuckets
