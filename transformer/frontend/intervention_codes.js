@@ -84,7 +84,7 @@ export function inWords(code) {
     const { words } = ablates(intervention) ? KINDS[kind].ablates : KINDS[kind];
     const filled = Object.fromEntries(Object.entries(values).map(([name, value]) => [name, FIELDS[name].type === "number" ? short(value) : String(value)]));
     if ("point" in values) Object.assign(filled, { module: moduleInWords(values.point), part: partInWords(values) });
-    else Object.assign(filled, { rule: RULES[values.rule].words, where: moduleInWords(values.where) });
+    else Object.assign(filled, { rule: RULES[values.rule]?.words ?? values.rule, where: moduleInWords(values.where) });
     return words
       .replace(/\[(.*?{(\w+)}.*?)\]/, (_, optional, name) => (values[name] ? optional : ""))
       .replace(/{(\w+)}/g, (_, name) => filled[name]);
@@ -127,7 +127,7 @@ function read(field, text) {
   const { type } = FIELDS[name];
   const isReadable = { whole: /^-?\d+$/, flag: /^[01]$/, tokens: /^(\d+(\.\d+)*)?$/, number: /\S/ }[type]?.test(text) ?? true;
   const value = type === "tokens" ? text.split(".").filter(Boolean).map(Number) : type === "flag" ? text === "1" : type === "text" ? text : Number(text);
-  if (!isReadable || (type === "number" && Number.isNaN(value) && text !== "nan")) throw new Error(`${name} can't be “${text.slice(0, 40)}”`);
+  if (!isReadable || Number.isNaN(value)) throw new Error(`${name} can't be “${text.slice(0, 40)}”`);
   return value;
 }
 

@@ -224,7 +224,7 @@ class Without(CodedIntervention):
     @property
     def looks_ahead(self) -> bool:
         """Without the causal mask every position sees those after it."""
-        return RULES[self.rule].get("looks_ahead", False)
+        return RULES.get(self.rule, {}).get("looks_ahead", False)
 
     def check(self, config: ModelConfig) -> None:
         """Raise ValueError unless a model of this configuration has the rule there."""

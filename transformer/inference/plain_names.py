@@ -43,7 +43,8 @@ def in_words(word: str, fields: Mapping[str, Any]) -> str:
         words["module"] = describe_module(fields["point"])
         words["part"] = _part(fields["point"], fields["head"], fields.get("position"))
     else:
-        words["rule"], words["where"] = RULES[fields["rule"]]["words"], describe_module(fields["where"])
+        words["where"] = describe_module(fields["where"])
+        words["rule"] = RULES.get(fields["rule"], {}).get("words", fields["rule"])
     template = (kind["ablates"] if ablates(word, fields) else kind)["words"]
     template = re.sub(r"\[(.*?{(\w+)}.*?)\]", lambda found: found[1] if fields[found[2]] else "", template)
     return template.format_map(words)
