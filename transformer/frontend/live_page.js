@@ -9,7 +9,6 @@ import { deviationInWords, deviationOf } from "./engine_deviation.js";
 import { inWords } from "./intervention_codes.js";
 import { tokenizerFrom } from "./engine/tokenizer.js";
 import { fitToText } from "./field_height.js";
-import { eventsOf } from "./generation/server_sent_events.js";
 import { windowStart } from "./generation/view_params.js";
 import { LocalApi, LocalEngine, workerOfText } from "./local_api.js";
 import { drawForPaper } from "./printing.js";
@@ -152,7 +151,7 @@ export class LivePage {
     if (!source.length) return { ...this.reading, tokens: tokens.slice(begin), begin: this.reading.begin + begin };
     if (tokens.length > card.start_tokens.length) return this.reading;
     const written = [];
-    for await (const { event, data } of eventsOf(await api.ask("generate", { temperature: 0, max_new_tokens: config.context_length }))) {
+    for await (const { event, data } of api.stream("generate", { temperature: 0, max_new_tokens: config.context_length })) {
       if (event === "token") written.push(data.id);
     }
     const isEnded = card.stop_tokens.includes(written.at(-1));

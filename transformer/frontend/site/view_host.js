@@ -2,7 +2,6 @@
 
 import { ApiError } from "../api_error.js";
 import { UnknownTokenError } from "../engine/tokenizer.js";
-import { eventsOf } from "../generation/server_sent_events.js";
 import { onPage } from "../on_page.js";
 import { apiOf } from "./models.js";
 import { attentionData, fillingData, generationData, insideData, masksData, positionsData, whatIfData } from "./page_data.js";
@@ -40,7 +39,7 @@ export async function showView(parent, page, parameters, models, views, tell) {
   let data = null;
   if (page === "Generate") data = isEncoder ? fillingData(model, text) : generationData(model, text, attention);
   else if (page === "Masks") data = masksData(model, text);
-  else if (page === "What if") data = whatIfData(model, text, parameters.get("question") === "beside" ? typed(model, parameters, "other_prompt") : null, parameters);
+  else if (page === "What if") data = whatIfData(model, text, parameters.get("question") === "comparison" ? typed(model, parameters, "other_prompt") : null, parameters);
   if (!data) {
     const answer = text.source.length && !text.written.length ? await answerOf(model, text) : text.written;
     const ends = new Set(model.about.card.stop_tokens);
@@ -107,7 +106,7 @@ async function answerOf(model, { tokens, source, changes }) {
   const most = Math.min(LONGEST_ANSWER, model.about.config.context_length - tokens.length);
   const api = apiOf(model, { tokens: tokens.join(), source: source.join(), changes });
   const answer = [];
-  for await (const { data } of eventsOf(await api.ask("generate", { temperature: 0, max_new_tokens: most }))) {
+  for await (const { data } of api.stream("generate", { temperature: 0, max_new_tokens: most })) {
     if (data.id !== undefined) answer.push(data.id);
   }
   return answer;

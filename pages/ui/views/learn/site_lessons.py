@@ -117,7 +117,7 @@ def is_live(view: View) -> bool:
     if config is None or view.page in PAGES:
         return config is not None
     if view.page == "What if" and config.is_causal:
-        return link.question == "ablation" or (link.question == "beside" and link.beside == "prompts")
+        return link.question == "ablation" or (link.question == "comparison" and link.beside == "prompts")
     return view.page == "Masks" and config.architecture == "decoder-only"
 
 
