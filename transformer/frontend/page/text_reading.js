@@ -7,7 +7,7 @@ import { inWords } from "../intervention_codes.js";
 import { windowStart } from "../generation/view_params.js";
 /** @import { AboutModel } from "../engine/live_model.js" */
 /** @import { Model } from "./answers.js" */
-/** @import { PageState } from "./page_state.js" */
+/** @import { PageState, StateReader } from "./page_state.js" */
 
 /**
  * @typedef {{ text: string, position: number }} UnknownPiece position: in characters, from 0
@@ -116,7 +116,7 @@ export async function readPrompt({ about: { config, card }, read: readBy }, prom
  * What a page state's text reads as. Rejects with an `UnreadableText`.
  *
  * @param {Model} model
- * @param {PageState} state
+ * @param {StateReader} state
  * @param {"prompt" | "other_prompt"} [name]
  * @returns {Promise<PageText>}
  */
