@@ -44,18 +44,15 @@ def _parser(row: Mapping[str, Any]) -> Callable[[str], Any]:
         case "tokens":
             return read.written(row["longest"])
         case kind:
-            return {
-                "zoom": read.zoom,
-                "circuit": read.circuit,
-                "changes": changes.from_text,
-                "answers": read.answers,
-            }[kind]
+            return {"zoom": read.zoom, "circuit": read.circuit, "changes": changes.from_text, "answers": read.answers}[
+                kind
+            ]
 
 
 _PARSERS = {name: _parser(row) for name, row in PARAMETERS.items()}
-_EMPTY = {"options": (), "tokens": (), "changes": ()}
-"""What the kinds whose values are tuples are by default, unless null stands for what the model decides."""
-_DEFAULTS = {name: _EMPTY.get(row["kind"], row["default"]) for name, row in PARAMETERS.items()}
+_EMPTY: Mapping[str, Any] = {"options": (), "tokens": (), "changes": ()}
+"""The default of kinds whose values are tuples."""
+_DEFAULTS: Mapping[str, Any] = {name: _EMPTY.get(row["kind"], row["default"]) for name, row in PARAMETERS.items()}
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,16 @@ const EVERY_MS = 400; // between two writes to the bar: browsers allow a hundred
 const LEFT_OUT = "headsup-page-state"; // where the tab keeps what its address has no room for
 const MESSAGE = "SET_QUERY_PARAM"; // tells a page that frames the app what its own bar should hold
 
-/** @typedef {{ name: string, kind: string, default: any, of?: string[], needs?: string[], left_out?: number, aliases?: Record<string, string> }} Parameter */
+/** @typedef {{ name: string, kind: string, default: any, first?: any, called?: string, of?: string[], needs?: string[], left_out?: number, aliases?: Record<string, string> }} Parameter */
 
 /** @type {Map<string, Parameter>} */
 const TABLE = new Map(table.parameters.map((parameter) => [parameter.name, /** @type {any} */ (parameter)]));
+
+/** The model of a link that names none. */
+export const DEFAULT_MODEL = TABLE.get("model").default;
+
+/** The model of an address without parameters. */
+export const FIRST_MODEL = TABLE.get("model").first;
 
 /** What an address has no room for, first what is missed least. */
 const SACRIFICES = [...TABLE.values()].filter(({ left_out: rank }) => rank).sort((one, other) => one.left_out - other.left_out).map(({ name }) => name);
@@ -185,8 +191,8 @@ function storeLeftOut(query, leftOut) {
 /** @param {string} search @returns {Record<string, string>} what was left out of this very address */
 function storedLeftOut(search) {
   try {
-    const { query, leftOut } = JSON.parse(sessionStorage.getItem(LEFT_OUT)) ?? {};
-    return new URLSearchParams(query).toString() === new URLSearchParams(search).toString() ? leftOut : {};
+    const stored = JSON.parse(sessionStorage.getItem(LEFT_OUT));
+    return stored?.query === new URLSearchParams(search).toString() ? stored.leftOut : {};
   } catch {
     return {};
   }
