@@ -145,9 +145,9 @@ def test_a_site_is_there_soon_writes_what_the_engine_does_and_opens_without_a_ne
         names = [unquote(url.removeprefix(site).partition("?")[0]) or "index.html" for url in fetched if site in url]
         assert "models/stories/model.safetensors" in names and "scripts/generate.js" in names
         assert sum((folder / BELOW / name).stat().st_size for name in names) < BEFORE_FIRST_PICTURE
-        expect(page.get_by_label("Model")).to_have_value("stories")
+        expect(page.get_by_label("Model", exact=True)).to_have_value("stories")
         visit("Attention/?prompt=ROMEO:")
-        expect(page.get_by_label("Model")).to_have_value("shakespeare")
+        expect(page.get_by_label("Model", exact=True)).to_have_value("shakespeare")
 
         visit("?model=stories&temperature=0&tokens=20&pace=unbounded")
         page.get_by_role("button", name="Generate", exact=True).click()

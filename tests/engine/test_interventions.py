@@ -3,6 +3,7 @@
 import contextlib
 import math
 import re
+from dataclasses import fields
 
 import pytest
 import torch
@@ -11,9 +12,11 @@ from hypothesis import strategies as st
 
 from tests.helpers import any_configs, close, some_inputs, tiny_config, tiny_model, unpadded
 from transformer import Sampling, generate, hook_points
-from transformer.inference.intervention_codes import KINDS, from_code, to_code
+from transformer.inference.intervention_codes import from_code, to_code
+from transformer.inference.intervention_kinds import KINDS, fields_of
 from transformer.inference.interventions import (
     RULES,
+    CodedIntervention,
     Intervention,
     MeanAblate,
     Patch,
@@ -188,6 +191,11 @@ class TestCodes:
             assert isinstance(intervention, Intervention)
         assert from_code("scale~ln_final.hook_normalized~~~0.5") == Scale("ln_final.hook_out", factor=0.5)
 
+    def test_the_data_describe_every_class(self):
+        assert CodedIntervention.classes.keys() == KINDS.keys()
+        for word, of_kind in CodedIntervention.classes.items():
+            assert [field.name for field in fields(of_kind)] == fields_of(word)
+
     PIECES = st.text(max_size=5) | st.sampled_from([*KINDS, "", "0", "nan", "-1", "1.2"])
 
     @given(st.text() | st.lists(PIECES, max_size=8).map("~".join))
@@ -198,29 +206,33 @@ class TestCodes:
             assert len(str(error)) < 200
 
 
-@pytest.mark.parametrize(
-    ("intervention", "words"),
-    [
-        (Scale("blocks.9.hook_mlp_out"), "computes no blocks.9.hook_mlp_out"),
-        (Scale("blocks.0.attn.hook_z", head=2), "has no head 2"),
-        (Scale("blocks.0.hook_mlp_out", head=0), "has no head 0"),
-        (Scale("blocks.0.attn.hook_pattern", position=1), "has no position 1"),
-        (Scale("blocks.0.attn.hook_pattern"), "can't be changed in this way"),
-        (Scale("ln_final.hook_scale"), "can't be changed in this way"),
-        (Scale("hook_embed", factor=math.nan), "not nan"),
-        (Patch("hook_embed"), "one that this model can't read"),
-        (Patch("hook_embed", tokens=(1,), source=(1,)), "one that this model can't read"),
-        (Patch("hook_embed", tokens=(1,) * 9), "has 9 tokens, and this model reads 8"),
-        (Steer("hook_embed", tokens=(1,), against=(11,)), "has a token 11"),
-        (Without("gravity"), "no rule 'gravity'"),
-        (Without("positions"), "no hook_pos_embed anywhere"),
-        (Without("mask", "encoder."), "no hook_mask in encoder."),
-        (SetAttention("blocks.0.attn.hook_z", 0, 0, 0, 1.0), "no attention pattern"),
-        (SetAttention("blocks.0.attn.hook_pattern", 0, 0, 0, 2.0), "from 0 to 1"),
-        (SetAttention("blocks.0.attn.hook_pattern", 7, 0, 0, 1.0), "no head 7"),
-        (SetAttention("blocks.0.attn.hook_pattern", 0, -1, 0, 1.0), "no query -1"),
-    ],
-)
+REFUSED = [
+    (Scale("blocks.9.hook_mlp_out"), "computes no blocks.9.hook_mlp_out"),
+    (Scale("blocks.0.attn.hook_z", head=2), "has no head 2"),
+    (Scale("blocks.0.hook_mlp_out", head=0), "has no head 0"),
+    (Scale("hook_embed", position=-1), "has no position -1"),
+    (Scale("blocks.0.attn.hook_pattern"), "can't be changed in this way"),
+    (Scale("ln_final.hook_scale"), "can't be changed in this way"),
+    *(
+        (Scale("hook_embed", factor=factor), f"the factor must be a number, not {factor}")
+        for factor in (math.nan, math.inf)
+    ),
+    (Patch("hook_embed"), "one that this model can't read"),
+    (Patch("hook_embed", tokens=(1,), source=(1,)), "one that this model can't read"),
+    (Patch("hook_embed", tokens=(1,) * 9), "has 9 tokens, and this model reads 8"),
+    (Steer("hook_embed", tokens=(1,), against=(11,)), "has a token 11"),
+    (Without("gravity"), "no rule “gravity”"),
+    (Without("positions"), "doesn't have positions anywhere"),
+    (Without("mask", "encoder."), "doesn't have the causal mask in the encoder"),
+    (SetAttention("blocks.0.attn.hook_z", 0, 0, 0, 1.0), "no attention pattern"),
+    (SetAttention("blocks.0.attn.hook_pattern", 0, 0, 0, 2.0), "from 0 to 1"),
+    (SetAttention("blocks.0.attn.hook_pattern", 7, 0, 0, 1.0), "no head 7"),
+    (SetAttention("blocks.0.attn.hook_pattern", 0, -1, 0, 1.0), "no query -1"),
+    (SetAttention("blocks.0.attn.hook_pattern", 0, 1, -1, 0.0), "no key -1"),
+]
+
+
+@pytest.mark.parametrize(("intervention", "words"), REFUSED)
 def test_what_a_model_doesn_t_have_is_said(intervention, words):
     with pytest.raises(ValueError, match=words):
         intervention.fwd_hooks(tiny_model(positions="none"))

@@ -2,11 +2,11 @@
 // at the queries, keys and values, from which all else is derived here.
 
 import { attentionSteps, bucketOf, isVisible, uniformWeights } from "../arithmetic.js";
-import { OverwrittenValues } from "../interventions.js";
+import { OverwrittenValues } from "../overwritten_values.js";
 import { HIDDEN } from "../colours.js";
 import { headWidth, keyHeadOf, scoreDivisor, windowOf } from "../attention_config.js";
-/** @import { SetNumbers } from "../interventions.js" */
-/** @import { Intervention } from "../intervention_controls.js" */
+/** @import { SetNumbers } from "../overwritten_values.js" */
+/** @import { Described } from "../intervention_controls.js" */
 /** @import { Recording, Tensor, Tensors } from "../recording.js" */
 /** @import { Config } from "../attention_config.js" */
 
@@ -33,7 +33,7 @@ import { headWidth, keyHeadOf, scoreDivisor, windowOf } from "../attention_confi
  * @property {number} [rounding] by how much neighbouring numbers of the model's type differ, relatively
  * @property {boolean} [complete] what isn't there won't come
  * @property {SetNumbers[]} [changed]
- * @property {Intervention[]} [interventions]
+ * @property {Described[]} [interventions]
  *
  * @typedef {"self" | "decoder" | "encoder" | "cross"} Kind
  * @typedef {{ name: string, title: string, sentence: string }} Measure

@@ -4,6 +4,7 @@
 import { lastOf, likeliestOf, probabilityOf } from "../what_if/distributions.js";
 import { Masks } from "./masks.js";
 /** @import { Api, Parameters } from "../api.js" */
+/** @import { ViewFrame } from "../page/view_frame.js" */
 /** @import { Distribution } from "../what_if/distributions.js" */
 
 const TOP = 5; // tokens of each prediction

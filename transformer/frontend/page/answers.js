@@ -14,11 +14,19 @@ import { readWith, tokenizerOf } from "./text_reading.js";
  * @property {string} summary
  * @property {string[]} examples prompts that suit it
  * @property {{ layer: number, head: number, attention: string } | null} opening the head to show first
- * @property {[label: string, value: string][]} [facts] size, training text, loss, and so on
+ * @property {string} [language]
+ * @property {string} [task]
+ * @property {Record<string, any>} [corpus] the text it was trained on
+ * @property {Record<string, any>} [training] steps, seconds, machine, and the command that trains it again
+ * @property {number} [parameters]
+ * @property {number | null} [train_loss] nats per token, as validation_loss
+ * @property {number | null} [validation_loss]
+ * @property {number | null} [accuracy] from 0 to 1
  *
  * @typedef {object} Model
  * @property {string} name
  * @property {string | null} version
+ * @property {string} [fileName] what files of it are called, where that isn't its name
  * @property {boolean} isOwn whether it is a visitor's own, whose name is its key
  * @property {AboutModel} about
  * @property {Card} card
@@ -35,7 +43,8 @@ const OWN = "own"; // what requests call a visitor's own model, whose key goes i
 export class HttpAnswers {
   /** @param {{ base?: URL, isOwn?: (name: string) => boolean }} [options] base: where the API is */
   constructor({ base = undefined, isOwn = () => false } = {}) {
-    Object.assign(this, { base, isOwn });
+    this.base = base;
+    this.isOwn = isOwn;
     /** @type {Map<string, Promise<Model>>} */
     this.opened = new Map();
   }

@@ -79,9 +79,15 @@ export class PageState {
     return isOther;
   }
 
-  /** Set one value, and reset what belonged to the one before. @param {"model" | "prompt"} name @param {string | null} value */
-  choose(name, value) {
-    return this.set({ ...Object.fromEntries(namesWith("of", name).map((other) => [other, null])), [name]: value });
+  /**
+   * Set one value, and reset what belonged to the one before.
+   *
+   * @param {"model" | "prompt"} name
+   * @param {string | null} value
+   * @param {Record<string, string | null>} [others] of those that belong to it, which are set and not reset
+   */
+  choose(name, value, others = {}) {
+    return this.set({ ...Object.fromEntries(namesWith("of", name).map((other) => [other, null])), ...others, [name]: value });
   }
 
   /** Hold what an address says, and nothing else. @param {string | URLSearchParams} search */

@@ -1,7 +1,9 @@
 // Reads a prompt: its tokens, and in a sentence what a model can't read of it. (The server's half is GET /api/tokens.)
 
 import { ApiError } from "../api_error.js";
+import { changesOn, readChanges, withoutEffect } from "../changes.js";
 import { tokenizerFrom } from "../engine/tokenizer.js";
+import { inWords } from "../intervention_codes.js";
 import { windowStart } from "../generation/view_params.js";
 /** @import { AboutModel } from "../engine/live_model.js" */
 /** @import { Model } from "./answers.js" */
@@ -28,12 +30,12 @@ import { windowStart } from "../generation/view_params.js";
  * @property {number[]} written what was generated after it
  * @property {string | null} changes those of the model that are on, as a link has them
  * @property {ReadText} read
+ * @property {boolean} [isOutdated] whether something else has been typed since, which can't be read
  */
 
 const MOST_WORDS = 60; // of a vocabulary that is listed
+const PASSES = 20; // in which unknown pieces are taken out of a text
 const NAMED = 6; // unknown pieces that a sentence names
-const OFF = "-"; // before a change that is turned off
-const BETWEEN = "!"; // two changes
 
 /** A prompt can't be read. */
 export class UnreadableText extends ApiError {
@@ -52,20 +54,27 @@ export function tokenizerOf(json, { card }) {
 /** @param {ReturnType<typeof tokenizerFrom>} tokenizer @param {string} text @returns {ReadText} */
 export function readWith(tokenizer, text) {
   const unknown = tokenizer.unknownPieces(text);
-  if (unknown.length) return { tokens: [], labels: [], unknown, known: tokenizer.withoutUnknown(text), words: wordsOf(tokenizer) };
+  if (unknown.length) return { tokens: [], labels: [], unknown, known: withoutUnknown(tokenizer, text), words: wordsOf(tokenizer) };
   const tokens = tokenizer.encode(text);
   return { tokens, labels: tokenizer.labels(tokens), unknown };
+}
+
+/** A text without its unknown pieces; what is left may join to others. */
+function withoutUnknown(tokenizer, text) {
+  let left = Array.from(text);
+  for (let pass = 0; pass < PASSES; pass++) {
+    const unknown = tokenizer.unknownPieces(left.join(""));
+    if (!unknown.length) return left.join("");
+    const gone = new Set(unknown.flatMap((piece) => Array.from(piece.text, (_, at) => piece.position + at)));
+    left = left.filter((_, at) => !gone.has(at));
+  }
+  return "";
 }
 
 /** All words of a model that knows few; of one that reads characters, or knows many, none. */
 function wordsOf(tokenizer) {
   if (tokenizer.vocabSize > MOST_WORDS) return [];
   return tokenizer.labels(Array.from({ length: tokenizer.vocabSize }, (_, id) => id)).filter((word) => /^\p{L}{2,}$/u.test(word)).sort();
-}
-
-/** The changes of a page state that are on, each a code. @param {{ get: (name: string) => string | null }} state */
-export function changesOn(state) {
-  return (state.get("changes") ?? "").split(BETWEEN).filter((code) => code && !code.startsWith(OFF));
 }
 
 /** What is said of pieces that a model doesn't know. @param {UnknownPiece[]} unknown */
@@ -84,7 +93,8 @@ export function unknownSentence(unknown) {
  * @returns {Promise<PageText>}
  */
 export async function textOf(model, state, name = "prompt") {
-  const { about: { config, card }, card: { examples } } = model;
+  const { about, card: { examples } } = model;
+  const { config, card } = about;
   const prompt = state.get(name) ?? examples[0] ?? "";
   if (!prompt) throw new UnreadableText("The prompt is empty. Type a text or pick an example.");
   const read = await model.read(prompt, state.get("reads") ?? "chat");
@@ -101,15 +111,18 @@ export async function textOf(model, state, name = "prompt") {
   return {
     prompt, read, begin, tokens: isTranslator ? card.start_tokens : tokens, source: isTranslator ? tokens : [],
     written: ids.every((id) => id < config.vocab_size) ? ids : [],
-    changes: changesOn(state).join(BETWEEN) || null,
+    changes: changesOn(readChanges(state.get("changes"), about).now).join("!") || null,
   };
 }
 
 /** What a visitor should know of a text that was read. @param {Model} model @param {PageState} state @param {PageText} text @returns {string[]} */
-export function noticesOf({ about: { attentions, config } }, state, { prompt, tokens, source, written }) {
-  const notices = [];
+export function noticesOf({ about }, state, { tokens, source, written, changes }) {
+  const { attentions, config } = about;
+  const notices = readChanges(state.get("changes"), about).problems;
+  const idle = changes ? withoutEffect(changes.split("!"), { tokens: tokens.length + written.length, source: source.length }) : [];
+  if (idle.length) notices.push(`No effect on this text: ${idle.map(inWords).join("; ")}. The text is too short.`);
   const begin = windowStart(tokens.length, config.context_length);
-  if (begin && !source.length && config.n_layers) { // without layers a model reads the last token alone
+  if (begin && !source.length && Object.keys(attentions).length) { // without layers a model reads the last token alone
     notices.push(`The prompt has ${counted(tokens.length)} tokens. This model's context holds ${counted(config.context_length)} and moves by a quarter of that at a time: it reads the last ${counted(tokens.length - begin)}.`);
   }
   if (!written.length && state.get("written")) notices.push("The link's text was left out: it has tokens that this model doesn't know.");
@@ -118,7 +131,7 @@ export function noticesOf({ about: { attentions, config } }, state, { prompt, to
     if (layers && state.number(name) >= count) notices.push(`There is no ${name} ${state.number(name)} here; the last one, ${count - 1}, is shown.`);
   }
   const step = state.number("step");
-  if (prompt && step !== null && !(step > 0 && step < tokens.length + written.length)) notices.push(`The text has no predicted token at position ${step}; the last one is shown.`);
+  if (step !== null && !(step > 0 && step < tokens.length + written.length)) notices.push(`The text has no predicted token at position ${step}; the last one is shown.`);
   return notices;
 }
 

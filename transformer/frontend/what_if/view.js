@@ -9,6 +9,7 @@ import { percent, plainNumber } from "../number_format.js";
 import { divergence, lastOf, likeliestOf, movedMost, probabilityOf, sharedLength } from "./distributions.js";
 import { showTexts } from "./text_comparison.js";
 /** @import { Parameters } from "../api.js" */
+/** @import { ViewFrame } from "../page/view_frame.js" */
 /** @import { Distribution } from "./distributions.js" */
 
 /**
