@@ -189,7 +189,7 @@ def _read(model: Weights, table: Mapping[str, Equation], equation: Equation, hea
 
 
 def _product(table: Tensor, matrix: Tensor) -> Tensor:
-    """A table, (vocab, d_model), times a narrow matrix, in float64, a few rows at a time, since the table may be large."""
+    """A table, (vocab, d_model), times a narrow matrix, in float64, a few rows at a time: the table may be large."""
     return torch.cat([rows.double() @ matrix for rows in table.split(ROWS_AT_ONCE)])
 
 

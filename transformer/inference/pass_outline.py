@@ -277,7 +277,7 @@ def _lens_arrays(lens: LogitLensSummary, has_right: Tensor) -> dict[str, np.ndar
 
 
 def _next_of(model: Model, stream: Tensor, sketch: _Sketch) -> tuple[Tensor, Tensor]:
-    """The likeliest tokens at each position, and their probabilities; also adds statistics of logits and probabilities."""
+    """The likeliest tokens at each position, and their probabilities; also summarises logits and probabilities."""
     likeliest, probability, known = [], [], {LOGITS: Summary(), PROBABILITIES: Summary()}
     if model.config.logit_cap:
         known[UNCAPPED_LOGITS] = Summary()
