@@ -9,11 +9,25 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+
+def _lines(path: Path) -> list[ast.stmt]:
+    return ast.parse(path.read_text(encoding="utf-8")).body
+
+
+def _all(module: str) -> list[str]:
+    """What a module lists in its `__all__`."""
+    for line in _lines(Path(__file__).parent / f"{module.replace('.', '/')}.py"):
+        if isinstance(line, ast.Assign) and ast.unparse(line.targets[0]) == "__all__":
+            return ast.literal_eval(line.value)
+    raise ImportError(f"{module} has no __all__")
+
+
 _MODULES = {
-    alias.name: f".{line.module}"
-    for line in ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")).body
-    if isinstance(line, ast.ImportFrom)
+    name: f".{line.module}"
+    for line in _lines(Path(__file__).with_suffix(".pyi"))
+    if isinstance(line, ast.ImportFrom) and line.module
     for alias in line.names
+    for name in (_all(line.module) if alias.name == "*" else [alias.name])
 }
 __all__ = sorted(_MODULES)
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from pages.ui.models.activations import greedy_answer
+from pages.ui.computations.activations import greedy_answer
 from pages.ui.models.library import OpenModel
 from tests.saved_checkpoints import FILES
 from transformer import (
