@@ -102,8 +102,8 @@ def test_of_an_encoder_the_mask_is_looked_at_first(tmp_path, monkeypatch):
 @pytest.mark.parametrize("causal", [True, False])
 def test_the_browser_hides_what_the_model_s_mask_hides(causal, window):
     seen = (causal_mask if causal else full_mask)(5, 5, window=window).flatten().tolist()
-    found = frontend("arithmetic.js", "maskedScores", [1] * 25, 5, causal, *([window] if window else []))
-    assert [score == 1 for score in found] == seen
+    found = frontend("arithmetic.js", "visibleMask", 5, 5, causal, *([window] if window else []))
+    assert [bool(found[str(at)]) for at in range(25)] == seen
 
 
 def test_of_a_text_longer_than_the_context_the_end_is_read(long):

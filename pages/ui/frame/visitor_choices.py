@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, get_type_hints
 
 from pages.ui.frame import link_values as read
-from pages.ui.frame.link_values import HookName, Number, OneOf, SomeOf, Text
+from pages.ui.frame.link_values import Number, OneOf, SomeOf, Text
 from pages.ui.frame.selection import DERIVATIONS, DIRECTIONS, FOLDS, LATEST, RULES, STAGES
 from pages.ui.models.changes import Change
 from pages.ui.models.changes import from_text as changes_from_text
@@ -94,7 +94,7 @@ class Selection:
     """Over the text: what a token looked at ("from"), or who looked at it ("to")."""
     derivation: Annotated[str, OneOf("", *DERIVATIONS)] = ""
     """Whether it is seen how the weights come about, "open" or "closed"; empty: if the rest of a link means that."""
-    inside: Annotated[str, HookName(LONGEST["inside"])] = ""
+    inside: Annotated[str, Text(LONGEST["inside"])] = ""
     """What is open on the page Inside: a tensor or a module of the model; empty: all of it."""
     place: Annotated[int | None, read.position_or_token("the token's position")] = None
     """The token that is looked at there, by its position in the whole text; None: the newest."""

@@ -3,6 +3,7 @@
 
 import { ApiError, sentenceOf } from "../api_error.js";
 import { AttentionView } from "../attention/view.js";
+import { changed } from "../changes.js";
 import { node, partsOf, putHtml, sends } from "../dom.js";
 import { fitToText } from "../field_height.js";
 import { FillingView } from "../filling/view.js";
@@ -12,12 +13,13 @@ import { MasksView } from "../masks/view.js";
 import { csvFile, saveBlob } from "../save.js";
 import { PositionsView } from "../positions/view.js";
 import { drawForPaper } from "../printing.js";
-import { replaceAddress, viewState } from "../view_state.js";
+import { pageState, replaceAddress } from "../page/page_state.js";
+import { redraw, showView } from "../page/view_slot.js";
 import { WhatIfView } from "../what_if/view.js";
 import { keepOffline } from "./offline.js";
 import { Models, embeddedModel, fetched } from "./models.js";
 import { asked, isRight, readAnswer, said } from "./questions.js";
-import { redraw, showView } from "./view_host.js";
+/** @import { Model } from "../page/answers.js" */
 /** @import { Question } from "./questions.js" */
 
 /**
@@ -103,7 +105,7 @@ function showStep(lesson, number) {
   const text = node("div", "site-text", both);
   html("h2", "", text, step.title);
   html("div", "", text, step.words);
-  const view = viewIn(both);
+  const view = viewIn(both, lesson);
   const said = node("div", "", text);
   const draw = () => {
     const answer = { ...answers(), ...held }[id];
@@ -120,7 +122,7 @@ function showStep(lesson, number) {
   draw();
   const moves = node("div", "site-moves", text);
   const go = (to) => {
-    viewState().become("");
+    pageState().become(linkOf("", lesson));
     replaceAddress(new URLSearchParams({ ...(isFile ? {} : { lesson: lesson.name }), place_in_lesson: String(to + 1) }).toString());
     showStep(lesson, to);
     scrollTo(0, 0);
@@ -151,8 +153,13 @@ function showQuestion(parent, question, answer, take) {
   verdict.setAttribute("role", "status");
 }
 
-/** Makes room for a step's view, which is shown by `open`. @param {HTMLElement} parent */
-function viewIn(parent) {
+/** The address of a view in a lesson. @param {string} link @param {Lesson} lesson */
+function linkOf(link, { name }) {
+  return new URLSearchParams([...new URLSearchParams(link), ...(isFile ? [] : [["lesson", name]])]);
+}
+
+/** Makes room for a step's view, which is shown by `open`. @param {HTMLElement} parent @param {Lesson} lesson */
+function viewIn(parent, lesson) {
   const side = node("div", "site-view", parent);
   side.hidden = true;
   const form = node("form", "site-prompt", side);
@@ -168,14 +175,16 @@ function viewIn(parent) {
   shown.dataset.part = "view";
   /** @type {View} */
   let now;
+  /** @type {Model | null} */
+  let model;
 
   /** @param {View} view */
   async function show(view) {
     now = view;
     const parameters = new URLSearchParams(view.link);
-    viewState().become(view.link);
+    pageState().become(linkOf(view.link, lesson));
     try {
-      const model = await showView(shown, view.page, parameters, models, VIEWS, tell);
+      model = await showView(shown, view.page, parameters, models, VIEWS, tell);
       if (model) prompt.value = parameters.get("prompt") ?? model.card.examples[0] ?? "";
       fitPrompt();
       problem.hidden = true;
@@ -187,8 +196,9 @@ function viewIn(parent) {
   }
 
   function tell(event, value) {
-    if (event === "navigate" && !isFile) location.href = `${new URL(`${value.page}/`, document.baseURI)}?${viewState().merged(now.link)}`;
-    if (event === "change") show({ ...now, link: changed(viewState().merged(now.link), value) });
+    const { lesson: name, ...shown } = pageState().all();
+    if (event === "navigate" && !isFile) location.href = `${new URL(`${value.page}/`, document.baseURI)}?${new URLSearchParams(shown)}`;
+    if (event === "change") show({ ...now, link: new URLSearchParams({ ...shown, changes: changed({ now: shown.changes ?? "", before: [] }, value, model.about).now }).toString() });
   }
 
   sends(compute, () => {
@@ -210,15 +220,6 @@ function viewIn(parent) {
       node("p", "faint", side).textContent = `A still picture of the page ${view.page}. It is live in the app: open this step there.`;
     },
   };
-}
-
-/** A link with another change of the model. @param {string} link */
-function changed(link, { add = [], remove = [] }) {
-  const parameters = new URLSearchParams(link);
-  const [added, removed] = [[add].flat(), [remove].flat()];
-  const left = (parameters.get("changes") ?? "").split("!").filter((code) => code && ![...added, ...removed].includes(code));
-  parameters.set("changes", [...left, ...added].join("!"));
-  return parameters.toString();
 }
 
 /** @param {Lesson} lesson */

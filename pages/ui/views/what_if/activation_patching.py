@@ -24,8 +24,8 @@ from pages.ui.views.what_if import other_prompt, python_code
 from pages.ui.views.what_if.long_computation import compute_with_progress
 from pages.ui.views.what_if.shared import TOO_LARGE, suggest_attention_model
 from transformer import Patch
-from transformer.inference.interventions import describe_module
 from transformer.inference.patching import Patching
+from transformer.inference.plain_names import describe_module
 
 SITES = {
     "stream": "The residual stream, as it enters a layer",

@@ -22,7 +22,7 @@ from pages.ui.tables import offer_data
 from pages.ui.views.charts import chart
 from pages.ui.views.what_if.shared import TOO_LARGE, ModelInput, after_what, divergence, predicted_heading
 from transformer.api.ablation_and_patching import Ablation
-from transformer.inference.interventions import describe_part
+from transformer.inference.plain_names import describe_part
 
 CANDIDATES = 5
 """Tokens of each distribution that have bars."""
