@@ -3,7 +3,7 @@
 //
 // A change is told by its code, as `to_code` in intervention_codes.py writes it, at positions of the whole text.
 
-import { attribute, isComposing, list, node, put } from "./dom.js";
+import { attribute, isComposing, list, node, offer, put } from "./dom.js";
 import { plainNumber } from "./number_format.js";
 import { WeightBars } from "./weight_bars.js";
 
@@ -211,13 +211,4 @@ export function listChanges(parent, changes, change) {
     back.addEventListener("click", () => change({ add: [], remove: [code] }));
     return item;
   });
-}
-
-// Options as they are now; the one that is chosen stays chosen if it is still there.
-function offer(select, entries) {
-  if (select.dataset.offered === JSON.stringify(entries)) return;
-  select.dataset.offered = JSON.stringify(entries);
-  const { value } = select;
-  select.replaceChildren(...entries.map(([value, title]) => Object.assign(document.createElement("option"), { value, textContent: title })));
-  if (entries.some(([key]) => key === value)) select.value = value;
 }

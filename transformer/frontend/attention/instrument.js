@@ -2,7 +2,7 @@
 // all heads and, on request, the four steps to the weights and one cell by hand. It holds the selection; the host is
 // told of it, and asked only for what has to be computed.
 
-import { attribute, node, partsOf, put } from "../dom.js";
+import { attribute, node, offer, partsOf, put } from "../dom.js";
 import { HeadOverview } from "../head_overview.js";
 import { typeSize } from "../axis_labels.js";
 import { InterventionControls } from "../intervention_controls.js";
@@ -103,7 +103,7 @@ export class AttentionInstrument {
 
   makeControls() {
     const { parts } = this;
-    options(parts.direction, DIRECTIONS);
+    offer(parts.direction, Object.entries(DIRECTIONS));
     parts.direction.addEventListener("change", () => this.choose({ direction: parts.direction.value }));
     parts.sort.addEventListener("change", () => this.choose({ order: parts.sort.value }));
     for (const [stage, { title }] of /** @type {[Stage, { title: string }][]} */ (Object.entries(STAGES))) {
@@ -153,7 +153,7 @@ export class AttentionInstrument {
     this.overview.show({ layers: Array.from({ length: layers }, (_, layer) => layer), heads, queries, keys, cells: pass.cells.data });
     put(parts.pooled, queries < pass.queries || keys < pass.keys
       ? `Each small picture has ${queries} × ${keys} cells for ${pass.queries} × ${pass.keys} weights: the largest of its neighbours is shown.` : "");
-    options(parts.sort, { "": "Layer and head", ...Object.fromEntries(pass.orders.map(({ name, title }) => [name, title])) });
+    offer(parts.sort, [["", "Layer and head"], ...pass.orders.map(({ name, title }) => [name, title])]);
     this.overview.tell(changedHeads(pass));
     this.order = null; // whatever order the heads of the last pass stood in
     this.text.begin(pass);
@@ -328,13 +328,4 @@ export class AttentionInstrument {
     this.text.draw();
     this.hand.draw();
   }
-}
-
-function options(select, titles) {
-  select.replaceChildren(...Object.entries(titles).map(([value, title]) => {
-    const option = document.createElement("option");
-    option.value = value;
-    option.textContent = title;
-    return option;
-  }));
 }

@@ -4,7 +4,7 @@
 import { dotProducts, largestAbsolute } from "../arithmetic.js";
 import { closer, farther } from "../attention/zoom.js";
 import { VectorBars } from "../vector_bars.js";
-import { attribute, node, put } from "../dom.js";
+import { attribute, node, offer, put } from "../dom.js";
 import { Heatmap } from "../heatmap.js";
 import { counted, exactNumber, plainNumber } from "../number_format.js";
 import { composed, csvFile, png, saveBlob } from "../save.js";
@@ -114,8 +114,8 @@ export class Circuits {
     const modules = [...this.titles.keys()];
     this.details.hidden = !modules.length;
     if (!modules.includes(this.chosen.attention)) Object.assign(this.chosen, { attention: modules[0] ?? null, cell: null });
-    options(this.attention, [...this.titles]);
-    options(this.head, Array.from({ length: pass.config.n_heads }, (_, head) => [String(head), String(head)]));
+    offer(this.attention, [...this.titles]);
+    offer(this.head, Array.from({ length: pass.config.n_heads }, (_, head) => [String(head), String(head)]));
     this.settle();
   }
 
@@ -160,7 +160,7 @@ export class Circuits {
     const kinds = Object.keys(KINDS).filter((kind) => pass.metadata.circuits[chosen.attention].includes(kind));
     const kind = kinds.includes(this.wish) ? this.wish : kinds[0] ?? null;
     if (kind !== chosen.kind) Object.assign(chosen, { kind, cell: null });
-    options(this.kind, kinds.map((kind) => [kind, KINDS[kind].title]));
+    offer(this.kind, kinds.map((kind) => [kind, KINDS[kind].title]));
     Object.assign(this.attention, { value: chosen.attention });
     this.head.value = String(chosen.head);
     this.kind.value = chosen.kind ?? "";
@@ -353,10 +353,4 @@ export class Circuits {
     this.heatmap.draw();
     if (this.chosen.cell) this.bars.draw();
   }
-}
-
-function options(select, choices) {
-  const made = choices.map(([value, title]) => Object.assign(document.createElement("option"), { value, textContent: title }));
-  const isSame = made.length === select.options.length && made.every((entry, at) => entry.value === select.options[at].value);
-  if (!isSame) select.replaceChildren(...made);
 }

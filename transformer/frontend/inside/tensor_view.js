@@ -3,7 +3,7 @@
 import { largestAbsolute } from "../arithmetic.js";
 import { closer, farther, following } from "../attention/zoom.js";
 import { VectorBars } from "../vector_bars.js";
-import { attribute, node, put, putBoth, untranslated } from "../dom.js";
+import { attribute, node, offer, put, putBoth, untranslated } from "../dom.js";
 import { Heatmap } from "../heatmap.js";
 import { exactNumber, plainNumber } from "../number_format.js";
 import { composed, csvFile, png, saveBlob } from "../save.js";
@@ -164,11 +164,7 @@ export class TensorView {
     if (size > LISTED) return this.numberPicker(label, dim, at, size);
     const select = node("select", "", label);
     attribute(select, "aria-label", HELD[dim] ?? dim);
-    for (let number = 0; number < size; number++) {
-      const option = node("option", "", select);
-      option.value = String(number);
-      put(option, this.pass.label(this.name, dim, number));
-    }
+    offer(select, Array.from({ length: size }, (_, number) => [number, String(this.pass.label(this.name, dim, number))]));
     select.value = String(at);
     select.addEventListener("change", () => {
       const chosen = Number(select.value);
