@@ -13,6 +13,8 @@ export function partsOf(parent) {
 }
 
 /**
+ * A button sends no form.
+ *
  * @template {keyof HTMLElementTagNameMap} Tag
  * @param {Tag} tag
  * @param {string} className
@@ -21,8 +23,48 @@ export function partsOf(parent) {
 export function node(tag, className, parent) {
   const made = document.createElement(tag);
   made.className = className;
+  if (tag === "button") made.setAttribute("type", "button");
   parent?.append(made);
   return made;
+}
+
+/**
+ * A button that does something. words: said of it where its title is a sign.
+ *
+ * @param {ParentNode | null} parent
+ * @param {string} title
+ * @param {(event: MouseEvent) => void} act
+ * @param {{ words?: string, className?: string }} [options]
+ */
+export function button(parent, title, act, { words = "", className = "" } = {}) {
+  const made = node("button", className, parent);
+  put(made, title);
+  if (words) {
+    attribute(made, "aria-label", words);
+    made.title = words;
+  }
+  made.addEventListener("click", act);
+  return made;
+}
+
+/** A select with a title before it. @param {ParentNode} parent @param {string} title @param {(value: string) => void} choose */
+export function choice(parent, title, choose) {
+  const label = node("label", "", parent);
+  label.append(`${title} `);
+  const select = node("select", "", label);
+  attribute(select, "aria-label", title); // else its options would be part of its name
+  select.addEventListener("change", () => choose(select.value));
+  return select;
+}
+
+/** Do something whenever an element has another width; its height changes with the words in it. @param {Element} element @param {() => void} act */
+export function onWidth(element, act) {
+  let width = 0;
+  new ResizeObserver(([{ contentRect }]) => {
+    if (contentRect.width === width) return;
+    width = contentRect.width;
+    act();
+  }).observe(element);
 }
 
 /**

@@ -66,7 +66,7 @@ export class LivePage {
     label.append("Prompt ");
     this.prompt = Object.assign(node("textarea", "", label), { value: this.reading.text, rows: Math.min(this.reading.text.split("\n").length, 4), spellcheck: false });
     fitToText(this.prompt);
-    const button = node("button", "", form);
+    const button = Object.assign(node("button", "", form), { type: "submit" });
     put(button, "Compute");
     sends(button, () => this.type(this.prompt.value));
     this.prompt.addEventListener("keydown", (event) => {

@@ -4,7 +4,7 @@
 import { dotProducts, exponentiate, largestAbsolute, largestDifference, norm, weightedValues } from "../arithmetic.js";
 import { VectorBars, gutter } from "../vector_bars.js";
 import { sayCompared } from "../number_check.js";
-import { attribute, dataTable, node, offer, put } from "../dom.js";
+import { attribute, button, choice, dataTable, node, offer, put } from "../dom.js";
 import { Heatmap } from "../heatmap.js";
 import { counted, plainNumber } from "../number_format.js";
 
@@ -23,17 +23,10 @@ export class CellSteps {
     this.selects = {};
     const tools = node("div", "tools", header);
     for (const [name, title] of [["query", "Query (row)"], ["key", "Key (column)"]]) {
-      const label = node("label", "", tools);
-      label.append(`${title} `);
-      const select = (this.selects[name] = node("select", "", label));
-      select.addEventListener("change", () => choose({ [name]: Number(select.value) }));
+      this.selects[name] = choice(tools, title, (value) => choose({ [name]: Number(value) }));
     }
     if (navigate) {
-      const button = node("button", "", tools);
-      button.type = "button";
-      button.title = "Show this weight in the whole forward pass";
-      put(button, "Open in Inside");
-      button.addEventListener("click", navigate);
+      button(tools, "Open in Inside", navigate).title = "Show this weight in the whole forward pass";
     }
     this.intro = node("p", "sentence", parent);
     const list = node("ol", "steps", parent);

@@ -106,7 +106,6 @@ export class Analyses {
     const { table, body } = tableOf(["layer"]);
     for (const at of known) {
       const button = untranslated(node("button", "", heading(table.rows[0], "col")));
-      button.type = "button";
       button.dataset.token = String(at);
       put(button, pass.labels.text[at]);
       attribute(button, "aria-label", `Token ${at}: ${pass.labels.text[at]}`);
@@ -142,7 +141,6 @@ export class Analyses {
     const likeliest = data.subarray(token * shape[1], (token + 1) * shape[1]);
     for (const candidate of new Set([...likeliest, chosen])) {
       const button = node("button", "", candidates);
-      button.type = "button";
       button.dataset.candidate = String(candidate);
       attribute(button, "aria-pressed", String(candidate === chosen));
       put(button, `“${pass.vocabulary[candidate] ?? candidate}”`);
@@ -169,7 +167,6 @@ export class Analyses {
       const name = names[at];
       const item = node("li", "", list);
       const button = node("button", "", item);
-      button.type = "button";
       button.dataset.open = name.replace(/\[\d+\]$/, "");
       button.title = name;
       put(button, this.partName(name));
@@ -216,7 +213,6 @@ export class Analyses {
     for (const { name, largest, magnitude, set_by: setBy } of checks) {
       const row = node("tr", "", body);
       const button = node("button", "", heading(row, "row"));
-      button.type = "button";
       button.dataset.open = name;
       button.title = name;
       putBoth(button, nameOf(name), name);
