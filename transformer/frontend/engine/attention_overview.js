@@ -1,8 +1,9 @@
 // All heads of an attention at a glance, as transformer/inference/attention_outline.py has them: each head's weights in a few
 // cells of a byte, and what it does more or less.
 
+import { wrong } from "../api_error.js";
 import { HIDDEN } from "../colours.js";
-import { changedBy, predictedPosition, wrong } from "./questions.js";
+import { changedBy, predictedPosition } from "./questions.js";
 /** @import { LiveModel, Rest } from "./live_model.js" */
 /** @import { Question } from "./questions.js" */
 /** @import { Tensor } from "../recording.js" */

@@ -1,7 +1,7 @@
 // The instrument of the page Inside: the whole forward pass as one picture that can be zoomed from the model to a cell.
 // It holds the selection; the host is told of it, and asked only for what has to be computed.
 
-import { attribute, isVisible, partsOf, put } from "../dom.js";
+import { attribute, isVisible, offer, partsOf, put } from "../dom.js";
 import { typeSize } from "../axis_labels.js";
 import { pageOf } from "../canvas.js";
 import { InterventionControls } from "../intervention_controls.js";
@@ -352,9 +352,8 @@ export class InsideInstrument {
 
   makeHeads() {
     const { n_heads: heads } = this.pass.config;
-    const choices = [["", "Mean of the heads"], ...Array.from({ length: heads }, (_, head) => [String(head), `Head ${head}`])];
     this.hasHeads = heads > 1 && attentionsOf(this.structure).length > 0;
-    this.parts.head.replaceChildren(...choices.map(([value, title]) => Object.assign(document.createElement("option"), { value, textContent: title })));
+    offer(this.parts.head, [["", "Mean of the heads"], ...Array.from({ length: heads }, (_, head) => [head, `Head ${head}`])]);
   }
 
   get tensorHasHeads() {

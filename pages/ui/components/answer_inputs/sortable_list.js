@@ -33,7 +33,6 @@ class Order {
     if (this.fixed) return entry;
     for (const [sign, by, name] of [["↑", -1, "up"], ["↓", 1, "down"]]) {
       const button = node("button", "", row);
-      button.type = "button";
       put(button, sign);
       attribute(button, "aria-label", `Move ${name}: ${words}`);
       button.onclick = () => this.move(this.rankOf(entry), by, button);
