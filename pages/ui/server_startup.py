@@ -80,13 +80,13 @@ def _has_ended() -> bool:
 
 
 def _cancel() -> None:
-    from pages.ui.session import background_jobs
+    from pages.ui.session import visitor_job
     from transformer.inference.scheduler import schedulers
 
     if API.made:
         API.made.state.responder.close()
     schedulers.close()
-    background_jobs.stop_all()
+    visitor_job.THREADS.stop_all()
 
 
 def _note_as_stopping(number: signal.Signals) -> None:

@@ -131,10 +131,10 @@ def live_page(
 def _written(checkpoint: Checkpoint, tokens: Sequence[int], next: Sequence[str] | None) -> list[int]:
     """What an encoder–decoder has written after its start tokens; with the end token if that was chosen last."""
     written = list(tokens)[len(checkpoint.card.start_tokens) :]
-    ends = [
-        token for token in checkpoint.card.stop_tokens if next and checkpoint.tokenizer.labels([token]) == [next[-1]]
+    last = [
+        token for token in checkpoint.card.stop_tokens if next and checkpoint.tokenizer.labels([token])[0] == next[-1]
     ]
-    return written + (ends[:1] if written else [])
+    return written + last[:1] if written else []
 
 
 def _looked_at(view: View, kind: str | None, begin: int, chosen: Mapping[str, Any]) -> dict[str, str]:

@@ -232,11 +232,8 @@ def _page(
     about = {"page": page, "lessons": cards} if page == "Learn" else {"page": shown, "first": first, "models": listed}
     main = [PROBLEM, '<div data-part="lesson"></div>'] if page == "Learn" else [PROBLEM, SHELL]
     body = BODY.format(links=links, main="\n".join(main), about=as_json(about))
-    models = (
-        ""
-        if page == "Learn" or page in WITHOUT_MODEL
-        else MODELS.format(first=escape(first), otherwise=escape(otherwise))
-    )
+    needs_model = page not in ("Learn", *WITHOUT_MODEL)
+    models = MODELS.format(first=escape(first), otherwise=escape(otherwise)) if needs_model else ""
     head = LINKS.format(base=base, script=_script(page), models=models)
     return FRAME.format(without_scripts=WITHOUT_SCRIPTS, title=escape(page), head=head, body=body)
 

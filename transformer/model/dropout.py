@@ -16,7 +16,8 @@ def dropout(x: Tensor, p: float, is_training: bool) -> Tensor:
     """Sets each number to zero with probability p while training, and scales the others by 1 / (1 − p).
 
     The generator is the one that `dropout_from` sets, so that trainings in several threads don't disturb each other,
-    or else PyTorch's global one. On a CPU the draws equal those of `nn.Dropout`. Source: Srivastava et al. 2014, "Dropout".
+    or else PyTorch's global one. On a CPU the draws equal those of `nn.Dropout`.
+    Source: Srivastava et al. 2014, "Dropout".
     """
     if not (is_training and p):
         return x

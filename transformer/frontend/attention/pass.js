@@ -12,7 +12,7 @@ import { headWidth, keyHeadOf, scoreDivisor, windowOf } from "../attention_confi
 /** @import { Floats } from "../arithmetic.js" */
 
 /**
- * What is known of a pass from the first, as attention_outline.py writes it.
+ * What is known of a pass from the first, as inference/attention_outline.py writes it.
  *
  * @typedef {object} Overview
  * @property {Config} config
@@ -201,7 +201,7 @@ export class Pass {
     const { queries, keys } = this;
     const [, heads, rows, columns] = this.cells.shape;
     const start = (layer * heads + head) * rows * columns;
-    // Blocks as `pool` in pattern_pooling.py cuts them.
+    // Blocks as `pool` in inference/pattern_pooling.py cuts them.
     const block = (at, blocks, length) => Math.floor(((at + 1) * blocks - 1) / length);
     const values = new Float64Array(queries * keys).fill(-Infinity);
     for (let query = 0; query < queries; query++) {

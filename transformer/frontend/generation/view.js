@@ -52,7 +52,7 @@ export class GenerationView {
    */
   async begin(api, { restored, written, ...about }) {
     this.about = about;
-    const prompt = JSON.stringify([api.about.model, api.about.version, api.token, about.prompt, about.source]);
+    const prompt = JSON.stringify([api.about.model ?? about.model, api.about.version, api.token, about.prompt, about.source]);
     const key = JSON.stringify([prompt, api.about.changes]);
     const isKnown = branchStore.has(key);
     const tree = branchStore.of(key, about.prompt.length);

@@ -130,7 +130,7 @@ function generationData(model, state, text) {
     about: {
       id: identityOf(model, text), prompt: text.tokens, source: text.source, written: text.written.join("."), attention: kind, opening: openingOf(model, kind),
       restored: ["", state.arrivals], vocabulary: about.config.vocab_size, context: about.config.context_length, ends: about.card.stop_tokens,
-      arrow: ARROW, frozen: text.isOutdated ?? false, title: fileNameOf(model), modules,
+      arrow: ARROW, frozen: text.isOutdated ?? false, title: fileNameOf(model), model: fileNameOf(model), modules,
       choices: {
         layers: modules[kind]?.length ?? 0, heads: kind ? about.config.n_heads : 0, paces: PACES,
         attentions: text.source.length && kind ? Object.entries(LOOKS_AT) : [],
