@@ -7,8 +7,10 @@ import { codeOf, parsed, withoutDials } from "./intervention_codes.js";
 import { plainNumber } from "./number_format.js";
 import { WeightBars } from "./weight_bars.js";
 
+/** @import { Wish } from "./changes.js" */
+
 /**
- * @typedef {{ add: string[], remove: string[] }} Change codes
+ * @typedef {Wish} Change
  * @typedef {{ code: string, words: string }} Described a code, and what it says
  * @typedef {{ title: string, point: string, head: number | null }} Part what can be changed
  */
@@ -24,7 +26,7 @@ export class InterventionControls {
   /**
    * @param {HTMLButtonElement} opener of the drawer
    * @param {HTMLElement} parent where it is
-   * @param {((change: Change) => void) | null} [change] none where the model can't be changed
+   * @param {((wish: Wish) => void) | null} [change] none where the model can't be changed
    */
   constructor(opener, parent, change) {
     this.opener = opener;
@@ -183,7 +185,7 @@ export class InterventionControls {
 
 }
 
-/** Show changes, each with a button that takes it back. @param {HTMLElement} parent @param {Described[]} changes @param {(change: Change) => void} change */
+/** Show changes, each with a button that takes it back. @param {HTMLElement} parent @param {Described[]} changes @param {(wish: Wish) => void} change */
 export function listChanges(parent, changes, change) {
   list(parent, changes, ({ code, words }) => {
     const item = node("li", "");

@@ -81,7 +81,7 @@ export function samplingOf({ temperature = 1, top_k: k = null, top_p: p = null, 
 }
 
 /** What a pass sets by hand, as its outline tells. @param {LiveModel} live @param {Question} question */
-export function changedBy(live, { codes, begin }) {
+export function overwrittenIn(live, { codes, begin }) {
   return overwrittenValues(live.model, codes, begin);
 }
 
