@@ -5,8 +5,6 @@ import { FillingView } from "../../../transformer/frontend/filling/view.js";
 import { GenerationView } from "../../../transformer/frontend/generation/view.js";
 import { InsideView } from "../../../transformer/frontend/inside/view.js";
 import { mountAddressBar } from "./address_bar/address_bar.js";
-import { mountCellPicker } from "./answer_inputs/cell_picker.js";
-import { mountSortableList } from "./answer_inputs/sortable_list.js";
 import { mountBatchTable } from "./batch_table/batch_table.js";
 import { mountCopyButton } from "./copy_button/copy_button.js";
 import { senderOf } from "./event_queue.js";
@@ -15,6 +13,7 @@ import { mountGlossary } from "./glossary/glossary.js";
 import { mountGuide } from "./guide/guide.js";
 import { mountHeadGrid } from "./head_grid/head_grid.js";
 import { mountInputDrafts } from "./input_drafts/input_drafts.js";
+import { mountLessonStep } from "./lesson_step/lesson_step.js";
 import { mountLossChart } from "./loss_chart/loss_chart.js";
 import { mountMasks } from "./masks/masks.js";
 import { mountMatrix } from "./matrix/matrix.js";
@@ -35,13 +34,13 @@ const mounts = {
   inside: instrument(InsideView),
   address_bar: mountAddressBar,
   batch_table: mountBatchTable,
-  cell_picker: mountCellPicker,
   copy_button: mountCopyButton,
   effect_heatmaps: mountEffectHeatmaps,
   glossary: mountGlossary,
   guide: mountGuide,
   head_grid: mountHeadGrid,
   input_drafts: mountInputDrafts,
+  lesson_step: mountLessonStep,
   loss_chart: mountLossChart,
   masks: mountMasks,
   matrix: mountMatrix,
@@ -49,7 +48,6 @@ const mounts = {
   room_membership: mountRoomMembership,
   scroll_to_top: mountScrollToTop,
   session_token: mountSessionToken,
-  sortable_list: mountSortableList,
   text_comparison: mountTextComparison,
   votes: mountVotes,
   word_orders: mountWordOrders,
