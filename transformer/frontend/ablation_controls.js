@@ -1,7 +1,7 @@
 // Lets a visitor ablate heads, and take back what is changed in the model.
 
 import { attribute, node, put } from "./dom.js";
-import { inWords } from "./engine/overwritten_values.js";
+import { codeOf, inWords } from "./intervention_codes.js";
 import { listChanges } from "./intervention_controls.js";
 /** @import { Change } from "./intervention_controls.js" */
 
@@ -13,7 +13,7 @@ export class AblationControls {
    */
   constructor(parent, { modules, heads }, change) {
     this.change = change;
-    const codes = modules.flatMap((module) => Array.from({ length: heads }, (_, head) => `scale~${module}.hook_z~${head}~~0.0`));
+    const codes = modules.flatMap((module) => Array.from({ length: heads }, (_, head) => codeOf("scale", { point: `${module}.hook_z`, head, factor: 0 })));
     const form = node("div", "ablating", parent);
     form.hidden = !codes.length;
     const choice = node("label", "", form);

@@ -25,7 +25,7 @@ const tab = { key: "", model: null, asking: null };
 export function onAppPage(component, make) {
   if (!component.data) return;
   const { in_browser: isSmall, ...data } = component.data;
-  const apiOf = isSmall ? (request, options) => new BrowserFirstApi(request, options) : undefined;
+  const apiOf = isSmall ? (request, options) => new BrowserFirstApi(request, { token: data.token, ...options }) : undefined;
   onPage({ ...component, data, apiOf }, make);
 }
 
@@ -76,13 +76,15 @@ export class BrowserFirstApi extends Api {
     }
   }
 
-  /** @type {Api["ask"]} */
-  async ask(path, values, options = {}) {
+  /** @type {Api["stream"]} */
+  stream(path, values, options) {
     const { here } = this;
-    if (here && !options.read) { // a stream; of anything else the server's bytes are to be read
-      this.say();
-      return here.ask(path, values, options);
-    }
+    if (here) this.say();
+    return here ? here.stream(path, values, options) : super.stream(path, values, options);
+  }
+
+  /** @type {Api["ask"]} */
+  async ask(path, values, options) {
     this.hasAskedServer = true;
     const couldBeHere = this.local !== null; // when it was asked: the model may come before the server's answer
     const answer = await super.ask(path, values, options);

@@ -36,20 +36,18 @@ PAGE = """<!doctype html>
 </html>
 """
 STYLES = {
-    "generation": ("generation/generation.css",),
-    "filling": ("generation/generation.css", "filling/filling.css"),
+    "generation": ("generation/generation.css", "filling/filling.css"),
     "attention": ("head_overview.css", "attention/attention.css"),
     "inside": ("inside/inside.css", "inside/tensors.css", "inside/circuits.css"),
 }
 STARTS = {
-    "attention/standalone.js": "showAttention",
-    "inside/standalone.js": "showInside",
-    "attention/live.js": "showLiveAttention",
-    "inside/live.js": "showLiveInside",
-    "generation/live.js": "showLiveGeneration",
-    "filling/live.js": "showLiveFilling",
+    "attention/standalone.js": ("attention", "showAttention"),
+    "inside/standalone.js": ("inside", "showInside"),
+    "hosts/saved_attention.js": ("attention", "showAttention"),
+    "hosts/saved_inside.js": ("inside", "showInside"),
+    "hosts/saved_generation.js": ("generation", "showGeneration"),
 }
-"""What scripts that draw an instrument from what lies in a page export."""
+"""Scripts that draw an instrument from what lies in a page: of `STYLES` which, and the function that each exports."""
 
 STILL = """<figure class="headsup-still" style="margin: 0; max-width: 40rem; font-family: system-ui, sans-serif">
 <img src="data:image/png;base64,{png}" alt="{seen}" style="width: {width}px; max-width: 100%; \
@@ -107,9 +105,10 @@ def assembled(
     elements: what the script finds in the page, by id: recordings and bytes in base64, and texts, which are scripts of
     ours or as `html_scripts` writes JSON. what, picture: as in `SavedPage`. note: a sentence below the instrument.
     """
-    text = f"{script_in_html(bundle(FOLDER / script))}\n{STARTS[script]}();"
+    instrument, start = STARTS[script]
+    text = f"{script_in_html(bundle(FOLDER / script))}\n{start}();"
     styles = ("standalone.css", "type_scale.css", "tooltip.css", "save.css", "intervention_controls.css", "on_page.css")
-    sheets = "\n".join(map(_sheet, (*styles, "live_page.css", "paper.css", *STYLES[script.partition("/")[0]])))
+    sheets = "\n".join(map(_sheet, (*styles, "page/shell.css", "paper.css", *STYLES[instrument])))
     before, after = PAGE.split("{recordings}")
     noted = f'<p class="note">{html.escape(note)}</p>\n' if note else ""
     about = {"title": html.escape(title), "policy": policy([SCRIPT, text]), "startup": SCRIPT}

@@ -23,6 +23,10 @@ from ..model.equations import LOGITS, equations_json
 from ..model.models import Model
 from ..model.registry import attention_modules
 
+SHOWN_OF_CARD = (
+    *("title", "summary", "group", "examples", "opening", "language", "task", "corpus", "training"),
+    *("parameters", "train_loss", "validation_loss", "accuracy"),
+)
 SAMPLED = 32
 """Tokens of the text on which a browser compares what it computes with the engine's numbers."""
 
@@ -81,6 +85,11 @@ def about_model(config: ModelConfig, tokenizer: Tokenizer, card: Card) -> dict[s
             "mask_token_id": card.mask_token_id,
         },
     }
+
+
+def about_card(card: Any) -> dict[str, Any]:
+    """What a visitor is told of a model, JSON-ready. card: a `ModelCard`, or what has some of its fields."""
+    return {name: getattr(card, name) for name in SHOWN_OF_CARD if hasattr(card, name)}
 
 
 def _about_attention(config: ModelConfig, kind: str, modules: list[str]) -> Mapping[str, Any]:

@@ -20,20 +20,18 @@ from urllib.parse import parse_qsl
 
 from . import FOLDER
 from .html_scripts import as_json, json_in_html, policy, script_in_html
-from .live_model import Checkpoint, about_model, weights_of
+from .live_model import Checkpoint, about_card, about_model, weights_of
 from .module_bundle import bundle
+from .page_titles import SENTENCES
 from .startup import SCRIPT, WITHOUT_SCRIPTS
 
-PAGES = {
-    "Generate": "See every number inside a tiny transformer as it writes.",
-    "Attention": "Each row is a query, each column a key it may look at. A row's weights sum to one.",
-    "Inside": "From the prompt up through the layers to the predicted token. Open a layer, a tensor, a number.",
-    "Learn": "Lessons: predict, look, and see why.",
-}
+PAGES = {page: sentence for page, sentence in SENTENCES.items() if page != "Train"}
+"""The pages, each with a sentence on what it shows; nothing is trained in a browser."""
 STYLES = (
     *("type_scale.css", "tooltip.css", "save.css", "intervention_controls.css", "on_page.css", "head_overview.css"),
     *("attention/attention.css", "inside/inside.css", "inside/tensors.css", "inside/circuits.css"),
-    *("generation/generation.css", "filling/filling.css", "lessons/lessons.css", "site/site.css", "paper.css"),
+    *("generation/generation.css", "filling/filling.css", "lessons/lessons.css", "page/shell.css"),
+    *("site/site.css", "paper.css"),
     *("top_tokens.css", "masks/masks.css", "matrix/matrix.css", "what_if/text_comparison.css"),
 )
 WITHOUT_MODEL = ("Positions",)
@@ -62,21 +60,17 @@ LINKS = """<script src="start.js"{models}></script>
 <link rel="icon" href="icon-192.png">
 <link rel="stylesheet" href="style.css">
 <script defer src="scripts/startup_errors.js"></script>
-<script type="module" src="scripts/{script}.js"></script>"""
+<script type="module" src="scripts/{script}"></script>"""
 MODELS = ' data-first="{first}" data-otherwise="{otherwise}"'
 """For start.js, which has the browser fetch one of them while the script that will ask for it is on its way."""
 DEFAULTS = "stories", "shakespeare"
 """The model of an address that says nothing, and of one that names none."""
-BAR = """<div class="site-bar">
-<label>Model<select data-part="model"></select></label>
-<label class="grows">Prompt<textarea data-part="prompt" rows="1" spellcheck="false"></textarea></label>
-<select data-part="examples" aria-label="Examples"></select>
-</div>"""
 BODY = """<header class="site-head"><b>HeadsUp</b><nav data-part="pages" aria-label="Pages">{links}</nav></header>
 <main class="site-main">
 {main}
 </main>
 <script type="application/json" data-part="about">{about}</script>"""
+SHELL = '<div data-part="shell"></div>'
 PROBLEM = '<p class="problem" data-part="problem" role="alert" hidden></p>'
 
 
@@ -124,9 +118,8 @@ def write_site(
     pages = [page for page in PAGES if page != "Learn" or lessons]
     start = (FOLDER / "site" / "start.js").read_text(encoding="utf-8")
     for page in pages:
-        script = f"{page.lower()}.js"
-        frame[f"scripts/{script}"] = bundle(FOLDER / "site" / script).encode()
-        for place, base in (("", "./"), (f"{page}/", "../")):
+        frame[f"scripts/{_script(page)}"] = bundle(FOLDER / "site" / _script(page)).encode()
+        for place, base in (("", "./"), (f"{_file(page)}/", "../")):
             if place or page == "Generate":
                 frame[f"{place}index.html"] = _page(page, pages, base, listed, lessons).encode()
                 frame[f"{place}start.js"] = f'const ROOT = "{base}";\n{start}'.encode()
@@ -152,8 +145,7 @@ def write_site(
 def described(checkpoint: Checkpoint, card: Card) -> bytes:
     """All that a page knows of a model beside its weights, as JSON."""
     about = about_model(checkpoint.model.config, checkpoint.tokenizer, checkpoint.card)
-    shown = {"title": card.title, "summary": card.summary, "examples": card.examples, "opening": card.opening}
-    return _json({"about": about, "card": shown, "tokenizer": json.loads(checkpoint.tokenizer.to_json())})
+    return _json({"about": about, "card": about_card(card), "tokenizer": json.loads(checkpoint.tokenizer.to_json())})
 
 
 def lesson_page(lesson: Mapping[str, Any], models: Mapping[str, tuple[bytes, bytes]]) -> str:
@@ -216,22 +208,34 @@ def icon(size: int) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows, 9)) + chunk(b"IEND", b"")
 
 
+def _file(page: str) -> str:
+    """A page's folder, as in the app its address."""
+    return page.replace(" ", "_")
+
+
+def _script(page: str) -> str:
+    return f"{_file(page).lower()}.js"
+
+
 def _page(
     page: str, pages: Sequence[str], base: str, listed: list[dict[str, Any]], lessons: Sequence[Mapping[str, Any]]
 ) -> str:
-    links = "".join(f'<a href="{name}/"{" aria-current=page" if name == page else ""}>{name}</a>' for name in pages)
+    links = "".join(
+        f'<a href="{_file(name)}/"{" aria-current=page" if name == page else ""}>{name}</a>' for name in pages
+    )
     cards = [
         {name: lesson[name] for name in ("name", "title", "asks", "minutes")}
         | ({} if lesson["steps"] else {"missing": lesson["note"]})
         for lesson in lessons
     ]
     first, otherwise = (next((m["name"] for m in listed if m["name"] == name), listed[0]["name"]) for name in DEFAULTS)
-    about = {"page": page, "lessons": cards} if page == "Learn" else {"page": page, "first": first, "models": listed}
-    view = '<div data-part="view"></div>'
-    main = [PROBLEM, '<div data-part="lesson"></div>'] if page == "Learn" else [BAR, PROBLEM, view]
+    shown = {"title": page, "sentence": PAGES[page]}
+    about = {"page": page, "lessons": cards} if page == "Learn" else {"page": shown, "first": first, "models": listed}
+    main = [PROBLEM, '<div data-part="lesson"></div>'] if page == "Learn" else [PROBLEM, SHELL]
     body = BODY.format(links=links, main="\n".join(main), about=as_json(about))
-    models = "" if page == "Learn" else MODELS.format(first=escape(first), otherwise=escape(otherwise))
-    head = LINKS.format(base=base, script=page.lower(), models=models)
+    needs_model = page not in ("Learn", *WITHOUT_MODEL)
+    models = MODELS.format(first=escape(first), otherwise=escape(otherwise)) if needs_model else ""
+    head = LINKS.format(base=base, script=_script(page), models=models)
     return FRAME.format(without_scripts=WITHOUT_SCRIPTS, title=escape(page), head=head, body=body)
 
 

@@ -2,11 +2,11 @@
 // those of a text, and where a head looked to choose each.
 
 import { windowStart } from "../generation/view_params.js";
-import { ranking, tokenAt } from "../generation/sampling.js";
+import { logSumExp } from "../arithmetic.js";
+import { ranking, statisticsOf, tokenAt } from "../generation/sampling.js";
 import { inTurns } from "./live_model.js";
 import { DecodeState, pointAt } from "./generation.js";
 import { passInSteps } from "./forward_pass.js";
-import { rankOf, summary } from "./logit_lens.js";
 import { neededFor } from "./model.js";
 import { samplingOf, whole, wrong } from "./questions.js";
 /** @import { LiveModel, Rest } from "./live_model.js" */
@@ -21,13 +21,13 @@ const MOST_NEW_TOKENS = 500;
 
 /** Continues a text: calls `tell` with each event and its data. @param {LiveModel} live @param {Question} question @param {Record<string, any>} values @param {Rest} rest @param {(event: string, data: object) => void} tell */
 export async function generate(live, question, values, rest, tell) {
-  const { tokens, source, changes } = question;
+  const { tokens, source, hooks } = question;
   const [module, head] = lookedAt(live, values);
   const count = whole("max_new_tokens", values.max_new_tokens ?? 100, 1, MOST_NEW_TOKENS);
   const pattern = module ? `${module}.hook_pattern` : null;
   const seed = values.seed ?? Math.floor(Math.random() * 2 ** 53);
   const settings = samplingOf({ ...values, seed });
-  const state = new DecodeState(live.model, { tokens, source, settings, changes, record: pattern ? [pattern] : [] });
+  const state = new DecodeState(live.model, { tokens, source, settings, hooks, record: pattern ? [pattern] : [] });
   tell("begin", { seed });
   const ends = live.about.card.stop_tokens;
   for (let written = 0; written < count; written++) {
@@ -35,15 +35,15 @@ export async function generate(live, question, values, rest, tell) {
     const { token, position, point, logits } = step;
     const { probability, rank, entropy } = statisticsOf(logits, token);
     const told = { position, id: token, label: live.label(token), probability, rank, entropy, point, window_start: state.begin };
-    if (logits.length <= SMALL_VOCABULARY) told.logits = packed(logits);
+    if (logits.length <= SMALL_VOCABULARY) told.logits = logits;
     else {
       const { ids, values: scores, normaliser } = topOf(logits);
-      Object.assign(told, { top: { ids: [...ids], logits: packed(scores), normaliser }, kinds: live.kindsOf([token, ...ids.slice(0, NAMED)]) });
+      Object.assign(told, { top: { ids: [...ids], logits: scores, normaliser }, kinds: live.kindsOf([token, ...ids.slice(0, NAMED)]) });
     }
     if (pattern) {
       const { shape: [, queries, keys], data } = step.tensors.get(pattern);
       const end = (head + 1) * queries * keys;
-      Object.assign(told, { row: packed(data.subarray(end - keys, end)), row_start: module.endsWith("cross_attn") ? 0 : state.begin });
+      Object.assign(told, { row: data.slice(end - keys, end), row_start: module.endsWith("cross_attn") ? 0 : state.begin });
     }
     tell("token", told);
     if (ends.includes(token)) {
@@ -55,29 +55,10 @@ export async function generate(live, question, values, rest, tell) {
   tell("end", { reason: "length" });
 }
 
-/** float32 numbers in base64. */
-function packed(numbers) {
-  const bytes = new Uint8Array(Float32Array.from(numbers).buffer);
-  let text = "";
-  for (const byte of bytes) text += String.fromCharCode(byte);
-  return btoa(text);
-}
-
-/** A token's probability and rank, and the distribution's entropy in nats. */
-function statisticsOf(logits, token) {
-  const { total } = summary(logits);
-  let entropy = 0;
-  for (let id = 0; id < logits.length; id++) {
-    const probability = Math.exp(logits[id] - total);
-    if (probability > 0) entropy -= probability * (logits[id] - total);
-  }
-  return { probability: Math.exp(logits[token] - total), rank: rankOf(logits, token), entropy: Math.max(entropy, 0) };
-}
-
 /** The likeliest tokens and their logits, and the logarithm of the sum of all exponentials. */
 function topOf(logits) {
   const ids = ranking(logits).slice(0, LIKELIEST);
-  return { ids, values: Float32Array.from(ids, (id) => logits[id]), normaliser: summary(logits).total };
+  return { ids, values: Float32Array.from(ids, (id) => logits[id]), normaliser: logSumExp(logits) };
 }
 
 /** @param {LiveModel} live @param {Record<string, any>} values @returns {[string | null, number]} */
@@ -89,21 +70,21 @@ function lookedAt({ about: { attentions }, config }, { attention = null, head = 
 }
 
 /** Positions, each with the start of the window that it is predicted from: one pass serves those of a window. */
-function byWindow(first, last, context, changes) {
+function byWindow(first, last, context, hooks) {
   const windows = [];
   for (let length = first; length <= last; length++) {
     const start = windowStart(length, context);
-    if (windows.at(-1)?.start === start && !changes.looksAhead) windows.at(-1).lengths.push(length);
+    if (windows.at(-1)?.start === start && !hooks.looksAhead) windows.at(-1).lengths.push(length);
     else windows.push({ start, lengths: [length] });
   }
   return windows;
 }
 
 /** A tensor of the pass from which the tokens at some positions are predicted. */
-async function ofWindow(live, { tokens, source, changes }, { start, lengths }, name, rest) {
-  const wanted = neededFor([name, ...changes.of.keys()], live.model.equations);
+async function ofWindow(live, { tokens, source, hooks }, { start, lengths }, name, rest) {
+  const wanted = neededFor([name, ...hooks.at.keys()], live.model.equations);
   const text = { tokens: tokens.slice(start, lengths.at(-1)), source };
-  return (await inTurns(passInSteps(live.model, text, { wanted, changes, begin: start }), rest)).get(name);
+  return (await inTurns(passInSteps(live.model, text, { wanted, hooks, begin: start }), rest)).get(name);
 }
 
 /** What the model thought of each token of a text, and of the one to come. @param {LiveModel} live @param {Question} question @param {Record<string, any>} values @param {Rest} rest @returns {Promise<Recording>} */
@@ -121,7 +102,7 @@ export async function scores(live, question, values, rest) {
   };
   const [logitsOf, idsOf] = [new Float32Array(count * width), new Int32Array(count * width)];
   const named = new Set([...tokens, ...source]);
-  for (const window of byWindow(first, tokens.length, context, question.changes)) {
+  for (const window of byWindow(first, tokens.length, context, question.hooks)) {
     const { data } = await ofWindow(live, question, window, "logits", rest);
     for (const position of window.lengths) {
       const [at, row] = [position - first, position - 1 - window.start];
@@ -150,7 +131,7 @@ export async function rows(live, question, values, rest) {
   const first = whole("first", values.first, 1, last);
   const isCross = module.endsWith("cross_attn");
   const found = [];
-  for (const window of byWindow(first, last, live.config.context_length, question.changes).slice(-MOST_WINDOWS)) {
+  for (const window of byWindow(first, last, live.config.context_length, question.hooks).slice(-MOST_WINDOWS)) {
     const { shape: [, queries, keys], data } = await ofWindow(live, question, window, `${module}.hook_pattern`, rest);
     for (const position of window.lengths) {
       const row = position - 1 - window.start;

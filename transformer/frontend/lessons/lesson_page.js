@@ -3,6 +3,7 @@
 
 import { ApiError, sentenceOf } from "../api_error.js";
 import { AttentionView } from "../attention/view.js";
+import { changed } from "../changes.js";
 import { node, partsOf, putHtml, sends } from "../dom.js";
 import { fitToText } from "../field_height.js";
 import { FillingView } from "../filling/view.js";
@@ -12,13 +13,14 @@ import { MasksView } from "../masks/view.js";
 import { csvFile, saveBlob } from "../save.js";
 import { PositionsView } from "../positions/view.js";
 import { drawForPaper } from "../printing.js";
-import { replaceAddress, viewState } from "../view_state.js";
+import { pageState, replaceAddress } from "../page/page_state.js";
+import { redraw, showView } from "../page/view_slot.js";
 import { WhatIfView } from "../what_if/view.js";
 import { keepOffline } from "../site/offline.js";
 import { Models, embeddedModel, fetched } from "../site/models.js";
-import { redraw, showView } from "../site/view_host.js";
 import { inWords, isRight, lastOf } from "./questions.js";
 import { ALONE, StepView, bare, html, stateOf } from "./step.js";
+/** @import { Model } from "../page/answers.js" */
 /** @import { Answered } from "./questions.js" */
 /** @import { Step } from "./step.js" */
 
@@ -88,7 +90,7 @@ function showStep(lesson, number) {
   if (lesson.note) node("p", "faint", parts.lesson).textContent = lesson.note;
   const both = node("div", "site-step", parts.lesson);
   const text = node("div", "site-text", both);
-  const view = viewIn(both);
+  const view = viewIn(both, lesson);
   const root = node("div", "", text);
   root.dataset.part = "root";
   const send = (answered) => {
@@ -105,7 +107,7 @@ function showStep(lesson, number) {
   draw();
   const moves = node("div", "site-moves", text);
   const go = (to) => {
-    viewState().become("");
+    pageState().become(linkOf("", lesson));
     replaceAddress(new URLSearchParams({ ...(isFile ? {} : { lesson: lesson.name }), place_in_lesson: String(to + 1) }).toString());
     showStep(lesson, to);
     scrollTo(0, 0);
@@ -117,8 +119,13 @@ function showStep(lesson, number) {
   if (!isFile) Object.assign(node("a", "act", moves), { href: "Learn/", textContent: "All lessons" });
 }
 
-/** Makes room for a step's view, which is shown by `open`. @param {HTMLElement} parent */
-function viewIn(parent) {
+/** The address of a view in a lesson. @param {string} link @param {Lesson} lesson */
+function linkOf(link, { name }) {
+  return new URLSearchParams([...new URLSearchParams(link), ...(isFile ? [] : [["lesson", name]])]);
+}
+
+/** Makes room for a step's view, which is shown by `open`. @param {HTMLElement} parent @param {Lesson} lesson */
+function viewIn(parent, lesson) {
   const side = node("div", "site-view", parent);
   side.hidden = true;
   const form = node("form", "site-prompt", side);
@@ -134,14 +141,16 @@ function viewIn(parent) {
   shown.dataset.part = "view";
   /** @type {View} */
   let now;
+  /** @type {Model | null} */
+  let model;
 
   /** @param {View} view */
   async function show(view) {
     now = view;
     const parameters = new URLSearchParams(view.link);
-    viewState().become(view.link);
+    pageState().become(linkOf(view.link, lesson));
     try {
-      const model = await showView(shown, view.page, parameters, models, VIEWS, tell);
+      model = await showView(shown, view.page, parameters, models, VIEWS, tell);
       if (model) prompt.value = parameters.get("prompt") ?? model.card.examples[0] ?? "";
       fitPrompt();
       problem.hidden = true;
@@ -153,8 +162,9 @@ function viewIn(parent) {
   }
 
   function tell(event, value) {
-    if (event === "navigate" && !isFile) location.href = `${new URL(`${value.page}/`, document.baseURI)}?${viewState().merged(now.link)}`;
-    if (event === "change") show({ ...now, link: changed(viewState().merged(now.link), value) });
+    const { lesson: name, ...shown } = pageState().all();
+    if (event === "navigate" && !isFile) location.href = `${new URL(`${value.page}/`, document.baseURI)}?${new URLSearchParams(shown)}`;
+    if (event === "change") show({ ...now, link: new URLSearchParams({ ...shown, changes: changed({ now: shown.changes ?? "", before: [] }, value, model.about).now }).toString() });
   }
 
   sends(compute, () => {
@@ -176,15 +186,6 @@ function viewIn(parent) {
       node("p", "faint", side).textContent = `A still picture of the page ${view.page}. It is live in the app: open this step there.`;
     },
   };
-}
-
-/** A link with another change of the model. @param {string} link */
-function changed(link, { add = [], remove = [] }) {
-  const parameters = new URLSearchParams(link);
-  const [added, removed] = [[add].flat(), [remove].flat()];
-  const left = (parameters.get("changes") ?? "").split("!").filter((code) => code && ![...added, ...removed].includes(code));
-  parameters.set("changes", [...left, ...added].join("!"));
-  return parameters.toString();
 }
 
 /** @param {Lesson} lesson */

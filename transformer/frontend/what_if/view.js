@@ -4,11 +4,11 @@
 import { AblationControls } from "../ablation_controls.js";
 import { ApiError } from "../api_error.js";
 import { node, partsOf, put, untranslated } from "../dom.js";
-import { eventsOf } from "../generation/server_sent_events.js";
 import { percent, plainNumber } from "../number_format.js";
 import { divergence, lastOf, likeliestOf, movedMost, probabilityOf, sharedLength } from "./distributions.js";
 import { showTexts } from "./text_comparison.js";
 /** @import { Parameters } from "../api.js" */
+/** @import { ViewFrame } from "../page/view_frame.js" */
 /** @import { Distribution } from "./distributions.js" */
 
 /**
@@ -48,7 +48,7 @@ export class WhatIfView {
   /** @type {AblationControls} */ controls;
   /** @type {import("../api.js").Api[]} */ apis = [];
 
-  /** @param {HTMLElement} root @param {any} host an `OnPage` */
+  /** @param {HTMLElement} root @param {ViewFrame} host */
   constructor(root, host) {
     this.host = host;
     root.innerHTML = MARKUP; // constant
@@ -64,7 +64,7 @@ export class WhatIfView {
     this.parts.changes.hidden = !writes;
     this.parts.written.hidden = !writes;
     this.apis.forEach((api) => api.end());
-    const apis = (this.apis = requests.map((request) => this.host.apiOf(request, { token: null })));
+    const apis = (this.apis = requests.map((request) => this.host.apiOf(request, { computed: () => {} })));
     const scores = await Promise.all(apis.map((api, side) => api.recording("scores", { first: lengths[side] })));
     this.showNext(/** @type {[Distribution, Distribution]} */ (scores.map(lastOf)));
     if (!writes) return;
@@ -109,7 +109,7 @@ export class WhatIfView {
   /** The ids that a model writes. @param {import("../api.js").Api} api @param {Parameters} writes */
   async written(api, writes) {
     const ids = [];
-    for await (const { event, data } of eventsOf(await api.ask("generate", writes))) {
+    for await (const { event, data } of api.stream("generate", writes)) {
       if (event === "token") ids.push(data.id);
     }
     return ids;

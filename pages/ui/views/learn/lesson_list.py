@@ -14,8 +14,8 @@ from pages.ui.lessons.lesson_files import Unreadable
 from pages.ui.lessons.questions import is_right
 from pages.ui.lessons.room import Phase
 from pages.ui.markdown import counted, plain
-from pages.ui.models.lesson_answers import Answers, Response, StepId
-from pages.ui.models.session_store import session_record
+from pages.ui.session.lesson_answers import Answers, Response, StepId
+from pages.ui.session.session_store import session_record
 from pages.ui.tables import as_csv
 from pages.ui.views.learn import room_membership, room_student, teachers_page, visitor_lessons
 from pages.ui.views.learn.answer_wording import Wording, wording_of

@@ -109,11 +109,12 @@ def is_live(view: View) -> bool:
         return True
     entry, link = library.usable().get(_model_of(view)), links.from_query(view.parameters)
     config = entry and entry.config
-    if config is None or view.page in PAGES:
-        return config is not None
-    if view.page == "What if" and config.is_causal:
-        return link.question == "ablation" or (link.question == "beside" and link.beside == "prompts")
-    return view.page == "Masks" and config.architecture == "decoder-only"
+    if config is None:
+        return False
+    if view.page == "What if":
+        is_compared = link.question == "comparison" and link.beside == "prompts"
+        return config.is_causal and (link.question == "ablation" or is_compared)
+    return config.architecture == "decoder-only" if view.page == "Masks" else view.page in PAGES
 
 
 def site_document(lesson: Lesson, *, is_live: bool = True, models: Collection[str] | None = None) -> dict[str, Any]:

@@ -16,8 +16,8 @@ from pages.ui.lessons.questions import is_right
 from pages.ui.lessons.room import Phase
 from pages.ui.markdown import counted, plain
 from pages.ui.models import library
-from pages.ui.models.lesson_answers import StepId
-from pages.ui.models.session_store import session_record
+from pages.ui.session.lesson_answers import StepId
+from pages.ui.session.session_store import session_record
 from pages.ui.views.learn import handout, lesson_list, opened_step, room_membership, room_student, room_teacher
 from pages.ui.views.learn.answer_wording import wording_of
 from pages.ui.views.learn.document import step_document, without_answer
