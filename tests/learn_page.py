@@ -2,6 +2,9 @@
 
 import csv
 import io
+import json
+import re
+from html import unescape
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,10 +13,12 @@ import streamlit as st
 from pages.ui.lessons import rooms
 from pages.ui.views.learn import room_membership
 from tests import app_driver
-from tests.app_driver import checked, named, start, tell
+from tests.app_driver import checked, components, start, tell_page
+from tests.frontend_calls import frontend
 
 SAMPLES = Path(__file__).with_name("lessons")
 LESSON = "01-every-kind"
+STEP = "lessons/step.js"
 CHOOSE, NUMBER, TOKEN, CELL, ORDER = range(1, 6)
 
 
@@ -44,33 +49,47 @@ def click(at, *keys):
     return at
 
 
-def choose(at, option):
-    (radio,) = at.main.radio
-    return checked(radio.set_value(option).run())
+def step_of(at):
+    """The step's document, and the state that the visitor is in."""
+    told = [json.loads(each.json) for each in components(at, "headsup_lesson_step")]
+    return told[0]["step"], told[0]["state"]
 
 
-def answer(at, option):
-    return click(choose(at, option), "lesson_answer")
+def reads(at, *, changing=False):
+    """All that a student reads of the step, as the browser draws it."""
+    step, state = step_of(at)
+    question = step["question"] or {"text": "", "options": [], "problem": ""}
+    shown = [step["title"], step["words"], question["problem"] or question["text"], *question["options"]]
+    shown.append(frontend(STEP, "said", step, state, changing)["sentence"])
+    if frontend(STEP, "stateOf", step, state, changing)["isRevealed"]:
+        shown += [step["reveal"], step["problems"], step["toTry"]]
+    return unescape(re.sub("<[^>]+>", "", " ".join(shown)))
 
 
-def slide(at, value):
-    (slider,) = at.main.slider
-    return click(checked(slider.set_value(value).run()), "lesson_answer")
+def offers(at, *, changing=False):
+    """The labels of the buttons below the question."""
+    return [each["label"] for each in frontend(STEP, "buttonsOf", *step_of(at), changing)]
 
 
-def pick_token(at, pos):
-    pills = named(at.main.get("button_group"), "Choose a token. The small number is its position.")
-    return click(checked(pills.set_value(pos).run()), "lesson_answer")
+def answer(at, draft, label="Answer", *, changing=False):
+    """Press a button below the question, with what has been put in; changing: after *Change my answer*."""
+    _, state = step_of(at)
+    again = label if label != "Answer" or not state["answered"] else "Answer again"
+    assert again in offers(at, changing=changing)
+    draft = state["answered"]["first"] if label == "Keep my answer" else draft
+    how = {"discusses": label == "Discuss first", "isChange": changing, "isSecond": state["phase"] == "second"}
+    return tell_answer(at, **frontend("lessons/questions.js", "withAnswer", state["answered"], draft, how))
 
 
-def tell_answer(at, name, value):
-    """What a component of the question reports, and the run of the page that follows."""
-    return checked(tell(at, name, "chosen", value).run())
+def tell_answer(at, **answered):
+    """What a browser says that was answered, and the run of the page that follows."""
+    return checked(tell_page(at, "headsup_lesson_step", "answered", {"id": step_of(at)[1]["id"], **answered}, 0).run())
 
 
 def said(at):
-    """Whatever the page says in a box, without what keeps Markdown away."""
-    return f"{app_driver.said(at)} {' '.join(box.value for box in at.success)}"
+    """Whatever the page says in a box, or of an answer, without what keeps Markdown away."""
+    told = reads(at) if components(at, "headsup_lesson_step") else ""
+    return f"{app_driver.said(at)} {told} {' '.join(box.value for box in at.success)}"
 
 
 def captions(at):

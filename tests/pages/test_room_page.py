@@ -27,7 +27,20 @@ from tests.app_driver import (
     tell,
     tell_page,
 )
-from tests.learn_page import CHOOSE, LESSON, NUMBER, SAMPLES, answer, button, captions, click, has, open_step, said
+from tests.learn_page import (
+    CHOOSE,
+    LESSON,
+    NUMBER,
+    SAMPLES,
+    answer,
+    button,
+    captions,
+    click,
+    has,
+    offers,
+    open_step,
+    said,
+)
 from tests.redis_server import RedisServer
 from tests.tiny_models import save_pair
 from transformer.api.limits import COOKIE
@@ -71,7 +84,7 @@ def again(at):
 
 
 def title(at):
-    return at.main.header[0].value
+    return learning.step_of(at)[0]["title"]
 
 
 def kept(at):
@@ -102,20 +115,20 @@ def test_a_class_votes_twice_and_sees_the_answer_when_the_teacher_reveals_it():
     teacher = click(teacher, "learn_go_on", "learn_next")  # to the step that the teacher shows
     one, two = again(one), again(two)
     assert "Choose" in title(one) and "First vote: each on their own." in captions(one)
-    assert not has(one, "lesson_discuss") and button(one, "learn_next").disabled
+    assert offers(one) == ["Answer"] and button(one, "learn_next").disabled
     assert not one.main.text_area and not one.main.selectbox  # no prompt and no model, which nobody can change now
-    one = answer(click(answer(one, 1), "lesson_change"), 0)
-    markdown_with(one, "The right one is shown when your teacher reveals it")
-    one = click(one, "lesson_change")  # and is still at it when the votes are shown
+    one = answer(answer(one, 1), 0, changing=True)
+    assert "The right one is shown when your teacher reveals it" in said(one) and "Correct" not in said(one)
+    assert learning.step_of(one)[0]["question"]["right"] is None, "nor has the browser it"
     teacher = click(again(teacher), "room_time")
     markdown_with(teacher, "**1** of 2 has answered, 1 still thinking.")
-    assert not has(teacher, "lesson_answer") and "headsup_votes" not in str(teacher.main)
+    assert not offers(teacher) and "headsup_votes" not in str(teacher.main)
     assert re.search(r"each on their own\. \*\*[01]:\d\d\*\* left\.", captions(again(one)))
 
     teacher = click(teacher, "room_show_votes")
     assert votes(teacher) == [["As before", [1], False], ["Hardly", [0], False]]
     one = again(one)
-    assert not has(one, "lesson_change") and not has(one, "lesson_keep"), "what was shown is no longer changed"
+    assert not offers(one), "what was shown is no longer changed"
     assert "The votes are shown. Who hasn't answered still can." in captions(one)
     two = answer(again(two), 0)
     teacher = again(teacher)
@@ -123,16 +136,16 @@ def test_a_class_votes_twice_and_sees_the_answer_when_the_teacher_reveals_it():
     teacher = click(teacher, "room_again")
     assert "headsup_votes" not in str(teacher.main), "a second vote is hidden as the first was"
     assert "Discuss it with your neighbours" in captions(again(one))
-    one, two, late = answer(one, 1), click(again(two), "lesson_keep_first"), student(code)
-    assert not has(again(two), "lesson_keep_first"), "nobody is asked again"
+    one, two, late = answer(one, 1), answer(again(two), None, "Keep my answer"), student(code)
+    assert "Keep my answer" not in offers(again(two)), "nobody is asked again"
     markdown_with(again(teacher), "**2** of 3 have answered")
     teacher = click(teacher, "room_reveal")
-    markdown_with(teacher, "Without it, 6.4% are left.")
+    assert "Without it, 6.4% are left." in said(teacher)
     assert votes(teacher) == [["As before", [2, 1], False], ["Hardly", [0, 1], True]]
     assert "1 changed to the correct answer, 0 away from it" in captions(teacher)
     one, two, late = again(one), again(two), again(late)
     assert CHANGED in said(one) and FIRST in said(two) and "Correct: “Hardly”." in said(late)
-    assert not has(late, "lesson_answer")
+    assert not offers(late)
 
     teacher = click(teacher, "learn_next")
     assert "Number" in title(again(one))
@@ -143,17 +156,16 @@ def test_a_class_votes_twice_and_sees_the_answer_when_the_teacher_reveals_it():
 
 
 def test_votes_are_in_words_on_a_line_for_numbers_and_outlive_the_model(teacher, code, monkeypatch, tmp_path):
-    one, two = answer(student(code), 1), student(code)
+    one = answer(student(code), 1)
     teacher = click(teacher, "learn_next")
-    one = learning.slide(again(one), 3.0)
-    assert button(again(two), "lesson_answer").disabled, "an untouched slider is no vote"
+    one = answer(again(one), 3.0)
     teacher = click(teacher, "room_reveal")
     drawn = json.loads(component(teacher, "headsup_votes").json)
     assert drawn["points"] == [["Votes", [[3.0, "3 nats", 1]]]]
     low, high, _, _, right = drawn["line"]
     assert (low, high) == (0, 8) and right[0] == pytest.approx(3.06, abs=0.01) and right[1] == "3.06 nats"
     teacher = click(teacher, "learn_next")
-    one = learning.pick_token(again(one), 5)
+    one = answer(again(one), 5)
     rows = learning.rows_of(room_teacher.votes_csv(membership(teacher)))
     assert [f"{row['vote']} {row['answer']} {row['count']}" for row in rows] == [
         "first Hardly 1",
@@ -176,8 +188,8 @@ def test_who_has_trained_nothing_reads_the_explanation_when_it_is_revealed(monke
     click(teacher, "room_reveal")
     one = again(one)
     assert "isn't known yet: nothing has been trained yet" in said(one) and "can't be asked" not in said(one)
-    assert markdown_with(one, "Before the cliff there is a plateau")
-    assert not any("In **your** training" in each.value for each in one.markdown)
+    assert "Before the cliff there is a plateau" in said(one) and "In your training" not in said(one)
+    assert offers(one) == ["Check again"]
 
 
 def test_an_answer_from_before_the_room_counts_in_it_and_stands_but_the_teacher_s_is_not_on_the_wall():
@@ -186,12 +198,12 @@ def test_an_answer_from_before_the_room_counts_in_it_and_stands_but_the_teacher_
     assert said(one).count("counts in the room, too") == said(again(one)).count("counts in the room") == 1
     teacher = again(teacher)
     markdown_with(teacher, "**1** of 1 has answered")
-    assert not any("Your answer" in each.value for each in teacher.markdown)
+    assert "Your answer" not in said(teacher)
     teacher = click(teacher, "room_again")
-    assert has(again(one), "lesson_keep_first")
+    assert "Keep my answer" in offers(again(one))
     for over in ("room_reveal", "room_free", "room_end"):
         teacher = click(teacher, over)
-        assert FIRST in said(again(one)) and not has(one, "lesson_keep_first"), over
+        assert FIRST in said(again(one)) and "Keep my answer" not in offers(one), over
     assert answers(one).answered(LESSON) == 1
 
 
@@ -211,7 +223,7 @@ def test_a_tab_tells_its_membership_which_outlives_a_reload_and_a_lost_session(t
     assert has(new, "room_end") and kept(new) == memberships[0]
     two = tab_has(start("Learn"), memberships[1]["membership"])  # on another server, which has the tab's room alone
     assert two.session_state["session_record"].token != one.session_state["session_record"].token
-    assert not has(two, "lesson_answer") and answers(two).answered(LESSON) == 1 and kept(two) == memberships[1]
+    assert "Answer" not in offers(two) and answers(two).answered(LESSON) == 1 and kept(two) == memberships[1]
     for each, what in zip(memberships, ("end", "leave"), strict=True):
         at = tab_has(start("Learn", room="zzzzz"), each["membership"])
         assert f"You are in room {code}. To join room ZZZZZ, {what} this one first." in said(at)
@@ -286,7 +298,7 @@ def test_a_class_goes_on_with_the_teacher_and_never_back_by_accident(teacher, co
     one = again(one)
     teacher = click(teacher, "room_free")
     one = again(one)
-    assert not button(one, "learn_next").disabled and has(one, "lesson_discuss")
+    assert not button(one, "learn_next").disabled and "Discuss first" in offers(one)
     one = click(answer(one, 1), "learn_next")
     teacher = click(teacher, "room_lead")
     assert "Choose" in title(again(one))
@@ -354,8 +366,8 @@ def test_a_class_on_two_servers_outlives_their_redis_and_who_answers_meanwhile_i
         code, key, _ = membership(teacher)
         one, two, three = (student(code) for _ in range(3))
         redis.kill()
-        teacher, one = again(teacher), click(answer(again(one), 0), "lesson_change")
-        one = answer(one, 1)
+        teacher, one = again(teacher), answer(again(one), 0)
+        one = answer(one, 1, changing=True)
         assert "Rooms can't be reached at the moment" in said(teacher) and not has(teacher, "room_end")
         assert said(one).count("Your room can't be reached at the moment. What you answer is sent when it is back") == 1
         two = again(answer(two, 0))  # it was drawn before
@@ -364,14 +376,14 @@ def test_a_class_on_two_servers_outlives_their_redis_and_who_answers_meanwhile_i
         for at in (teacher, one, two, new, known):
             assert "Correct" not in said(at) and not has(at, "room_open"), "nothing is revealed before its vote is kept"
         for at in (one, two, new):
-            markdown_with(at, "The right one is shown when your teacher reveals it")
+            assert "The right one is shown when your teacher reveals it" in said(at)
             assert has(at, "room_leave") and answers(at).answered(LESSON) == 1
         assert button(one, "learn_next").disabled and button(two, "learn_next").disabled, "the teacher leads"
         redis.start()
         assert "Choose" in title(again(one))
         assert said(one).count("what you answered meanwhile counts in it") == 1 and "counts in it" in said(again(two))
         markdown_with(again(teacher), "**2** of 3 have answered")
-        assert has(again(new), "room_leave") and not has(new, "lesson_answer"), "its vote is in the room"
+        assert has(again(new), "room_leave") and "Answer" not in offers(new), "its vote is in the room"
         assert rooms.all_rooms().tally(code, key, StepId(LESSON, CHOOSE)).second == {"0": 1, "1": 1}
         redis.kill()
         three = answer(again(three), 0)
@@ -382,7 +394,7 @@ def test_a_class_on_two_servers_outlives_their_redis_and_who_answers_meanwhile_i
         click(teacher, "room_free")
         one = click(again(one), "learn_next")
         redis.kill()
-        one = learning.slide(again(one), 3.0)
+        one = answer(again(one), 3.0)
         assert "Correct" not in said(one), "nor is it where everybody looks around"
         redis.start()
         assert "Correct: 3.06 nats" in said(again(one))

@@ -44,8 +44,6 @@ class Response:
     """Whether a second answer is still to come."""
     at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     """When the first answer was given."""
-    right: tuple[bool, ...] | None = None
-    """Whether each answer is right; None until it has been checked."""
 
     @property
     def last(self) -> Answer:
@@ -80,14 +78,6 @@ class Answers:
         elif before.discussing:
             before.discussing = False
             before.second = None if answer == before.first else answer
-
-    def change(self, step_id: StepId, answer: Answer, *, second: bool) -> None:
-        """Replace the first or second answer."""
-        response = self.responses[step_id]
-        if second:
-            response.second = None if answer == response.first else answer
-        else:
-            response.first = answer
 
     def discuss(self, step_id: StepId) -> None:
         """Let an answer be given a second time, if it hasn't been yet."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from pages.ui.components.lesson_step import Given
 from pages.ui.frame import saved_view, state
 from pages.ui.frame import url_parameters as links
 from pages.ui.frame.page import PageOptions
@@ -48,7 +49,7 @@ class OpenedStep:
     def response(self) -> Response | None:
         """What was answered to its question; None for nothing, or nothing that could be an answer to it.
 
-        Nor has a teacher's own answer, which the class would read on the wall, a place beside those of the class.
+        Teachers' own answers are hidden: the class would see them projected.
         """
         if room_membership.has_class(self.step_id):
             return None
@@ -59,9 +60,7 @@ class OpenedStep:
     def is_open(self) -> bool:
         """Whether its question has no answer yet, or none that stands, and can still be answered."""
         response = self.response
-        unanswered = self.step.question is not None and (
-            response is None or response.discussing or room_membership.is_changing(self.step_id)
-        )
+        unanswered = self.step.question is not None and (response is None or response.discussing)
         return unanswered and room_membership.phase(self.step_id) is not Phase.REVEALED
 
     @property
@@ -91,7 +90,7 @@ def open_requested() -> PageOptions:
     """Open what the visitor, a link, or the teacher of a room asks for; returns how the page opens."""
     current = state.visitor()
     brought = state.link_restored_view()
-    requested = lesson_files.current_step(StepId(current.lesson, current.lesson_step))
+    requested = StepId(current.lesson, current.lesson_step)
     go_to(requested)
     room_membership.refresh()
     _go_to_awaited(current)
@@ -120,6 +119,21 @@ def open_requested() -> PageOptions:
         reads_prompt=bool(page) and page not in NEEDS_NO_TEXT,
         has_bar=bool(page) and (not is_led or (opened.is_revealed and opened.step.to_try is not None)),
     )
+
+
+def take(given: Given) -> None:
+    """Store what a browser has answered, and vote with it in a room. Only a room lets an answer that stands change."""
+    lesson, _, number = given.id.rpartition("/")
+    step_id = StepId(lesson, int(number) if number.isdecimal() else -1)
+    response = Response(given.first, given.second, given.discussing)
+    if not _can_be(step_id, response):
+        return
+    own = session_record().answers
+    before = own.responses.get(step_id)
+    stands = before is not None and not before.discussing and _can_be(step_id, before)
+    is_counted = room_membership.vote(step_id, response.last)
+    if is_counted or not stands:
+        own.responses[step_id] = response
 
 
 def go_to(step_id: StepId) -> None:
@@ -212,13 +226,8 @@ def _take_answers(current: Visitor) -> None:
     """Take over the answers that a link brings, and put the visitor's own in if they are to be shared."""
     own = session_record().answers
     if current.answers and not own.is_shared:
-        linked = {
-            step_id: response
-            for step_id, response in from_text(current.answers).items()
-            if step_id not in lesson_files.REMOVED_STEPS
-        }
-        now = {lesson_files.current_step(step_id): response for step_id, response in linked.items()}
-        brought = {step_id: response for step_id, response in now.items() if _can_be(step_id, response)}
+        linked = from_text(current.answers)
+        brought = {step_id: response for step_id, response in linked.items() if _can_be(step_id, response)}
         if any(step_id not in own.responses for step_id in brought):
             current.notices.append("The answers in this link were added where you had none.")
         own.merge(brought)
@@ -228,7 +237,7 @@ def _take_answers(current: Visitor) -> None:
 def _can_be(step_id: StepId, response: Response) -> bool:
     """Whether there is a question that this answers."""
     lesson = visitor_lessons.lesson(step_id.lesson)
-    return lesson is not None and step_id.step < len(lesson.steps) and _fits(lesson.steps[step_id.step], response)
+    return lesson is not None and 0 <= step_id.step < len(lesson.steps) and _fits(lesson.steps[step_id.step], response)
 
 
 def _fits(step: Step, response: Response) -> bool:
