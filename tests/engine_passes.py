@@ -15,24 +15,21 @@ from hypothesis import strategies as st
 from safetensors.numpy import save
 from torch import Tensor
 
-from tests.engine.test_interventions import IN_WORDS, REFUSED, changes
+from tests.engine.test_interventions import BECOMES, IN_WORDS, REFUSED, changes, made
 from tests.helpers import MODERN, any_configs, encoder_configs, modern_config, some_inputs, tiny_model
 from transformer import (
     Checkpoint,
     Intervention,
-    MeanAblate,
     ModelConfig,
-    Patch,
     Sampling,
     Scale,
     SetAttention,
-    Steer,
     Without,
     generate,
     load_checkpoint,
 )
 from transformer.inference.intervention_codes import to_code
-from transformer.inference.intervention_kinds import RULES
+from transformer.inference.intervention_kinds import FIELDS, RULES
 from transformer.inference.sampling import random_points
 from transformer.inference.tracing import trace_pass
 from transformer.model.equations import equations, equations_json
@@ -116,11 +113,22 @@ def _changes(config: ModelConfig, inputs: Sequence[Sequence[int]]) -> list[tuple
     other = {"tokens": tuple(tokens[::-1][:-1]), "source": tuple(source[0]) if source else ()}
     block = "decoder.blocks.0." if source else "blocks.0."
     attention = f"{block}attn."
+    values = {
+        **other,
+        "against": tuple(tokens),
+        **dict.fromkeys((name for name in FIELDS if "dial" in FIELDS[name]), 1.5),
+    }
     found: list[tuple[Intervention, ...]] = [
-        (Scale(f"{attention}hook_z", head=0), Scale(f"{block}hook_attn_out", position=2, factor=1.5)),
-        (MeanAblate(f"{attention}hook_v", head=0), MeanAblate(f"{block}hook_mlp_out")),
-        (Patch(f"{attention}hook_result", 1, **other), Patch(f"{block}hook_mlp_out", **other)),
-        (Steer(f"{block}hook_attn_out", against=tuple(tokens), factor=2.0, **other),),
+        *(
+            (
+                made(of_class, point=f"{attention}hook_v", head=0, **values),
+                made(of_class, point=f"{attention}hook_result", head=1, **values),
+                made(of_class, point=f"{block}hook_attn_out", position=2, **values),
+                made(of_class, point=f"{block}hook_mlp_out", **values),
+            )
+            for of_class in BECOMES
+        ),
+        (Scale(f"{attention}hook_z", head=0),),
         (
             SetAttention(f"{attention}hook_pattern", 1, query=3, key=1, weight=0.7),
             SetAttention(f"{attention}hook_pattern", 0, query=3, key=3, weight=0.2, renormalised=False),

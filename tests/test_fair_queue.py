@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pages.ui.models import background_jobs
-from pages.ui.models.background_jobs import Job
+from pages.ui.session import background_jobs
+from pages.ui.session.background_jobs import Job
 from pages.ui.views.learn import lesson_upload
 from tests.helpers import tiny_model
 from tests.training_plans import until

@@ -5,7 +5,6 @@ line's help, doesn't wait for PyTorch.
 """
 
 import ast
-import warnings
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -32,29 +31,8 @@ _MODULES = {
 }
 __all__ = sorted(_MODULES)
 
-RENAMED = {
-    "Averaged": "MeanAblate",
-    "Card": "ModelCard",
-    "Effects": "AblationEffects",
-    "Pass": "Trace",
-    "PlaceSet": "OverwrittenValues",
-    "Replaced": "Patch",
-    "Scaled": "Scale",
-    "Shown": "SavedPage",
-    "Steered": "Steer",
-    "Weighed": "SetAttention",
-    "Within": "WindowedIntervention",
-    "places_set": "overwritten_values",
-    "silencing": "ablation",
-    "whole_pass": "trace_pass",
-}
-"""Former public names, which still work in this release."""
-
 
 def __getattr__(name: str) -> Any:
-    if name in RENAMED:
-        warnings.warn(f"{name} is now called {RENAMED[name]}.", DeprecationWarning, stacklevel=2)
-        name = RENAMED[name]
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(_MODULES[name], __name__), name)

@@ -23,15 +23,15 @@ from transformer import Client, Recording, load_checkpoint, record_pass, trace_p
 from transformer.api import (
     ablation_and_patching,
     app,
-    browser_models,
     exports,
+    open_models,
     outlines,
     request_parameters,
     responses,
     tensors,
     text_reading,
 )
-from transformer.api.library import Library, version_of
+from transformer.api.model_library import Library, version_of
 from transformer.api.model_store import TOKEN
 from transformer.inference.generation import DecodeState
 from transformer.inference.scheduler import schedulers
@@ -272,10 +272,10 @@ def test_weights_are_the_model_s_and_the_sample_is_what_it_computes(client, libr
 
 def test_a_large_model_a_16_bit_one_and_a_server_that_wants_it_so_leave_it_to_the_server(client, monkeypatch, library):
     small = library.open("rotary")
-    assert browser_models.is_for_browsers(small)
+    assert open_models.is_for_browsers(small)
     half = dataclasses.replace(small.checkpoint, model=tiny_model().half())
-    assert not browser_models.is_for_browsers(dataclasses.replace(small, checkpoint=half))
-    monkeypatch.setattr(browser_models, "MOST_PARAMETERS", small.checkpoint.model.parameter_count() - 1)
+    assert not open_models.is_for_browsers(dataclasses.replace(small, checkpoint=half))
+    monkeypatch.setattr(open_models, "MOST_PARAMETERS", small.checkpoint.model.parameter_count() - 1)
     answer = client.get("/weights", params={"model": "rotary"})
     assert (answer.status_code, answer.json()["parameter"]) == (413, "model")
     assert answer.json()["error"].startswith("Browsers compute models of at most ")

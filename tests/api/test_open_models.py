@@ -9,13 +9,14 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from pages.ui.models import background_jobs, library
+from pages.ui.models import library
+from pages.ui.session import background_jobs
 from tests.app_driver import asked, go, show_text, start, step
 from tests.helpers import tiny_model
 from tests.tiny_models import ALPHABET, save_pair, save_tiny, truncate
 from transformer import Checkpoint, CheckpointError, ModelCard, Tokenizer
 from transformer.api import library as shelf
-from transformer.api.library import Library
+from transformer.api.model_library import Library
 from transformer.api.model_store import checkpoint_bytes
 from transformer.api.open_models import OpenModel, OpenModels
 from transformer.checkpoints import memory_limit as memory
@@ -210,7 +211,7 @@ def of_a_visitor():
 
     import streamlit as st
 
-    from pages.ui.models import background_jobs
+    from pages.ui.session import background_jobs
 
     def compute():
         while True:

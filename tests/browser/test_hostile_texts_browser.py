@@ -69,7 +69,7 @@ right = ["sure >= 0", "sure < 0"]
 ## {words}
 ```view
 page = "What if"
-link = "model=induction&prompt=abcab&question=beside&beside=models"
+link = "model=induction&prompt=abcab&question=comparison&beside=models"
 ```
 ```question
 kind = "number"

@@ -15,7 +15,7 @@ from pages.ui.lessons import room_events
 from pages.ui.lessons.room import Phase
 from pages.ui.lessons.room_events import RoomEvents, app_of
 from pages.ui.lessons.rooms import Rooms
-from pages.ui.models.lesson_answers import StepId
+from pages.ui.session.lesson_answers import StepId
 from tests.browser.address_bar import come_to
 from tests.browser.attention_page import until
 from tests.browser.test_accessibility import found

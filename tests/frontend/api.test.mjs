@@ -1,4 +1,4 @@
-// Tests requests to the engine: their addresses, their answers, and how failures are handled.
+// Tests requests to the engine: their addresses, their answers, streams of events, and how failures are handled.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { beforeEach, mock, test } from "node:test";
@@ -104,4 +104,65 @@ test("once it has ended, nothing is asked and nobody is told", async () => {
 test("parameters keep their commas, and leave out what isn't given", () => {
   assert.equal(parametersOf({ a: null, b: undefined, c: 0, d: "", e: [1, null, "x y"] }), "c=0&d=&e=1&e=x+y");
   assert.equal(parametersOf({ tokens: "1,2,3" }), "tokens=1,2,3");
+});
+
+// Streams
+
+const EVENTS = [{ event: "begin", data: { seed: 1 } }, { event: "token", data: { label: "ñ😀: “x”", id: 3 } }, { event: "end", data: {} }];
+const written = ({ event, data }) => `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
+const TEXT = EVENTS.map(written).join("");
+
+/** The server's answer in these pieces; an Error breaks it off. */
+function streamed(pieces, onCancel = () => {}) {
+  const left = pieces.map((piece) => (typeof piece === "string" ? new TextEncoder().encode(piece) : piece));
+  const pull = (controller) => {
+    if (left[0] instanceof Error) controller.error(left[0]);
+    else if (left.length) controller.enqueue(left.shift());
+    else controller.close();
+  };
+  answers = [() => new Response(new ReadableStream({ pull, cancel: onCancel }))];
+  return api().stream("generate");
+}
+
+async function read(events, found = []) {
+  for await (const each of events) found.push(each);
+  return found;
+}
+
+test("events are read as they come, in pieces of any size", async () => {
+  const bytes = new TextEncoder().encode(TEXT);
+  for (const size of [1, 2, 3, 7, 50, bytes.length]) {
+    const pieces = [];
+    for (let at = 0; at < bytes.length; at += size) pieces.push(bytes.slice(at, at + size));
+    assert.deepEqual(await read(streamed(pieces)), EVENTS);
+  }
+});
+
+test("who reads no further lets the stream go", async () => {
+  let cancelled = false;
+  for await (const { event } of streamed(Array(50).fill(TEXT), () => (cancelled = true))) if (event === "token") break;
+  for (let turn = 0; turn < 50 && !cancelled; turn++) await new Promise(setImmediate);
+  assert.ok(cancelled);
+});
+
+test("a token's numbers are those that were packed", async () => {
+  const values = Float32Array.from([0, -1.5, 3e-38, Infinity]);
+  const packed = Buffer.from(values.buffer).toString("base64");
+  const [{ data }] = await read(streamed([written({ event: "token", data: { logits: packed, row: packed, top: { ids: [1], logits: packed } } })]));
+  assert.deepEqual(data, { logits: values, row: values, top: { ids: [1], logits: values } });
+});
+
+test("an error, or a connection that breaks, ends what is read, and says whether asking again may help", async () => {
+  const error = (more = {}) => written({ event: "error", data: { error: "No.", parameter: "text", ...more } });
+  /** @type {[string | Error, object][]} */
+  const endings = [
+    [error(), { message: "No.", parameter: "text", isFinal: true }],
+    [error({ retry_after: 60 }), { message: "No.", parameter: "text", isFinal: false }],
+    [new TypeError("network error"), { message: /^The connection has broken off/, isFinal: false }],
+  ];
+  for (const [ending, expected] of endings) {
+    const found = [];
+    await assert.rejects(read(streamed([TEXT, ending]), found), expected);
+    assert.deepEqual(found, EVENTS);
+  }
 });

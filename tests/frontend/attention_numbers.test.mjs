@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { largestAbsolute, largestDifference, project, weightedValues } from "../../transformer/frontend/arithmetic.js";
+import { dotProducts, largestAbsolute, largestDifference, weightedValues } from "../../transformer/frontend/arithmetic.js";
 import { Pass } from "../../transformer/frontend/attention/pass.js";
 import { isCausal } from "../../transformer/frontend/attention_config.js";
 import { pooled } from "../../transformer/frontend/engine/attention_overview.js";
@@ -78,7 +78,7 @@ function checkHead({ where, config, tensors, weights, without }, pass, layer, he
   const z = rows.map((row) => weightedValues(row, v, pass.width).z);
   const out = ofHead(weights.get(`${module}.out.weight`), head, heads);
   check(z.flatMap((row) => [...row]), "hook_z", ofHead(own("hook_z"), head, heads));
-  check(z.flatMap((row) => [...project(row, out)]), "hook_result", ofHead(own("hook_result"), head, heads));
+  check(z.flatMap((row) => [...dotProducts(row, out, row.length)]), "hook_result", ofHead(own("hook_result"), head, heads));
 }
 
 test("every step of a head is what Python's engine computed, whatever the attention has and goes without", () => {

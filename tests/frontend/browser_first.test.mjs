@@ -5,7 +5,6 @@ import { join } from "node:path";
 import { beforeEach, mock, test } from "node:test";
 import { ApiError } from "../../transformer/frontend/api_error.js";
 import { BrowserFirstApi } from "../../transformer/frontend/browser_first.js";
-import { eventsOf } from "../../transformer/frontend/generation/server_sent_events.js";
 import { WorkerHere } from "./worker_here.mjs";
 
 const folder = join(process.env.HEADSUP_FIXTURES, "answers");
@@ -62,9 +61,9 @@ async function settled(values = text) {
   return found;
 }
 
-async function written(response) {
+async function written(events) {
   const ids = [];
-  for await (const { event, data } of eventsOf(response)) if (event === "token") ids.push(data.id);
+  for await (const { event, data } of events) if (event === "token") ids.push(data.id);
   return ids;
 }
 
@@ -106,11 +105,11 @@ test("what the server was asked before the model was here doesn't count as compu
 test("a text goes on with the same tokens when its answerer changes", async () => {
   const values = answerOf("generate").values;
   const { api } = asking(values);
-  const whole = await written(await api.ask("generate", values));
+  const whole = await written(api.stream("generate", values));
   await until(() => api.here);
   for (const count of [1, 3]) {
     const tokens = [values.tokens, ...whole.slice(0, count)].join();
-    assert.deepEqual(await written(await api.ask("generate", { ...values, tokens, max_new_tokens: whole.length - count })), whole.slice(count));
+    assert.deepEqual(await written(api.stream("generate", { ...values, tokens, max_new_tokens: whole.length - count })), whole.slice(count));
   }
   assert.deepEqual(questions, ["generate", "description", "weights"]);
 });
@@ -161,7 +160,7 @@ test("what the browser can't answer, the server does", async () => {
   version += 1;
   const next = await settled();
   worker.service.ask = fail;
-  const stream = await next.api.ask("generate", {});
+  const stream = next.api.stream("generate", {});
   await assert.rejects(written(stream), (error) => error instanceof ApiError && !error.isFinal && /The server goes on/.test(error.message));
 });
 
@@ -169,13 +168,13 @@ test("a worker that the browser has ended is noticed, and the server goes on", a
   mock.timers.enable({ apis: ["setInterval"] });
   const { api } = await settled();
   const values = answerOf("generate").values;
-  const stream = written(await api.ask("generate", values));
+  const stream = written(api.stream("generate", values));
   const waiting = api.recording("overview", answerOf("overview").values);
   worker.terminate();
   for (let look = 0; look < 3; look++) mock.timers.tick(4000);
   await assert.rejects(stream, /The server goes on/);
   assert.ok((await waiting).tensors.overview);
-  assert.ok((await written(await api.ask("generate", values))).length);
+  assert.ok((await written(api.stream("generate", values))).length);
   assert.deepEqual(questions, ["overview", "generate"]);
   mock.timers.reset();
 });

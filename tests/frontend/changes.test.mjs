@@ -1,8 +1,13 @@
 // Tests a visitor's changes of a model: added, set anew, turned off, edited, undone, and read from a link.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 
 import { changed, changedSentence, changesOn, readChanges, withoutEffect } from "../../transformer/frontend/changes.js";
+import { problemOf } from "../../transformer/frontend/intervention_checks.js";
+import { KINDS, codeOf, inWords } from "../../transformer/frontend/intervention_codes.js";
+import { othersOf, targetsOf, wheres } from "../../transformer/frontend/page/change_options.js";
 
 const POINTS = { "blocks.0.attn.hook_z": ["pos", "head", "d_head"], "blocks.0.attn.hook_pattern": ["head", "query", "key"], "blocks.0.hook_mlp_out": ["pos", "d_model"], "blocks.0.attn.hook_mask": ["query", "key"] };
 const model = {
@@ -57,4 +62,29 @@ test("changes are said in one sentence, and those beyond the text are known", ()
   assert.equal(changedSentence([head(0, 0), late]), "Changed: layer 0, head 0 ablated; feed-forward of layer 0 at position 4 replaced by its mean.");
   assert.deepEqual(withoutEffect([late, weight(1), "without~mask~", "scale~encoder.hook_embed~~2~0.5"], { tokens: 4, source: 0 }), [late, "scale~encoder.hook_embed~~2~0.5"]);
   assert.deepEqual(withoutEffect([late, "scale~encoder.hook_embed~~2~0.5"], { tokens: 4, source: 3 }), []);
+});
+
+test("a model can be changed in every way that its menu offers", () => {
+  const models = JSON.parse(readFileSync(join(process.env.HEADSUP_FIXTURES, "engine", "interventions.json"), "utf-8"));
+  for (const each of models) {
+    const texts = each.config.architecture === "encoder-decoder" ? { source: [1] } : { source: [] };
+    const values = { factor: 2, query: 0, key: 0, weight: 0.25, renormalised: true, tokens: [1], against: [1], against_source: [], ...texts };
+    for (const { name, points, ofHead, ways } of targetsOf(each)) {
+      for (const point of points) {
+        for (const { kind, set } of ways) {
+          const wanted = KINDS[kind].points ? [{ point, head: ofHead ? each.config.n_heads - 1 : null }] : wheres(each, point).map((where) => ({ rule: point, where }));
+          const codes = wanted.map((place) => codeOf(kind, { ...values, ...place, ...set }));
+          for (const code of [...codes, ...codes.flatMap(othersOf).map((other) => other.code)]) assert.equal(problemOf(code, each), "", `${name}: ${code}`);
+        }
+      }
+    }
+  }
+});
+
+test("at one press a change becomes another of its place, never itself", () => {
+  const others = (code) => othersOf(code).map(({ words, code: other }) => `${words}: ${inWords(other)}`);
+  assert.deepEqual(others(head(0, "0.0")), ["Its opposite: layer 0, head 0 × -1", "Its mean over the text: layer 0, head 0 replaced by its mean"]);
+  assert.deepEqual(others("mean~blocks.0.hook_mlp_out~~"), ["Ablate it: feed-forward of layer 0 ablated", "Its opposite: feed-forward of layer 0 × -1"]);
+  assert.deepEqual(others(weight(0.3)), ["Its opposite: layer 0, head 0: query 3 gives key 1 the weight 0.7"]);
+  assert.deepEqual(others("without~mask~"), []);
 });

@@ -6,7 +6,6 @@ import { lookedAt } from "../../transformer/frontend/generation/token_descriptio
 
 const SETTINGS = { temperature: 1, top_k: 0, top_p: 1, seed: 1 };
 const HEAD = ["self", 0, 1];
-const packed = (values) => Buffer.from(Float32Array.from(values).buffer).toString("base64");
 const KINDS = { 0: ["a", "a"], 1: ["␣", " "], 2: ["▁c", " c", "c"] };
 
 /** A generated text of a prompt of two tokens, and a vocabulary of three. */
@@ -20,8 +19,8 @@ function begun(about = {}) {
 /** What the stream tells of a token at a place. */
 function told(id, position, more = {}) {
   return {
-    id, position, probability: 0.25, rank: 1, entropy: 1, point: 0.5, window_start: 0, logits: packed([id, 0, 1]),
-    row: packed(Array(position).fill(position)), row_start: 0, ...more,
+    id, position, probability: 0.25, rank: 1, entropy: 1, point: 0.5, window_start: 0, logits: Float32Array.from([id, 0, 1]),
+    row: Float32Array.from(Array(position).fill(position)), row_start: 0, ...more,
   };
 }
 
@@ -78,7 +77,7 @@ test("the likeliest are those of the logits, or of the part of them that came", 
   generated.add(told(2, 2), SETTINGS, null);
   assert.deepEqual(generated.likeliest(2, 2).map(({ id }) => id), [0, 2]);
   assert.ok(Math.abs(generated.likeliest(2, 3).reduce((sum, { probability }) => sum + probability, 0) - 1) < 1e-12);
-  generated.add(told(7, 3, { logits: undefined, top: { ids: [900, 7], logits: packed([3, 1]), normaliser: 4 } }), SETTINGS, null);
+  generated.add(told(7, 3, { logits: undefined, top: { ids: [900, 7], logits: Float32Array.from([3, 1]), normaliser: 4 } }), SETTINGS, null);
   assert.deepEqual(generated.likeliest(3, 2).map(({ id }) => id), [900, 7]);
   assert.deepEqual(generated.statistics(3, 7), [Math.exp(-3), 2]);
   assert.deepEqual(generated.statistics(3, 5), [NaN, NaN]);
@@ -127,7 +126,7 @@ test("what was predicted in the prompt is known once it was asked for, and stays
 
 test("of a token of the source it is said for which generated token it was looked at most", () => {
   const generated = begun({ prompt: [0], source: [1, 2] });
-  [0, 1].forEach((id, at) => generated.add(told(id, 1 + at, { row: packed([0.2, at ? 0.7 : 0.4]) }), SETTINGS, ["cross", 0, 1]));
+  [0, 1].forEach((id, at) => generated.add(told(id, 1 + at, { row: Float32Array.from([0.2, at ? 0.7 : 0.4]) }), SETTINGS, ["cross", 0, 1]));
   const look = lookedAt(generated, ["cross", 0, 1], 1, 3);
   assert.deepEqual([0, 3, 4].map((index) => look.weight(index) && look.weight(index).toFixed(1)), [null, "0.4", "0.7"]);
   assert.match(look.summary, /source token 1 .* is looked at most to predict token 2 .*, 70%/);

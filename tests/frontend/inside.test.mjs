@@ -6,8 +6,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { HIDDEN } from "../../transformer/frontend/colours.js";
-import { ACTIVATIONS, erf } from "../../transformer/frontend/inside/scalar_functions.js";
-import { product, turned } from "../../transformer/frontend/inside/circuit_matrix.js";
+import { ACTIVATIONS, dotProducts, erf } from "../../transformer/frontend/arithmetic.js";
+import { turned } from "../../transformer/frontend/inside/circuit_matrix.js";
 import { InsidePass } from "../../transformer/frontend/inside/pass.js";
 import { TensorSlice, sliceDims } from "../../transformer/frontend/inside/tensor_slice.js";
 import { inputsOf } from "../../transformer/frontend/inside/cell_inputs.js";
@@ -31,7 +31,7 @@ test("the error function and the activations are those of PyTorch in double prec
 test("a circuit is the product of its factors, and its queries turn with the distance as the engine's do", () => {
   for (const { left, right, width, fits, rotation } of JSON.parse(readFileSync(join(process.env.HEADSUP_FIXTURES, "circuits.json"), "utf-8"))) {
     for (const [distance, expected] of Object.entries(fits)) {
-      const found = product(turned(left, width, Number(distance), rotation), right, width);
+      const found = dotProducts(turned(left, width, Number(distance), rotation), right, width);
       assert.equal(found.length, expected.length);
       // The engine's table of angles is in single precision.
       found.forEach((value, at) => near(value, expected[at], 1e-6));

@@ -25,7 +25,10 @@ function modelOf({ architecture = "decoder-only", context = 8, layers = 2, heads
       unknown: [...text].flatMap((letter, position) => (LETTERS.includes(letter) ? [] : [{ text: letter, position }])), ...more,
     }),
     apiOf: () => ({
-      ask: async () => new Response('event: token\ndata: {"id": 1, "kinds": {"1": ["b"]}}\n\nevent: token\ndata: {"id": 8, "kinds": {"8": ["[end]"]}}\n\n'),
+      async *stream() {
+        yield { event: "token", data: { id: 1, kinds: { 1: ["b"] } } };
+        yield { event: "token", data: { id: 8, kinds: { 8: ["[end]"] } } };
+      },
     }),
   });
 }

@@ -9,10 +9,8 @@ import { Writer } from "../../transformer/frontend/generation/writer.js";
 const PROMPT = [1, 2];
 const { setTimeout: later } = globalThis;
 globalThis.setTimeout = /** @type {any} */ ((callback, milliseconds) => later(callback, milliseconds / 20)); // a writer rests for seconds
-const packed = (values) => Buffer.from(Float32Array.from(values).buffer).toString("base64");
-const event = (name, data) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
 
-/** @typedef {[after: number, what: Error | string] | undefined} Fault */
+/** @typedef {[after: number, what: Error] | undefined} Fault */
 
 /** An engine whose token at a place is (place + seed) % 5. faults: of each question for tokens, [after how many tokens, what happens]. */
 class Engine {
@@ -25,24 +23,19 @@ class Engine {
     this.faults = faults;
   }
 
-  async ask(path, values, { signal }) {
+  async *stream(path, values, { signal }) {
     const [most = Infinity, fault = null] = this.faults.shift() ?? [];
     this.asked.push(values);
-    if (most === 0 && fault instanceof Error) throw fault;
     const first = values.tokens.split(",").length;
-    let made = 0;
     signal.addEventListener("abort", () => (this.aborted += 1));
-    const pull = async (controller) => {
+    for (let made = 0; made < values.max_new_tokens; made++) {
+      if (made === most) throw fault;
       await new Promise((resolve) => setTimeout(resolve, 2));
-      if (signal.aborted) return controller.error(signal.reason);
-      if (made === most) return fault instanceof Error ? controller.error(fault) : controller.enqueue(encoded(fault));
-      if (made === values.max_new_tokens) return controller.close();
-      const position = first + made++;
-      controller.enqueue(encoded(event("token", {
-        id: tokenAt(position, values.seed), position, probability: 0.5, rank: 1, entropy: 1, point: 0.5, window_start: 0, logits: packed([0, 1]),
-      })));
-    };
-    return new Response(new ReadableStream({ pull }, { highWaterMark: 0 }));
+      if (signal.aborted) return;
+      const position = first + made;
+      const logits = Float32Array.of(0, 1);
+      yield { event: "token", data: { id: tokenAt(position, values.seed), position, probability: 0.5, rank: 1, entropy: 1, point: 0.5, window_start: 0, logits } };
+    }
   }
 
   async recording(path, values) {
@@ -63,7 +56,6 @@ class Engine {
   }
 }
 
-const encoded = (text) => new TextEncoder().encode(text);
 const tokenAt = (place, seed) => (place + seed) % 5;
 const expected = (from, to, seed = 1) => Array.from({ length: to - from }, (_, at) => tokenAt(from + at, seed));
 
@@ -111,13 +103,13 @@ test("a token that a stream is about to bring isn't drawn from the scores as wel
 
 test("a connection that breaks is taken up again from the tokens that are here", async () => {
   const away = new ApiError("The server can't be reached.", { isFinal: false });
-  const stops = event("error", { error: "The server is stopping.", parameter: "", retry_after: 60 });
-  const engine = new Engine([undefined, [4, new TypeError("network error")], [0, away], [2, new TypeError("again")], [3, stops]]); // scores, then tokens
+  const stops = new ApiError("The server is stopping.", { isFinal: false });
+  const engine = new Engine([undefined, [4, away], [0, away], [2, away], [3, stops]]); // scores, then tokens
   const { writer, generated, problems } = await writing(engine);
   await writer.ensure(20);
   assert.deepEqual(idsOf(generated), expected(2, 20));
   assert.deepEqual(engine.asked.map(({ tokens }) => tokens.split(",").length), [3, 7, 7, 9, 12]);
-  assert.ok(["The connection has broken off. Writing goes on when it is back.", "The server is stopping.", ""].every((sentence) => problems.includes(sentence)));
+  assert.ok(["The server can't be reached.", "The server is stopping.", ""].every((sentence) => problems.includes(sentence)));
   assert.equal(problems.at(-1), "");
 });
 
@@ -134,7 +126,7 @@ test("scores that couldn't be had aren't asked for again once there is another t
 /** @type {Record<string, Fault>} */
 const FINAL = {
   answer: [0, new ApiError("There is no such model.", { isFinal: true })],
-  stream: [2, event("error", { error: "The text can't be written on." })],
+  stream: [2, new ApiError("The text can't be written on.")],
 };
 for (const [name, fault] of Object.entries(FINAL)) {
   test(`an error of the ${name} that asking again won't mend ends the writing and is said`, async () => {

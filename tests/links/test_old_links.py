@@ -15,7 +15,7 @@ import pytest
 
 from pages.ui.lessons import lesson_files
 from pages.ui.markdown import JOINER
-from pages.ui.models.lesson_answers import StepId
+from pages.ui.session.lesson_answers import StepId
 from tests.app_driver import ROOT, dials, given, looked_at, open_folds, outline, overview, start, tab_of, writing
 from transformer import load_checkpoint
 

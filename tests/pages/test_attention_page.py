@@ -9,13 +9,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from pages.ui.components.instruments import request_of
-from pages.ui.models import activations, library
+from pages.ui.computations import activations
+from pages.ui.models import library
 from tests import app_driver as app
 from tests.app_driver import checked, given, link_of, look_at, looked_at, overview, parts, start
 from tests.frontend_calls import Looked, frontend
 from tests.tiny_models import save_encoder, save_tiny
 from transformer import Recording
-from transformer.api.browser_models import OFF, VARIABLE
+from transformer.api.open_models import OFF, VARIABLE
 from transformer.model.masks import causal_mask, full_mask
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -101,8 +102,8 @@ def test_of_an_encoder_the_mask_is_looked_at_first(tmp_path, monkeypatch):
 @pytest.mark.parametrize("causal", [True, False])
 def test_the_browser_hides_what_the_model_s_mask_hides(causal, window):
     seen = (causal_mask if causal else full_mask)(5, 5, window=window).flatten().tolist()
-    found = frontend("arithmetic.js", "maskedScores", [1] * 25, 5, causal, *([window] if window else []))
-    assert [score == 1 for score in found] == seen
+    found = frontend("arithmetic.js", "visibleMask", 5, 5, causal, *([window] if window else []))
+    assert [bool(found[str(at)]) for at in range(25)] == seen
 
 
 def test_of_a_text_longer_than_the_context_the_end_is_read(long):

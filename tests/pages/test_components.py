@@ -20,7 +20,7 @@ from pages.ui.components.rounding import rounded
 # Their files
 
 
-def test_each_component_is_in_the_one_file_that_is_served_beside_the_worker_and_the_glossary():
+def test_components_are_served_in_parts_beside_the_worker_and_the_glossary():
     def served(path):
         answer = client.get(f"/{assets.MODULES.address(path)}")
         assert "immutable" in answer.headers["Cache-Control"]
@@ -36,6 +36,10 @@ def test_each_component_is_in_the_one_file_that_is_served_beside_the_worker_and_
     worker = served(assets.WORKER)
     assert worker.headers["Content-Type"].startswith("text/javascript") and "onmessage" in worker.text
     assert not beginning.search(script) and not beginning.search(worker.text)
+    parts = re.findall(r'import\("\./(\w+\.js)"\)', script)
+    assert {"attention_view.js", "inside_view.js"} < {*parts} and len(script) < 200_000
+    for part in parts:
+        assert set(re.findall(r'from "\./(.*?)"', served(f"transformer/frontend/{part}").text)) <= {"components.js"}
     assert served(assets.GLOSSARY).json() == json.loads(json.dumps(assets.glossary_terms()))
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from pages.ui.components import events
 from pages.ui.lessons import lesson_files
-from pages.ui.models.lesson_answers import StepId
+from pages.ui.session.lesson_answers import StepId
 from tests import learn_page as learning
 from tests.app_driver import tell_page
 from tests.component_events import sent

@@ -22,7 +22,7 @@ from tests.local_answers import write_answers
 from tests.sampling_cases import draw_cases
 from tests.tokenizer_cases import write_labels, write_tokenizer_cases
 from transformer import ModelConfig, Recording
-from transformer.frontend import FOLDER, bundle
+from transformer.frontend import FOLDER, bundle, bundle_in_parts
 from transformer.inference.circuits import qk_circuit
 from transformer.inference.context_windows import window_start
 from transformer.inference.pass_outline import outline
@@ -86,6 +86,39 @@ def test_data_are_read_once_by_all_who_import_them(files, node):
         bundle(path)
 
 
+def test_what_is_imported_when_needed_is_a_part_of_its_own_and_what_several_need_is_in_the_first(files, tmp_path, node):
+    main = 'import { log } from "./log.js";\nlog("main");\nexport const open = () => import("./first.js");\n'
+    main += 'export const both = async () => [await open(), await import("./second.js"), await import("./log.js")];\n'
+    first = 'import { log } from "./log.js";\nimport { twice } from "./twice.js";\nimport { own } from "./own.js";\n'
+    first += 'log(twice(own));\nexport const more = () => import("./third.js");\n'
+    parts = bundle_in_parts(
+        files(
+            main=main,
+            log="export const log = (what) => console.log(what);\n",
+            twice='import { log } from "./log.js";\nlog("twice");\nexport const twice = (what) => `${what} ${what}`;\n',
+            first=first,
+            second='import { twice } from "./twice.js";\nexport const second = twice("second");\n',
+            own='export const own = "own";\n',
+            third='import { own } from "./own.js";\nexport const third = `third ${own}`;\n',
+        ),
+        "app.js",
+    )
+    folder = tmp_path.name
+    assert {*parts} == {"app.js", *(f"{folder}_{name}.js" for name in ("first", "second", "third"))}
+    assert [name for name, text in parts.items() if 'own = "own"' in text] == [f"{folder}_first.js"]
+    (tmp_path / "served").mkdir()
+    for name, text in parts.items():
+        (tmp_path / "served" / name).write_text(text, encoding="utf-8")
+    script = "const { both } = await import(process.argv[1]); const [first, { second }, { log }] = await both();"
+    script += "log(second); log((await first.more()).third);"
+    expected = ["twice", "main", "own own", "second second", "third own"]
+    served = tmp_path / "served" / "app.js"
+    assert node("--input-type=module", "--eval", script, served).stdout.splitlines() == expected
+    (tmp_path / "served" / "alone.mjs").write_text(bundle(tmp_path / "main.js"), encoding="utf-8")
+    found = node("--input-type=module", "--eval", script, tmp_path / "served" / "alone.mjs").stdout.splitlines()
+    assert sorted(found) == sorted(expected)
+
+
 def test_comments_and_indentation_are_left_out_and_words_that_only_look_like_statements_stay(files):
     text = "function f() {\nreturn { import: 1, export: 2 }; // import and export\n}\n"
     linked = bundle(files(view='import { f } from "./a.js";\n', a=text.replace("function", "export function")))
@@ -110,7 +143,7 @@ import { one } from "one";
 import { one } from "https://example.org/one.js";
 import { one } from "./one.js"; import { two } from "./one.js";
   import * as one from "./one.js";
-const one = await import("./one.js");
+const one = await import(`./one.js`);
 export { one };
 export * from "./one.js";
 export { one } from "./one.js";
@@ -122,6 +155,8 @@ def test_what_leads_nowhere_or_is_another_form_of_import_or_export_is_refused_wi
     one = "export const one = 1;\nexport const two = 2;\n"
     refused = [
         ({"view": 'import { a } from "./gone.js";'}, "view.js imports gone.js, but there is no file"),
+        ({"view": 'const a = import("./gone.js");'}, "view.js imports gone.js, but there is no file"),
+        ({"view": 'import("./a.js");', "a": 'import { b } from "./view.js";'}, "in a circle: view.js → a.js → view.js"),
         ({"view": 'import { a } from "./b.js";', "b": "const a = 1;"}, "imports a from b.js, which doesn't export it"),
         ({"view": 'import { a } from "./view.js";\nexport const a = 1;'}, "in a circle: view.js → view.js"),
         (CIRCLE, "in a circle: a.js → b.js → a.js"),
@@ -168,9 +203,14 @@ def test_an_installed_engine_has_the_scripts():
 # Node
 
 
-def test_every_script_can_be_imported_as_it_is_and_all_components_as_one_module(node):
-    found = node("--input-type=module", "--check", "-", input=bundle(COMPONENTS / "components.js"))
-    assert found.returncode == 0, found.stderr
+def test_every_script_can_be_imported_as_it_is_and_every_component_from_its_part(node, tmp_path):
+    for name, text in bundle_in_parts(COMPONENTS / "components.js", "components.js").items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    names = re.findall(r"^  (\w+): ", (COMPONENTS / "components.js").read_text(encoding="utf-8"), re.MULTILINE)
+    script = "const { mountOf } = await import(process.argv[1]);"
+    script += "for (const name of process.argv.slice(2)) console.log(typeof await mountOf(name));"
+    found = node("--input-type=module", "--eval", script, tmp_path / "components.js", *names)
+    assert found.stdout.split() == ["function"] * len(names) and len(names) > 20, found.stderr
     script = "for (const path of process.argv.slice(1)) await import(path);"
     found = node("--input-type=module", "--eval", script, *SCRIPTS)
     assert found.returncode == 0, found.stderr

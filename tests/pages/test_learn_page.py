@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from pages.ui.lessons import lesson_files, measure_registry
-from pages.ui.models.lesson_answers import MAX_CHARACTERS, Answers, Response, StepId, from_text
-from pages.ui.models.session_store import SessionStore
+from pages.ui.session.lesson_answers import MAX_CHARACTERS, Answers, Response, StepId, from_text
+from pages.ui.session.session_store import SessionStore
 from pages.ui.views.learn.lesson_list import COLUMNS, results_csv
 from tests import app_driver as app
 from tests import learn_page as learning

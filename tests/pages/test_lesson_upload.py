@@ -8,7 +8,7 @@ from pages.ui import upload_limits
 from pages.ui.lessons import own_lessons, rooms
 from pages.ui.lessons.lesson import LONGEST_FILE
 from pages.ui.lessons.own_lessons import name_of
-from pages.ui.models import session_store
+from pages.ui.session import session_store
 from pages.ui.views.learn import lesson_upload, visitor_lessons
 from pages.ui.views.learn.handout import handout
 from tests.app_driver import checked, component, link_of, start, tell_page

@@ -11,7 +11,7 @@ from pages.ui.lessons.lesson import PAGES, Lesson, read_lesson
 from pages.ui.lessons.measure_registry import MEASURES
 from pages.ui.lessons.measure_setup import Setup
 from pages.ui.lessons.questions import KINDS
-from pages.ui.models.lesson_answers import StepId
+from pages.ui.session.lesson_answers import StepId
 from pages.ui.views.learn.lesson_check import check
 from transformer.training.presets import PRESETS
 

@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pages.ui.models import activations, library
-from pages.ui.models.masked_predictions import TextPredictions, padding_effect
+from pages.ui.computations import activations
+from pages.ui.computations.masked_predictions import TextPredictions, padding_effect
+from pages.ui.models import library
 from pages.ui.number_format import percent
 from pages.ui.views.without_mask import verdict_in_words
 from tests import app_driver as app

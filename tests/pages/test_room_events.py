@@ -19,7 +19,7 @@ from pages.ui.lessons import room_events, rooms
 from pages.ui.lessons.room_events import AT_ONCE, HEADER, RoomEvents, app_of
 from pages.ui.lessons.room_stores import STREAMS_LAPSE, MemoryStore, RedisStore
 from pages.ui.lessons.rooms import Rooms
-from pages.ui.models.lesson_answers import StepId
+from pages.ui.session.lesson_answers import StepId
 from tests.redis_server import RedisServer, within
 
 HERE, THERE = StepId("heads", 0), StepId("heads", 1)

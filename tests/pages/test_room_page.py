@@ -12,7 +12,7 @@ from pages.ui.lessons import lesson_files, room_attempts, rooms
 from pages.ui.lessons.room import Phase
 from pages.ui.markdown import plain
 from pages.ui.models import library
-from pages.ui.models.lesson_answers import StepId
+from pages.ui.session.lesson_answers import StepId
 from pages.ui.views.learn import room_membership, room_teacher, visitor_lessons
 from tests import learn_page as learning
 from tests.app_driver import (

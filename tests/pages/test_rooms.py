@@ -14,7 +14,7 @@ from pages.ui.lessons.own_lessons import name_of
 from pages.ui.lessons.room import Phase, RoomError, RoomsAwayError
 from pages.ui.lessons.room_stores import MemoryStore, RedisStore
 from pages.ui.lessons.rooms import LETTERS, Rooms
-from pages.ui.models.lesson_answers import StepId
+from pages.ui.session.lesson_answers import StepId
 from tests.redis_server import RedisServer, within
 
 STEPS = [StepId("heads", 0), StepId("heads", 1), StepId("masks", 0)]

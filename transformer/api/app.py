@@ -33,8 +33,8 @@ from .docs import page_of
 from .errors import ApiError, on_api_error, on_exception, on_http_error, on_invalid, wrong
 from .frontend_modules import FrontendModules, files_in
 from .heads_and_redirects import HeadsAndRedirects
-from .library import Library
 from .limits import Limits, proxies, share_in
+from .model_library import Library
 from .request_parameters import (
     AblationQuery,
     AttributionQuery,
@@ -54,7 +54,7 @@ from .request_parameters import (
     kind_of,
     part_named,
 )
-from .responses import OWN, Responder, as_json
+from .responses import Responder, as_json
 from .routing import FILE, JSON, STREAM, Routes
 from .server_metrics import Gauges, Histogram, Latency, gauge_lines, resident_bytes
 
@@ -271,4 +271,4 @@ def _listed(library: Library) -> list[dict[str, Any]]:
     ]
 
 
-__all__ = ["OWN", "create_app"]
+__all__ = ["create_app"]

@@ -22,14 +22,14 @@ from ..inference.scheduler import schedulers
 from .cache import Cache
 from .computations import AbandonedError, Computations, Progress
 from .errors import BROKEN, ApiError, sentence_of, stopping
-from .library import Library
 from .limits import Share, share_in
-from .open_models import OpenModel
+from .model_library import Library
+from .open_models import OWN, OpenModel
 from .request_parameters import ModelQuery
 from .server_sent_events import HEADERS, MEDIA_TYPE, STILL_THERE, event, stream_of
 
-OWN, OWN_HEADER = "own", "HeadsUp-Model"
-"""What an own model is called in an address, and the header that its token comes in."""
+OWN_HEADER = "HeadsUp-Model"
+"""The header that the token of a model of one's own comes in."""
 KEPT_BYTES, LARGEST_KEPT = 16_000_000, 6_000_000
 """Of answers that took some work after the engine's, whose own results are cached; and of one of them."""
 THREADS, WAITING = 4, 64

@@ -1,16 +1,22 @@
 // Requests answers from the engine over HTTP (transformer/api). The URL of a request contains everything its answer depends on.
+
 import { ApiError } from "./api_error.js";
 import { readRecording } from "./recording.js";
 import { anyOf } from "./signals.js";
 /** @import { Recording } from "./recording.js" */
 
-/** @typedef {Record<string, string | number | boolean | null | undefined | (string | number)[]>} Parameters of a question */
+/**
+ * @typedef {Record<string, string | number | boolean | null | undefined | (string | number)[]>} Parameters of a question
+ * @typedef {{ event: string, data: any }} StreamEvent its numbers are in typed arrays
+ */
 
 const LONGEST_ADDRESS = 7_500; // characters of parameters; what is longer is sent as a body
 const TRIES = 3; // of a question that couldn't be answered for want of a connection, or of room
 const PAUSE_MS = 700; // before it is asked again, and twice that before the third time
 const OWN_HEADER = "HeadsUp-Model";
 const AWAY = "The server can't be reached just now. What is missing here comes when it is back.";
+const BROKEN = "The connection has broken off. Writing goes on when it is back.";
+const PACKED = ["logits", "row"]; // of a token: float32 numbers in base64
 
 /** Parameters as an address has them: values that are null or undefined are left out, a list is several of one name. */
 export function parametersOf(values) {
@@ -75,6 +81,18 @@ export class Api {
   }
 
   /**
+   * Yields the events of a stream. Throws an ApiError for an event `error`, and where the connection breaks off.
+   *
+   * @param {string} path
+   * @param {Parameters} [values]
+   * @param {{ tries?: number, signal?: AbortSignal | null }} [options] as `ask` has them
+   * @returns {AsyncGenerator<StreamEvent>}
+   */
+  async *stream(path, values, options) {
+    yield* eventsOf(await this.ask(path, values, options));
+  }
+
+  /**
    * The response to a question, or what its method `read` gives, asked again where that may help. signal: ends it, too.
    *
    * @param {string} path
@@ -105,4 +123,32 @@ export class Api {
     const { error, parameter } = await response.json().catch(() => ({}));
     throw new ApiError(error ?? `The server answered with ${response.status}.`, { parameter, isFinal: response.status < 500 && response.status !== 429 });
   }
+}
+
+/** The same of a response's body (https://html.spec.whatwg.org/multipage/server-sent-events.html). @returns {AsyncGenerator<StreamEvent>} */
+export async function* eventsOf(response) {
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  try {
+    for (;;) {
+      const { value, done } = await reader.read().catch(() => {
+        throw new ApiError(BROKEN, { isFinal: false });
+      });
+      if (done) return;
+      const blocks = (rest + value).split("\n\n");
+      rest = blocks.pop();
+      for (const block of blocks) {
+        const fields = Object.fromEntries(block.split("\n").map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 2)]));
+        const data = JSON.parse(fields.data, fields.event === "token" ? unpacked : undefined);
+        if (fields.event === "error") throw new ApiError(data.error, { parameter: data.parameter, isFinal: data.retry_after === undefined });
+        yield { event: fields.event, data };
+      }
+    }
+  } finally {
+    reader.cancel().catch(() => {});
+  }
+}
+
+function unpacked(name, value) {
+  return PACKED.includes(name) ? new Float32Array(Uint8Array.from(atob(value), (character) => character.charCodeAt(0)).buffer) : value;
 }

@@ -76,13 +76,15 @@ export class BrowserFirstApi extends Api {
     }
   }
 
-  /** @type {Api["ask"]} */
-  async ask(path, values, options = {}) {
+  /** @type {Api["stream"]} */
+  async *stream(path, values, options) {
     const { here } = this;
-    if (here && !options.read) { // a stream; of anything else the server's bytes are to be read
-      this.say();
-      return here.ask(path, values, options);
-    }
+    if (here) this.say();
+    yield* here ? here.stream(path, values, options) : super.stream(path, values, options);
+  }
+
+  /** @type {Api["ask"]} */
+  async ask(path, values, options) {
     this.hasAskedServer = true;
     const couldBeHere = this.local !== null; // when it was asked: the model may come before the server's answer
     const answer = await super.ask(path, values, options);

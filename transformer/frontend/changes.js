@@ -77,17 +77,18 @@ export function readChanges(text, model) {
 }
 
 /**
- * The changes after a wish. An Error says, in a sentence, why it can't be.
+ * The changes after a wish, the same if nothing is another. An Error says, in a sentence, why it can't be.
  *
  * @param {Changes} changes
  * @param {Wish} wish
  * @param {Described} model
  * @returns {Changes}
  */
-export function changed({ now, before }, wish, model) {
-  if (wish.undo) return before.length ? { now: before.at(-1), before: before.slice(0, -1) } : { now, before };
+export function changed(changes, wish, model) {
+  const { now, before } = changes;
+  if (wish.undo) return before.length ? { now: before.at(-1), before: before.slice(0, -1) } : changes;
   const then = asText(wish.clear ? [] : wished(changesIn(now), wish, model));
-  return then === now ? { now, before } : { now: then, before: [...before, now].slice(-MOST_STEPS) };
+  return then === now ? changes : { now: then, before: [...before, now].slice(-MOST_STEPS) };
 }
 
 /** @param {Change[]} changes @param {Wish} wish @param {Described} model @returns {Change[]} */

@@ -11,6 +11,7 @@ import data from "../inference/interventions.json" with { type: "json" };
  * @typedef {object} Kind
  * @property {string[]} fields in the order of a code; "?" where one may be empty
  * @property {string} words
+ * @property {string} [title] in the menu of changes; kinds without one change a part in one of their ways
  * @property {any} [becomes]
  * @property {string} [points]
  * @property {OtherText[]} [texts]

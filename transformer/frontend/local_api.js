@@ -4,7 +4,7 @@
 import { ApiError } from "./api_error.js";
 import { anyOf } from "./signals.js";
 import { turn } from "./turn.js";
-/** @import { Parameters } from "./api.js" */
+/** @import { Parameters, StreamEvent } from "./api.js" */
 /** @import { AboutModel } from "./engine/live_model.js" */
 /** @import { Recording } from "./recording.js" */
 
@@ -159,32 +159,39 @@ export class LocalApi {
   }
 
   /**
-   * A response whose body is a stream of events, as a server's is.
+   * Yields events as the worker sends them, until `signal` is aborted. Throws an ApiError for what ends them before.
    *
    * @param {string} path
    * @param {Parameters} [values]
    * @param {{ signal?: AbortSignal | null }} [options]
+   * @returns {AsyncGenerator<StreamEvent>}
    */
-  async ask(path, values = {}, { signal = null } = {}) {
-    const [encoder, stopped] = [new TextEncoder(), new AbortController()];
-    const signals = anyOf([stopped.signal, ...(signal ? [signal] : [])]);
-    const body = new ReadableStream({
-      start: (stream) => {
-        const tell = (event, data) => stream.enqueue(encoder.encode(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`));
-        const end = () => stream.close();
-        signal?.addEventListener("abort", () => stream.error(signal.reason));
-        this.question(path, values, { signal: signals, tell }).then(end, (error) => {
-          if (!error.isFinal) {
-            stream.error(error);
-            return;
-          }
-          tell("error", { error: error.message, parameter: error.parameter });
-          end();
-        });
-      },
-      cancel: () => stopped.abort(),
-    });
-    return new Response(body);
+  async *stream(path, values = {}, { signal = null } = {}) {
+    const stopped = new AbortController();
+    /** @type {StreamEvent[]} */
+    const events = [];
+    let isOver = false;
+    let wake = /** @type {(value?: any) => void} */ (() => {});
+    const tell = (event, data) => {
+      events.push({ event, data });
+      wake();
+    };
+    const over = () => {
+      isOver = true;
+      wake();
+    };
+    const answered = this.question(path, values, { signal: stopped.signal, tell });
+    answered.then(over, over);
+    signal?.addEventListener("abort", over);
+    try {
+      while (!signal?.aborted) {
+        if (events.length) yield events.shift();
+        else if (isOver) return await answered;
+        else await new Promise((resolve) => (wake = resolve));
+      }
+    } finally {
+      stopped.abort();
+    }
   }
 
   question(path, values, { signal = null, tell = undefined } = {}) {

@@ -1,4 +1,4 @@
-"""Bundles an ES module and its imports into one text.
+"""Bundles an ES module and its imports into one text, or into a few.
 
 A saved HTML page and a notebook can't follow relative imports, and the app's visitors would ask for a hundred files.
 """
@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +23,7 @@ _IMPORTED_DATA = re.compile(
 _EXPORT = re.compile(rf"export\s+(?:(?:async\s+)?function\s*\*?|class|const)\s+(?P<name>{_NAME})")
 _DEFAULT = re.compile(r"export\s+default\b")
 _DYNAMIC = re.compile(r"\bimport\s*\(\s*[\"'`]\.")
+_LATER = re.compile(r"\bimport\(([\"'])(?P<path>\.{1,2}/[^\"'\n]+\.js)\1\)")
 # Comments that a line begins with, empty lines, and the space that a line begins with: a quarter of the text.
 _COMMENTS = re.compile(r"^[ \t]*(?://.*\n|/\*\*(?:[^*]|\*(?!/))*\*/[ \t]*\n?|\n)|^[ \t]+", re.MULTILINE)
 
@@ -35,6 +37,21 @@ class _Module:
     """Files, and the names taken from each: `name`, or `name: other` as destructuring renames it."""
     exports: tuple[str, ...]
     text: str
+    """Without comments."""
+
+    @property
+    def later(self) -> list[Path]:
+        """Files that it imports only when they are needed."""
+        return [self._file(found) for found in _LATER.finditer(self.text)]
+
+    def body(self, name_of: Callable[[Path], str], load: Callable[[Path], str]) -> str:
+        """Its text in a bundle. name_of: the variable that holds a file's exports; load: what stands for
+        `import("./file.js")`."""
+        imported = [f"const {{ {', '.join(given)} }} = {name_of(path)};\n" for path, given in self.imports]
+        return "".join([*imported, _LATER.sub(lambda found: load(self._file(found)), self.text)])
+
+    def _file(self, found: re.Match[str]) -> Path:
+        return (self.path.parent / found["path"]).resolve()
 
 
 def bundle(entry: Path) -> str:
@@ -44,23 +61,107 @@ def bundle(entry: Path) -> str:
     `import one from "./file.json" with { type: "json" }`, which browsers of 2022 can't read themselves; and `export` in
     front of a function, class or const that begins a line; only `entry` may have an `export default`, and only its
     exports stay. What a file doesn't export is its own: each is the body of a function that returns its exports.
+    `import("./file.js")` gives the exports of a file that is in the text as well.
     ValueError for anything else, a file or name that isn't there, and files that import each other in a circle.
     """
-    linked: dict[Path, _Module] = {}
-    _link(entry.resolve(), (), linked)
-    *others, main = linked.values()
-    names = {module.path: f"module{number}" for number, module in enumerate(others)}
-    return _COMMENTS.sub("", "\n".join([*(_scoped(module, names) for module in others), _body(main, names)]))
+    *others, main = (modules := _linked(entry)).values()
+    name = _names(modules).__getitem__
+
+    def load(path: Path) -> str:
+        return f"Promise.resolve({name(path)})"
+
+    return "\n".join([*(_scoped(module, name, load) for module in others), main.body(name, load)])
 
 
-def _scoped(module: _Module, names: Mapping[Path, str]) -> str:
+def bundle_in_parts(entry: Path, name: str) -> dict[str, str]:
+    """The same as several texts by file name, to be served from one folder: under `name` what `entry` imports at once,
+    and what several others need; and for each `import("./file.js")` a part with what hasn't been loaded by then.
+    """
+    modules = _linked(entry)
+    main = entry.resolve()
+    roots = [main, *(path for module in modules.values() for path in module.later)]
+    at_once = {root: _reached(root, modules) for root in roots}
+    parents: dict[Path, set[Path]] = defaultdict(set)
+    for root, reached in at_once.items():
+        for path in reached if root == main else reached - at_once[main]:
+            for later in modules[path].later:
+                parents[later].add(root)
+    needed_by: dict[Path, list[Path]] = defaultdict(list)
+    for root, reached in at_once.items():
+        present, above = at_once[main] if root != main else set(), parents[root]
+        while len(above) == 1 and main not in above:
+            (parent,) = above
+            present, above = present | at_once[parent], parents[parent]
+        for path in reached - present:
+            needed_by[path].append(root)
+    home = {path: needing[0] for path, needing in needed_by.items()}
+    for path, needing in needed_by.items():
+        if len(needing) > 1:
+            home |= dict.fromkeys(_reached(path, modules), main)
+    files = {root: name if root == main else f"{root.parent.name}_{root.stem}.js" for root in {*home.values()}}
+    if len({*files.values()}) < len(files):
+        raise ValueError(f"two parts have one name: {', '.join(sorted(files.values()))}")
+    return {file: _part(root, home, files, modules, main) for root, file in files.items()}
+
+
+def _part(
+    root: Path, home: Mapping[Path, Path], files: Mapping[Path, str], modules: Mapping[Path, _Module], main: Path
+) -> str:
+    names = _names(modules)
+    taken: dict[Path, set[str]] = defaultdict(set)
+    """The variables of other parts that are used, by part."""
+
+    def name_of(path: Path) -> str:
+        if home[path] != root:
+            taken[home[path]].add(names[path])
+        return names[path]
+
+    def load(path: Path) -> str:
+        return f'import("./{files[path]}")' if home[path] == path else f"Promise.resolve({name_of(path)})"
+
+    own = [module for path, module in modules.items() if home[path] == root and path != main]
+    texts = [_scoped(module, name_of, load) for module in own]
+    if root == main:
+        texts.append(modules[main].body(name_of, load))
+    else:
+        texts.append(f"export const {{ {', '.join(modules[root].exports)} }} = {names[root]};")
+    texts.append(f"export {{ {', '.join(names[module.path] for module in own)} }};")
+    imports = [f'import {{ {", ".join(sorted(used))} }} from "./{files[part]}";' for part, used in taken.items()]
+    return "\n".join([*imports, *texts])
+
+
+def _scoped(module: _Module, name_of: Callable[[Path], str], load: Callable[[Path], str]) -> str:
     exported = ", ".join(module.exports)
-    return f"const {names[module.path]} = (() => {{\n{_body(module, names)}\nreturn {{ {exported} }};\n}})();"
+    return f"const {name_of(module.path)} = (() => {{\n{module.body(name_of, load)}\nreturn {{ {exported} }};\n}})();"
 
 
-def _body(module: _Module, names: Mapping[Path, str]) -> str:
-    imported = [f"const {{ {', '.join(given)} }} = {names[path]};\n" for path, given in module.imports]
-    return "".join([*imported, module.text])
+def _names(paths: Iterable[Path]) -> dict[Path, str]:
+    return {path: f"module{number}" for number, path in enumerate(paths)}
+
+
+def _reached(path: Path, modules: Mapping[Path, _Module]) -> set[Path]:
+    """A file and all that it imports at once."""
+    reached, waiting = {path}, [path]
+    while waiting:
+        imported = {each for each, _ in modules[waiting.pop()].imports} - reached
+        reached |= imported
+        waiting += imported
+    return reached
+
+
+def _linked(entry: Path) -> dict[Path, _Module]:
+    """A file and all that it imports, at once or later, itself the last: each after what it imports at once."""
+    linked: dict[Path, _Module] = {}
+    main = entry.resolve()
+    _link(main, (), linked)
+    waiting = [*linked]
+    while waiting:
+        for path in linked[waiting.pop()].later:
+            before = {*linked}
+            _link(path, (main,), linked)
+            waiting += linked.keys() - before
+    linked[main] = linked.pop(main)
+    return linked
 
 
 def _link(path: Path, importers: tuple[Path, ...], linked: dict[Path, _Module]) -> None:
@@ -71,6 +172,9 @@ def _link(path: Path, importers: tuple[Path, ...], linked: dict[Path, _Module]) 
     if path in linked:
         return
     module = _read(path, is_entry=not importers)
+    for later in module.later:
+        if not later.is_file():
+            raise ValueError(f"{path.name} imports {later.name}, but there is no file {later}")
     for imported, names in module.imports:
         if not imported.is_file():
             raise ValueError(f"{path.name} imports {imported.name}, but there is no file {imported}")
@@ -109,10 +213,17 @@ def _read(path: Path, is_entry: bool) -> _Module:
                 done = start + len("export ")
         elif not (is_entry and _DEFAULT.match(source, start)):
             raise _unsupported(path, source, start)
-    if dynamic := _DYNAMIC.search(_COMMENTS.sub(lambda comment: re.sub(r"[^\n]", " ", comment[0]), source)):
-        raise _unsupported(path, source, dynamic.start())
-    text = "".join([*kept, source[done:]])
+    if _DYNAMIC.search(source):
+        code = _COMMENTS.sub(_blank, source)
+        for dynamic in _DYNAMIC.finditer(code):
+            if not _LATER.match(code, dynamic.start()):
+                raise _unsupported(path, source, dynamic.start())
+    text = _COMMENTS.sub("", "".join([*kept, source[done:]]))
     return _Module(path, tuple(imports), tuple(exports), text)
+
+
+def _blank(comment: re.Match[str]) -> str:
+    return re.sub(r"[^\n]", " ", comment[0])
 
 
 def _unsupported(path: Path, source: str, at: int) -> ValueError:
@@ -120,6 +231,6 @@ def _unsupported(path: Path, source: str, at: int) -> ValueError:
     written = source[at:].partition("\n")[0].strip()
     return ValueError(
         f"{path.name}, line {line}: {written!r} isn't supported; write "
-        'import { name } from "./file.js", or export in front of a function, class or const '
+        'import { name } from "./file.js", import("./file.js"), or export in front of a function, class or const '
         "(export default only in the file that is bundled)"
     )

@@ -21,7 +21,6 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from ..activation_cache import current_name
 from ..config import ModelConfig
 from ..hooks import ForwardHook, HookPoint
 from ..model.models import Model
@@ -120,9 +119,6 @@ class HookPointIntervention(PointIntervention, ABC):
     point: str
     head: int | None = None
     position: int | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "point", current_name(self.point))  # of an old link, it may be
 
     @property
     def looks_ahead(self) -> bool:

@@ -5,7 +5,6 @@ Dimensions: part, depth, pos, d_model, vocab; there is no batch.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -37,12 +36,6 @@ class LogitLens:
     the end."""
     logits: Tensor
     """(depth, pos, vocab); the last are the model's own."""
-
-    @property
-    def heights(self) -> tuple[str, ...]:
-        """The former name of `points`."""
-        warnings.warn("LogitLens.heights is now called LogitLens.points.", DeprecationWarning, stacklevel=2)
-        return self.points
 
     def of(self, tokens: Sequence[int]) -> tuple[Tensor, Tensor]:
         """Probability and rank (1: the likeliest) of one token at each position. tokens: (pos,).

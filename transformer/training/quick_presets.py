@@ -7,9 +7,9 @@ from dataclasses import replace
 from .loop import TrainingConfig
 from .presets import Group, Preset
 
-# A training of a few hundred steps is all beginning. It bears a learning rate several times that of a long one, and
-# Muon with less momentum, for gradients soon go out of date. Two blocks, 64 wide, that see 32 or 64 characters learned
-# more in the same seconds than the deeper and wider ones tried. There is no time to overfit, so no dropout.
+# A training of a few hundred steps bears a learning rate several times that of a long one, and Muon with less momentum,
+# since gradients soon go out of date. Two blocks, 64 wide, with a context of 32 or 64 characters learned more in the
+# same seconds than the deeper and wider ones tried. There is no time to overfit, so there is no dropout.
 _TEXT_SHAPE = {"context_length": 32, "n_layers": 2, "n_heads": 4, "d_model": 64, "positions": "rotary"}
 _TEXT_TRAINING = TrainingConfig(
     steps=500, learning_rate=2e-2, warmup_steps=20, optimizer="muon", momentum=0.9, weight_decay=0.0, seed=1337
@@ -143,7 +143,7 @@ _QUICK = (
         summary="Letters turn into syllables, words, and lines of verse.",
         corpus="martin-fierro",
         shape=_TEXT_SHAPE | {"context_length": 64},
-        training=replace(_TEXT_TRAINING, steps=700, weight_decay=0.2),  # it reads the short poem ten times
+        training=replace(_TEXT_TRAINING, steps=700, weight_decay=0.2),  # ten epochs of the short poem
         batch=32,
         evaluate_every=100,
         examples=("Aquí me pongo a cantar", "El gaucho"),

@@ -1,6 +1,6 @@
 """Loads the files of components, and serves their scripts.
 
-These are one module, at an address with its content's hash; a session is sent no more than where that is.
+These are a module and its parts, at an address with their content's hash; a session is sent no more than where that is.
 """
 
 import dataclasses
@@ -23,11 +23,12 @@ GLOSSARY = "pages/ui/glossary.json"
 WORKER = "transformer/frontend/engine/worker_bundle.js"
 """What computes models in a browser: one file instead of thirty, which each visitor would ask for."""
 COMPONENTS = "transformer/frontend/components.js"
-"""All components: one file instead of a hundred and twenty. Scripts find the worker from its folder, the frontend's."""
+"""What every page mounts, and what several components need; the others' scripts are fetched when they are mounted, from
+the same folder. Scripts find the worker from there, too: the folder is the frontend's."""
 PRIVATE_LINK = "pages/ui/components/room_membership/private_link.js"
-LOADER = """const loaded = import(new URL(%s, document.baseURI));
+LOADER = """const loaded = import(new URL(%s, document.baseURI)).then(({ mountOf }) => mountOf(%s));
 export default function (component) {
-  loaded.then(({ components }) => components[%s](component), () => {
+  loaded.then((mount) => mount(component), () => {
     const root = component.parentElement.querySelector("[data-part=root]");
     if (root) root.textContent = "This part of the page could not be loaded. Reload the page.";
   });
@@ -35,14 +36,22 @@ export default function (component) {
 """
 
 
+PAGES: dict[str, str] = {
+    page["title"]: page["sentence"] for page in json.loads((frontend.FOLDER / "pages.json").read_text(encoding="utf-8"))
+}
+"""What each page shows, in a sentence, by its title; the first is the one that a visit begins with."""
+
+
 def glossary_terms() -> list[dict[str, Any]]:
     """The glossary as the browser gets it: `words` are all words for a term, its name first."""
     return [{**dataclasses.asdict(term), "words": [term.name, *term.others]} for term in glossary.entries()]
 
 
+_FOLDER, _, _NAME = COMPONENTS.rpartition("/")
+_PARTS = frontend.bundle_in_parts(HERE / "components.js", _NAME)
 MODULES = FrontendModules(
     {
-        COMPONENTS: frontend.bundle(HERE / "components.js").encode(),
+        **{f"{_FOLDER}/{name}": text.encode() for name, text in _PARTS.items()},
         GLOSSARY: json.dumps(glossary_terms(), ensure_ascii=False).encode(),
         PRIVATE_LINK: frontend.bundle(HERE / "room_membership" / "private_link.js").encode(),
         WORKER: frontend.bundle(frontend.FOLDER / "engine" / "worker.js").encode(),

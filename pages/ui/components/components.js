@@ -1,59 +1,50 @@
-// All components of the app, by name: bundled into one file, which a browser fetches once for all pages.
-import { AttentionView } from "../../../transformer/frontend/attention/view.js";
+// All components of the app, by name. What every page mounts is bundled into one file, which a browser fetches once; the
+// others come with the first page that has them.
 import { onAppPage } from "../../../transformer/frontend/browser_first.js";
-import { FillingView } from "../../../transformer/frontend/filling/view.js";
-import { GenerationView } from "../../../transformer/frontend/generation/view.js";
-import { InsideView } from "../../../transformer/frontend/inside/view.js";
 import { mountAddressBar } from "./address_bar/address_bar.js";
-import { mountCellPicker } from "./answer_inputs/cell_picker.js";
-import { mountSortableList } from "./answer_inputs/sortable_list.js";
-import { mountBatchTable } from "./batch_table/batch_table.js";
 import { mountCopyButton } from "./copy_button/copy_button.js";
 import { senderOf } from "./event_queue.js";
-import { mountEffectHeatmaps } from "./effect_heatmaps/effect_heatmaps.js";
-import { mountGlossary } from "./glossary/glossary.js";
 import { mountGuide } from "./guide/guide.js";
-import { mountHeadGrid } from "./head_grid/head_grid.js";
 import { mountInputDrafts } from "./input_drafts/input_drafts.js";
-import { mountLossChart } from "./loss_chart/loss_chart.js";
-import { mountMasks } from "./masks/masks.js";
-import { mountMatrix } from "./matrix/matrix.js";
-import { mountRoomFollower } from "./room_follower/room_follower.js";
-import { mountRoomMembership } from "./room_membership/room_membership.js";
 import { mountScrollToTop } from "./scroll_to_top/scroll_to_top.js";
 import { mountSessionToken } from "./session_token/session_token.js";
-import { mountTextComparison } from "./text_comparison/text_comparison.js";
-import { mountVotes } from "./votes/votes.js";
-import { mountWordOrders } from "./word_orders/word_orders.js";
 
-const instrument = (View) => (component) => onAppPage(component, (root, host) => new View(root, host));
+/** An instrument of the frontend. @param {Promise<object>} module that exports its view */
+async function instrument(module) {
+  const [View] = Object.values(await module);
+  return (component) => onAppPage(component, (root, host) => new View(root, host));
+}
 
+/** What mounts a component. @type {Record<string, () => any>} */
 const mounts = {
-  attention: instrument(AttentionView),
-  filling: instrument(FillingView),
-  generation: instrument(GenerationView),
-  inside: instrument(InsideView),
-  address_bar: mountAddressBar,
-  batch_table: mountBatchTable,
-  cell_picker: mountCellPicker,
-  copy_button: mountCopyButton,
-  effect_heatmaps: mountEffectHeatmaps,
-  glossary: mountGlossary,
-  guide: mountGuide,
-  head_grid: mountHeadGrid,
-  input_drafts: mountInputDrafts,
-  loss_chart: mountLossChart,
-  masks: mountMasks,
-  matrix: mountMatrix,
-  room_follower: mountRoomFollower,
-  room_membership: mountRoomMembership,
-  scroll_to_top: mountScrollToTop,
-  session_token: mountSessionToken,
-  sortable_list: mountSortableList,
-  text_comparison: mountTextComparison,
-  votes: mountVotes,
-  word_orders: mountWordOrders,
+  attention: () => instrument(import("../../../transformer/frontend/attention/view.js")),
+  filling: () => instrument(import("../../../transformer/frontend/filling/view.js")),
+  generation: () => instrument(import("../../../transformer/frontend/generation/view.js")),
+  inside: () => instrument(import("../../../transformer/frontend/inside/view.js")),
+  address_bar: () => mountAddressBar,
+  batch_table: async () => (await import("./batch_table/batch_table.js")).mountBatchTable,
+  cell_picker: async () => (await import("./answer_inputs/cell_picker.js")).mountCellPicker,
+  copy_button: () => mountCopyButton,
+  effect_heatmaps: async () => (await import("./effect_heatmaps/effect_heatmaps.js")).mountEffectHeatmaps,
+  glossary: async () => (await import("./glossary/glossary.js")).mountGlossary,
+  guide: () => mountGuide,
+  head_grid: async () => (await import("./head_grid/head_grid.js")).mountHeadGrid,
+  input_drafts: () => mountInputDrafts,
+  loss_chart: async () => (await import("./loss_chart/loss_chart.js")).mountLossChart,
+  masks: async () => (await import("./masks/masks.js")).mountMasks,
+  matrix: async () => (await import("./matrix/matrix.js")).mountMatrix,
+  room_follower: async () => (await import("./room_follower/room_follower.js")).mountRoomFollower,
+  room_membership: async () => (await import("./room_membership/room_membership.js")).mountRoomMembership,
+  scroll_to_top: () => mountScrollToTop,
+  session_token: () => mountSessionToken,
+  sortable_list: async () => (await import("./answer_inputs/sortable_list.js")).mountSortableList,
+  text_comparison: async () => (await import("./text_comparison/text_comparison.js")).mountTextComparison,
+  votes: async () => (await import("./votes/votes.js")).mountVotes,
+  word_orders: async () => (await import("./word_orders/word_orders.js")).mountWordOrders,
 };
 
 /** What Streamlit calls with a component's data and place. None of its events is lost: they go through a queue. */
-export const components = Object.fromEntries(Object.entries(mounts).map(([name, mount]) => [name, (component) => mount({ ...component, setTriggerValue: senderOf(component) })]));
+export async function mountOf(name) {
+  const mount = await mounts[name]();
+  return (component) => mount({ ...component, setTriggerValue: senderOf(component) });
+}

@@ -7,11 +7,12 @@ from typing import Any
 
 import streamlit as st
 
+from pages.ui.computations import activations
 from pages.ui.frame import changes, widgets
 from pages.ui.frame.state import visitor
 from pages.ui.frame.widgets import Binding
 from pages.ui.markdown import code, counted, plain
-from pages.ui.models import activations, library
+from pages.ui.models import library
 from pages.ui.models.attention_kinds import shown_kind
 from pages.ui.models.changes import problem_of
 from transformer import (

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from pages.ui.models import lesson_answers
-from pages.ui.models.selection import FARTHEST
-from transformer.activation_cache import current_name
+from pages.ui.frame.selection import FARTHEST
+from pages.ui.session import lesson_answers
 
 PLACE = 10**6
 """No text and no vocabulary is as long."""
@@ -70,14 +69,6 @@ class Text:
         if self.pattern and not re.fullmatch(self.pattern, text, re.ASCII):
             raise ValueError("it isn't what this app writes")
         return text
-
-
-@dataclass(frozen=True)
-class HookName(Text):
-    """A hook point's name; one of an older release is read as today's."""
-
-    def __call__(self, text: str) -> str:
-        return current_name(super().__call__(text))
 
 
 def position_or_token(meaning: str) -> Number:

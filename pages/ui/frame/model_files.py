@@ -13,7 +13,7 @@ from pages.ui.frame.visitor_choices import DEFAULT_MODEL
 from pages.ui.markdown import plain
 from pages.ui.models import library
 from pages.ui.models.library import slug
-from pages.ui.models.visitor_models import MAX_MODELS, StorageFullError, add_model, own_models, remove_model
+from pages.ui.session.visitor_models import MAX_MODELS, StorageFullError, add_model, own_models, remove_model
 from transformer import Checkpoint, CheckpointError
 from transformer.checkpoints.archive import pack_checkpoint, unpack_checkpoint
 

@@ -11,8 +11,8 @@ from pages.ui.frame.visitor_choices import DEFAULT_MODEL, Visitor
 from pages.ui.frame.widgets import Binding
 from pages.ui.markdown import architecture, command, counted, plain
 from pages.ui.models import library
-from pages.ui.models.visitor_models import add_shared_model, is_own, own_models
 from pages.ui.number_format import percent
+from pages.ui.session.visitor_models import add_shared_model, is_own, own_models
 from transformer import TASKS, CheckpointError, ModelCard, ModelConfig
 from transformer.training.presets import Group
 

@@ -12,20 +12,22 @@ from pages.ui.components.assets import reader, without_comments
 from pages.ui.components.copy_button import copy_button
 from pages.ui.components.events import hear_all
 from pages.ui.components.input_drafts import keep_input_drafts
+from pages.ui.computations import activations
+from pages.ui.computations.activations import Interventions, Tokens
 from pages.ui.figures.palette import Theme
 from pages.ui.frame import changes, page_guide, prompt_bar, saved_view, selection_sync, session_restore, state, widgets
+from pages.ui.frame.page_text import Text
 from pages.ui.frame.state import visitor
 from pages.ui.frame.url_parameters import TOO_LONG, embedded, left_out
 from pages.ui.frame.visitor_choices import Visitor
+from pages.ui.index_page import ICON
 from pages.ui.markdown import JOINER, passage, plain
-from pages.ui.models import activations, attention_kinds, library
-from pages.ui.models import visitor_training as training
-from pages.ui.models.activations import Interventions, Tokens
+from pages.ui.models import attention_kinds, library
 from pages.ui.models.changes import Changes, in_force
-from pages.ui.models.page_text import Text
-from pages.ui.models.session_store import session_record
-from pages.ui.models.visitor_models import is_own
 from pages.ui.number_format import percent
+from pages.ui.session import visitor_training as training
+from pages.ui.session.session_store import session_record
+from pages.ui.session.visitor_models import is_own
 from transformer import ModelConfig
 
 PAGES = {
@@ -39,11 +41,6 @@ PAGES = {
     "Train": "Train.py",
 }
 """The file of each page, by its title. The file's name is the page's address."""
-ICON = (
-    "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 100 100'>"
-    "<text y='.9em' font-size='90'>%F0%9F%94%8E</text></svg>"
-)
-"""A magnifying glass, 🔎. For a plain emoji Streamlit would read a table of all there are: a quarter of a second."""
 STYLE = f"<style>{without_comments(reader(__file__)('style.css'))}</style>"
 
 

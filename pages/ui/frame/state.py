@@ -18,7 +18,7 @@ from pages.ui.components.address_bar import address_bar
 from pages.ui.frame import selection_sync
 from pages.ui.frame import url_parameters as links
 from pages.ui.frame.visitor_choices import FIRST_MODEL, Visitor, fields
-from pages.ui.models.session_store import session_record
+from pages.ui.session.session_store import session_record
 
 MAX_KNOWN_ADDRESSES = 50
 """Addresses that the page that is open is known to have had. A run can be asked for before the last is written, and in

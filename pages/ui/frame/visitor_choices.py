@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, get_type_hints
 
 from pages.ui.frame import link_values as read
-from pages.ui.frame.link_values import HookName, Number, OneOf, SomeOf, Text
+from pages.ui.frame.link_values import Number, OneOf, SomeOf, Text
+from pages.ui.frame.selection import DERIVATIONS, DIRECTIONS, FOLDS, LATEST, RULES, STAGES
 from pages.ui.models.changes import Change
 from pages.ui.models.changes import from_text as changes_from_text
-from pages.ui.models.lesson_answers import MAX_STEPS
-from pages.ui.models.selection import DERIVATIONS, DIRECTIONS, FOLDS, LATEST, RULES, STAGES
+from pages.ui.session.lesson_answers import MAX_STEPS
 from transformer import MEASURES, TASKS, Sampling
 from transformer.data.corpora import LONGEST_TEXT, SOURCES
 from transformer.training.presets import LADDERS, RUNGS
@@ -43,10 +43,10 @@ PACES = {"slow": 2.0, "steady": 8.0, "fast": 25.0, "unbounded": float("inf")}
 """Tokens per second."""
 
 HEADS = ("mean", "one")
-QUESTIONS = ("ablation", "traced", "beside", "ladder")
+QUESTIONS = ("ablation", "patching", "comparison", "ladder")
 """What the page What if can be asked."""
-EARLIER_QUESTIONS = {"before": "ablation", "needed": "ablation"}
-"""What older links ask, and where it is answered now."""
+EARLIER_QUESTIONS = {"before": "ablation", "needed": "ablation", "traced": "patching", "beside": "comparison"}
+"""What older links ask, and what it is called now."""
 EFFECTS = ("probability", "logit", "loss")
 BESIDE = ("prompts", "models", "changes")
 """What is put beside the prompt, the model, the changes of the view."""
@@ -94,7 +94,7 @@ class Selection:
     """Over the text: what a token looked at ("from"), or who looked at it ("to")."""
     derivation: Annotated[str, OneOf("", *DERIVATIONS)] = ""
     """Whether it is seen how the weights come about, "open" or "closed"; empty: if the rest of a link means that."""
-    inside: Annotated[str, HookName(LONGEST["inside"])] = ""
+    inside: Annotated[str, Text(LONGEST["inside"])] = ""
     """What is open on the page Inside: a tensor or a module of the model; empty: all of it."""
     place: Annotated[int | None, read.position_or_token("the token's position")] = None
     """The token that is looked at there, by its position in the whole text; None: the newest."""

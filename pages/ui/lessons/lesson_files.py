@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pages.ui.lessons.lesson import LONGEST_FILE, Lesson, LessonError, read_lesson
 from pages.ui.models import library
-from pages.ui.models.lesson_answers import StepId
+from pages.ui.session.lesson_answers import StepId
 
 FOLDER = Path(os.environ.get("HEADSUP_LESSONS") or Path(__file__).parent)
 MAX_LESSONS = 100

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 from pages.ui.lessons.expressions import Expression, ExpressionError, Words
-from pages.ui.models.lesson_answers import Answer
+from pages.ui.session.lesson_answers import Answer
 
 KINDS = ("choose", "number", "token", "cell", "order")
 FEWEST, MAX_OPTIONS = 2, 10

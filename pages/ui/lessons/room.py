@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Self
 
-from pages.ui.models.lesson_answers import StepId
+from pages.ui.session.lesson_answers import StepId
 
 HEAD = "room"
 """The name of the text that has all of a room but its votes."""

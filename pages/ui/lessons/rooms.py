@@ -20,7 +20,7 @@ from pages.ui.lessons.lesson import LONGEST_FILE
 from pages.ui.lessons.own_lessons import name_of
 from pages.ui.lessons.room import NoRoomError, Phase, Poll, Room, RoomError
 from pages.ui.lessons.room_stores import TEACHER, MemoryStore, RoomStore, Seen, room_store
-from pages.ui.models.lesson_answers import StepId
+from pages.ui.session.lesson_answers import StepId
 
 LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
 """Of which codes are made: no vowels, so that none is a word, and no digits that look like letters."""

@@ -10,10 +10,10 @@ from contextvars import ContextVar
 import streamlit as st
 import torch
 
-from pages.ui.models.visitor_models import is_own, own_models, shared_models
+from pages.ui.session.visitor_models import is_own, own_models, shared_models
 from transformer import Checkpoint, CheckpointEntry, CheckpointError, ModelConfig, Tokenizer, UnreadableCheckpoint
 from transformer.api.file_names import slug
-from transformer.api.library import FOLDER, Library
+from transformer.api.model_library import FOLDER, Library
 from transformer.api.model_store import model_store
 from transformer.api.open_models import OpenModel
 from transformer.data.chat import Chat

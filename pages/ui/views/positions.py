@@ -10,6 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from pages.ui.components.matrix import matrix
+from pages.ui.computations import activations
 from pages.ui.figures import positions as figures
 from pages.ui.frame import widgets
 from pages.ui.frame.link_values import MAX_WAVES
@@ -18,7 +19,6 @@ from pages.ui.frame.state import visitor
 from pages.ui.frame.visitor_choices import Visitor
 from pages.ui.frame.widgets import Binding
 from pages.ui.markdown import counted
-from pages.ui.models import activations
 from pages.ui.tables import offer_data
 from pages.ui.views.charts import chart
 from pages.ui.views.side_by_side import side_by_side

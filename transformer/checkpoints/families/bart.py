@@ -21,7 +21,7 @@ HEAD = ("lm_head.", "final_logits_bias")
 
 
 def read_config(fields: Fields) -> ModelConfig:
-    """What BART's config.json says, as our configuration."""
+    """Our configuration from BART\'s config.json."""
     return _learned(fields, "post")
 
 
@@ -102,7 +102,7 @@ def weights(
     skipped: int = OFFSET,
     missing: Callable[[tuple[int, ...]], Tensor] | None = None,
 ) -> list[Weight]:
-    """Where each parameter stands. skipped, missing: of the tables of positions."""
+    """Where each parameter is in the files. skipped, missing: of the tables of positions."""
     found = tables(config) if config.tie_embeddings or not config.share_embeddings else _twice()
     for side in SIDES:
         table = (f"{side}.embed_positions.weight",)

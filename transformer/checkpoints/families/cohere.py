@@ -23,7 +23,7 @@ ONE_NORM: Mapping[str, str] = {"ln1": "input_layernorm", "ln2": "input_layernorm
 
 
 def read_first(fields: Fields) -> ModelConfig:
-    """What the config.json of a Command R says, as our configuration."""
+    """Our configuration from the config.json of a Command R."""
     qk_norm = "head" if fields.flag("use_qk_norm", False) else "none"
     return ModelConfig(**_of_both(fields, 500_000.0), qk_norm=qk_norm)
 
@@ -53,7 +53,7 @@ def read_second(fields: Fields) -> ModelConfig:
 
 
 def write_first(config: ModelConfig) -> dict[str, Any]:
-    """What the config.json of a Command R says of our configuration."""
+    """The config.json of a Command R from our configuration."""
     return {**_written(config), "use_qk_norm": config.qk_norm == "head"}
 
 
@@ -69,7 +69,7 @@ def write_second(config: ModelConfig) -> dict[str, Any]:
 
 
 def weights_of_both(config: ModelConfig, fields: Fields) -> list[Weight]:
-    """Where each parameter stands."""
+    """Where each parameter is in the files."""
     factors = Factors(logits=fields.number("logit_scale", 0.0625))
     return weights(config, fields, norms=ONE_NORM, factors=factors, head_gains="in rows")
 

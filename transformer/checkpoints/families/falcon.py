@@ -11,7 +11,7 @@ from .rope_scaling import notes_on_rotation, rotary_fields, written_rotation
 
 
 def read_config(fields: Fields) -> ModelConfig:
-    """What config.json says, as our configuration."""
+    """Our configuration from config.json."""
     width = fields.whole("n_embed", fields.whole("hidden_size"))
     heads, is_new = fields.whole("num_attention_heads"), fields.flag("new_decoder_architecture", False)
     is_parallel, has_bias = fields.flag("parallel_attn", True), fields.flag("bias", False)
@@ -55,7 +55,7 @@ def norms_of(fields: Fields) -> int:
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """What config.json says of our configuration."""
+    """config.json from our configuration."""
     if config.attention_bias != config.mlp_bias:
         raise UnsupportedError("it has all biases or none")
     is_alibi = config.positions == "alibi"
@@ -87,7 +87,7 @@ def write_config(config: ModelConfig) -> dict[str, Any]:
 
 
 def weights(config: ModelConfig, fields: Fields) -> list[Weight]:
-    """Where each parameter stands."""
+    """Where each parameter is in the files."""
     names = {"ln1": "input_layernorm", "ln2": "post_attention_layernorm"}
     if config.parallel_residual:
         one = dict.fromkeys(names, "input_layernorm")

@@ -96,7 +96,7 @@ class Family:
     write_config: Callable[[ModelConfig], dict[str, Any]]
     """What config.json would say; what the family can't express is left out."""
     weights: Callable[[ModelConfig, Fields], list[Weight]]
-    """Where each parameter stands: the table of embeddings first, the unembedding last. The fields are those of the
+    """Where each parameter is in the files: the table of embeddings first, the unembedding last. The fields are those of the
     files that are read, or of those that are written."""
     notes: Callable[[Fields], list[str]] = lambda fields: []
     """What the card says of how the files were read, a sentence each."""

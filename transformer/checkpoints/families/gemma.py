@@ -25,7 +25,7 @@ SANDWICH: Mapping[str, str] = {
 
 
 def read_first(fields: Fields) -> ModelConfig:
-    """What the config.json of a Gemma 1 says, as our configuration."""
+    """Our configuration from the config.json of a Gemma 1."""
     found = {**common_fields(fields, head_width=256, tied=True), **_of_all(fields)}
     if fields.get("hidden_activation") is None and fields.get("hidden_act", "gelu") == "gelu":
         found["activation"] = "gelu_tanh"  # which the first files call gelu
@@ -87,7 +87,7 @@ def read_third(fields: Fields) -> ModelConfig:
 
 
 def write_first(config: ModelConfig) -> dict[str, Any]:
-    """What the config.json of a Gemma 1 says of our configuration."""
+    """The config.json of a Gemma 1 from our configuration."""
     return {**write_common(config), "attention_bias": config.attention_bias}
 
 

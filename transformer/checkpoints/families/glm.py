@@ -23,7 +23,7 @@ SANDWICH: Mapping[str, str] = {
 
 
 def read_first(fields: Fields) -> ModelConfig:
-    """What config.json says, as our configuration."""
+    """Our configuration from config.json."""
     return ModelConfig(**_of_both(fields))
 
 
@@ -43,7 +43,7 @@ def read_second(fields: Fields) -> ModelConfig:
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """What config.json says of our configuration."""
+    """config.json from our configuration."""
     return {**write_share(config), "attention_bias": config.attention_bias}
 
 

@@ -9,7 +9,7 @@ from .family import THEIR_ACTIVATIONS, Family, Fields, Weight, linear, unembeddi
 
 
 def read_config(fields: Fields) -> ModelConfig:
-    """What config.json says, as our configuration."""
+    """Our configuration from config.json."""
     fields.refuse("add_cross_attention", "which is for a decoder beside an encoder")
     fields.flag("scale_attn_by_inverse_layer_idx", False)
     width = fields.whole("n_embd")
@@ -29,7 +29,7 @@ def read_config(fields: Fields) -> ModelConfig:
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """What config.json says of our configuration."""
+    """config.json from our configuration."""
     return {
         "vocab_size": config.vocab_size,
         "n_positions": config.context_length,
@@ -47,7 +47,7 @@ def write_config(config: ModelConfig) -> dict[str, Any]:
 
 
 def weights(config: ModelConfig, fields: Fields) -> list[Weight]:
-    """Where each parameter stands."""
+    """Where each parameter is in the files."""
     found = [Weight("embed.weight", ("wte.weight",)), Weight("pos_embed.weight", ("wpe.weight",))]
     for layer in range(config.n_layers):
         ours, theirs = f"blocks.{layer}.", f"h.{layer}."

@@ -10,7 +10,7 @@ from .rope_scaling import notes_on_rotation, rotary_fields, written_rotation
 
 
 def read_config(fields: Fields) -> ModelConfig:
-    """What config.json says, as our configuration."""
+    """Our configuration from config.json."""
     width, heads = fields.whole("hidden_size"), fields.whole("num_attention_heads")
     bases, shares = ("rotary_emb_base", "rope_theta"), ("rotary_pct", "partial_rotary_factor")
     rotation = rotary_fields(fields, max(width // heads, 1), bases=bases, shares=shares, share=0.25)
@@ -31,7 +31,7 @@ def read_config(fields: Fields) -> ModelConfig:
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """What config.json says of our configuration."""
+    """config.json from our configuration."""
     fraction = config.rotated_dims / config.d_head
     return {
         "vocab_size": config.vocab_size,
@@ -54,7 +54,7 @@ def write_config(config: ModelConfig) -> dict[str, Any]:
 
 
 def weights(config: ModelConfig, fields: Fields) -> list[Weight]:
-    """Where each parameter stands."""
+    """Where each parameter is in the files."""
     found = [Weight("embed.weight", ("embed_in.weight",))]
     for layer in range(config.n_layers):
         ours, theirs = f"blocks.{layer}.", f"layers.{layer}."

@@ -9,7 +9,7 @@ from .family import THEIR_ACTIVATIONS, Family, Fields, Weight, linear, norm, une
 
 
 def read_config(fields: Fields) -> ModelConfig:
-    """What config.json says, as our configuration."""
+    """Our configuration from config.json."""
     width, heads = fields.whole("n_embd"), fields.whole("n_head")
     dims = fields.whole("rotary_dim", 64)
     for name in ("rotary", "scale_attn_weights"):
@@ -33,7 +33,7 @@ def read_config(fields: Fields) -> ModelConfig:
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """What config.json says of our configuration."""
+    """config.json from our configuration."""
     return {
         "vocab_size": config.vocab_size,
         "n_positions": config.context_length,
@@ -51,7 +51,7 @@ def write_config(config: ModelConfig) -> dict[str, Any]:
 
 
 def weights(config: ModelConfig, fields: Fields) -> list[Weight]:
-    """Where each parameter stands."""
+    """Where each parameter is in the files."""
     found = [Weight("embed.weight", ("wte.weight",))]
     for layer in range(config.n_layers):
         ours, theirs = f"blocks.{layer}.", f"h.{layer}."

@@ -13,7 +13,7 @@ from .rope_scaling import notes_on_rotation, rotary_fields, written_rotation
 
 
 def read_config(fields: Fields) -> ModelConfig:
-    """What config.json says, as our configuration."""
+    """Our configuration from config.json."""
     if "sliding_attention" in (fields.layer_kinds(fields.layers("num_hidden_layers")) or ()):
         raise UnsupportedError("its layer_types name sliding_attention, which no Llama has")
     return ModelConfig(
@@ -69,7 +69,7 @@ def biases(of_all: bool) -> dict[str, Any]:
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """What config.json says of our configuration."""
+    """config.json from our configuration."""
     return {**write_common(config), "attention_bias": config.attention_bias, "mlp_bias": config.mlp_bias}
 
 
@@ -147,7 +147,7 @@ def weights(
     up: str = "up_proj",
     down: str = "down_proj",
 ) -> list[Weight]:
-    """Where each parameter stands.
+    """Where each parameter is in the files.
 
     gain_shift: what gains are stored less. fused: whether queries, keys and values are one matrix; fused_gate: whether
     gate and up projection are. head_gains: how the gains of norms on queries and keys are laid out.

@@ -19,7 +19,7 @@ ALSO = (FURTHER_ON, "max_position_embeddings")
 
 
 def read_first(fields: Fields) -> ModelConfig:
-    """What the config.json of a Mistral says, as our configuration."""
+    """Our configuration from the config.json of a Mistral."""
     common = common_fields(fields)
     windows = windows_of_all(fields, common["n_layers"], 4096)
     return ModelConfig(**common, **biases(False), mlp_bias=False, attention_windows=windows)
@@ -54,7 +54,7 @@ def read_third(fields: Fields) -> ModelConfig:
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """What config.json says of our configuration. A Mistral's windows are in all layers or in none."""
+    """config.json from our configuration. A Mistral's windows are in all layers or in none."""
     said = written_windows(config)
     if len(set(said.pop("layer_types"))) > 1:
         raise UnsupportedError("its layers have windows all or none")
@@ -62,13 +62,13 @@ def write_config(config: ModelConfig) -> dict[str, Any]:
 
 
 def write_kinds(config: ModelConfig) -> dict[str, Any]:
-    """What a Ministral's config.json says of our configuration."""
+    """a Ministral\'s config.json from our configuration."""
     said = written_windows(config)
     return {**write_common(config), **said, "sliding_window": said["sliding_window"] or 1}
 
 
 def write_third(config: ModelConfig) -> dict[str, Any]:
-    """What a Ministral 3's config.json says of our configuration."""
+    """a Ministral 3\'s config.json from our configuration."""
     said = write_config(config)
     said["rope_parameters"] |= {FURTHER_ON: 0.0, "original_max_position_embeddings": config.context_length}
     return said

@@ -24,7 +24,7 @@ WITHOUT_EFFECT = (
 
 
 def read_config(fields: Fields) -> ModelConfig:
-    """What config.json says, as our configuration."""
+    """Our configuration from config.json."""
     for name in WITHOUT_EFFECT:
         fields.get(name)
     layers, heads = fields.layers("num_hidden_layers"), fields.whole("num_attention_heads")
@@ -91,7 +91,7 @@ def _base_of_windows(fields: Fields) -> float:
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """What config.json says of our configuration: norms and the head have all biases, be they zeros."""
+    """config.json from our configuration: norms and the head have all biases, be they zeros."""
     if config.norm != "pre" or config.norm_first_input:
         raise UnsupportedError("it has a norm before each sublayer but the first")
     near = written_windows(config)
@@ -120,7 +120,7 @@ def write_config(config: ModelConfig) -> dict[str, Any]:
 
 
 def weights(config: ModelConfig, fields: Fields) -> list[Weight]:
-    """Where each parameter stands."""
+    """Where each parameter is in the files."""
     shifted = fields.flag("norm_bias", False)
     found = [Weight("embed.weight", ("embeddings.tok_embeddings.weight",))]
     found += norm(config, "ln_embed", "embeddings.norm", bias=shifted)

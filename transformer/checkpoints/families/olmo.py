@@ -20,7 +20,7 @@ EPSILON = 1e-5
 
 
 def read_first(fields: Fields) -> ModelConfig:
-    """What the config.json of an OLMo 1 says, as our configuration."""
+    """Our configuration from the config.json of an OLMo 1."""
     clip = None if fields.get("clip_qkv") is None else fields.number("clip_qkv", 1.0)
     common = {**common_fields(fields), "norm_kind": "layer", "layer_norm_eps": EPSILON}
     return ModelConfig(**common, **biases(fields.flag("attention_bias", False)), mlp_bias=False, qkv_clip=clip)
@@ -55,7 +55,7 @@ def read_third(fields: Fields) -> ModelConfig:
 
 
 def write_first(config: ModelConfig) -> dict[str, Any]:
-    """What the config.json of an OLMo 1 says of our configuration."""
+    """The config.json of an OLMo 1 from our configuration."""
     said = {**write_common(config), "attention_bias": config.attention_bias, "clip_qkv": config.qkv_clip}
     del said["rms_norm_eps"]
     return said

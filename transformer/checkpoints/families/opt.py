@@ -12,7 +12,7 @@ OFFSET = 2
 
 
 def read_config(fields: Fields) -> ModelConfig:
-    """What config.json says, as our configuration."""
+    """Our configuration from config.json."""
     is_before, has_bias = fields.flag("do_layer_norm_before", True), fields.flag("enable_bias", True)
     if is_before:
         fields.refuse("_remove_final_layer_norm", "which leaves the last norm out")
@@ -41,7 +41,7 @@ def table_width(fields: Fields) -> int | None:
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """What config.json says of our configuration."""
+    """config.json from our configuration."""
     if config.attention_bias != config.mlp_bias:
         raise UnsupportedError("it has all biases or none")
     return {
@@ -63,7 +63,7 @@ def write_config(config: ModelConfig) -> dict[str, Any]:
 
 
 def weights(config: ModelConfig, fields: Fields) -> list[Weight]:
-    """Where each parameter stands."""
+    """Where each parameter is in the files."""
     narrow, has_gains = table_width(fields), fields.flag("layer_norm_elementwise_affine", True)
     table, vocab, width = "embed_tokens.weight", config.vocab_size, config.d_model
     found = [Weight("embed.weight", (table,))]

@@ -12,7 +12,7 @@ from .qwen2 import written_sliding
 
 
 def read_config(fields: Fields) -> ModelConfig:
-    """What config.json says, as our configuration."""
+    """Our configuration from config.json."""
     common = common_fields(fields, tied=True, base=2_000_000.0)
     fields.get("max_window_layers")  # which the files have from a Qwen2, and nothing reads
     layers, every = common["n_layers"], fields.whole("no_rope_layer_interval", 4)
@@ -34,7 +34,7 @@ def read_config(fields: Fields) -> ModelConfig:
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """What config.json says of our configuration."""
+    """config.json from our configuration."""
     return {
         **write_common(config),
         **written_sliding(config),

@@ -30,7 +30,7 @@ ATTENTIONS = {
 
 
 def read_config(fields: Fields, feed_forward: str = "relu") -> ModelConfig:
-    """What config.json says, as our configuration. feed_forward: what feed_forward_proj is where it isn't said."""
+    """Our configuration from config.json. feed_forward: what feed_forward_proj is where it isn't said."""
     refuse_one_stack(fields)
     said = fields.get("feed_forward_proj", feed_forward)
     if said not in FEED_FORWARD:
@@ -73,7 +73,7 @@ def _are_logits_scaled(fields: Fields) -> bool:
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """What config.json says of our configuration."""
+    """config.json from our configuration."""
     if config.positions != "relative" or config.norm_kind != "rms" or config.attention_scale:
         raise UnsupportedError("its scores tell distances and aren't ÷ √d_head, and its norms take no mean off")
     if config.mlp_gate and config.activation == "gelu":
@@ -100,7 +100,7 @@ def write_config(config: ModelConfig) -> dict[str, Any]:
 
 
 def weights(config: ModelConfig, fields: Fields, *, scales: bool = True) -> list[Weight]:
-    """Where each parameter stands. scales: whether logits may be ÷ √d_model."""
+    """Where each parameter is in the files. scales: whether logits may be ÷ √d_model."""
     found = tables(config)
     for side in SIDES:
         bias = f"{side}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"

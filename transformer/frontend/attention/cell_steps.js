@@ -1,7 +1,7 @@
 // Draws how one attention weight is computed: from its query and key to the weight, and on to what the head adds to the
 // residual stream. Each step ends in a number that is compared with the model's own.
 
-import { largestAbsolute, largestDifference, norm, project, softmaxParts, weightedValues } from "../arithmetic.js";
+import { dotProducts, exponentiate, largestAbsolute, largestDifference, norm, weightedValues } from "../arithmetic.js";
 import { VectorBars, gutter } from "../vector_bars.js";
 import { sayCompared } from "../number_check.js";
 import { attribute, node, put, untranslated } from "../dom.js";
@@ -123,7 +123,8 @@ export class CellSteps {
     if (biased) this.say("bias", this.biasInWords(pass, { layer, head, row, column }, (capped ?? scaled)[column], biased[column]));
     const hidden = masked[column] === -Infinity;
     this.say("mask", this.maskInWords(pass, { layer, row, column }, hidden, n(masked[column])), [masked, own("masked")]);
-    const { maximum, exponentials, sum } = softmaxParts(masked);
+    const exponentials = new Float64Array(masked.length);
+    const { maximum, sum } = exponentiate(masked, exponentials);
     this.say("exponential", hidden ? "exp(−∞) = 0"
       : `exp(score − the row's largest) = exp(${n(masked[column])} − ${n(maximum)}) = ${n(exponentials[column])}`);
     const seen = masked.reduce((count, score) => count + (score === -Infinity ? 0 : 1), 0);
@@ -181,7 +182,7 @@ export class CellSteps {
       + "this head found.", [z, own], setBy);
     const out = pass.projection(layer, head);
     for (const name of ["output", "stream"]) this.steps[name].item.hidden = !out;
-    if (out) this.showOutput(pass, { layer, head, row }, project(isSet ? own : z, out));
+    if (out) this.showOutput(pass, { layer, head, row }, dotProducts(isSet ? own : z, out, z.length));
   }
 
   showOutput(pass, { layer, head, row }, result) {

@@ -1,7 +1,7 @@
 // Holds one forward pass as far as its recordings have arrived: an overview of all heads, and of those that were looked
 // at the queries, keys and values, from which all else is derived here.
 
-import { attentionSteps, bucketOf, isVisible, uniformWeights } from "../arithmetic.js";
+import { attentionSteps, averageWeights, bucketOf, isVisible, visibleMask } from "../arithmetic.js";
 import { OverwrittenValues } from "../overwritten_values.js";
 import { HIDDEN } from "../colours.js";
 import { headWidth, keyHeadOf, scoreDivisor, windowOf } from "../attention_config.js";
@@ -9,9 +9,10 @@ import { headWidth, keyHeadOf, scoreDivisor, windowOf } from "../attention_confi
 /** @import { Described } from "../intervention_controls.js" */
 /** @import { Recording, Tensor, Tensors } from "../recording.js" */
 /** @import { Config } from "../attention_config.js" */
+/** @import { Floats } from "../arithmetic.js" */
 
 /**
- * What is known of a pass from the first, as overview.py writes it.
+ * What is known of a pass from the first, as inference/attention_outline.py writes it.
  *
  * @typedef {object} Overview
  * @property {Config} config
@@ -42,7 +43,7 @@ import { headWidth, keyHeadOf, scoreDivisor, windowOf } from "../attention_confi
 /**
  * A head's numbers, (query, key) each; of a uniform one only its weights.
  *
- * @typedef {{ raw?: Float64Array, scaled?: Float64Array, capped?: Float64Array, biased?: Float64Array, masked?: Float64Array, weights: Float64Array }} Steps
+ * @typedef {{ raw?: Floats, scaled?: Floats, capped?: Floats, biased?: Floats, masked?: Floats, weights: Floats }} Steps
  */
 
 const KEPT = 1_500_000; // cells of the heads whose steps are remembered, four numbers each
@@ -176,9 +177,12 @@ export class Pass {
 
   /** @returns {Steps} */
   follow(layer, head, without) {
-    if (this.uniform) return { weights: uniformWeights(this.queries, this.keys, this.causal && !without.includes("mask")) };
-    const [q, k] = ["q", "k"].map((name) => this.start(layer, head, name));
     const [divisor, window] = [scoreDivisor(this.config), this.window(layer)];
+    if (this.uniform) {
+      const mask = without.includes("mask") ? visibleMask(this.queries, this.keys, false) : visibleMask(this.queries, this.keys, this.causal, window);
+      return { weights: averageWeights(mask, this.keys) };
+    }
+    const [q, k] = ["q", "k"].map((name) => this.start(layer, head, name));
     return attentionSteps({ q, k, d: this.width, causal: this.causal, without, divisor, window, cap: this.cap, bias: this.biasOf(layer, head) });
   }
 
@@ -197,7 +201,7 @@ export class Pass {
     const { queries, keys } = this;
     const [, heads, rows, columns] = this.cells.shape;
     const start = (layer * heads + head) * rows * columns;
-    // Blocks as `pool` in overview.py cuts them.
+    // Blocks as `pool` in inference/pattern_pooling.py cuts them.
     const block = (at, blocks, length) => Math.floor(((at + 1) * blocks - 1) / length);
     const values = new Float64Array(queries * keys).fill(-Infinity);
     for (let query = 0; query < queries; query++) {

@@ -1,6 +1,7 @@
 // QK and OV circuits, as transformer/inference/circuits.py has them: what one head's weights do with every pair of tokens.
 // Weights alone, without a text. Source: Elhage et al. 2021, "A mathematical framework for transformer circuits".
 
+import { dotProducts } from "../arithmetic.js";
 import { headWidth, keyHeadOf, keyHeads, scoreDivisor } from "../attention_config.js";
 import { ids, whole, wrong } from "./questions.js";
 /** @import { LiveModel, Rest } from "./live_model.js" */
@@ -18,13 +19,14 @@ export async function circuit(live, { kind, attention, head: asked, tokens = nul
   const head = whole("head", asked, 0, config.n_heads - 1);
   const read = ids("tokens", tokens);
   const { first, enters, leaves, last } = kind === "qk" ? qk(live, attention, head) : ov(live, attention, head);
-  const [left, right] = [times(first, enters), times(last, transposed(leaves))];
+  const [left, right] = [dots(first, enters), dots(last, leaves)];
   await rest();
   const [rows, columns] = [[left, right], [right, left]].map(([own, other]) => strongest(own, other, read));
   const [chosenLeft, chosenRight] = [chosen(left, rows), chosen(right, columns)];
   await rest();
-  const full = times(times(chosen(first, rows), times(enters, leaves)), transposed(chosen(last, columns)));
-  const product = times(chosenLeft, transposed(chosenRight));
+  const through = dots(transposed(leaves), transposed(enters)); // all of the circuit in one matrix
+  const full = dots(dots(chosen(first, rows), through), chosen(last, columns));
+  const product = dots(chosenLeft, chosenRight);
   let [deviation, magnitude] = [0, 0];
   for (let at = 0; at < full.data.length; at++) {
     deviation = Math.max(deviation, Math.abs(product.data[at] - full.data[at]));
@@ -47,7 +49,7 @@ function qk(live, attention, head) {
   const [q, k] = ["q", "k"].map((name) => read(live, `${attention}.hook_${name}`, head));
   const rotation = live.model.equations.find(({ name }) => name === `${attention}.hook_rot_q`);
   const factor = (rotation?.constants.scale ?? 1) ** 2 / scoreDivisor(live.config);
-  return { first: q.table, enters: transposed(scaled(q.matrix, factor)), leaves: k.matrix, last: k.table };
+  return { first: q.table, enters: scaled(q.matrix, factor), leaves: k.matrix, last: k.table };
 }
 
 /** What a head that looks at one token says for each next token. @param {LiveModel} live @param {string} attention @param {number} head */
@@ -61,7 +63,7 @@ function ov(live, attention, head) {
   const side = config.architecture === "encoder-decoder" ? "decoder." : "";
   const passed = [...(norms.added ? [`${attention.slice(0, attention.lastIndexOf("."))}.ln1_post.weight`] : []), ...(norms.last ? [`${side}ln_final.weight`] : [])];
   for (const norm of passed) leaves = gained(centred(config, leaves), live.numbers(norm));
-  return { first: value.table, enters: transposed(value.matrix), leaves, last: table(live, "unembed.weight") };
+  return { first: value.table, enters: value.matrix, leaves, last: table(live, "unembed.weight") };
 }
 
 /** The table of embeddings, and the matrix that a head reads them with: norms and a scale are part of it. @param {LiveModel} live @param {string} name @param {number} head */
@@ -94,8 +96,8 @@ function table(live, name) {
 /** The tokens whose rows of the circuit are the longest, in the order of the vocabulary; among them those that are read. */
 function strongest(own, other, among) {
   if (own.rows <= MOST_TOKENS) return Array.from({ length: own.rows }, (_, token) => token);
-  const gram = times(transposed(other), other); // |row i|² = l_i · (RᵀR) · l_i
-  const halves = times(own, gram);
+  const gram = dots(transposed(other), transposed(other)); // |row i|² = l_i · (RᵀR) · l_i
+  const halves = dots(own, gram);
   const lengths = Array.from({ length: own.rows }, (_, row) => {
     let sum = 0;
     for (let at = row * own.columns; at < (row + 1) * own.columns; at++) sum += halves.data[at] * own.data[at];
@@ -107,16 +109,9 @@ function strongest(own, other, among) {
 
 // Matrices
 
-/** @param {Matrix} one @param {Matrix} other @returns {Matrix} */
-function times(one, other) {
-  const data = new Float64Array(one.rows * other.columns);
-  for (let row = 0; row < one.rows; row++) {
-    for (let k = 0; k < one.columns; k++) {
-      const factor = one.data[row * one.columns + k];
-      for (let column = 0; column < other.columns; column++) data[row * other.columns + column] += factor * other.data[k * other.columns + column];
-    }
-  }
-  return { rows: one.rows, columns: other.columns, data };
+/** one · otherᵀ. @param {Matrix} one @param {Matrix} other @returns {Matrix} */
+function dots(one, other) {
+  return { rows: one.rows, columns: other.rows, data: dotProducts(one.data, other.data, one.columns) };
 }
 
 /** @param {Matrix} matrix @returns {Matrix} */

@@ -1,9 +1,8 @@
 // The residual stream as a sum, as transformer/inference/residual_stream.py reads it: the logit lens by depth, and direct
 // logit attribution by part. In double precision.
 
-import { capped } from "../arithmetic.js";
+import { ACTIVATIONS, capped, dotProducts, logSumExp, momentsOf, sumOf } from "../arithmetic.js";
 import { isCausal } from "../attention_config.js";
-import { ACTIVATIONS } from "../inside/scalar_functions.js";
 import { recomputed } from "./forward_pass.js";
 import { whole } from "./questions.js";
 /** @import { LiveModel, Rest } from "./live_model.js" */
@@ -66,9 +65,7 @@ export async function logitLens(live, { tokens }, computed, positions, rest) {
 export function summary(logits) {
   let best = 0;
   for (let id = 1; id < logits.length; id++) if (logits[id] > logits[best]) best = id;
-  let sum = 0;
-  for (let id = 0; id < logits.length; id++) sum += Math.exp(logits[id] - logits[best]);
-  return { best, total: logits[best] + Math.log(sum) };
+  return { best, total: logSumExp(logits) };
 }
 
 /** 1 for the likeliest; equal logits rank by their token. @param {Vector} logits @param {number} token */
@@ -92,15 +89,15 @@ function readOut(live, stream) {
   const { config, about: { norms } } = live;
   const x = norms.last ? normed(live, `${config.architecture === "encoder-decoder" ? "decoder." : ""}ln_final`, stream) : stream;
   if (!config.masked_word_head) return x;
-  const hidden = products(live.numbers("head.dense.weight"), x, live.numbers("head.dense.bias"));
+  const hidden = dotProducts(x, live.numbers("head.dense.weight"), x.length, live.numbers("head.dense.bias"));
   return normed(live, "head.ln", hidden.map(ACTIVATIONS[config.activation]));
 }
 
 /** What a norm makes of a vector with its own statistics. @param {LiveModel} live @param {string} norm @param {Float64Array} x */
 function normed(live, norm, x) {
   const isRms = live.config.norm_kind === "rms";
-  const mean = isRms ? 0 : x.reduce((sum, value) => sum + value, 0) / x.length;
-  const spread = Math.sqrt(x.reduce((sum, value) => sum + (value - mean) ** 2, 0) / x.length + live.config.layer_norm_eps);
+  const { mean, variance } = momentsOf(x, !isRms);
+  const spread = Math.sqrt(variance + live.config.layer_norm_eps);
   const [gain, shift] = [live.numbers(`${norm}.weight`), isRms ? null : live.numbers(`${norm}.bias`)];
   return x.map((value, at) => ((value - mean) / spread) * gain[at] + (shift?.[at] ?? 0));
 }
@@ -108,7 +105,7 @@ function normed(live, norm, x) {
 /** @param {LiveModel} live @param {Float64Array} x */
 function logitsOf(live, x) {
   const { bias } = unembedding(live).operands;
-  const logits = products(live.numbers("unembed.weight"), x, bias ? live.numbers(bias[0].name) : null);
+  const logits = dotProducts(x, live.numbers("unembed.weight"), x.length, bias ? live.numbers(bias[0].name) : null);
   const { cap } = live.model.equations.find(({ name }) => name === "logits").constants;
   return cap ? logits.map((logit) => capped(logit, cap)) : logits;
 }
@@ -116,17 +113,6 @@ function logitsOf(live, x) {
 /** @param {LiveModel} live @returns {Equation} */
 function unembedding({ model: { equations } }) {
   return equations.find(({ name }) => name === "unembed.hook_uncapped") ?? equations.find(({ name }) => name === "logits");
-}
-
-/** Every row of a matrix times a vector, plus a bias. @param {Vector} matrix @param {Float64Array} x @param {Vector | null} bias */
-function products(matrix, x, bias) {
-  const rows = new Float64Array(matrix.length / x.length);
-  for (let row = 0; row < rows.length; row++) {
-    let sum = bias ? bias[row] : 0;
-    for (let at = 0, start = row * x.length; at < x.length; at++) sum += matrix[start + at] * x[at];
-    rows[row] = sum;
-  }
-  return rows;
 }
 
 /**
@@ -195,10 +181,4 @@ function sharesOfOne(at, equation) {
   const result = terms[0].replace("hook_z", "hook_result");
   const { shape: [, heads, width], data } = recomputed(live.model, text, here, table.get(result));
   return [...Array.from({ length: heads }, (_, head) => ({ name: `${result}[${head}]`, vector: data.subarray(head * width, (head + 1) * width) })), ...extra];
-}
-
-function sumOf(vector) {
-  let sum = 0;
-  for (let at = 0; at < vector.length; at++) sum += vector[at];
-  return sum;
 }

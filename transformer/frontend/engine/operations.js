@@ -2,9 +2,8 @@
 // Each fills `out`, the result of one equation; a row is what its last dimension holds, or what a norm goes over. Numbers
 // are computed in double precision and kept in single, as the engine's are.
 
-import { bucketOf, capped, isVisible } from "../arithmetic.js";
+import { ACTIVATIONS, averageWeights, bucketOf, capped, hide, isVisible, momentsOf, positionAngle, rotaryAngle, rotaryPair, rotatePair, softmax } from "../arithmetic.js";
 import { headWidth, isCausal, scoreDivisor, windowOf } from "../attention_config.js";
-import { ACTIVATIONS, positionAngle } from "../inside/scalar_functions.js";
 
 /** @typedef {import("./forward_pass.js").Step} Step */
 
@@ -30,43 +29,20 @@ export const TENSOR_OPERATIONS = {
     read("x", out);
   },
 
-  spread({ out, read, config }) {
-    const x = read("x");
-    const width = x.length / out.length;
-    for (let row = 0; row < out.length; row++) {
-      const mean = meanOf(x, row * width, width);
-      let squares = 0;
-      for (let at = row * width; at < (row + 1) * width; at++) squares += (x[at] - mean) ** 2;
-      out[row] = Math.sqrt(squares / width + config.layer_norm_eps);
-    }
+  spread(step) {
+    spreads(step, true);
   },
 
-  normalise({ out, read }) { // Ba et al. 2016, eq. 4
-    const [x, spread, gain, shift] = ["x", "spread", "gain", "shift"].map((role) => read(role));
-    const width = x.length / spread.length;
-    for (let row = 0; row < spread.length; row++) {
-      const mean = meanOf(x, row * width, width);
-      for (let at = row * width; at < (row + 1) * width; at++) {
-        const own = at % gain.length;
-        out[at] = ((x[at] - mean) / spread[row]) * gain[own] + shift[own];
-      }
-    }
+  normalise(step) { // Ba et al. 2016, eq. 4
+    normalise(step, true, step.read("shift"));
   },
 
-  length({ out, read, config }) {
-    const x = read("x");
-    const width = x.length / out.length;
-    for (let row = 0; row < out.length; row++) {
-      let squares = 0;
-      for (let at = row * width; at < (row + 1) * width; at++) squares += x[at] ** 2;
-      out[row] = Math.sqrt(squares / width + config.layer_norm_eps);
-    }
+  length(step) { // Zhang and Sennrich 2019, eq. 4
+    spreads(step, false);
   },
 
-  shorten({ out, read }) {
-    const [x, spread, gain] = ["x", "spread", "gain"].map((role) => read(role));
-    const width = x.length / spread.length;
-    for (let at = 0; at < out.length; at++) out[at] = (x[at] / spread[Math.floor(at / width)]) * gain[at % gain.length];
+  shorten(step) {
+    normalise(step, false);
   },
 
   multiply({ multiply }) {
@@ -79,23 +55,17 @@ export const TENSOR_OPERATIONS = {
   },
 
   rotate({ out, read, start, config, rows, equation: { constants } }) { // Su et al. 2021, eq. 34
-    const { base, dims: turned, halves, factors = [], scale = 1 } = constants;
+    const { dims, scale = 1 } = constants;
     const [x, width] = [read("x"), headWidth(config)];
     out.set(x);
-    for (let pair = 0; pair < turned / 2; pair++) {
-      const [first, second] = halves ? [pair, pair + turned / 2] : [2 * pair, 2 * pair + 1];
-      const perPosition = positionAngle(1, pair, turned, base) / (factors[pair] ?? 1);
+    for (let pair = 0; pair < dims / 2; pair++) {
+      const [first, second] = rotaryPair(pair, constants);
+      const perPosition = rotaryAngle(1, pair, constants);
       for (let row = 0; row < rows; row++) {
         const angle = (start + row) * perPosition;
-        const cos = scale * Math.cos(angle);
-        const sin = scale * Math.sin(angle);
+        const [cos, sin] = [scale * Math.cos(angle), scale * Math.sin(angle)];
         const end = ((row + 1) * x.length) / rows;
-        for (let head = (row * x.length) / rows; head < end; head += width) {
-          const a = x[head + first];
-          const b = x[head + second];
-          out[head + first] = a * cos - b * sin;
-          out[head + second] = a * sin + b * cos;
-        }
+        for (let head = (row * x.length) / rows; head < end; head += width) rotatePair(out, head + first, head + second, cos, sin);
       }
     }
   },
@@ -134,34 +104,15 @@ export const TENSOR_OPERATIONS = {
   },
 
   hide({ out, read }) {
-    const [x, mask] = [read("x"), read("mask")];
-    for (let at = 0; at < out.length; at++) out[at] = mask[at % mask.length] ? x[at] : -Infinity;
+    hide(read("x"), read("mask"), out);
   },
 
   softmax({ out, read, width }) {
-    const x = read("x");
-    for (let start = 0; start < out.length; start += width) {
-      let largest = -Infinity;
-      for (let at = start; at < start + width; at++) if (x[at] > largest) largest = x[at];
-      let sum = 0;
-      for (let at = start; at < start + width; at++) {
-        const exponential = x[at] === -Infinity ? 0 : Math.exp(x[at] - largest); // e⁻∞ = 0, but takes as long as any other
-        out[at] = exponential;
-        sum += exponential;
-      }
-      if (sum === 0) continue; // a query that sees nothing gives every key the weight 0
-      for (let at = start; at < start + width; at++) out[at] /= sum;
-    }
+    softmax(read("x"), width, out);
   },
 
   average({ out, read, width }) {
-    const mask = read("x");
-    for (let start = 0; start < out.length; start += width) {
-      const row = start % mask.length;
-      let seen = 0;
-      for (let key = 0; key < width; key++) seen += mask[row + key];
-      for (let key = 0; key < width; key++) out[start + key] = mask[row + key] / Math.max(seen, 1);
-    }
+    averageWeights(read("x"), width, out);
   },
 
   activate({ out, read, config }) {
@@ -175,10 +126,25 @@ export const TENSOR_OPERATIONS = {
   },
 };
 
-function meanOf(x, start, width) {
-  let sum = 0;
-  for (let at = start; at < start + width; at++) sum += x[at];
-  return sum / width;
+/** Each row's standard deviation, or, where a norm doesn't centre, its root mean square. */
+function spreads({ out, read, config }, isCentred) {
+  const x = read("x");
+  const width = x.length / out.length;
+  for (let row = 0; row < out.length; row++) {
+    out[row] = Math.sqrt(momentsOf(x.subarray(row * width, (row + 1) * width), isCentred).variance + config.layer_norm_eps);
+  }
+}
+
+function normalise({ out, read }, isCentred, shift = null) {
+  const [x, spread, gain] = ["x", "spread", "gain"].map((role) => read(role));
+  const width = x.length / spread.length;
+  for (let row = 0; row < spread.length; row++) {
+    const { mean } = momentsOf(x.subarray(row * width, (row + 1) * width), isCentred);
+    for (let at = row * width; at < (row + 1) * width; at++) {
+      const own = at % gain.length;
+      out[at] = ((x[at] - mean) / spread[row]) * gain[own] + (shift ? shift[own] : 0);
+    }
+  }
 }
 
 /** Calls `put(query, key, at, cells)` of every pair of positions: the query's in the text, and which of a head's cells it is. */

@@ -35,15 +35,15 @@ export async function generate(live, question, values, rest, tell) {
     const { token, position, point, logits } = step;
     const { probability, rank, entropy } = statisticsOf(logits, token);
     const told = { position, id: token, label: live.label(token), probability, rank, entropy, point, window_start: state.begin };
-    if (logits.length <= SMALL_VOCABULARY) told.logits = packed(logits);
+    if (logits.length <= SMALL_VOCABULARY) told.logits = logits;
     else {
       const { ids, values: scores, normaliser } = topOf(logits);
-      Object.assign(told, { top: { ids: [...ids], logits: packed(scores), normaliser }, kinds: live.kindsOf([token, ...ids.slice(0, NAMED)]) });
+      Object.assign(told, { top: { ids: [...ids], logits: scores, normaliser }, kinds: live.kindsOf([token, ...ids.slice(0, NAMED)]) });
     }
     if (pattern) {
       const { shape: [, queries, keys], data } = step.tensors.get(pattern);
       const end = (head + 1) * queries * keys;
-      Object.assign(told, { row: packed(data.subarray(end - keys, end)), row_start: module.endsWith("cross_attn") ? 0 : state.begin });
+      Object.assign(told, { row: data.slice(end - keys, end), row_start: module.endsWith("cross_attn") ? 0 : state.begin });
     }
     tell("token", told);
     if (ends.includes(token)) {
@@ -53,14 +53,6 @@ export async function generate(live, question, values, rest, tell) {
     await rest();
   }
   tell("end", { reason: "length" });
-}
-
-/** float32 numbers in base64. */
-function packed(numbers) {
-  const bytes = new Uint8Array(Float32Array.from(numbers).buffer);
-  let text = "";
-  for (const byte of bytes) text += String.fromCharCode(byte);
-  return btoa(text);
 }
 
 /** A token's probability and rank, and the distribution's entropy in nats. */

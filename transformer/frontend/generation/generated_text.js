@@ -1,8 +1,8 @@
 // Holds a generated text: its prompt, every token after it, shown or still to be shown, and its attention. A position
 // counts the decoder's tokens from 0; an index counts the tokens of the strip, in which a source comes first.
 
+import { logSumExp } from "../arithmetic.js";
 import { ranking } from "./sampling.js";
-import { floatsOf } from "./server_sent_events.js";
 import { Tree } from "./branch_tree.js";
 /** @import { Recording } from "../recording.js" */
 /** @import { SamplingSettings, Token } from "./branch_tree.js" */
@@ -84,12 +84,10 @@ export class GeneratedText {
   /** A token has come, as the engine's stream tells of it. settings: it was drawn by them; whose: the head whose row comes along. */
   add(event, settings, whose) {
     this.learn(event.kinds);
-    const { id, probability, rank, entropy, point, window_start: windowStart } = event;
-    const logits = event.logits ? floatsOf(event.logits) : null;
-    const top = event.top ? { ...event.top, logits: floatsOf(event.top.logits) } : null;
+    const { id, probability, rank, entropy, point, window_start: windowStart, logits = null, top = null } = event;
     this.tokens.push(this.asShown({ id, flag: "w", probability, rank, entropy, point, windowStart, settings, logits, top }, this.tokens.length));
     this.next = null;
-    if (event.row && whose) this.rowsOf(whose).set(event.position, { start: event.row_start, weights: floatsOf(event.row) });
+    if (event.row && whose) this.rowsOf(whose).set(event.position, { start: event.row_start, weights: event.row });
   }
 
   /**
@@ -228,7 +226,7 @@ export class GeneratedText {
     const logits = known?.logits;
     if (!logits) return null;
     const order = Array.from(ranking(logits));
-    return { ids: order, logits: order.map((id) => logits[id]), normaliser: normaliserOf(logits) };
+    return { ids: order, logits: order.map((id) => logits[id]), normaliser: logSumExp(logits) };
   }
 
   /** The likeliest tokens at a position by the model's own distribution: [{ id, probability }], as many as that; empty if unknown. */
@@ -246,13 +244,4 @@ function scoresAt(tensors, at) {
     probability: probability.data[at], rank: rank.data[at], entropy: entropy.data[at], windowStart: starts.data[at], logits: part(logits) ?? null,
     top: ids ? { ids: part(ids), logits: part(topLogits), normaliser: normaliser.data[at] } : null,
   };
-}
-
-/** The logarithm of the sum of all exponentials. */
-function normaliserOf(logits) {
-  let largest = -Infinity;
-  for (const logit of logits) if (logit > largest) largest = logit;
-  let sum = 0;
-  for (const logit of logits) sum += Math.exp(logit - largest);
-  return largest + Math.log(sum);
 }

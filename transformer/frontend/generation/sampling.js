@@ -3,6 +3,7 @@
 // temperature, top_k, top_p }; top_k 0 and top_p 1 keep everything.
 
 import { ApiError } from "../api_error.js";
+import { exponentiate } from "../arithmetic.js";
 
 const COLDEST = 1e-250; // which no difference of two logits overflows when it is divided by it
 
@@ -20,8 +21,8 @@ function likeliest(logits) {
 /** e to the power of each logit's distance from the largest, over the temperature; 0 for what has no chance. */
 function exponentials(logits, temperature) {
   const largest = logits[likeliest(logits)];
-  const weights = new Float64Array(logits.length);
-  for (let id = 0; id < weights.length; id++) weights[id] = Math.exp((logits[id] - largest) / Math.max(temperature, COLDEST));
+  const weights = new Float64Array(logits).map((logit) => (logit - largest) / Math.max(temperature, COLDEST));
+  exponentiate(weights, weights);
   return weights;
 }
 

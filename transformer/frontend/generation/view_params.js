@@ -30,7 +30,7 @@ export function paramsFrom(change) {
   return Object.fromEntries(Object.entries(change).map(([name, value]) => [name, value === BEGIN[name] ? null : value]));
 }
 
-/** Where the window begins from which the token after the first `length` of a text is predicted (inference/windows.py). */
+/** Where the window begins from which the token after the first `length` of a text is predicted (inference/context_windows.py). */
 export function windowStart(length, context) {
   const step = Math.max(1, Math.floor(context / 4));
   return Math.max(0, Math.ceil((length - context) / step)) * step;

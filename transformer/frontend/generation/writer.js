@@ -2,7 +2,6 @@
 // Whatever breaks off is requested again, from the tokens that have arrived.
 import { ApiError, sentenceOf } from "../api_error.js";
 import { sameSettings } from "./sampling.js";
-import { eventsOf } from "./server_sent_events.js";
 /** @import { Api } from "../api.js" */
 /** @import { GeneratedText } from "./generated_text.js" */
 
@@ -60,11 +59,11 @@ export class Writer {
     const whose = on.whose();
     const stream = (this.stream = new AbortController());
     try {
-      const response = await api.ask("generate", {
+      const events = api.stream("generate", {
         ...this.sampling(), tokens: generated.idsUpTo(generated.have).join(), max_new_tokens: Math.min(this.wanted - generated.have, MOST_AT_ONCE),
         ...(whose && { attention: this.moduleOf(whose), head: whose[2] }),
       }, { tries: 1, signal: stream.signal });
-      for await (const { event, data } of eventsOf(response)) {
+      for await (const { event, data } of events) {
         if (stream !== this.stream) return;
         if (event !== "token") continue;
         generated.add(data, settings, whose);

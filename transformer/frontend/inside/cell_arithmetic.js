@@ -1,11 +1,10 @@
 // Recomputes one cell of a pass: its equation with the numbers filled in, in double precision, beside the number that
 // the model computed. Needs every cell that the equation reads.
 
-import { bucketOf, capped, largestDifference, softmaxParts } from "../arithmetic.js";
+import { ACTIVATIONS, bucketOf, capped, exponentiate, largestAbsolute, largestDifference, momentsOf, normalShare, positionAngle, sumOf } from "../arithmetic.js";
 import { counted, exactNumber, factor } from "../number_format.js";
 import { headWidth } from "../attention_config.js";
 import { Cell } from "./cell.js";
-import { ACTIVATIONS, normalShare, positionAngle } from "./scalar_functions.js";
 import { condensed, hasMany, inParts, largestOf, sumOfOthers } from "./largest_terms.js";
 import { rotatedCell } from "./rotary_cell.js";
 
@@ -84,7 +83,7 @@ const OPERATIONS = {
 
   spread: (cell) => {
     const { terms, values, along } = cell.sum("x");
-    const { mean, squares, variance } = moments(values);
+    const { mean, variance } = momentsOf(values);
     const eps = cell.config.layer_norm_eps;
     const result = Math.sqrt(variance + eps);
     const lines = [
@@ -92,7 +91,7 @@ const OPERATIONS = {
       `Variance: the mean of (x − mean)² = ${n(variance)}`,
       `√(variance + ε) = √(${n(variance)} + ${n(eps)}) = ${n(result)}`,
     ];
-    const rows = [...streamRows(terms, values, "x"), { name: "(x − mean)²", values: squares, upward: true }];
+    const rows = [...streamRows(terms, values, "x"), { name: "(x − mean)²", values: values.map((value) => (value - mean) ** 2), upward: true }];
     return { result, lines, rows, along, links: cell.links(terms) };
   },
 
@@ -100,7 +99,7 @@ const OPERATIONS = {
     const { terms, values, along } = cell.sum("x");
     const at = cell.placeIn(terms[0]);
     const [spread, gain, shift] = ["spread", "gain", "shift"].map((role) => cell.one(role));
-    const { mean } = moments(values);
+    const { mean } = momentsOf(values);
     const centred = values[at] - mean;
     const standard = centred / spread.value;
     const scaled = standard * gain.value;
@@ -117,15 +116,14 @@ const OPERATIONS = {
 
   length: (cell) => {
     const { terms, values, along } = cell.sum("x");
-    const squares = values.map((value) => value ** 2);
-    const mean = total(squares) / values.length;
+    const { variance: mean } = momentsOf(values, false);
     const eps = cell.config.layer_norm_eps;
     const result = Math.sqrt(mean + eps);
     const lines = [
       `Mean of the squares of the ${counted(values.length, "number")} of x = ${n(mean)}`,
       `√(mean + ε) = √(${n(mean)} + ${n(eps)}) = ${n(result)}`,
     ];
-    return { result, lines, rows: [...streamRows(terms, values, "x"), { name: "x²", values: squares, upward: true }], along, links: cell.links(terms) };
+    return { result, lines, rows: [...streamRows(terms, values, "x"), { name: "x²", values: values.map((value) => value ** 2), upward: true }], along, links: cell.links(terms) };
   },
 
   shorten: (cell) => {
@@ -202,7 +200,7 @@ const OPERATIONS = {
   hide: (cell) => {
     const [terms, mask] = [cell.terms("x"), cell.one("mask")];
     const [score, ...biases] = terms.map(({ values: [value] }) => value);
-    const sum = score + total(biases);
+    const sum = score + sumOf(biases);
     const result = mask.value ? sum : -Infinity;
     const lines = biases.map((bias) => `+ what the distance adds: ${n(score)} ${added(bias)} = ${n(sum)}`);
     lines.push(mask.value ? `The mask is True, so the score stays ${n(result)}` : `The mask is False: ${n(sum)} becomes −∞`);
@@ -217,7 +215,8 @@ const OPERATIONS = {
   softmax: (cell) => {
     const { terms, values, along } = cell.sum("x");
     const mark = cell.by[along.dim];
-    const { maximum, exponentials, sum } = softmaxParts(values);
+    const exponentials = new Float64Array(values.length);
+    const { maximum, sum } = exponentiate(values, exponentials);
     const shares = exponentials.map((exponential) => (sum > 0 ? exponential / sum : 0));
     const own = exponentials[mark];
     const seen = values.reduce((total, score) => total + (score !== -Infinity), 0);
@@ -238,7 +237,7 @@ const OPERATIONS = {
 
   average: (cell) => {
     const { terms, values, along } = cell.sum("x");
-    const seen = total(values);
+    const seen = sumOf(values);
     const isSeen = Boolean(values[cell.by.key]);
     const result = isSeen ? 1 / seen : 0;
     const lines = [isSeen ? `The query sees ${seen} ${seen === 1 ? "key" : "keys"}, and weighs them all alike: 1 ÷ ${seen} = ${n(result)}` : "The key is hidden, so its weight is 0"];
@@ -262,7 +261,7 @@ function summed(cell) {
   const x = cell.sum("x");
   const weight = cell.sum("weight");
   const products = x.values.map((value, which) => value * weight.values[which]);
-  const sum = total(products);
+  const sum = sumOf(products);
   const lines = [`${left} · ${right}: the sum of the ${counted(products.length, "product")} = ${n(sum)}`];
   const shares = x.along.dim === "head, d_head" ? headShares(cell, products) : [];
   const links = [...cell.links(x.terms), ...titled(cell.links(weight.terms), [right])];
@@ -310,16 +309,6 @@ function quoted(label) {
   return `“${label}”`;
 }
 
-function total(values) {
-  return values.reduce((sum, value) => sum + value, 0);
-}
-
-function moments(values) {
-  const mean = total(values) / values.length;
-  const squares = values.map((value) => (value - mean) ** 2);
-  return { mean, squares, variance: total(squares) / values.length };
-}
-
 /** Bars of each term of the stream, where it has several, and of their sum. */
 function streamRows(terms, values, name) {
   const rows = terms.length > 1 ? terms.map((term) => ({ name: term.title, values: term.values })) : [];
@@ -328,7 +317,7 @@ function streamRows(terms, values, name) {
 
 /** Rows that are drawn to the same scale. */
 function alike(rows) {
-  const limit = Math.max(...rows.map(({ values }) => values.reduce((largest, value) => Math.max(largest, Math.abs(value)), 0)));
+  const limit = Math.max(...rows.map(({ values }) => largestAbsolute(values)));
   return rows.map((row) => ({ ...row, limit }));
 }
 
@@ -337,7 +326,7 @@ function headShares({ name, by, config }, products) {
   const width = products.length / config.n_heads;
   const result = name.replace(/hook_(cross_)?attn_out$/, "$1attn.hook_result").replace(/attn\.hook_out$/, "attn.hook_result");
   return Array.from({ length: config.n_heads }, (_, head) => ({
-    title: `head ${head}`, value: total(products.subarray(head * width, (head + 1) * width)),
+    title: `head ${head}`, value: sumOf(products.subarray(head * width, (head + 1) * width)),
     name: result, index: [by.pos, head, by.d_model],
   }));
 }

@@ -1,20 +1,6 @@
-// Computes a circuit's matrix: the product of its two factors, at a distance for rotary positions.
+// Turns the queries of a circuit for a distance, where positions are rotary, and finds its strongest pairs of tokens.
 
-import { positionAngle } from "./scalar_functions.js";
-
-/** left · rightᵀ, row-major. left, right: rows of `width` numbers. */
-export function product(left, right, width) {
-  const [rows, columns] = [left.length / width, right.length / width];
-  const product = new Float64Array(rows * columns);
-  for (let row = 0; row < rows; row++) {
-    for (let column = 0; column < columns; column++) {
-      let sum = 0;
-      for (let at = 0; at < width; at++) sum += left[row * width + at] * right[column * width + at];
-      product[row * columns + column] = sum;
-    }
-  }
-  return product;
-}
+import { rotaryAngle, rotaryPair, rotatePair } from "../arithmetic.js";
 
 /**
  * Queries as rotary positions turn them where they stand this far behind their keys: each pair by its angle.
@@ -24,17 +10,13 @@ export function product(left, right, width) {
  * @param {number} distance
  * @param {{ base: number, dims: number, halves: boolean, factors?: number[] }} rotation as the equation of rotated queries has it
  */
-export function turned(rows, width, distance, { base, dims, halves, factors = [] }) {
+export function turned(rows, width, distance, rotation) {
   const turned = Float64Array.from(rows);
-  for (let pair = 0; pair < dims / 2; pair++) {
-    const angle = positionAngle(distance, pair, dims, base) / (factors[pair] ?? 1);
+  for (let pair = 0; pair < rotation.dims / 2; pair++) {
+    const angle = rotaryAngle(distance, pair, rotation);
     const [cos, sin] = [Math.cos(angle), Math.sin(angle)];
-    const [first, second] = halves ? [pair, pair + dims / 2] : [2 * pair, 2 * pair + 1];
-    for (let row = 0; row < rows.length; row += width) {
-      const [a, b] = [rows[row + first], rows[row + second]];
-      turned[row + first] = a * cos - b * sin;
-      turned[row + second] = a * sin + b * cos;
-    }
+    const [first, second] = rotaryPair(pair, rotation);
+    for (let row = 0; row < rows.length; row += width) rotatePair(turned, row + first, row + second, cos, sin);
   }
   return turned;
 }

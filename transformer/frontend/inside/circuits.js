@@ -1,7 +1,7 @@
 // Draws the QK and OV circuits of a head: what it would do with any pair of tokens, by its weights alone. They come as
 // two narrow matrices, a row a token; what is drawn is their product.
 
-import { largestAbsolute } from "../arithmetic.js";
+import { dotProducts, largestAbsolute } from "../arithmetic.js";
 import { closer, farther } from "../attention/zoom.js";
 import { VectorBars } from "../vector_bars.js";
 import { attribute, node, put } from "../dom.js";
@@ -9,7 +9,7 @@ import { Heatmap } from "../heatmap.js";
 import { counted, exactNumber, plainNumber } from "../number_format.js";
 import { composed, csvFile, png, saveBlob } from "../save.js";
 import { Tooltip, tooltipIn } from "../tooltip.js";
-import { product, strongestPairs, turned } from "./circuit_matrix.js";
+import { strongestPairs, turned } from "./circuit_matrix.js";
 import { sublayerName } from "./plain_names.js";
 import { attentionsOf } from "./structure.js";
 /** @import { HeatmapData } from "../heatmap.js" */
@@ -229,7 +229,7 @@ export class Circuits {
     const width = of("left").shape[1];
     const left = this.turns ? turned(of("left").data, width, distance, pass.equation(`${attention}.hook_rot_q`).constants) : of("left").data;
     const right = of("right").data;
-    const values = product(left, right, width);
+    const values = dotProducts(left, right, width);
     this.matrix = { rows, columns, values, left, right, width, limit: largestAbsolute(values) || 1 };
     this.window = null;
     if (this.chosen.cell && !(this.chosen.cell[0] < rows.length && this.chosen.cell[1] < columns.length)) this.chosen.cell = null;

@@ -27,7 +27,7 @@ import { LoadedTensors, count, flat } from "./loaded_tensors.js";
 /** @typedef {{ text: string[], source?: string[] }} Labels of tokens */
 
 /**
- * What is known of a pass from the first, as outline.py writes it.
+ * What is known of a pass from the first, as inference/pass_outline.py writes it.
  *
  * @typedef {object} Outline
  * @property {string} id

@@ -1,14 +1,15 @@
 // Explains one cell of a query or key with rotary positions: a pair of numbers rotated by an angle.
 // Source: Su et al. 2021, RoFormer, eq. 34.
 
+import { rotaryAngle, rotaryPair, rotatePair } from "../arithmetic.js";
 import { exactNumber, factor } from "../number_format.js";
-import { positionAngle } from "./scalar_functions.js";
 
 const n = (value) => exactNumber(value);
 
 /** What `arithmeticOf` says of the cell, without what it adds itself. */
 export function rotatedCell(cell) {
-  const { by: { pos }, equation: { constants: { base, dims: width, halves, factors = [], scale = 1 } } } = cell; // width: of what is turned
+  const { by: { pos }, equation: { constants } } = cell;
+  const { base, dims: width, halves, factors = [], scale = 1 } = constants; // width: of what is turned
   const [{ name, reads, values }] = cell.terms("x");
   const { pair, side } = pairOf(cell.by, halves, width);
   const isWhole = values.length > 2; // the vector, of which only a part is turned
@@ -17,12 +18,13 @@ export function rotatedCell(cell) {
     const lines = [`Only the first ${width} dimensions are turned; dimension ${at} stays as it is: ${n(values[at])}`];
     return { result: values[at], lines, links: [{ title: "before", name, at: () => reads.at(at) }] };
   }
-  const dimensions = !isWhole ? [0, 1] : halves ? [pair, pair + width / 2] : [2 * pair, 2 * pair + 1];
+  const dimensions = isWhole ? rotaryPair(pair, constants) : [0, 1];
   const [a, b] = dimensions.map((dimension) => values[dimension]);
   const slower = factors[pair] ?? 1;
-  const angle = positionAngle(pos, pair, width, base) / slower;
+  const angle = rotaryAngle(pos, pair, constants);
   const [cos, sin] = [Math.cos(angle), Math.sin(angle)].map((wave) => scale * wave);
-  const to = [a * cos - b * sin, a * sin + b * cos];
+  const to = [a, b];
+  rotatePair(to, 0, 1, cos, sin);
   const wide = isWhole ? "turned dimensions" : "d_head";
   const [divided, by] = slower === 1 ? ["", ""] : [" ÷ factor", ` ÷ ${n(slower)}`];
   const lines = [

@@ -5,7 +5,7 @@ import { counted, percent } from "../number_format.js";
 import table from "../parameters.json" with { type: "json" };
 /** @import { Model } from "./answers.js" */
 
-const TASKS = table.parameters.find(({ name }) => name === "task").options;
+const TASKS = /** @type {string[]} */ (table.parameters.find(({ name }) => name === "task").options);
 const POSITIONS = { alibi: "ALiBi positions", none: "no positions" }; // others have their name: "rotary positions"
 
 /** @param {Model} model @returns {[label: string, value: string][]} rows without those that nothing is known of */

@@ -9,11 +9,11 @@ import { ModelMenu } from "./model_menu.js";
 import { MoreMenu } from "./more_menu.js";
 import { DEFAULT_MODEL, pageState } from "./page_state.js";
 import { PromptLine } from "./prompt_line.js";
-import { UnreadableText, noticesOf, textOf } from "./text_reading.js";
+import { UnreadableText, noticesOf, readPrompt, textOf } from "./text_reading.js";
 import { needsModel, viewData } from "./view_data.js";
 import { ViewSlot, apiOf } from "./view_slot.js";
 /** @import { Answers, Model } from "./answers.js" */
-/** @import { Wish } from "../changes.js" */
+/** @import { Changes, Wish } from "../changes.js" */
 /** @import { PageState } from "./page_state.js" */
 /** @import { PageText, ReadText } from "./text_reading.js" */
 /** @import { Views } from "./view_slot.js" */
@@ -53,7 +53,9 @@ export class Shell {
     const line = node("div", "shell-line", this.root);
     this.models = new ModelMenu(line, (name) => this.chooseModel(name));
     this.prompt = new PromptLine(line, { type: (text) => this.type(text), other: (text) => this.state.choose("prompt", text) });
-    this.more = new MoreMenu(line, { change: (change) => this.change(change), leftOut: () => this.state.addressed(location.search).leftOut });
+    this.more = new MoreMenu(line, {
+      become: (changes) => this.becomeChanged(changes), read: (text) => readPrompt(this.model, text), leftOut: () => this.state.addressed(location.search).leftOut,
+    });
     this.problem = node("div", "problem", this.root);
     attribute(this.problem, "role", "alert");
     this.notices = node("div", "shell-notices", this.root);
@@ -65,7 +67,7 @@ export class Shell {
     this.place.dataset.part = "view";
     /** @type {string[]} what the changes of the model were, the latest last */
     this.changesBefore = [];
-    /** @type {Map<string, { now: string | null, before: string[] }>} the changes of models that were shown before */
+    /** @type {Map<string, Changes>} the changes of models that were shown before */
     this.putAway = new Map();
     const unfollow = this.state.follow(() => (this.root.isConnected ? this.follow() : unfollow()));
     this.update(host);
@@ -83,7 +85,7 @@ export class Shell {
     if (isOther) {
       this.place.replaceChildren();
       this.slot?.choices.remove();
-      this.slot = new ViewSlot(this.place, host.views, (event, value) => this.hear(event, value), this.heading);
+      this.slot = new ViewSlot(this.place, host.views, (event, value) => this.hear(event, value), { heading: this.heading, navigates: host.navigate !== null });
     }
     this.follow();
   }
@@ -120,7 +122,7 @@ export class Shell {
       const text = model && (await textOf(model, this.state));
       if (turn !== this.turn) return;
       if (text) this.lastRead = { model, text };
-      this.more.show(model, this.state);
+      this.more.show(model, this.state, this.changes, text);
       await this.drawView(turn, model, text);
       if (turn === this.turn) changed(this.state, { model, text });
     } catch (error) {
@@ -157,7 +159,7 @@ export class Shell {
   fail(error) {
     this.place.dataset.state = "failed";
     this.say(error);
-    if (this.model) this.more.show(this.model, this.state);
+    this.more.show(this.model, this.state, this.changes, null);
     this.host.changed?.(this.state, { model: this.model, text: null });
     if (!(error instanceof ApiError)) throw error;
   }
@@ -171,7 +173,7 @@ export class Shell {
     }
     const typed = (this.prompt.typed = {});
     try {
-      await textOf(model, Object.assign(Object.create(this.state), { get: (name) => (name === "prompt" ? text : this.state.get(name)) }));
+      await readPrompt(model, text, this.state.get("reads") ?? undefined);
       if (typed !== this.prompt.typed) return;
       if (!this.state.choose("prompt", text)) this.show(); // the same as before something that couldn't be read
     } catch (error) {
@@ -192,8 +194,8 @@ export class Shell {
   /** @param {string} name */
   chooseModel(name) {
     this.replaced = null;
-    this.putAway.set(this.modelName, { now: this.state.get("changes"), before: this.changesBefore });
-    const { now, before } = this.putAway.get(name) ?? { now: null, before: [] };
+    this.putAway.set(this.modelName, this.changes);
+    const { now, before } = this.putAway.get(name) ?? { now: "", before: [] };
     this.changesBefore = before;
     this.prompt.typed = null;
     this.state.choose("model", name, { changes: now });
@@ -202,12 +204,21 @@ export class Shell {
   /** @param {Wish} wish */
   change(wish) {
     try {
-      const { now, before } = changed({ now: this.state.get("changes") ?? "", before: this.changesBefore }, wish, this.model.about);
-      this.changesBefore = before;
-      this.state.set({ changes: now });
+      this.becomeChanged(changed(this.changes, wish, this.model.about));
     } catch (error) {
       this.notify([/** @type {Error} */ (error).message]);
     }
+  }
+
+  /** @returns {Changes} of the model, and what they were */
+  get changes() {
+    return { now: this.state.get("changes") ?? "", before: this.changesBefore };
+  }
+
+  /** @param {Changes} changes */
+  becomeChanged({ now, before }) {
+    this.changesBefore = before;
+    this.state.set({ changes: now });
   }
 
   /** @param {string} event @param {any} value */

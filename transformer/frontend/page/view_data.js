@@ -2,7 +2,6 @@
 
 import { ApiError } from "../api_error.js";
 import { inWords } from "../intervention_codes.js";
-import { eventsOf } from "../generation/server_sent_events.js";
 import { windowStart } from "../generation/view_params.js";
 import { kindOf, textOf } from "./text_reading.js";
 /** @import { Parameters } from "../api.js" */
@@ -115,7 +114,7 @@ async function answerOf(model, { tokens, source, changes }) {
   const most = Math.min(LONGEST_ANSWER, model.about.config.context_length - tokens.length);
   const api = model.apiOf({ tokens: tokens.join(), source: source.join(), changes }, { computed: () => {} });
   const answer = [];
-  for await (const { event, data } of eventsOf(await api.ask("generate", { temperature: 0, max_new_tokens: most }))) {
+  for await (const { event, data } of api.stream("generate", { temperature: 0, max_new_tokens: most })) {
     if (event === "token") answer.push({ id: data.id, label: data.kinds?.[data.id]?.[0] ?? labelOf(model, data.id) });
   }
   return answer;

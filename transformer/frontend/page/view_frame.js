@@ -32,10 +32,12 @@ export class ViewFrame {
    * @param {HTMLElement} root
    * @param {(root: HTMLElement, host: ViewFrame) => View} make
    * @param {Tell} tell
+   * @param {{ navigates?: boolean }} [options] navigates: whether there are other pages
    */
-  constructor(root, make, tell) {
+  constructor(root, make, tell, { navigates = true } = {}) {
     this.root = root;
     this.tell = tell;
+    this.navigates = navigates;
     this.problem = node("p", "problem", root);
     this.problem.setAttribute("role", "alert");
     this.problem.hidden = true;

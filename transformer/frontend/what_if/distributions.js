@@ -1,5 +1,7 @@
 // Compares two distributions over the next token: the likeliest of both, how far one is from the other, and what moved most.
 
+import { logSumExp } from "../arithmetic.js";
+
 const UNSEEN = 1e-5; // a change of a probability this small is rounding
 
 /**
@@ -14,13 +16,8 @@ export function lastOf({ tensors }) {
   const { shape: [count, width], data } = logits ?? top;
   const begin = (count - 1) * width;
   const last = Float64Array.from(data.subarray(begin, begin + width));
-  const total = normaliser ? normaliser.data[count - 1] : logSum(last);
+  const total = normaliser ? normaliser.data[count - 1] : logSumExp(last);
   return new Map(Array.from(last, (logit, at) => [ids ? ids.data[begin + at] : at, logit - total]));
-}
-
-function logSum(logits) {
-  const most = Math.max(...logits);
-  return most + Math.log(logits.reduce((sum, logit) => sum + Math.exp(logit - most), 0));
 }
 
 /** A token's probability, 0 where the distribution doesn't have it. @param {Distribution} distribution @param {number} id */

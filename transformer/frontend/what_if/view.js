@@ -4,7 +4,6 @@
 import { AblationControls } from "../ablation_controls.js";
 import { ApiError } from "../api_error.js";
 import { node, partsOf, put, untranslated } from "../dom.js";
-import { eventsOf } from "../generation/server_sent_events.js";
 import { percent, plainNumber } from "../number_format.js";
 import { divergence, lastOf, likeliestOf, movedMost, probabilityOf, sharedLength } from "./distributions.js";
 import { showTexts } from "./text_comparison.js";
@@ -110,7 +109,7 @@ export class WhatIfView {
   /** The ids that a model writes. @param {import("../api.js").Api} api @param {Parameters} writes */
   async written(api, writes) {
     const ids = [];
-    for await (const { event, data } of eventsOf(await api.ask("generate", writes))) {
+    for await (const { event, data } of api.stream("generate", writes)) {
       if (event === "token") ids.push(data.id);
     }
     return ids;

@@ -3,7 +3,7 @@
 // A run of the page takes what follows the room away and puts it there anew, and events come at any time between. So the
 // tab has one stream, which whoever is mounted begins if there is none; it outlives those it is for by some seconds.
 import { put } from "../../../../transformer/frontend/dom.js";
-import { eventsOf } from "../../../../transformer/frontend/generation/server_sent_events.js";
+import { eventsOf } from "../../../../transformer/frontend/api.js";
 import { pageChange } from "../../../../transformer/frontend/page_change.js";
 
 /** The version of a room that there isn't, or that this tab isn't in. */

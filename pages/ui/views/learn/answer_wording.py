@@ -9,7 +9,7 @@ from pages.ui.lessons.measure_setup import Setup
 from pages.ui.lessons.measured_values import MeasuredValues
 from pages.ui.lessons.questions import Answer, Question, verdict
 from pages.ui.markdown import code, passage, plain, unmarked
-from pages.ui.models.lesson_answers import StepId
+from pages.ui.session.lesson_answers import StepId
 from pages.ui.views.learn import attention_cells, visitor_lessons
 
 

@@ -8,8 +8,8 @@ from pages.ui.lessons.expressions import ExpressionError
 from pages.ui.lessons.measure_setup import NotMeasurableYet, Setup
 from pages.ui.lessons.questions import Answer, Verdict, verdict
 from pages.ui.markdown import passage, plain
-from pages.ui.models.lesson_answers import Response
-from pages.ui.models.session_store import session_record
+from pages.ui.session.lesson_answers import Response
+from pages.ui.session.session_store import session_record
 from pages.ui.views.learn import room_membership
 from pages.ui.views.learn.answer_wording import Wording
 from pages.ui.views.learn.opened_step import OpenedStep

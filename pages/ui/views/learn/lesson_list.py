@@ -12,8 +12,8 @@ from pages.ui.lessons import lesson_files
 from pages.ui.lessons.lesson import Lesson
 from pages.ui.lessons.lesson_files import Unreadable
 from pages.ui.markdown import counted, plain
-from pages.ui.models.lesson_answers import Answers, Response, StepId
-from pages.ui.models.session_store import session_record
+from pages.ui.session.lesson_answers import Answers, Response, StepId
+from pages.ui.session.session_store import session_record
 from pages.ui.tables import as_csv
 from pages.ui.views.learn import room_student, teachers_page, visitor_lessons
 from pages.ui.views.learn.answer_wording import Wording, wording_of

@@ -15,8 +15,8 @@ from pages.ui.lessons.questions import fits
 from pages.ui.lessons.room import Phase
 from pages.ui.markdown import plain
 from pages.ui.models import library
-from pages.ui.models.lesson_answers import Response, StepId, from_text
-from pages.ui.models.session_store import session_record
+from pages.ui.session.lesson_answers import Response, StepId, from_text
+from pages.ui.session.session_store import session_record
 from pages.ui.views.learn import room_membership, visitor_lessons
 from pages.ui.views.page_contents import NEEDS_NO_TEXT
 

@@ -14,8 +14,8 @@ from pages.ui.lessons.measured_values import MeasuredValues
 from pages.ui.lessons.questions import Answer, Question, fits, verdict
 from pages.ui.lessons.room import Phase
 from pages.ui.markdown import passage, plain
-from pages.ui.models.lesson_answers import Response
-from pages.ui.models.session_store import session_record
+from pages.ui.session.lesson_answers import Response
+from pages.ui.session.session_store import session_record
 from pages.ui.views.learn import room_membership, room_teacher
 from pages.ui.views.learn.answer_wording import Wording
 from pages.ui.views.learn.answered_question import numbered_tokens, show_given, show_revealed

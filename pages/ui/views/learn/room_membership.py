@@ -20,9 +20,9 @@ from pages.ui.lessons.questions import Answer
 from pages.ui.lessons.room import NoRoomError, Phase, RoomError, RoomsAwayError
 from pages.ui.lessons.room_attempts import Attempts
 from pages.ui.lessons.rooms import KEY, State, all_rooms, tidy
-from pages.ui.models.lesson_answers import Response, StepId
-from pages.ui.models.session_store import session_record
-from pages.ui.models.shared_redis import buckets
+from pages.ui.session.lesson_answers import Response, StepId
+from pages.ui.session.session_store import session_record
+from pages.ui.session.shared_redis import buckets
 from transformer.api.limits import COOKIE, counted_address
 
 MEMBERSHIP, HEARD, DRAWN, BROWSER = "room_membership", "room_membership_heard", "room_drawn", "room_browser"

@@ -17,7 +17,7 @@ from pages.ui.frame.state import visitor
 from pages.ui.lessons.room import Phase, RoomError
 from pages.ui.lessons.rooms import State, all_rooms
 from pages.ui.markdown import counted, plain
-from pages.ui.models.lesson_answers import StepId
+from pages.ui.session.lesson_answers import StepId
 from pages.ui.views.learn import room_membership, room_teacher
 from pages.ui.views.learn.room_membership import DRAWN, HEARD, PROBLEM, Membership
 

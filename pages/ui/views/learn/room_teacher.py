@@ -19,7 +19,7 @@ from pages.ui.lessons.questions import Answer
 from pages.ui.lessons.room import Phase, RoomError
 from pages.ui.lessons.rooms import State, Tally, all_rooms
 from pages.ui.markdown import counted, plain
-from pages.ui.models.lesson_answers import StepId
+from pages.ui.session.lesson_answers import StepId
 from pages.ui.tables import as_csv
 from pages.ui.views.learn import room_membership, visitor_lessons
 from pages.ui.views.learn.answer_wording import Wording, wording_at

@@ -117,7 +117,7 @@ def is_live(view: View) -> bool:
     if config is None:
         return False
     if view.page == "What if":
-        is_compared = link.question == "beside" and link.beside == "prompts"
+        is_compared = link.question == "comparison" and link.beside == "prompts"
         return config.is_causal and (link.question == "ablation" or is_compared)
     return config.architecture == "decoder-only" if view.page == "Masks" else view.page in PAGES
 

@@ -14,8 +14,8 @@ from pages.ui.lessons.measured_values import MeasuredValues, failed_claims
 from pages.ui.lessons.own_lessons import is_own
 from pages.ui.markdown import counted, passage, plain
 from pages.ui.models import library
-from pages.ui.models.lesson_answers import StepId
-from pages.ui.models.session_store import session_record
+from pages.ui.session.lesson_answers import StepId
+from pages.ui.session.session_store import session_record
 from pages.ui.views.learn import handout, lesson_list, opened_step, room_membership, room_student
 from pages.ui.views.learn.opened_step import OpenedStep, go_to, leave, show_again
 from pages.ui.views.learn.question import ask

@@ -11,11 +11,12 @@ import pandas as pd
 import streamlit as st
 
 from pages.ui.components.effect_heatmaps import Matrix, effect_heatmaps
+from pages.ui.computations import activations
 from pages.ui.frame import changes, widgets
 from pages.ui.frame.page import Session
 from pages.ui.frame.widgets import Binding
 from pages.ui.markdown import code
-from pages.ui.models import activations, library
+from pages.ui.models import library
 from pages.ui.tables import offer_data
 from pages.ui.views.what_if.long_computation import compute_with_progress
 from pages.ui.views.what_if.shared import TOO_LARGE, ModelInput

@@ -6,9 +6,10 @@ import streamlit as st
 
 from pages.ui.frame import widgets
 from pages.ui.markdown import plain
-from pages.ui.models import background_jobs, library
-from pages.ui.models.background_jobs import Job
+from pages.ui.models import library
 from pages.ui.models.model_cache import ModelCached
+from pages.ui.session import background_jobs
+from pages.ui.session.background_jobs import Job
 
 POLL_INTERVAL = 0.5
 """Seconds between two looks at how far it is."""
