@@ -1,5 +1,6 @@
 // The tab's half of the protocol between the shell and Python: it owns the page state, and sends it where Python has drawn
 // something of another one.
+import { DEFAULT_MODEL, FIRST_MODEL } from "../../../transformer/frontend/page/page_state.js";
 import { pageChange } from "../../../transformer/frontend/page_change.js";
 import table from "../../../transformer/frontend/parameters.json" with { type: "json" };
 /** @import { PageState } from "../../../transformer/frontend/page/page_state.js" */
@@ -22,15 +23,20 @@ const AGAIN_MS = 5000; // after which a message is sent anew: it was lost if the
 export class Exchange {
   /** @type {Told | null} */ told = null;
   /** @type {string | null} */ agreed = null; // the reading of the view that the tab holds; its dials are Python's
+  /** @type {(message: object) => void} */ send;
   sent = 0;
+  isWaiting = false; // for a run that has read the last message
   obeyed = 0; // the last command of the session
 
   /**
    * @param {PageState} state
-   * @param {{ stale?: (isStale: boolean) => void, isLeaving?: () => boolean }} [options] stale: told whether Python's part shows another state
+   * @param {{ stale?: (isStale: boolean) => void, change?: { isUnderWay: (now: number) => boolean, arrived: (path: string) => void } }} [options]
+   *   stale: told whether Python's part of the page shows another state; change: of the page
    */
-  constructor(state, { stale = () => {}, isLeaving = () => pageChange().isUnderWay(performance.now()) } = {}) {
-    Object.assign(this, { state, stale, isLeaving });
+  constructor(state, { stale = () => {}, change = pageChange() } = {}) {
+    this.state = state;
+    this.stale = stale;
+    this.change = change;
     this.arrivals = state.arrivals;
     state.follow(() => {
       if (state.arrivals !== this.arrivals) this.agreed = null;
@@ -39,13 +45,17 @@ export class Exchange {
     });
   }
 
-  /** A run of Python draws a page. @param {Told} told @param {(message: object) => void} send */
+  /** A run of Python draws the page that is open. @param {Told} told @param {(message: object) => void} send */
   draw(told, send) {
-    if (told.session !== this.told?.session) Object.assign(this, { obeyed: 0, sent: Math.max(this.sent, told.sent), answered: this.sent });
+    if (told.session !== this.told?.session) this.obeyed = 0;
+    if (told.session !== this.told?.session || told.sent === this.sent) this.isWaiting = false;
     Object.assign(this, { told, send });
+    if (this.state.get("model") === null) this.state.set({ model: Object.keys(this.state.all()).length ? DEFAULT_MODEL : FIRST_MODEL });
+    this.change.arrived(told.path);
     for (const command of told.commands) if (command.number > this.obeyed) this.obey(command);
     if (told.reading !== this.agreed && DIALS.every((name) => this.has(name, told.dials_read[name]))) this.agreed = told.reading;
     if (told.reading === this.agreed) this.state.set(Object.fromEntries(DIALS.map((name) => [name, told.dials[name] ?? null])));
+    this.state.flush(); // the address of a page that was just opened has no parameters
     this.compareSoon();
   }
 
@@ -61,25 +71,31 @@ export class Exchange {
 
   /** A little later: a click may be about to leave the page, and several values may change together. */
   compareSoon() {
-    this.timer ??= setTimeout(() => {
-      this.timer = undefined;
+    this.soon ??= setTimeout(() => {
+      this.soon = undefined;
       this.compare();
     }, 0);
   }
 
+  /** Send the page state if Python has drawn something of another one; while the page is being left, that would bring it back. */
   compare() {
-    if (!this.told || this.isLeaving()) return; // the next page's run will tell
+    if (!this.told || this.change.isUnderWay(performance.now())) return;
     const { drawn, reading } = this.told;
     const isOther = reading !== this.agreed || Object.keys(drawn).some((name) => !this.has(name, drawn[name]));
     this.stale(isOther);
     clearTimeout(this.again);
     if (!isOther) return;
-    this.again = setTimeout(() => this.say(), AGAIN_MS);
-    if (this.told.sent >= this.sent) this.say(); // else a run is under way that will have read the last message
+    if (!this.isWaiting) this.say();
+    this.again = setTimeout(() => {
+      this.isWaiting = false;
+      this.compare();
+    }, AGAIN_MS);
   }
 
   say() {
     this.sent += 1;
-    this.send({ sent: this.sent, agreed: this.agreed, obeyed: [this.told.session, this.obeyed], values: this.state.all() });
+    this.isWaiting = true;
+    this.state.flush();
+    this.send({ sent: this.sent, agreed: this.agreed, session: this.told.session, obeyed: this.obeyed, values: this.state.all() });
   }
 }

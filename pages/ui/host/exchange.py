@@ -9,7 +9,7 @@ import streamlit as st
 from pydantic import BaseModel, Field
 
 from pages.ui.components.events import parsed
-from pages.ui.host.page_state import FIRST_MODEL, PARAMETERS, PageState, as_text, drawn_by
+from pages.ui.host.page_state import DEFAULT_MODEL, FIRST_MODEL, PARAMETERS, PageState, as_text, drawn_by
 
 KEY = "shell"
 """Of the component that every page draws first."""
@@ -27,8 +27,10 @@ class Message(BaseModel):
     """Numbers the tab's messages."""
     agreed: str | None
     """The reading that the tab has agreed with; None: the tab holds another view, dials included."""
-    obeyed: tuple[str, int]
-    """The session whose commands it has obeyed, and the number of the last one."""
+    session: str
+    """The session that it has heard from."""
+    obeyed: int
+    """The last of this session's commands that it has obeyed."""
     values: Annotated[Texts, Field(max_length=200)]
 
 
@@ -64,20 +66,20 @@ class Exchange:
 
     def read(self, page: str, message: Message | None, query: Mapping[str, str]) -> None:
         """Take up what a run of a page is begun with: the tab's message if it is new, or the address."""
-        is_other_page, self.page = page != self.page, page or self.page
+        is_other_page, self.page = bool(self.page) and page != self.page, page or self.page
         if message and message.sent > self.sent:
             is_whole, self.sent = message.agreed != self.reading, message.sent
-            session, number = message.obeyed
-            if session == self.session:
-                self.commands = [command for command in self.commands if command["number"] > number]
+            if message.session == self.session:
+                self.commands = [command for command in self.commands if command["number"] > message.obeyed]
             self._hold(message.values if is_whole else {**message.values, **dials_of(self.texts)}, is_whole)
             for command in self.commands:
                 self._obey(command)
         elif not self.readings or (is_other_page and "model" in query):
-            self._hold(dict(query) or {"model": FIRST_MODEL}, is_whole=True)
+            self._hold(query, is_whole=True)
 
     def _hold(self, texts: Mapping[str, str], is_whole: bool) -> None:
-        self.texts = {name: texts[name] for name in PARAMETERS if name in texts}
+        given = {"model": DEFAULT_MODEL if texts else FIRST_MODEL, **texts}
+        self.texts = {name: given[name] for name in PARAMETERS if name in given}
         if is_whole:
             self.readings += 1
             self.dials_read = dials_of(self.texts)

@@ -50,9 +50,9 @@ def _parser(row: Mapping[str, Any]) -> Callable[[str], Any]:
 
 
 _PARSERS = {name: _parser(row) for name, row in PARAMETERS.items()}
-_EMPTY = {"options": (), "tokens": (), "changes": ()}
-"""What the kinds whose values are tuples are by default, unless null stands for what the model decides."""
-_DEFAULTS = {name: _EMPTY.get(row["kind"], row["default"]) for name, row in PARAMETERS.items()}
+_EMPTY: Mapping[str, Any] = {"options": (), "tokens": (), "changes": ()}
+"""The default of kinds whose values are tuples."""
+_DEFAULTS: Mapping[str, Any] = {name: _EMPTY.get(row["kind"], row["default"]) for name, row in PARAMETERS.items()}
 
 
 @dataclass(frozen=True)
