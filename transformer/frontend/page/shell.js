@@ -2,7 +2,7 @@
 // and the page's view. It computes nothing: it changes the page state, has the text read, and has the view drawn.
 
 import { ApiError, sentenceOf } from "../api_error.js";
-import { changed } from "../changes.js";
+import { changed, readChanges } from "../changes.js";
 import { attribute, list, node, put } from "../dom.js";
 import { effectOf } from "./changed_model.js";
 import { ModelMenu } from "./model_menu.js";
@@ -99,7 +99,7 @@ export class Shell {
     const turn = (this.turn = {});
     const reader = (this.reader = new NotingReader(this.state, this.host.page.title));
     this.shown = this.host.page.title;
-    const { page, catalogue, answers, changed = () => {} } = this.host;
+    const { page, catalogue, answers } = this.host;
     this.place.dataset.state = "asking";
     try {
       const known = catalogue.find(({ name }) => name === this.modelName);
@@ -117,7 +117,7 @@ export class Shell {
       if (text) this.lastRead = { model, text };
       this.more.show(model, this.state, this.changes, text);
       await this.drawView(turn, model, text);
-      if (turn === this.turn) changed(this.state, { model, text });
+      if (turn === this.turn) this.host.changed?.(this.state, { model, text });
     } catch (error) {
       if (turn === this.turn) this.fail(error);
     } finally {
@@ -205,9 +205,10 @@ export class Shell {
     }
   }
 
-  /** @returns {Changes} of the model, and what they were */
+  /** @returns {Changes} those that the model can be changed by, and what they were */
   get changes() {
-    return { now: this.state.get("changes") ?? "", before: this.changesBefore };
+    const now = this.state.get("changes") ?? "";
+    return { now: this.model ? readChanges(now, this.model.about).now : now, before: this.changesBefore };
   }
 
   /** @param {Changes} changes */
