@@ -100,7 +100,7 @@ class Selection:
     """The token that is looked at there, by its position in the whole text; None: the newest."""
     source_place: Annotated[int | None, read.position_or_token("the position in the source")] = None
     """The token of the source that is; None: none of them."""
-    cell: Annotated[tuple[int, ...] | None, read.cell] = None
+    cell: Annotated[tuple[int, ...] | None, read.Integers(0, read.PLACE, 4, "the cell")] = None
     """A cell of the tensor that is open, by its indices."""
     heads: Annotated[str, OneOf(*HEADS)] = "mean"
     """Whether a layer's heads are drawn as their mean, or one of them."""
@@ -176,7 +176,7 @@ class Visitor(Training, Selection):
     base: Annotated[float, Number(float, 2, 1e6, "the base")] = 10000.0
     position: Annotated[int, Number(int, 0, 511, "the position")] = 5
     dimension: Annotated[int, Number(int, 0, 511, "the dimension")] = 4
-    waves: Annotated[tuple[int, ...] | None, read.waves] = None
+    waves: Annotated[tuple[int, ...] | None, read.Integers(0, 511, 6, "the waves", distinct=True)] = None
     """The dimensions whose waves are drawn; None: a few that tell the story."""
     shift: Annotated[int, Number(int, 0, 511, "the shift")] = 6
     filler: Annotated[int, Number(int, 0, 8, "the number of padding tokens")] = 3
