@@ -53,7 +53,7 @@ def in_this_process(monkeypatch):
 
 @pytest.fixture
 def learn(monkeypatch, quick_app_test, in_this_process):
-    forget_rooms(monkeypatch)
+    forget_rooms()
 
 
 def upload(at, text):
@@ -155,22 +155,21 @@ def test_it_outlives_its_server_where_there_is_a_redis(learn, monkeypatch, tmp_p
 def test_a_room_has_its_teacher_s_lesson_which_students_follow_and_vote_on(learn):
     at = click(teacher(), "room_open")
     code, key = at.session_state["room_membership"][:2]
-    student = tell_page(start("Learn", room=code), "headsup_room_membership", "found", "")
-    assert learning.step_of(student)[0]["title"] == "One"
-    student = answer(student, 0)
+    one = learning.student(code)
+    assert learning.seen(one)["document"]["title"] == "One" and learning.vote(one, 0) == 200
     at = click(checked(at.run()), "room_reveal")
-    assert "Correct" in said(checked(student.run()))
+    assert learning.seen(one)["document"]["question"]["right"] == 0
 
     click(at, "room_free")
-    student = click(checked(student.run()), "learn_list")
-    assert "Your teacher's own lesson" in " ".join(each.value for each in student.main.markdown)
-    assert has(student, f"lesson_{NAME}") and not has(student, "lesson_remove")
+    one = click(checked(one.run()), "learn_list")
+    assert "Your teacher's own lesson" in " ".join(each.value for each in one.main.markdown)
+    assert has(one, f"lesson_{NAME}") and not has(one, "lesson_remove")
 
     kept = json.dumps([code, key, True])  # of which the private link makes the tab's, elsewhere
-    back = tell_page(start("Learn"), "headsup_room_membership", "found", kept)
+    back = learning.tab_has(start("Learn"), kept)
     assert checked(back.run()) and visitor_lessons.name_of(rooms.all_rooms().lesson(code, key)) == NAME
     assert has(back, f"lesson_{NAME}") or learning.step_of(back)[0]["title"] == "One"
 
-    student = click(student, "room_leave")
-    assert not has(student, f"lesson_{NAME}"), "it goes with the room"
-    assert button(student, "for_teachers")
+    one = learning.leave(one)
+    assert not has(one, f"lesson_{NAME}"), "it goes with the room"
+    assert button(one, "for_teachers")

@@ -35,6 +35,7 @@ const mounts = {
   matrix: async () => (await import("./matrix/matrix.js")).mountMatrix,
   room_follower: async () => (await import("./room_follower/room_follower.js")).mountRoomFollower,
   room_membership: async () => (await import("./room_membership/room_membership.js")).mountRoomMembership,
+  room_student: async () => (await import("./room_student/room_student.js")).mountRoomStudent,
   scroll_to_top: () => mountScrollToTop,
   session_token: () => mountSessionToken,
   text_comparison: async () => (await import("./text_comparison/text_comparison.js")).mountTextComparison,

@@ -84,6 +84,14 @@ class Answers:
         if (response := self.responses.get(step_id)) and response.second is None:
             response.discussing = True
 
+    def keep_vote(self, step_id: StepId, first: Answer, second: Answer | None = None) -> None:
+        """Store what a room has of an answer, in the place of any other."""
+        second = None if second == first else second
+        before = self.responses.get(step_id)
+        if before is None or before.discussing or (before.first, before.second) != (first, second):
+            self.responses[step_id] = Response(first, second)
+            self.opened.setdefault(step_id.lesson, set()).add(step_id.step)
+
     def is_done(self, lesson: str, steps: int, questions: Sequence[int]) -> bool:
         """Whether all of a lesson's steps were opened and its questions answered."""
         return not self.unanswered(lesson, questions) and len(self.opened.get(lesson, ())) >= steps

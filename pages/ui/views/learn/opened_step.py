@@ -13,7 +13,7 @@ from pages.ui.lessons import lesson_files
 from pages.ui.lessons.lesson import Lesson, Step, View
 from pages.ui.lessons.own_lessons import is_own
 from pages.ui.lessons.questions import fits
-from pages.ui.lessons.room import Phase
+from pages.ui.lessons.room import Phase, answer_of
 from pages.ui.markdown import plain
 from pages.ui.models import library
 from pages.ui.session.lesson_answers import Response, StepId, from_text
@@ -94,6 +94,7 @@ def open_requested() -> PageOptions:
     go_to(requested)
     room_membership.refresh()
     _go_to_awaited(current)
+    _take_votes()
     _take_answers(current)
     opened = st.session_state["entered"] = _requested_step(current)
     if opened is None:
@@ -101,7 +102,6 @@ def open_requested() -> PageOptions:
         return PageOptions(SUBTITLES[current.lesson], reads_prompt=False, uses_model=False)
     room_membership.lead_to(opened.step_id)
     own = session_record().answers
-    _vote_in_room(opened, current)
     loan = saved_view.saved_view()
     if loan is None or loan.step_id != opened.step_id:
         saved_view.show_lesson_view(opened.step_id, None if brought else view_of(opened.view, current))
@@ -122,7 +122,7 @@ def open_requested() -> PageOptions:
 
 
 def take(given: Given) -> None:
-    """Store what a browser has answered, and vote with it in a room. Only a room lets an answer that stands change."""
+    """Store what a browser has answered; an answer that stands stays."""
     lesson, _, number = given.id.rpartition("/")
     step_id = StepId(lesson, int(number) if number.isdecimal() else -1)
     response = Response(given.first, given.second, given.discussing)
@@ -130,9 +130,7 @@ def take(given: Given) -> None:
         return
     own = session_record().answers
     before = own.responses.get(step_id)
-    stands = before is not None and not before.discussing and _can_be(step_id, before)
-    is_counted = room_membership.vote(step_id, response.last)
-    if is_counted or not stands:
+    if before is None or before.discussing or not _can_be(step_id, before):
         own.responses[step_id] = response
 
 
@@ -195,19 +193,12 @@ def _requested_step(current: Visitor) -> OpenedStep | None:
     return OpenedStep(lesson, lesson.steps[number], StepId(lesson.name, number), lesson.view_at(number))
 
 
-def _vote_in_room(opened: OpenedStep, current: Visitor) -> None:
-    """Open an answer for the vote after the discussion, count one from before, and keep one that is revealed."""
-    own, response, phase = session_record().answers, opened.response, room_membership.phase(opened.step_id)
-    if response is None:
-        return
-    if phase is Phase.REVEALED and response.discussing:
-        own.give(opened.step_id, response.first)
-    elif room_membership.awaits_vote(opened.step_id):
-        if phase is Phase.SECOND:
-            own.discuss(opened.step_id)
-        if not response.discussing:
-            room_membership.vote(opened.step_id, response.last)
-            current.notices.append("Your earlier answer to this question counts in the room, too.")
+def _take_votes() -> None:
+    """Take over what the room has of a student's answers."""
+    own = session_record().answers
+    for step_id, votes in room_membership.votes().items():
+        if votes.given:
+            own.keep_vote(step_id, *map(answer_of, votes.given))
 
 
 def _lock_view(current: Visitor, view: View | None) -> None:

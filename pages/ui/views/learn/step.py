@@ -63,6 +63,8 @@ def _show(entered: OpenedStep) -> None:
         st.progress((entered.step_id.step + 1) / len(entered.lesson.steps))
         if room_membership.is_teacher():
             _show_to_class(entered)
+        elif room_student.draws(entered):
+            room_student.step(entered)
         else:
             _draw(entered, *PARTS)
         if entered.is_revealed and entered.step is entered.lesson.steps[-1]:
@@ -98,7 +100,7 @@ def _draw(entered: OpenedStep, *parts: str) -> None:
         "answered": response
         and {"first": response.first, "second": response.second, "discussing": response.discussing},
         "phase": None if phase is None else phase.name.lower(),
-        "canChange": room_membership.can_change(entered.step_id),
+        "canChange": False,
         "isTeacher": room_membership.is_teacher(),
     }
     lesson_step(document, state, shows=parts, take=take, key=f"lesson_step_{parts[0]}")
