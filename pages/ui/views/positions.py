@@ -13,7 +13,6 @@ from pages.ui.components.matrix import matrix
 from pages.ui.computations import activations
 from pages.ui.figures import positions as figures
 from pages.ui.frame import widgets
-from pages.ui.frame.link_values import MAX_WAVES
 from pages.ui.frame.page import Session
 from pages.ui.frame.state import visitor
 from pages.ui.frame.visitor_choices import Visitor
@@ -27,6 +26,8 @@ from transformer.model.positions import alibi, position_angles
 
 HARDLY = 0.1
 """Radians that a wave turns by from the first position to the last, and less, that can hardly be seen."""
+MAX_WAVES = 6
+"""As many as a link has."""
 
 
 def sinusoidal(session: Session) -> np.ndarray:
