@@ -170,6 +170,15 @@ def lesson_page(lesson: Mapping[str, Any], models: Mapping[str, tuple[bytes, byt
     return page
 
 
+def handout_page(title: str, lesson: Mapping[str, Any], style: str) -> str:
+    """A lesson on paper, as one HTML file that needs no network. title: a text. lesson: its document."""
+    script = script_in_html(bundle(FOLDER / "lessons" / "handout_page.js"))
+    about = f'<script type="application/json" data-part="about">{as_json(lesson)}</script>'
+    body = "\n".join(['<main data-part="handout"></main>', PROBLEM, about, f'<script type="module">{script}</script>'])
+    head = f"{policy([SCRIPT, script])}\n<style>{style}</style>\n<script>{SCRIPT}</script>"
+    return FRAME.format(without_scripts=WITHOUT_SCRIPTS, title=escape(title), head=head, body=body)
+
+
 def models_of(lesson: Mapping[str, Any]) -> list[str]:
     """The models that a lesson's live views show."""
     views = [step["view"] for step in lesson["steps"] if step["view"] and step["view"]["page"] not in WITHOUT_MODEL]

@@ -28,6 +28,8 @@ MOST_WAVES = 6
 """As many as a link holds."""
 HARDLY = 0.1
 """Radians that a wave turns by from the first position to the last, and less, that can hardly be seen."""
+MAX_WAVES = 6
+"""As many as a link has."""
 
 
 def sinusoidal(session: Session) -> np.ndarray:
