@@ -20,7 +20,16 @@ from ..inference.circuits import circuits_of
 from ..inference.patching import patching
 from ..jobs import progress
 from ..model.registry import attention_modules
-from . import ablation_and_patching, analyses, browser_models, exports, generation_routes, masked_words, outlines
+from . import (
+    ablation_and_patching,
+    analyses,
+    browser_models,
+    exports,
+    generation_routes,
+    masked_words,
+    outlines,
+    text_reading,
+)
 from .docs import page_of
 from .errors import ApiError, on_api_error, on_exception, on_http_error, on_invalid, wrong
 from .frontend_modules import FrontendModules, files_in
@@ -88,6 +97,7 @@ def create_app(
     app.include_router(_passes(responder))
     app.include_router(generation_routes.routes(responder))
     app.include_router(browser_models.routes(responder))
+    app.include_router(text_reading.routes(responder))
     app.router.routes.append(Mount("/modules", app.state.modules))
     return app
 

@@ -137,18 +137,25 @@ class Responder:
 
         def make() -> Answer:
             body = compute().to_bytes()
-            packed = compress(body, 5, mtime=0) if compresses and len(body) >= COMPRESSED_FROM else b""
-            return Answer(RECORDING, body, packed if len(packed) < len(body) else b"")
+            return _packed(RECORDING, body) if compresses else Answer(RECORDING, body)
 
         return await self.answer(request, query, model, make, keeps=compresses)
 
-    async def json(self, request: Request, query: ModelQuery, model: OpenModel, compute: Callable[[], Any]) -> Response:
-        """Answer with what JSON can hold, which takes long."""
+    async def json(
+        self,
+        request: Request,
+        query: ModelQuery,
+        model: OpenModel,
+        compute: Callable[[], Any],
+        *,
+        takes_long: bool = True,
+    ) -> Response:
+        """Answer with what JSON can hold."""
 
         def make() -> Answer:
-            return Answer("application/json", json.dumps(compute(), allow_nan=False).encode())
+            return _packed("application/json", json.dumps(compute(), allow_nan=False).encode())
 
-        return await self.answer(request, query, model, make, takes_long=True)
+        return await self.answer(request, query, model, make, takes_long=takes_long)
 
     async def answer(
         self,
@@ -221,7 +228,7 @@ class Responder:
         self, request: Request, query: ModelQuery, model: OpenModel
     ) -> tuple[Hashable, dict[str, str], Response | None]:
         """What an answer is kept under, its headers, and the response where nothing has to be computed."""
-        path = request.url.path.rpartition("/")[2]
+        path = request.scope["route"].path.strip("/")
         of_today = _written_today(query, model)
         key = path, model.version, query.model_dump_json(exclude={"version"}, exclude_none=True), of_today
         tag = f'"{hashlib.blake2b(repr(key).encode("utf-8", "backslashreplace"), digest_size=12).hexdigest()}"'
@@ -261,6 +268,12 @@ class Responder:
     def _count(self, path: str, how: str) -> None:
         name = f"{path}:{how}"
         self.counts[name] = self.counts.get(name, 0) + 1
+
+
+def _packed(media_type: str, body: bytes) -> Answer:
+    """An answer, compressed where that makes it shorter."""
+    packed = compress(body, 5, mtime=0) if len(body) >= COMPRESSED_FROM else b""
+    return Answer(media_type, body, packed if len(packed) < len(body) else b"")
 
 
 def _written_today(query: ModelQuery, model: OpenModel) -> str:

@@ -108,7 +108,9 @@ def assembled(
     instrument, start = STARTS[script]
     text = f"{script_in_html(bundle(FOLDER / script))}\n{start}();"
     styles = ("standalone.css", "type_scale.css", "tooltip.css", "save.css", "intervention_controls.css", "on_page.css")
-    sheets = "\n".join(map(_sheet, (*styles, "page/shell.css", "paper.css", *STYLES[instrument])))
+    sheets = "\n".join(
+        map(_sheet, (*styles, "page/shell.css", "page/changes_menu.css", "paper.css", *STYLES[instrument]))
+    )
     before, after = PAGE.split("{recordings}")
     noted = f'<p class="note">{html.escape(note)}</p>\n' if note else ""
     about = {"title": html.escape(title), "policy": policy([SCRIPT, text]), "startup": SCRIPT}

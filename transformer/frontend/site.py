@@ -31,7 +31,7 @@ STYLES = (
     *("type_scale.css", "tooltip.css", "save.css", "intervention_controls.css", "on_page.css", "head_overview.css"),
     *("attention/attention.css", "inside/inside.css", "inside/tensors.css", "inside/circuits.css"),
     *("generation/generation.css", "filling/filling.css", "lessons/lessons.css", "page/shell.css"),
-    *("site/site.css", "paper.css"),
+    *("page/changes_menu.css", "site/site.css", "paper.css"),
     *("top_tokens.css", "masks/masks.css", "matrix/matrix.css", "what_if/text_comparison.css"),
 )
 WITHOUT_MODEL = ("Positions",)

@@ -18,10 +18,10 @@ export class AttentionView {
       select: (chosen) => host.select(paramsFrom(chosen, this.about.offsets)),
       want: (parts) => host.fetch(() => this.api.recording("tensors", { names: namesOf(this.outline, parts) }), (recording) => this.instrument.add(recording)),
       change: (change) => host.change({ ...change, model: this.about.model }),
-      navigate: (cell) => {
+      navigate: host.navigates && ((cell) => {
         const { layer, head } = this.instrument.chosen;
         host.navigate("Inside", toWeight(this.outline, { layer, head, ...cell }, this.about));
-      },
+      }),
     });
   }
 

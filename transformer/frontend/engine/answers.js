@@ -1,7 +1,7 @@
 // Answers what instruments ask of a model, as the routes of transformer/api do: by the same paths, from the same parameters,
 // in the same form.
 
-import { ApiError } from "../api_error.js";
+import { ApiError, wrong } from "../api_error.js";
 import { logSumExp } from "../arithmetic.js";
 import { isCausal } from "../attention_config.js";
 import { checkLogits, ranking } from "../generation/sampling.js";
@@ -9,7 +9,7 @@ import { overview } from "./attention_overview.js";
 import { circuit } from "./circuits.js";
 import { attribution, lens } from "./logit_lens.js";
 import { checks, outline } from "./pass_outline.js";
-import { questionOf, wrong } from "./questions.js";
+import { questionOf } from "./questions.js";
 import { partsOf, taken } from "./tensor_parts.js";
 import { generate, rows, scores } from "./written_texts.js";
 /** @import { LiveModel, Rest } from "./live_model.js" */

@@ -1,6 +1,7 @@
 // Generated texts, as transformer/api/generated_texts.py tells of them: tokens as they are written, what the model thought of
 // those of a text, and where a head looked to choose each.
 
+import { wrong } from "../api_error.js";
 import { windowStart } from "../generation/view_params.js";
 import { logSumExp } from "../arithmetic.js";
 import { ranking, statisticsOf, tokenAt } from "../generation/sampling.js";
@@ -8,7 +9,7 @@ import { inTurns } from "./live_model.js";
 import { DecodeState, pointAt } from "./generation.js";
 import { passInSteps } from "./forward_pass.js";
 import { neededFor } from "./model.js";
-import { samplingOf, whole, wrong } from "./questions.js";
+import { samplingOf, whole } from "./questions.js";
 /** @import { LiveModel, Rest } from "./live_model.js" */
 /** @import { Question } from "./questions.js" */
 /** @import { Recording } from "../recording.js" */

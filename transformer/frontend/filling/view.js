@@ -14,7 +14,7 @@ export class FillingView {
       ...requestsOf(this),
       select: (change) => host.select(change),
       fail: (error) => (error ? host.fail(error) : host.say("")),
-      inside: (position, id) => host.navigate("Inside", { inside: "logits", moment: null, place: position, cell: [position, id].join() }),
+      inside: host.navigates && ((position, id) => host.navigate("Inside", { inside: "logits", moment: null, place: position, cell: [position, id].join() })),
     });
   }
 

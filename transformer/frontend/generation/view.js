@@ -30,13 +30,13 @@ export class GenerationView {
       textChanged: () => this.keepLater(),
       settled: () => this.send(),
       problem: (sentence) => host.say(sentence),
-      inside: (position, token) => {
+      inside: host.navigates && ((position, token) => {
         const { generated: { context }, length } = this.instrument;
         const there = toLogit(position, token, length, context);
         this.send();
         if (there) host.navigate("Inside", there);
         else host.say(`The model now reads from token ${windowStart(length, context)} on: Inside has no numbers for token ${position - 1}.`);
-      },
+      }),
     });
     const gone = new AbortController();
     const flush = (event) => {

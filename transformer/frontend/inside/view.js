@@ -18,10 +18,10 @@ export class InsideView {
       select: (chosen) => host.select(paramsFrom(chosen, this.about)),
       want: (parts) => host.fetch(() => requestParts(this.api, this.instrument.pass, parts), (recording) => this.instrument.add(recording)),
       change: (change) => host.change({ ...change, model: this.about.model }),
-      navigate: (cell) => {
+      navigate: host.navigates && ((cell) => {
         const link = toAttention(cell, this.about);
         host.navigate("Attention", link.looked, link.page);
-      },
+      }),
     });
   }
 

@@ -1,23 +1,27 @@
 // The menu of the shell: the changes of the model, what is known of it, a link to what is shown, and what a host adds.
 
-import { AblationControls } from "../ablation_controls.js";
 import { changesOn } from "../changes.js";
 import { attribute, isComposing, node, put, untranslated } from "../dom.js";
-import { inWords } from "../intervention_codes.js";
 import table from "../parameters.json" with { type: "json" };
+import { ChangesMenu } from "./changes_menu.js";
 import { factsOf } from "./model_facts.js";
-/** @import { Change } from "../intervention_controls.js" */
+import { kindOf } from "./text_reading.js";
+/** @import { Changes } from "../changes.js" */
 /** @import { Model } from "./answers.js" */
+/** @import { Reader } from "./change_form.js" */
 /** @import { PageState } from "./page_state.js" */
+/** @import { PageText } from "./text_reading.js" */
 
 const CALLED = new Map(table.parameters.map(({ name, called }) => [name, called]));
 
 export class MoreMenu {
   /** @type {Model | null} */ model = null;
 
-  /** @param {HTMLElement} parent @param {{ change: (change: Change) => void, leftOut: () => Record<string, string> }} host leftOut: what a link has no room for */
-  constructor(parent, { change, leftOut }) {
-    this.change = change;
+  /**
+   * @param {HTMLElement} parent
+   * @param {{ become: (changes: Changes) => void, read: Reader, leftOut: () => Record<string, string> }} host leftOut: what a link has no room for
+   */
+  constructor(parent, { become, read, leftOut }) {
     this.leftOut = leftOut;
     const place = node("div", "shell-more", parent);
     this.button = Object.assign(node("button", "", place), { type: "button" });
@@ -31,11 +35,15 @@ export class MoreMenu {
       this.button.focus();
     });
     addEventListener("pointerdown", (event) => !event.composedPath().includes(place) && this.toggle(false), { capture: true });
-    this.changes = this.section("Changes");
+    const changes = this.section("Changes");
+    this.changesTitle = changes.previousElementSibling;
+    this.changes = new ChangesMenu(changes, { change: become, read });
+    changes.parentElement.addEventListener("toggle", () => this.changes.open());
     this.card = this.section("About this model");
     this.share = this.section("Share");
+    this.share.className = "shell-share";
     this.share.parentElement.addEventListener("toggle", () => this.showLink());
-    this.others = node("div", "", this.panel);
+    this.others = node("div", "shell-others", this.panel);
     this.toggle(false);
     this.count(0);
   }
@@ -67,32 +75,30 @@ export class MoreMenu {
     }));
   }
 
-  /** @param {Model | null} model @param {PageState} state */
-  show(model, state) {
-    const on = changesOn(state.get("changes"));
-    this.count(on.length);
+  /** @param {Model | null} model @param {PageState} state @param {Changes} changes @param {PageText | null} text */
+  show(model, state, changes, text) {
+    this.count(changesOn(changes.now).length);
     if (!model) return;
-    if (model !== this.model) {
-      this.model = model;
-      const { about: { attentions, config }, card: { summary } } = model;
-      this.changes.replaceChildren();
-      this.ablating = new AblationControls(this.changes, { modules: Object.values(attentions).flatMap(({ modules }) => modules), heads: config.n_heads }, this.change);
-      this.card.replaceChildren();
-      put(node("p", "", this.card), summary);
-      const rows = node("dl", "", this.card);
-      for (const [label, value] of factsOf(model)) {
-        put(node("dt", "", rows), label);
-        put(untranslated(node("dd", "", rows)), value);
-      }
+    const { about: { attentions }, about, card: { opening, summary } } = model;
+    const [layer, head] = ["layer", "head"].map((name) => state.number(name) ?? opening?.[name] ?? 0);
+    const module = attentions[kindOf(attentions, state.get("attention"))]?.modules[layer] ?? null;
+    this.changes.show({ changes, model: about, looked: { module, head }, length: text?.tokens.length ?? 0 });
+    if (model === this.model) return;
+    this.model = model;
+    this.card.replaceChildren();
+    put(node("p", "", this.card), summary);
+    const rows = node("dl", "", this.card);
+    for (const [label, value] of factsOf(model)) {
+      put(node("dt", "", rows), label);
+      put(untranslated(node("dd", "", rows)), value);
     }
-    this.ablating.show(on.map((code) => ({ code, words: inWords(code) })));
   }
 
   /** @param {number} count of the changes that are on */
   count(count) {
     put(this.button, count ? `⋯ ${count}` : "⋯");
     attribute(this.button, "aria-label", count ? `Menu, ${count} ${count === 1 ? "change" : "changes"}` : "Menu");
-    put(this.changes.previousElementSibling, count ? `Changes (${count})` : "Changes");
+    put(this.changesTitle, count ? `Changes (${count})` : "Changes");
   }
 
   /** The link to what is shown now. */

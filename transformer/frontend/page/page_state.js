@@ -10,6 +10,8 @@ const MESSAGE = "SET_QUERY_PARAM"; // tells a page that frames the app what its 
 
 /** @typedef {{ name: string, kind: string, default: any, first?: any, called?: string, of?: string[], needs?: string[], left_out?: number, aliases?: Record<string, string> }} Parameter */
 
+/** @typedef {{ get: (name: string) => string | null, arrivals: number }} StateReader */
+
 /** @type {Map<string, Parameter>} */
 const TABLE = new Map(table.parameters.map((parameter) => [parameter.name, /** @type {any} */ (parameter)]));
 

@@ -7,7 +7,7 @@ import { inWords } from "../intervention_codes.js";
 import { windowStart } from "../generation/view_params.js";
 /** @import { AboutModel } from "../engine/live_model.js" */
 /** @import { Model } from "./answers.js" */
-/** @import { PageState } from "./page_state.js" */
+/** @import { PageState, StateReader } from "./page_state.js" */
 
 /**
  * @typedef {{ text: string, position: number }} UnknownPiece position: in characters, from 0
@@ -22,19 +22,24 @@ import { windowStart } from "../generation/view_params.js";
  * @property {string | null} [chat] the text in the model's chat template
  * @property {number} [begin] the position of the first token, of a text whose beginning isn't there
  *
- * @typedef {object} PageText what the models of a page read and have written
+ * @typedef {object} ReadPrompt
  * @property {string} prompt as it was typed
  * @property {number[]} tokens what a decoder continues, or an encoder reads
  * @property {number[]} source what an encoder–decoder's encoder reads
  * @property {number} begin the position of the first token
+ * @property {ReadText} read
+ *
+ * @typedef {object} OfText what a page's text has beside its prompt
  * @property {number[]} written what was generated after it
  * @property {string | null} changes those of the model that are on, as a link has them
- * @property {ReadText} read
  * @property {boolean} [isOutdated] whether something else has been typed since, which can't be read
+ *
+ * @typedef {ReadPrompt & OfText} PageText
  */
 
 const MOST_WORDS = 60; // of a vocabulary that is listed
 const PASSES = 20; // in which unknown pieces are taken out of a text
+const EMPTY = "The prompt is empty. Type a text or pick an example.";
 const NAMED = 6; // unknown pieces that a sentence names
 
 /** A prompt can't be read. */
@@ -85,32 +90,43 @@ export function unknownSentence(unknown) {
 }
 
 /**
- * What a page state's prompt reads as. Rejects with an `UnreadableText`.
+ * What a prompt reads as. Rejects with an `UnreadableText`.
  *
  * @param {Model} model
- * @param {PageState} state
- * @param {"prompt" | "other_prompt"} [name]
- * @returns {Promise<PageText>}
+ * @param {string} prompt
+ * @param {string} [reads] "chat" or "plain", of a model that was tuned to answer
+ * @returns {Promise<ReadPrompt>}
  */
-export async function textOf(model, state, name = "prompt") {
-  const { about, card: { examples } } = model;
-  const { config, card } = about;
-  const prompt = state.get(name) ?? examples[0] ?? "";
-  if (!prompt) throw new UnreadableText("The prompt is empty. Type a text or pick an example.");
-  const read = await model.read(prompt, state.get("reads") ?? "chat");
+export async function readPrompt({ about: { config, card }, read: readBy }, prompt, reads = "chat") {
+  if (!prompt) throw new UnreadableText(EMPTY);
+  const read = await readBy(prompt, reads);
   const { tokens, unknown, problem = null, begin = 0 } = read;
   if (problem) throw new UnreadableText(problem, read);
   if (unknown.length) throw new UnreadableText(unknownSentence(unknown), read);
-  if (!tokens.length) throw new UnreadableText("The prompt is empty. Type a text or pick an example.");
+  if (!tokens.length) throw new UnreadableText(EMPTY);
   const isTranslator = config.architecture === "encoder-decoder";
   const over = tokens.length - config.context_length;
   if (over > 0 && (isTranslator || config.architecture === "encoder-only")) { // an encoder has no newest tokens that would do
     throw new UnreadableText(`The ${isTranslator ? "source" : "prompt"} has ${counted(tokens.length)} tokens, and this model reads at most ${counted(config.context_length)}. Take ${counted(over)} away.`, read);
   }
+  return { prompt, read, begin, tokens: isTranslator ? card.start_tokens : tokens, source: isTranslator ? tokens : [] };
+}
+
+/**
+ * What a page state's text reads as. Rejects with an `UnreadableText`.
+ *
+ * @param {Model} model
+ * @param {StateReader} state
+ * @param {"prompt" | "other_prompt"} [name]
+ * @returns {Promise<PageText>}
+ */
+export async function textOf(model, state, name = "prompt") {
+  const { about, card: { examples } } = model;
+  const read = await readPrompt(model, state.get(name) ?? examples[0] ?? "", state.get("reads") ?? undefined);
   const ids = (state.get("written") ?? "").split(".").filter((id) => /^\d{1,7}$/.test(id)).map(Number);
   return {
-    prompt, read, begin, tokens: isTranslator ? card.start_tokens : tokens, source: isTranslator ? tokens : [],
-    written: ids.every((id) => id < config.vocab_size) ? ids : [],
+    ...read,
+    written: ids.every((id) => id < about.config.vocab_size) ? ids : [],
     changes: changesOn(readChanges(state.get("changes"), about).now).join("!") || null,
   };
 }

@@ -32,10 +32,12 @@ export class ViewFrame {
    * @param {HTMLElement} root
    * @param {(root: HTMLElement, host: ViewFrame) => View} make
    * @param {Tell} tell
+   * @param {{ navigates?: boolean }} [options] navigates: whether there are other pages
    */
-  constructor(root, make, tell) {
+  constructor(root, make, tell, { navigates = true } = {}) {
     this.root = root;
     this.tell = tell;
+    this.navigates = navigates;
     this.problem = node("p", "problem", root);
     this.problem.setAttribute("role", "alert");
     this.problem.hidden = true;
@@ -109,7 +111,7 @@ export class ViewFrame {
     if (pageState().set(change, this.listener)) this.tell("select", change);
   }
 
-  /** Have the page change the model. @param {{ add: string[], remove: string[] }} change */
+  /** Have the page change the model. @param {import("../changes.js").Wish} change */
   change(change) {
     pageState().flush();
     this.tell("change", change);

@@ -15,8 +15,14 @@ export class ViewSlot {
   /** @type {ViewFrame | null} */ frame = null;
   /** @type {ViewData} */ shown;
 
-  /** @param {HTMLElement} parent @param {Views} views @param {Tell} tell @param {HTMLElement} [heading] where choices go */
-  constructor(parent, views, tell, heading = parent) {
+  /**
+   * @param {HTMLElement} parent
+   * @param {Views} views
+   * @param {Tell} tell
+   * @param {{ heading?: HTMLElement, navigates?: boolean }} [options] heading: where choices go; navigates: whether there are other pages
+   */
+  constructor(parent, views, tell, { heading = parent, navigates = true } = {}) {
+    this.navigates = navigates;
     this.parent = parent;
     this.views = views;
     this.tell = tell;
@@ -31,7 +37,7 @@ export class ViewSlot {
       this.frame?.root.remove();
       const root = node("div", "", this.parent);
       root.dataset.part = "root";
-      this.frame = new ViewFrame(root, (parent, host) => new View(parent, host), (event, value) => this.tell(event, value));
+      this.frame = new ViewFrame(root, (parent, host) => new View(parent, host), (event, value) => this.tell(event, value), { navigates: this.navigates });
     }
     this.shown = data;
     this.apiOf = apiOf;
