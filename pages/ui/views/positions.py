@@ -17,6 +17,7 @@ from pages.ui.frame.page import Session
 from pages.ui.frame.state import visitor
 from pages.ui.frame.visitor_choices import Visitor
 from pages.ui.frame.widgets import Binding
+from pages.ui.host.page_state import PARAMETERS
 from pages.ui.markdown import counted
 from pages.ui.tables import offer_data
 from pages.ui.views.charts import chart
