@@ -80,13 +80,13 @@ def _has_ended() -> bool:
 
 
 def _cancel() -> None:
-    from pages.ui.session import background_jobs
+    from pages.ui.session import visitor_job
     from transformer.inference.scheduler import schedulers
 
     if API.made:
         API.made.state.responder.close()
     schedulers.close()
-    background_jobs.stop_all()
+    visitor_job.THREADS.stop_all()
 
 
 def _note_as_stopping(number: signal.Signals) -> None:
@@ -151,7 +151,8 @@ def routes(base_path: str) -> list[Any]:
 
     base = f"/{base_path.strip('/')}".rstrip("/")
     return [
-        Mount(f"{base}/api/rooms", MadeWhenAsked(_room_events)),
+        Route(f"{base}/api/rooms", lambda request: RedirectResponse("rooms/"), methods=["POST"]),
+        Mount(f"{base}/api/rooms", MadeWhenAsked(_rooms_api)),
         Mount(f"{base}/api", API),
         Mount(f"{base}/modules", MadeWhenAsked(_modules)),
         Route(f"{base}/Generate", lambda request: RedirectResponse(f"./?{request.url.query}")),
@@ -197,11 +198,12 @@ def _gauges() -> dict[str, float]:
     }
 
 
-def _room_events() -> Any:
-    from pages.ui.lessons.room_events import RoomEvents, app_of
+def _rooms_api() -> Any:
+    from pages.ui.lessons.room_events import RoomEvents
     from pages.ui.lessons.rooms import all_rooms
+    from pages.ui.views.learn.room_api import app_of
 
-    return app_of(RoomEvents(all_rooms, _stopping.is_set), _counts())
+    return app_of(all_rooms, RoomEvents(all_rooms, _stopping.is_set), _counts())
 
 
 def _modules() -> Any:

@@ -228,9 +228,9 @@ def a_step_out_of_sight_is_drawn_once_it_comes_in_sight_and_the_box_follows_the_
 
 
 def tokens_are_underlined_by_their_probability_and_one_that_is_cut_off_has_none(visit, page):
-    prompt = "To be"
-    visit(f"?model=shakespeare&prompt={prompt}&temperature=2&written={written(', my lord.\nZounds Q')}", page)
-    expect(tokens(page)).to_have_count(len(prompt) + len(", my lord.\nZounds Q"))
+    prompt, text = "To be", ", my lord.\nZounds Q"
+    visit(f"?model=shakespeare&prompt={prompt}&temperature=2&written={written(text)}", page)
+    expect(tokens(page)).to_have_count(len(prompt) + len(text))
     until_shown(page)
     levels = tokens(page).evaluate_all(SHARES, ["boxShadow", r"(\d+)%"])
     known = [label.rpartition(", ")[2] for label in labels(page)[len(prompt) :]]

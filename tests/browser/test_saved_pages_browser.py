@@ -71,12 +71,16 @@ def compute(page, prompt):
     page.get_by_label("Prompt").press("Enter")
 
 
-def ablate(page, head="layer 1, head 2"):
+def ablate(page, layer=1, head=2):
     page.get_by_role("button", name="Menu").click()
     page.locator("summary", has_text="Changes").click()
-    page.get_by_label("Head to ablate").select_option(head)
-    page.get_by_role("button", name="Ablate", exact=True).click()
-    expect(page.get_by_role("list", name="Changes of the model")).to_contain_text(f"{head} ablated")
+    menu = page.get_by_role("group", name="Menu")
+    menu.get_by_label("Where").select_option(f"layer {layer}")
+    if head:
+        menu.get_by_label("Head", exact=True).select_option(str(head))
+    menu.get_by_role("button", name="Change this").click()
+    expect(page.get_by_role("list", name="Changes of the model")).to_contain_text(f"layer {layer}, head {head} ablated")
+    page.locator("summary", has_text="Changes").click()
     page.keyboard.press("Escape")
 
 
@@ -212,7 +216,7 @@ def test_a_text_is_written_and_masks_are_filled_with_another_prompt_and_without_
     page.get_by_role("button", name="Mask this word").click()
     tokens[0] = mask_id
     expect_best(0)
-    ablate(page, "layer 4, head 0")
+    ablate(page, 4, 0)
     expect_best(0, (Scale("blocks.4.attn.hook_z", 0),))
     expect(words.nth(mask)).to_have_class(re.compile("written"))  # what was filled in stayed
 
@@ -230,9 +234,10 @@ def test_attention_and_a_whole_pass_are_computed_anew_and_what_can_t_be_read_is_
     expect(page.get_by_text("recomputed, equal").first).to_be_visible()
     ablate(page)
     page.get_by_role("button", name="Menu, 1 change").click()
-    page.get_by_role("button", name="Take back: layer 1, head 2 ablated").first.click()
+    page.locator("summary", has_text="Changes").click()
+    page.get_by_role("button", name="Remove: layer 1, head 2 ablated").click()
     expect(page.get_by_role("button", name="Menu", exact=True)).to_be_visible()
-    problem = page.get_by_role("alert")
+    problem = page.get_by_role("alert").filter(visible=True)
     for prompt, words in (("HELLO=", "This model has never seen"), ("", "prompt is empty"), ("a" * 23, "")):
         compute(page, prompt)
         if words:

@@ -12,7 +12,7 @@ import pytest
 
 from pages.ui.lessons.lesson import read_lesson
 from pages.ui.number_format import percent
-from pages.ui.views.learn.site_lessons import as_data, lesson_named
+from pages.ui.views.learn.site_lessons import lesson_named, site_document
 from tests.browser.attention_page import until
 from tests.browser.browser_windows import PATIENCE_MS
 from tests.browser.older_browser import make_older
@@ -93,7 +93,7 @@ def lesson_of(title, views):
 @pytest.fixture(scope="module")
 def lesson():
     """A lesson of which one view's link names no model."""
-    found = as_data(lesson_named("06-queries-keys-values"))
+    found = site_document(lesson_named("06-queries-keys-values"))
     found["steps"][1]["view"]["link"] = "prompt=ROMEO:"
     return found
 
@@ -111,7 +111,7 @@ def folder(checkpoints, lesson, tmp_path_factory):
     note = "It needs <em>another</em> model."
     other = {**lesson, "name": "other", "title": "Of a large model", "steps": [], "note": note}
     shown = {"Positions": "length=8", "Generate": "model=stories&prompt=Mary+took+the+ball."}
-    pictures = as_data(read_lesson("pictures", lesson_of("Pictures", shown)), is_live=False)
+    pictures = site_document(read_lesson("pictures", lesson_of("Pictures", shown)), is_live=False)
     write_site(folder / BELOW, models, [lesson, other, pictures])
     return folder
 
@@ -231,7 +231,7 @@ def test_views_of_lessons_are_computed_from_one_file(opened, checkpoints):
         "Train": "model=stories&learn=task&task=induction",
         "Inside": "model=number-words-en-es&prompt=forty-two",
     }
-    page = opened(as_data(read_lesson("views", lesson_of("Views", shown))))
+    page = opened(site_document(read_lesson("views", lesson_of("Views", shown))))
     following = page.get_by_role("button", name="Next", exact=True)
     what_if, checkpoint = page.get_by_test_id("what-if"), checkpoints["stories"]
     prompt = checkpoint.tokenizer.encode("Mary took the ball. She")
@@ -278,8 +278,8 @@ def test_a_lesson_is_answered_and_shows_what_it_asked_about(new_window, opened, 
         expect(page.get_by_text("Step 1 of 3")).to_be_visible()
         expect(page.get_by_text("Many choose ball")).to_have_count(0)
         for choice, said, seen in (
-            ("ball", "Your answer: ball. Correct: garden at position 9.", "“?” looks at “garden”"),
-            ("park", "Correct.", "“:” looks at"),  # of Shakespeare, which reads letters
+            ("ball", "Your answer: ball at position 3. Correct: garden at position 9.", "“?” looks at “garden”"),
+            ("park", "Correct: park at position 15.", "“:” looks at"),  # of Shakespeare, which reads letters
         ):
             page.get_by_role("radio", name=choice).first.check()
             page.get_by_role("button", name="Answer", exact=True).click()
@@ -290,9 +290,9 @@ def test_a_lesson_is_answered_and_shows_what_it_asked_about(new_window, opened, 
                 page.get_by_role("button", name="Next", exact=True).click()
         with page.expect_download() as answers:
             page.get_by_role("button", name="Save my answers").click()
-        assert "park,yes" in answers.value.path().read_text(encoding="utf-8")
+        assert "park at position 15,yes" in answers.value.path().read_text(encoding="utf-8")
         page.reload()  # the answer is there still
-        expect(page.get_by_role("status").first).to_have_text("Correct.")
+        expect(page.get_by_role("status").first).to_have_text("Correct: park at position 15.")
 
 
 def test_a_browser_of_2022_runs_the_site_saved_pages_and_lesson_files(new_window, folder, checkpoints, lesson):
@@ -379,7 +379,7 @@ def test_a_browser_that_lacks_what_is_needed_is_told_so(new_window, folder, chec
     browser_errors.clear()
 
 
-def test_one_line_holds_model_prompt_and_menu_on_every_page(new_window, folder):
+def test_one_line_holds_model_prompt_and_menu_on_every_page(new_window, folder, browser_errors):
     """And the page state goes along, is part of the link, and of a prompt that can't be read it is said why."""
     page = new_window(width=1280, height=720)
     prompt, model, alert = (
@@ -456,6 +456,8 @@ def test_one_line_holds_model_prompt_and_menu_on_every_page(new_window, folder):
         notices = page.get_by_role("status").first
         expect(notices).to_contain_text("There is no model “gone” here; Shakespeare is shown.")
         expect(notices).to_contain_text("There is no layer 7 here; the last one, 5, is shown.")
+    assert all("models/gone/" in error for error in browser_errors)  # which the page's first script asked for
+    browser_errors.clear()
 
 
 def test_a_phone_has_the_same_line_and_edits_the_prompt_over_its_width(new_window, folder):

@@ -6,7 +6,7 @@ import { test } from "node:test";
 
 import { changed, changedSentence, changesOn, readChanges, withoutEffect } from "../../transformer/frontend/changes.js";
 import { problemOf } from "../../transformer/frontend/intervention_checks.js";
-import { KINDS, codeOf, inWords } from "../../transformer/frontend/intervention_codes.js";
+import { FIELDS, KINDS, codeOf, inWords } from "../../transformer/frontend/intervention_codes.js";
 import { othersOf, targetsOf, wheres } from "../../transformer/frontend/page/change_options.js";
 
 const POINTS = { "blocks.0.attn.hook_z": ["pos", "head", "d_head"], "blocks.0.attn.hook_pattern": ["head", "query", "key"], "blocks.0.hook_mlp_out": ["pos", "d_model"], "blocks.0.attn.hook_mask": ["query", "key"] };
@@ -68,7 +68,8 @@ test("a model can be changed in every way that its menu offers", () => {
   const models = JSON.parse(readFileSync(join(process.env.HEADSUP_FIXTURES, "engine", "interventions.json"), "utf-8"));
   for (const each of models) {
     const texts = each.config.architecture === "encoder-decoder" ? { source: [1] } : { source: [] };
-    const values = { factor: 2, query: 0, key: 0, weight: 0.25, renormalised: true, tokens: [1], against: [1], against_source: [], ...texts };
+    const dials = Object.entries(FIELDS).filter(([, { dial }]) => dial).map(([name, { dial }]) => [name, dial.first]);
+    const values = { ...Object.fromEntries(dials), query: 0, key: 0, tokens: [1], against: [1], against_source: [], ...texts };
     for (const { name, points, ofHead, ways } of targetsOf(each)) {
       for (const point of points) {
         for (const { kind, set } of ways) {

@@ -6,7 +6,7 @@ import { test } from "node:test";
 
 import { problemOf } from "../../transformer/frontend/intervention_checks.js";
 import { OverwrittenValues } from "../../transformer/frontend/overwritten_values.js";
-import { codeOf, inWords, parsed } from "../../transformer/frontend/intervention_codes.js";
+import { KINDS, codeOf, inWords, parsed } from "../../transformer/frontend/intervention_codes.js";
 
 const place = (point, head, position, words, rest = {}) => ({ point, head, position, words, rule: "", weighed: null, ...rest });
 const changed = new OverwrittenValues([
@@ -62,7 +62,7 @@ test("a code, its words, and what a model can't do are those of Python", () => {
 
 test("what is no code is said, and said as it is", () => {
   const refused = {
-    "melt~hook_embed": "there is no change called “melt”; it can be scale, mean, from, steer, without, weigh",
+    "melt~hook_embed": `there is no change called “melt”; it can be ${Object.keys(KINDS).join(", ")}`,
     "mean~hook_embed": "mean takes 3 values, and 1 are given",
     "scale~hook_embed~~~much": "factor can't be “much”",
     "scale~hook_embed~1.5~~0": "head can't be “1.5”",

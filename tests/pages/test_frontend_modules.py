@@ -4,6 +4,8 @@ import csv
 import json
 import os
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -204,8 +206,15 @@ def test_an_installed_engine_has_the_scripts():
 
 
 def test_every_script_can_be_imported_as_it_is_and_every_component_from_its_part(node, tmp_path):
-    for name, text in bundle_in_parts(COMPONENTS / "components.js", "components.js").items():
+    parts = bundle_in_parts(COMPONENTS / "components.js", "components.js")
+    for name, text in parts.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
+    script = "import sys; from module_bundle import *; print(bundle_in_parts(Path(sys.argv[1]), 'components.js'))"
+    for seed in "12":  # of sets' order
+        env = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(FOLDER)}
+        command = [sys.executable, "-c", script, COMPONENTS / "components.js"]
+        written = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60).stdout
+        assert written == f"{parts}\n", "servers of one deployment serve the same texts"
     names = re.findall(r"^  (\w+): ", (COMPONENTS / "components.js").read_text(encoding="utf-8"), re.MULTILINE)
     script = "const { mountOf } = await import(process.argv[1]);"
     script += "for (const name of process.argv.slice(2)) console.log(typeof await mountOf(name));"

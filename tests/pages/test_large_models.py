@@ -8,7 +8,6 @@ import torch
 
 from pages.ui.computations import activations, prompt_pairs
 from pages.ui.models import library
-from pages.ui.session import background_jobs
 from pages.ui.views.what_if import ablation_map
 from tests.app_driver import PAGES, checked, components, named, outline, said, start, step, text_of, use
 from tests.tiny_models import save_chatty
@@ -16,6 +15,7 @@ from transformer import Scale, save_checkpoint
 from transformer.api import ablation_and_patching, exports, generated_texts, outlines, tensors
 from transformer.api import cache as api_cache
 from transformer.checkpoints import weight_numbers
+from transformer.jobs import Job
 
 PROMPT = "the cat and the hat"
 
@@ -83,7 +83,7 @@ def ablated(**link):
     """A visitor who has asked for what takes long, and waited for it."""
     at = start("What if", model="chatty", prompt=PROMPT, question="needed", **link)
     checked(named(at.button, "Ablate each part").click().run())
-    assert at.session_state["job"].wait(60) and at.session_state["job"].error is None
+    assert at.session_state["job"][1].exception(60) is None
     return checked(at.run())
 
 
@@ -119,9 +119,8 @@ def test_another_prompt_is_suggested_without_reading_any(folder, monkeypatch):
 
 def test_it_can_be_stopped(folder, monkeypatch):
     at = start("What if", model="chatty", prompt=PROMPT, question="needed")
-    monkeypatch.setattr(background_jobs.Job, "is_over", property(lambda job: False))
+    monkeypatch.setattr(Job, "done", lambda job: False)
     checked(named(at.button, "Ablate each part").click().run())
     checked(named(at.button, "Stop").click().run())
     monkeypatch.undo()
-    job = at.session_state["job"]
-    assert job.wait(60) and job.was_stopped
+    assert at.session_state["job"][1].was_stopped

@@ -18,6 +18,7 @@ from ..checkpoints.folder import Checkpoint
 from ..frontend import FOLDER
 from ..inference.circuits import circuits_of
 from ..inference.patching import patching
+from ..jobs import progress
 from ..model.registry import attention_modules
 from . import (
     ablation_and_patching,
@@ -211,9 +212,7 @@ def _passes(responder: Responder) -> APIRouter:
         work = ablation_and_patching.work_of_ablation(engine, len(inputs.tokens), len(inputs.source))
         ablation_and_patching.check_work(work)
         arguments = engine, inputs.tokens, inputs.source, position, query.begin, inputs.changes
-        return lambda progress: ablation_and_patching.ablation_json(
-            ablation_and_patching.ablation(*arguments, progress), query.token
-        )
+        return lambda: ablation_and_patching.ablation_json(ablation_and_patching.ablation(*arguments), query.token)
 
     @routes.of_pass(
         "/patching", PatchingQuery, "Activation patching: what each position carries", responder.stream, STREAM
@@ -235,7 +234,7 @@ def _passes(responder: Responder) -> APIRouter:
         arguments = engine, tokens, inputs.tokens, query.answer, query.against, source, inputs.source
         position = inputs.model.checkpoint.predicted_position(tokens)
         more = {"stack": query.stack or "", "position": position, "interventions": inputs.interventions}
-        return lambda progress: ablation_and_patching.patching_json(patching(*arguments, **more, on_progress=progress))
+        return lambda: ablation_and_patching.patching_json(patching(*arguments, **more, on_progress=progress))
 
     @routes.of_pass(
         "/export",

@@ -16,11 +16,11 @@ from fastapi.responses import JSONResponse, Response
 
 from ..checkpoints.folder import Checkpoint, CheckpointError
 from ..data.chat import Chat
-from ..fair_queue import FairThreads
 from ..inference.recording import Recording
 from ..inference.scheduler import schedulers
+from ..jobs import FairThreads, StoppedError, progress
 from .cache import Cache
-from .computations import AbandonedError, Computations, Progress
+from .computations import Computations
 from .errors import BROKEN, ApiError, sentence_of, stopping
 from .limits import Share, share_in
 from .model_library import Library
@@ -172,51 +172,51 @@ class Responder:
         if response is not None:
             return response
         computations = self._long if takes_long else self._short
-        computed = (lambda progress: self._answers.get(key, make)) if keeps else (lambda progress: make())
-        with computations.join(key, computed, share_in(request)) as computation:
+        computed = (lambda: self._answers.get(key, make)) if keeps else make
+        with computations.join(key, computed, share_in(request)) as job:
             try:
-                answer = await asyncio.shield(asyncio.wrap_future(computation.future))
+                answer = await asyncio.shield(asyncio.wrap_future(job))
             except ValueError as error:  # what only computing shows
                 raise ApiError(400, sentence_of(error)) from None
-            except (AbandonedError, asyncio.CancelledError):
-                if computation.is_wanted:  # it is the request that was cancelled
-                    raise
-                raise stopping() from None
+            except (StoppedError, asyncio.CancelledError):
+                if computations.is_closed:
+                    raise stopping() from None
+                raise  # it is the request that was cancelled
         return _response(request, answer, headers)
 
     async def stream(
-        self, request: Request, query: ModelQuery, model: OpenModel, compute: Callable[[Progress], Any]
+        self, request: Request, query: ModelQuery, model: OpenModel, compute: Callable[[], Any]
     ) -> Response:
         """Answer with events: `progress` {share} now and then, then `result`, or `error`.
 
-        compute: returns what JSON can hold; ends with what its `progress` raises once nobody reads the stream.
+        compute: returns what JSON can hold, and calls `progress`, by which it ends once nobody reads the stream.
         """
         key, headers, response = self._known(request, query, model)
         if response is not None:
             return response
 
-        def make(progress: Progress) -> Answer:
+        def make() -> Answer:
             progress(0.0)  # it may have waited for a thread until nobody reads it
-            return self._answers.get(key, lambda: Answer(MEDIA_TYPE, event("result", compute(progress))))
+            return self._answers.get(key, lambda: Answer(MEDIA_TYPE, event("result", compute())))
 
         async def events() -> AsyncIterator[bytes]:
             try:
-                with self._long.join(key, make, share_in(request)) as computation:
+                with self._long.join(key, make, share_in(request)) as job:
                     last_share, last_sent = -1.0, time.monotonic()
-                    while not computation.future.done():
-                        if computation.share != last_share:
-                            last_share, last_sent = computation.share, time.monotonic()
+                    while not job.done():
+                        if job.share != last_share:
+                            last_share, last_sent = job.share, time.monotonic()
                             yield event("progress", {"share": last_share})
                         elif time.monotonic() - last_sent > SAY_EVERY:
                             last_sent = time.monotonic()
                             yield STILL_THERE
                         await asyncio.sleep(LOOK_EVERY)
-                    yield computation.future.result().body
+                    yield job.result().body
             except ApiError as error:
                 yield error.event()
             except ValueError as error:
                 yield ApiError(400, sentence_of(error)).event()
-            except (AbandonedError, CancelledError):
+            except (StoppedError, CancelledError):
                 yield stopping().event()
             except Exception:
                 _log.exception("A stream broke off.")

@@ -3,13 +3,13 @@
 import { attribute, node, put } from "./dom.js";
 import { codeOf, inWords } from "./intervention_codes.js";
 import { listChanges } from "./intervention_controls.js";
-/** @import { Change } from "./intervention_controls.js" */
+/** @import { Wish } from "./changes.js" */
 
 export class AblationControls {
   /**
    * @param {HTMLElement} parent
    * @param {{ modules: string[], heads: number }} of the attentions whose heads can be ablated
-   * @param {(change: Change) => void} change
+   * @param {(wish: Wish) => void} change
    */
   constructor(parent, { modules, heads }, change) {
     this.change = change;

@@ -11,6 +11,11 @@ export class ApiError extends Error {
   }
 }
 
+/** "names can't be used: …" @param {string} parameter @param {string} problem */
+export function wrong(parameter, problem) {
+  return new ApiError(`${parameter} can't be used: ${problem.replace(/\.$/, "")}.`, { parameter });
+}
+
 /** What a reader is told of an error. One that isn't an ApiError is the page's own, or comes of a browser that lacks something. */
 export function sentenceOf(error) {
   if (error instanceof ApiError) return error.message;

@@ -77,10 +77,10 @@ export class BrowserFirstApi extends Api {
   }
 
   /** @type {Api["stream"]} */
-  async *stream(path, values, options) {
+  stream(path, values, options) {
     const { here } = this;
     if (here) this.say();
-    yield* here ? here.stream(path, values, options) : super.stream(path, values, options);
+    return here ? here.stream(path, values, options) : super.stream(path, values, options);
   }
 
   /** @type {Api["ask"]} */

@@ -13,6 +13,8 @@ export function partsOf(parent) {
 }
 
 /**
+ * A button sends no form.
+ *
  * @template {keyof HTMLElementTagNameMap} Tag
  * @param {Tag} tag
  * @param {string} className
@@ -21,8 +23,48 @@ export function partsOf(parent) {
 export function node(tag, className, parent) {
   const made = document.createElement(tag);
   made.className = className;
+  if (tag === "button") made.setAttribute("type", "button");
   parent?.append(made);
   return made;
+}
+
+/**
+ * A button that does something. words: said of it where its title is a sign.
+ *
+ * @param {ParentNode | null} parent
+ * @param {string} title
+ * @param {(event: MouseEvent) => void} act
+ * @param {{ words?: string, className?: string }} [options]
+ */
+export function button(parent, title, act, { words = "", className = "" } = {}) {
+  const made = node("button", className, parent);
+  put(made, title);
+  if (words) {
+    attribute(made, "aria-label", words);
+    made.title = words;
+  }
+  made.addEventListener("click", act);
+  return made;
+}
+
+/** A select with a title before it. @param {ParentNode} parent @param {string} title @param {(value: string) => void} choose */
+export function choice(parent, title, choose) {
+  const label = node("label", "", parent);
+  label.append(`${title} `);
+  const select = node("select", "", label);
+  attribute(select, "aria-label", title); // else its options would be part of its name
+  select.addEventListener("change", () => choose(select.value));
+  return select;
+}
+
+/** Do something whenever an element has another width; its height changes with the words in it. @param {Element} element @param {() => void} act */
+export function onWidth(element, act) {
+  let width = 0;
+  new ResizeObserver(([{ contentRect }]) => {
+    if (contentRect.width === width) return;
+    width = contentRect.width;
+    act();
+  }).observe(element);
 }
 
 /**
@@ -125,6 +167,62 @@ export function list(parent, entries, make) {
     /** @type {HTMLElement} */ (child).dataset.entry = key;
     return child;
   }));
+}
+
+/** A table with titles of its columns, and no rows yet; a column without one has an empty cell. @param {string[]} titles */
+export function tableOf(titles) {
+  const table = node("table", "");
+  const top = node("tr", "", node("thead", "", table));
+  for (const title of titles) {
+    if (title) heading(top, "col", title);
+    else node("td", "", top);
+  }
+  return { table, body: node("tbody", "", table) };
+}
+
+/** The heading of a column or a row. @param {HTMLElement} row @param {"col" | "row"} scope @param {string} [words] */
+export function heading(row, scope, words = "") {
+  const made = node("th", "", row);
+  made.scope = scope;
+  put(made, words);
+  return made;
+}
+
+/** A table of texts: those of its cells are data. @param {string[]} titles @param {string[][]} rows */
+export function dataTable(titles, rows) {
+  const { table, body } = tableOf(titles);
+  for (const cells of rows) {
+    const row = untranslated(node("tr", "", body));
+    for (const cell of cells) put(node("td", "", row), cell);
+  }
+  return table;
+}
+
+/**
+ * Let a select offer these; the one that is chosen stays chosen if it is still there.
+ *
+ * @param {HTMLSelectElement} select
+ * @param {(readonly any[])[]} entries [value, title] each
+ * @param {boolean} [isData] whether their titles are
+ */
+export function offer(select, entries, isData = false) {
+  const offered = JSON.stringify(entries);
+  if (select.dataset.offered === offered) return;
+  select.dataset.offered = offered;
+  const { value: before } = select;
+  select.replaceChildren(...entries.map(([value, title]) => {
+    const option = new Option(title, String(value));
+    return isData ? untranslated(option) : option;
+  }));
+  if (entries.some(([value]) => String(value) === before)) select.value = before;
+}
+
+/** Let keys reach what is drawn on a canvas. kind: as it is said to screen readers. @param {HTMLCanvasElement} canvas @param {string} kind @param {string} [name] */
+export function focusable(canvas, kind, name = "") {
+  canvas.tabIndex = 0;
+  attribute(canvas, "role", "application");
+  attribute(canvas, "aria-roledescription", kind);
+  if (name) attribute(canvas, "aria-label", name);
 }
 
 /** Whether an element takes room on the page, and isn't made invisible. (Safari has checkVisibility since 17.4.) */

@@ -210,7 +210,6 @@ function heading(kind, word, number) {
 
 function makeCard() {
   const button = node("button", "card");
-  button.type = "button";
   button.dataset.testid = "head-grid-head";
   return { button, canvas: node("canvas", "", button), name: node("span", "name", button), words: node("span", "caption", button) };
 }

@@ -4,7 +4,7 @@
 
 import { SELECTED, gradient, scaleOf } from "./colours.js";
 import { hatchBox, pageOf, pixelRatio, prepared } from "./canvas.js";
-import { node, attribute, put } from "./dom.js";
+import { focusable, node, put } from "./dom.js";
 import { drawCells } from "./heatmap_cells.js";
 import { Gestures } from "./heatmap_gestures.js";
 import { LINE, LONGEST, cut, fitColumns, fitRows, labelFont, scaled } from "./axis_labels.js";
@@ -71,10 +71,7 @@ export class Heatmap {
     this.plot = node("div", "plot", parent);
     this.picture = node("canvas", "picture", this.plot);
     this.marks = node("canvas", "marks", this.plot);
-    this.marks.tabIndex = 0;
-    attribute(this.marks, "role", "application");
-    attribute(this.marks, "aria-roledescription", "heatmap");
-    attribute(this.marks, "aria-label", name);
+    focusable(this.marks, "heatmap", name);
     this.legend = node("div", "legend", parent);
     this.low = node("span", "", this.legend);
     this.ramp = node("i", "ramp", this.legend);

@@ -2,13 +2,15 @@
 // rule, or sets one weight by hand. It only says what is wanted; the host changes the model, and shows it anew.
 // Positions are those of the whole text.
 
-import { attribute, isComposing, list, node, put } from "./dom.js";
+import { attribute, button, choice, isComposing, list, node, offer, put } from "./dom.js";
 import { codeOf, parsed, withoutDials } from "./intervention_codes.js";
 import { plainNumber } from "./number_format.js";
 import { WeightBars } from "./weight_bars.js";
 
+/** @import { Wish } from "./changes.js" */
+
 /**
- * @typedef {{ add: string[], remove: string[] }} Change codes
+ * @typedef {Wish} Change
  * @typedef {{ code: string, words: string }} Described a code, and what it says
  * @typedef {{ title: string, point: string, head: number | null }} Part what can be changed
  */
@@ -22,28 +24,28 @@ export class InterventionControls {
   /** @type {() => void} */ onToggle;
 
   /**
-   * @param {HTMLButtonElement} button opens the drawer
+   * @param {HTMLButtonElement} opener of the drawer
    * @param {HTMLElement} parent where it is
-   * @param {((change: Change) => void) | null} [change] none where the model can't be changed
+   * @param {((wish: Wish) => void) | null} [change] none where the model can't be changed
    */
-  constructor(button, parent, change) {
-    this.button = button;
+  constructor(opener, parent, change) {
+    this.opener = opener;
     this.root = parent;
     parent.classList.add("changing");
     this.change = change;
-    button.addEventListener("click", () => this.toggle(parent.hidden));
+    opener.addEventListener("click", () => this.toggle(parent.hidden));
     parent.addEventListener("keydown", (event) => {
       event.stopPropagation(); // its keys are its own
       if (event.key !== "Escape" || isComposing(event)) return;
       this.toggle(false);
-      button.focus();
+      opener.focus();
     });
     this.lines = node("div", "lines", parent);
-    this.part = this.select("What");
-    this.where = this.select("Where");
+    this.part = choice(this.lines, "What", () => this.settle());
+    this.where = choice(this.lines, "Where", () => this.settle());
     const acts = node("div", "acts", parent);
-    this.act(acts, "Zero ablation", () => this.add((part, position) => scaled(part, position, 0)));
-    this.act(acts, "Mean ablation", () => this.add((part, position) => codeOf("mean", { ...part, position })));
+    button(acts, "Zero ablation", () => this.add((part, position) => scaled(part, position, 0)));
+    button(acts, "Mean ablation", () => this.add((part, position) => codeOf("mean", { ...part, position })));
     const slider = node("label", "setting", acts);
     slider.append("Scale ");
     this.factor = Object.assign(node("input", "", slider), { type: "range", ...FACTORS, value: "1" });
@@ -71,7 +73,7 @@ export class InterventionControls {
   toggle(isOpen) {
     const isOther = this.root.hidden === isOpen;
     this.root.hidden = !isOpen;
-    attribute(this.button, "aria-expanded", String(isOpen));
+    attribute(this.opener, "aria-expanded", String(isOpen));
     if (isOther) this.onToggle?.();
   }
 
@@ -94,8 +96,8 @@ export class InterventionControls {
    */
   show({ parts, positions = [], rules = [], cell = null, done = [] }) {
     this.offered = { parts, positions, rules, cell, done };
-    this.button.hidden = !this.change || !(parts.length || rules.length);
-    if (this.button.hidden) this.toggle(false);
+    this.opener.hidden = !this.change || !(parts.length || rules.length);
+    if (this.opener.hidden) this.toggle(false);
     offer(this.part, parts.map(({ title }, at) => [String(at), title]));
     offer(this.where, [[EVERYWHERE, "At every position"], ...positions.map(({ title, position }) => [String(position), title])]);
     this.part.parentElement.hidden = !parts.length;
@@ -181,41 +183,15 @@ export class InterventionControls {
     return codeOf("weigh", { point, head, query, key, weight, renormalised: this.renormalised.checked });
   }
 
-  select(title) {
-    const label = node("label", "", this.lines);
-    label.append(`${title} `);
-    const made = node("select", "", label);
-    attribute(made, "aria-label", title); // else its options would be part of its name
-    made.addEventListener("change", () => this.settle());
-    return made;
-  }
-
-  act(parent, title, act) {
-    const button = node("button", "", parent);
-    button.type = "button";
-    put(button, title);
-    button.addEventListener("click", act);
-  }
 }
 
-/** Show changes, each with a button that takes it back. @param {HTMLElement} parent @param {Described[]} changes @param {(change: Change) => void} change */
+/** Show changes, each with a button that takes it back. @param {HTMLElement} parent @param {Described[]} changes @param {(wish: Wish) => void} change */
 export function listChanges(parent, changes, change) {
   list(parent, changes, ({ code, words }) => {
     const item = node("li", "");
     item.append(words);
-    const back = Object.assign(node("button", "", item), { type: "button" });
-    put(back, "Take back");
+    const back = button(item, "Take back", () => change({ add: [], remove: [code] }));
     attribute(back, "aria-label", `Take back: ${words}`);
-    back.addEventListener("click", () => change({ add: [], remove: [code] }));
     return item;
   });
-}
-
-// Options as they are now; the one that is chosen stays chosen if it is still there.
-function offer(select, entries) {
-  if (select.dataset.offered === JSON.stringify(entries)) return;
-  select.dataset.offered = JSON.stringify(entries);
-  const { value } = select;
-  select.replaceChildren(...entries.map(([value, title]) => Object.assign(document.createElement("option"), { value, textContent: title })));
-  if (entries.some(([key]) => key === value)) select.value = value;
 }

@@ -94,11 +94,12 @@ def bundle_in_parts(entry: Path, name: str) -> dict[str, str]:
             present, above = present | at_once[parent], parents[parent]
         for path in reached - present:
             needed_by[path].append(root)
-    home = {path: needing[0] for path, needing in needed_by.items()}
+    home = {path: needed_by[path][0] for path in modules}  # in their order: all servers make the same text
     for path, needing in needed_by.items():
         if len(needing) > 1:
             home |= dict.fromkeys(_reached(path, modules), main)
-    files = {root: name if root == main else f"{root.parent.name}_{root.stem}.js" for root in {*home.values()}}
+    parts = dict.fromkeys(home.values())
+    files = {root: name if root == main else f"{root.parent.name}_{root.stem}.js" for root in parts}
     if len({*files.values()}) < len(files):
         raise ValueError(f"two parts have one name: {', '.join(sorted(files.values()))}")
     return {file: _part(root, home, files, modules, main) for root, file in files.items()}
@@ -157,9 +158,9 @@ def _linked(entry: Path) -> dict[Path, _Module]:
     waiting = [*linked]
     while waiting:
         for path in linked[waiting.pop()].later:
-            before = {*linked}
+            before = len(linked)
             _link(path, (main,), linked)
-            waiting += linked.keys() - before
+            waiting += [*linked][before:]
     linked[main] = linked.pop(main)
     return linked
 

@@ -1,5 +1,5 @@
 // Saves a view as a picture, or its numbers as a table.
-import { node } from "./dom.js";
+import { button, node } from "./dom.js";
 
 /** Let the browser save a blob under a name. */
 export function saveBlob(name, blob) {
@@ -104,9 +104,5 @@ export function composed(element, title, pictures, columns = 1) {
  * name without its ending.
  */
 export function pngButton(parent, name, draw) {
-  const button = node("button", "save", parent);
-  button.type = "button";
-  button.textContent = "Save as PNG";
-  button.addEventListener("click", async () => saveBlob(`${name()}.png`, await png(await draw())));
-  return button;
+  return button(parent, "Save as PNG", async () => saveBlob(`${name()}.png`, await png(await draw())), { className: "save" });
 }

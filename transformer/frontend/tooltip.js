@@ -6,14 +6,6 @@ import { onTap } from "./pointing.js";
 const GAP = 8; // pixels between the tip and its target, and between the tip and the window's edge
 const POINTER = 12; // pixels that a mouse pointer covers
 
-/** A tip's element, made in another. */
-export function tooltipIn(parent) {
-  const made = node("div", "tip", parent);
-  attribute(made, "role", "tooltip");
-  attribute(made, "popover", "manual");
-  return made;
-}
-
 export class Tooltip {
   /** element: has role="tooltip" and popover="manual". */
   constructor(element) {
@@ -58,15 +50,6 @@ export class Tooltip {
     lower(this.element);
   }
 
-  /** Let Escape hide the tip of what is in an element, before it does anything else. */
-  closesWithin(element) {
-    element.addEventListener("keydown", (event) => {
-      if (event.key !== "Escape" || !isRaised(this.element)) return;
-      event.stopPropagation();
-      this.hide();
-    });
-  }
-
   /** Let a tap show the titles in an element, which a mouse shows by resting there; on what is pressed, it only presses. */
   tellTitles(element) {
     onTap(element, (event) => {
@@ -86,4 +69,18 @@ export class Tooltip {
 function isOver(left, top, width, height) {
   const corners = [0, 1].flatMap((right) => [0, 1].map((bottom) => [left + right * width, top + bottom * height]));
   return corners.some(([x, y]) => document.elementFromPoint?.(x, y)?.closest("[data-over]"));
+}
+
+/** A tip made in an element, where Escape hides it before it does anything else. @param {HTMLElement} parent */
+export function tipWithin(parent) {
+  const made = node("div", "tip", parent);
+  attribute(made, "role", "tooltip");
+  attribute(made, "popover", "manual");
+  const tip = new Tooltip(made);
+  parent.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !isRaised(made)) return;
+    event.stopPropagation();
+    tip.hide();
+  });
+  return tip;
 }

@@ -1,6 +1,6 @@
 // Draws vectors as rows of bars over the same dimensions, one above the other.
 
-import { attribute, node } from "./dom.js";
+import { attribute, focusable, node } from "./dom.js";
 import { pageOf, prepared } from "./canvas.js";
 import { nextCell } from "./grid_navigation.js";
 import { labelFont, scaled } from "./axis_labels.js";
@@ -39,10 +39,7 @@ export class VectorBars {
     this.select = select;
     this.plot = node("div", "plot bars", parent);
     this.canvas = node("canvas", "picture", this.plot);
-    this.canvas.tabIndex = 0;
-    attribute(this.canvas, "role", "application");
-    attribute(this.canvas, "aria-roledescription", "bars");
-    attribute(this.canvas, "aria-label", name);
+    focusable(this.canvas, "bars", name);
     this.name = name;
     this.at = 0;
     this.canvas.addEventListener("blur", () => this.tip.hide());

@@ -1,7 +1,7 @@
 // The weights of one query as draggable bars, for mouse, touch and keyboard.
 
 import { SELECTED } from "./colours.js";
-import { attribute, node, put } from "./dom.js";
+import { attribute, focusable, node, put } from "./dom.js";
 import { pageOf, prepared } from "./canvas.js";
 import { LONGEST, cut, fitColumns, labelFont } from "./axis_labels.js";
 import { plainNumber } from "./number_format.js";
@@ -24,9 +24,7 @@ export class WeightBars {
     this.move = move;
     this.plot = node("div", "plot weights-row", parent);
     this.canvas = node("canvas", "", this.plot);
-    this.canvas.tabIndex = 0;
-    attribute(this.canvas, "role", "application");
-    attribute(this.canvas, "aria-roledescription", "bars");
+    focusable(this.canvas, "bars");
     this.readout = node("output", "weights-readout", parent);
     Object.assign(this, { at: 0, from: null });
     this.canvas.addEventListener("pointerdown", (event) => this.take(event));

@@ -14,16 +14,15 @@ import torch
 
 from pages.ui.models.library import OpenModel, is_large, opened
 from pages.ui.models.model_cache import cached
-from pages.ui.session.background_jobs import progress
 from pages.ui.session.visitor_share import visitor_share
 from transformer import Checkpoint, EncoderDecoder, Sampling, generate
 from transformer.api import ablation_and_patching, generated_texts
 from transformer.api.tensors import Interventions, Tokens
-from transformer.fair_queue import FairThreads
 from transformer.inference.analysis import check_logits
 from transformer.inference.context_windows import in_window, window_start
 from transformer.inference.interventions import hooks_of
 from transformer.inference.recording import plain_array
+from transformer.jobs import FairThreads
 from transformer.model.layers import widened
 
 _AHEAD = FairThreads(3, "ahead")
@@ -120,8 +119,8 @@ def ablation(
     begin: int = 0,
     interventions: Interventions = (),
 ) -> ablation_and_patching.Ablation:
-    """The ablation of each part by itself: as in `ablation_and_patching.ablation`, with the progress of a job."""
-    return ablation_and_patching.ablation(checkpoint.model, tokens, source, position, begin, interventions, progress)
+    """The ablation of each part by itself, as in `ablation_and_patching.ablation`."""
+    return ablation_and_patching.ablation(checkpoint.model, tokens, source, position, begin, interventions)
 
 
 @cached

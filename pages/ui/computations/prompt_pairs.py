@@ -17,10 +17,10 @@ import torch
 from pages.ui.computations.activations import Interventions, Tokens, greedy_answer, log_softmax, logits_after
 from pages.ui.models.library import is_large, opened
 from pages.ui.models.model_cache import cached
-from pages.ui.session.background_jobs import progress
 from transformer import TASKS, Checkpoint, patching
 from transformer.inference.context_windows import window_start
 from transformer.inference.patching import Patching
+from transformer.jobs import progress
 
 MAX_TOKENS = 96
 """Tokens from the first that differs on: each takes three passes a layer, through all that comes after it."""

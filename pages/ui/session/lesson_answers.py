@@ -44,8 +44,6 @@ class Response:
     """Whether a second answer is still to come."""
     at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     """When the first answer was given."""
-    right: tuple[bool, ...] | None = None
-    """Whether each answer is right; None until it has been checked."""
 
     @property
     def last(self) -> Answer:
@@ -81,18 +79,18 @@ class Answers:
             before.discussing = False
             before.second = None if answer == before.first else answer
 
-    def change(self, step_id: StepId, answer: Answer, *, second: bool) -> None:
-        """Replace the first or second answer."""
-        response = self.responses[step_id]
-        if second:
-            response.second = None if answer == response.first else answer
-        else:
-            response.first = answer
-
     def discuss(self, step_id: StepId) -> None:
         """Let an answer be given a second time, if it hasn't been yet."""
         if (response := self.responses.get(step_id)) and response.second is None:
             response.discussing = True
+
+    def keep_vote(self, step_id: StepId, first: Answer, second: Answer | None = None) -> None:
+        """Store what a room has of an answer, in the place of any other."""
+        second = None if second == first else second
+        before = self.responses.get(step_id)
+        if before is None or before.discussing or (before.first, before.second) != (first, second):
+            self.responses[step_id] = Response(first, second)
+            self.opened.setdefault(step_id.lesson, set()).add(step_id.step)
 
     def is_done(self, lesson: str, steps: int, questions: Sequence[int]) -> bool:
         """Whether all of a lesson's steps were opened and its questions answered."""

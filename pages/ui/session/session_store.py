@@ -4,9 +4,12 @@ A reload or a lost connection ends the Streamlit session. The record stays here,
 tab holds (`components/session_token`). Every run of a page or fragment shows that the visitor is there.
 """
 
+import contextlib
 import secrets
 import threading
 import time
+from collections.abc import Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -135,8 +138,23 @@ class SessionStore:
             return record if record and record.seconds_away <= KEPT_FOR else None
 
 
+_NOBODY: ContextVar[SessionRecord | None] = ContextVar("nobody", default=None)
+
+
+@contextlib.contextmanager
+def without_session() -> Iterator[None]:
+    """Within, as where no page runs, nothing is a visitor's own."""
+    token = _NOBODY.set(SessionRecord())
+    try:
+        yield
+    finally:
+        _NOBODY.reset(token)
+
+
 def session_record() -> SessionRecord:
     """This visitor's record; reading it counts as a heartbeat."""
+    if nobody := _NOBODY.get():
+        return nobody
     record: SessionRecord = st.session_state.setdefault("session_record", SessionRecord())
     record.see()
     return record

@@ -1,18 +1,11 @@
-"""Connects to the Redis that servers share, where there is one, and counts in it what is limited.
-
-What is limited is counted in leaky buckets. A bucket is known by the seconds until it is empty: what is counted adds
-some, and time takes them away.
-"""
+"""Connects to the Redis that servers share, where there is one, and counts in it what is limited."""
 
 import os
-import threading
-import time
 from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from typing import Any
 
-from cachetools import LRUCache
-
+from transformer.api.leaky_buckets import MemoryBuckets
 from transformer.api.limits import SECRET_VARIABLE
 
 REDIS_VARIABLE = "HEADSUP_REDIS"
@@ -21,8 +14,6 @@ PREFIX = "headsup:"
 """Of every key and channel."""
 PATIENCE = 2.0
 """Seconds within which Redis has to answer."""
-REMEMBERED = 20_000
-"""Buckets in memory: those that were asked for last."""
 FILL = """
 local left = math.max(redis.call('PTTL', KEYS[1]), 0) + ARGV[1]
 if left > 0 then redis.call('SET', KEYS[1], '', 'PX', left) end
@@ -55,24 +46,6 @@ def attempt(ask: Callable[[], Any]) -> Any:
         return ask()
     except RedisError:
         return None
-
-
-class MemoryBuckets:
-    """Buckets in this process's memory, safe from any thread. clock: seconds that only grow."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock, self._lock = clock, threading.Lock()
-        self._empty_at: LRUCache[str, float] = LRUCache(REMEMBERED)
-
-    def fill(self, seconds: Mapping[str, float]) -> dict[str, float]:
-        """Add so many seconds to each bucket, by name; returns the seconds until each is empty."""
-        with self._lock:
-            now, left = self._clock(), {}
-            for name, more in seconds.items():
-                left[name] = max(0.0, self._empty_at.get(name, now) - now) + more
-                if left[name]:
-                    self._empty_at[name] = now + left[name]
-        return left
 
 
 class RedisBuckets:

@@ -44,7 +44,7 @@ def read_config(fields: Fields) -> ModelConfig:
 
 
 def common_fields(fields: Fields) -> dict[str, Any]:
-    """What BERT and its kin have in common, under the same names."""
+    """The fields that BERT and its kin share."""
     return {
         "architecture": "encoder-only",
         "vocab_size": fields.whole("vocab_size"),
@@ -73,7 +73,7 @@ def write_config(config: ModelConfig) -> dict[str, Any]:
 
 
 def write_common(config: ModelConfig) -> dict[str, Any]:
-    """What BERT and its kin have in common."""
+    """The shared fields of BERT and its kin, from our configuration."""
     if config.norm != "post":
         raise UnsupportedError("its norms come after each sublayer, on the stream")
     if not config.embed_norm or not config.masked_word_head:
@@ -100,8 +100,8 @@ def weights(
 ) -> list[Weight]:
     """Where each parameter is in the files.
 
-    tied_bias: the unembedding's, where its weight is the table of embeddings. skipped: rows of the table of positions
-    that no position uses.
+    tied_bias: the name of the unembedding's bias if its weight is the table of embeddings. skipped: unused first rows
+    of the table of positions.
     """
     found = [
         Weight("embed.weight", ("embeddings.word_embeddings.weight",)),

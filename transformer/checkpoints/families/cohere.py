@@ -18,7 +18,7 @@ SAID_AGAIN = (
     *("layer_switch", "order_of_interleaved_layers", "position_embedding_type", "rotary_pct"),
     *("use_embedding_sharing", "use_gated_activation", "use_parallel_block", "use_parallel_embedding"),
 )
-"""Fields of a Command R7B's files that say what models of its type are anyhow."""
+"""Fields of a Command R7B's files that repeat what every model of its type is."""
 ONE_NORM: Mapping[str, str] = {"ln1": "input_layernorm", "ln2": "input_layernorm"}
 
 
@@ -42,7 +42,7 @@ def _of_both(fields: Fields, base: float) -> dict[str, Any]:
 
 
 def read_second(fields: Fields) -> ModelConfig:
-    """What the config.json of a Command R7B says."""
+    """Our configuration from the config.json of a Command R7B."""
     found = _of_both(fields, 10_000.0)
     for name in SAID_AGAIN:
         fields.get(name)
@@ -63,7 +63,7 @@ def _written(config: ModelConfig) -> dict[str, Any]:
 
 
 def write_second(config: ModelConfig) -> dict[str, Any]:
-    """What the config.json of a Command R7B says."""
+    """The config.json of a Command R7B from our configuration."""
     said = {**_written(config), **written_windows(config)}
     return {**said, "sliding_window": said["sliding_window"] or 1}
 

@@ -23,7 +23,7 @@ HEAD = {"head.dense": "vocab_transform", "head.ln": "vocab_layer_norm"}
 
 def read_config(fields: Fields) -> ModelConfig:
     """Our configuration from config.json."""
-    fields.flag("sinusoidal_pos_embds", False)  # the files have that table too
+    fields.flag("sinusoidal_pos_embds", False)  # the files store the sinusoidal table as well
     fields.get("tie_weights_")
     return ModelConfig(
         **common_fields(fields),

@@ -45,12 +45,12 @@ def read_config(fields: Fields) -> ModelConfig:
 
 
 def slopes(heads: int, of_head: int) -> tuple[float, ...]:
-    """ALiBi's, which are divided by √d_head as the scores are."""
+    """ALiBi's slopes, divided by √d_head like the scores."""
     return tuple(slope / math.sqrt(of_head) for slope in alibi_slopes(heads))
 
 
 def norms_of(fields: Fields) -> int:
-    """How many norms a layer has whose sublayers stand side by side."""
+    """The number of norms of a layer with parallel sublayers."""
     return fields.whole("num_ln_in_parallel_attn", 2 if fields.flag("new_decoder_architecture", False) else 1)
 
 
@@ -108,7 +108,7 @@ def weights(config: ModelConfig, fields: Fields) -> list[Weight]:
 
 
 def notes(fields: Fields) -> list[str]:
-    """What the card says."""
+    """Sentences for the card."""
     if fields.flag("alibi", False):
         return ["transformers rounds what ALiBi adds to scores to eight binary digits; here it isn't rounded."]
     return notes_on_rotation(fields)

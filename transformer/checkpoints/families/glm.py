@@ -38,7 +38,7 @@ def _of_both(fields: Fields) -> dict[str, Any]:
 
 
 def read_second(fields: Fields) -> ModelConfig:
-    """What the config.json of the later kind says."""
+    """Our configuration from the config.json of the later kind."""
     return ModelConfig(**_of_both(fields), norm="sandwich")
 
 

@@ -59,7 +59,7 @@ def weights(config: ModelConfig, fields: Fields) -> list[Weight]:
             ("mlp.up", "mlp.c_fc"),
             ("mlp.down", "mlp.c_proj"),
         ):
-            # Scores may be divided by the number of the layer, counted from 1.
+            # Scores may be divided by the layer's number, counted from 1.
             is_divided = own == "attn.qkv" and fields.flag("scale_attn_by_inverse_layer_idx", False)
             scale = 1 / (layer + 1) if is_divided else 1.0
             found += linear(ours + own, theirs + other, bias=True, layout="transposed", query_scale=scale)

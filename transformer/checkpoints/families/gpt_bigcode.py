@@ -15,7 +15,7 @@ from .gpt2 import write_config as write_gpt2
 def read_config(fields: Fields) -> ModelConfig:
     """Our configuration from config.json."""
     found = GPT2.read_config(fields)
-    fields.get("num_key_value_heads")  # which multi_query says
+    fields.get("num_key_value_heads")  # set by multi_query
     is_shared = fields.flag("multi_query", True)
     activation = fields.activation("activation_function", "gelu_pytorch_tanh")
     return replace(found, n_kv_heads=1 if is_shared else None, activation=activation)
@@ -27,7 +27,7 @@ def write_config(config: ModelConfig) -> dict[str, Any]:
 
 
 def weights(config: ModelConfig, fields: Fields) -> list[Weight]:
-    """Where each parameter is in the files: as in GPT-2, but that nothing is transposed."""
+    """Where each parameter is in the files: as in GPT-2, but not transposed."""
     found = [replace(weight, layout="as it is") for weight in weights_of_gpt2(config, fields)]
     if config.kv_heads == 1:
         return found

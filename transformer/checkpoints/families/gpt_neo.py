@@ -30,7 +30,7 @@ def read_config(fields: Fields) -> ModelConfig:
 
 
 def windows(fields: Fields, layers: int) -> tuple[int, ...]:
-    """What each layer sees. attention_types: [[["global", "local"], 6]], the kinds in turn, six times."""
+    """Each layer's window. attention_types: [[["global", "local"], 6]], the kinds in turn, six times."""
     window = fields.whole("window_size", 256)
     kinds: list[str] = []
     try:

@@ -30,10 +30,10 @@ def common_fields(
     epsilon: float = 1e-6,
     **rotation: Any,
 ) -> dict[str, Any]:
-    """What Llama and its kin have in common.
+    """The fields that Llama and its kin share.
 
-    head_width: where head_dim isn't said; None for the stream's share. turns_part: whether a part of each head may be
-    all that is turned. tied, epsilon: what tie_word_embeddings and rms_norm_eps are where they aren't said.
+    head_width: the default of head_dim; None for d_model / heads. turns_part: whether only a part of each head may be
+    rotated. tied, epsilon: the defaults of tie_word_embeddings and rms_norm_eps.
     rotation: as in `rotary_fields`.
     """
     heads = fields.whole("num_attention_heads")
@@ -64,7 +64,7 @@ def common_fields(
 
 
 def biases(of_all: bool) -> dict[str, Any]:
-    """Of queries, keys, values and W_O."""
+    """The biases of queries, keys, values and W_O."""
     return {"attention_bias": of_all, "attention_out_bias": of_all}
 
 
@@ -74,7 +74,7 @@ def write_config(config: ModelConfig) -> dict[str, Any]:
 
 
 def write_common(config: ModelConfig) -> dict[str, Any]:
-    """What Llama and its kin have in common."""
+    """The shared fields of Llama and its kin, from our configuration."""
     return {
         "vocab_size": config.vocab_size,
         "max_position_embeddings": config.context_length,
@@ -96,14 +96,14 @@ def write_common(config: ModelConfig) -> dict[str, Any]:
 
 
 def write_share(config: ModelConfig) -> dict[str, Any]:
-    """The same in a family that may rotate a part of each head alone."""
+    """The same in a family that may rotate only a part of each head."""
     said, share = write_common(config), config.rotated_dims / config.d_head
     said["rope_parameters"]["partial_rotary_factor"] = share
     return {**said, "partial_rotary_factor": share}
 
 
 def written_windows(config: ModelConfig) -> dict[str, Any]:
-    """What config.json says of our windows, where all of them are of one width."""
+    """The fields for our windows, if all have one width."""
     near = [config.window(layer) for layer in range(config.n_layers)]
     kinds = ["sliding_attention" if window else "full_attention" for window in near]
     return {"sliding_window": max(near, default=0) or None, "layer_types": kinds}
@@ -111,22 +111,22 @@ def written_windows(config: ModelConfig) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Factors:
-    """What a family multiplies by on the way, which is folded into the weights."""
+    """A family's multipliers, which are folded into the weights."""
 
     embeddings: float = 1.0
     added: float = 1.0
-    """What each sublayer adds to the stream."""
+    """On each sublayer's output."""
     scores: float | None = None
-    """Of q · k; None for 1 / √d_head, as ours."""
+    """On q · k; None for 1 / √d_head, as ours."""
     logits: float = 1.0
 
     def of_queries(self, config: ModelConfig) -> float:
-        """What queries are multiplied by, so that 1 / √d_head is right."""
+        """The factor on queries that makes 1 / √d_head right."""
         return 1.0 if self.scores is None else self.scores * math.sqrt(config.d_head)
 
 
 PRE_NORMS: Mapping[str, str | None] = {"ln1": "input_layernorm", "ln2": "post_attention_layernorm"}
-"""Our norms of a block, and what they are called."""
+"""Our norms of a block, and their names in the files."""
 
 
 def weights(
@@ -149,8 +149,8 @@ def weights(
 ) -> list[Weight]:
     """Where each parameter is in the files.
 
-    gain_shift: what gains are stored less. fused: whether queries, keys and values are one matrix; fused_gate: whether
-    gate and up projection are. head_gains: how the gains of norms on queries and keys are laid out.
+    gain_shift: subtracted from stored gains. fused: whether queries, keys and values are one matrix; fused_gate:
+    whether gate and up projection are. head_gains: the layout of the gains of norms on queries and keys.
     """
     logits = factors.logits / (factors.embeddings if config.tie_embeddings else 1.0)
     found = [Weight("embed.weight", ("embed_tokens.weight",), scale=factors.embeddings)]

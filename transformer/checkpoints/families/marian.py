@@ -32,7 +32,7 @@ def read_config(fields: Fields) -> ModelConfig:
 
 
 def read_pegasus(fields: Fields) -> ModelConfig:
-    """What Pegasus's says."""
+    """The same from Pegasus's."""
     return ModelConfig(**common_fields(fields, norm="pre", is_fixed=True))
 
 
@@ -42,7 +42,7 @@ def write_config(config: ModelConfig) -> dict[str, Any]:
 
 
 def write_pegasus(config: ModelConfig) -> dict[str, Any]:
-    """What Pegasus's says."""
+    """Pegasus's from our configuration."""
     if config.embed_norm:
         raise UnsupportedError("it has no norm on its embeddings")
     return write_common(config)

@@ -14,7 +14,7 @@ from .llama import LLAMA, biases, common_fields, write_common, written_windows
 from .rope_scaling import original_context, rotary_parameters
 
 FURTHER_ON = "llama_4_scaling_beta"
-"""What the logarithm of a position, counted in contexts of training, is multiplied by."""
+"""The factor on the logarithm of a position, measured in training contexts."""
 ALSO = (FURTHER_ON, "max_position_embeddings")
 
 
@@ -26,7 +26,7 @@ def read_first(fields: Fields) -> ModelConfig:
 
 
 def windows_of_all(fields: Fields, layers: int, width: int | None = None) -> tuple[int, ...]:
-    """What each layer sees, in a family that doesn't read layer_types. width: as in `Fields.windows`."""
+    """Each layer's window in a family without layer_types. width: as in `Fields.windows`."""
     windows, kinds = fields.windows(layers, width=width), fields.layer_kinds(layers) or []
     plain = fields.get("sliding_window", None if fields.says("sliding_window") else width) is None
     if LAYER_KINDS[0] in kinds and not plain:
@@ -35,14 +35,14 @@ def windows_of_all(fields: Fields, layers: int, width: int | None = None) -> tup
 
 
 def read_kinds(fields: Fields) -> ModelConfig:
-    """What the config.json of a Ministral says."""
+    """Our configuration from the config.json of a Ministral."""
     common = common_fields(fields)
     windows = fields.windows(common["n_layers"], width=4096)
     return ModelConfig(**common, **biases(False), mlp_bias=False, attention_windows=windows)
 
 
 def read_third(fields: Fields) -> ModelConfig:
-    """What the config.json of a Ministral 3 says."""
+    """Our configuration from the config.json of a Ministral 3."""
     if not fields.get("rope_parameters") and not fields.get("rope_scaling"):
         raise UnsupportedError("it lacks rope_parameters")
     common = common_fields(fields, head_width=128, epsilon=1e-5, also=ALSO)

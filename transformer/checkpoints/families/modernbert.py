@@ -15,10 +15,10 @@ from .rope_scaling import kind_of, notes_on_rotation, rotary_fields, rotary_para
 
 WINDOWED = "sliding_attention"
 WITHOUT_EFFECT = (
-    # of training, of other tasks, of how it is computed
+    # of training, other tasks, and ways of computing
     *("initializer_cutoff_factor", "classifier_pooling", "sparse_prediction", "sparse_pred_ignore_index"),
     *("deterministic_flash_attn", "reference_compile", "repad_logits_with_grad"),
-    # which the first files have besides norm_eps and rotary positions
+    # in the first files, besides norm_eps and rotary positions
     *("layer_norm_eps", "position_embedding_type"),
 )
 
@@ -61,7 +61,7 @@ def read_config(fields: Fields) -> ModelConfig:
 
 
 def _windows(fields: Fields, layers: int) -> tuple[int, ...]:
-    """How far each layer sees: half of local_attention on either side, and the token itself."""
+    """Each layer's window: half of local_attention on either side, and the token itself."""
     every = fields.whole("global_attn_every_n_layers", 3)
     kinds = fields.layer_kinds(layers)
     near = [kind == WINDOWED for kind in kinds] if kinds else [bool(layer % every) for layer in range(layers)]
@@ -70,7 +70,7 @@ def _windows(fields: Fields, layers: int) -> tuple[int, ...]:
 
 
 def _rotation(fields: Fields, head_width: int) -> dict[str, Any]:
-    """Of the layers that see everything."""
+    """The rotary positions of layers without a window."""
     fields.refuse("rope_theta", "which models of this type don't read")
     fields.refuse("rope_scaling", "which scales rotary positions in layers with a window, too")
     said = fields.get("rope_parameters") or {}
@@ -91,7 +91,7 @@ def _base_of_windows(fields: Fields) -> float:
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """config.json from our configuration: norms and the head have all biases, be they zeros."""
+    """config.json from our configuration: norms and the head get all biases, even zeros."""
     if config.norm != "pre" or config.norm_first_input:
         raise UnsupportedError("it has a norm before each sublayer but the first")
     near = written_windows(config)

@@ -8,7 +8,7 @@ from ...config import ModelConfig
 from .family import THEIR_ACTIVATIONS, Family, Fields, UnsupportedError, Weight, linear, norm, unembedding
 
 OFFSET = 2
-"""Rows of the table of positions that no position uses."""
+"""Unused first rows of the table of positions."""
 
 
 def read_config(fields: Fields) -> ModelConfig:
@@ -35,7 +35,7 @@ def read_config(fields: Fields) -> ModelConfig:
 
 
 def table_width(fields: Fields) -> int | None:
-    """How wide the table of embeddings is, where the stream is wider."""
+    """The width of the table of embeddings if the stream is wider."""
     width = fields.whole("word_embed_proj_dim", fields.whole("hidden_size"))
     return None if width == fields.whole("hidden_size") else width
 
@@ -90,7 +90,7 @@ def weights(config: ModelConfig, fields: Fields) -> list[Weight]:
 
 
 def notes(fields: Fields) -> list[str]:
-    """What the card says."""
+    """Sentences for the card."""
     return ["Its table of embeddings is as it is once widened to the stream."] if table_width(fields) else []
 
 

@@ -23,7 +23,7 @@ def read_config(fields: Fields) -> ModelConfig:
 
 
 def windows(fields: Fields, layers: int) -> tuple[int, ...]:
-    """What each layer sees: all, but for those above max_window_layers, or those that layer_types names."""
+    """Each layer's window: only layers above max_window_layers, or those that layer_types names, have one."""
     first, kinds = fields.get("max_window_layers", 28), fields.layer_kinds(layers)
     fields.whole("sliding_window", 4096)
     if not fields.flag("use_sliding_window", False):
@@ -41,7 +41,7 @@ def write_config(config: ModelConfig) -> dict[str, Any]:
 
 
 def written_sliding(config: ModelConfig) -> dict[str, Any]:
-    """What config.json says of our windows, in a family that has a switch for them."""
+    """The fields for our windows, in a family with a switch for them."""
     said = written_windows(config)
     window = said["sliding_window"]
     return {**said, "use_sliding_window": window is not None, "sliding_window": window or 1}

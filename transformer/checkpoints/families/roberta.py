@@ -24,7 +24,7 @@ def read_config(fields: Fields) -> ModelConfig:
 
 
 def _padding(fields: Fields) -> int:
-    """The id of padding, which its positions are counted from."""
+    """The id of padding, from which positions are counted."""
     pad = fields.get("pad_token_id", 1)
     if isinstance(pad, bool) or not isinstance(pad, int) or not 0 <= pad < fields.whole("vocab_size"):
         raise UnsupportedError(f"its pad_token_id is {pad!r}, where a token's id should be")
@@ -46,7 +46,7 @@ def weights(config: ModelConfig, fields: Fields) -> list[Weight]:
 
 
 def notes(fields: Fields) -> list[str]:
-    """What the card says."""
+    """Sentences for the card."""
     return ["Its padding is hidden wherever it stands, whether an attention mask says so or not."]
 
 

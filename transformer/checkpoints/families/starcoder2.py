@@ -17,7 +17,7 @@ def read_config(fields: Fields) -> ModelConfig:
     common, has_bias = common_fields(fields), fields.flag("use_bias", True)
     for name, value in {"norm_type": "layer_norm", "mlp_type": "default", "scale_attn_weights": True}.items():
         fields.expect(name, value)
-    for name in ("activation_function", "layer_norm_epsilon"):  # which say again what others do
+    for name in ("activation_function", "layer_norm_epsilon"):  # repeat other fields
         fields.get(name)
     common |= {
         "norm_kind": "layer",

@@ -4,7 +4,7 @@ import { codeOf } from "../intervention_codes.js";
 /** @import { Steps } from "./pass.js" */
 
 /** As `InterventionControls.show` takes it. chosen: { layer, head }; cell: { row, column }; steps: the model's, as `Pass.steps` has them, or none yet. */
-export function changesAt(pass, { layer, head }, cell, steps) {
+export function interventionsAt(pass, { layer, head }, cell, steps) {
   const [module, names] = [pass.modules[layer], pass.names[layer]];
   const [query, key] = [pass.offsets.queries + cell.row, pass.offsets.keys + cell.column];
   const rules = [];

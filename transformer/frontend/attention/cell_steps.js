@@ -4,7 +4,7 @@
 import { dotProducts, exponentiate, largestAbsolute, largestDifference, norm, weightedValues } from "../arithmetic.js";
 import { VectorBars, gutter } from "../vector_bars.js";
 import { sayCompared } from "../number_check.js";
-import { attribute, node, put, untranslated } from "../dom.js";
+import { attribute, button, choice, dataTable, node, offer, put } from "../dom.js";
 import { Heatmap } from "../heatmap.js";
 import { counted, plainNumber } from "../number_format.js";
 
@@ -23,17 +23,10 @@ export class CellSteps {
     this.selects = {};
     const tools = node("div", "tools", header);
     for (const [name, title] of [["query", "Query (row)"], ["key", "Key (column)"]]) {
-      const label = node("label", "", tools);
-      label.append(`${title} `);
-      const select = (this.selects[name] = node("select", "", label));
-      select.addEventListener("change", () => choose({ [name]: Number(select.value) }));
+      this.selects[name] = choice(tools, title, (value) => choose({ [name]: Number(value) }));
     }
     if (navigate) {
-      const button = node("button", "", tools);
-      button.type = "button";
-      button.title = "Show this weight in the whole forward pass";
-      put(button, "Open in Inside");
-      button.addEventListener("click", navigate);
+      button(tools, "Open in Inside", navigate).title = "Show this weight in the whole forward pass";
     }
     this.intro = node("p", "sentence", parent);
     const list = node("ol", "steps", parent);
@@ -64,12 +57,7 @@ export class CellSteps {
   /** Fill the selects with the tokens of a new pass. */
   begin(pass) {
     for (const [name, which] of [["query", "queries"], ["key", "keys"]]) {
-      this.selects[name].replaceChildren(...pass.labels[which].map((label, at) => {
-        const option = untranslated(document.createElement("option"));
-        option.value = at;
-        option.textContent = `${pass.offsets[which] + at}: ${label}`;
-        return option;
-      }));
+      offer(this.selects[name], pass.labels[which].map((label, at) => [at, `${pass.offsets[which] + at}: ${label}`]), true);
     }
   }
 
@@ -288,17 +276,8 @@ export class CellSteps {
     if (!this.row.open || !steps) return;
     const names = pass.uniform ? ["weights"] : pass.stages;
     const titles = { raw: "q · k", scaled: "÷ √d_head", capped: "cap", biased: "+ position bias", masked: "+ mask", weights: "weight" };
-    const table = document.createElement("table");
-    const line = (tag, cells) => {
-      const made = node("tr", "", table);
-      made.translate = tag === "th";
-      for (const cell of cells) put(node(tag, "", made), cell);
-    };
-    line("th", ["position", "key", ...names.map((name) => titles[name])]);
-    for (let key = 0; key < pass.keys; key++) {
-      const numbers = names.map((name) => plainNumber(steps[name][at.row * pass.keys + key], FIVE));
-      line("td", [String(pass.offsets.keys + key), pass.labels.keys[key], ...numbers]);
-    }
-    this.table.replaceChildren(table);
+    const rows = pass.labels.keys.map((label, key) => (
+      [String(pass.offsets.keys + key), label, ...names.map((name) => plainNumber(steps[name][at.row * pass.keys + key], FIVE))]));
+    this.table.replaceChildren(dataTable(["position", "key", ...names.map((name) => titles[name])], rows));
   }
 }

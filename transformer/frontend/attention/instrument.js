@@ -2,13 +2,13 @@
 // all heads and, on request, the four steps to the weights and one cell by hand. It holds the selection; the host is
 // told of it, and asked only for what has to be computed.
 
-import { attribute, node, partsOf, put } from "../dom.js";
+import { attribute, button, offer, partsOf, put } from "../dom.js";
 import { HeadOverview } from "../head_overview.js";
 import { typeSize } from "../axis_labels.js";
 import { InterventionControls } from "../intervention_controls.js";
 import { Tooltip } from "../tooltip.js";
 import { CellSteps } from "./cell_steps.js";
-import { changedHeads, changesAt, isHiddenIn } from "./available_interventions.js";
+import { changedHeads, interventionsAt, isHiddenIn } from "./available_interventions.js";
 import { Fetcher } from "./fetcher.js";
 import { MARKUP } from "./markup.js";
 import { HeadMeasures, ranked } from "./head_measures.js";
@@ -17,8 +17,8 @@ import { Panels, STAGES } from "./panels.js";
 import { Pass } from "./pass.js";
 import { saveNumbers, savePicture } from "./export.js";
 import { cellInWords, seenInWords } from "./attention_description.js";
-import { closer, farther, fitted, following } from "./zoom.js";
-/** @import { Change } from "../intervention_controls.js" */
+import { closer, farther, fitted, following, zoomByKey } from "./zoom.js";
+/** @import { Wish } from "../changes.js" */
 /** @import { Cell } from "../heatmap.js" */
 /** @import { Recording } from "../recording.js" */
 /** @import { Wanted } from "./fetcher.js" */
@@ -32,7 +32,7 @@ import { closer, farther, fitted, following } from "./zoom.js";
  * @typedef {object} Host
  * @property {(chosen: Chosen) => void} select
  * @property {(parts: Wanted[]) => void} want
- * @property {(change: Change) => void} [change]
+ * @property {(wish: Wish) => void} [change]
  * @property {(cell: { query: number, key: number }) => void} [navigate]
  */
 
@@ -103,15 +103,11 @@ export class AttentionInstrument {
 
   makeControls() {
     const { parts } = this;
-    options(parts.direction, DIRECTIONS);
+    offer(parts.direction, Object.entries(DIRECTIONS));
     parts.direction.addEventListener("change", () => this.choose({ direction: parts.direction.value }));
     parts.sort.addEventListener("change", () => this.choose({ order: parts.sort.value }));
     for (const [stage, { title }] of /** @type {[Stage, { title: string }][]} */ (Object.entries(STAGES))) {
-      const button = node("button", "", parts.stages);
-      button.type = "button";
-      button.dataset.stage = stage;
-      put(button, title);
-      button.addEventListener("click", () => this.choose({ stage }));
+      button(parts.stages, title, () => this.choose({ stage })).dataset.stage = stage;
     }
     for (const checkbox of parts.root.querySelectorAll("[data-without]")) {
       const rule = checkbox.dataset.without;
@@ -128,10 +124,7 @@ export class AttentionInstrument {
       if (this.chosen.derivation) parts.derivation.scrollIntoView({ block: "start" });
     });
     parts.root.addEventListener("keydown", (event) => {
-      if (!event.target.closest("[data-panel]") || event.ctrlKey || event.metaKey || event.altKey) return;
-      if (event.key === "+") this.zoom(closer);
-      if (event.key === "-") this.zoom(farther);
-      if (event.key === "0") this.choose({ zoom: null });
+      if (event.target.closest("[data-panel]")) zoomByKey(event, (change) => this.zoom(change));
     });
     parts.root.addEventListener("keydown", (event) => event.key === "Escape" && this.tip.hide());
     parts.png.addEventListener("click", () => savePicture(this));
@@ -153,7 +146,7 @@ export class AttentionInstrument {
     this.overview.show({ layers: Array.from({ length: layers }, (_, layer) => layer), heads, queries, keys, cells: pass.cells.data });
     put(parts.pooled, queries < pass.queries || keys < pass.keys
       ? `Each small picture has ${queries} × ${keys} cells for ${pass.queries} × ${pass.keys} weights: the largest of its neighbours is shown.` : "");
-    options(parts.sort, { "": "Layer and head", ...Object.fromEntries(pass.orders.map(({ name, title }) => [name, title])) });
+    offer(parts.sort, [["", "Layer and head"], ...pass.orders.map(({ name, title }) => [name, title])]);
     this.overview.tell(changedHeads(pass));
     this.order = null; // whatever order the heads of the last pass stood in
     this.text.begin(pass);
@@ -255,7 +248,7 @@ export class AttentionInstrument {
     this.point(this.pointed);
     if (chosen.derivation) this.hand.show(pass, { layer, head, ...cell }, steps, without);
     this.overview.select(layer, head);
-    this.changing.show(changesAt(pass, chosen, cell, model));
+    this.changing.show(interventionsAt(pass, chosen, cell, model));
     this.arrange();
     attribute(parts.root, "data-shown", `${layer}.${head}.${cell.row}.${cell.column}`);
     attribute(parts.root, "data-whole", String(Boolean(steps)));
@@ -328,13 +321,4 @@ export class AttentionInstrument {
     this.text.draw();
     this.hand.draw();
   }
-}
-
-function options(select, titles) {
-  select.replaceChildren(...Object.entries(titles).map(([value, title]) => {
-    const option = document.createElement("option");
-    option.value = value;
-    option.textContent = title;
-    return option;
-  }));
 }

@@ -26,6 +26,12 @@ export function following(window, { row, column }) {
   return { top: window.top + down, bottom: window.bottom + down, left: window.left + across, right: window.right + across };
 }
 
+/** Zoom as a key says: + in, − out, 0 to all of it. zoom(change): a function as `closer` is one. */
+export function zoomByKey({ key, ctrlKey, metaKey, altKey }, zoom) {
+  const change = { "+": closer, "-": farther, 0: () => null }[key];
+  if (change && !ctrlKey && !metaKey && !altKey) zoom(change);
+}
+
 /** What is looked at, brought to what a pass has. */
 export function fitted(chosen, pass) {
   const within = (value, count) => Math.min(Math.max(value, 0), count - 1);

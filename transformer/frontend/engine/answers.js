@@ -1,14 +1,15 @@
 // Answers what instruments ask of a model, as the routes of transformer/api do: by the same paths, from the same parameters,
 // in the same form.
 
-import { ApiError } from "../api_error.js";
+import { ApiError, wrong } from "../api_error.js";
+import { logSumExp } from "../arithmetic.js";
 import { isCausal } from "../attention_config.js";
 import { checkLogits, ranking } from "../generation/sampling.js";
 import { overview } from "./attention_overview.js";
 import { circuit } from "./circuits.js";
-import { attribution, lens, summary } from "./logit_lens.js";
+import { attribution, lens } from "./logit_lens.js";
 import { checks, outline } from "./pass_outline.js";
-import { questionOf, wrong } from "./questions.js";
+import { questionOf } from "./questions.js";
 import { partsOf, taken } from "./tensor_parts.js";
 import { generate, rows, scores } from "./written_texts.js";
 /** @import { LiveModel, Rest } from "./live_model.js" */
@@ -64,7 +65,7 @@ async function masked(live, question, _, rest) {
     const logits = Float64Array.from(data.subarray(position * config.vocab_size, (position + 1) * config.vocab_size));
     checkLogits(logits);
     logits[mask] = -Infinity;
-    const { total } = summary(logits);
+    const total = logSumExp(logits);
     const order = [...ranking(logits)].slice(0, Math.min(CANDIDATES, config.vocab_size - 1));
     order.forEach((id) => named.add(id));
     return [{ position, candidates: order.map((id) => ({ id, probability: Math.exp(logits[id] - total) })) }];

@@ -1,8 +1,9 @@
 // All heads of an attention at a glance, as transformer/inference/attention_outline.py has them: each head's weights in a few
 // cells of a byte, and what it does more or less.
 
+import { wrong } from "../api_error.js";
 import { HIDDEN } from "../colours.js";
-import { changedBy, predictedPosition, wrong } from "./questions.js";
+import { overwrittenIn, predictedPosition } from "./questions.js";
 /** @import { LiveModel, Rest } from "./live_model.js" */
 /** @import { Question } from "./questions.js" */
 /** @import { Tensor } from "../recording.js" */
@@ -21,7 +22,7 @@ export async function overview(live, question, { kind: asked }, rest) {
   const [queries, keys] = [(kind === "encoder" ? source : tokens).length, (kind === "self" || kind === "decoder" ? tokens : source).length];
   const layers = about.modules.map((module) => [tensors.get(`${module}.hook_pattern`), tensors.get(`${module}.hook_mask`)]);
   const cells = layers.map(([pattern, mask]) => pooled(pattern, mask.data));
-  const changed = changedBy(live, question);
+  const changed = overwrittenIn(live, question);
   const isPacked = about.causal && !changed.some(({ rule }) => rule === "mask");
   const [heads, rows, columns] = cells[0].shape;
   const whole = { shape: [cells.length, heads, rows, columns], data: joined(cells.map(({ data }) => data), Uint8Array) };

@@ -1,9 +1,10 @@
 // QK and OV circuits, as transformer/inference/circuits.py has them: what one head's weights do with every pair of tokens.
 // Weights alone, without a text. Source: Elhage et al. 2021, "A mathematical framework for transformer circuits".
 
+import { wrong } from "../api_error.js";
 import { dotProducts } from "../arithmetic.js";
 import { headWidth, keyHeadOf, keyHeads, scoreDivisor } from "../attention_config.js";
-import { ids, whole, wrong } from "./questions.js";
+import { ids, whole } from "./questions.js";
 /** @import { LiveModel, Rest } from "./live_model.js" */
 /** @import { Recording } from "../recording.js" */
 

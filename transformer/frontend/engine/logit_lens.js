@@ -3,6 +3,7 @@
 
 import { ACTIVATIONS, capped, dotProducts, logSumExp, momentsOf, sumOf } from "../arithmetic.js";
 import { isCausal } from "../attention_config.js";
+import { likeliest, rankOf } from "../generation/sampling.js";
 import { recomputed } from "./forward_pass.js";
 import { whole } from "./questions.js";
 /** @import { LiveModel, Rest } from "./live_model.js" */
@@ -38,16 +39,16 @@ export async function logitLens(live, { tokens }, computed, positions, rest) {
   const { config, about: { stacks, card } } = live;
   const { heights } = stacks.find((stack) => stack.tokens === "text");
   const count = heights.length * positions.length;
-  const [likeliest, rank] = [new Int32Array(count), new Int32Array(count)];
+  const [best, rank] = [new Int32Array(count), new Int32Array(count)];
   const [share, right] = [new Float64Array(count), new Float64Array(count).fill(NaN)];
   for (const [depth, points] of heights.entries()) {
     for (const [index, position] of positions.entries()) {
       await rest();
       const at = depth * positions.length + index;
       const logits = logitsOf(live, readOut(live, streamAt(computed, points, position, config.d_model)));
-      const { best, total } = summary(logits);
-      likeliest[at] = best;
-      share[at] = Math.exp(logits[best] - total);
+      const total = logSumExp(logits);
+      best[at] = likeliest(logits);
+      share[at] = Math.exp(logits[best[at]] - total);
       const wanted = tokens[isCausal(config) ? position + 1 : position];
       if (wanted === undefined || (!isCausal(config) && wanted === card.mask_token_id)) continue;
       right[at] = Math.exp(logits[wanted] - total);
@@ -56,23 +57,9 @@ export async function logitLens(live, { tokens }, computed, positions, rest) {
   }
   const shape = [heights.length, positions.length];
   return {
-    lens: { shape, data: likeliest }, "lens.probability": { shape, data: share },
+    lens: { shape, data: best }, "lens.probability": { shape, data: share },
     "lens.right": { shape, data: right }, "lens.rank": { shape, data: rank },
   };
-}
-
-/** The likeliest of equals the first; and the logarithm of the sum of all exponentials. @param {Vector} logits */
-export function summary(logits) {
-  let best = 0;
-  for (let id = 1; id < logits.length; id++) if (logits[id] > logits[best]) best = id;
-  return { best, total: logSumExp(logits) };
-}
-
-/** 1 for the likeliest; equal logits rank by their token. @param {Vector} logits @param {number} token */
-export function rankOf(logits, token) {
-  let rank = 1;
-  for (let id = 0; id < logits.length; id++) rank += Number(logits[id] > logits[token] || (logits[id] === logits[token] && id < token));
-  return rank;
 }
 
 function streamAt(computed, points, position, width) {

@@ -1,7 +1,7 @@
 // Reads a question's parameters, as the API has them (transformer/api/request_parameters.py): the same fields, and the same
 // words for what can't be.
 
-import { ApiError } from "../api_error.js";
+import { wrong } from "../api_error.js";
 import { isCausal } from "../attention_config.js";
 import { MOST_CHANGES } from "../intervention_codes.js";
 import { overwrittenValues } from "../overwritten_values.js";
@@ -23,11 +23,6 @@ import { hooksOf } from "./interventions.js";
 
 const MOST_TOKENS = 20_000; // of a text that is written on
 const IDS = /^\d{1,9}(,\d{1,9})*$/;
-
-/** "names can't be used: …" @param {string} parameter @param {string} problem */
-export function wrong(parameter, problem) {
-  return new ApiError(`${parameter} can't be used: ${problem.replace(/\.$/, "")}.`, { parameter });
-}
 
 /**
  * An ApiError says which parameter is wrong. fits: whether the tokens have to fit the context length.
@@ -86,7 +81,7 @@ export function samplingOf({ temperature = 1, top_k: k = null, top_p: p = null, 
 }
 
 /** What a pass sets by hand, as its outline tells. @param {LiveModel} live @param {Question} question */
-export function changedBy(live, { codes, begin }) {
+export function overwrittenIn(live, { codes, begin }) {
   return overwrittenValues(live.model, codes, begin);
 }
 

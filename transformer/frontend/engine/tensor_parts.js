@@ -1,6 +1,6 @@
 // Named tensors of a pass, whole or in part, as transformer/api/tensors.py has them: `blocks.2.attn.hook_q[:, 3]`.
 
-import { wrong } from "./questions.js";
+import { wrong } from "../api_error.js";
 /** @import { Entry } from "../inside/loaded_tensors.js" */
 /** @import { Tensor } from "../recording.js" */
 
@@ -20,7 +20,8 @@ export function partsOf(names, entries) {
   return parts;
 }
 
-function partOf(text, entries) {
+/** What a name means. @param {string} text @param {Map<string, Entry>} entries @returns {Part} */
+export function partOf(text, entries) {
   const found = NAME.exec(text);
   if (!found) throw wrong("names", `“${text.slice(0, 80)}” is no name of a tensor; blocks.0.attn.hook_q[:, 3] is one`);
   const [, name, written] = found;

@@ -1,14 +1,15 @@
 // Generated texts, as transformer/api/generated_texts.py tells of them: tokens as they are written, what the model thought of
 // those of a text, and where a head looked to choose each.
 
+import { wrong } from "../api_error.js";
 import { windowStart } from "../generation/view_params.js";
-import { ranking, tokenAt } from "../generation/sampling.js";
+import { logSumExp } from "../arithmetic.js";
+import { ranking, statisticsOf, tokenAt } from "../generation/sampling.js";
 import { inTurns } from "./live_model.js";
 import { DecodeState, pointAt } from "./generation.js";
 import { passInSteps } from "./forward_pass.js";
-import { rankOf, summary } from "./logit_lens.js";
 import { neededFor } from "./model.js";
-import { samplingOf, whole, wrong } from "./questions.js";
+import { samplingOf, whole } from "./questions.js";
 /** @import { LiveModel, Rest } from "./live_model.js" */
 /** @import { Question } from "./questions.js" */
 /** @import { Recording } from "../recording.js" */
@@ -55,21 +56,10 @@ export async function generate(live, question, values, rest, tell) {
   tell("end", { reason: "length" });
 }
 
-/** A token's probability and rank, and the distribution's entropy in nats. */
-function statisticsOf(logits, token) {
-  const { total } = summary(logits);
-  let entropy = 0;
-  for (let id = 0; id < logits.length; id++) {
-    const probability = Math.exp(logits[id] - total);
-    if (probability > 0) entropy -= probability * (logits[id] - total);
-  }
-  return { probability: Math.exp(logits[token] - total), rank: rankOf(logits, token), entropy: Math.max(entropy, 0) };
-}
-
 /** The likeliest tokens and their logits, and the logarithm of the sum of all exponentials. */
 function topOf(logits) {
   const ids = ranking(logits).slice(0, LIKELIEST);
-  return { ids, values: Float32Array.from(ids, (id) => logits[id]), normaliser: summary(logits).total };
+  return { ids, values: Float32Array.from(ids, (id) => logits[id]), normaliser: logSumExp(logits) };
 }
 
 /** @param {LiveModel} live @param {Record<string, any>} values @returns {[string | null, number]} */

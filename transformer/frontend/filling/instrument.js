@@ -1,6 +1,6 @@
 // The instrument of the page Generate for a model that reads in both directions: it fills masked words, the surest
 // first, and shows what the model expects at each mask and where a head looks from there.
-import { attribute, node, partsOf, put } from "../dom.js";
+import { attribute, offer, partsOf, put } from "../dom.js";
 import { percent } from "../number_format.js";
 import { Candidates } from "../generation/candidates.js";
 import { TokenStrip } from "../generation/token_strip.js";
@@ -54,7 +54,7 @@ export class FillingInstrument {
     Object.assign(this, { frozen, looked, separator });
     this.lookedAt = null; // the model may be changed
     this.parts.looking.hidden = !layers;
-    for (const [name, count] of Object.entries({ layer: layers, head: heads })) offer(this.parts[name], name, count);
+    for (const [name, count] of Object.entries({ layer: layers, head: heads })) offerNumbers(this.parts[name], name, count);
     await this.refresh();
   }
 
@@ -244,9 +244,7 @@ export class FillingInstrument {
 }
 
 /** Let a select offer as many layers or heads as there are. */
-function offer(select, name, count) {
-  if (select.options.length !== count) {
-    select.replaceChildren(...Array.from({ length: count }, (_, number) => Object.assign(node("option", ""), { value: String(number), textContent: `${name} ${number}` })));
-  }
+function offerNumbers(select, name, count) {
+  offer(select, Array.from({ length: count }, (_, number) => [number, `${name} ${number}`]));
   attribute(select, "data-count", String(count));
 }

@@ -1,5 +1,5 @@
 // Lists the branches of a prompt, and compares two of them from where they differ.
-import { attribute, node, put } from "../dom.js";
+import { attribute, button, node, put } from "../dom.js";
 import { counted } from "../number_format.js";
 import { percent } from "../number_format.js";
 import { dress } from "./token_strip.js";
@@ -47,14 +47,11 @@ export class Branches {
   make(id) {
     const item = node("li", "");
     const [name, text, count] = [node("b", "", item), node("span", "snippet", item), node("span", "count", item)];
-    const [back, compare] = [node("button", "", item), node("button", "", item)];
-    const made = { item, name, text, count, back, compare };
-    put(back, "Return");
-    const acts = { back: () => this.on.back(id), compare: () => this.on.compare(made.branch.isCompared ? null : id) };
-    for (const [button, act] of /** @type {[HTMLButtonElement, () => void][]} */ ([[back, acts.back], [compare, acts.compare]])) {
-      button.type = "button";
-      button.addEventListener("click", () => !made.branch.current && !made.branch.locked && act());
-    }
+    /** @type {Record<string, any>} */
+    const made = { item, name, text, count };
+    const unless = (act) => () => !made.branch.current && !made.branch.locked && act();
+    made.back = button(item, "Return", unless(() => this.on.back(id)));
+    made.compare = button(item, "", unless(() => this.on.compare(made.branch.isCompared ? null : id)));
     return made;
   }
 

@@ -25,7 +25,6 @@ export class Candidates {
 
   makeRow(parent) {
     const button = node("button", "", node("li", "", parent));
-    button.type = "button";
     const label = node("span", "label", button);
     const track = node("span", "track", button);
     const row = {

@@ -1,5 +1,5 @@
 // The buttons and settings of generation: number of tokens, pace, sampling, and the attention shown.
-import { node, put } from "../dom.js";
+import { offer, put } from "../dom.js";
 
 const WORDS = { top_k: { 0: "off" }, top_p: { 1: "off" } };
 const DIGITS = { temperature: 2, top_p: 2 };
@@ -39,13 +39,8 @@ export class Controls {
   }
 
   list(name, entries) {
-    if (JSON.stringify(this.lists[name]) === JSON.stringify(entries)) return;
     this.lists[name] = entries;
-    this.settings[name].replaceChildren(...entries.map(([, words]) => {
-      const option = node("option", "");
-      put(option, words);
-      return option;
-    }));
+    offer(this.settings[name], entries);
     this.settings[name].hidden = !entries.length;
   }
 

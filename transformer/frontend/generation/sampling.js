@@ -3,7 +3,9 @@
 // temperature, top_k, top_p }; top_k 0 and top_p 1 keep everything.
 
 import { ApiError } from "../api_error.js";
-import { exponentiate } from "../arithmetic.js";
+import { exponentiate, logSumExp } from "../arithmetic.js";
+
+/** @typedef {ArrayLike<number>} Logits (vocab,) */
 
 const COLDEST = 1e-250; // which no difference of two logits overflows when it is divided by it
 
@@ -12,7 +14,8 @@ export function ranking(logits) {
   return Int32Array.from(logits.keys()).sort((one, other) => logits[other] - logits[one] || one - other);
 }
 
-function likeliest(logits) {
+/** The first of the likeliest. @param {Logits} logits */
+export function likeliest(logits) {
   let largest = 0;
   for (let id = 1; id < logits.length; id++) if (logits[id] > logits[largest]) largest = id;
   return largest;
@@ -104,4 +107,24 @@ export function tokenAt(point, logits, settings) {
 export function sameSettings(one, other) {
   const plain = ({ temperature, top_k: k, top_p: p, seed }) => [temperature, k || 0, p || 1, seed ?? null].join();
   return Boolean(one && other) && plain(one) === plain(other);
+}
+
+// What the model thought of a token
+
+/** 1 for the likeliest; equal logits rank by their token. @param {Logits} logits @param {number} token */
+export function rankOf(logits, token) {
+  let rank = 1;
+  for (let id = 0; id < logits.length; id++) rank += Number(logits[id] > logits[token] || (logits[id] === logits[token] && id < token));
+  return rank;
+}
+
+/** A token's probability and rank, and the distribution's entropy in nats. @param {Logits} logits @param {number} token */
+export function statisticsOf(logits, token) {
+  const total = logSumExp(logits);
+  let entropy = 0;
+  for (let id = 0; id < logits.length; id++) {
+    const probability = Math.exp(logits[id] - total);
+    if (probability > 0) entropy -= probability * (logits[id] - total);
+  }
+  return { probability: Math.exp(logits[token] - total), rank: rankOf(logits, token), entropy: Math.max(entropy, 0) };
 }

@@ -1,7 +1,7 @@
 // Draws how the next token is sampled, in five steps over one vocabulary: logits, ÷ temperature, top-k and top-p,
 // probabilities, and the random number that falls into one token's share. A column is a token, the same in each step;
 // the last step is cut into shares.
-import { attribute, put } from "../dom.js";
+import { attribute, focusable, put } from "../dom.js";
 import { pageOf, prepared, size } from "../canvas.js";
 import { nextCell } from "../grid_navigation.js";
 import { followPointer } from "../pointing.js";
@@ -32,10 +32,7 @@ export class SamplingSteps {
       followPointer(canvas, (event) => (event ? this.onPoint(event, item.dataset.drawn) : this.point(null)));
     }
     const { canvas } = this.steps.logits;
-    canvas.tabIndex = 0; // the others show the same tokens
-    attribute(canvas, "role", "application");
-    attribute(canvas, "aria-roledescription", "bars");
-    attribute(canvas, "aria-label", "How the next token is drawn, token by token of the vocabulary");
+    focusable(canvas, "bars", "How the next token is drawn, token by token of the vocabulary"); // the others show the same tokens
     canvas.addEventListener("keydown", (event) => this.onKey(event));
     canvas.addEventListener("blur", () => this.point(null));
     this.pointed = null;

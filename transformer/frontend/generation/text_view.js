@@ -1,7 +1,7 @@
 // Draws all views of a text: tokens, timeline, candidates, attention, sampling, branches and the table. It decides
 // nothing: its owner gives it what to show, and is told what the visitor does.
 
-import { attribute, put } from "../dom.js";
+import { attribute, onWidth, put } from "../dom.js";
 import { counted } from "../number_format.js";
 import { followPointer } from "../pointing.js";
 import { Tooltip } from "../tooltip.js";
@@ -68,12 +68,7 @@ export class TextView {
       followPointer(area, (event) => (event ? this.describe(event.target.closest("[data-index]"), indexOf(event)) : this.tip.hide()), "pointerover");
     }
     root.addEventListener("keydown", (event) => event.key === "Escape" && this.tip.hide());
-    let drawnAt = 0;
-    new ResizeObserver(([{ contentRect }]) => {
-      if (contentRect.width === drawnAt) return; // only its height has changed
-      drawnAt = contentRect.width;
-      this.draw();
-    }).observe(root);
+    onWidth(root, () => this.draw());
   }
 
   describe(target, index) {

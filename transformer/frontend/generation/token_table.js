@@ -1,5 +1,5 @@
 // The generated tokens as a table and a CSV file.
-import { node, put } from "../dom.js";
+import { dataTable, put } from "../dom.js";
 import { csvFile, saveBlob } from "../save.js";
 
 const COLUMNS_OF_TABLE = ["position", "token", "id", "probability", "rank", "entropy (nats)"];
@@ -33,18 +33,9 @@ export class TokenTable {
     const key = JSON.stringify(rows);
     if (key === this.key) return;
     this.key = key;
-    const table = node("table", "");
-    const line = (tag, cells) => {
-      const made = node("tr", "", table);
-      made.translate = tag === "th";
-      for (const cell of cells) put(node(tag, "", made), cell);
-    };
-    line("th", COLUMNS_OF_TABLE);
-    for (const [position, label, id, probability, rank, entropy] of rows) {
-      const known = probability === undefined ? ["", "", ""] : [probability.toPrecision(4), String(rank), entropy.toFixed(4)];
-      line("td", [String(position), label, String(id), ...known]);
-    }
-    if (rows.length) this.table.replaceChildren(table);
+    const texts = rows.map(([position, label, id, probability, rank, entropy]) => (
+      [String(position), label, String(id), ...(probability === undefined ? ["", "", ""] : [probability.toPrecision(4), String(rank), entropy.toFixed(4)])]));
+    if (rows.length) this.table.replaceChildren(dataTable(COLUMNS_OF_TABLE, texts));
     else put(this.table, "Nothing is written yet.");
   }
 

@@ -2,7 +2,7 @@
 // head, and whether the pass agrees with its equations.
 
 import { isCausal } from "../attention_config.js";
-import { attribute, node, put, putBoth, untranslated } from "../dom.js";
+import { attribute, heading, node, put, putBoth, tableOf, untranslated } from "../dom.js";
 import { percent, plainNumber } from "../number_format.js";
 import { Circuits } from "./circuits.js";
 import { FOLDS } from "./selection.js";
@@ -103,25 +103,21 @@ export class Analyses {
     const words = node("p", "note");
     const { where, asked, away, which } = predicting(pass);
     put(words, `What the model would predict ${where} if it ended after each layer: the darker, the more probable. Small: the rank of the token ${asked}`);
-    const table = node("table", "");
-    const head = node("tr", "", node("thead", "", table));
-    put(cellOf(head, "th"), "layer");
+    const { table, body } = tableOf(["layer"]);
     for (const at of known) {
-      const button = untranslated(node("button", "", cellOf(head, "th")));
-      button.type = "button";
+      const button = untranslated(node("button", "", heading(table.rows[0], "col")));
       button.dataset.token = String(at);
       put(button, pass.labels.text[at]);
       attribute(button, "aria-label", `Token ${at}: ${pass.labels.text[at]}`);
       attribute(button, "aria-pressed", String(at === token));
     }
-    const body = node("tbody", "", table);
     const [shares, right, rank] = ["lens.probability", "lens.right", "lens.rank"].map((name) => pass.outline[name].data);
     for (let depth = depths - 1; depth >= 0; depth--) {
       const row = node("tr", "", body);
-      put(cellOf(row, "th"), depth ? `after layer ${depth - 1}` : "embedding");
+      heading(row, "row", depth ? `after layer ${depth - 1}` : "embedding");
       for (const at of known) {
         const entry = depth * tokens + at;
-        const cell = untranslated(cellOf(row, "td"));
+        const cell = untranslated(node("td", "", row));
         cell.style.setProperty("--share", shares[entry].toFixed(3));
         if (at === token) cell.className = "selected";
         const label = pass.vocabulary[lens.data[entry]] ?? "?";
@@ -145,7 +141,6 @@ export class Analyses {
     const likeliest = data.subarray(token * shape[1], (token + 1) * shape[1]);
     for (const candidate of new Set([...likeliest, chosen])) {
       const button = node("button", "", candidates);
-      button.type = "button";
       button.dataset.candidate = String(candidate);
       attribute(button, "aria-pressed", String(candidate === chosen));
       put(button, `“${pass.vocabulary[candidate] ?? candidate}”`);
@@ -172,7 +167,6 @@ export class Analyses {
       const name = names[at];
       const item = node("li", "", list);
       const button = node("button", "", item);
-      button.type = "button";
       button.dataset.open = name.replace(/\[\d+\]$/, "");
       button.title = name;
       put(button, this.partName(name));
@@ -215,20 +209,16 @@ export class Analyses {
     const set = others ? ` In ${others === 1 ? "the other one" : `the other ${others}`} something was set by what is changed in the model.` : "";
     const nameOf = (name) => fullName(name, this.structure.locations.get(name), this.structure.config);
     put(words, `${which} tensors of this pass were recomputed from what they are made of.${set} Relative to the tensor's largest value, the largest deviation is ${plainNumber(shareOf(worst), 2)} (${nameOf(worst.name)}).`);
-    const table = node("table", "");
-    const head = node("tr", "", node("thead", "", table));
-    for (const title of ["tensor", "made of", "largest deviation", "largest value"]) put(cellOf(head, "th"), title);
-    const body = node("tbody", "", table);
+    const { table, body } = tableOf(["tensor", "made of", "largest deviation", "largest value"]);
     for (const { name, largest, magnitude, set_by: setBy } of checks) {
       const row = node("tr", "", body);
-      const button = node("button", "", cellOf(row, "th"));
-      button.type = "button";
+      const button = node("button", "", heading(row, "row"));
       button.dataset.open = name;
       button.title = name;
       putBoth(button, nameOf(name), name);
-      put(untranslated(cellOf(row, "td")), pass.describe(name)?.formula ?? "");
-      put(cellOf(row, "td"), setBy.length ? `set by: ${setBy.join("; ")}` : largest === null ? "∞" : plainNumber(largest, 2));
-      put(cellOf(row, "td"), plainNumber(magnitude, 3));
+      put(untranslated(node("td", "", row)), pass.describe(name)?.formula ?? "");
+      put(node("td", "", row), setBy.length ? `set by: ${setBy.join("; ")}` : largest === null ? "∞" : plainNumber(largest, 2));
+      put(node("td", "", row), plainNumber(magnitude, 3));
     }
     this.checks.body.replaceChildren(words, regionOf(table, TITLES.checks));
   }
@@ -259,8 +249,4 @@ function fold(parent, title, changed) {
   const details = Object.assign(made, { body: node("div", "", made) });
   details.addEventListener("toggle", changed);
   return details;
-}
-
-function cellOf(row, tag) {
-  return node(tag, "", row);
 }

@@ -1,6 +1,6 @@
 // Draws the controls of Play, the animation of a pass, and runs its clock.
 
-import { attribute, node, put } from "../dom.js";
+import { attribute, button, node, put } from "../dom.js";
 import { mayMove } from "./transition.js";
 import { endOf, isAtEnd, momentAt, stepFrom, timeOf } from "./animation.js";
 
@@ -16,18 +16,9 @@ export class AnimationControls {
   /** moved(moment, isResting): the time is another; null once Play is left. count(): how many chapters there are. */
   constructor(parent, line, { moved, count }) {
     Object.assign(this, { moved, count, moment: null, line });
-    const button = (words, title, press, className = "control") => {
-      const made = node("button", className, parent);
-      made.type = "button";
-      put(made, title);
-      attribute(made, "aria-label", words);
-      made.title = words;
-      made.addEventListener("click", press);
-      return made;
-    };
-    this.back = button("Back one step (left arrow)", "‹", () => this.step(-1));
-    this.toggle = button("Play or pause the pass (space)", "Play", () => this.toggled(), "control start");
-    this.on = button("On one step (right arrow)", "›", () => this.step(1));
+    this.back = button(parent, "‹", () => this.step(-1), { words: "Back one step (left arrow)", className: "control" });
+    this.toggle = button(parent, "Play", () => this.toggled(), { words: "Play or pause the pass (space)", className: "control start" });
+    this.on = button(parent, "›", () => this.step(1), { words: "On one step (right arrow)", className: "control" });
     this.slider = node("input", "", parent);
     Object.assign(this.slider, { type: "range", min: "0", step: "0.01", value: "0" });
     attribute(this.slider, "aria-label", "Where in the pass");
@@ -35,7 +26,7 @@ export class AnimationControls {
       this.stop();
       this.goTo(Math.min(Number(this.slider.value), endOf(this.count() - 1)), true);
     });
-    this.leaver = button("Leave Play (Escape)", "×", () => this.leave());
+    this.leaver = button(parent, "×", () => this.leave(), { words: "Leave Play (Escape)", className: "control" });
     this.show("");
   }
 

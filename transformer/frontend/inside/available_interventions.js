@@ -5,7 +5,7 @@ import { codeOf } from "../intervention_codes.js";
 import { fullName } from "./plain_names.js";
 
 /** As `InterventionControls.show` takes it. focus: what is open, as `focusOf` has it; head, token, source: what is looked at. */
-export function changesAt(pass, { focus, head, token, source, structure }) {
+export function interventionsAt(pass, { focus, head, token, source, structure }) {
   const parts = focus ? (focus.part ? [focus.part] : focus.group.parts).flatMap((part) => ofPart(part, head)) : [];
   if (focus?.name) parts.unshift(...ofTensor(pass, focus.name, fullName(focus.name, focus, structure.config), head));
   const isSource = focus?.stack.prefix === "encoder.";

@@ -36,7 +36,7 @@ export class Breadcrumb {
   show(focus, cell, inNumbers, config) {
     this.steps = stepsTo(focus, cell, inNumbers, config);
     while (this.list.children.length > this.steps.length) this.list.lastChild.remove();
-    while (this.list.children.length < this.steps.length) node("button", "", node("li", "", this.list)).type = "button";
+    while (this.list.children.length < this.steps.length) node("button", "", node("li", "", this.list));
     this.steps.forEach(({ title }, at) => {
       const button = /** @type {HTMLButtonElement} */ (this.list.children[at].firstChild);
       put(button, title);

@@ -46,7 +46,6 @@ export class CellInputs {
 
   add() {
     const button = node("button", "source", this.list);
-    button.type = "button";
     node("span", "", button);
     node("canvas", "", button);
   }

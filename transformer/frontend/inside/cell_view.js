@@ -4,9 +4,9 @@
 import { largestAbsolute } from "../arithmetic.js";
 import { VectorBars } from "../vector_bars.js";
 import { sayCompared } from "../number_check.js";
-import { attribute, node, put, putBoth, untranslated } from "../dom.js";
+import { attribute, button, node, onWidth, put, putBoth, untranslated } from "../dom.js";
 import { exactNumber } from "../number_format.js";
-import { Tooltip, tooltipIn } from "../tooltip.js";
+import { tipWithin } from "../tooltip.js";
 import { capital, plainName } from "./plain_names.js";
 import { SmallPlot } from "./small_plots.js";
 
@@ -24,20 +24,13 @@ export class CellView {
     this.lines = untranslated(node("ol", "lines", root));
     this.badge = node("p", "badge", root);
     this.small = new SmallPlot(root);
-    const tip = new Tooltip(tooltipIn(root));
-    tip.closesWithin(root);
-    this.bars = new VectorBars(root, "What the cell is made of", tip, (at) => this.look(at));
+    this.bars = new VectorBars(root, "What the cell is made of", tipWithin(root), (at) => this.look(at));
     this.term = node("p", "term", root);
     this.links = node("p", "links", root);
     attribute(this.links, "role", "group");
     attribute(this.links, "aria-label", "The cells it is made of");
     this.shares = node("ul", "shares", root);
-    this.width = 0;
-    new ResizeObserver(([{ contentRect }]) => {
-      if (contentRect.width === this.width) return;
-      this.width = contentRect.width;
-      this.draw();
-    }).observe(root);
+    onWidth(root, () => this.draw());
   }
 
   /** index: a number for each of the tensor's dimensions, or null while no cell is chosen. */
@@ -56,7 +49,8 @@ export class CellView {
     this.bars.plot.hidden = !arithmetic?.rows.length;
     this.small.show(arithmetic?.picture ?? null);
     if (!arithmetic) return;
-    this.lines.replaceChildren(...arithmetic.lines.map((line) => text("li", line)));
+    this.lines.replaceChildren();
+    for (const line of arithmetic.lines) put(node("li", "", this.lines), line);
     sayCompared(this.badge, arithmetic.difference, pass.magnitude(name), pass.setBy(name, index), pass.rounding);
     this.showShares(arithmetic);
     this.look(arithmetic.mark ?? strongest(arithmetic.rows.at(-1)?.values));
@@ -92,7 +86,6 @@ export class CellView {
     while (this.links.children.length > links.length) this.links.lastChild.remove();
     links.forEach(({ title, name, index }, which) => {
       const button = /** @type {HTMLButtonElement} */ (this.links.children[which] ?? node("button", "", this.links));
-      button.type = "button";
       putBoth(button, title, `${name}[${index.join(", ")}]`);
       button.title = `${plainName(name, pass.config)}, ${pass.cellInWords(name, index)}`;
       button.onclick = () => this.events.open?.(name, index);
@@ -104,14 +97,12 @@ export class CellView {
     const limit = largestAbsolute(shares.map(({ value }) => value)) || 1;
     this.shares.hidden = !shares.length;
     this.shares.replaceChildren(...shares.map(({ title, value, name, index }) => {
-      const item = text("li", "");
-      const button = text("button", title);
-      button.type = "button";
-      button.addEventListener("click", () => this.events.open?.(name, index));
-      const meter = node("span", "meter", null);
+      const item = node("li", "");
+      button(item, title, () => this.events.open?.(name, index));
+      const meter = node("span", "meter", item);
       meter.style.setProperty("--share", String(Math.abs(value) / limit));
       meter.dataset.sign = value < 0 ? "negative" : "positive";
-      item.append(button, meter, text("span", exactNumber(value)));
+      put(node("span", "", item), exactNumber(value));
       return item;
     }));
   }
@@ -136,10 +127,4 @@ function strongest(values = []) {
     if (!Number.isFinite(values[strongest]) || (Number.isFinite(value) && Math.abs(value) > Math.abs(values[strongest]))) strongest = at;
   });
   return strongest;
-}
-
-function text(tag, words) {
-  const made = document.createElement(tag);
-  made.textContent = words;
-  return made;
 }

@@ -2,13 +2,13 @@
 // two narrow matrices, a row a token; what is drawn is their product.
 
 import { dotProducts, largestAbsolute } from "../arithmetic.js";
-import { closer, farther } from "../attention/zoom.js";
+import { zoomByKey } from "../attention/zoom.js";
 import { VectorBars } from "../vector_bars.js";
-import { attribute, node, put } from "../dom.js";
+import { attribute, button, choice, node, offer, put } from "../dom.js";
 import { Heatmap } from "../heatmap.js";
 import { counted, exactNumber, plainNumber } from "../number_format.js";
 import { composed, csvFile, png, saveBlob } from "../save.js";
-import { Tooltip, tooltipIn } from "../tooltip.js";
+import { tipWithin } from "../tooltip.js";
 import { strongestPairs, turned } from "./circuit_matrix.js";
 import { sublayerName } from "./plain_names.js";
 import { attentionsOf } from "./structure.js";
@@ -59,9 +59,9 @@ export class Circuits {
     const root = (this.root = node("section", "numbers circuits", details.body));
     attribute(root, "aria-label", "Circuits");
     const tools = node("div", "tools", root);
-    this.attention = this.select(tools, "Attention", (attention) => this.choose({ attention }));
-    this.head = this.select(tools, "Head", (head) => this.choose({ head: Number(head) }));
-    this.kind = this.select(tools, "Circuit", (kind) => {
+    this.attention = choice(tools, "Attention", (attention) => this.choose({ attention }));
+    this.head = choice(tools, "Head", (head) => this.choose({ head: Number(head) }));
+    this.kind = choice(tools, "Circuit", (kind) => {
       this.wish = kind; // also of attentions to come
       this.choose({});
     });
@@ -71,13 +71,7 @@ export class Circuits {
     attribute(this.slider, "aria-label", "How many tokens the key stands before the query");
     this.distanceSaid = node("output", "", this.distance);
     this.slider.addEventListener("input", () => this.choose({ distance: Number(this.slider.value) }));
-    this.buttons = ["PNG", "CSV"].map((title) => {
-      const button = node("button", "", tools);
-      button.type = "button";
-      put(button, title);
-      button.addEventListener("click", () => (title === "PNG" ? this.saveDrawing() : this.saveTable()));
-      return button;
-    });
+    this.buttons = [button(tools, "PNG", () => this.saveDrawing()), button(tools, "CSV", () => this.saveTable())];
     this.meaning = node("p", "meaning", root);
     this.formula = node("p", "formula", root);
     this.shape = node("p", "shape", root);
@@ -87,23 +81,12 @@ export class Circuits {
       select: ({ row, column }) => this.choose({ cell: [row, column] }),
       zoom: (window) => this.zoomTo(window),
     });
-    drawn.addEventListener("keydown", (event) => this.onKey(event));
+    drawn.addEventListener("keydown", (event) => this.matrix && zoomByKey(event, (change) => this.zoom(change)));
     this.readout = node("p", "readout", root);
     this.pairs = node("div", "pairs", root);
     this.hand = node("div", "by-hand", root);
-    const tip = new Tooltip(tooltipIn(root));
-    tip.closesWithin(root);
-    this.bars = new VectorBars(this.hand, "What the cell is made of", tip);
+    this.bars = new VectorBars(this.hand, "What the cell is made of", tipWithin(root));
     this.sum = node("p", "term", this.hand);
-  }
-
-  select(parent, title, choose) {
-    const label = node("label", "", parent);
-    label.append(`${title} `);
-    const made = node("select", "", label);
-    attribute(made, "aria-label", title);
-    made.addEventListener("change", () => choose(made.value));
-    return made;
   }
 
   /** Another pass; of a model without attention there are no circuits. */
@@ -114,8 +97,8 @@ export class Circuits {
     const modules = [...this.titles.keys()];
     this.details.hidden = !modules.length;
     if (!modules.includes(this.chosen.attention)) Object.assign(this.chosen, { attention: modules[0] ?? null, cell: null });
-    options(this.attention, [...this.titles]);
-    options(this.head, Array.from({ length: pass.config.n_heads }, (_, head) => [String(head), String(head)]));
+    offer(this.attention, [...this.titles]);
+    offer(this.head, Array.from({ length: pass.config.n_heads }, (_, head) => [String(head), String(head)]));
     this.settle();
   }
 
@@ -160,7 +143,7 @@ export class Circuits {
     const kinds = Object.keys(KINDS).filter((kind) => pass.metadata.circuits[chosen.attention].includes(kind));
     const kind = kinds.includes(this.wish) ? this.wish : kinds[0] ?? null;
     if (kind !== chosen.kind) Object.assign(chosen, { kind, cell: null });
-    options(this.kind, kinds.map((kind) => [kind, KINDS[kind].title]));
+    offer(this.kind, kinds.map((kind) => [kind, KINDS[kind].title]));
     Object.assign(this.attention, { value: chosen.attention });
     this.head.value = String(chosen.head);
     this.kind.value = chosen.kind ?? "";
@@ -271,10 +254,7 @@ export class Circuits {
       for (const at of cells) {
         /** @type {[row: number, column: number]} */
         const cell = [Math.floor(at / columns.length), at % columns.length];
-        const button = node("button", "", node("li", "", list));
-        button.type = "button";
-        put(button, this.sentence(...cell));
-        button.addEventListener("click", () => this.choose({ cell }));
+        button(node("li", "", list), this.sentence(...cell), () => this.choose({ cell }));
       }
       return list;
     }));
@@ -313,13 +293,9 @@ export class Circuits {
     put(this.readout, `${this.sentence(named.row, named.column)}${compared}.`);
   }
 
-  onKey(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey || !this.matrix) return;
-    const sizes = { queries: this.matrix.rows.length, keys: this.matrix.columns.length };
-    const at = this.selected ?? { row: 0, column: 0 };
-    if (event.key === "+") this.zoomTo(closer(this.window, at, sizes));
-    if (event.key === "-") this.zoomTo(farther(this.window, at, sizes));
-    if (event.key === "0") this.zoomTo(null);
+  zoom(change) {
+    const { rows, columns } = this.matrix;
+    this.zoomTo(change(this.window, this.selected ?? { row: 0, column: 0 }, { queries: rows.length, keys: columns.length }));
   }
 
   zoomTo(window) {
@@ -353,10 +329,4 @@ export class Circuits {
     this.heatmap.draw();
     if (this.chosen.cell) this.bars.draw();
   }
-}
-
-function options(select, choices) {
-  const made = choices.map(([value, title]) => Object.assign(document.createElement("option"), { value, textContent: title }));
-  const isSame = made.length === select.options.length && made.every((entry, at) => entry.value === select.options[at].value);
-  if (!isSame) select.replaceChildren(...made);
 }

@@ -46,7 +46,6 @@ export class PassDescription {
       else {
         const [text, { id, target }] = piece;
         const word = node("button", "word", parent);
-        word.type = "button";
         attribute(word, "data-id", id);
         attribute(word, "data-open", target);
         put(word, text);

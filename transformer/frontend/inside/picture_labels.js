@@ -215,12 +215,10 @@ export class PictureLabels {
     header.replaceChildren();
     const title = group.kind === "block" ? `${group.title} · ${part.title}` : part.title;
     const button = node("button", "title", header);
-    button.type = "button";
     button.dataset.open = part.target;
     put(button, title);
     for (const name of part.parameters) {
       const chip = untranslated(node("button", "chip", header));
-      chip.type = "button";
       chip.dataset.open = name;
       chip.title = name;
       attribute(chip, "aria-pressed", String(name === openName));

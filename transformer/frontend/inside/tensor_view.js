@@ -1,13 +1,13 @@
 // Draws one tensor: a heatmap of its numbers, its meaning, formula, shape and histogram.
 
 import { largestAbsolute } from "../arithmetic.js";
-import { closer, farther, following } from "../attention/zoom.js";
+import { closer, farther, following, zoomByKey } from "../attention/zoom.js";
 import { VectorBars } from "../vector_bars.js";
-import { attribute, node, put, putBoth, untranslated } from "../dom.js";
+import { attribute, button, node, offer, onWidth, put, putBoth, untranslated } from "../dom.js";
 import { Heatmap } from "../heatmap.js";
 import { exactNumber, plainNumber } from "../number_format.js";
 import { composed, csvFile, png, saveBlob } from "../save.js";
-import { Tooltip, tooltipIn } from "../tooltip.js";
+import { tipWithin } from "../tooltip.js";
 import { valueInWords } from "./cell_view.js";
 import { keyHeadOf } from "../attention_config.js";
 import { plainName } from "./plain_names.js";
@@ -41,20 +41,11 @@ export class TensorView {
     this.title = node("h2", "", header);
     const tools = node("div", "tools", header);
     this.pickers = node("span", "pickers", tools);
-    this.buttons = {};
-    const button = (name, title, words, press) => {
-      const made = (this.buttons[name] = node("button", "", tools));
-      made.type = "button";
-      made.title = words;
-      attribute(made, "aria-label", words);
-      put(made, title);
-      made.addEventListener("click", press);
-    };
-    button("closer", "+", "Zoom in on the chosen cell (+)", () => this.zoom(closer));
-    button("farther", "−", "Zoom out (−)", () => this.zoom(farther));
-    button("whole", "All", "All of the tensor (0)", () => this.zoomTo(null));
-    button("png", "PNG", "Save the picture (PNG)", () => this.saveDrawing());
-    button("csv", "CSV", "Save the numbers that are drawn as a table (CSV)", () => this.saveTable());
+    button(tools, "+", () => this.zoom(closer), { words: "Zoom in on the chosen cell (+)" });
+    this.farther = button(tools, "−", () => this.zoom(farther), { words: "Zoom out (−)" });
+    this.whole = button(tools, "All", () => this.zoomTo(null), { words: "All of the tensor (0)" });
+    button(tools, "PNG", () => this.saveDrawing(), { words: "Save the picture (PNG)" });
+    button(tools, "CSV", () => this.saveTable(), { words: "Save the numbers that are drawn as a table (CSV)" });
     this.meaning = node("p", "meaning", root);
     this.formula = untranslated(node("p", "formula", root));
     const drawn = node("div", "drawn", root);
@@ -68,20 +59,13 @@ export class TensorView {
     this.hand.dataset.part = "cell"; // by which the tour finds it
     this.pictures = new CellInputs(root, (name) => this.events.open?.(name));
     this.facts = node("dl", "facts", root);
-    const tip = new Tooltip(tooltipIn(root));
-    tip.closesWithin(root);
-    this.histogram = new VectorBars(root, "How many numbers lie where", tip);
+    this.histogram = new VectorBars(root, "How many numbers lie where", tipWithin(root));
     this.shape = node("p", "shape", root);
     this.sources = links(root, "Made of");
     this.readers = links(root, "Read by");
-    drawn.addEventListener("keydown", (event) => this.onKey(event));
+    drawn.addEventListener("keydown", (event) => zoomByKey(event, (change) => this.zoom(change)));
     this.fixed = {};
-    this.width = 0;
-    new ResizeObserver(([{ contentRect }]) => {
-      if (contentRect.width === this.width) return;
-      this.width = contentRect.width;
-      this.draw();
-    }).observe(root);
+    onWidth(root, () => this.draw());
   }
 
   /**
@@ -164,11 +148,7 @@ export class TensorView {
     if (size > LISTED) return this.numberPicker(label, dim, at, size);
     const select = node("select", "", label);
     attribute(select, "aria-label", HELD[dim] ?? dim);
-    for (let number = 0; number < size; number++) {
-      const option = node("option", "", select);
-      option.value = String(number);
-      put(option, this.pass.label(this.name, dim, number));
-    }
+    offer(select, Array.from({ length: size }, (_, number) => [number, String(this.pass.label(this.name, dim, number))]));
     select.value = String(at);
     select.addEventListener("change", () => {
       const chosen = Number(select.value);
@@ -212,7 +192,7 @@ export class TensorView {
       values: slice.drawn, rows, columns, rowLabels, columnLabels, rowTitle, columnTitle, kind, limit, pitch, tallest: isSquare ? 1.5 * TALLEST : TALLEST,
     }, this.window);
     attribute(this.heatmap.marks, "aria-label", `${this.name}: ${rows} × ${columns} numbers`);
-    for (const name of ["farther", "whole"]) attribute(this.buttons[name], "aria-disabled", String(!this.window));
+    for (const made of [this.farther, this.whole]) attribute(made, "aria-disabled", String(!this.window));
   }
 
   /** Name the cell that is pointed at, or else the chosen one. */
@@ -245,13 +225,9 @@ export class TensorView {
         put(entry, value);
         return group;
       }
-      const button = node("button", "", entry);
-      button.type = "button";
-      put(button, value);
       const index = slice.indexOf(extreme.cell);
-      attribute(button, "aria-label", `${title} ${value}, ${pass.cellInWords(name, index)}`);
-      button.title = pass.cellInWords(name, index);
-      button.addEventListener("click", () => this.events.cell?.(index));
+      const made = button(entry, value, () => this.events.cell?.(index), { words: pass.cellInWords(name, index) });
+      attribute(made, "aria-label", `${title} ${value}, ${made.title}`);
       return group;
     };
     this.facts.replaceChildren(
@@ -266,13 +242,6 @@ export class TensorView {
     this.histogram.show([{ name: "how many", values: counts, limit: largestAbsolute(counts), upward: true, plain: true }], {
       label: (at) => `from ${edge(at)} to ${edge(at + 1)}`,
     });
-  }
-
-  onKey(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key === "+") this.zoom(closer);
-    if (event.key === "-") this.zoom(farther);
-    if (event.key === "0") this.zoomTo(null);
   }
 
   zoom(change) {
@@ -335,10 +304,8 @@ function links(parent, title) {
 function fill({ line, list }, names, plain, open) {
   line.hidden = !names.length;
   list.replaceChildren(...names.map((name) => {
-    const button = node("button", "");
-    button.type = "button";
-    putBoth(button, plain(name), name);
-    button.addEventListener("click", () => open(name));
-    return button;
+    const link = button(null, "", () => open(name));
+    putBoth(link, plain(name), name);
+    return link;
   }));
 }

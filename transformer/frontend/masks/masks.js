@@ -3,7 +3,7 @@ import { PLAIN, colourAt } from "../colours.js";
 import { attribute, node, partsOf, put } from "../dom.js";
 import { Heatmap } from "../heatmap.js";
 import { labellingNote } from "../axis_labels.js";
-import { Tooltip, tooltipIn } from "../tooltip.js";
+import { tipWithin } from "../tooltip.js";
 import { Predictions } from "./predictions.js";
 
 const KEYS = "Arrow keys go from cell to cell.";
@@ -30,8 +30,7 @@ export class Masks {
     this.figures = [];
     this.selected = this.pointed = null; // { panel, row, column }
     this.predictions = new Predictions(parts.predictions);
-    this.tip = new Tooltip(tooltipIn(parts.whole));
-    this.tip.closesWithin(parts.whole);
+    this.tip = tipWithin(parts.whole);
     new ResizeObserver(() => this.panels && this.draw()).observe(parts.panels);
   }
 

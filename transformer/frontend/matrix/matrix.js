@@ -4,7 +4,7 @@ import { Heatmap } from "../heatmap.js";
 import { labellingNote } from "../axis_labels.js";
 import { plainNumber } from "../number_format.js";
 import { composed, pngButton } from "../save.js";
-import { Tooltip, tooltipIn } from "../tooltip.js";
+import { tipWithin } from "../tooltip.js";
 
 const ROW = 9; // pixels
 const HIGHEST = 210; // pixels of all rows
@@ -38,8 +38,7 @@ export class Matrix {
     this.parts = { ...partsOf(root), root };
     const { parts } = this;
     this.cursor = this.pointed = null; // { row, column }
-    this.tip = new Tooltip(tooltipIn(parts.whole));
-    this.tip.closesWithin(parts.whole);
+    this.tip = tipWithin(parts.whole);
     this.heatmap = new Heatmap(parts.drawn, "", {
       point: (cell) => this.point(cell),
       select: (cell) => this.choose(cell),

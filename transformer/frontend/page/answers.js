@@ -63,11 +63,11 @@ export class HttpAnswers {
     const isOwn = this.isOwn(name);
     const options = { token: isOwn ? name : null, base: this.base };
     const called = isOwn ? OWN : name;
-    const { version, about, card, tokenizer = null, in_browser: isSmall } = await new Api({}, options).json(`models/${encodeURIComponent(called)}`);
+    const { version, about, card, tokenizer, file_name: fileName, in_browser: isSmall } = await new Api({}, options).json(`models/${encodeURIComponent(called)}`);
     const asked = { model: called, version: isOwn ? null : version };
     const own = tokenizer && tokenizerOf(tokenizer, about);
     return {
-      name, version, isOwn, about, card,
+      name, version, isOwn, about, card, fileName,
       read: (text, reads) => (own ? readWith(own, text) : new Api(asked, options).json("tokens", { text, reads })),
       apiOf: (request, { computed }) => (isSmall ? new BrowserFirstApi({ ...asked, ...request }, { ...options, computed }) : new Api({ ...asked, ...request }, options)),
     };

@@ -10,6 +10,8 @@ const MESSAGE = "SET_QUERY_PARAM"; // tells a page that frames the app what its 
 
 /** @typedef {{ name: string, kind: string, default: any, first?: any, called?: string, of?: string[], needs?: string[], left_out?: number, aliases?: Record<string, string> }} Parameter */
 
+/** @typedef {{ get: (name: string) => string | null, arrivals: number }} StateReader */
+
 /** @type {Map<string, Parameter>} */
 const TABLE = new Map(table.parameters.map((parameter) => [parameter.name, /** @type {any} */ (parameter)]));
 
@@ -143,6 +145,32 @@ export class PageState {
 function isDefault(name, value) {
   const isTyped = TABLE.get(name)?.kind === "text" && TABLE.get(name).default === null;
   return value === null || value === undefined || (value === "" && !isTyped);
+}
+
+/** What a page's view is begun with, and from then on changes by itself. */
+const OF_VIEWS = { Generate: ["written", "attention"] };
+
+/** Reads a page state for a page, and notes what it has read: what is shown is computed from that. */
+export class NotingReader {
+  /** @param {PageState} state @param {string} page */
+  constructor(state, page) {
+    this.state = state;
+    this.arrivals = state.arrivals;
+    this.ofView = new Set(OF_VIEWS[page]);
+    /** @type {Map<string, string | null>} */
+    this.values = new Map();
+  }
+
+  /** @param {string} name */
+  get(name) {
+    if (!this.values.has(name)) this.values.set(name, this.state.get(name));
+    return this.values.get(name);
+  }
+
+  /** Whether a page state has something else of what was read. @param {PageState} state */
+  isOutdated(state) {
+    return this.arrivals !== state.arrivals || [...this.values].some(([name, value]) => !this.ofView.has(name) && state.get(name) !== value);
+  }
 }
 
 /** The parameters of an address that the table has, values under their present names. @param {string | URLSearchParams} search */

@@ -7,7 +7,7 @@ import { attribute, list, node, put } from "../dom.js";
 import { effectOf } from "./changed_model.js";
 import { ModelMenu } from "./model_menu.js";
 import { MoreMenu } from "./more_menu.js";
-import { DEFAULT_MODEL, pageState } from "./page_state.js";
+import { DEFAULT_MODEL, NotingReader, pageState } from "./page_state.js";
 import { PromptLine } from "./prompt_line.js";
 import { UnreadableText, noticesOf, readPrompt, textOf } from "./text_reading.js";
 import { needsModel, viewData } from "./view_data.js";
@@ -33,15 +33,10 @@ import { ViewSlot, apiOf } from "./view_slot.js";
  * @property {{ title: string, act: () => void }[]} [menu] what else the menu has
  */
 
-/** What each page's view is computed from, beside what all are. */
-const COMPUTED_FROM = {
-  Attention: ["attention", "scope", "written"], Inside: ["written"],
-  "What if": ["question", "other_prompt", "temperature", "top_k", "top_p", "seed"], Positions: ["length", "width", "base", "position", "shift"],
-};
-const ALWAYS = ["model", "prompt", "reads", "changes"];
-
 export class Shell {
   /** @type {ShellHost} */ host;
+  /** @type {NotingReader} */ reader; // of what is shown
+  shown = ""; // the page that is
   /** @type {Model | null} */ model = null;
   /** @type {{ model: Model, text: PageText } | null} */ lastRead = null; // what could be read last
   /** @type {string | null} */ replaced = null; // what is said of a link's model that isn't here
@@ -52,7 +47,7 @@ export class Shell {
     this.root = node("div", "shell", parent);
     const line = node("div", "shell-line", this.root);
     this.models = new ModelMenu(line, (name) => this.chooseModel(name));
-    this.prompt = new PromptLine(line, { type: (text) => this.type(text), other: (text) => this.state.choose("prompt", text) });
+    this.prompt = new PromptLine(line, (text) => this.type(text));
     this.more = new MoreMenu(line, {
       become: (changes) => this.becomeChanged(changes), read: (text) => readPrompt(this.model, text), leftOut: () => this.state.addressed(location.search).leftOut,
     });
@@ -90,23 +85,21 @@ export class Shell {
     this.follow();
   }
 
-  /** The page state is another one. */
+  /** The page state is another one: what is computed from it is shown anew if its part of it is. */
   follow() {
-    const key = JSON.stringify([this.host.page.title, this.state.arrivals, ...[...ALWAYS, ...(COMPUTED_FROM[this.host.page.title] ?? [])].map((name) => this.state.get(name))]);
-    if (key === this.key) return;
-    this.key = key;
-    this.show();
+    if (this.host.page.title !== this.shown || this.reader.isOutdated(this.state)) this.show();
   }
 
   get modelName() {
-    return this.state.get("model") ?? DEFAULT_MODEL;
+    return this.reader.get("model") ?? DEFAULT_MODEL;
   }
 
   /** Read the prompt and have the view drawn. What was shown before stays while that can't be. */
   async show() {
     const turn = (this.turn = {});
+    const reader = (this.reader = new NotingReader(this.state, this.host.page.title));
+    this.shown = this.host.page.title;
     const { page, catalogue, answers, changed = () => {} } = this.host;
-    this.prompt.typed = null;
     this.place.dataset.state = "asking";
     try {
       const known = catalogue.find(({ name }) => name === this.modelName);
@@ -119,7 +112,7 @@ export class Shell {
       const model = needsModel(page.title) || this.host.readsPrompt !== false ? await answers.open(this.modelName) : null;
       if (turn !== this.turn) return;
       this.model = model;
-      const text = model && (await textOf(model, this.state));
+      const text = model && (await textOf(model, reader));
       if (turn !== this.turn) return;
       if (text) this.lastRead = { model, text };
       this.more.show(model, this.state, this.changes, text);
@@ -127,6 +120,8 @@ export class Shell {
       if (turn === this.turn) changed(this.state, { model, text });
     } catch (error) {
       if (turn === this.turn) this.fail(error);
+    } finally {
+      if (turn === this.turn) this.follow(); // something that was read may be another by now
     }
   }
 
@@ -146,13 +141,14 @@ export class Shell {
     const shown = effect?.overflows ? { ...text, changes: null } : text;
     const { page, views } = this.host;
     if (Object.hasOwn(views, page.title)) {
-      const data = await viewData(page.title, this.state, model, shown);
+      const data = await viewData(page.title, this.reader, model, shown);
       if (turn !== this.turn) return;
       this.slot.draw(data, apiOf(model));
     }
     this.say(null);
     this.notify([...(this.replaced ? [this.replaced] : []), ...(effect ? [effect.sentence] : []), ...(text ? noticesOf(model, this.state, text) : [])]);
     this.place.dataset.state = "shown";
+    if (this.prompt.draft !== null) this.type(this.prompt.draft);
   }
 
   /** @param {any} error */
@@ -166,29 +162,28 @@ export class Shell {
 
   /** A prompt was typed. It becomes part of the state once it can be read; until then what was shown stays. @param {string} text */
   async type(text) {
-    const { model } = this;
-    if (!model) {
-      this.state.choose("prompt", text);
-      return;
-    }
-    const typed = (this.prompt.typed = {});
+    const { model, turn } = this;
+    const typed = (this.typed = {});
     try {
-      await readPrompt(model, text, this.state.get("reads") ?? undefined);
-      if (typed !== this.prompt.typed) return;
+      if (model) await readPrompt(model, text, this.state.get("reads") ?? undefined);
+      if (typed !== this.typed || turn !== this.turn) return;
       if (!this.state.choose("prompt", text)) this.show(); // the same as before something that couldn't be read
     } catch (error) {
-      if (typed !== this.prompt.typed) return;
+      if (typed !== this.typed || turn !== this.turn) return;
       this.say(error);
-      if (this.lastRead?.model === model) this.showLastRead();
+      if (this.lastRead?.model === model) await this.showLastRead();
       if (!(error instanceof ApiError)) throw error;
     }
   }
 
   /** What is shown is the last prompt that could be read. */
-  showLastRead() {
+  async showLastRead() {
     const { model, text } = this.lastRead;
+    const { title } = this.host.page;
     this.notify([`Shown below is the last prompt that could be read: “${text.prompt}”`]);
-    viewData(this.host.page.title, this.state, model, { ...text, isOutdated: true }).then((data) => this.slot.shown?.view === data.view && this.slot.draw(data, apiOf(model)));
+    if (!Object.hasOwn(this.host.views, title)) return;
+    const data = await viewData(title, this.state, model, { ...text, isOutdated: true });
+    if (model === this.model) this.slot.draw(data, apiOf(model));
   }
 
   /** @param {string} name */
@@ -197,7 +192,7 @@ export class Shell {
     this.putAway.set(this.modelName, this.changes);
     const { now, before } = this.putAway.get(name) ?? { now: "", before: [] };
     this.changesBefore = before;
-    this.prompt.typed = null;
+    this.prompt.text = ""; // what was typed was for the model before
     this.state.choose("model", name, { changes: now });
   }
 
@@ -247,7 +242,7 @@ export class Shell {
     const button = Object.assign(node("button", "act", this.problem), { type: "button" });
     put(button, "Remove what is unknown");
     button.addEventListener("click", () => {
-      this.prompt.show(known);
+      this.prompt.put(known);
       this.type(known);
     });
   }

@@ -7,7 +7,7 @@ import { inWords } from "../intervention_codes.js";
 import { windowStart } from "../generation/view_params.js";
 /** @import { AboutModel } from "../engine/live_model.js" */
 /** @import { Model } from "./answers.js" */
-/** @import { PageState } from "./page_state.js" */
+/** @import { PageState, StateReader } from "./page_state.js" */
 
 /**
  * @typedef {{ text: string, position: number }} UnknownPiece position: in characters, from 0
@@ -116,13 +116,12 @@ export async function readPrompt({ about: { config, card }, read: readBy }, prom
  * What a page state's text reads as. Rejects with an `UnreadableText`.
  *
  * @param {Model} model
- * @param {PageState} state
- * @param {"prompt" | "other_prompt"} [name]
+ * @param {StateReader} state
  * @returns {Promise<PageText>}
  */
-export async function textOf(model, state, name = "prompt") {
+export async function textOf(model, state) {
   const { about, card: { examples } } = model;
-  const read = await readPrompt(model, state.get(name) ?? examples[0] ?? "", state.get("reads") ?? undefined);
+  const read = await readPrompt(model, state.get("prompt") ?? examples[0] ?? "", state.get("reads") ?? undefined);
   const ids = (state.get("written") ?? "").split(".").filter((id) => /^\d{1,7}$/.test(id)).map(Number);
   return {
     ...read,

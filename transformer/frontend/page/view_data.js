@@ -3,10 +3,10 @@
 import { ApiError } from "../api_error.js";
 import { inWords } from "../intervention_codes.js";
 import { windowStart } from "../generation/view_params.js";
-import { kindOf, textOf } from "./text_reading.js";
+import { kindOf, readPrompt } from "./text_reading.js";
 /** @import { Parameters } from "../api.js" */
 /** @import { Model } from "./answers.js" */
-/** @import { PageState } from "./page_state.js" */
+/** @import { StateReader } from "./page_state.js" */
 /** @import { PageText } from "./text_reading.js" */
 
 /**
@@ -44,10 +44,10 @@ const KINDS = {
 };
 const POSITIONS = { length: 64, width: 64, base: 10_000, position: 5, shift: 6 }; // of a state that says nothing else
 
-/** Views that need no model. @type {Record<string, (state: PageState) => Told>} */
+/** Views that need no model. @type {Record<string, (state: StateReader) => Told>} */
 const WITHOUT_MODEL = { Positions: positionsData };
 
-/** @type {Record<string, (model: Model, state: PageState, text: PageText) => Told | Promise<Told>>} */
+/** @type {Record<string, (model: Model, state: StateReader, text: PageText) => Told | Promise<Told>>} */
 const WITH_MODEL = {
   Generate: (model, state, text) => generationData(model, state, text), Filling: fillingData, Attention: attentionData, Inside: insideData,
   Masks: masksData, "What if": whatIfData,
@@ -60,7 +60,7 @@ export const needsModel = (page) => !Object.hasOwn(WITHOUT_MODEL, page);
  * Rejects with an ApiError that says why there is nothing to show.
  *
  * @param {string} page
- * @param {PageState} state
+ * @param {StateReader} state
  * @param {Model | null} model
  * @param {PageText | null} text
  * @returns {Promise<ViewData>}
@@ -120,7 +120,7 @@ async function answerOf(model, { tokens, source, changes }) {
   return answer;
 }
 
-/** @param {Model} model @param {PageState} state @param {PageText} text @returns {Told} */
+/** @param {Model} model @param {StateReader} state @param {PageText} text @returns {Told} */
 function generationData(model, state, text) {
   const { about } = model;
   const kind = kindOf(about.attentions, state.get("attention"), ["self", "decoder", "cross"]);
@@ -139,7 +139,7 @@ function generationData(model, state, text) {
   };
 }
 
-/** @param {Model} model @param {PageState} _ @param {PageText} text @returns {Told} */
+/** @param {Model} model @param {StateReader} _ @param {PageText} text @returns {Told} */
 function fillingData(model, _, text) {
   const { config, card, attentions } = model.about;
   const modules = attentions.self?.modules ?? [];
@@ -152,7 +152,7 @@ function fillingData(model, _, text) {
   };
 }
 
-/** @param {Model} model @param {PageState} state @param {PageText} text @returns {Promise<Told>} */
+/** @param {Model} model @param {StateReader} state @param {PageText} text @returns {Promise<Told>} */
 async function attentionData(model, state, text) {
   const { attentions, config } = model.about;
   const kind = kindOf(attentions, state.get("attention"));
@@ -175,7 +175,7 @@ async function attentionData(model, state, text) {
   };
 }
 
-/** @param {Model} model @param {PageState} _ @param {PageText} text @returns {Promise<Told>} */
+/** @param {Model} model @param {StateReader} _ @param {PageText} text @returns {Promise<Told>} */
 async function insideData(model, _, text) {
   const whole = await wholeOf(model, text);
   const { tokens, begin, start } = passOver(model, text, whole.tokens);
@@ -195,7 +195,7 @@ async function insideData(model, _, text) {
   };
 }
 
-/** The mask of the model, and what changes with it alone. @param {Model} model @param {PageState} _ @param {PageText} text @returns {Told} */
+/** The mask of the model, and what changes with it alone. @param {Model} model @param {StateReader} _ @param {PageText} text @returns {Told} */
 function masksData(model, _, text) {
   const { about } = model;
   if (about.config.architecture !== "decoder-only") throw new ApiError("This model's attention has no causal mask over its prompt. Pick one that continues a text.");
@@ -211,11 +211,12 @@ function masksData(model, _, text) {
   };
 }
 
-/** The model with its changes and without them, or with two prompts. @param {Model} model @param {PageState} state @param {PageText} text @returns {Promise<Told>} */
+/** The model with its changes and without them, or with two prompts. @param {Model} model @param {StateReader} state @param {PageText} text @returns {Promise<Told>} */
 async function whatIfData(model, state, text) {
   const { about } = model;
   const isComparison = state.get("question") === "comparison";
-  const other = isComparison ? await textOf(model, state, "other_prompt") : null;
+  const otherPrompt = state.get("other_prompt") ?? model.card.examples.find((example) => example !== text.prompt) ?? text.prompt;
+  const other = isComparison ? { ...text, ...(await readPrompt(model, otherPrompt, state.get("reads") ?? undefined)) } : null;
   const sides = other ? [text, other] : [{ ...text, changes: null }, text];
   const room = text.source.length ? about.config.context_length - text.tokens.length : MOST_WRITTEN;
   const drawn = Object.fromEntries(Object.entries({ ...DRAWN, max_new_tokens: Math.min(room, MOST_WRITTEN) }).map(([name, value]) => [name, state.get(name) ?? value]));
@@ -233,7 +234,7 @@ async function whatIfData(model, state, text) {
   };
 }
 
-/** @param {PageState} state @returns {Told} */
+/** @param {StateReader} state @returns {Told} */
 function positionsData(state) {
   const [length, width, base, position, shift] = Object.entries(POSITIONS).map(([name, usual]) => Number(state.get(name) ?? usual));
   return { request: {}, about: { length, width: width + (width % 2), base, positions: [position, Math.min(position + shift, length - 1)] } };

@@ -111,7 +111,7 @@ export class ViewFrame {
     if (pageState().set(change, this.listener)) this.tell("select", change);
   }
 
-  /** Have the page change the model. @param {{ add: string[], remove: string[] }} change */
+  /** Have the page change the model. @param {import("../changes.js").Wish} change */
   change(change) {
     pageState().flush();
     this.tell("change", change);

@@ -1,5 +1,5 @@
 // Draws a padded batch as a table. Tokens are set through textContent.
-import { node, put, untranslated, withView } from "../../../../transformer/frontend/dom.js";
+import { heading, node, put, tableOf, untranslated, withView } from "../../../../transformer/frontend/dom.js";
 
 class View {
   constructor(parts) {
@@ -7,11 +7,7 @@ class View {
   }
 
   update({ labels, padding, lines, selected }) {
-    const table = node("table", "");
-    const top = node("tr", "", node("thead", "", table));
-    heading(top, "col", "line \\ position");
-    labels[0].forEach((_, position) => heading(top, "col", `${position}`));
-    const body = node("tbody", "", table);
+    const { table, body } = tableOf(["line \\ position", ...labels[0].map((_, position) => `${position}`)]);
     labels.forEach((row, at) => {
       const made = node("tr", at === selected ? "selected" : "", body);
       heading(made, "row", `${lines[at]}`);
@@ -19,12 +15,6 @@ class View {
     });
     this.parts.root.replaceChildren(table);
   }
-}
-
-function heading(row, scope, words) {
-  const made = node("th", "", row);
-  made.scope = scope;
-  put(made, words);
 }
 
 // Nothing is returned to clean up with: Streamlit also runs that when newer data overtake a call whose view lives on.

@@ -3,7 +3,7 @@ import { attribute, node, property, put, withView } from "../../../../transforme
 import { Heatmap } from "../../../../transformer/frontend/heatmap.js";
 import { plainNumber } from "../../../../transformer/frontend/number_format.js";
 import { composed, pngButton } from "../../../../transformer/frontend/save.js";
-import { Tooltip, tooltipIn } from "../../../../transformer/frontend/tooltip.js";
+import { tipWithin } from "../../../../transformer/frontend/tooltip.js";
 import { crossOut, writeNumbers } from "../../../../transformer/frontend/cell_numbers.js";
 
 const WIDEST = 3.2; // of a cell, in heights of a row
@@ -17,8 +17,7 @@ class View {
     this.figures = [];
     this.cursor = null; // { matrix, row, column }
     this.pointed = null;
-    this.tip = new Tooltip(tooltipIn(parts.root));
-    this.tip.closesWithin(parts.root);
+    this.tip = tipWithin(parts.root);
     pngButton(parts.tools, () => this.data.name.toLowerCase().replace(/[^a-z0-9]+/g, "-"), () => composed(parts.root, this.data.name, this.pictures, 1));
     new ResizeObserver(() => this.data && this.draw()).observe(parts.matrices);
   }

@@ -12,7 +12,6 @@ export function drawEntry(parent, { name, meaning, source, code, page }, leave) 
   if (!pageLink(page)) return;
   const isHere = page === openPage();
   const way = node("button", "way", parent);
-  way.type = "button";
   put(way, isHere ? "Seen on this page" : `See it on ${page}`);
   way.disabled = isHere;
   way.addEventListener("click", () => {

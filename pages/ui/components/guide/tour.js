@@ -108,7 +108,6 @@ export class Tour {
     parts.toControl.hidden = this.isDone || !record.at.length;
     parts.ways.replaceChildren(...(record.ways ?? []).filter(pageLink).map((title) => {
       const way = node("button", "");
-      way.type = "button";
       put(way, title);
       way.addEventListener("click", () => {
         this.end();

@@ -1,5 +1,5 @@
 // Draws the votes of a class: a table of bars, or numbers as dots on a line. Answers are set through textContent.
-import { attribute, node, put, withView } from "../../../../transformer/frontend/dom.js";
+import { attribute, heading, node, put, tableOf, withView } from "../../../../transformer/frontend/dom.js";
 import { Tooltip } from "../../../../transformer/frontend/tooltip.js";
 
 const WIDEST = 65; // per cent of a cell
@@ -13,7 +13,7 @@ class View {
   }
 
   update({ rounds, bars, line, points, scrolls }) {
-    const made = line ? points.map(([title, numbers]) => lineOf(title, numbers, line)) : [table(rounds, bars)];
+    const made = line ? points.map(([title, numbers]) => lineOf(title, numbers, line)) : [tableOfVotes(rounds, bars)];
     this.parts.root.replaceChildren(...made);
     if (scrolls && scrolls !== this.scrolls) requestAnimationFrame(() => bringIntoSight(this.parts.root));
     this.scrolls = scrolls;
@@ -27,22 +27,12 @@ function bringIntoSight(root) {
 }
 
 /** A row for each answer, a column for each round of votes. */
-function table(rounds, bars) {
+function tableOfVotes(rounds, bars) {
   const most = Math.max(1, ...bars.flatMap(([, counts]) => counts));
-  const made = node("table", "");
-  const head = node("tr", "", node("thead", "", made));
-  put(node("td", "", head), "");
-  for (const title of rounds) {
-    const cell = node("th", "", head);
-    cell.scope = "col";
-    put(cell, title);
-  }
-  const body = node("tbody", "", made);
+  const { table, body } = tableOf(["", ...rounds]);
   for (const [label, counts, right] of bars) {
     const row = node("tr", right ? "right" : "", body);
-    const name = node("th", "", row);
-    name.scope = "row";
-    put(name, right ? `✓ ${label}` : label);
+    heading(row, "row", right ? `✓ ${label}` : label);
     for (const count of counts) {
       const cell = node("td", "", row);
       node("span", "bar", cell).style.width = `${(WIDEST * count) / most}%`;
@@ -50,7 +40,7 @@ function table(rounds, bars) {
     }
   }
   if (!bars.length) put(node("td", "", node("tr", "", body)), "No votes yet.");
-  return made;
+  return table;
 }
 
 /** Dots over a line, the number that is right marked on it. */

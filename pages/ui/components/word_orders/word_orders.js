@@ -1,5 +1,5 @@
 // Draws one text in two orders, with the likeliest tokens that are predicted for each. Tokens are set through textContent.
-import { node, put, untranslated, withView } from "../../../../transformer/frontend/dom.js";
+import { heading, node, put, tableOf, untranslated, withView } from "../../../../transformer/frontend/dom.js";
 import { showTopTokens } from "../../../../transformer/frontend/top_tokens.js";
 
 const SAME = 1e-5; // a change of probability this small is rounding
@@ -10,14 +10,10 @@ class View {
   }
 
   update({ ways, texts, cells, moved }) {
-    const table = node("table", "");
-    const top = node("tr", "", node("thead", "", table));
-    put(node("td", "", top), "");
-    for (const way of ways) heading(top, "col", way);
-    const body = node("tbody", "", table);
+    const { table, body } = tableOf(["", ...ways]);
     texts.forEach(([name, labels], at) => {
       const row = node("tr", "", body);
-      const head = heading(row, "row", "");
+      const head = heading(row, "row");
       put(node("span", "name", head), name);
       const written = node("span", labels.every((label) => [...label].length === 1) ? "characters" : "", head);
       for (const label of labels) put(untranslated(node("span", "token", written)), label);
@@ -28,7 +24,7 @@ class View {
       });
     });
     const last = node("tr", "", body);
-    put(node("span", "name", heading(last, "row", "")), "The order changes a probability by up to");
+    put(node("span", "name", heading(last, "row")), "The order changes a probability by up to");
     ways.forEach((way, column) => {
       const cell = node("td", "", last);
       put(node("span", "way", cell), way);
@@ -36,13 +32,6 @@ class View {
     });
     this.parts.root.replaceChildren(table);
   }
-}
-
-function heading(row, scope, words) {
-  const made = node("th", "", row);
-  made.scope = scope;
-  put(made, words);
-  return made;
 }
 
 /** A difference of probabilities in percentage points. */
