@@ -3,6 +3,7 @@
 import streamlit as st
 from starlette.middleware import Middleware
 
+from pages.ui.index_page import IndexPage
 from pages.ui.security_headers import SecurityHeaders
 from pages.ui.server_startup import WaitUntilPrepared, check_settings, preparing, routes
 from pages.ui.upload_limits import UploadLimits
@@ -17,6 +18,7 @@ app = st.App(
     middleware=[
         Middleware(HeadsAndRedirects),
         Middleware(SecurityHeaders),
+        Middleware(IndexPage, st.get_option("server.baseUrlPath")),
         Middleware(WaitUntilPrepared),
         Middleware(UploadLimits),
     ],

@@ -185,7 +185,7 @@ def training_page(folder: Path) -> Iterator[None]:
     """The page Train, whose trainings end with the test."""
     import streamlit as st
 
-    from pages.ui.models import visitor_training
+    from pages.ui.session import visitor_training
 
     yield
     visitor_training.queue().close()

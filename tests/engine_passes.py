@@ -11,25 +11,25 @@ from pathlib import Path
 import numpy as np
 import torch
 from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
 from safetensors.numpy import save
 from torch import Tensor
 
+from tests.engine.test_interventions import BECOMES, IN_WORDS, REFUSED, changes, made
 from tests.helpers import MODERN, any_configs, encoder_configs, modern_config, some_inputs, tiny_model
 from transformer import (
     Checkpoint,
     Intervention,
-    MeanAblate,
     ModelConfig,
-    Patch,
     Sampling,
     Scale,
     SetAttention,
-    Steer,
     Without,
     generate,
     load_checkpoint,
 )
 from transformer.inference.intervention_codes import to_code
+from transformer.inference.intervention_kinds import FIELDS, RULES
 from transformer.inference.sampling import random_points
 from transformer.inference.tracing import trace_pass
 from transformer.model.equations import equations, equations_json
@@ -62,6 +62,33 @@ def write_passes(folder: Path) -> None:
     positions = [(0, 0), (1, 5), (2**31, 7), (SEED, 1000), (2**53 - 1, 99999), (7, 2**33)]
     points = [[*each, next(random_points(Sampling(seed=each[0]), each[1], ahead=1))] for each in positions]
     (folder / "points.json").write_text(json.dumps(points), encoding="utf-8")
+    (folder / "interventions.json").write_text(json.dumps(_said()), encoding="utf-8")
+
+
+def _said() -> list[dict[str, object]]:
+    """Of several models: codes, their words, and why the model can't be changed so, if it can't."""
+    found = []
+
+    @settings(max_examples=40, phases=[Phase.generate], database=None)
+    @given(st.data(), any_configs() | encoder_configs())
+    def collect(data: st.DataObject, config: ModelConfig) -> None:
+        rules = [Without(rule, where) for rule in RULES for where in ("", "blocks.0.", "encoder.")]
+        drawn = [data.draw(changes(data.draw(any_configs()))) for _ in range(4)]
+        cases = [data.draw(changes(config)), *drawn, *rules, *IN_WORDS, *(intervention for intervention, _ in REFUSED)]
+        said = [{"code": to_code(each), "words": str(each), "problem": _problem(each, config)} for each in cases]
+        said = [each for each in said if not each["code"].endswith(("nan", "inf"))]  # which JavaScript doesn't read
+        found.append({"config": config.to_dict(), "equations": equations_json(config), "said": said})
+
+    collect()
+    return found
+
+
+def _problem(intervention: Intervention, config: ModelConfig) -> str:
+    try:
+        intervention.check(config)
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def _odd_configs() -> list[tuple[str, ModelConfig]]:
@@ -86,11 +113,22 @@ def _changes(config: ModelConfig, inputs: Sequence[Sequence[int]]) -> list[tuple
     other = {"tokens": tuple(tokens[::-1][:-1]), "source": tuple(source[0]) if source else ()}
     block = "decoder.blocks.0." if source else "blocks.0."
     attention = f"{block}attn."
+    values = {
+        **other,
+        "against": tuple(tokens),
+        **dict.fromkeys((name for name in FIELDS if "dial" in FIELDS[name]), 1.5),
+    }
     found: list[tuple[Intervention, ...]] = [
-        (Scale(f"{attention}hook_z", head=0), Scale(f"{block}hook_attn_out", position=2, factor=1.5)),
-        (MeanAblate(f"{attention}hook_v", head=0), MeanAblate(f"{block}hook_mlp_out")),
-        (Patch(f"{attention}hook_result", 1, **other), Patch(f"{block}hook_mlp_out", **other)),
-        (Steer(f"{block}hook_attn_out", against=tuple(tokens), factor=2.0, **other),),
+        *(
+            (
+                made(of_class, point=f"{attention}hook_v", head=0, **values),
+                made(of_class, point=f"{attention}hook_result", head=1, **values),
+                made(of_class, point=f"{block}hook_attn_out", position=2, **values),
+                made(of_class, point=f"{block}hook_mlp_out", **values),
+            )
+            for of_class in BECOMES
+        ),
+        (Scale(f"{attention}hook_z", head=0),),
         (
             SetAttention(f"{attention}hook_pattern", 1, query=3, key=1, weight=0.7),
             SetAttention(f"{attention}hook_pattern", 0, query=3, key=3, weight=0.2, renormalised=False),

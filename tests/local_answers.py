@@ -15,7 +15,7 @@ from tests.tiny_models import ALPHABET, save_encoder, save_tiny, save_translator
 from transformer import Checkpoint, attention_modules, load_checkpoint
 from transformer.api.app import create_app
 from transformer.api.browser_models import describe
-from transformer.api.library import Library
+from transformer.api.model_library import Library
 from transformer.frontend.live_model import about_model, weights_of
 from transformer.inference.circuits import circuits_of
 

@@ -2,15 +2,13 @@
 
 import itertools
 import json
-import sys
-from types import SimpleNamespace
 
 import pytest
 import torch
 import torch.nn.functional as F
 
 from tests.benchmarks import __main__ as dispatcher
-from tests.benchmarks import effects, generation, hooks, latency
+from tests.benchmarks import generation, hooks, latency
 from tests.benchmarks import training as training_benchmark
 from tests.helpers import tiny_model, unpadded
 from transformer import HookPoint, build_model
@@ -90,42 +88,10 @@ def tiny_gpt():
     return tiny_model(context_length=16, positions="learned", activation="gelu_tanh")
 
 
-@pytest.fixture
-def without_peers(monkeypatch):
-    """As if neither of the other systems were installed. Nor is garbage looked for, which in a process that has run
-    many tests takes longer than all that is measured."""
-    monkeypatch.setattr(generation, "gc", SimpleNamespace(collect=list))
-    for name in ("transformers", "transformer_lens"):
-        monkeypatch.setitem(sys.modules, name, None)
-
-
-def test_a_system_that_is_not_installed_is_named_and_the_rest_is_measured(tiny_gpt, without_peers, capsys):
-    figures = generation.measure(tiny_gpt, [1, 2, 3], new_tokens=6, rounds=2)
-    written = capsys.readouterr().out
-    assert [sentence.partition(" was not measured")[0] for sentence in figures["not_measured"]] == [
-        "Hugging Face transformers",
-        "TransformerLens",
-    ]
-    assert all(sentence in written and "requirements.txt" in sentence for sentence in figures["not_measured"])
-    for mode in ("greedy", "sampled"):
-        assert figures[f"{mode}_of_bare"] > 0
-        for name in generation.CHANGED:
-            assert figures[f"{mode}_{name}_of_unchanged"] > 0
-        assert figures[f"{mode}_ours_tokens_per_second"] > 0
-    assert not any("hugging_face" in name for name in figures)
-
-
 def test_hugging_faces_model_with_our_weights_has_our_logits(tiny_gpt):
     pytest.importorskip("transformers")
     tokens = unpadded(tiny_gpt.config)
     torch.testing.assert_close(generation.gpt2(tiny_gpt)(tokens).logits, tiny_gpt(tokens), atol=1e-5, rtol=1e-5)
-
-
-def test_all_parts_are_silenced_at_once_as_one_by_one():
-    model = tiny_model()
-    figures = effects.measure(model, [1, 2, 3, 4], [1, 2, 3, 9], rounds=2)
-    assert (figures["parts"], figures["tokens"]) == (model.config.n_layers * (model.config.n_heads + 1), 4)
-    assert all(figures[f"{name}_seconds"] > 0 for name in ("ablation", "one_by_one", "patching"))
 
 
 def test_a_walk_through_the_pages_makes_each_change_once():

@@ -11,7 +11,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-import torch
 
 import transformer
 from tests.api.conftest import served
@@ -36,17 +35,7 @@ def test_there_are_examples_where_a_student_starts(name):
     assert any(found.examples for found in doctest.DocTestFinder().find(module))
 
 
-def test_former_names_still_work_and_are_documented():
-    table = re.findall(r"^\| `(\w+)` \| `(\w+)` \|$", (ROOT / "transformer/README.md").read_text("utf-8"), re.MULTILINE)
-    assert dict(table) == transformer.RENAMED and not transformer.RENAMED.keys() & set(transformer.__all__)
-    for former, name in table:
-        with pytest.warns(DeprecationWarning, match=f"{former} is now called {name}"):
-            assert getattr(transformer, former) is getattr(transformer, name)
-    with pytest.warns(DeprecationWarning, match="points"):
-        assert transformer.LogitLens(("hook_embed",), torch.zeros(1, 1, 1)).heights == ("hook_embed",)
-
-
-PAGES = [ROOT / "README.md", *sorted((ROOT / ".github").glob("*.md")), ROOT / "transformer" / "README.md"]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "transformer" / "README.md"]
 DOCUMENTATION = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
 SERVER = "http://localhost:8000"
 
@@ -121,8 +110,21 @@ def test_it_says_the_limits_and_the_variables_of_the_api():
 def test_every_setting_of_the_app_is_in_the_page_on_hosting():
     sources = [ROOT / "app.py", *ROOT.glob("pages/**/*.py"), *ROOT.glob("transformer/**/*.py")]
     read = set().union(*(re.findall(r'"(HEADSUP_\w+)"', file.read_text(encoding="utf-8")) for file in sources))
-    hosting = (ROOT / ".github" / "hosting.md").read_text(encoding="utf-8")
+    hosting = (ROOT / "docs" / "hosting.md").read_text(encoding="utf-8")
     assert read and {name for name in read if f"`{name}`" not in hosting} == set()
+
+
+def test_the_tree_has_a_short_line_for_every_folder_that_is_there():
+    tree = (ROOT / "README.md").read_text(encoding="utf-8").split("## The tree")[1].split("```")[1]
+    listed, above = set(), []
+    for indent, name, meaning in re.findall(r"^( *)(\S+) +(.+)$", tree, re.MULTILINE):
+        above = [*above[: len(indent) // 4], name]
+        listed.add("".join(above))
+        assert (ROOT / "".join(above)).exists() and len(meaning.split()) <= 9, meaning
+    for folder in (ROOT, ROOT / "pages", ROOT / "pages" / "ui", ROOT / "transformer"):
+        for each in folder.iterdir():
+            if each.is_dir() and any(each.rglob("*.*")) and not each.name.startswith((".", "_", "venv")):
+                assert f"{each.relative_to(ROOT).as_posix()}/" in listed
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

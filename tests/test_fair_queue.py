@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pages.ui.models import background_jobs
-from pages.ui.models.background_jobs import Job
+from pages.ui.session import visitor_job
 from pages.ui.views.learn import lesson_upload
 from tests.helpers import tiny_model
 from tests.training_plans import until
 from transformer.api.computations import Computations
 from transformer.api.errors import ApiError
-from transformer.fair_queue import FairQueue, FairThreads
+from transformer.fair_queue import FairQueue
 from transformer.inference import scheduler as scheduling
 from transformer.inference.generation import DecodeState
 from transformer.inference.scheduler import Scheduler
+from transformer.jobs import FairThreads
 from transformer.training.training_queue import TrainingQueue
 
 PATIENCE = 60
@@ -95,8 +95,8 @@ def in_computations():
 
     def ask(call):
         def wait():
-            with computations.join(call, call, call.owner) as computation:
-                computation.future.result(PATIENCE)
+            with computations.join(call, call, call.owner) as job:
+                job.result(PATIENCE)
 
         before = len(computations)
         threading.Thread(target=wait, daemon=True).start()
@@ -106,7 +106,7 @@ def in_computations():
 
 
 def in_jobs():
-    return lambda call: Job("key", call, call.owner), background_jobs._THREADS
+    return lambda call: visitor_job.THREADS.submit(call.owner, call), visitor_job.THREADS
 
 
 def in_lesson_checks():
@@ -115,9 +115,9 @@ def in_lesson_checks():
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(lesson_upload, "answer_of", call)
             checking = threading.Thread(target=lesson_upload.checked, args=check, daemon=True)
-            before = len(pool._waiting) + pool._running.total()
+            before = len(pool._waiting) + len(pool._running)
             checking.start()
-            until(lambda: len(pool._waiting) + pool._running.total() > before)
+            until(lambda: len(pool._waiting) + len(pool._running) > before)
 
     pool = lesson_upload._one_at_a_time
     return ask, pool
@@ -147,13 +147,12 @@ def test_what_waits_for_two_begins_in_the_turn_of_either_and_whoever_has_most_ma
         stack.enter_context(computations.join(2, order.clear, "two"))
         theirs = stack.enter_context(computations.join("new", Call("new", order), "two"))
         with pytest.raises(ApiError, match="too much to compute") as told:
-            mine[3].future.result(0)
+            mine[3].result(0)
         assert told.value.status_code == 503
         for who in ("one", "two"):  # who has as many, or would
             with pytest.raises(ApiError, match="too much"), computations.join("more", order.clear, who):
                 pass
-        waiting = [each.future for each in (mine[0], mine[2], mine[1], theirs)]
-        assert [*computations._threads._waiting] == waiting
+        assert [*computations._threads._waiting] == [mine[0], mine[2], mine[1], theirs]
         computations.close()
         ask.may_end.set()
 

@@ -5,42 +5,34 @@ line's help, doesn't wait for PyTorch.
 """
 
 import ast
-import warnings
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+
+def _lines(path: Path) -> list[ast.stmt]:
+    return ast.parse(path.read_text(encoding="utf-8")).body
+
+
+def _all(module: str) -> list[str]:
+    """What a module lists in its `__all__`."""
+    for line in _lines(Path(__file__).parent / f"{module.replace('.', '/')}.py"):
+        if isinstance(line, ast.Assign) and ast.unparse(line.targets[0]) == "__all__":
+            return ast.literal_eval(line.value)
+    raise ImportError(f"{module} has no __all__")
+
+
 _MODULES = {
-    alias.name: f".{line.module}"
-    for line in ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")).body
-    if isinstance(line, ast.ImportFrom)
+    name: f".{line.module}"
+    for line in _lines(Path(__file__).with_suffix(".pyi"))
+    if isinstance(line, ast.ImportFrom) and line.module
     for alias in line.names
+    for name in (_all(line.module) if alias.name == "*" else [alias.name])
 }
 __all__ = sorted(_MODULES)
 
-RENAMED = {
-    "Averaged": "MeanAblate",
-    "Card": "ModelCard",
-    "Effects": "AblationEffects",
-    "Pass": "Trace",
-    "PlaceSet": "OverwrittenValues",
-    "Replaced": "Patch",
-    "Scaled": "Scale",
-    "Shown": "SavedPage",
-    "Steered": "Steer",
-    "Weighed": "SetAttention",
-    "Within": "WindowedIntervention",
-    "places_set": "overwritten_values",
-    "silencing": "ablation",
-    "whole_pass": "trace_pass",
-}
-"""Former public names, which still work in this release."""
-
 
 def __getattr__(name: str) -> Any:
-    if name in RENAMED:
-        warnings.warn(f"{name} is now called {RENAMED[name]}.", DeprecationWarning, stacklevel=2)
-        name = RENAMED[name]
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(_MODULES[name], __name__), name)

@@ -44,13 +44,7 @@ from .inference.head_measures import HeadMeasure as HeadMeasure
 from .inference.head_measures import head_measures as head_measures
 from .inference.intervention_codes import from_code as from_code
 from .inference.intervention_codes import to_code as to_code
-from .inference.interventions import Intervention as Intervention
-from .inference.interventions import MeanAblate as MeanAblate
-from .inference.interventions import Patch as Patch
-from .inference.interventions import Scale as Scale
-from .inference.interventions import SetAttention as SetAttention
-from .inference.interventions import Steer as Steer
-from .inference.interventions import Without as Without
+from .inference.interventions import *  # noqa: F403
 from .inference.masked_words import fill_masks as fill_masks
 from .inference.overwritten_values import OverwrittenValues as OverwrittenValues
 from .inference.overwritten_values import overwritten_values as overwritten_values

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import difflib
 import re
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -16,7 +15,6 @@ from .choice_checks import checked_tokens
 
 ON_REQUEST = ("attn.hook_result",)  # cross_attn.hook_result among them
 """Endings of points that cost too much to compute unless someone asks for them by name."""
-_FORMER_NAME = re.compile(r"(?<![^.])(hook_)?normalized$")
 
 
 class ActivationCache(Mapping[str, Tensor]):
@@ -55,14 +53,13 @@ class ActivationCache(Mapping[str, Tensor]):
     def __getitem__(self, key: str | tuple[str, int] | tuple[str, int, str]) -> Tensor:
         match key:
             case str():
-                key = current_name(key, warn_at=3)
                 if (name := key if key in self._tensors else f"hook_{key}") in self._tensors:
                     return self._tensors[name]
                 raise KeyError(_missing(key) or f"{key!r} was not recorded.{suggested(key, self._tensors)}")
             case (str(short), int(layer)):
-                return self._tensors[self._resolve(current_name(short, warn_at=3), layer)]
+                return self._tensors[self._resolve(short, layer)]
             case (str(short), int(layer), str(module)):
-                return self._tensors[self._resolve(current_name(short, warn_at=3), layer, module)]
+                return self._tensors[self._resolve(short, layer, module)]
         raise KeyError(
             f"{key!r} is no name; ask for cache['blocks.0.attn.hook_pattern'], or, for short, cache['pattern', 0]."
         )
@@ -153,21 +150,6 @@ def depths_of(names: Iterable[str]) -> dict[str, int]:
         if of_block:
             counts[stack] = max(counts.get(stack, 0), int(rest.partition(".")[0]) + 1)
     return counts
-
-
-def current_name(name: str, warn_at: int = 0) -> str:
-    """A hook point's name, where it may be the former one, of a link for example.
-
-    warn_at: how many frames up the caller is who should be told, if any.
-    """
-    new_name = _FORMER_NAME.sub(r"\1out", name)
-    if new_name != name and warn_at:
-        warnings.warn(
-            f"{name} is now called {new_name}: TransformerLens's hook_normalized is without gain and shift.",
-            DeprecationWarning,
-            stacklevel=warn_at,
-        )
-    return new_name
 
 
 def suggested(name: str, known: Iterable[str]) -> str:

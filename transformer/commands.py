@@ -227,7 +227,7 @@ def _export(options: argparse.Namespace) -> None:
 
 def _serve(options: argparse.Namespace) -> None:
     try:
-        from .api.library import Library  # here, for no other command needs a server
+        from .api.model_library import Library  # here, for no other command needs a server
         from .api.serve import serve
         from .api.settings import check_folder
     except ModuleNotFoundError as error:

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
-from .activation_cache import current_name, suggested
+from .activation_cache import suggested
 
 NamePredicate = Callable[[str], bool]
 NamesFilter = str | Collection[str] | NamePredicate | None
@@ -24,8 +24,6 @@ def chosen(names: str | Collection[str] | NamePredicate, known: frozenset[str]) 
     if not isinstance(names, str | Collection):
         raise TypeError(f"Hook points are given by a name, a list of names or a function of names, not by {names!r}.")
     found = frozenset([names] if isinstance(names, str) else names)
-    if not found <= known:
-        found = frozenset(current_name(name, warn_at=5) for name in found)
     if not found <= known:
         unknown = sorted(found - known)
         meant, some = suggested(unknown[0], known), ""

@@ -61,7 +61,7 @@ class SecurityHeaders:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        is_framed_safely = self._ancestors and _is_https(scope)
+        is_framed_safely = self._ancestors and is_https(scope)
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -74,7 +74,7 @@ class SecurityHeaders:
         await self._app(scope, receive, with_headers)
 
 
-def _is_https(scope: Scope) -> bool:
+def is_https(scope: Scope) -> bool:
     """Whether the visitor's connection is. A proxy says so; who lies about it gets a cookie that is of no use to
     them."""
     return "https" in (scope["scheme"], Headers(scope=scope).get("x-forwarded-proto", "").split(",")[0].strip())

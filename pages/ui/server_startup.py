@@ -20,6 +20,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from types import FrameType
 from typing import Any
 
+from pages.ui.index_page import PREVIEW
 from pages.ui.security_headers import frame_ancestors
 from transformer.api.settings import CHECKS as ENGINE_CHECKS
 from transformer.api.settings import Check, check_all, check_folder, check_switch
@@ -57,7 +58,7 @@ async def preparing(app: Any) -> AsyncIterator[None]:
 def _begin_nothing() -> None:
     """Stop trainings, whose visitors' pages then take their models, and let no computation begin."""
     global _texts_until
-    from pages.ui.models.visitor_training import queue
+    from pages.ui.session.visitor_training import queue
 
     _stopping.set()
     if API.made:
@@ -69,7 +70,7 @@ def _begin_nothing() -> None:
 
 def _has_ended() -> bool:
     global _trainings_seen_until
-    from pages.ui.models.visitor_training import queue
+    from pages.ui.session.visitor_training import queue
     from transformer.inference.scheduler import schedulers
 
     now = time.monotonic()
@@ -79,13 +80,13 @@ def _has_ended() -> bool:
 
 
 def _cancel() -> None:
-    from pages.ui.models import background_jobs
+    from pages.ui.session import visitor_job
     from transformer.inference.scheduler import schedulers
 
     if API.made:
         API.made.state.responder.close()
     schedulers.close()
-    background_jobs.stop_all()
+    visitor_job.THREADS.stop_all()
 
 
 def _note_as_stopping(number: signal.Signals) -> None:
@@ -140,7 +141,7 @@ def routes(base_path: str) -> list[Any]:
         raise SystemExit(
             f"Error: server.baseUrlPath is {base_path[:60]!r}; it must be a path such as 'headsup' or 'school/headsup'."
         )
-    from starlette.responses import HTMLResponse, RedirectResponse
+    from starlette.responses import FileResponse, HTMLResponse, RedirectResponse
     from starlette.routing import Mount, Route
 
     def private_link(request: Any) -> Any:  # in a thread, as it may be the first to import pages
@@ -150,17 +151,19 @@ def routes(base_path: str) -> list[Any]:
 
     base = f"/{base_path.strip('/')}".rstrip("/")
     return [
-        Mount(f"{base}/api/rooms", MadeWhenAsked(_room_events)),
+        Route(f"{base}/api/rooms", lambda request: RedirectResponse("rooms/"), methods=["POST"]),
+        Mount(f"{base}/api/rooms", MadeWhenAsked(_rooms_api)),
         Mount(f"{base}/api", API),
         Mount(f"{base}/modules", MadeWhenAsked(_modules)),
         Route(f"{base}/Generate", lambda request: RedirectResponse(f"./?{request.url.query}")),
         Route(f"{base}/room", private_link),
+        Route(f"{base}/{PREVIEW.name}", lambda request: FileResponse(PREVIEW, headers={"Cache-Control": "no-cache"})),
     ]
 
 
 def _api() -> Any:
     from pages.ui.models import library
-    from pages.ui.models.visitor_training import queue
+    from pages.ui.session.visitor_training import queue
     from transformer.api.app import create_app
     from transformer.api.limits import Limits
     from transformer.api.model_store import model_store
@@ -174,7 +177,7 @@ def _api() -> Any:
 @functools.cache
 def _counts() -> Any:
     """Of who asks the engine, and for events: on this server, or on all that share its Redis."""
-    from pages.ui.models.shared_redis import REDIS_VARIABLE, buckets
+    from pages.ui.session.shared_redis import REDIS_VARIABLE, buckets
     from transformer.api.limits import Counts
     from transformer.api.shared_counts import SharedCounts
 
@@ -184,7 +187,7 @@ def _counts() -> Any:
 def _gauges() -> dict[str, float]:
     """What /api/metrics tells of the pages."""
     from pages.ui.lessons.rooms import all_rooms
-    from pages.ui.models.visitor_training import queue
+    from pages.ui.session.visitor_training import queue
 
     running, waiting = queue().counts
     return {
@@ -195,11 +198,12 @@ def _gauges() -> dict[str, float]:
     }
 
 
-def _room_events() -> Any:
-    from pages.ui.lessons.room_events import RoomEvents, app_of
+def _rooms_api() -> Any:
+    from pages.ui.lessons.room_events import RoomEvents
     from pages.ui.lessons.rooms import all_rooms
+    from pages.ui.views.learn.room_api import app_of
 
-    return app_of(RoomEvents(all_rooms, _stopping.is_set), _counts())
+    return app_of(all_rooms, RoomEvents(all_rooms, _stopping.is_set), _counts())
 
 
 def _modules() -> Any:
@@ -249,9 +253,10 @@ class WaitUntilPrepared:
 
 def prepare_first_page() -> None:
     """Import what every page needs, and let the model that a visit begins with read its own prompt."""
+    from pages.ui.computations import activations
     from pages.ui.frame.page import open_page  # noqa: F401
-    from pages.ui.frame.visitor_choices import DEFAULT_MODEL
-    from pages.ui.models import activations, library
+    from pages.ui.host.page_state import DEFAULT_MODEL
+    from pages.ui.models import library
     from pages.ui.views import generate  # noqa: F401
 
     if any(entry.name == DEFAULT_MODEL and not entry.problem for entry in library.catalogue()):
@@ -260,21 +265,24 @@ def prepare_first_page() -> None:
         activations.next_token(model, tuple(checkpoint.tokenizer.encode(checkpoint.card.examples[0])))
 
 
-def prepare_other_pages() -> None:
-    """Import the rest: tables, charts, and what PyTorch imports when a training is measured for the first time.
+def prepare_first_answers() -> None:
+    """Import the engine over HTTP, and compress the scripts: a browser asks for both when it has the first page."""
+    from pages.ui.components.assets import MODULES
+    from transformer.api import app  # noqa: F401
 
-    Compress the frontend's modules.
-    """
+    MODULES.compress()
+
+
+def prepare_other_pages() -> None:
+    """Import the rest: tables, charts, and what PyTorch imports when a training is measured for the first time."""
     from plotly.graph_objects import Figure
 
-    from pages.ui.components.assets import MODULES
     from pages.ui.lessons.lesson_files import all_lessons
     from pages.ui.views import attention, inside, masks, padded_batch, positions, train_choice, train_progress  # noqa: F401
     from pages.ui.views.learn import lesson_list, step  # noqa: F401
     from pages.ui.views.what_if import ablation, activation_patching, comparison, ladder  # noqa: F401
     from transformer.training.cost_estimate import machine
 
-    MODULES.compress()
     Figure()
     machine()
     all_lessons()
@@ -290,6 +298,8 @@ def _prepare() -> None:
     finally:
         sys.setswitchinterval(usual)
         _prepared.set()
+    with _uncollected():
+        _attempt(prepare_first_answers)
     time.sleep(REST)
     with _uncollected():
         _attempt(prepare_other_pages)

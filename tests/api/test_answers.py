@@ -15,7 +15,7 @@ import pytest
 from safetensors.torch import load
 from starlette.testclient import TestClient
 
-from tests.api.conftest import served
+from tests.api.conftest import MODELS, served
 from tests.helpers import tiny_model
 from tests.tiny_models import save_tiny
 from tests.training_plans import until
@@ -23,14 +23,15 @@ from transformer import Client, Recording, load_checkpoint, record_pass, trace_p
 from transformer.api import (
     ablation_and_patching,
     app,
-    browser_models,
     exports,
+    open_models,
     outlines,
     request_parameters,
     responses,
     tensors,
+    text_reading,
 )
-from transformer.api.library import Library, version_of
+from transformer.api.model_library import Library, version_of
 from transformer.api.model_store import TOKEN
 from transformer.inference.generation import DecodeState
 from transformer.inference.scheduler import schedulers
@@ -52,6 +53,7 @@ QUESTIONS = {
     "/circuit": {"model": "rotary", "kind": "ov", "attention": "blocks.0.attn", "head": 1},
     "/weights": {"model": "rotary"},
     "/description": {"model": "rotary"},
+    "/tokens": {"model": "rotary", "text": "To be, or not"},
 }
 every_question = pytest.mark.parametrize(("path", "asked"), QUESTIONS.items(), ids=QUESTIONS)
 
@@ -270,16 +272,75 @@ def test_weights_are_the_model_s_and_the_sample_is_what_it_computes(client, libr
 
 def test_a_large_model_a_16_bit_one_and_a_server_that_wants_it_so_leave_it_to_the_server(client, monkeypatch, library):
     small = library.open("rotary")
-    assert browser_models.is_for_browsers(small)
+    assert open_models.is_for_browsers(small)
     half = dataclasses.replace(small.checkpoint, model=tiny_model().half())
-    assert not browser_models.is_for_browsers(dataclasses.replace(small, checkpoint=half))
-    monkeypatch.setattr(browser_models, "MOST_PARAMETERS", small.checkpoint.model.parameter_count() - 1)
+    assert not open_models.is_for_browsers(dataclasses.replace(small, checkpoint=half))
+    monkeypatch.setattr(open_models, "MOST_PARAMETERS", small.checkpoint.model.parameter_count() - 1)
     answer = client.get("/weights", params={"model": "rotary"})
     assert (answer.status_code, answer.json()["parameter"]) == (413, "model")
     assert answer.json()["error"].startswith("Browsers compute models of at most ")
     monkeypatch.undo()
     monkeypatch.setenv("HEADSUP_BROWSER_MODELS", "Off")
     assert client.get("/description", params={"model": "rotary"}).status_code == 413
+
+
+# What a page knows of a model, and of a text
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_is_described_with_all_that_a_page_needs(client, library, name):
+    found = client.get(f"/models/{name}").json()
+    checkpoint = library.open(name).checkpoint
+    about = found["about"]
+    assert about["config"] == json.loads(json.dumps(checkpoint.model.config.to_dict()))
+    assert found["card"]["title"] == checkpoint.card.title and found["card"]["examples"] == checkpoint.card.examples
+    assert len(about["kinds"]) == checkpoint.tokenizer.vocab_size
+    assert found["version"] == library.version(name) and found["file_name"] == name and found["in_browser"]
+    assert (found["tokenizer"] or {}).get("model", {}).get("type", "WordLevel") == "WordLevel"
+    lasting = client.get(f"/models/{name}", params={"version": found["version"]})
+    assert lasting.headers["cache-control"].endswith("max-age=31536000, immutable") and lasting.json() == found
+
+
+def test_a_visitors_own_model_is_described_to_those_who_have_its_key(client, own, monkeypatch):
+    refused = client.get("/models/own", headers={"HeadsUp-Model": "own-" + "0" * 32})
+    assert refused.status_code == 404 and refused.json()["parameter"] == "model"
+    monkeypatch.setattr(text_reading, "MOST_NAMES", 3)
+    found = client.get("/models/own", headers={"HeadsUp-Model": own})
+    assert found.headers["cache-control"] == "private, no-cache" and own not in found.text
+    described = found.json()
+    assert (described["version"], described["file_name"], described["about"]["kinds"]) == (None, "b-mine-b", {})
+
+
+def tokens_of(client, model, text, **more):
+    return client.get("/tokens", params={"model": model, "text": text, **more}).json()
+
+
+def test_a_text_is_read_as_its_model_reads_it(client, library):
+    read = tokens_of(client, "rotary", "To be")
+    assert read["tokens"] == library.open("rotary").checkpoint.tokenizer.encode("To be")
+    assert (read["labels"], read["problem"], read["unknown"], read["chat"]) == (
+        ["T", "o", "␣", "b", "e"],
+        None,
+        [],
+        None,
+    )
+    context = library.open("rotary").checkpoint.model.config.context_length
+    long = tokens_of(client, "rotary", "a" * (context + 1))
+    assert long["problem"] is None and long["window"] > 0 and len(long["tokens"]) == context + 1
+    plain, chat = (tokens_of(client, "chatty", "Hi", reads=reads) for reads in ("plain", "chat"))
+    assert plain["chat"] is None and "Hi" in chat["chat"] and len(chat["tokens"]) > len(plain["tokens"])
+
+
+def test_what_is_wrong_with_a_text_is_said_in_a_sentence(client, library):
+    read = tokens_of(client, "rotary", "To § or €")
+    assert read["unknown"] == [{"text": "§", "position": 3}, {"text": "€", "position": 8}] and read["tokens"] == []
+    assert read["known"] == "To  or " and read["words"] == []
+    assert read["problem"].startswith("This model has never seen “§” (character 4), “€” (character 9). Remove them")
+    assert tokens_of(client, "rotary", "")["problem"] == "The prompt is empty. Type a text or pick an example."
+    assert "numbers from zero to 999,999" in tokens_of(client, "translator", "forty-twelve")["problem"]
+    most = library.open("encoder").checkpoint.model.config.context_length
+    problem = tokens_of(client, "encoder", "a" * (most + 1))["problem"]
+    assert problem.startswith("The prompt has ") and f"at most {most}." in problem
 
 
 # Modules, documentation, what there is

@@ -90,7 +90,12 @@ def questions(draw, path):
     changes to them."""
     schemas = {each["name"]: each["schema"] for each in SCHEMA["paths"][path]["get"].get("parameters", [])}
     likely = LIKELY | ({"model": st.just("encoder") | LIKELY["model"]} if path == "/masked" else {})  # no other can
-    asked = [(name, draw(likely.get(name, of_schema(schema)))) for name, schema in schemas.items() if name in NEEDED]
+    likely |= {"name": LIKELY["model"]} if "{name}" in path else {}
+    asked = [
+        (name, draw(likely.get(name, of_schema(schema))))
+        for name, schema in schemas.items()
+        if name in NEEDED or f"{{{name}}}" in path
+    ]
     for _ in range(draw(st.sampled_from([0, 0, 1, 1, 2, 3]))):
         name = draw(st.sampled_from([*schemas, "unknown", "", "__class__"]))
         value = draw(st.one_of(LIKELY.get(name, ODD), of_schema(schemas.get(name, {})), ODD))
@@ -130,8 +135,9 @@ def test_whatever_is_asked_is_answered_or_refused_in_a_sentence(path, fuzzed):
         method, asked = question
         if method == "get":
             values = [(name, str(value).encode("utf-8", "surrogatepass")[:20_000]) for name, value in asked]
+            named = path.replace("{name}", quote(dict(values).get("name", b"")[:2000], safe=""))
             found = fuzzed.get(
-                path + "?" + "&".join(f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in values)
+                named + "?" + "&".join(f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in values)
             )
         else:
             body = {

@@ -9,17 +9,19 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from pages.ui.models import background_jobs, library
+from pages.ui.models import library
+from pages.ui.session import visitor_job
 from tests.app_driver import asked, go, show_text, start, step
 from tests.helpers import tiny_model
 from tests.tiny_models import ALPHABET, save_pair, save_tiny, truncate
 from transformer import Checkpoint, CheckpointError, ModelCard, Tokenizer
-from transformer.api import library as shelf
-from transformer.api.library import Library
+from transformer.api import model_library as shelf
+from transformer.api.model_library import Library
 from transformer.api.model_store import checkpoint_bytes
 from transformer.api.open_models import OpenModel, OpenModels
 from transformer.checkpoints import memory_limit as memory
 from transformer.checkpoints.memory_limit import memory_limit, process_memory
+from transformer.jobs import StoppedError, progress
 
 
 def opened(name="a") -> OpenModel:
@@ -188,20 +190,20 @@ def test_a_job_says_how_far_it_is_and_stops_at_its_next_step():
 
     def compute():
         for at in range(1000):
-            background_jobs.progress(at / 1000)
+            progress(at / 1000)
             if at == 500:
                 seen.set()
                 go_on.wait(30)
         raise AssertionError("it wasn't stopped")
 
-    job = background_jobs.Job("key", compute)
-    assert seen.wait(30) and job.share == 0.5 and not job.is_over
+    job = visitor_job.THREADS.submit(None, compute)
+    assert seen.wait(30) and job.share == 0.5 and not job.done()
     job.stop()
     go_on.set()
-    assert job.wait(30) and job.was_stopped and job.error is None
-    failed = background_jobs.Job("key", lambda: 1 / 0)
-    assert failed.wait(30) and isinstance(failed.error, ZeroDivisionError) and not failed.was_stopped
-    background_jobs.progress(0.5)  # outside of a job nobody's business
+    assert isinstance(job.exception(30), StoppedError) and job.was_stopped
+    failed = visitor_job.THREADS.submit(None, lambda: 1 / 0)
+    assert isinstance(failed.exception(30), ZeroDivisionError) and not failed.was_stopped
+    progress(0.5)  # outside of a job nobody's business
 
 
 def of_a_visitor():
@@ -210,24 +212,26 @@ def of_a_visitor():
 
     import streamlit as st
 
-    from pages.ui.models import background_jobs
+    from pages.ui.session import visitor_job
+    from transformer.jobs import progress
 
     def compute():
         while True:
-            background_jobs.progress(0.5)
+            progress(0.5)
             time.sleep(0.01)
 
     if "jobs" not in st.session_state:
-        st.session_state["jobs"] = [background_jobs.start(key, compute) or background_jobs.current(key) for key in "ab"]
+        st.session_state["jobs"] = [visitor_job.start(key, compute) or visitor_job.current(key) for key in "ab"]
 
 
 def test_a_job_ends_when_another_begins_or_its_visitor_s_session_does():
     at = AppTest.from_function(of_a_visitor, default_timeout=120).run()
     assert not at.exception
     first, second = at.session_state["jobs"]
-    assert first.wait(30) and first.was_stopped
-    assert not second.wait(0.2)
+    assert isinstance(first.exception(30), StoppedError) and first.was_stopped
+    with pytest.raises(TimeoutError):
+        second.exception(0.2)
     at.run()
-    assert not second.is_over
+    assert not second.done()
     st.cache_resource.clear()  # as Streamlit clears a session's own when its connection ends
-    assert second.wait(30) and second.was_stopped
+    assert isinstance(second.exception(30), StoppedError)

@@ -11,7 +11,7 @@ from tests.api.cases import BOTH, SHAPES, SOURCE, TOKENS, open_model, parts_of_a
 from tests.helpers import MODERN
 from transformer import MEASURES, ModelConfig, Recording, attention_modules, head_measures, hook_points
 from transformer.api import outlines
-from transformer.api.library import FOLDER, Library
+from transformer.api.model_library import FOLDER, Library
 from transformer.inference.attention_outline import has_scores, names_around
 from transformer.inference.pattern_pooling import HIDDEN
 

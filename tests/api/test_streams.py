@@ -14,6 +14,7 @@ from transformer.api import ablation_and_patching, app, responses
 from transformer.api.computations import Computations
 from transformer.api.errors import STOPPING, ApiError
 from transformer.inference.scheduler import schedulers
+from transformer.jobs import FairThreads, progress
 
 PATIENCE = 120
 """Seconds after which something that should have happened hasn't."""
@@ -160,17 +161,14 @@ def test_computing_ends_when_its_last_reader_goes_away(client, monkeypatch):
 
 def test_what_was_abandoned_before_it_began_never_begins():
     computations, free, begun = Computations(1, 3), threading.Event(), []
-    with computations.join("long", lambda progress: free.wait(20)):
-        with (
-            computations.join("abandoned", lambda progress: begun.append(1)),
-            computations.join("more", lambda progress: 0),
-        ):
-            with pytest.raises(ApiError) as told, computations.join("too many", lambda progress: 0):
+    with computations.join("long", lambda: free.wait(20)):
+        with computations.join("abandoned", lambda: begun.append(1)), computations.join("more", lambda: 0):
+            with pytest.raises(ApiError) as told, computations.join("too many", lambda: 0):
                 pass
             assert told.value.status_code == 503 and told.value.retry_after
-        with computations.join("last", lambda progress: begun.append(2)) as last:
+        with computations.join("last", lambda: begun.append(2)) as last:
             free.set()
-            last.future.result(10)
+            last.result(10)
     assert begun == [2]
     computations.close()
 
@@ -179,9 +177,9 @@ def test_whoever_joins_finds_the_computation_waited_for():
     """A computation that says at once how far it is must not think that nobody waits."""
     computations = Computations(4, 300)
     for each in range(200):
-        with computations.join(each, lambda progress: progress(0.5)) as computation:
-            computation.future.result(10)
-            assert computation.share == 0.5
+        with computations.join(each, lambda: progress(0.5)) as job:
+            job.result(10)
+            assert job.share == 0.5
     computations.close()
 
 
@@ -190,14 +188,15 @@ def test_whoever_joins_finds_the_computation_waited_for():
 
 def test_whoever_waits_when_the_server_ends_reads_that_it_does(make_client, library, monkeypatch):
     """Answers and streams, begun and not begun, a text in progress, and what was about to be asked."""
-    run, free, begun = Computations._run, threading.Event(), threading.Semaphore(0)
+    run, free, begun = FairThreads._run, threading.Event(), threading.Semaphore(0)
 
-    def blocked(*args):
-        begun.release()
-        assert free.wait(PATIENCE)
-        return run(*args)
+    def blocked(threads, job):
+        if threads is not responder._opening:
+            begun.release()
+            assert free.wait(PATIENCE)
+        run(threads, job)
 
-    monkeypatch.setattr(Computations, "_run", blocked)
+    monkeypatch.setattr(FairThreads, "_run", blocked)
     monkeypatch.setattr(responses, "THREADS", 1)
     monkeypatch.setattr(responses, "LONG_THREADS", 1)
     client, model = make_client(), library.open("rotary").checkpoint.model
@@ -229,5 +228,5 @@ def test_whoever_waits_when_the_server_ends_reads_that_it_does(make_client, libr
         assert events_of(response)[-1] == ("error", {"error": STOPPING, "parameter": "", "retry_after": 60})
     assert 2 < len(events_of(written)) < 500
     for computations in (responder._short, responder._long):
-        with pytest.raises(ApiError, match=STOPPING), computations.join("whose model was found before", blocked):
+        with pytest.raises(ApiError, match=STOPPING), computations.join("whose model was found before", free.wait):
             pass

@@ -12,22 +12,10 @@ from tests.api.cases import TOKENS, have, infos, open_model, parts_of_attention
 from tests.api.conftest import MODELS
 from tests.engine.test_recording import SilencedHead
 from tests.helpers import any_configs
-from transformer import (
-    Deviation,
-    Recording,
-    Scale,
-    Without,
-    attention_modules,
-    deviations,
-    in_window,
-    qk_circuit,
-    record_pass,
-    to_code,
-)
+from transformer import Deviation, Recording, Scale, Without, deviations, in_window, record_pass, to_code
 from transformer.api import analyses, cache, exports, outlines, tensors
 from transformer.data import chat
 from transformer.data.chat import Chat
-from transformer.inference.circuits import circuits_of
 
 TEXTS = {"translator": "two hundred and five", "deep-translator": "forty-two", "chatty": "the cat"}
 READ = "To be, or not"
@@ -244,15 +232,6 @@ def test_interventions_change_all_of_it_and_only_with_them():
 # What is derived of a pass
 
 
-def test_the_shares_in_a_logit_sum_to_it(case):
-    model, source, found = case
-    for pos, token in ((0, 3), (5, 10)):
-        there = analyses.attribution(model, TOKENS, source, pos, token)
-        names, shares = there.metadata["names"], there.tensors["shares"]
-        assert len(names) == len(shares) == len(set(names)) and shares.dtype == np.float32
-        assert shares.sum() == pytest.approx(float(found.tensors["logits"][pos, token]), abs=1e-4)
-
-
 def test_every_equation_is_checked(case, monkeypatch):
     model, source, found = case
     told = analyses.checks(model, TOKENS, source)
@@ -273,18 +252,6 @@ def test_the_lens_at_a_position_is_that_of_the_outline(case):
             np.testing.assert_allclose(array[:, 0], outline.tensors[name][:, position], atol=1e-5)
         assert there.metadata["vocabulary"] == {str(each): label(each) for each in there.tensors["lens"].flat}
         assert there.tensors["lens"][-1, 0] == int(found.tensors["logits"][position].argmax())
-
-
-def test_a_circuit_s_factors_multiply_to_it_and_the_tokens_of_a_large_vocabulary_are_named(case, monkeypatch):
-    monkeypatch.setattr(analyses, "LABELLED_VOCABULARY", 3)
-    model, _, found = case
-    for module in (each for of_kind in attention_modules(found.config).values() for each in of_kind):
-        if "qk" in circuits_of(found.config, module):
-            circuit, name = analyses.circuit(model, "qk", module, 1, frozenset()), f"circuit[qk, {module}, 1]"
-            there, labels = circuit.tensors, model.checkpoint.tokenizer.labels(range(found.config.vocab_size))
-            assert circuit.metadata["vocabulary"] == {str(token): label for token, label in enumerate(labels)}
-            product = there[f"{name}.left"] @ there[f"{name}.right"].T
-            np.testing.assert_allclose(product, qk_circuit(model.checkpoint.model, module, 1).full(), atol=1e-4)
 
 
 def test_a_file_of_the_whole_model_has_what_its_picture_is_drawn_of(case):

@@ -12,18 +12,7 @@ from pathlib import Path
 
 from transformer.output_pipe import until_closed
 
-SUPPORT = {
-    "__main__",
-    "chromium",
-    "engine_client",
-    "measuring",
-    "page_thread",
-    "protocol",
-    "real_model",
-    "returning",
-    "serving",
-    "visitors",
-}
+SUPPORT = {"__main__", "chromium", "engine_client", "measuring", "protocol", "serving", "visitors"}
 """Modules of this folder that are no benchmarks."""
 
 

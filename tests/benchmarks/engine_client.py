@@ -27,14 +27,17 @@ class EngineClient:
     def __init__(self, url: str, cookies: Cookies | None = None) -> None:
         self._host = urlsplit(url).netloc
         self._cookies = Cookies() if cookies is None else cookies
-        self.bytes = 0
-        """That came, of what isn't streamed."""
         self.asks: Mapping[str, Any] = {}
 
     async def recording(self, path: str, /, **values: Any) -> tuple[float, Recording]:
         """The seconds to an answer's last byte, and what it says. Raises: FailedError."""
         seconds, body = await self._in_thread(path, values, lambda response, began: response.read())
         return seconds, Recording.from_bytes(body)
+
+    async def json(self, path: str, /) -> tuple[float, Any]:
+        """The seconds to an answer's last byte, and the object that it is. Raises: FailedError."""
+        seconds, body = await self.file(f"/api/{path}")
+        return seconds, json.loads(body)
 
     async def generate(self, tokens: list[int], count: int, **values: Any) -> tuple[list[int], list[float]]:
         """Continue a text; returns the ids that come, and the second after the question at which each did.
@@ -81,8 +84,6 @@ class EngineClient:
                 raise FailedError(f"{response.status}: {response.read(300).decode(errors='replace')}")
             found = read(response, began)
             seconds = time.perf_counter() - began
-            if isinstance(found, bytes):
-                self.bytes += len(found)
             is_packed = isinstance(found, bytes) and response.headers["Content-Encoding"] == "gzip"
             return seconds, gzip.decompress(found) if is_packed else found
         except (OSError, HTTPException) as error:

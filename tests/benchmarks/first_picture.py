@@ -21,7 +21,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from pages.ui.views.learn.site_lessons import as_data, lesson_named
+from pages.ui.views.learn.site_lessons import lesson_named, site_document
 from transformer import load_checkpoint
 from transformer.checkpoints.folder import list_checkpoints
 from transformer.frontend.site import write_site
@@ -78,7 +78,7 @@ def run(quick: bool = False) -> dict:
     with tempfile.TemporaryDirectory() as folder, chromium() as browser:
         shipped = [entry.path for entry in list_checkpoints(CHECKPOINTS) if entry.problem is None]
         read = [(path, load_checkpoint(path)) for path in shipped]
-        course = [as_data(lesson_named("06-queries-keys-values"))]
+        course = [site_document(lesson_named("06-queries-keys-values"))]
         write_site(Path(folder), [(path, each, each.card) for path, each in read], course)
         for kind, host in (("plain", Host), ("gzip", CompressingHost)):
             with _served(folder, host) as site:

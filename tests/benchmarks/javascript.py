@@ -5,8 +5,7 @@ prompt are computed, 64 tokens or a whole context, by the first pass (`first`) a
 tensor of such a pass (`whole`). Then the tokens a second that are written after that prompt, keys and values cached;
 past the context, the window that has moved is read again. All but the first two are medians.
 
-The targets: Shakespeare's prompt within 150 ms, and 100 tokens a second; 1,000 a second of the small ones; and no task
-of the page's own thread above 50 ms meanwhile, which is measured in Chromium (`page_thread`).
+The targets: Shakespeare's prompt within 150 ms, and 100 tokens a second; 1,000 a second of the small ones.
 """
 
 import json
@@ -19,12 +18,11 @@ from transformer import load_checkpoint
 from transformer.model.equations import equations_json
 
 from .measuring import machine, print_table
-from .page_thread import longest_tasks
 
 CHECKPOINTS = Path(__file__).resolve().parents[2] / "checkpoints"
 MODELS = ("ladder-8-blocks", "stories", "since-8-muon", "martin-fierro", "shakespeare")
 SMALL = MODELS[:4]
-TARGETS = {"shakespeare_prompt": 150, "shakespeare_tokens_a_second": 100, "longest_task": 50}
+TARGETS = {"shakespeare_prompt": 150, "shakespeare_tokens_a_second": 100}
 TARGETS |= {f"{name}_tokens_a_second": 1_000 for name in SMALL}
 
 
@@ -39,16 +37,8 @@ def run(quick: bool = False) -> dict:
         ("model", "opened, ms", "first, ms", "prompt, ms", "whole, ms", "tokens/s"),
         [(name, *(f"{figure:,.0f}" for figure in of.values())) for name, of in _by_name(figures).items()],
     )
-    tasks = longest_tasks()
-    print()
-    print_table(
-        ("task of the page's thread", "longest, ms", "our script", "Streamlit's"),
-        [(name, *(f"{milliseconds:,.0f}" for milliseconds in of.values())) for name, of in tasks.items()],
-    )
     return {
         **{f"{name}_{figure}": value for name, of in _by_name(figures).items() for figure, value in of.items()},
-        "tasks": tasks,
-        "longest_task": max(of["longest"] for of in tasks.values()),
         "targets": TARGETS,
         "machine": machine(),
     }

@@ -3,8 +3,8 @@
 Thirty visitors have pages run over websockets and ask the engine over HTTP, two more sit at a real Chromium; server,
 visitors and browser share two cores. What is timed is what the server has to answer, from the request to its end:
 opening and changing a page, another prompt, the first token of a text, the picture of a pass, the numbers of a head or
-a block. Then all press Generate within two seconds: first by themselves, then with texts longer than the context, then
-while one of them trains what the page Train offers first. A client shows at most 25 tokens a second.
+a block. Then all press Generate within two seconds, first with short texts, then with texts longer than the context. A
+client shows at most 25 tokens a second.
 
 Then the same lesson once more, and Generate pressed by all once, with visitors whose browsers compute the models: they
 have pages run as before, but ask the engine only for the first picture and the model's files. What their browsers
@@ -35,7 +35,7 @@ WITHIN, TOKENS = 2.0, 200
 """Seconds within which all press Generate, and the tokens that each then writes."""
 COUNTED = ("page", "prompt", "text", "scores", "overview", "outline", "head", "block")
 """The kinds of answers that somebody waits for; others are fetched ahead, or told by the way."""
-PRESSED = ("together", "together_past_the_context", "together_while_one_trains")
+PRESSED = ("together", "together_past_the_context")
 
 
 def run(quick: bool = False) -> dict:
@@ -73,9 +73,6 @@ async def _measure(server: Server, kind: type[Visitor], count: int, seconds: flo
         after = memory(server.process.pid)["VmRSS"]
         figures = _lesson(log) | shares
         for name in PRESSED if kind is Visitor else PRESSED[:1]:
-            if name == PRESSED[-1]:
-                await visitors[0].train()
-                del visitors[0]
             used = processor_seconds(server.process.pid)
             pressed = await _press_together(visitors, name, is_long=name == PRESSED[1])
             spent = processor_seconds(server.process.pid) - used

@@ -72,8 +72,6 @@ class Tab:
         self.url, self.query = url, query
         self.cookies = Cookies() if cookies is None else cookies
         self.page = ""
-        self.bytes = 0
-        """That came."""
         self.runs = 0
         """Of a page, that came to their end."""
         self._placed: dict[tuple[int, ...], _Placed] = {}
@@ -117,13 +115,8 @@ class Tab:
 
     async def turn(self, name: str) -> float:
         """Go to another page; returns the seconds until it was all there."""
-        self.query = ""
         self._values.clear()
         return await self._ask(_Request("", self._pages[name]))
-
-    async def again(self) -> float:
-        """Have the open page run once more; returns the seconds until it was all there."""
-        return await self._ask(_Request("", self.page))
 
     async def set(self, widget: Any, **value: Any) -> float:
         """What a widget reports, such as `string_value="…"`, and the run of its page or fragment that this causes."""
@@ -145,10 +138,6 @@ class Tab:
     def data(self, component: str) -> dict[str, Any]:
         """What a component is given."""
         return json.loads(self._component(component).element.bidi_component.json)
-
-    def has(self, component: str) -> bool:
-        """Whether the page has such a component."""
-        return any(element.bidi_component.component_name == component for element in self.elements("bidi_component"))
 
     def elements(self, kind: str) -> Iterator[Element]:
         """All elements of a kind, such as "button", from top to bottom."""
@@ -199,16 +188,11 @@ class Tab:
         why = "the connection was closed"
         try:
             async for payload in self._socket:
-                self.bytes += len(payload)
                 self._take(ForwardMsg.FromString(payload))
         except Exception as error:
             why = f"a message can't be read: {error!r}"
         finally:
             self._fail(why)
-            self.on_lost()
-
-    def on_lost(self) -> None:
-        """The connection has ended."""
 
     def _take(self, message: ForwardMsg) -> None:
         kind = message.WhichOneof("type")

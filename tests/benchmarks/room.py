@@ -1,21 +1,26 @@
 """Benchmarks a room: how fast thirty students follow their teacher.
 
-Everybody speaks Streamlit's protocol over websockets. The teacher goes from step to step; what is timed is how long it
-takes from the press to each student's page showing the step's title (`followed`), and to the end of that page, its live
-view included (`whole`). At each step everybody answers, too, within two seconds: a choice and a press, which the server
-answers one after the other (`answered` is both together, `request` each by itself, as the benchmark `load` counts).
-Then the teacher reveals what is right: `revealed` is the time from the last vote to each student's page showing that,
-and `all revealed`, once for each step, to the last of these pages. The load is the machine's, over the last minute.
+The pages of teacher and students speak Streamlit's protocol over websockets; beside it students ask the API of rooms,
+as their page's script does. The teacher goes from step to step; what is timed is how long it takes from the press to
+each student's browser having the step (`followed`), and to the end of their page's run, the live view included
+(`whole`). At each step everybody votes, too, within two seconds (`answered`). Then the teacher reveals what is right:
+`revealed` is the time from the last vote to each student's browser having that, and `all revealed`, once for each step,
+to the last of them. The load is the machine's, over the last minute.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
+import random
+import secrets
 import time
-from collections.abc import Callable
+import urllib.request
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
+from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from pages.ui.lessons.room_events import HEADER
@@ -32,6 +37,8 @@ MOVES = 20
 WITHIN = 2.0
 """Seconds within which everybody answers."""
 PATIENCE = 20.0
+SPREAD = 1.5
+"""Seconds over which the pages of a class ask for the run that a reveal needs, as `room_student.js` has it."""
 
 
 def run(quick: bool = False) -> dict:
@@ -57,40 +64,36 @@ async def _measure(server: Server, count: int, moves: int) -> dict:
         await teacher.turn("Learn")
         await _press(teacher, "Open a room")
         code = next(text.split()[2] for text in _texts(teacher) if text.startswith("### Room"))
-        students = [await stack.enter_async_context(Tab(server.url, urlencode({"room": code}))) for _ in range(count)]
+        students = [
+            Student(await stack.enter_async_context(Tab(server.url, urlencode({"room": code})))) for _ in range(count)
+        ]
         for student in students:
-            await student.open()
-            await student.turn("Learn")
-            await student.set(student.labelled("text_input", "Join a room with its code"), string_value=code)
-            await _press(student, "Join")
-        for tab in (teacher, *students):
-            following = asyncio.create_task(_follow(tab))
-            stack.callback(following.cancel)
+            await student.join(code)
+        for following in (_follow_as_teacher(teacher), *(student.follow() for student in students)):
+            stack.callback(asyncio.create_task(following).cancel)
         began, used, driver = time.perf_counter(), processor_seconds(server.process.pid), time.process_time()
         followed: list[float] = []
         whole: list[float] = []
-        requests: list[float] = []
         answered: list[float] = []
         revealed: list[float] = []
         all_revealed: list[float] = []
         for _ in range(moves):
-            before, runs = _title(teacher), {tab: tab.runs for tab in students}
+            before, runs = _step(teacher), {student: student.tab.runs for student in students}
             pressed = asyncio.create_task(_press(teacher, "Next step", "Next lesson"))
-            titled, ended = await asyncio.gather(
-                _all_see(students, lambda tab, before=before: _title(tab) != before, pressed),
-                _all_see(students, lambda tab, runs=runs: tab.runs > runs[tab], pressed),
+            there, ended = await asyncio.gather(
+                _all_see(students, lambda student, before=before: student.step not in ("", before), pressed),
+                _all_see(students, lambda student, runs=runs: student.tab.runs > runs[student], pressed),
             )
-            followed += titled
+            followed += there
             whole += ended
             voted: list[float] = []
-            both = await asyncio.gather(
-                *(_answer(tab, number / count * WITHIN, voted, failures) for number, tab in enumerate(students))
+            times = await asyncio.gather(
+                *(student.vote(number / count * WITHIN, voted, failures) for number, student in enumerate(students))
             )
-            requests += [seconds for each in both for seconds in each]
-            answered += [sum(each) for each in both if each]
+            answered += filter(None, times)
             if voted and teacher.labelled("button", "Reveal"):
                 pressed = asyncio.create_task(_press(teacher, "Reveal"))
-                seen = await _all_see(students, _is_revealed, pressed, max(voted))
+                seen = await _all_see(students, lambda student: student.is_revealed, pressed, max(voted))
                 revealed += seen
                 all_revealed.append(max(seen))
         took = time.perf_counter() - began
@@ -102,7 +105,6 @@ async def _measure(server: Server, count: int, moves: int) -> dict:
     for name, times in (
         ("followed", followed),
         ("whole", whole),
-        ("request", requests),
         ("answered", answered),
         ("revealed", revealed),
         ("all_revealed", all_revealed),
@@ -111,69 +113,125 @@ async def _measure(server: Server, count: int, moves: int) -> dict:
     return figures | shares | {"failures": failures[:20]}
 
 
-async def _follow(tab: Tab) -> None:
-    """Listen to the room's events as a page does, and have what shows the room run for each."""
-    address = urlsplit(tab.url)
+class Student:
+    """A student's tab: its page, and what the page's script asks of the room."""
+
+    def __init__(self, tab: Tab) -> None:
+        self.tab, self.membership, self.seen = tab, {}, {}
+
+    async def join(self, code: str) -> None:
+        await self.tab.open()
+        await self.tab.turn("Learn")
+        self.membership = {"code": code, "key": ""}
+        answer = await self._ask("POST", "/members", {"browser": secrets.token_hex(16)})
+        self.membership = answer
+        found = {"membership": json.dumps([answer["code"], answer["key"], False]), "problem": ""}
+        await self.tab.tell("headsup_room_membership", "found", found)
+
+    async def follow(self) -> None:
+        """Look at the room at each event, and have the page run where it has drawn another step, or not yet the view
+        that a reveal opens."""
+        async for _ in _events(self.tab.url, self.membership):
+            drawn = self.tab.data("headsup_room_student")
+            query = f"?{urlencode(dict(zip(('lesson', 'step'), drawn['step'], strict=True)))}" if drawn["step"] else ""
+            self.seen = await self._ask("GET", query)
+            is_there = drawn["room"] and drawn["room"]["step"] == self.seen["step"]
+            if is_there and not (self.is_revealed and drawn["opens"] and not drawn["room"]["is_revealed"]):
+                continue
+            if is_there:
+                await asyncio.sleep(random.random() * SPREAD)
+            with contextlib.suppress(FailedError):
+                await self.tab.tell("headsup_room_student", "changed", True)
+
+    @property
+    def step(self) -> str:
+        return "/".join(map(str, self.seen.get("step") or ()))
+
+    @property
+    def is_revealed(self) -> bool:
+        return self.seen.get("phase") == 2
+
+    async def vote(self, after: float, voted: list[float], failures: list[str]) -> float:
+        """Vote for the first answer; returns the seconds that took, 0 where there are no answers to choose from.
+
+        voted: gets the time at which it was sent.
+        """
+        await asyncio.sleep(after)
+        question = (self.seen.get("document") or {}).get("question")
+        if not question or question["kind"] != "choose":
+            return 0.0
+        began = time.perf_counter()
+        voted.append(began)
+        lesson, step = self.seen["step"]
+        try:
+            await self._ask("POST", "/votes", {"lesson": lesson, "step": step, "answer": 0})
+        except OSError as error:
+            failures.append(str(error))
+            return 0.0
+        return time.perf_counter() - began
+
+    async def _ask(self, method: str, path: str, body: dict | None = None) -> dict[str, Any]:
+        headers = {HEADER: self.membership["key"], "Content-Type": "application/json"}
+        url, data = f"{self.tab.url}/api/rooms/{self.membership['code']}{path}", body and json.dumps(body).encode()
+
+        def ask() -> dict[str, Any]:
+            request = urllib.request.Request(url, data, headers, method=method)
+            with urllib.request.urlopen(request, timeout=PATIENCE) as response:
+                return json.load(response)
+
+        return await asyncio.to_thread(ask)
+
+
+async def _events(url: str, membership: dict[str, str]) -> AsyncIterator[str]:
+    """The versions of a room that a page hears of."""
+    address = urlsplit(url)
     reader, writer = await asyncio.open_connection(address.hostname, address.port)
-    membership = tab.data("headsup_room_follower")["membership"]
-    writer.write(f"GET /api/rooms/events HTTP/1.1\r\nHost: {address.netloc}\r\n{HEADER}: {membership}\r\n\r\n".encode())
+    path = f"/api/rooms/{membership['code']}/events"
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: {address.netloc}\r\n{HEADER}: {membership['key']}\r\n\r\n".encode())
     try:
         async for line in reader:
-            if b'"version"' in line and tab.data("headsup_room_follower")["version"] not in line.decode():
-                with contextlib.suppress(FailedError):
-                    await tab.tell("headsup_room_follower", "changed", True)
+            if b'"version"' in line:
+                yield json.loads(line.removeprefix(b"data: "))["version"]
     finally:
         writer.close()
 
 
+async def _follow_as_teacher(tab: Tab) -> None:
+    """Have what shows the room run for each event, as the teacher's page does."""
+    async for version in _events(tab.url, tab.data("headsup_room_follower")["membership"]):
+        if tab.data("headsup_room_follower")["version"] != version:
+            with contextlib.suppress(FailedError):
+                await tab.tell("headsup_room_follower", "changed", True)
+
+
 async def _all_see(
-    students: list[Tab], sees: Callable[[Tab], bool], pressed: asyncio.Task, began: float | None = None
+    students: list[Student], sees: Callable[[Student], bool], pressed: asyncio.Task, began: float | None = None
 ) -> list[float]:
-    """Seconds from a press, which is about to begin, to each student's page showing what it brings.
+    """Seconds from a press, which is about to begin, to each student having what it brings.
 
     began: another time from which they count.
     """
     began = time.perf_counter() if began is None else began
     times: dict[int, float] = {}
     while len(times) < len(students) and time.perf_counter() - began < PATIENCE:
-        for number, tab in enumerate(students):
-            if number not in times and sees(tab):
+        for number, student in enumerate(students):
+            if number not in times and sees(student):
                 times[number] = time.perf_counter() - began
         await asyncio.sleep(0.01)
     await pressed
     return [times.get(number, PATIENCE) for number in range(len(students))]
 
 
-async def _answer(tab: Tab, after: float, voted: list[float], failures: list[str]) -> tuple[float, ...]:
-    """Choose the first answer of a question, and send it; returns the seconds that each run took.
-
-    None where there are no answers to choose from. voted: gets the time at which it was sent.
-    """
-    await asyncio.sleep(after)
-    radio = tab.labelled("radio", "Your answer")
-    if radio is None:
-        return ()
-    try:
-        chosen = await tab.set(radio, string_value=radio.options[0])
-        voted.append(time.perf_counter())
-        return chosen, await _press(tab, "Answer")
-    except (FailedError, AttributeError) as error:
-        failures.append(str(error))
-        return ()
-
-
 async def _press(tab: Tab, *labels: str) -> float:
     return await tab.set(tab.labelled("button", *labels), trigger_value=True)
 
 
-def _title(tab: Tab) -> str:
-    """Of the step that a page shows."""
-    return next((element.heading.body for element in tab.elements("heading") if element.heading.tag == "h2"), "")
+def _step(teacher: Tab) -> str:
+    """The lesson and the number of the step on the teacher's page; "" for none."""
+    told = [element.bidi_component for element in teacher.elements("bidi_component")]
+    steps = [json.loads(each.json)["state"]["id"] for each in told if each.component_name == "headsup_lesson_step"]
+    return steps[0] if steps else ""
 
 
 def _texts(tab: Tab) -> list[str]:
     return [element.markdown.body for element in tab.elements("markdown")]
-
-
-def _is_revealed(tab: Tab) -> bool:
-    return any("The answer is revealed" in text for text in _texts(tab))

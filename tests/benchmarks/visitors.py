@@ -1,28 +1,32 @@
 """Simulates visitors of a lesson, with and without a browser, from a seed.
 
-A visitor without a browser has pages run as Streamlit's frontend does, and asks the engine what the page's instruments
-would ask, when they would: a text as a stream, which is revealed at its pace, a head's numbers that aren't there yet,
-and those of all others ahead. What a browser answers by itself asks for nothing, and isn't counted.
+A visitor without a browser has pages run, and asks the engine what the page's instrument would ask, when it would: its
+first picture, a text as a stream, a head's numbers that aren't there yet, and those of all others ahead. What a browser
+answers by itself asks for nothing, and isn't counted.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 import random
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 from urllib.parse import urlencode
 
 from pages.ui.components.assets import WORKER, address
+from tests.browser.servers import ROOT
+from transformer import Tokenizer
 
 from .engine_client import EngineClient
 from .protocol import FailedError, Tab
 
 PAGES = ("Generate", "Attention", "Masks", "Positions", "Inside", "What if", "Learn", "Train")
+DRAWN_BY_PYTHON = ("Positions", "What if")
+"""Pages that run again for another prompt."""
 MODELS = ("shakespeare", "shakespeare", "shakespeare", "martin-fierro")
 WORDS = ("to", "be", "or", "not", "that", "is", "the", "question", "in", "mind", "suffer", "come", "all", "night")
 """Of letters that all of these models know."""
@@ -34,6 +38,7 @@ MOST_NAMES, MOST_CELLS, SLICED = 64, 2_000_000, 100_000
 AT_ONCE, AHEAD, MOST_HEADS = 400_000, 8_000_000, 16
 """Bytes of one question for heads that nobody waits for, and of all; heads of one question."""
 THINK = (2.0, 6.0)
+LONGEST_CONTEXT = 256
 
 
 @dataclass
@@ -43,7 +48,7 @@ class Log:
     answers: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
     stalls: list[float] = field(default_factory=list)
-    """Seconds for which each text that was written stood still, since what came next hadn't come."""
+    """Seconds for which each text stood still because its next token was late."""
 
     def note(self, kind: str, seconds: float) -> None:
         """An answer has come."""
@@ -72,35 +77,39 @@ def seen_at(times: Sequence[float], pace: float = PACE) -> list[float]:
     return seen
 
 
+@cache
+def _tokenizer(model: str) -> Tokenizer:
+    return Tokenizer.from_file(ROOT / "checkpoints" / model / "tokenizer.json")
+
+
 class Visitor:
     """One visitor without a browser."""
-
-    tab_of: type[Tab] = Tab
-    """What they open pages in."""
 
     def __init__(self, url: str, number: int, log: Log) -> None:
         self.random = random.Random(number)
         self.log = log
         self.at = "Generate"
-        self._passes: dict[str, _Pass] = {}
-        """What is known of the passes that were looked at."""
-        self._written: dict[str, list[int]] = {}
-        """What was written after each prompt."""
-        model = MODELS[number % len(MODELS)]
-        self.tab = self.tab_of(url, urlencode({"model": model, "prompt": self._prompt(), "pace": "fast"}))
+        self.model = MODELS[number % len(MODELS)]
+        self._passes: dict[tuple[str, str], _Pass] = {}
+        """What has come of the passes that were looked at, by path and prompt."""
+        self.tab = Tab(url)
         self.engine = EngineClient(url, self.tab.cookies)
+        self._begin_text()
 
-    @property
-    def bytes(self) -> int:
-        """That came, of pages and of answers."""
-        return self.tab.bytes + self.engine.bytes
-
-    def _prompt(self) -> str:
-        return " ".join(self.random.choices(WORDS, k=self.random.randint(4, 9)))
+    def _begin_text(self) -> None:
+        """Take another prompt."""
+        self.prompt = " ".join(self.random.choices(WORDS, k=self.random.randint(4, 9)))
+        self.tokens = _tokenizer(self.model).encode(self.prompt)
+        self.written: list[int] = []
+        self.tab.query = urlencode({"model": self.model, "prompt": self.prompt, "pace": "fast"})
+        self.engine.asks = {**self.engine.asks, "tokens": _list(self.tokens)}
 
     async def open(self) -> None:
         """Come to the first page."""
         await self.log.timed("page", self.tab.open())
+        _, models = await self.engine.json("models")
+        version = next(each["version"] for each in models["models"] if each["name"] == self.model)
+        self.engine.asks = {"model": self.model, "version": version, "tokens": _list(self.tokens)}
         await self._draw()
 
     async def learn(self, until: float) -> None:
@@ -114,14 +123,10 @@ class Visitor:
         while (left := until - time.perf_counter()) > 0:
             await asyncio.sleep(min(self.random.uniform(*THINK), left))
             (act,) = self.random.choices(list(acts), list(acts.values()))
-            await self.ready()
             try:
                 await act()
             except FailedError:
                 await asyncio.sleep(1)
-
-    async def ready(self) -> None:
-        """Return when there is a page to act on."""
 
     async def change_page(self, to: str | None = None) -> None:
         """Go to another page."""
@@ -133,16 +138,18 @@ class Visitor:
         await self._draw()
 
     async def type_prompt(self) -> None:
-        """Type another prompt, wherever there is a box for it."""
-        box = self.tab.labelled("text_area", "Prompt", "Source")
-        if box is not None:
-            await self.log.timed("prompt", self.tab.set(box, string_value=self._prompt()))
-            await self._draw()
+        """Type another prompt, on a page that reads one."""
+        if self.at in ("Learn", "Train"):
+            return
+        self._begin_text()
+        if self.at in DRAWN_BY_PYTHON:
+            await self.log.timed("prompt", self.tab.turn(self.at))
+        await self._draw()
 
     async def _draw(self) -> None:
         """Ask what the page's instrument draws, and fetch ahead what it fetches."""
         if self.at == "Attention":
-            found = await self._pass("attention", "overview")
+            found = await self._pass("overview")
             heads = [
                 (layer, head)
                 for layer in range(len(found.about["modules"]))
@@ -154,27 +161,23 @@ class Visitor:
             for first in range(0, min(len(heads), max(1, AHEAD // size)), at_once):
                 await self._ask_heads(found, heads[first : first + at_once], "ahead")
         elif self.at == "Inside":
-            await self._pass("inside", "outline")
+            await self._pass("outline")
         elif self.at == "Generate":
-            tokens = self._text()
-            await self._ask("scores", "scores", tokens=_list(tokens), first=len(tokens), **SAMPLING)
+            text = self.tokens + self.written
+            await self._ask("scores", "scores", tokens=_list(text), first=len(text), **SAMPLING)
 
     async def _ask(self, kind: str, path: str, /, **values: Any) -> Any:
         """A recording."""
         _, found = await self.log.timed(kind, self.engine.recording(path, **values))
         return found
 
-    async def _pass(self, instrument: str, path: str) -> _Pass:
-        """What is known of the pass that an instrument shows, which begins with the picture of it."""
-        data = self.tab.data(f"headsup_{instrument}")
-        self.engine.asks = data["request"]
-        key = json.dumps([path, data["request"], data.get("kind")])
+    async def _pass(self, path: str) -> _Pass:
+        """What is known of the prompt's pass; its picture is asked for first."""
+        key = path, self.prompt
         if key not in self._passes:
-            found = await self._ask(path, path, kind=data.get("kind"))
+            found = await self._ask(path, path)
             self._passes[key] = _Pass(found.metadata, {name.removeprefix("strip.") for name in found.tensors})
         return self._passes[key]
-
-    # Attention and Inside
 
     async def look(self) -> None:
         """Look at something else on the page: another head, or another block."""
@@ -182,7 +185,7 @@ class Visitor:
 
     async def open_block(self) -> None:
         """Open a block of the whole pass, and ask for the numbers that its picture doesn't have yet."""
-        found = await self._pass("inside", "outline")
+        found = await self._pass("outline")
         block = f"blocks.{self.random.randrange(found.about['config']['n_layers'])}."
         missing = [
             info
@@ -207,17 +210,12 @@ class Visitor:
     async def look_at_head(self) -> None:
         """Look at another head, of a text or of a pass."""
         if self.at == "Attention":
-            found = await self._pass("attention", "overview")
+            found = await self._pass("overview")
             layer = self.random.randrange(len(found.about["modules"]))
             await self._ask_heads(found, [(layer, self.random.randrange(found.about["config"]["n_heads"]))], "head")
         elif self.at == "Generate":
-            about, tokens = self.tab.data("headsup_generation"), self._text()
-            module = self.random.choice(about["modules"]["self"])
-            head = self.random.randrange(about["choices"]["heads"])
-            first = max(1, len(tokens) - 100)
-            await self._ask(
-                "head", "rows", tokens=_list(tokens), attention=module, head=head, first=first, last=len(tokens)
-            )
+            text, where = self.tokens + self.written, {"attention": "blocks.0.attn", "head": self.random.randrange(4)}
+            await self._ask("head", "rows", tokens=_list(text), first=max(1, len(text) - 100), last=len(text), **where)
 
     async def _ask_heads(self, found: _Pass, heads: list[tuple[int, int]], kind: str) -> None:
         names = []
@@ -229,14 +227,6 @@ class Visitor:
             await self._ask(kind, "tensors", names=missing)
             found.has.update(missing)
 
-    # Generate
-
-    def _text(self) -> list[int]:
-        """The ids of the text on the page Generate."""
-        about = self.tab.data("headsup_generation")
-        self.engine.asks = about["request"]
-        return about["prompt"] + self._written.setdefault(about["id"], [])
-
     async def write(self, tokens: int = TOKENS, *, anew: bool | None = None) -> tuple[float, float]:
         """Press Generate and watch the text at its pace.
 
@@ -244,49 +234,29 @@ class Visitor:
         and the tokens seen in a second.
         """
         await self.change_page("Generate")
-        text, about = self._text(), self.tab.data("headsup_generation")
         if anew or (anew is None and self.random.random() < 0.5):
-            self._written[about["id"]].clear()
-            text = about["prompt"]
+            self.written = []
         pressed = time.perf_counter()
-        ids, times = await self.log.tried("text", self.engine.generate(text, tokens, **SAMPLING))
+        ids, times = await self.log.tried("text", self.engine.generate(self.tokens + self.written, tokens, **SAMPLING))
         seen = seen_at(times)
         self.log.note("text", times[0])
         self.log.stalls.append(seen[-1] - (len(seen) - 1) / PACE)
-        written = self._written[about["id"]]
-        written += ids
+        self.written += ids
         await asyncio.sleep(max(pressed + seen[-1] - time.perf_counter(), 0))
-        await self._tell(about["id"], written)
         return times[0], len(seen) / seen[-1]
-
-    async def _tell(self, text: str, written: Sequence[int]) -> None:
-        """Tell the page what has been written."""
-        held = {"written": ".".join(map(str, written)), "pace": "fast"}
-        told = {"id": text, "selection": held, "time": int(1000 * time.time())}
-        await self.log.timed("told", self.tab.tell("headsup_generation", "text", told))
 
     async def lengthen(self) -> None:
         """Have a text that is longer than the context."""
         await self.change_page("Generate")
-        about, text = self.tab.data("headsup_generation"), self._text()
-        if (missing := about["context"] + 1 - len(text)) > 0:
+        text = self.tokens + self.written
+        if (missing := LONGEST_CONTEXT + 1 - len(text)) > 0:
             ids, _ = await self.log.tried("text", self.engine.generate(text, missing, **SAMPLING))
-            self._written[about["id"]] += ids
-
-    # Train
-
-    async def train(self) -> None:
-        """Begin the training that the page Train offers first, and stay."""
-        await self.change_page("Train")
-        await self.log.timed("page", self.tab.set(self.tab.labelled("button", "Train"), trigger_value=True))
+            self.written += ids
 
 
 class ComputingVisitor(Visitor):
-    """One whose browser computes the model: it has pages run, and asks the engine for the first picture, as the others
-    do, and then for the model's files and the worker's script. From then on it asks for nothing.
-
-    The tokens that it writes are not the model's: nobody computes them here, and pages are told of as many.
-    """
+    """One whose browser computes the model: it asks the engine for the first picture, then for the model's files and
+    the worker's script, and from then on only has pages run."""
 
     has_model = False
 
@@ -295,13 +265,12 @@ class ComputingVisitor(Visitor):
             return
         await super()._draw()
         self.has_model = True
-        asked = {name: self.engine.asks[name] for name in ("model", "version")}
-        await self.log.timed("model files", self._fetch(asked))
+        await self.log.timed("model files", self._fetch())
 
-    async def _fetch(self, asked: dict[str, Any]) -> float:
+    async def _fetch(self) -> float:
         began = time.perf_counter()
-        files = [f"/api/{name}?{urlencode(asked)}" for name in ("description", "weights")]
-        for file in [*files, f"/{address(WORKER)}"]:
+        asked = urlencode({name: self.engine.asks[name] for name in ("model", "version")})
+        for file in (f"/api/description?{asked}", f"/api/weights?{asked}", f"/{address(WORKER)}"):
             await self.engine.file(file)
         return time.perf_counter() - began
 
@@ -309,13 +278,9 @@ class ComputingVisitor(Visitor):
         """Look at something else: its numbers are computed here."""
 
     async def write(self, tokens: int = TOKENS, *, anew: bool | None = None) -> tuple[float, float]:
-        """Press Generate: only the page is told."""
+        """Press Generate: nobody is asked."""
         await self.change_page("Generate")
-        about = self.tab.data("headsup_generation")
-        written = [] if anew or (anew is None and self.random.random() < 0.5) else self._written.get(about["id"], [])
-        written = self._written[about["id"]] = written + (about["prompt"] * tokens)[:tokens]
         await asyncio.sleep(tokens / PACE)
-        await self._tell(about["id"], written)
         return 0.0, PACE
 
 

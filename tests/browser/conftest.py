@@ -11,6 +11,7 @@ traceback, or a page it opened reports an error; one that provokes them says so 
 `Server.forget_tracebacks()` or `browser_errors.clear()`.
 """
 
+import json
 import os
 import re
 import shutil
@@ -264,6 +265,37 @@ def new_window(chromium, listen):
     yield create
     for context in contexts:
         context.close()
+
+
+@pytest.fixture
+def framed_tab(chromium, tmp_path):
+    """A tab of a visitor who comes over HTTPS, as a proxy says, and whose browser blocks third-party cookies; and with
+    them storage, as Chromium does where it doesn't keep one for each page around a frame. It obeys the policy, which
+    other tests' tabs bypass: Playwright itself evaluates texts."""
+    folder = tmp_path / "Default"
+    folder.mkdir()
+    blocks = {"profile": {"cookie_controls_mode": 1, "block_third_party_cookies": True}}
+    (folder / "Preferences").write_text(json.dumps(blocks), encoding="utf-8")
+    others = {
+        "EXCLUDE 127.0.0.1": "EXCLUDE 127.0.0.1, EXCLUDE localhost",
+        "--disable-features=": "--disable-features=ThirdPartyStoragePartitioning,",
+    }
+    args = [*CHROMIUM_ARGS]
+    for before, after in others.items():
+        args = [arg.replace(before, after) for arg in args]
+    context = chromium.browser_type.launch_persistent_context(
+        str(tmp_path),
+        executable_path=find_chromium(),
+        args=args,
+        extra_http_headers={"X-Forwarded-Proto": "https"},
+        viewport={"width": 840, "height": 560},
+    )
+    context.set_default_timeout(PATIENCE_MS)
+    page = context.new_page()
+    page.refused = []
+    page.on("console", lambda said: "Content Security Policy" in said.text and page.refused.append(said.text))
+    yield page
+    context.close()
 
 
 @pytest.fixture

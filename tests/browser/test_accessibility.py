@@ -32,7 +32,7 @@ VIEWS = {
     "Positions": ["Positions?prompt=" + TYPED],
     "What if": [
         f"What_if?model=shakespeare&changes=scale~blocks.0.attn.hook_z~0~~0&prompt={TYPED}&question={question}"
-        for question in ("ablation", "traced", "beside&beside=changes")
+        for question in ("ablation", "patching", "comparison&beside=changes")
     ],
     "Learn": ["Learn"],
 }

@@ -318,7 +318,7 @@ def test_a_page_is_presented_in_large_type_and_gone_through_by_a_clicker(visit, 
     assert reached == list(range(8))
 
     # Of views that are taller than the window nothing is left out, up to the next page.
-    visit("What_if?model=shakespeare&question=beside", page)
+    visit("What_if?model=shakespeare&question=comparison", page)
     assert page.get_by_test_id("stMain").evaluate("(main) => main.scrollWidth <= main.clientWidth")
 
     def turned(key):

@@ -9,7 +9,7 @@ import tokenizers
 
 from pages.ui.lessons.lesson import read_lesson
 from pages.ui.views.learn.handout import handout
-from pages.ui.views.learn.site_lessons import as_data
+from pages.ui.views.learn.site_lessons import site_document
 from tests.browser.attention_page import until
 from tests.browser.test_site_browser import SHOWN, served
 from transformer import Checkpoint, ModelCard, ModelConfig, Tokenizer, build_model, record_pass, show
@@ -69,7 +69,7 @@ right = ["sure >= 0", "sure < 0"]
 ## {words}
 ```view
 page = "What if"
-link = "model=induction&prompt=abcab&question=beside&beside=models"
+link = "model=induction&prompt=abcab&question=comparison&beside=models"
 ```
 ```question
 kind = "number"
@@ -152,7 +152,7 @@ def test_what_a_saved_page_and_a_notebook_show_runs_nothing(opened, hostile):
 def test_what_a_lesson_says_runs_nothing_on_paper_and_in_a_frame_that_allows_scripts_alone(opened, hostile):
     """As learning platforms have it: nothing may be submitted, kept, or downloaded."""
     lesson = read_lesson("own", LESSON)
-    data, name = as_data(lesson), PAYLOADS[3]
+    data, name = site_document(lesson), PAYLOADS[3]
     data["steps"][0]["view"]["link"] = urlencode({"model": name, "prompt": hostile.card.examples[0]})
     file = lesson_page(data, {name: (described(hostile, hostile.card), weights_of(hostile.model))})
     page = opened(f'<iframe sandbox="allow-scripts" style="width: 95vw; height: 95vh" srcdoc="{html.escape(file)}">')
@@ -160,23 +160,22 @@ def test_what_a_lesson_says_runs_nothing_on_paper_and_in_a_frame_that_allows_scr
     said, answer = frame.get_by_role("status"), frame.get_by_role("button", name="Answer", exact=True)
     following = frame.get_by_role("button", name="Next", exact=True)
     expect(frame.get_by_role("heading", level=1)).to_have_text(PAYLOADS[0])
-    answer.click()
-    expect(said).to_have_count(0)  # nothing is chosen yet
+    expect(answer).to_be_disabled()  # nothing is chosen yet
     frame.get_by_role("radio", name=PAYLOADS[3]).check()
     answer.click()
-    expect(said).to_contain_text(f"Your answer: {PAYLOADS[3]}. Correct: “{PAYLOADS[1].expandtabs(1)}”.")
+    expect(said).to_contain_text(f"Your answer: “{PAYLOADS[3]}”. Correct: “{PAYLOADS[1].expandtabs(1)}”.")
     expect(frame.locator(SHOWN)).to_contain_text(PAYLOADS[3])
     frame.get_by_label("Prompt").fill(PAYLOADS[4])
     frame.get_by_role("button", name="Compute").click()
     expect(frame.locator(SHOWN)).to_contain_text(PAYLOADS[4])
     following.click()
-    frame.get_by_role("spinbutton").fill("3")
-    frame.get_by_role("spinbutton").press("Enter")
+    frame.get_by_role("slider").fill("3")
+    frame.get_by_role("slider").press("Enter")
     expect(said).to_contain_text("Your answer: 3 <plaintext>.")
     following.click()
     frame.get_by_role("button", name="Move down").first.click()
     answer.click()
-    expect(said).to_contain_text(f"Your answer: {PAYLOADS[4]} → {PAYLOADS[3]}. Correct: ")
+    expect(said).to_contain_text(f"Your answer: {PAYLOADS[4]} → {PAYLOADS[3]}. The correct order")
     frame.get_by_role("button", name="Save my answers").click()
     expect(frame.get_by_text("this page is shown in a frame that allows no downloads")).to_be_visible()
     opened(handout(lesson))
@@ -184,7 +183,7 @@ def test_what_a_lesson_says_runs_nothing_on_paper_and_in_a_frame_that_allows_scr
 
 
 def test_what_a_site_shows_runs_nothing(opened, hostile, tmp_path, browser_errors):
-    lesson = as_data(read_lesson("own", LESSON))
+    lesson = site_document(read_lesson("own", LESSON))
     other = lesson | {"name": PAYLOADS[11], "steps": [], "note": html.escape(PAYLOADS[3])}
     folder = PAYLOADS[3].replace("/", " ")
     write_site(tmp_path / "below" / "a path", [(tmp_path / folder, hostile, hostile.card)], [lesson, other])
@@ -206,7 +205,7 @@ def test_what_a_site_shows_runs_nothing(opened, hostile, tmp_path, browser_error
 
 def test_what_is_slipped_into_a_saved_page_does_not_run(chromium, hostile, tmp_path):
     """By the page's own policy, which lets its own script compute."""
-    lesson = as_data(read_lesson("own", LESSON), is_live=False)
+    lesson = site_document(read_lesson("own", LESSON), is_live=False)
     pages = {
         show(hostile, PAYLOADS[3]).html: LIVE,
         lesson_page(lesson, {}): "h1",

@@ -1,26 +1,17 @@
 """Tests the app inside another origin's page, below a path, in a browser that blocks third-party cookies."""
 
-import json
 import re
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urljoin, urlsplit
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.browser.at_rest import IDLE
 from tests.browser.attention_page import until
-from tests.browser.browser_windows import PATIENCE_MS
-from tests.browser.conftest import CHROMIUM_ARGS, find_chromium
+from tests.browser.framing_pages import learning_platform
 from tests.browser.servers import ROOT
 from transformer import load_checkpoint
 from transformer.checkpoints.archive import pack_checkpoint
 
-OUTER = """<!doctype html><iframe src="{}" width="800" height="500"></iframe><script>addEventListener("message",
-({{ data }}) => {{ if (data.type === "SET_QUERY_PARAM") window.told = data.queryParams; }});</script>"""
 SECRET = "Zwielicht"
 """A word of a visitor's text."""
 STORAGE = "() => { try { return sessionStorage.length; } catch { return 'denied'; } }"
@@ -28,61 +19,8 @@ COMPILES = "() => new WebAssembly.Module(Uint8Array.of(0, 97, 115, 109, 1, 0, 0,
 INLINE = "document.body.append(Object.assign(document.createElement('script'), { text: 'window.ran = 1' }))"
 
 
-@contextmanager
-def learning_platform() -> Iterator[str]:
-    """A server whose pages frame the address that their own has after its question mark."""
-
-    class Page(BaseHTTPRequestHandler):
-        def do_GET(self):
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html")
-            self.end_headers()
-            self.wfile.write(OUTER.format(self.path.partition("?")[2]).encode())
-
-        def log_message(self, *arguments):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Page)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://localhost:{server.server_port}"
-    finally:
-        server.shutdown()
-
-
-@pytest.fixture
-def tab(chromium, tmp_path):
-    """A tab of a visitor who comes over HTTPS, as a proxy says, and whose browser blocks third-party cookies; and with
-    them storage, as Chromium does where it doesn't keep one for each page around a frame. It obeys the policy, which
-    other tests' tabs bypass: Playwright itself evaluates texts."""
-    folder = tmp_path / "Default"
-    folder.mkdir()
-    blocks = {"profile": {"cookie_controls_mode": 1, "block_third_party_cookies": True}}
-    (folder / "Preferences").write_text(json.dumps(blocks), encoding="utf-8")
-    others = {
-        "EXCLUDE 127.0.0.1": "EXCLUDE 127.0.0.1, EXCLUDE localhost",
-        "--disable-features=": "--disable-features=ThirdPartyStoragePartitioning,",
-    }
-    args = [*CHROMIUM_ARGS]
-    for before, after in others.items():
-        args = [arg.replace(before, after) for arg in args]
-    context = chromium.browser_type.launch_persistent_context(
-        str(tmp_path),
-        executable_path=find_chromium(),
-        args=args,
-        extra_http_headers={"X-Forwarded-Proto": "https"},
-        viewport={"width": 840, "height": 560},
-    )
-    context.set_default_timeout(PATIENCE_MS)
-    page = context.new_page()
-    page.refused = []
-    page.on("console", lambda said: "Content Security Policy" in said.text and page.refused.append(said.text))
-    yield page
-    context.close()
-
-
 def test_a_frame_in_another_origins_page_has_all_that_the_app_has_and_needs_nothing_that_the_policy_forbids(
-    serve, tiny_folder, tmp_path, tab
+    serve, tiny_folder, tmp_path, framed_tab
 ):
     folders = {"HEADSUP_CHECKPOINTS": str(tiny_folder), "HEADSUP_STORE": str(tmp_path / "store")}
     options = ["--server.baseUrlPath", "school/headsup"]
@@ -90,17 +28,17 @@ def test_a_frame_in_another_origins_page_has_all_that_the_app_has_and_needs_noth
         learning_platform() as platform,
         serve(ROOT / "app.py", env=folders | {"HEADSUP_FRAME_ANCESTORS": platform}, options=options) as server,
     ):
-        in_a_frame(tab, platform, server.url, pack_checkpoint(load_checkpoint(tiny_folder / "shakespeare")))
-        assert tab.request.head(f"{server.url}/api/models").ok
-        leads_to = tab.request.get(server.url, max_redirects=0).headers["location"]
+        in_a_frame(framed_tab, platform, server.url, pack_checkpoint(load_checkpoint(tiny_folder / "shakespeare")))
+        assert framed_tab.request.head(f"{server.url}/api/models").ok
+        leads_to = framed_tab.request.get(server.url, max_redirects=0).headers["location"]
         assert urljoin(f"{server.url}?".replace("http:", "https:"), leads_to) == f"{server.url}/".replace(
             "http:", "https:"
         )
         log = server.log()
         assert SECRET not in log and log.count("127.0.0.1") == log.count("URL: http://127.0.0.1") == 1
         with learning_platform() as stranger:  # a page of yet another origin gets no frame
-            tab.goto(f"{stranger}/?{server.url}/Masks")
-            until(tab, lambda: any("frame-ancestors" in said for said in tab.refused))
+            framed_tab.goto(f"{stranger}/?{server.url}/Masks")
+            until(framed_tab, lambda: any("frame-ancestors" in said for said in framed_tab.refused))
 
 
 def in_a_frame(tab, platform, app, model):

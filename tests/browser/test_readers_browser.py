@@ -12,7 +12,7 @@ from PIL import Image
 
 from pages.ui.lessons.lesson import read_lesson
 from pages.ui.views.learn.handout import handout
-from pages.ui.views.learn.site_lessons import as_data
+from pages.ui.views.learn.site_lessons import site_document
 from tests.browser.attention_page import until
 from transformer import Checkpoint, ModelCard, ModelConfig, Tokenizer, build_model, save_checkpoint, show
 from transformer.frontend.site import write_site
@@ -78,7 +78,9 @@ def site(hebrew, tmp_path_factory):
     """The address of a site with one model, and a lesson of a long word."""
     folder = tmp_path_factory.mktemp("readers")
     save_checkpoint(folder / "hebrew", hebrew)
-    write_site(folder / "site", [(folder / "hebrew", hebrew, hebrew.card)], [as_data(read_lesson("words", WORDS))])
+    write_site(
+        folder / "site", [(folder / "hebrew", hebrew, hebrew.card)], [site_document(read_lesson("words", WORDS))]
+    )
     handler = type("Quiet", (SimpleHTTPRequestHandler,), {"log_message": lambda *_: None})
     kind = type("Server", (ThreadingHTTPServer,), {"request_queue_size": 100})
     with kind(("127.0.0.1", 0), functools.partial(handler, directory=folder / "site")) as server:

@@ -12,11 +12,12 @@ import pytest
 
 from pages.ui.lessons.lesson import read_lesson
 from pages.ui.number_format import percent
-from pages.ui.views.learn.site_lessons import as_data, lesson_named
+from pages.ui.views.learn.site_lessons import lesson_named, site_document
 from tests.browser.attention_page import until
 from tests.browser.browser_windows import PATIENCE_MS
 from tests.browser.older_browser import make_older
 from tests.browser.servers import ROOT
+from tests.browser.test_accessibility import found as axe_found
 from transformer import Sampling, Without, generate, load_checkpoint, record_pass, show, trace_pass
 from transformer.checkpoints.folder import list_checkpoints
 from transformer.frontend.live_model import weights_of
@@ -92,7 +93,7 @@ def lesson_of(title, views):
 @pytest.fixture(scope="module")
 def lesson():
     """A lesson of which one view's link names no model."""
-    found = as_data(lesson_named("06-queries-keys-values"))
+    found = site_document(lesson_named("06-queries-keys-values"))
     found["steps"][1]["view"]["link"] = "prompt=ROMEO:"
     return found
 
@@ -110,7 +111,7 @@ def folder(checkpoints, lesson, tmp_path_factory):
     note = "It needs <em>another</em> model."
     other = {**lesson, "name": "other", "title": "Of a large model", "steps": [], "note": note}
     shown = {"Positions": "length=8", "Generate": "model=stories&prompt=Mary+took+the+ball."}
-    pictures = as_data(read_lesson("pictures", lesson_of("Pictures", shown)), is_live=False)
+    pictures = site_document(read_lesson("pictures", lesson_of("Pictures", shown)), is_live=False)
     write_site(folder / BELOW, models, [lesson, other, pictures])
     return folder
 
@@ -145,9 +146,9 @@ def test_a_site_is_there_soon_writes_what_the_engine_does_and_opens_without_a_ne
         names = [unquote(url.removeprefix(site).partition("?")[0]) or "index.html" for url in fetched if site in url]
         assert "models/stories/model.safetensors" in names and "scripts/generate.js" in names
         assert sum((folder / BELOW / name).stat().st_size for name in names) < BEFORE_FIRST_PICTURE
-        expect(page.get_by_label("Model")).to_have_value("stories")
+        expect(page.get_by_label("Model", exact=True)).to_have_value("stories")
         visit("Attention/?prompt=ROMEO:")
-        expect(page.get_by_label("Model")).to_have_value("shakespeare")
+        expect(page.get_by_label("Model", exact=True)).to_have_value("shakespeare")
 
         visit("?model=stories&temperature=0&tokens=20&pace=unbounded")
         page.get_by_role("button", name="Generate", exact=True).click()
@@ -230,7 +231,7 @@ def test_views_of_lessons_are_computed_from_one_file(opened, checkpoints):
         "Train": "model=stories&learn=task&task=induction",
         "Inside": "model=number-words-en-es&prompt=forty-two",
     }
-    page = opened(as_data(read_lesson("views", lesson_of("Views", shown))))
+    page = opened(site_document(read_lesson("views", lesson_of("Views", shown))))
     following = page.get_by_role("button", name="Next", exact=True)
     what_if, checkpoint = page.get_by_test_id("what-if"), checkpoints["stories"]
     prompt = checkpoint.tokenizer.encode("Mary took the ball. She")
@@ -277,8 +278,8 @@ def test_a_lesson_is_answered_and_shows_what_it_asked_about(new_window, opened, 
         expect(page.get_by_text("Step 1 of 3")).to_be_visible()
         expect(page.get_by_text("Many choose ball")).to_have_count(0)
         for choice, said, seen in (
-            ("ball", "Your answer: ball. Correct: garden at position 9.", "“?” looks at “garden”"),
-            ("park", "Correct.", "“:” looks at"),  # of Shakespeare, which reads letters
+            ("ball", "Your answer: ball at position 3. Correct: garden at position 9.", "“?” looks at “garden”"),
+            ("park", "Correct: park at position 15.", "“:” looks at"),  # of Shakespeare, which reads letters
         ):
             page.get_by_role("radio", name=choice).first.check()
             page.get_by_role("button", name="Answer", exact=True).click()
@@ -289,9 +290,9 @@ def test_a_lesson_is_answered_and_shows_what_it_asked_about(new_window, opened, 
                 page.get_by_role("button", name="Next", exact=True).click()
         with page.expect_download() as answers:
             page.get_by_role("button", name="Save my answers").click()
-        assert "park,yes" in answers.value.path().read_text(encoding="utf-8")
+        assert "park at position 15,yes" in answers.value.path().read_text(encoding="utf-8")
         page.reload()  # the answer is there still
-        expect(page.get_by_role("status").first).to_have_text("Correct.")
+        expect(page.get_by_role("status").first).to_have_text("Correct: park at position 15.")
 
 
 def test_a_browser_of_2022_runs_the_site_saved_pages_and_lesson_files(new_window, folder, checkpoints, lesson):
@@ -376,3 +377,103 @@ def test_a_browser_that_lacks_what_is_needed_is_told_so(new_window, folder, chec
         scriptless.goto(f"{site}Attention/")
         expect(scriptless.locator("noscript p")).to_be_visible()
     browser_errors.clear()
+
+
+def test_one_line_holds_model_prompt_and_menu_on_every_page(new_window, folder, browser_errors):
+    """And the page state goes along, is part of the link, and of a prompt that can't be read it is said why."""
+    page = new_window(width=1280, height=720)
+    prompt, model, alert = (
+        page.get_by_label("Prompt"),
+        page.get_by_label("Model", exact=True),
+        page.get_by_role("alert"),
+    )
+
+    def parameters():
+        return {name: values[0] for name, values in parse_qs(urlsplit(page.url).query).items()}
+
+    def type_prompt(text):
+        prompt.fill(text)
+        prompt.press("Enter")
+
+    with served(folder) as (site, _):
+        page.goto(f"{site}Attention/?model=stories&prompt=Tom+ran.&query=1")
+        page.wait_for_selector(SHOWN)
+        assert page.locator(".shell-line").bounding_box()["height"] == 48
+        assert page.locator(".shell-heading").bounding_box()["y"] <= 115
+        attention = page.get_by_test_id("attention")
+
+        type_prompt("Tom ran to the zebra.")
+        expect(alert.filter(visible=True)).to_contain_text(
+            "This model has never seen “zebra” (character 16). Remove it"
+        )
+        expect(
+            page.get_by_role("status").filter(has_text="the last prompt that could be read: “Tom ran.”")
+        ).to_be_visible()
+        expect(attention).to_contain_text("ran")
+        assert parameters()["prompt"] == "Tom ran."  # a link holds what can be read
+        page.get_by_role("button", name="Remove what is unknown").click()
+        expect(prompt).to_have_value("Tom ran to the .")
+        expect(attention).to_contain_text("to")
+        until(page, lambda: parameters()["prompt"] == "Tom ran to the .")
+        expect(alert.filter(visible=True)).to_have_count(0)
+        prompt.fill("Mary")
+        prompt.press("Escape")
+        expect(prompt).to_have_value("Tom ran to the .")
+
+        # A change takes the place of one that differs by its dial alone.
+        page.get_by_role("button", name="Change", exact=True).click()
+        for factor in ("0.5", "0.7"):
+            attention.get_by_role("slider", name="Scale").fill(factor)
+            expect(
+                page.get_by_role("status").filter(has_text=f"head 0 × {factor}. After the prompt: “")
+            ).to_be_visible()
+        until(page, lambda: parameters()["changes"] == "scale~blocks.4.attn.hook_z~0~~0.7")
+        menu = page.get_by_role("button", name="Menu, 1 change")
+        menu.click()
+        page.locator("summary", has_text="About this model").click()
+        expect(page.get_by_label("Menu", exact=True)).to_contain_text("It predicts the")
+        page.locator("summary", has_text="Share").click()
+        expect(page.get_by_label("Link", exact=True)).to_have_value(page.url)
+        page.keyboard.press("Escape")
+        expect(menu).to_be_focused()
+
+        for name in ("Generate", "Inside", "Masks", "Positions", "What if"):
+            page.get_by_role("link", name=name, exact=True).click()
+            page.wait_for_selector(SHOWN)
+            expect(page.get_by_role("heading", name=name, exact=True)).to_be_visible()
+            assert page.locator(".shell-heading").bounding_box()["y"] <= 150  # with the sentence on what is changed
+            assert parameters()["prompt"] == "Tom ran to the ." and prompt.input_value() == "Tom ran to the ."
+            assert axe_found(page) == []
+        length = page.evaluate("history.length")
+        model.select_option("shakespeare")
+        until(page, lambda: parameters() == {"model": "shakespeare"})
+        page.get_by_label("Examples").select_option(index=2)
+        until(page, lambda: parameters().get("prompt") == prompt.input_value())
+        model.select_option("stories")  # whose changes come back with it
+        until(page, lambda: "changes" in parameters())
+        assert page.evaluate("history.length") == length
+        page.goto(f"{site}Masks/?model=gone&layer=7")
+        notices = page.get_by_role("status").first
+        expect(notices).to_contain_text("There is no model “gone” here; Shakespeare is shown.")
+        expect(notices).to_contain_text("There is no layer 7 here; the last one, 5, is shown.")
+    assert all("models/gone/" in error for error in browser_errors)  # which the page's first script asked for
+    browser_errors.clear()
+
+
+def test_a_phone_has_the_same_line_and_edits_the_prompt_over_its_width(new_window, folder):
+    with served(folder) as (site, _):
+        page = new_window(width=390, height=780)
+        page.goto(f"{site}Generate/?model=stories")
+        page.wait_for_selector(SHOWN)
+        prompt = page.get_by_label("Prompt")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        narrow = prompt.bounding_box()
+        prompt.click()
+        wide = prompt.bounding_box()
+        assert narrow["width"] < 200 and wide["width"] > 340 and wide["height"] > narrow["height"]
+        assert page.locator(".shell-line").bounding_box()["height"] == 48
+        prompt.press("Escape")
+        page.get_by_role("button", name="Menu").click()
+        box = page.get_by_label("Menu", exact=True).last.bounding_box()
+        assert box["x"] >= 0 and box["x"] + box["width"] <= 390
+        assert axe_found(page) == []

@@ -58,7 +58,7 @@ def test_a_part_is_ablated_by_click_and_brought_back_by_key_and_both_texts_are_c
 
 
 def test_at_the_width_of_a_phone_the_pictures_are_read_and_saved_and_models_compared(visit, wait_ready):
-    page = visit(f"{PATH}&question=beside&beside=models&changes=scale~blocks.0.attn.hook_z~1~~0.0", width=420)
+    page = visit(f"{PATH}&question=comparison&beside=models&changes=scale~blocks.0.attn.hook_z~1~~0.0", width=420)
     expect(page.locator(".js-plotly-plot")).to_have_count(2)
     assert fits(page)
     chart = page.locator(".js-plotly-plot").first
@@ -83,7 +83,7 @@ def test_at_the_width_of_a_phone_the_pictures_are_read_and_saved_and_models_comp
     assert saved.startswith(b"\x89PNG") and len(saved) > 5_000
 
     # A place is put in from another prompt, by key alone.
-    visit(f"{PATH}&model=left&question=traced&other_prompt=To%20be,%20or%20now", page)
+    visit(f"{PATH}&model=left&question=patching&other_prompt=To%20be,%20or%20now", page)
     expect(maps.locator("figcaption")).to_have_count(3)
     assert fits(page)
     cells(page).focus()

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from tests.helpers import tiny_model, unpadded
 from transformer import attention, causal_mask, padding_mask, sinusoidal_encoding
 from transformer.model import caches, positions
 from transformer.model.attention import safe_softmax
@@ -101,20 +100,6 @@ def test_rotary_positions_turn_each_pair_by_its_own_angle(start, width, dims, ha
                 torch.testing.assert_close(found, value, atol=1e-5, rtol=0)
     assert torch.equal(turned[..., count:], vectors[..., count:])
     assert positions.rotate(vectors.bfloat16()).dtype == torch.bfloat16
-
-
-@pytest.mark.parametrize("kind", ["sinusoidal", "rotary"])
-def test_tables_first_needed_in_inference_mode_serve_training_too(kind):
-    positions._sinusoidal_table.cache_clear()
-    positions._rotation_table.cache_clear()
-    model = tiny_model(positions=kind)
-    tokens = unpadded(model.config)
-    with torch.inference_mode():
-        model(tokens)
-    scale = torch.ones(8, requires_grad=True)
-    hooks = [("hook_pos_embed", lambda rows, hook: rows * scale)] if kind == "sinusoidal" else []
-    model.run_with_hooks(tokens, fwd_hooks=hooks).sum().backward()
-    assert model.embed.weight.grad is not None
 
 
 def keys_and_values(length: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:

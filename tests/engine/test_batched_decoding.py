@@ -167,13 +167,6 @@ class TestPasses:
         states = [DecodeState(model, [1] * length, sampling=GREEDY, **asked) for length, asked in texts]
         assert [passes_of(model, lambda: decoding.step(states)) for _ in passes] == passes
 
-    def test_those_whose_cache_a_hook_has_cost_have_passes_of_their_own(self):
-        model = tiny_model()
-        decoding, states = ready(model, 3, 3)
-        with model.hooked([("hook_embed", lambda tensor, hook: None)]):
-            decoding.step(states)
-        assert passes_of(model, lambda: decoding.step(states)) == [(1, 5), (1, 5)]
-
     def test_the_sources_are_not_read_again(self):
         """Not even where the window moves."""
         model, read = tiny_encoder_decoder(), []
@@ -198,14 +191,3 @@ def test_who_fails_has_its_error_and_the_others_go_on(monkeypatch):
     for state, tokens in zip(others, before, strict=True):
         check_steps([found[state]], model, tokens, {"sampling": GREEDY})
     assert passes_of(model, lambda: decoding.step(others)) == [(2, 1)]
-
-
-def test_a_batch_that_all_have_left_holds_no_keys_and_values():
-    model = tiny_model()
-    decoding, states = ready(model, 2, 3, 4)
-    decoding.step(states)
-    assert not any(state.past.blocks[0].tensors for state in states)
-    for state in states:
-        decoding.release(state)
-        assert state.past.blocks[0].tensors[0].shape[1] == state.past.length == len(state.tokens) - 1
-    assert not decoding._caches

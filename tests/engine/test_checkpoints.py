@@ -8,7 +8,6 @@ import os
 import re
 import resource
 import shutil
-import threading
 import zipfile
 from io import BytesIO
 from pathlib import Path
@@ -22,7 +21,6 @@ from safetensors.torch import load_file
 
 from tests.helpers import any_configs, encoder_configs, some_inputs, tiny_config, tiny_model
 from tests.saved_checkpoints import ALPHABET, CARD, FILES, checkpoint, refused
-from tests.training_plans import same_weights
 from transformer import (
     Checkpoint,
     CheckpointError,
@@ -294,27 +292,3 @@ def test_a_save_between_any_two_files_that_are_read_is_no_mixture(tmp_path, monk
             config = found.config if read is list_checkpoints else found.model.config
             assert found.card.title == str(config.n_layers) == saved.card.title, at
             save_checkpoint(tmp_path / "model", VERSIONS[0])
-
-
-def test_of_those_who_save_at_once_none_is_lost(tmp_path):
-    path, is_over = tmp_path / "model", threading.Event()
-
-    def save(version: Checkpoint) -> None:
-        while not is_over.is_set():
-            save_checkpoint(path, version)
-
-    save_checkpoint(path, VERSIONS[0])
-    savers = [threading.Thread(target=save, args=(version,)) for version in VERSIONS]
-    for saver in savers:
-        saver.start()
-    try:
-        for _ in range(10):
-            (entry,) = list_checkpoints(tmp_path)
-            assert (entry.name, entry.problem, entry.card.title) == ("model", None, str(entry.config.n_layers))
-            loaded = load_checkpoint(path)
-            assert same_weights(loaded.model, VERSIONS[int(loaded.card.title) - 1].model)
-    finally:
-        is_over.set()
-        for saver in savers:
-            saver.join()
-    assert names_in(tmp_path) == ["model"]

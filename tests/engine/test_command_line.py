@@ -1,6 +1,5 @@
 """Tests the command line: it does what its help says, and reports errors in a sentence."""
 
-import contextlib
 import dataclasses
 import os
 import subprocess
@@ -25,8 +24,7 @@ from transformer import (
     save_checkpoint,
 )
 from transformer import __main__ as command_line
-from transformer.checkpoints.exporting import export_pretrained
-from transformer.output_pipe import CLOSED, until_closed
+from transformer.output_pipe import CLOSED
 from transformer.training.loop import TrainingRun
 
 
@@ -144,46 +142,6 @@ def test_what_goes_wrong_is_one_sentence_on_stderr(run, arguments, message):
     status, out, err = run(*arguments)
     assert status == 1 and (out == "" or arguments[0] != "generate")
     assert err.startswith("Error: ") and message in err and err.count("\n") == 1
-
-
-@contextlib.contextmanager
-def closed(name: str):
-    """Standard output or error as a pipe that nobody reads any more."""
-    reading, writing = os.pipe()
-    os.close(reading)
-    with open(writing, "w", encoding="utf-8") as stream, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, name, stream)
-        yield
-
-
-@pytest.fixture
-def commands_that_write(run, folder, monkeypatch, tmp_path) -> dict[str, list[str]]:
-    """Arguments by which each command writes something; without those of the server."""
-    monkeypatch.setattr(commands, "RUNGS", {"first": [dataclasses.replace(PRESET, name="rung")]})
-    run("train", "tiny")
-    export_pretrained(tmp_path / "theirs", load_checkpoint(folder / "tiny"))
-    return {
-        **{"list": [], "evaluate": ["tiny"], "generate": ["good", "abc", "--tokens", "20"], "site": ["site"]},
-        **{"import": ["theirs"], "export": ["tiny", "out"], "ladder": [], "train": ["tiny", "--work-dir", "again"]},
-    }
-
-
-def test_a_command_that_nobody_reads_any_more_ends_quietly(commands_that_write, folder, capsys):
-    assert {*commands_that_write} == {*commands.COMMANDS} - {"serve"}
-    for name, arguments in commands_that_write.items():
-        for stream, words in (
-            ("stdout", [name, *arguments]),
-            ("stderr", [name, "--nothing"]),
-            ("stdout", [name, "-h"]),
-        ):
-            with closed(stream), contextlib.suppress(SystemExit):
-                status = until_closed(lambda words=words: command_line.main(["--checkpoints", str(folder), *words]))
-                assert status == CLOSED, words
-            assert "".join(capsys.readouterr()) == "", words
-    for words in (["evaluate", "absent"], ["generate", "good", "X"], ["export", "good", str(folder)]):
-        with closed("stderr"):
-            assert until_closed(lambda words=words: command_line.main(["--checkpoints", str(folder), *words])) == CLOSED
-        assert "".join(capsys.readouterr()) == ""
 
 
 @pytest.mark.parametrize("module", ["transformer", "pages.ui", "tests.benchmarks"])

@@ -1,6 +1,5 @@
 """Tests what files of pretrained models say: as people share them, in older spellings, and what can't be computed."""
 
-import copy
 import json
 import re
 from pathlib import Path
@@ -67,117 +66,44 @@ TASKS = {"summarization": {"early_stopping": True, "prefix": "summarize: "}, "ot
 OLD_LLAMA = {"rope_scaling": None, "max_sequence_length": 2048, "pretraining_tp": 1, "pad_token_id": -1}
 AS_SHARED = {
     "llama": [{"rope_scaling": {"type": "linear", "factor": 4.0}, "rope_theta": 1e5}, OLD_LLAMA],
-    "mistral": [{"sliding_window": 5, "rope_theta": 1e6}],
     "gpt_neox": [
         {"rotary_emb_base": 500, "rotary_pct": 0.25, "rope_theta": 500, "partial_rotary_factor": 0.25},
         {"rope_theta": 500, "partial_rotary_factor": 0.25, "rope_scaling": None, "hidden_dropout": 0.1},
     ],
     "qwen2": [
         {"use_sliding_window": True, "sliding_window": 5, "max_window_layers": 2, "use_mrope": False},
-        {"use_sliding_window": False, "sliding_window": 5, "max_window_layers": 2},
         {"rope_scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16}},
         {"rope_scaling": {"type": "dynamic", "factor": 4.0}, "use_sliding_window": True, "sliding_window": None},
     ],
     "smollm3": [{"no_rope_layers": [1, 1, 1, 0], "max_window_layers": 28}],
-    "phi3": [
-        {"auto_map": {"AutoConfig": "configuration.Ours"}, "sliding_window": 7},
-        {
-            **{"full_attn_mod": 1, "interpolate_factor": 1, "partial_rotary_factor": 0.75},
-            **{"original_max_position_embeddings": 16, "tie_word_embeddings": True},
-            "rope_scaling": {"type": "longrope", "short_factor": [1.0, 1.1, 1.2], "long_factor": [4.0] * 3},
-        },
-    ],
     "gemma": [{"head_dim": 6, "hidden_act": "gelu", "hidden_activation": None}],
-    "gemma2": [{"head_dim": 6, "cache_implementation": "hybrid", "hidden_act": "gelu_pytorch_tanh"}],
     "gemma3_text": [
-        {"head_dim": 6, "sliding_window": 5, "sliding_window_pattern": 2, "rope_local_base_freq": 500.0},
-        {"head_dim": 6, "sliding_window": 5, "rope_theta": 1e5, "rope_scaling": {"type": "linear", "factor": 8.0}},
-    ],
-    "olmo3": [
-        {
-            **{"pad_token_id": 1, "sliding_window": 5, "rope_theta": 500000.0},
-            "rope_scaling": {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 8},
-        }
+        {"head_dim": 6, "sliding_window": 5, "rope_theta": 1e5, "rope_scaling": {"type": "linear", "factor": 8.0}}
     ],
     "cohere": [{"model_max_length": 131072}],
     "falcon": [{"ffn_hidden_size": 20}],
     "cohere2": [{"sliding_window_pattern": 2, "sliding_window": 5, "layer_switch": 4, "rotary_pct": 1.0}],
-    "glm": [{"head_dim": 8}],
-    "bert": [
-        {
-            **{"pooler_fc_size": 768, "pooler_num_attention_heads": 12, "pooler_type": "first_token_transform"},
-            **{"directionality": "bidi", "position_embedding_type": "absolute"},
-        }
-    ],
+    "bert": [{"pooler_fc_size": 768, "pooler_type": "first_token_transform", "directionality": "bidi"}],
     "roberta": [{"layer_norm_eps": 1e-5, "eos_token_id": 2}],
-    "distilbert": [{"tie_weights_": True, "qa_dropout": 0.1, "seq_classif_dropout": 0.2}],
-    "modernbert": [
-        {
-            **{"layer_norm_eps": 1e-5, "position_embedding_type": "absolute", "local_attention": 6},
-            **{"global_rope_theta": 500.0, "local_rope_theta": 100.0, "classifier_pooling": "mean", "norm_bias": False},
-            **{"initializer_cutoff_factor": 2.0, "reference_compile": True, "sparse_prediction": False},
-            **{"deterministic_flash_attn": False, "cls_token_id": 2, "sep_token_id": 3, "bos_token_id": 2},
-        }
-    ],
+    "modernbert": [{"local_attention": 6, "classifier_pooling": "mean", "reference_compile": True}],
     "t5": [{"n_positions": 24, "task_specific_params": TASKS}, FLAN],
-    "mt5": [{**FLAN, "tokenizer_class": "T5Tokenizer"}],
     "bart": [
-        {
-            **{"forced_bos_token_id": START, "add_final_layer_norm": False, "normalize_before": False, "prefix": " "},
-            **{"normalize_embedding": True, "length_penalty": 2.0, "num_beams": 4, "min_length": 56},
-        },
+        {"forced_bos_token_id": START, "prefix": " ", "length_penalty": 2.0, "num_beams": 4, "min_length": 56},
         {"force_bos_token_to_be_generated": True, "extra_pos_embeddings": 2},
     ],
-    "mbart": [{"add_final_layer_norm": True, "normalize_before": True, "scale_embedding": True}],
     "marian": [
         {
             **{"activation_function": "swish", "scale_embedding": True, "static_position_embeddings": True},
             **{"normalize_embedding": False, "decoder_start_token_id": PAD, "bad_words_ids": [[PAD]], "num_beams": 6},
         }
     ],
-    "pegasus": [{"static_position_embeddings": True, "extra_pos_embeddings": 1, "normalize_before": True}],
 }
-"""What files on the Hub say besides sizes: older spellings, and fields that change nothing."""
+"""What files on the Hub say besides sizes and what the published ones below say: older spellings, and fields that
+change nothing."""
 
 
 def close(found: torch.Tensor, expected: torch.Tensor) -> None:
     torch.testing.assert_close(found, expected, atol=1e-4, rtol=0)
-
-
-SIZES_ALONE = [(family, {}) for family in FAMILIES if family not in NOT_ALONE]
-
-
-@pytest.mark.parametrize(
-    "family, said", [*SIZES_ALONE, *((family, said) for family, files in AS_SHARED.items() for said in files)]
-)
-@torch.no_grad()
-def test_files_as_people_share_them_are_read_as_transformers_reads_them(family, said, tmp_path):
-    said, shape = SIZES[family] | said, FAMILIES[family].shape
-    model = theirs(family, copy.deepcopy(said), 3)
-    save(tmp_path, model, ["<mask>"] if shape == "encoder-only" else None)
-    if shape == "encoder-decoder":  # a Marian's positions as they're read
-        model = type(model).from_pretrained(tmp_path)
-        (tmp_path / "generation_config.json").unlink()
-    write(tmp_path, "config.json", {**said, "model_type": family, "architectures": [type(model).__name__]})
-    tokens, target = torch.arange(5, 19)[None], torch.arange(9, 18)[None]
-    inputs = [tokens, target] if shape == "encoder-decoder" else [tokens]
-    found = load_pretrained(tmp_path)
-    logits, expected = found.model(*inputs), logits_of(model, inputs).logits
-    for (token,) in said.get("bad_words_ids", []):
-        close(logits[..., token], expected[..., token] - 100)
-        logits[..., token] = expected[..., token]
-        assert "forbid it to write <pad>, so the logit of that is 100 lower here" in found.card.summary
-    close(logits, expected)
-    if shape == "encoder-only":
-        assert found.card.mask_token_id == len(ALPHABET) and found.card.stop_tokens == ()
-        assert found.card.examples[0] == "The capital of France is <mask>."
-    if shape == "encoder-decoder":
-        is_forced = {"forced_bos_token_id", "force_bos_token_to_be_generated"} & {*said}
-        assert found.card.start_tokens == (said["decoder_start_token_id"], *([START] if is_forced else []))
-        assert found.card.stop_tokens == (END,)
-        assert ("ignored here: num_beams" in found.card.summary) == ("num_beams" in said)
-        prefix = "summarize: " if "task_specific_params" in said else ""
-        assert found.card.examples[0] == f"{prefix}The house is wonderful."
 
 
 PUBLISHED = json.loads((Path(__file__).parents[1] / "published_configs.json").read_text(encoding="utf-8"))
@@ -224,16 +150,17 @@ def smaller(fields: dict) -> dict:
     return {name: one(name, value) for name, value in fields.items() if name != "task_specific_params"}
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+FILES = [(family, SIZES[family]) for family in FAMILIES if family not in NOT_ALONE]
+FILES += [(family, SIZES[family] | said) for family, files in AS_SHARED.items() for said in files]
+FILES += [(family, smaller(of["fields"])) for family, of in PUBLISHED.items()]
+
+
+@pytest.mark.parametrize("family, said", FILES)
 @torch.no_grad()
-def test_a_published_configuration_is_read_as_transformers_reads_it(family, tmp_path):
-    if family not in PUBLISHED:
-        assert family in NOT_FOUND
-        return
-    config_of(FAMILIES[family], PUBLISHED[family]["fields"])
-    said, shape = smaller(PUBLISHED[family]["fields"]), FAMILIES[family].shape
-    write(tmp_path, "config.json", said)
-    kind = getattr(transformers, FAMILIES[family].architecture)
+def test_a_file_is_read_as_transformers_reads_it(family, said, tmp_path):
+    shape, kind = FAMILIES[family].shape, getattr(transformers, FAMILIES[family].architecture)
+    about = {**said, "model_type": family, "architectures": [kind.__name__]}
+    write(tmp_path, "config.json", about)
     torch.manual_seed(3)
     config = kind.config_class.from_pretrained(tmp_path)
     model = kind._from_config(config, attn_implementation="eager", dtype=torch.float32).eval()
@@ -243,13 +170,30 @@ def test_a_published_configuration_is_read_as_transformers_reads_it(family, tmp_
     (tmp_path / "generation_config.json").unlink(missing_ok=True)
     if shape == "encoder-decoder":  # a Marian's positions as they're read
         model = kind.from_pretrained(tmp_path)
-    write(tmp_path, "config.json", said)
+    write(tmp_path, "config.json", about)
     tokens, target = torch.arange(5, 19)[None], torch.arange(9, 18)[None]
     inputs = [tokens, target] if shape == "encoder-decoder" else [tokens]
-    logits, expected = load_pretrained(tmp_path).model.double()(*inputs), logits_of(model.double(), inputs).logits
+    found = load_pretrained(tmp_path)
+    logits, expected = found.model.double()(*inputs), logits_of(model.double(), inputs).logits
     for (token,) in said.get("bad_words_ids", []):
         logits[..., token] += 100
+        assert f"forbid it to write {found.tokenizer.label(token)}, so the logit of that is 100" in found.card.summary
     close(logits, expected)
+    if shape == "encoder-only":
+        assert found.card.mask_token_id == len(ALPHABET) and found.card.stop_tokens == ()
+        assert found.card.examples[0] == "The capital of France is <mask>."
+    if "decoder_start_token_id" in said:
+        forced = said.get("forced_bos_token_id", START if said.get("force_bos_token_to_be_generated") else None)
+        assert found.card.start_tokens == (said["decoder_start_token_id"], *([] if forced is None else [forced]))
+        assert ("ignored here: num_beams" in found.card.summary) == ("num_beams" in said)
+        prefix = "summarize: " if "task_specific_params" in said else ""
+        assert found.card.examples[0] == f"{prefix}The house is wonderful."
+
+
+def test_published_configurations_are_read_at_their_own_size():
+    assert {*PUBLISHED} | NOT_FOUND == {*FAMILIES}
+    for family, published in PUBLISHED.items():
+        config_of(FAMILIES[family], published["fields"])
 
 
 SLIDING, FULL = ["sliding_attention"] * 4, ["full_attention"] * 4

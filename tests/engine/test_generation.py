@@ -166,17 +166,6 @@ class TestSampling:
             far = sampling_distribution(torch.tensor([1e4, -1e4, -math.inf]), Sampling(temperature))
             assert far.tolist() == pytest.approx([expected, 1 - expected, 0])
 
-    def test_draws_follow_the_distribution(self):
-        """Pearson's χ² over 3,000 draws, below what chance exceeds once in 10,000."""
-        logits = torch.tensor([2.0, 1.0, 0.5, 0.0, -1.0, -3.0])
-        sampling = Sampling(0.8, top_k=5, seed=11)
-        distribution = sampling_distribution(logits, sampling).numpy()
-        draws = [choose_token(logits, sampling, position) for position in range(3000)]
-        counts = np.bincount(draws, minlength=6)
-        assert counts[5] == 0
-        expected = distribution[:5] * 3000
-        assert ((counts[:5] - expected) ** 2 / expected).sum() < 23.5  # four degrees of freedom
-
     @pytest.mark.parametrize(("point", "token"), [(0.0, 1), (0.5, 4), (1 - 2**-53, 4)])
     def test_not_even_by_the_rarest_of_random_numbers(self, monkeypatch, point, token):
         """A point on a border belongs to the share that begins there, and there are none of size zero."""

@@ -123,14 +123,6 @@ class TestRecording:
             with pytest.warns(UserWarning, match="chooses none of this model's hook points"):
                 model.run_with_cache(tokens, **asked)
 
-    def test_an_old_name_is_understood_with_a_warning(self):
-        model, tokens = tiny_model(), unpadded(tiny_config())
-        with pytest.warns(DeprecationWarning, match="hook_normalized is without gain and shift"):
-            assert model.run_with_cache(tokens)[1]["normalized", 0, "ln1"].shape == (2, 8, 8)
-        with pytest.warns(DeprecationWarning, match="is now called blocks.0.ln1.hook_out"):
-            name = "blocks.0.ln1.hook_normalized"
-            assert list(model.run_with_cache(tokens, names_filter=name)[1]) == ["blocks.0.ln1.hook_out"]
-
 
 class TestInterventions:
     @given(any_configs(), st.data())

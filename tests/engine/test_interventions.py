@@ -3,6 +3,7 @@
 import contextlib
 import math
 import re
+from dataclasses import fields
 
 import pytest
 import torch
@@ -10,10 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.helpers import any_configs, close, some_inputs, tiny_config, tiny_model, unpadded
-from transformer import Sampling, generate, hook_points
-from transformer.inference.intervention_codes import KINDS, from_code, to_code
+from transformer import generate, hook_points
+from transformer.inference.intervention_codes import from_code, to_code
+from transformer.inference.intervention_kinds import FIELDS, KINDS, fields_of
 from transformer.inference.interventions import (
     RULES,
+    CodedIntervention,
     Intervention,
     MeanAblate,
     Patch,
@@ -40,6 +43,27 @@ def as_texts(inputs):
     return {"tokens": tokens, "source": source[0] if source else ()}
 
 
+BECOMES = {
+    Scale: lambda change, value, on: value * change.factor,
+    MeanAblate: lambda change, value, on: value.mean(1, keepdim=True).expand_as(value),
+    Patch: lambda change, value, on: on(change.tokens, change.source),
+    Steer: lambda change, value, on: (
+        value
+        + change.factor
+        * (
+            on(change.tokens, change.source)[:, -1:]
+            - on(change.against, change.against_source or change.source)[:, -1:]
+        )
+    ),
+}
+"""What every class makes of a point's value; on: what the point has on another text."""
+
+
+def made(of_class, **values):
+    """An intervention with those of the values that it has fields for."""
+    return of_class(**{field.name: values[field.name] for field in fields(of_class) if field.name in values})
+
+
 @st.composite
 def changes(draw, config, point_of=lambda point: True):
     """Any intervention that a model of this configuration has the place for."""
@@ -53,17 +77,14 @@ def changes(draw, config, point_of=lambda point: True):
     head = draw(st.none() | st.integers(0, config.n_heads - 1)) if "head" in dims else None
     position = draw(st.none() | st.integers(0, 3)) if "pos" in dims else None
     other = as_texts([tokens.flip(1) for tokens in one_text(config)])
-    factor, against = draw(st.sampled_from([0.0, 0.5, -2.0])), draw(st.sampled_from([(), other["source"][:2]]))
-    return draw(
-        st.sampled_from(
-            [
-                Scale(point, head, position, factor),
-                MeanAblate(point, head, position),
-                Patch(point, head, position, **other),
-                Steer(point, head, position, other["tokens"], other["tokens"][:2], other["source"], factor, against),
-            ]
-        )
-    )
+    against = {"against": other["tokens"][:2], "against_source": draw(st.sampled_from([(), other["source"][:2]]))}
+    numbers = {
+        name: draw(st.sampled_from([number for number in (0.0, 0.5, -2.0) if number >= field.get("bounds", [-2])[0]]))
+        for name, field in FIELDS.items()
+        if field["type"] == "number"
+    }
+    of_class = draw(st.sampled_from([*BECOMES]))
+    return made(of_class, point=point, head=head, position=position, **other, **against, **numbers)
 
 
 @given(any_configs(), st.data())
@@ -80,15 +101,7 @@ def test_only_the_place_is_changed_and_to_what_it_says(config, data):
         texts = [torch.tensor([each]) for each in (source, tokens) if each]
         return model.run_with_cache(*texts, names_filter=point)[1][point]
 
-    if isinstance(change, Scale):
-        expected = plain[point] * change.factor
-    elif isinstance(change, MeanAblate):
-        expected = plain[point].mean(1, keepdim=True).expand_as(plain[point])
-    elif isinstance(change, Patch):
-        expected = on(change.tokens, change.source)
-    else:
-        away = on(change.against, change.against_source or change.source)
-        expected = plain[point] + change.factor * (on(change.tokens, change.source)[:, -1:] - away[:, -1:])
+    expected = BECOMES[type(change)](change, plain[point], on)
     same = torch.ones_like(plain[point], dtype=torch.bool)
     of_head = same if change.head is None else same[:, :, change.head]
     of_head[:, slice(None) if change.position is None else change.position] = False
@@ -158,25 +171,6 @@ def test_a_weight_that_is_set_by_hand(weight, query, key, renormalised):
     torch.testing.assert_close(found[point], expected, atol=1e-5, rtol=1e-5)
 
 
-@given(any_configs(), st.data())
-def test_writing_with_a_cache_is_writing_without_one(config, data):
-    """Positions count from the text's start, past the context too, where the window slides."""
-    model = tiny_model(config)
-    *source, tokens = (each[0, :3].tolist() for each in one_text(config))
-    interventions = [data.draw(changes(config, lambda name: not name.startswith("encoder.")))]
-    if hook_points(config).get("blocks.0.attn.hook_pattern"):
-        interventions.append(SetAttention("blocks.0.attn.hook_pattern", 0, 4, 1, 0.9))
-    options = {"max_new_tokens": 6, "sampling": Sampling(temperature=0), "source": source[0] if source else None}
-    text = list(tokens)
-    for step in generate(model, tokens, interventions=interventions, **options):
-        start = max(0, len(text) - config.context_length)
-        inputs = [torch.tensor([each]) for each in (*source, text[start:])]
-        hooks = hooks_of(interventions, model, lambda start=start: start)
-        with torch.no_grad():
-            close(step.logits, model.run_with_hooks(*inputs, fwd_hooks=hooks)[0, -1])
-        text.append(step.token_id)
-
-
 class TestCodes:
     @given(any_configs(), st.data())
     def test_one_reads_back_as_the_same_intervention(self, config, data):
@@ -186,7 +180,12 @@ class TestCodes:
             assert re.fullmatch(r"[A-Za-z0-9._~-]*", code)
             assert from_code(code) == intervention and hash(intervention) == hash(from_code(code))
             assert isinstance(intervention, Intervention)
-        assert from_code("scale~ln_final.hook_normalized~~~0.5") == Scale("ln_final.hook_out", factor=0.5)
+
+    def test_the_data_describe_every_class(self):
+        assert CodedIntervention.classes.keys() == KINDS.keys()
+        for word, of_kind in CodedIntervention.classes.items():
+            assert [field.name for field in fields(of_kind)] == fields_of(word)
+            assert (of_kind in BECOMES) == ("becomes" in KINDS[word])
 
     PIECES = st.text(max_size=5) | st.sampled_from([*KINDS, "", "0", "nan", "-1", "1.2"])
 
@@ -198,29 +197,33 @@ class TestCodes:
             assert len(str(error)) < 200
 
 
-@pytest.mark.parametrize(
-    ("intervention", "words"),
-    [
-        (Scale("blocks.9.hook_mlp_out"), "computes no blocks.9.hook_mlp_out"),
-        (Scale("blocks.0.attn.hook_z", head=2), "has no head 2"),
-        (Scale("blocks.0.hook_mlp_out", head=0), "has no head 0"),
-        (Scale("blocks.0.attn.hook_pattern", position=1), "has no position 1"),
-        (Scale("blocks.0.attn.hook_pattern"), "can't be changed in this way"),
-        (Scale("ln_final.hook_scale"), "can't be changed in this way"),
-        (Scale("hook_embed", factor=math.nan), "not nan"),
-        (Patch("hook_embed"), "one that this model can't read"),
-        (Patch("hook_embed", tokens=(1,), source=(1,)), "one that this model can't read"),
-        (Patch("hook_embed", tokens=(1,) * 9), "has 9 tokens, and this model reads 8"),
-        (Steer("hook_embed", tokens=(1,), against=(11,)), "has a token 11"),
-        (Without("gravity"), "no rule 'gravity'"),
-        (Without("positions"), "no hook_pos_embed anywhere"),
-        (Without("mask", "encoder."), "no hook_mask in encoder."),
-        (SetAttention("blocks.0.attn.hook_z", 0, 0, 0, 1.0), "no attention pattern"),
-        (SetAttention("blocks.0.attn.hook_pattern", 0, 0, 0, 2.0), "from 0 to 1"),
-        (SetAttention("blocks.0.attn.hook_pattern", 7, 0, 0, 1.0), "no head 7"),
-        (SetAttention("blocks.0.attn.hook_pattern", 0, -1, 0, 1.0), "no query -1"),
-    ],
-)
+REFUSED = [
+    (Scale("blocks.9.hook_mlp_out"), "computes no blocks.9.hook_mlp_out"),
+    (Scale("blocks.0.attn.hook_z", head=2), "has no head 2"),
+    (Scale("blocks.0.hook_mlp_out", head=0), "has no head 0"),
+    (Scale("hook_embed", position=-1), "has no position -1"),
+    (Scale("blocks.0.attn.hook_pattern"), "can't be changed in this way"),
+    (Scale("ln_final.hook_scale"), "can't be changed in this way"),
+    *(
+        (Scale("hook_embed", factor=factor), f"the factor must be a number, not {factor}")
+        for factor in (math.nan, math.inf)
+    ),
+    (Patch("hook_embed"), "one that this model can't read"),
+    (Patch("hook_embed", tokens=(1,), source=(1,)), "one that this model can't read"),
+    (Patch("hook_embed", tokens=(1,) * 9), "has 9 tokens, and this model reads 8"),
+    (Steer("hook_embed", tokens=(1,), against=(11,)), "has a token 11"),
+    (Without("gravity"), "no rule “gravity”"),
+    (Without("positions"), "doesn't have positions anywhere"),
+    (Without("mask", "encoder."), "doesn't have the causal mask in the encoder"),
+    (SetAttention("blocks.0.attn.hook_z", 0, 0, 0, 1.0), "no attention pattern"),
+    (SetAttention("blocks.0.attn.hook_pattern", 0, 0, 0, 2.0), "from 0 to 1"),
+    (SetAttention("blocks.0.attn.hook_pattern", 7, 0, 0, 1.0), "no head 7"),
+    (SetAttention("blocks.0.attn.hook_pattern", 0, -1, 0, 1.0), "no query -1"),
+    (SetAttention("blocks.0.attn.hook_pattern", 0, 1, -1, 0.0), "no key -1"),
+]
+
+
+@pytest.mark.parametrize(("intervention", "words"), REFUSED)
 def test_what_a_model_doesn_t_have_is_said(intervention, words):
     with pytest.raises(ValueError, match=words):
         intervention.fwd_hooks(tiny_model(positions="none"))

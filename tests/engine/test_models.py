@@ -286,7 +286,7 @@ def test_what_a_model_can_not_read_is_refused():
             trace_pass(model, "hello")
     with torch.inference_mode(), pytest.raises(RuntimeError, match=r"no gradients inside torch\.inference_mode\(\)"):
         decoder.run_with_gradients(FEW, of=lambda logits: logits.sum())
-    with pytest.raises(ValueError, match="doesn't divide its scores"):
+    with pytest.raises(ValueError, match="doesn't have ÷ √d_head"):
         Without("scale").fwd_hooks(tiny_model(modern_config("windows")))
 
 

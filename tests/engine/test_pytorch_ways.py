@@ -1,6 +1,5 @@
 """Tests models with PyTorch's own tools: replaced parts, parametrizations, compilation, casting."""
 
-import copy
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
@@ -9,7 +8,6 @@ import torch
 from torch import Tensor, nn
 from torch._dynamo.utils import counters
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.nn.utils import parametrizations, prune
 from torch.utils.checkpoint import checkpoint
 
 from tests.helpers import (
@@ -23,20 +21,10 @@ from tests.helpers import (
     tiny_model,
     unpadded,
 )
-from transformer import (
-    ActivationCache,
-    Steer,
-    ablation,
-    checkpoint_contexts,
-    deviations,
-    generate,
-    record_pass,
-    trace_pass,
-)
+from transformer import ActivationCache, Steer, checkpoint_contexts
 from transformer.inference.interventions import hooks_of
 from transformer.model import positions
 from transformer.model.caches import KeyValueCache
-from transformer.model.layers import make_mlp
 
 TOKENS = torch.tensor([[1, 2, 0, 3, 4]])
 
@@ -45,26 +33,6 @@ TOKENS = torch.tensor([[1, 2, 0, 3, 4]])
 def without_gradients():
     with torch.no_grad():
         yield
-
-
-@pytest.mark.parametrize(
-    "put_in",
-    [
-        lambda block, other: setattr(block, "mlp", other),
-        lambda block, other: block._modules.update(mlp=other),  # as PyTorch's quantisation does
-    ],
-)
-def test_a_part_that_is_put_in_is_run_and_looked_at_where_it_stands(put_in):
-    model = tiny_model()
-    before, block, other = model(TOKENS), model.blocks[1], make_mlp(model.config)
-    put_in(block, other)
-    model.blocks[0].mlp = copy.deepcopy(model.blocks[0].mlp)
-    logits, cache = model.run_with_cache(TOKENS)
-    assert not torch.allclose(logits, before)
-    assert block.mlp is other
-    for layer in (0, 1):
-        up = model.blocks[layer].mlp.up
-        torch.testing.assert_close(cache["mlp.hook_pre", layer], up(cache["hook_out", layer, "ln2"]))
 
 
 def test_a_hook_of_pytorch_is_called_on_every_module():
@@ -76,42 +44,6 @@ def test_a_hook_of_pytorch_is_called_on_every_module():
         module.register_forward_hook(lambda module, given, found, name=name: called.append(name))
     model(TOKENS)
     assert set(called) == set(named)
-
-
-def test_pruned_and_parametrised_weights_count():
-    model = tiny_model()
-    before = model(TOKENS)
-    parametrizations.weight_norm(model.blocks[1].mlp.up)
-    torch.testing.assert_close(model(TOKENS), before)
-    model.blocks[1].mlp.up.parametrizations.weight.original0.zero_()
-    assert not torch.allclose(model(TOKENS), before)
-    prune.random_unstructured(model.blocks[0].ln1, "weight", amount=1.0)
-    _, cache = model.run_with_cache(TOKENS)
-    torch.testing.assert_close(cache["out", 0, "ln1"], model.blocks[0].ln1.bias.expand(1, 5, -1))
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
-def test_linear_layers_can_be_quantised():
-    model = tiny_model()
-    quantised = torch.ao.quantization.quantize_dynamic(model, {nn.Linear})
-    assert type(quantised.blocks[0].attn.qkv) is not nn.Linear
-    assert (quantised(TOKENS) - model(TOKENS)).abs().max() < 0.1 * model(TOKENS).abs().max()
-    assert next(generate(quantised, TOKENS[0], max_new_tokens=1)).token_id < model.config.vocab_size
-
-
-@pytest.mark.parametrize(
-    "fields", [{"positions": each} for each in ("sinusoidal", "rotary")] + [{"attention": "uniform"}]
-)
-@pytest.mark.parametrize("dtype", [torch.half, torch.bfloat16])
-def test_narrower_numbers_go_all_the_way(dtype, fields):
-    model = tiny_model(**fields).to(dtype)
-    recording = record_pass(model, TOKENS)
-    logits, fused = recording.from_bytes(recording.to_bytes()).tensors["logits"], model(TOKENS)
-    assert fused.dtype == dtype
-    torch.testing.assert_close(torch.as_tensor(logits).float(), fused[0].float(), atol=0.1, rtol=0.03)
-    for each in deviations(trace_pass(model, TOKENS)):
-        assert each.largest < 0.05 * max(each.magnitude, 1), each
-    assert torch.isfinite(ablation(model, TOKENS).loss(TOKENS[0])).all()
 
 
 SHAPES = {kind: modern_config(kind) for kind in MODERN}

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.engine.test_batched_decoding import asked_of, check_steps
 from tests.helpers import any_configs, tiny_encoder_decoder, tiny_model
 from tests.training_plans import until
-from transformer import MeanAblate, Sampling, generate
+from transformer import MeanAblate, Sampling
 from transformer.inference import scheduler as module
 from transformer.inference.generation import DecodeState
 from transformer.inference.scheduler import Scheduler, schedulers
@@ -72,12 +72,6 @@ class TestEachText:
         assert scheduler.texts == 0
         scheduler.close()
 
-    def test_ends_with_a_stop_token_which_is_still_reported(self, model, scheduler):
-        tokens = [step.token_id for step in generate(model, [1], max_new_tokens=20, sampling=Sampling(seed=3))]
-        state = DecodeState(model, [1], sampling=Sampling(seed=3))
-        written = scheduler.submit(state, stop_tokens=(tokens[4],))
-        assert [step.token_id for step in written] == tokens[: tokens.index(tokens[4]) + 1]
-
     def test_of_an_encoder_decoder_can_go_on_later(self):
         """The state is the caller's again, keys and values included."""
         model = tiny_encoder_decoder()
@@ -88,19 +82,6 @@ class TestEachText:
             assert state.cached == 5
             check_steps([*steps, *(state.step() for _ in range(9))], model, [1], each)
         schedulers.of(model).close()
-
-    def test_may_be_handed_over_on_the_schedulers_thread(self, model, scheduler):
-        steps, threads = [], set()
-
-        def take(step):
-            steps.append(step)
-            threads.add(threading.current_thread())
-            return len(steps) < 12
-
-        state = DecodeState(model, [1, 2, 3], sampling=Sampling(seed=5))
-        scheduler.submit(state, on_step=take).wait()
-        check_steps(steps, model, [1, 2, 3], {"sampling": Sampling(seed=5)})
-        assert len(steps) == 12 and len(state.tokens) == 15 and threading.current_thread() not in threads
 
     def test_is_refused_while_it_is_being_written_and_of_another_model(self, model, scheduler):
         state = DecodeState(model, [1])

@@ -143,28 +143,8 @@ def test_samples_are_those_that_the_shipped_cards_were_measured_on(task, seed, f
     assert (examples[0].source + examples[0].target).startswith(first) and examples[-1].source.startswith(last)
 
 
-ENGLISH_WORDS = sorted(
-    {*(num2words(number) for number in (*range(20), *range(20, 100, 10))), "hundred", "thousand", "and"}
-)
-SEPARATORS = st.sampled_from([" ", "-", ", "])
-
-
 def without_and(text: str) -> tuple[str, ...]:
     return tuple(word for word in text.replace(",", " ").replace("-", " ").split() if word != "and")
-
-
-BELOW_1000 = {without_and(num2words(number)): number for number in range(1000)}
-
-
-def number_by_table(words: list[str]) -> int | None:
-    """An oracle: what stands before `thousand`, and what after it, looked up among the numbers below a thousand."""
-    said = tuple(word for word in words if word != "and")
-    if "thousand" not in said:
-        return BELOW_1000.get(said)
-    at = said.index("thousand")
-    thousands, rest = BELOW_1000.get(said[:at], 0), said[at + 1 :]
-    below = BELOW_1000.get(rest, 0) if rest else 0
-    return 1000 * thousands + below if thousands and (below or not rest) else None
 
 
 @given(st.integers(0, 999_999), st.sampled_from([str.lower, str.upper, str.title]), st.booleans(), st.booleans())
@@ -174,19 +154,6 @@ def test_number_from_english_is_the_inverse_of_english(number, case, with_commas
     text = text if with_hyphens else text.replace("-", " ")
     assert number_from_english(case(f" {text}\n")) == number
     assert number_from_english(" ".join(without_and(text))) == number
-
-
-@given(st.lists(st.sampled_from(ENGLISH_WORDS), max_size=7), SEPARATORS)
-def test_words_in_any_order_name_a_number_or_none_and_are_read_as_they_were_learnt(words, between):
-    number, text = number_by_table(words), between.join(words)
-    assert number_from_english(" ".join(words)) == number
-    written = None if number is None else num2words(number).replace(",", "").replace("-", " ").split()
-    assert (NUMBERS.problem(text) is None) == (words == written)
-    if words == written:
-        assert NUMBERS.tokenizer.encode(text) == NUMBERS.tokenizer.encode(num2words(number))
-        for typed in (text.upper(), f" {text.title()} ", text.replace(" ", ", ")):
-            assert NUMBERS.problem(typed) is None
-            assert NUMBERS.tokenizer.encode(typed) == NUMBERS.tokenizer.encode(text)
 
 
 @pytest.mark.parametrize(

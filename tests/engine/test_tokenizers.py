@@ -259,15 +259,6 @@ def test_a_long_text_takes_as_much_longer_as_it_is_longer():
     assert seconds(long) < 20 * 6 * max(min(seconds(short) for _ in range(3)), 1e-3)
 
 
-def test_pieces_that_never_stop_joining_leave_nothing():
-    runs = [letter * count for letter in "xy" for count in range(1, 200)]
-    backend = tokenizers.Tokenizer(models.WordLevel({run: at for at, run in enumerate(runs)}))
-    backend.pre_tokenizer = pre_tokenizers.Split(tokenizers.Regex("xy"), "isolated")
-    tokenizer = Tokenizer(backend)
-    assert tokenizer.without_unknown("x" * 5 + "y" * 9) == "y" * 4
-    assert tokenizer.without_unknown("x" * 150 + "y" * 150) == ""
-
-
 @pytest.mark.parametrize(
     ("tokenizer", "text"),
     [

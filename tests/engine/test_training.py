@@ -183,13 +183,6 @@ def test_a_run_has_random_numbers_of_its_own():
     assert is_same == {"nothing": True, "global": True, "mode": True, "own": False, "seed": False}
 
 
-def test_the_average_of_a_hooked_model_can_be_looked_into():
-    model = build_model(tiny_config(), seed=0)
-    run = train(model, batches(), TrainingConfig(steps=2, average_decay=0.5))
-    tokens = batches()(0).inputs[0]
-    assert list(run.best_model.run_with_cache(tokens, names_filter=model.hook_names())[1]) == model.hook_names()
-
-
 class TestStatesOnDisk:
     @pytest.fixture
     def run(self, tmp_path) -> TrainingRun:

@@ -1,8 +1,8 @@
 // Calls functions of the frontend for `tests/frontend_calls.py`: a line of JSON for each, and one for its result.
 import { createInterface } from "node:readline";
-import { ViewState } from "../../transformer/frontend/view_state.js";
+import { PageState } from "../../transformer/frontend/page/page_state.js";
 
-const revived = (key, value) => (value?.isLooked ? new ViewState(value.search) : value);
+const revived = (key, value) => (value?.isLooked ? new PageState(value.search) : value);
 
 for await (const line of createInterface({ input: process.stdin })) {
   const { module, name, args } = JSON.parse(line, revived);

@@ -1,9 +1,12 @@
-// Tests which numbers of a pass a change sets, and the codes of changes.
+// Tests which numbers of a pass an intervention sets, and that codes say the same here as in Python (tests/engine_passes.py).
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 
-import { OverwrittenValues } from "../../transformer/frontend/interventions.js";
-import { codeOf } from "../../transformer/frontend/intervention_controls.js";
+import { problemOf } from "../../transformer/frontend/intervention_checks.js";
+import { OverwrittenValues } from "../../transformer/frontend/overwritten_values.js";
+import { KINDS, codeOf, inWords, parsed } from "../../transformer/frontend/intervention_codes.js";
 
 const place = (point, head, position, words, rest = {}) => ({ point, head, position, words, rule: "", weighed: null, ...rest });
 const changed = new OverwrittenValues([
@@ -47,7 +50,29 @@ test("weights are set as the model sets them: the others share the rest, or stay
   assert.deepEqual([...alone.weigh("a", 0, Float64Array.from([1, 0]), 2)], [0.5, 0]); // nothing to share it with
 });
 
-test("a code has a place for each field", () => {
-  assert.equal(codeOf("weigh", "a.hook_pattern", 1, 2, 0, 0.5, true), "weigh~a.hook_pattern~1~2~0~0.5~1");
-  assert.equal(codeOf("scale", "a", null, 3, "0.5"), "scale~a~~3~0.5");
+test("a code, its words, and what a model can't do are those of Python", () => {
+  const models = JSON.parse(readFileSync(join(process.env.HEADSUP_FIXTURES, "engine", "interventions.json"), "utf-8"));
+  for (const { said, ...model } of models) {
+    for (const { code, words, problem } of said) {
+      const { kind, values } = parsed(code);
+      assert.deepEqual([codeOf(kind, values), inWords(code), problemOf(code, model)], [code, words, problem]);
+    }
+  }
+});
+
+test("what is no code is said, and said as it is", () => {
+  const refused = {
+    "melt~hook_embed": `there is no change called “melt”; it can be ${Object.keys(KINDS).join(", ")}`,
+    "mean~hook_embed": "mean takes 3 values, and 1 are given",
+    "scale~hook_embed~~~much": "factor can't be “much”",
+    "scale~hook_embed~1.5~~0": "head can't be “1.5”",
+    "weigh~a~~0~0~1~1": "head can't be “”",
+    "weigh~a~0~0~0~1~2": "renormalised can't be “2”",
+    "from~hook_embed~~~1.-2~": "tokens can't be “1.-2”",
+    "without~constructor~": "there is no rule “constructor”; it can be mask, scale, positions, norm",
+  };
+  for (const [code, problem] of Object.entries(refused)) {
+    assert.equal(problemOf(code, { config: { n_heads: 1, d_model: 1 }, equations: [] }), problem);
+    assert.equal(inWords(code), code.replace(/^without~(.*)~/, "without $1"));
+  }
 });

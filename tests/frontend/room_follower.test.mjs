@@ -71,7 +71,7 @@ class Room {
 let room, number = 0;
 globalThis.fetch = (url, options) => {
   const { headers, signal } = /** @type {any} */ (options);
-  assert.equal(`${url} ${headers["HeadsUp-Room"]}`, `http://here/api/rooms/events ${room.membership}`);
+  assert.equal(`${url} ${headers["HeadsUp-Room"]}`, `http://here/api/rooms/ABCDE/events ${room.membership.key}`);
   return room.fetch(signal);
 };
 
@@ -87,7 +87,7 @@ class Page {
     Page.last?.takeOff();
     Page.last = this;
     room = new Room();
-    room.membership = `ABCDE ${(number += 1)}`;
+    room.membership = { code: "ABCDE", key: `${(number += 1)}` };
   }
 
   takeOff() {

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { ViewState } from "../../transformer/frontend/view_state.js";
+import { PageState } from "../../transformer/frontend/page/page_state.js";
 import { selectionFrom, paramsFrom, toLogit, windowStart } from "../../transformer/frontend/generation/view_params.js";
 
 const ABOUT = {
@@ -18,7 +18,7 @@ test("a window begins where the engine's does", () => {
 });
 
 test("what an address says of settings is taken, as far as it can be meant", () => {
-  const chosen = (search) => selectionFrom(new ViewState(search), ABOUT);
+  const chosen = (search) => selectionFrom(new PageState(search), ABOUT);
   assert.deepEqual(chosen(""), { temperature: 0.8, top_k: 0, top_p: 1, seed: 1, tokens: 200, pace: "fast", attention: "cross", layer: 1, head: 2 });
   assert.deepEqual(chosen("temperature=0&top_k=7&top_p=0.5&seed=9&tokens=3&pace=slow&attention=decoder&layer=0&head=1"),
     { temperature: 0, top_k: 7, top_p: 0.5, seed: 9, tokens: 3, pace: "slow", attention: "decoder", layer: 0, head: 1 });

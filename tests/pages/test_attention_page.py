@@ -9,13 +9,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from pages.ui.components.instruments import request_of
-from pages.ui.models import activations, library
+from pages.ui.computations import activations
+from pages.ui.models import library
 from tests import app_driver as app
 from tests.app_driver import checked, given, link_of, look_at, looked_at, overview, parts, start
 from tests.frontend_calls import Looked, frontend
 from tests.tiny_models import save_encoder, save_tiny
 from transformer import Recording
-from transformer.api.browser_models import OFF, VARIABLE
+from transformer.api.open_models import OFF, VARIABLE
 from transformer.model.masks import causal_mask, full_mask
 
 pytestmark = pytest.mark.usefixtures("folder")

@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from streamlit.testing.v1 import AppTest
 
-from pages.ui.models import activations, library, masked_predictions, visitor_models
+from pages.ui.computations import activations, masked_predictions
+from pages.ui.models import library
 from pages.ui.models.model_cache import cached
+from pages.ui.session import visitor_models
 from tests.app_driver import use
 from tests.tiny_models import save_pair, save_tiny
 from transformer import Sampling
@@ -214,7 +216,7 @@ def of_a_collector():
     """A page that keeps one model of its own after another."""
     import streamlit as st
 
-    from pages.ui.models import visitor_models
+    from pages.ui.session import visitor_models
     from tests.tiny_models import save_tiny
 
     names, refused = [], 0

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import torch
 
+from pages.ui.computations import activations
 from pages.ui.frame import change_form
-from pages.ui.models import activations, library
+from pages.ui.models import library
 from pages.ui.number_format import percent
 from tests import app_driver as app
 from tests.app_driver import checked, choose, link_of, named, press, said, start, text_of, write, writing

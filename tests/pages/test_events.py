@@ -3,12 +3,7 @@
 import pytest
 
 from pages.ui.components import events
-from pages.ui.lessons import lesson_files
-from pages.ui.models.lesson_answers import StepId
-from tests import learn_page as learning
-from tests.app_driver import tell_page
 from tests.component_events import sent
-from tests.learn_page import CHOOSE, LESSON, ORDER, button, click, open_step
 
 
 def test_each_event_is_heard_once_and_in_order_and_only_by_its_session(monkeypatch):
@@ -30,26 +25,6 @@ def test_each_event_is_heard_once_and_in_order_and_only_by_its_session(monkeypat
         states["here"] = sent("here", *(("told", 5),) * 3)
         hear()
     assert len(events.heard()) <= 2 * events.MOST + 3
-
-
-def choose(at):
-    at.main.radio[0].set_value(1)
-    return 1, click(at, "lesson_answer")
-
-
-def drag(at):
-    button(at, "lesson_answer").click()
-    return [3, 2, 1, 0], tell_page(at, "headsup_sortable_list", "chosen", [3, 2, 1, 0])
-
-
-@pytest.mark.parametrize(("step", "put_in", "change"), [(CHOOSE, learning.choose, choose), (ORDER, None, drag)])
-def test_an_input_that_is_changed_and_answered_in_one_run_is_answered_as_it_was_changed(
-    monkeypatch, quick_app_test, step, put_in, change
-):
-    monkeypatch.setattr(lesson_files, "FOLDER", learning.SAMPLES)
-    at = open_step(step)
-    wanted, at = change(put_in(at, 0) if put_in else at)
-    assert at.session_state["session_record"].answers.responses[StepId(LESSON, step)].first == wanted
 
 
 def test_an_answer_that_is_broken_off_is_given_to_its_end_and_once_for_each_event(monkeypatch):

@@ -37,11 +37,12 @@ COMPONENTS = ROOT / "pages" / "ui" / "components"
 FRONTEND_TESTS = Path(__file__).parents[1] / "frontend"
 LOCAL = {FRONTEND_TESTS / f"{name}.test.mjs" for name in ("local_api", "browser_first")}
 """Of models in a browser."""
+PAGE_SCRIPTS = [
+    *("start", "service_worker", "learn"),
+    *("attention", "generate", "inside", "masks", "positions", "what_if"),
+]
 RUN_AT_ONCE = {
-    *(
-        FOLDER / "site" / f"{name}.js"
-        for name in ("start", "generate", "attention", "inside", "learn", "service_worker")
-    ),
+    *(FOLDER / "site" / f"{name}.js" for name in PAGE_SCRIPTS),
     FOLDER / "startup_errors.js",
     COMPONENTS / "room_membership" / "private_link.js",
 }
@@ -190,7 +191,7 @@ def test_any_text_is_linked_or_refused(tmp_path_factory, text):
 
 def test_the_instrument_knows_nothing_of_who_shows_it():
     """Only what mounts them on a page does, and tells a page that frames it where it is."""
-    shows = {"on_page.js", "page_change.js", "page_link.js", "view_host.js", "view_state.js"}
+    shows = {"on_page.js", "page_change.js", "page_link.js", "page_state.js"}
     for path in [path for kind in ("*.js", "*.css") for path in FOLDER.rglob(kind) if path.name not in shows]:
         assert not re.search(r"streamlit|--st-|setTriggerValue", path.read_text(encoding="utf-8"), re.IGNORECASE), path
 

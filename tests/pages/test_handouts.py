@@ -15,11 +15,13 @@ from pages.ui.lessons.lesson import Lesson, View, read_lesson
 from pages.ui.lessons.measure_setup import DEFAULT_MODEL
 from pages.ui.printable_html import ATTRIBUTES, as_html, document, formula, inline
 from pages.ui.views.learn import site_lessons
-from pages.ui.views.learn.handout import handout
-from pages.ui.views.learn.site_lessons import as_data, file_bytes, lesson_file, lesson_named, on_site, too_large
+from pages.ui.views.learn.handout import handout_document
+from pages.ui.views.learn.site_lessons import file_bytes, lesson_file, lesson_named, on_site, site_document, too_large
 from pages.ui.views.learn.still_view import still_view
 from pages.ui.views.learn.teachers_page import GUIDE, sheet
+from tests import learn_page as learning
 from tests.app_driver import markdown_with, named, start
+from tests.frontend_calls import frontend
 
 ELEMENTS = {*re.findall(r"\w+", "p br ul ol li pre code strong em h1 h2 h3 h4 h5 h6 table thead tbody tr td th")}
 ELEMENTS |= {
@@ -136,7 +138,7 @@ right = "[2, first]"
 
 def sheets(lesson):
     """What is asked, and what is told at the end."""
-    return handout(lesson).split('<h1 class="new-page">')
+    return frontend("lessons/handout.js", "handout", handout_document(lesson)).split('<h1 class="new-page">')
 
 
 def test_what_is_right_stands_at_the_end_of_a_handout_and_nowhere_before():
@@ -147,11 +149,10 @@ def test_what_is_right_stands_at_the_end_of_a_handout_and_nowhere_before():
     first, second, third = (part for part in asked.split('<section class="part">') if "<h2>" in part)
     assert "fold the sheet here" in first and "fold the sheet here" in second and "fold the sheet" not in third
     assert "<svg" not in first + second and "<code>R</code>" in second
-    assert re.findall(r'<rect[^>]* fill="(.*?)"', third) == ["#ffffff"] * 6, "an empty picture, to be marked"
+    assert third.count('<td class="cell"></td>') == 6, "an empty picture, to be marked"
     (seen,) = {svg.count("<rect") for svg in re.findall("<svg.*?</svg>", told)[:1]}
     assert seen == 15 * 16 / 2, "a cell for each weight that the mask leaves"
-    left = '<span translate="no"><code>{}</code></span>'.format
-    assert f"{left('7')} (2) looks at {left('k')} (0)" in told
+    assert "<code>7</code> (2) looks at <code>k</code> (0)" in told
     found = Elements(asked + told)
     assert not {"script", "img", "b", "i"} & {tag for tag, _ in found.found}
     assert "<script>alert(1)</script>" in found.text, "a lesson's text stays text"
@@ -171,7 +172,7 @@ def test_the_page_for_teachers_has_a_plan_and_every_lesson_and_leads_into_them_a
     assert markdown_with(at, "Forty-five minutes")
     assert [each.label.split(" · ")[0] for each in at.expander][: len(lessons)] == [each.title for each in lessons]
     at = at.button(key=f"teach_{lessons[0].name}").click().run()
-    assert lessons[0].steps[0].title in [each.value for each in at.header]
+    assert lessons[0].steps[0].title in learning.reads(at)
     at = named(at.button, "All lessons").click().run()
     assert named(at.button, "For teachers").click().run() and markdown_with(at, "Forty-five minutes")
     rows = re.findall(r"^\| (\d+) \| (.*?) \|", GUIDE.read_text(encoding="utf-8"), re.MULTILINE)
@@ -197,7 +198,7 @@ def test_a_file_holds_the_lesson_with_its_models_and_its_size_is_known_before(qu
     lesson = lesson_named(SHORT)
     page = lesson_file(lesson)
     data, models = held(page)
-    assert [step["title"] for step in data["steps"]] == [step["title"] for step in as_data(lesson)["steps"]]
+    assert [step["title"] for step in data["steps"]] == [step["title"] for step in site_document(lesson)["steps"]]
     assert "stories" in models and "note" not in data
     assert file_bytes(lesson) == pytest.approx(len(page.encode()), rel=0.2)
     at = start("Learn", lesson=SHORT, lesson_step=len(lesson.steps) - 1)
@@ -242,13 +243,13 @@ def test_a_lesson_of_one_s_own_goes_into_a_file():
     data, models = held(lesson_file(read_lesson("own", LESSON)))
     assert data["name"] == "own" and models == ["induction"]
     assert "<script>" not in data["steps"][0]["words"]
-    for step in [*data["steps"], *as_data(lesson_named("16-induction"))["steps"]]:
+    for step in [*data["steps"], *site_document(lesson_named("16-induction"))["steps"]]:
         trains = step["view"] is not None and step["view"]["page"] == "Train"
         assert ("Nothing can be trained on this page" in step["words"]) == trains
         assert not trains or step["view"]["opened"] == "after", "what came of a training tells the answer"
     assert [step["question"]["right"] for step in data["steps"]] == [0, [5], [2, 0]]
-    assert data["steps"][1]["question"]["options"][5] == "<code>q</code>"
-    assert data["steps"][2]["question"]["options"]["key"] == [["0: k", 0], ["1: R", 1], ["2: 7", 2]]
+    assert data["steps"][1]["question"]["options"][5] == "q"
+    assert data["steps"][2]["question"]["picture"]["keys"] == ["k", "R", "7"]
 
 
 def test_a_site_shows_pictures_of_a_model_that_it_lacks_and_without_these_says_what_is_needed():

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from pages.ui.models import activation_patching, activations, background_jobs, library
+from pages.ui.computations import activations, prompt_pairs
+from pages.ui.models import library
 from pages.ui.views.what_if import ablation_map
 from tests.app_driver import PAGES, checked, components, named, outline, said, start, step, text_of, use
 from tests.tiny_models import save_chatty
@@ -14,6 +15,7 @@ from transformer import Scale, save_checkpoint
 from transformer.api import ablation_and_patching, exports, generated_texts, outlines, tensors
 from transformer.api import cache as api_cache
 from transformer.checkpoints import weight_numbers
+from transformer.jobs import Job
 
 PROMPT = "the cat and the hat"
 
@@ -81,7 +83,7 @@ def ablated(**link):
     """A visitor who has asked for what takes long, and waited for it."""
     at = start("What if", model="chatty", prompt=PROMPT, question="needed", **link)
     checked(named(at.button, "Ablate each part").click().run())
-    assert at.session_state["job"].wait(60) and at.session_state["job"].error is None
+    assert at.session_state["job"][1].exception(60) is None
     return checked(at.run())
 
 
@@ -98,18 +100,18 @@ def test_what_takes_long_is_asked_for_and_of_a_token_whose_logits_are_not_kept_t
 
 def test_another_prompt_is_suggested_without_reading_any(folder, monkeypatch):
     """One of equally many tokens; where no word has one of its kind, the page says what to do."""
-    monkeypatch.setattr(activation_patching, "_after", lambda *texts: pytest.fail("texts are tried on a large model"))
+    monkeypatch.setattr(prompt_pairs, "_after", lambda *texts: pytest.fail("texts are tried on a large model"))
     encode = library.tokenizer("chatty").encode
     for prompt, expected in (("the dog and the hat", "the cat and the hat"), ("It was here.", None), ("Oh", None)):
-        at = start("What if", model="chatty", prompt=prompt, reads="plain", question="traced")
+        at = start("What if", model="chatty", prompt=prompt, reads="plain", question="patching")
         other = named(at.text_area, "Another prompt").value
         assert other == (expected or prompt) and len(encode(other)) == len(encode(prompt))
         assert ("Change a word" in said(at)) == (expected is None)
-    pairs = activation_patching.suggested_pairs("chatty")
+    pairs = prompt_pairs.suggested_pairs("chatty")
     assert pairs and all(len(encode(one)) == len(encode(other)) for one, other in pairs)
     tries = [button.label for button in at.main.button if (button.key or "").startswith("pair_")]
     assert len(tries) == len(pairs) and all(len(set(re.split(r" \W+ ", label))) == 2 for label in tries), tries
-    at = start("What if", model="chatty", prompt="Oh", question="traced")  # in its chat template
+    at = start("What if", model="chatty", prompt="Oh", question="patching")  # in its chat template
     checked(at.button("pair_chatty_0").click().run())
     assert named(at.text_area, "Another prompt").value == pairs[0][1] and not said(at)
     assert at.session_state["visitor"].reads == "plain"
@@ -117,9 +119,8 @@ def test_another_prompt_is_suggested_without_reading_any(folder, monkeypatch):
 
 def test_it_can_be_stopped(folder, monkeypatch):
     at = start("What if", model="chatty", prompt=PROMPT, question="needed")
-    monkeypatch.setattr(background_jobs.Job, "is_over", property(lambda job: False))
+    monkeypatch.setattr(Job, "done", lambda job: False)
     checked(named(at.button, "Ablate each part").click().run())
     checked(named(at.button, "Stop").click().run())
     monkeypatch.undo()
-    job = at.session_state["job"]
-    assert job.wait(60) and job.was_stopped
+    assert at.session_state["job"][1].was_stopped

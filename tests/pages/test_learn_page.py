@@ -8,14 +8,14 @@ import streamlit as st
 from hypothesis import given
 from hypothesis import strategies as some
 
-from pages.ui.lessons import lesson_files, measure_registry
-from pages.ui.models.lesson_answers import MAX_CHARACTERS, Answers, Response, StepId, from_text
-from pages.ui.models.session_store import SessionStore
+from pages.ui.lessons import lesson_files
+from pages.ui.session.lesson_answers import MAX_CHARACTERS, Answers, Response, StepId, from_text
+from pages.ui.session.session_store import SessionStore
 from pages.ui.views.learn.lesson_list import COLUMNS, results_csv
 from tests import app_driver as app
 from tests import learn_page as learning
-from tests.app_driver import checked, component, go, link_of, markdown_with, named, prompt, start, step, type_prompt
-from tests.learn_page import CHOOSE, LESSON, NUMBER, ORDER, TOKEN, button, captions, click, has, open_step, said
+from tests.app_driver import checked, go, link_of, markdown_with, named, prompt, start, step, type_prompt
+from tests.learn_page import CHOOSE, LESSON, NUMBER, ORDER, TOKEN, button, captions, click, has, offers, open_step, said
 
 PROMPT = "kR7wZq3xB kR7wZ"
 PARTS = ["q · k", "÷ √d_head", "mask", "softmax"]
@@ -24,20 +24,6 @@ PARTS = ["q · k", "÷ √d_head", "mask", "softmax"]
 @pytest.fixture(autouse=True)
 def learn(monkeypatch, quick_app_test):
     monkeypatch.setattr(lesson_files, "FOLDER", learning.SAMPLES)
-
-
-@pytest.fixture
-def taken(monkeypatch):
-    """The measures that were taken, by name and changes."""
-    found = []
-    take = measure_registry.MeasureCall.result
-
-    def watched(call):
-        found.append((call.what, bool(call.setup.changes)))
-        return take(call)
-
-    monkeypatch.setattr(measure_registry.MeasureCall, "result", watched)
-    return found
 
 
 def shown(at):
@@ -49,7 +35,7 @@ def own_answers(at):
     return at.session_state["session_record"].answers
 
 
-def test_a_lesson_from_the_list_to_its_end_tells_no_answer_before_there_is_one(taken):
+def test_a_lesson_from_the_list_to_its_end_tells_no_answer_before_there_is_one():
     at = start("Learn", prompt="KING:\nAye")
     markdown_with(at, "Every kind of question")
     assert "A lesson can't be used. 02-broken.md, line 6: a question's kind is one of choose" in said(at)
@@ -63,48 +49,36 @@ def test_a_lesson_from_the_list_to_its_end_tells_no_answer_before_there_is_one(t
     assert store.claim(own.token).answers.last == StepId(LESSON, 0)
 
     at = click(at, "learn_next")
-    assert taken == [("probability", False)]  # which the words tell
-    assert button(at, "lesson_answer").disabled and not named(at.main.radio, "Your answer").value
-    assert "You can continue without an answer" in captions(at)
-    at = learning.choose(at, 0)
-    assert ("probability", True) not in taken and "lesson_reveal" not in str(at.main)
-    at = click(at, "lesson_answer")
+    assert offers(at) == ["Answer", "Discuss first"] and "You can continue without an answer" in captions(at)
+    assert "are left" not in said(at) and "Correct" not in said(at)
+    at = learning.answer(at, 0)
     wrong = "Your answer: “As before”. Correct: “Hardly”."
-    assert ("probability", True) in taken and wrong in said(at) and "without an answer" not in captions(at)
-    markdown_with(at, "Without it, 6.4% are left.")
-    markdown_with(at, "Silence another one.")
+    assert wrong in said(at) and "without an answer" not in captions(at)
+    assert "Without it, 6.4% are left." in said(at) and "Silence another one." in said(at)
     at = click(at, "learn_next", "learn_previous")
-    assert wrong in said(at) and not at.main.radio, "an answer stays"
-    options = markdown_with(at, ":green-badge[Correct]")
-    assert "As before :blue-badge[Your answer]" in options and "Hardly :green-badge[" in options
+    assert wrong in said(at) and not offers(at), "an answer stays"
 
     at = click(at, "learn_next")
-    (slider,) = at.main.slider
-    assert (slider.min, slider.value, slider.max, slider.step) == (0.0, 4.0, 8.0, 0.5)
-    assert button(at, "lesson_answer").disabled, "a slider that nobody has moved is no answer"
-    assert "Your answer: 3 nats. Correct: 3.06 nats, close enough." in said(learning.slide(at, 3.0))
-    taken.clear()
+    assert "Your answer: 3 nats. Correct: 3.06 nats, close enough." in said(learning.answer(at, 3.0))
     at = click(at, "learn_next")
-    assert not shown(at) and not taken, "the picture would tell"
-    pills = named(at.main.get("button_group"), "Choose a token. The small number is its position.")
-    assert [option.content for option in pills.proto.options][:4] == ["k₀", "R₁", "7₂", "w₃"]
+    assert not shown(at), "the picture would tell"
+    assert learning.step_of(at)[0]["question"]["options"][:4] == ["k", "R", "7", "w"]
     at = click(at, "learn_next")
-    at = learning.tell_answer(at, "headsup_cell_picker", [1])
-    assert button(at, "lesson_answer").disabled, "the browser may say anything"
-    at = click(learning.tell_answer(at, "headsup_cell_picker", [13, 3]), "lesson_answer")
-    assert "Correct: `w` (13) looks at `Z` (4)." in said(at)
-    at, order = click(at, "learn_next"), "headsup_sortable_list"
-    items = json.loads(component(at, order).json)["items"]
-    at = learning.tell_answer(at, order, [items.index(each) for each in PARTS])
-    assert items != PARTS and "Correct: " in said(click(learning.tell_answer(at, order, [0, 0, 1, 2]), "lesson_answer"))
+    for wrong in ([1], [-1, 0], ["x", 0], [10_000, 0]):
+        at = learning.tell_answer(at, first=wrong, second=None, discussing=False)
+        assert offers(at) == ["Answer", "Discuss first"], "the browser may say anything"
+    assert "Correct: w (13) looks at Z (4)." in said(learning.answer(at, [13, 4]))
+    at = click(at, "learn_next")
+    items = learning.step_of(at)[0]["question"]["options"]
+    at = learning.answer(at, [items.index(each) for each in PARTS])
+    assert items != PARTS and f"Correct: {' → '.join(PARTS)}." in said(at)
 
     markdown_with(at, "**You can now**\n\n- ")
     markdown_with(at, "1 question is still open.")
     at = click(at, "lesson_skipped")
     assert link_of(at)["lesson_step"] == str(TOKEN)
-    at = learning.pick_token(at, 4)
-    assert "Your answer: `Z` at position 4. Correct: `q` at position 5." in said(at)
-    assert ":blue-background[Z₄] :green-background[q₅]" in markdown_with(at, ":green-badge[Correct]")
+    at = learning.answer(at, 4)
+    assert "Your answer: Z at position 4. Correct: q at position 5." in said(at)
     assert shown(at) == {"headsup_attention"}
     at = click(at, "learn_next", "learn_next")
     assert not has(at, "lesson_skipped")
@@ -128,13 +102,12 @@ def test_before_the_answer_the_view_stays_as_the_step_shows_it_and_a_link_tells_
     assert prompt(at) == PROMPT and shown(at) == {"headsup_attention"}
     assert "Answer first: model, prompt and changes are fixed until then." in said(at)
     at = learning.answer(at, 1)
-    options = markdown_with(at, ":green-badge[Correct]")
-    assert "As before  \n" in options and "Hardly :blue-badge[Your answer] :green-badge[Correct]" in options
+    assert "Correct: “Hardly”." in said(at)
     at = type_prompt(at, "kR7wZkR7wZ")
     link = link_of(at)
     assert prompt(at) == "kR7wZkR7wZ" == link["prompt"] and "answers" not in link and link["lesson_step"] == "1"
     other = start("Learn", **link)  # carries the step and the view, and no answer
-    assert "step 2 of 6" in captions(other) and named(other.main.radio, "Your answer").value is None
+    assert "step 2 of 6" in captions(other) and offers(other) == ["Answer", "Discuss first"]
     at = click(at, "lesson_reset")
     assert prompt(at) == PROMPT
     at = checked(named(click(at, "learn_list").main.checkbox, "Put my answers into the link").check().run())
@@ -145,16 +118,15 @@ def test_before_the_answer_the_view_stays_as_the_step_shows_it_and_a_link_tells_
 
 
 def test_an_answer_that_was_talked_over_can_be_changed_once():
-    at = click(learning.choose(open_step(CHOOSE), 0), "lesson_discuss")
-    assert "Your answer:" not in said(at)
-    assert "Correct: “As before”, then “Hardly”." in said(learning.answer(at, 1))
-
-
-def test_an_order_that_is_wrong_is_shown_as_it_belongs():
-    at = click(open_step(ORDER), "lesson_answer")  # as it stands
-    found = json.loads(component(at, "headsup_sortable_list").json)
-    assert [found["items"][each] for each in found["order"]] == PARTS and "In the correct order" in captions(at)
-    assert "The correct order is above." in said(at) and said(at).count("softmax") == 1
+    at = learning.answer(open_step(CHOOSE), 0, "Discuss first")
+    assert "Your answer:" not in said(at) and "Compare reasons with somebody" in said(at)
+    at = learning.answer(at, 1)
+    assert "Correct: “As before”, then “Hardly”." in said(at)
+    for change in (0, 1):  # which no button offers
+        at = learning.tell_answer(at, first=change, second=None, discussing=False)
+        assert "Correct: “As before”, then “Hardly”." in said(at)
+    kept = learning.answer(learning.answer(open_step(CHOOSE), 0, "Discuss first"), None, "Keep my answer")
+    assert "Your answer: “As before”. Correct: “Hardly”." in said(kept)
 
 
 def test_a_lesson_whose_model_is_gone_says_what_it_cant_do(folder):
@@ -163,7 +135,8 @@ def test_a_lesson_whose_model_is_gone_says_what_it_cant_do(folder):
         at = open_step(number)
         assert "Answer first" not in said(at)
         if number == NUMBER:
-            assert f"The correct one can't be computed: loss can't be measured: {gone}" in said(learning.slide(at, 3.0))
+            later = f"The correct one can't be computed: loss can't be measured: {gone}"
+            assert later in said(learning.answer(at, 3.0))
         elif number != ORDER:
             assert gone in said(at)
     st.cache_resource.clear()
@@ -222,17 +195,6 @@ def test_after_a_lesson_the_next_one_is_offered_there_and_in_the_list(monkeypatc
     at = click(at, "learn_list")
     assert button(at, "learn_go_on").label == "Continue with lesson 2"
     assert link_of(click(at, "learn_go_on"))["lesson"] == "02-again"
-
-
-def test_the_first_answer_is_kept_beside_the_second():
-    own, step_id = Answers(), StepId("a", 0)
-    own.give(step_id, 1, discuss=True)
-    own.give(step_id, 2)
-    own.give(step_id, 3)
-    own.discuss(step_id)
-    own.give(step_id, 4)
-    response = own.responses[step_id]
-    assert (response.first, response.second, response.last) == (1, 2, 2)
 
 
 @given(some.lists(some.integers(0, 99) | some.floats(0, 1) | some.permutations(range(4)), max_size=5))

@@ -14,7 +14,8 @@ import torch.nn.functional as F
 from pages.ui.lessons import context_measures, model_measures, visitor_training_measures
 from pages.ui.lessons.lesson import MeasureCall
 from pages.ui.lessons.measure_setup import MeasureError, NotMeasurableYet, Setup
-from pages.ui.models import library, visitor_training
+from pages.ui.models import library
+from pages.ui.session import visitor_training
 from tests.app_driver import cache_of, logits
 from transformer import direct_logit_attribution, sinusoidal_encoding, trace_pass
 

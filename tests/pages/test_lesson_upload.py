@@ -8,10 +8,12 @@ from pages.ui import upload_limits
 from pages.ui.lessons import own_lessons, rooms
 from pages.ui.lessons.lesson import LONGEST_FILE
 from pages.ui.lessons.own_lessons import name_of
-from pages.ui.models import session_store
+from pages.ui.session import session_store
 from pages.ui.views.learn import lesson_upload, visitor_lessons
-from pages.ui.views.learn.handout import handout
+from pages.ui.views.learn.handout import handout_document
+from tests import learn_page as learning
 from tests.app_driver import checked, component, link_of, start, tell_page
+from tests.frontend_calls import frontend
 from tests.learn_page import answer, button, click, forget_rooms, has, said
 from tests.pages.test_lesson_checks import SAMPLE
 from tests.redis_server import RedisServer
@@ -51,7 +53,7 @@ def in_this_process(monkeypatch):
 
 @pytest.fixture
 def learn(monkeypatch, quick_app_test, in_this_process):
-    forget_rooms(monkeypatch)
+    forget_rooms()
 
 
 def upload(at, text):
@@ -111,13 +113,13 @@ def test_a_teacher_reads_what_was_found_and_opens_the_lesson_which_outlives_a_re
     for text, words in ((SAMPLE, "No problems found."), (NO_NUMBER, "has 1 to 1000 tokens"), FILES[1]):
         at = upload(at, text)
         assert words in said(at), words
-    printed = handout(own_lessons.own_lesson(SHORT))
+    printed = frontend("lessons/handout.js", "handout", handout_document(own_lessons.own_lesson(SHORT)))
     assert "<script>" not in printed and "href" not in printed and "&lt;script&gt;" in printed
     at = upload(at, SHORT)
     (box,) = at.get("file_uploader")
     upload_limits._lapsed.append(box.value.file_id)  # the server has deleted the file, and the page has its text
     at = click(checked(box.set_value(None).run()), "open_own_lesson")
-    assert at.main.header[0].value == "One" and link_of(at)["lesson"] == NAME
+    assert learning.step_of(at)[0]["title"] == "One" and link_of(at)["lesson"] == NAME
     assert not any(each.allow_html for each in at.main.markdown if "script" in each.value)
     at = click(answer(at, 0), "learn_next", "learn_next")
     assert "Your own lesson" in " ".join(each.value for each in at.main.markdown) and has(at, f"lesson_{NAME}")
@@ -130,7 +132,7 @@ def test_a_teacher_reads_what_was_found_and_opens_the_lesson_which_outlives_a_re
 
     again = start("Learn", lesson=NAME, lesson_step=0)
     again = tell_page(again, "headsup_session_token", "found", kept(at, "session_token")["value"])
-    assert again.main.header[0].value == "One" and "Correct" in said(again)
+    assert learning.step_of(again)[0]["title"] == "One" and "Correct" in said(again)
     assert not has(click(again, "learn_list", "lesson_remove"), f"lesson_{NAME}")
 
 
@@ -143,7 +145,7 @@ def test_it_outlives_its_server_where_there_is_a_redis(learn, monkeypatch, tmp_p
         again = start("Learn", lesson=NAME, lesson_step=1)
         assert not has(again, "learn_next")
         again = tell_page(again, "headsup_session_token", "found", tab)
-        assert again.main.header[0].value == "Two", "at the step where it was"
+        assert learning.step_of(again)[0]["title"] == "Two", "at the step where it was"
         third = tell_page(start("Learn", lesson=NAME), "headsup_session_token", "found", f"{'0' * 32}")
         assert not has(third, "learn_next"), "a token that can't be guessed has it, and no other"
         redis.kill()
@@ -153,22 +155,21 @@ def test_it_outlives_its_server_where_there_is_a_redis(learn, monkeypatch, tmp_p
 def test_a_room_has_its_teacher_s_lesson_which_students_follow_and_vote_on(learn):
     at = click(teacher(), "room_open")
     code, key = at.session_state["room_membership"][:2]
-    student = tell_page(start("Learn", room=code), "headsup_room_membership", "found", "")
-    assert student.main.header[0].value == "One"
-    student = answer(student, 0)
+    one = learning.student(code)
+    assert learning.seen(one)["document"]["title"] == "One" and learning.vote(one, 0) == 200
     at = click(checked(at.run()), "room_reveal")
-    assert "Correct" in said(checked(student.run()))
+    assert learning.seen(one)["document"]["question"]["right"] == 0
 
     click(at, "room_free")
-    student = click(checked(student.run()), "learn_list")
-    assert "Your teacher's own lesson" in " ".join(each.value for each in student.main.markdown)
-    assert has(student, f"lesson_{NAME}") and not has(student, "lesson_remove")
+    one = click(checked(one.run()), "learn_list")
+    assert "Your teacher's own lesson" in " ".join(each.value for each in one.main.markdown)
+    assert has(one, f"lesson_{NAME}") and not has(one, "lesson_remove")
 
     kept = json.dumps([code, key, True])  # of which the private link makes the tab's, elsewhere
-    back = tell_page(start("Learn"), "headsup_room_membership", "found", kept)
+    back = learning.tab_has(start("Learn"), kept)
     assert checked(back.run()) and visitor_lessons.name_of(rooms.all_rooms().lesson(code, key)) == NAME
-    assert has(back, f"lesson_{NAME}") or back.main.header[0].value == "One"
+    assert has(back, f"lesson_{NAME}") or learning.step_of(back)[0]["title"] == "One"
 
-    student = click(student, "room_leave")
-    assert not has(student, f"lesson_{NAME}"), "it goes with the room"
-    assert button(student, "for_teachers")
+    one = learning.leave(one)
+    assert not has(one, f"lesson_{NAME}"), "it goes with the room"
+    assert button(one, "for_teachers")

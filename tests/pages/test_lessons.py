@@ -11,7 +11,6 @@ from pages.ui.lessons.lesson import PAGES, Lesson, read_lesson
 from pages.ui.lessons.measure_registry import MEASURES
 from pages.ui.lessons.measure_setup import Setup
 from pages.ui.lessons.questions import KINDS
-from pages.ui.models.lesson_answers import StepId
 from pages.ui.views.learn.lesson_check import check
 from transformer.training.presets import PRESETS
 
@@ -93,12 +92,3 @@ def test_a_finding_that_is_typed_in_is_found():
     assert not re.search(r"\d", without_given(fine, {10.0}))
     for text in ("It has 36 heads.", "about `36` of them", "99 %", "a loss of 1.25"):
         assert re.search(r"\d", without_given(text, {10.0}))
-
-
-def test_a_step_that_has_moved_is_found_by_its_old_name():
-    assert lesson_files.current_step(StepId("06-the-mask", 3)) == StepId("09-the-mask", 3)
-    assert lesson_files.current_step(StepId("99-the-end", 3)) == StepId("99-the-end", 3)
-    for name, steps in lesson_files.MOVED_STEPS.items():
-        for step in range(len(steps) + 1):
-            found = lesson_files.current_step(StepId(name, step))
-            assert found.step < len(COURSE[found.lesson].steps), (name, step)

@@ -5,8 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from pages.ui.models import activations, library
-from pages.ui.models.masked_predictions import padding_effect
+from pages.ui.computations import activations
+from pages.ui.computations.masked_predictions import padding_effect
+from pages.ui.models import library
 from tests import app_driver as app
 from tests import masks_page as page
 from tests.app_driver import checked, choose, link_of, markdown_with, named, press, said

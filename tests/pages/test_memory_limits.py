@@ -12,7 +12,8 @@ from hypothesis import given
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from pages.ui.models import activations, attention_kinds, masked_predictions
+from pages.ui.computations import activations, masked_predictions
+from pages.ui.models import attention_kinds
 from pages.ui.models.library import OpenModel
 from pages.ui.tables import matrix_table
 from pages.ui.views.masks import MAX_TOKENS

@@ -12,14 +12,15 @@ from urllib.error import HTTPError
 
 import pytest
 import uvicorn
-from starlette.applications import Starlette
+from starlette.types import ASGIApp
 
 from pages.ui import server_startup
 from pages.ui.lessons import room_events, rooms
-from pages.ui.lessons.room_events import AT_ONCE, HEADER, RoomEvents, app_of
+from pages.ui.lessons.room_events import AT_ONCE, HEADER, RoomEvents
 from pages.ui.lessons.room_stores import STREAMS_LAPSE, MemoryStore, RedisStore
 from pages.ui.lessons.rooms import Rooms
-from pages.ui.models.lesson_answers import StepId
+from pages.ui.session.lesson_answers import StepId
+from pages.ui.views.learn.room_api import app_of
 from tests.redis_server import RedisServer, within
 
 HERE, THERE = StepId("heads", 0), StepId("heads", 1)
@@ -28,12 +29,12 @@ HERE, THERE = StepId("heads", 0), StepId("heads", 1)
 @contextmanager
 def serving(all_rooms: Rooms, is_stopping: Callable[[], bool] = lambda: False) -> Iterator[str]:
     """The address of a server of a room's events, which is stopped at the end, and ends by itself."""
-    with served(app_of(RoomEvents(lambda: all_rooms, is_stopping))) as url:
-        yield f"{url}/events"
+    with served(app_of(lambda: all_rooms, RoomEvents(lambda: all_rooms, is_stopping))) as url:
+        yield url
 
 
 @contextmanager
-def served(app: Starlette) -> Iterator[str]:
+def served(app: ASGIApp) -> Iterator[str]:
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning", timeout_graceful_shutdown=1))
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -45,10 +46,10 @@ def served(app: Starlette) -> Iterator[str]:
         thread.join()
 
 
-def ask(url: str, header: str) -> tuple[int, str]:
+def ask(url: str, code: str, key: str) -> tuple[int, str]:
     """Status and sentence of an answer that is no stream."""
     with pytest.raises(HTTPError) as refused:
-        urllib.request.urlopen(urllib.request.Request(url, headers={HEADER: header}), timeout=30)
+        urllib.request.urlopen(urllib.request.Request(f"{url}/{code}/events", headers={HEADER: key}), timeout=30)
     return refused.value.code, json.loads(refused.value.read())["error"]
 
 
@@ -59,7 +60,7 @@ class Follower:
         self.versions: list[str] = []
         self.events = 0
         self.ended = False
-        request = urllib.request.Request(url, headers={HEADER: f"{code} {key}"})
+        request = urllib.request.Request(f"{url}/{code}/events", headers={HEADER: key})
         threading.Thread(target=self._follow, args=(request,), daemon=True).start()
 
     def _follow(self, request: urllib.request.Request) -> None:
@@ -115,8 +116,8 @@ def test_a_page_hears_at_once_of_what_its_teacher_does(servers, monkeypatch):
 def test_who_has_many_tabs_open_is_limited_over_all_servers_together(servers):
     one, other, url, another = servers
     code, key = one.open(HERE)
-    for header in ("", code, f"{code} {'0' * 32}", f"ZZZZZ {key}"):
-        assert ask(url, header) == (404, "You are not in this room, or it has ended."), "nor whether there is one"
+    for asked in ((code, ""), (code, code), (code, "0" * 32), ("ZZZZZ", key)):
+        assert ask(url, *asked) == (404, "You are not in this room, or it has ended."), "nor whether there is one"
     followers = [Follower(another, code, one.join(code)[1])]
     followers += [Follower(address, code, key) for address in (url, another) for _ in range(AT_ONCE // 2)]
     assert within(30, lambda: all(each.versions for each in followers))
@@ -130,7 +131,7 @@ def test_who_has_many_tabs_open_is_limited_over_all_servers_together(servers):
         killed.note_streams(code, "killed", {key: AT_ONCE})
         assert one.store.streams_elsewhere(code, "a third", key) == AT_ONCE, "it lapses"
     for server in (url, another):
-        assert ask(server, f"{code} {key}") == (429, "This room is open in too many tabs.")
+        assert ask(server, code, key) == (429, "This room is open in too many tabs.")
 
 
 def test_who_follows_a_room_is_here(monkeypatch):
@@ -157,14 +158,14 @@ def test_streams_end_where_the_server_stops_and_say_so_where_rooms_cannot_be_rea
             assert within(30, lambda: first.versions)
             redis.kill()
             assert within(10, lambda: first.ended)
-            status, sentence = ask(url, f"{code} {key}")
+            status, sentence = ask(url, code, key)
             assert status == 503 and "can't be reached" in sentence
             redis.start()
             second = Follower(url, code, key)
             assert within(30, lambda: second.versions)
             stopping.set()
             assert within(30, lambda: second.ended)
-            assert ask(url, f"{code} {key}")[0] == 503
+            assert ask(url, code, key)[0] == 503
 
 
 def test_a_server_that_is_told_to_end_notes_that_and_does_what_it_did_then():

@@ -13,8 +13,8 @@ from pages.ui.lessons import rooms
 from pages.ui.lessons.own_lessons import name_of
 from pages.ui.lessons.room import Phase, RoomError, RoomsAwayError
 from pages.ui.lessons.room_stores import MemoryStore, RedisStore
-from pages.ui.lessons.rooms import LETTERS, Rooms
-from pages.ui.models.lesson_answers import StepId
+from pages.ui.lessons.rooms import LETTERS, MemberVotes, Rooms
+from pages.ui.session.lesson_answers import StepId
 from tests.redis_server import RedisServer, within
 
 STEPS = [StepId("heads", 0), StepId("heads", 1), StepId("masks", 0)]
@@ -110,12 +110,17 @@ class OneRoom(RuleBasedStateMachine):
         self.shown[step_id] = self.phases[step_id]
         self.lead()
 
-    @rule(key=keys)
-    def draw(self, key: str) -> None:
-        self.rooms.note_drawn(self.code, key, self.rooms.state(self.code, key))
-        self.drawn[key] = self.revision
+    @rule(key=keys, step_id=st.none() | st.sampled_from(STEPS))
+    def draw(self, key: str, step_id: StepId | None) -> None:
         if key in self.members:
-            self.seen[key] = self.clock.now
+            self.rooms.state(self.code, key, step_id)
+            self.saw(key, step_id)
+
+    def saw(self, key: str, step_id: StepId | None) -> None:
+        """A page on which a step is has asked for the room's state: it is up to date if that is the room's step."""
+        self.seen[key] = self.clock.now
+        if self.step_id in (None, step_id):
+            self.drawn[key] = self.revision
 
     def lead(self) -> None:
         self.revision, self.led_at = self.revision + 1, self.clock.now
@@ -141,19 +146,20 @@ class OneRoom(RuleBasedStateMachine):
 
     @rule(key=keys)
     def look(self, key: str) -> None:
+        if key not in self.members:
+            with pytest.raises(RoomError, match="no longer in this room"):
+                self.rooms.state(self.code, key)
+            return
         found = self.rooms.state(self.code, key)
         phase = self.phases[self.step_id]
         assert (found.step_id, found.phase, found.teacher_here) == (self.step_id, phase, True)
         assert found.shown == (self.shown.get(self.step_id) == phase)
-        if key in self.members:
-            self.seen[key] = self.clock.now
+        self.saw(key, None)
+        votes = self.rooms.votes_of(self.code, key)
+        assert self.rooms.votes_of(self.code, key, HERE) == {HERE: votes.get(HERE, MemberVotes())}
         for step_id in STEPS:
-            of_step = [self.votes.get((step_id, each), {}) for each in (Phase.FIRST, Phase.SECOND)]
-            own = [votes[key] for votes in of_step if key in votes]
-            assert self.rooms.votes_of(self.code, key).get(step_id, []) == own
-            for phase, votes in zip(Phase, [*of_step, None], strict=True):
-                awaited = votes is not None and self.phases[step_id] == phase and key not in votes
-                assert self.rooms.awaits(self.code, key, step_id, phase) == awaited
+            both = (self.votes.get((step_id, each), {}).get(key) for each in (Phase.FIRST, Phase.SECOND))
+            assert votes.get(step_id, MemberVotes()) == (self.phases[step_id], *both)
 
     @rule(seconds=st.floats(0, rooms.HERE * 3))
     def wait(self, seconds: float) -> None:
@@ -219,6 +225,8 @@ def test_only_the_teacher_leads_and_only_members_take_part(all_rooms):
             all_rooms.vote(code, stranger, HERE, "a")
         with pytest.raises(RoomError, match="no longer in this room"):
             all_rooms.lesson(code, stranger)
+        with pytest.raises(RoomError, match="no longer in this room"):
+            all_rooms.state(code, stranger)
         assert all_rooms.versions(code).of(stranger) is None
     for answer in ("", "x" * (rooms.LONGEST_ANSWER + 1)):
         with pytest.raises(RoomError, match="between 1 and"):

@@ -29,9 +29,9 @@ from deploy import replicas
 from pages.ui import server_startup
 from pages.ui.components import assets
 from pages.ui.lessons import rooms
-from pages.ui.models import visitor_training
-from pages.ui.models.visitor_training import queue
 from pages.ui.security_headers import SecurityHeaders
+from pages.ui.session import visitor_training
+from pages.ui.session.visitor_training import queue
 from pages.ui.upload_limits import UploadLimits
 from transformer.api import graceful_shutdown
 from transformer.api.graceful_shutdown import ending_in_order

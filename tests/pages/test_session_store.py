@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from pages.ui.models import session_store
-from pages.ui.models.session_store import (
+from pages.ui.session import session_store
+from pages.ui.session.session_store import (
     AWAY_AFTER,
     AWAY_AFTER_DISCONNECT,
     GONE_AFTER,

@@ -8,10 +8,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from pages.ui.models import session_store as store
-from pages.ui.models import visitor_models
-from pages.ui.models import visitor_training as training
-from pages.ui.models.session_store import SessionRecord, session_store
+from pages.ui.session import session_store as store
+from pages.ui.session import visitor_models
+from pages.ui.session import visitor_training as training
+from pages.ui.session.session_store import SessionRecord, session_store
 from pages.ui.views import train_progress
 from tests import app_driver as app
 from tests.app_driver import PAGES, checked, go, link_of, markdown_with, named, press, said, start, tell_page

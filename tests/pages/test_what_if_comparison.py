@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from pages.ui.computations.comparable_models import unique_labels
 from pages.ui.markdown import nats
 from pages.ui.models import library
-from pages.ui.models.comparison import unique_labels
 from tests import app_driver as app
 from tests.app_driver import checked, choose, figure, ids, link_of, markdown_with, named, numbers, prompt, said, start
 from tests.tiny_models import save_encoder, save_tiny, save_translator
@@ -36,7 +36,7 @@ def tiny(tmp_path_factory):
 
 
 def ask(own=OWN, beside="prompts", **link):
-    return start("What if", **{"question": "beside", "beside": beside, "prompt": own, **link})
+    return start("What if", **{"question": "comparison", "beside": beside, "prompt": own, **link})
 
 
 def climb(own=OWN, **link):
@@ -77,7 +77,7 @@ SIDES = [
 @pytest.mark.parametrize(("link", "sides"), SIDES, ids=str)
 def test_each_side_is_what_its_model_computes_alone_and_the_lines_of_python_say_the_same(link, sides, folder, capsys):
     at = ask(**link)
-    drawn, lens = heads(at), figure(at, "what_if_beside_lens")["data"]
+    drawn, lens = heads(at), figure(at, "what_if_comparison_lens")["data"]
     odds, weights, best, hidden = [], [], [], []
     for name, text, code, place in sides:
         changes = [from_code(code)] if code else []
@@ -120,7 +120,7 @@ def test_models_that_do_not_share_their_tokens_are_compared_all_the_same():
     assert np.isnan(of_other["K"]) and of_other["é"] == pytest.approx(own["é"], abs=1e-6)
     assert not [line for line in at.markdown if "percentage points" in line.value]
     assert any("Tokens that a model doesn't know have no bar." in caption.value for caption in at.caption)
-    assert [len(numbers(line["x"])) for line in figure(at, "what_if_beside_lens")["data"]] == [3, 4]
+    assert [len(numbers(line["x"])) for line in figure(at, "what_if_comparison_lens")["data"]] == [3, 4]
     choose(at, "Other model", "ladder-3")
     assert link_of(at)["other_model"] == "ladder-3"
 

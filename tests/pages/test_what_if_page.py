@@ -11,8 +11,9 @@ from hypothesis.extra import numpy as arrays
 
 from pages.ui.components.effect_heatmaps import Cell, Matrix, build_payload
 from pages.ui.components.events import parsed
+from pages.ui.computations import activations
 from pages.ui.markdown import nats
-from pages.ui.models import activations, library
+from pages.ui.models import library
 from pages.ui.number_format import percent
 from pages.ui.views.what_if.ablation_map import colour_limit, matrices_of
 from tests import app_driver as app
@@ -326,4 +327,4 @@ def test_what_a_link_asks_is_in_the_link_again_and_what_there_is_not_is_said():
         at = start("What if", prompt=PROMPT, question=former, effect="logit", token=10**6)
         assert shown(at) and not {"token", "question"} & link_of(at).keys() and not said(at)
     at = start("What if", question="why", effect="all", token=-1)
-    assert "question = “why”, but it can be ablation, traced" in said(at) and "the token must be a number" in said(at)
+    assert "question = “why”, but it can be ablation, patching" in said(at) and "the token must be a number" in said(at)

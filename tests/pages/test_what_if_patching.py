@@ -5,7 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from pages.ui.models import activation_patching, library
+from pages.ui.computations import prompt_pairs
+from pages.ui.models import library
 from tests import app_driver as app
 from tests.app_driver import checked, choose, go, ids, link_of, markdown_with, named, press, prompt, said, start, use
 from tests.tiny_models import save_encoder, save_tiny, save_translator
@@ -31,7 +32,7 @@ def tiny(tmp_path_factory):
 
 def ask(own=OWN, other=OTHER, **link):
     link |= {} if other is None else {"other_prompt": other}
-    return start("What if", question="traced", prompt=own, **link)
+    return start("What if", question="patching", prompt=own, **link)
 
 
 def pictures(at):
@@ -118,7 +119,7 @@ def test_the_other_prompt_is_suggested_follows_the_prompt_and_is_kept_when_typed
     assert other_prompt(at).value == "KING:\nTo"
     press(at, "Suggest another prompt")
     assert "other_prompt" not in link_of(at)
-    suggested = activation_patching.suggested_prompt("encoder", MASKED["own"])
+    suggested = prompt_pairs.suggested_prompt("encoder", MASKED["own"])
     assert suggested.count("[mask]") == 1 and suggested.index("[mask]") == 3
 
 
@@ -162,7 +163,7 @@ def test_the_two_tokens_can_be_chosen_and_are_in_the_link():
 
 
 def test_what_comes_late_enough_is_traced_and_no_more_and_where_there_is_a_stream_that(monkeypatch):
-    monkeypatch.setattr(activation_patching, "MAX_TOKENS", 5)
+    monkeypatch.setattr(prompt_pairs, "MAX_TOKENS", 5)
     assert "From the first token that differs to the end there are 6 tokens" in said(ask(OWN, "To be, xr not"))
     at = ask(OWN, "To be, orxnot")
     assert pictures(at) and "differ from position 9 on, and the map begins at 7" in captions(at)
@@ -175,7 +176,7 @@ def test_every_shipped_model_with_attention_has_prompts_that_tell_something(monk
     """Each pair is of one length, and what is likeliest after the one isn't after the other, or moves far at least."""
     use(monkeypatch, app.ROOT / "checkpoints")
     for entry in list_checkpoints(app.ROOT / "checkpoints"):
-        pairs = activation_patching.suggested_pairs(entry.name)
+        pairs = prompt_pairs.suggested_pairs(entry.name)
         assert len(pairs) >= 2
         if not entry.config.n_layers:
             continue
@@ -184,7 +185,7 @@ def test_every_shipped_model_with_attention_has_prompts_that_tell_something(monk
         for texts in pairs:
             one, other = (tuple(checkpoint.tokenizer.encode(text)) for text in texts)
             assert len(one) == len(other) <= entry.config.context_length and one != other
-            pair = activation_patching.prompt_pair(entry.name, one, other, start)
+            pair = prompt_pairs.prompt_pair(entry.name, one, other, start)
             own, new = pair.answers
             moved.append(float((pair.logits[1] - pair.logits[0])[[own, new]] @ np.array([-1, 1])))
         assert min(moved) > 0.3 and max(moved) > 3, (entry.name, moved)

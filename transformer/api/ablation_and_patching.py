@@ -3,7 +3,7 @@
 Shapes: part, site, layer, pos, vocab; token, those of the vocabulary that are kept.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from ..inference.context_windows import in_window, looks_ahead
 from ..inference.interventions import Intervention, Scale, hooks_of
 from ..inference.logits import losses_in_pieces, stream_of
 from ..inference.patching import Patching
+from ..jobs import progress
 from ..model.layers import widened
 from ..model.models import Model
 from ..model.registry import attention_modules
@@ -65,12 +66,11 @@ def ablation(
     position: int = -1,
     begin: int = 0,
     interventions: Sequence[Intervention] = (),
-    on_progress: Callable[[float], None] = lambda share: None,
 ) -> Ablation:
     """Ablate one part at a time, with all other changes in force, and compare the text without it to the text with it.
 
     tokens: no more than the context holds. position: whose logits are compared. begin: the first token's
-    position in the whole text, from whose start the interventions count. on_progress: as in `patching`.
+    position in the whole text, from whose start the interventions count. It tells a job its progress.
     Raises: ValueError for a model without layers; LogitsError for logits that are not numbers.
     """
     if not parts_of(model):
@@ -99,7 +99,7 @@ def ablation(
                 with_it[row], before[row] = outputs(stream_of(model, tokens, source, hooks_of(others, model))[None])
         parts += batch
         batches.append((after - before, with_it[:, shown], without[:, shown], *_compared(with_it, without)))
-        on_progress(len(parts) / len(parts_of(model)))
+        progress(len(parts) / len(parts_of(model)))
     rises, kept, logits, one, other, moved = (torch.cat(column).numpy() for column in zip(*batches, strict=True))
     known = rises if len(tokens) > 1 and model.config.is_causal else None
     return Ablation(tuple(parts), known, shown.numpy(), logits, kept, np.stack([one, other]), moved)

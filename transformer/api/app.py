@@ -18,14 +18,24 @@ from ..checkpoints.folder import Checkpoint
 from ..frontend import FOLDER
 from ..inference.circuits import circuits_of
 from ..inference.patching import patching
+from ..jobs import progress
 from ..model.registry import attention_modules
-from . import ablation_and_patching, analyses, browser_models, exports, generation_routes, masked_words, outlines
+from . import (
+    ablation_and_patching,
+    analyses,
+    browser_models,
+    exports,
+    generation_routes,
+    masked_words,
+    outlines,
+    text_reading,
+)
 from .docs import page_of
 from .errors import ApiError, on_api_error, on_exception, on_http_error, on_invalid, wrong
 from .frontend_modules import FrontendModules, files_in
 from .heads_and_redirects import HeadsAndRedirects
-from .library import Library
 from .limits import Limits, proxies, share_in
+from .model_library import Library
 from .request_parameters import (
     AblationQuery,
     AttributionQuery,
@@ -45,7 +55,7 @@ from .request_parameters import (
     kind_of,
     part_named,
 )
-from .responses import OWN, Responder, as_json
+from .responses import Responder, as_json
 from .routing import FILE, JSON, STREAM, Routes
 from .server_metrics import Gauges, Histogram, Latency, gauge_lines, resident_bytes
 
@@ -87,6 +97,7 @@ def create_app(
     app.include_router(_passes(responder))
     app.include_router(generation_routes.routes(responder))
     app.include_router(browser_models.routes(responder))
+    app.include_router(text_reading.routes(responder))
     app.router.routes.append(Mount("/modules", app.state.modules))
     return app
 
@@ -201,9 +212,7 @@ def _passes(responder: Responder) -> APIRouter:
         work = ablation_and_patching.work_of_ablation(engine, len(inputs.tokens), len(inputs.source))
         ablation_and_patching.check_work(work)
         arguments = engine, inputs.tokens, inputs.source, position, query.begin, inputs.changes
-        return lambda progress: ablation_and_patching.ablation_json(
-            ablation_and_patching.ablation(*arguments, progress), query.token
-        )
+        return lambda: ablation_and_patching.ablation_json(ablation_and_patching.ablation(*arguments), query.token)
 
     @routes.of_pass(
         "/patching", PatchingQuery, "Activation patching: what each position carries", responder.stream, STREAM
@@ -225,7 +234,7 @@ def _passes(responder: Responder) -> APIRouter:
         arguments = engine, tokens, inputs.tokens, query.answer, query.against, source, inputs.source
         position = inputs.model.checkpoint.predicted_position(tokens)
         more = {"stack": query.stack or "", "position": position, "interventions": inputs.interventions}
-        return lambda progress: ablation_and_patching.patching_json(patching(*arguments, **more, on_progress=progress))
+        return lambda: ablation_and_patching.patching_json(patching(*arguments, **more, on_progress=progress))
 
     @routes.of_pass(
         "/export",
@@ -261,4 +270,4 @@ def _listed(library: Library) -> list[dict[str, Any]]:
     ]
 
 
-__all__ = ["OWN", "create_app"]
+__all__ = ["create_app"]

@@ -1,9 +1,7 @@
 """The routes from which a visitor's browser fetches a small model, to compute its passes and texts itself."""
 
-import os
 from collections.abc import Sequence
 
-import torch
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
@@ -11,25 +9,10 @@ from ..checkpoints.folder import Checkpoint
 from ..frontend.live_model import SAMPLED, about_model, sample_of, weights_of
 from ..inference.recording import Recording
 from .errors import ApiError
-from .open_models import OpenModel
+from .open_models import MOST_PARAMETERS, OpenModel, is_for_browsers
 from .request_parameters import ModelQuery
 from .responses import RECORDING, Answer, Responder
 from .routing import Routes
-
-VARIABLE, OFF = "HEADSUP_BROWSER_MODELS", "off"
-"""Set to this, browsers compute nothing themselves, and the server answers all that they ask."""
-MOST_PARAMETERS = 3_000_000
-"""Of a model that browsers compute; with so many, they read a prompt of 64 tokens within about 150 ms
-(`python -m tests.benchmarks javascript`)."""
-
-
-def is_for_browsers(model: OpenModel) -> bool:
-    """Whether visitors' browsers are to compute a model: a small one, in the precision that they compute in."""
-    if os.environ.get(VARIABLE, "").lower() == OFF:
-        return False
-    engine = model.checkpoint.model
-    is_single = all(weight.dtype == torch.float32 for weight in engine.parameters())
-    return is_single and engine.parameter_count() <= MOST_PARAMETERS
 
 
 def routes(responder: Responder) -> APIRouter:

@@ -1,11 +1,17 @@
 """The API's errors: a status, one sentence, and the name of the wrong parameter."""
 
-from fastapi import Request
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse
 
 from .server_sent_events import event
+
+if TYPE_CHECKING:  # pages raise these errors before anybody asks the API, which alone needs FastAPI
+    from fastapi.exceptions import RequestValidationError
 
 LONGEST_SHOWN = 60
 """Characters of a wrong value that are said back."""

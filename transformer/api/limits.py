@@ -14,9 +14,8 @@ import secrets
 import threading
 import time
 import zlib
-from collections import OrderedDict
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from itsdangerous import BadSignature, TimestampSigner
@@ -25,6 +24,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .errors import ApiError
+from .leaky_buckets import MemoryBuckets
 
 COOKIE = "headsup_visitor"
 LONGEST_QUERY = 8_192
@@ -41,8 +41,8 @@ NEW_FOR = 60.0
 """Seconds for which a cookie is new."""
 LONGEST_ADDRESS = 64
 """Characters of what a proxy calls an address."""
-REMEMBERED = 10_000
-"""Visitors and addresses whose counts are kept: those that asked last."""
+ROUNDING = 1e-3
+"""Of a question: what may be wrong of many that are counted as fractions of seconds."""
 SECRET_VARIABLE, PROXIES_VARIABLE = "HEADSUP_SECRET", "HEADSUP_PROXIES"
 _SHARE = "headsup.share"
 
@@ -102,47 +102,33 @@ def too_many() -> ApiError:
     return ApiError(429, "Too many questions at once; ask again in a second.", retry_after=1)
 
 
-@dataclass
-class _Count:
-    """A token bucket (one token a question), and what is being answered."""
-
-    left: float
-    at: float
-    in_flight: int = 0
-
-
 class Counts:
-    """Who has asked how often. Safe from any thread."""
+    """Who has asked how often, and what is being answered. Safe from any thread."""
 
     def __init__(self, per_second: float = PER_SECOND, burst: int = BURST, at_once: int = AT_ONCE) -> None:
         self.per_second, self.burst, self.at_once = per_second, burst, at_once
-        self._lock = threading.Lock()
-        self._counts: OrderedDict[str, _Count] = OrderedDict()
+        self._lock, self._buckets = threading.Lock(), MemoryBuckets()
+        self._in_flight: Counter[str] = Counter()
 
     def begin(self, who: str, many: int = 1) -> None:
         """Count a question that begins. many: how many visitors' worth this one has.
 
         Raises: ApiError 429 for one too many, which isn't counted.
         """
-        now = time.monotonic()
+        rate = many * self.per_second
         with self._lock:
-            count = self._counts.setdefault(who, _Count(many * self.burst, now))
-            self._counts.move_to_end(who)
-            count.left = min(many * self.burst, count.left + (now - count.at) * many * self.per_second)
-            count.at = now
-            if count.left < 1 or count.in_flight >= many * self.at_once:
+            counted = self._buckets.fill({who: 0.0})[who] * rate
+            if counted > many * self.burst - 1 + ROUNDING or self._in_flight[who] >= many * self.at_once:
                 raise too_many()
-            count.left -= 1
-            count.in_flight += 1
-            for _ in range(len(self._counts) - REMEMBERED):
-                oldest, kept = self._counts.popitem(last=False)
-                if kept.in_flight:
-                    self._counts[oldest] = kept
+            self._buckets.fill({who: 1 / rate})
+            self._in_flight[who] += 1
 
     def end(self, who: str) -> None:
         """A question is answered."""
         with self._lock:
-            self._counts[who].in_flight -= 1
+            self._in_flight[who] -= 1
+            if not self._in_flight[who]:
+                del self._in_flight[who]
 
 
 class Limits:

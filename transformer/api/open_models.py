@@ -1,14 +1,25 @@
 """Keeps models in memory, each loaded once for all visitors; those used least recently are unloaded first."""
 
 import gc
+import os
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
+import torch
+
 from ..checkpoints.folder import Checkpoint
 from .model_store import checkpoint_bytes
 from .single_flight import SingleFlight
+
+OWN = "own"
+"""What a model of one's own is called in an address."""
+VARIABLE, OFF = "HEADSUP_BROWSER_MODELS", "off"
+"""Set to this, browsers compute nothing themselves, and the server answers all that they ask."""
+MOST_PARAMETERS = 3_000_000
+"""Of a model that browsers compute; with so many, they read a prompt of 64 tokens within about 150 ms
+(`python -m tests.benchmarks javascript`)."""
 
 
 @dataclass(frozen=True)
@@ -20,6 +31,15 @@ class OpenModel:
     """Of two checkpoints that differ, no two have the same; of an own model its token."""
     checkpoint: Checkpoint
     is_own: bool = False
+
+
+def is_for_browsers(model: OpenModel) -> bool:
+    """Whether visitors' browsers are to compute a model: a small one, in the precision that they compute in."""
+    if os.environ.get(VARIABLE, "").lower() == OFF:
+        return False
+    engine = model.checkpoint.model
+    is_single = all(weight.dtype == torch.float32 for weight in engine.parameters())
+    return is_single and engine.parameter_count() <= MOST_PARAMETERS
 
 
 class OpenModels:

@@ -10,6 +10,7 @@ from ..data.chat import Chat
 from ..data.tasks import TASKS
 from ..inference.context_windows import in_window
 from ..inference.intervention_codes import from_code
+from ..inference.intervention_kinds import MOST_CHANGES, MOST_CHARACTERS
 from ..inference.sampling import Sampling
 from ..model.registry import attention_modules
 from . import tensors
@@ -17,8 +18,6 @@ from .errors import ApiError, wrong
 from .open_models import OpenModel
 from .tensors import Interventions, Tokens
 
-MOST_CHANGES = 24
-LONGEST_CHANGES = 6_000
 LONGEST_TEXT = 20_000
 MOST_NAMES = 64
 MOST_CELLS = 8_000_000
@@ -54,7 +53,7 @@ class PassQuery(ModelQuery):
     """Instead of the text: ids of what a decoder has before it, such as 31,5,7."""
     source: Ids | None = None
     """With tokens: ids of what an encoder reads."""
-    changes: Annotated[str, Field(max_length=LONGEST_CHANGES)] = ""
+    changes: Annotated[str, Field(max_length=MOST_CHARACTERS)] = ""
     """Interventions, as `to_code` writes them, with ! between them: scale~blocks.0.attn.hook_z~3~~0.0 ablates
     head 3 of block 0."""
     begin: Index = 0

@@ -16,20 +16,20 @@ from fastapi.responses import JSONResponse, Response
 
 from ..checkpoints.folder import Checkpoint, CheckpointError
 from ..data.chat import Chat
-from ..fair_queue import FairThreads
 from ..inference.recording import Recording
 from ..inference.scheduler import schedulers
+from ..jobs import FairThreads, StoppedError, progress
 from .cache import Cache
-from .computations import AbandonedError, Computations, Progress
+from .computations import Computations
 from .errors import BROKEN, ApiError, sentence_of, stopping
-from .library import Library
 from .limits import Share, share_in
-from .open_models import OpenModel
+from .model_library import Library
+from .open_models import OWN, OpenModel
 from .request_parameters import ModelQuery
 from .server_sent_events import HEADERS, MEDIA_TYPE, STILL_THERE, event, stream_of
 
-OWN, OWN_HEADER = "own", "HeadsUp-Model"
-"""What an own model is called in an address, and the header that its token comes in."""
+OWN_HEADER = "HeadsUp-Model"
+"""The header that the token of a model of one's own comes in."""
 KEPT_BYTES, LARGEST_KEPT = 16_000_000, 6_000_000
 """Of answers that took some work after the engine's, whose own results are cached; and of one of them."""
 THREADS, WAITING = 4, 64
@@ -137,18 +137,25 @@ class Responder:
 
         def make() -> Answer:
             body = compute().to_bytes()
-            packed = compress(body, 5, mtime=0) if compresses and len(body) >= COMPRESSED_FROM else b""
-            return Answer(RECORDING, body, packed if len(packed) < len(body) else b"")
+            return _packed(RECORDING, body) if compresses else Answer(RECORDING, body)
 
         return await self.answer(request, query, model, make, keeps=compresses)
 
-    async def json(self, request: Request, query: ModelQuery, model: OpenModel, compute: Callable[[], Any]) -> Response:
-        """Answer with what JSON can hold, which takes long."""
+    async def json(
+        self,
+        request: Request,
+        query: ModelQuery,
+        model: OpenModel,
+        compute: Callable[[], Any],
+        *,
+        takes_long: bool = True,
+    ) -> Response:
+        """Answer with what JSON can hold."""
 
         def make() -> Answer:
-            return Answer("application/json", json.dumps(compute(), allow_nan=False).encode())
+            return _packed("application/json", json.dumps(compute(), allow_nan=False).encode())
 
-        return await self.answer(request, query, model, make, takes_long=True)
+        return await self.answer(request, query, model, make, takes_long=takes_long)
 
     async def answer(
         self,
@@ -165,51 +172,51 @@ class Responder:
         if response is not None:
             return response
         computations = self._long if takes_long else self._short
-        computed = (lambda progress: self._answers.get(key, make)) if keeps else (lambda progress: make())
-        with computations.join(key, computed, share_in(request)) as computation:
+        computed = (lambda: self._answers.get(key, make)) if keeps else make
+        with computations.join(key, computed, share_in(request)) as job:
             try:
-                answer = await asyncio.shield(asyncio.wrap_future(computation.future))
+                answer = await asyncio.shield(asyncio.wrap_future(job))
             except ValueError as error:  # what only computing shows
                 raise ApiError(400, sentence_of(error)) from None
-            except (AbandonedError, asyncio.CancelledError):
-                if computation.is_wanted:  # it is the request that was cancelled
-                    raise
-                raise stopping() from None
+            except (StoppedError, asyncio.CancelledError):
+                if computations.is_closed:
+                    raise stopping() from None
+                raise  # it is the request that was cancelled
         return _response(request, answer, headers)
 
     async def stream(
-        self, request: Request, query: ModelQuery, model: OpenModel, compute: Callable[[Progress], Any]
+        self, request: Request, query: ModelQuery, model: OpenModel, compute: Callable[[], Any]
     ) -> Response:
         """Answer with events: `progress` {share} now and then, then `result`, or `error`.
 
-        compute: returns what JSON can hold; ends with what its `progress` raises once nobody reads the stream.
+        compute: returns what JSON can hold, and calls `progress`, by which it ends once nobody reads the stream.
         """
         key, headers, response = self._known(request, query, model)
         if response is not None:
             return response
 
-        def make(progress: Progress) -> Answer:
+        def make() -> Answer:
             progress(0.0)  # it may have waited for a thread until nobody reads it
-            return self._answers.get(key, lambda: Answer(MEDIA_TYPE, event("result", compute(progress))))
+            return self._answers.get(key, lambda: Answer(MEDIA_TYPE, event("result", compute())))
 
         async def events() -> AsyncIterator[bytes]:
             try:
-                with self._long.join(key, make, share_in(request)) as computation:
+                with self._long.join(key, make, share_in(request)) as job:
                     last_share, last_sent = -1.0, time.monotonic()
-                    while not computation.future.done():
-                        if computation.share != last_share:
-                            last_share, last_sent = computation.share, time.monotonic()
+                    while not job.done():
+                        if job.share != last_share:
+                            last_share, last_sent = job.share, time.monotonic()
                             yield event("progress", {"share": last_share})
                         elif time.monotonic() - last_sent > SAY_EVERY:
                             last_sent = time.monotonic()
                             yield STILL_THERE
                         await asyncio.sleep(LOOK_EVERY)
-                    yield computation.future.result().body
+                    yield job.result().body
             except ApiError as error:
                 yield error.event()
             except ValueError as error:
                 yield ApiError(400, sentence_of(error)).event()
-            except (AbandonedError, CancelledError):
+            except (StoppedError, CancelledError):
                 yield stopping().event()
             except Exception:
                 _log.exception("A stream broke off.")
@@ -221,7 +228,7 @@ class Responder:
         self, request: Request, query: ModelQuery, model: OpenModel
     ) -> tuple[Hashable, dict[str, str], Response | None]:
         """What an answer is kept under, its headers, and the response where nothing has to be computed."""
-        path = request.url.path.rpartition("/")[2]
+        path = request.scope["route"].path.strip("/")
         of_today = _written_today(query, model)
         key = path, model.version, query.model_dump_json(exclude={"version"}, exclude_none=True), of_today
         tag = f'"{hashlib.blake2b(repr(key).encode("utf-8", "backslashreplace"), digest_size=12).hexdigest()}"'
@@ -261,6 +268,12 @@ class Responder:
     def _count(self, path: str, how: str) -> None:
         name = f"{path}:{how}"
         self.counts[name] = self.counts.get(name, 0) + 1
+
+
+def _packed(media_type: str, body: bytes) -> Answer:
+    """An answer, compressed where that makes it shorter."""
+    packed = compress(body, 5, mtime=0) if len(body) >= COMPRESSED_FROM else b""
+    return Answer(media_type, body, packed if len(packed) < len(body) else b"")
 
 
 def _written_today(query: ModelQuery, model: OpenModel) -> str:

@@ -13,7 +13,7 @@ from starlette.routing import Mount, Route
 from ..inference.scheduler import schedulers
 from .app import create_app
 from .graceful_shutdown import ending_in_order
-from .library import Library
+from .model_library import Library
 from .model_store import model_store
 from .settings import CHECKS, check_all
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from fastapi.responses import StreamingResponse
+from starlette.responses import StreamingResponse
 
 MEDIA_TYPE = "text/event-stream"
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", "X-Content-Type-Options": "nosniff"}

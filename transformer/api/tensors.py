@@ -19,7 +19,6 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from ..activation_cache import current_name
 from ..checkpoints.folder import Checkpoint
 from ..config import ModelConfig
 from ..inference.attention_outline import names_around
@@ -92,7 +91,7 @@ def part_of(text: str, infos: Mapping[str, TensorInfo]) -> Part:
     match = _NAME.fullmatch(text)
     if match is None:
         raise ValueError(f"{text[:80]!r} is no name of a tensor; blocks.0.attn.hook_q[:, 3] is one")
-    name, written = current_name(match[1]), match[2]
+    name, written = match.groups()
     if name not in infos:
         raise ValueError(f"this model has no {name[:80]}; it has {', '.join(list(infos)[:3])} and so on")
     info = infos[name]

@@ -39,23 +39,23 @@ from .folder import (
 from .memory_footprint import largest_use
 
 LARGEST = {WEIGHTS: 64_000_000, CONFIG: 64_000, TOKENIZER: 1_000_000, CARD: 256_000}
-"""The members, and how many bytes each may have, unpacked."""
+"""The members, and the most bytes of each, unpacked."""
 LARGEST_ARCHIVE = 64_000_000
-"""Bytes of all members together, unpacked, and of the archive itself."""
+"""The most bytes of all members together, unpacked, and of the archive."""
 LARGEST_HEADER = 1_000_000
-"""Bytes of the header of the weights."""
+"""The most bytes of the weights' header."""
 MOST_LAYERS, MOST_HEADS, LONGEST_CONTEXT = 64, 64, 1024
-"""More layers or heads would be more pictures than a page can draw."""
+"""The most layers or heads: a page can't draw more pictures."""
 MOST_CAPITALS = 100
-"""Words with a capital letter in a tokenizer of sentences, each of which is looked for in every text."""
+"""The most capitalised words in a tokenizer of sentences, which searches every text for each."""
 LARGEST_IN_USE = 256_000_000
-"""Bytes that a model may take at its full context, whatever is asked of it, as `largest_use` counts them.
+"""The most bytes that a model may need at its full context, by `largest_use`.
 
 Small servers have some 700 MB, of which the app takes 315 before anybody has come. A model of 10 million weights
 (6 layers × 6 heads, 384 wide, context 256) takes 200.
 """
 TRIED = 64
-"""Tokens of the text that a model is tried on."""
+"""Tokens of the text for trying a model."""
 
 _END = struct.Struct("<4s4H2LH")
 """An archive's last record: signature, disk, the directory's disk, entries here, entries, size, offset, comment."""
@@ -73,7 +73,7 @@ def pack_checkpoint(checkpoint: Checkpoint) -> bytes:
         for name in LARGEST:
             member = zipfile.ZipInfo(name, _LONG_AGO)
             member.external_attr = 0o644 << 16
-            kind = zipfile.ZIP_STORED if name == WEIGHTS else zipfile.ZIP_DEFLATED  # weights hardly shrink
+            kind = zipfile.ZIP_STORED if name == WEIGHTS else zipfile.ZIP_DEFLATED  # weights hardly compress
             archive.writestr(member, files[name], kind)
     return packed.getvalue()
 
@@ -108,7 +108,7 @@ def _opened(content: bytes, folder: Path) -> Checkpoint:
 
 
 def _check_end(content: bytes) -> None:
-    """Look at an archive's last record, which says how long its directory is, before the directory is read."""
+    """Check an archive's last record, which has the length of the directory, before reading the directory."""
     if len(content) > LARGEST_ARCHIVE:
         raise CheckpointError(f"The file has {len(content):,} bytes; an archive may have {LARGEST_ARCHIVE:,}.")
     last = content[-_END.size :]
@@ -131,14 +131,14 @@ def _unpack(content: bytes, folder: Path) -> None:
                 (folder / member.filename).write_bytes(_read(archive, member))
     except CheckpointError:
         raise
-    except Exception as error:  # the library raises a dozen kinds, from struct.error to zlib.error
+    except Exception as error:  # the library raises a dozen kinds of errors, from struct.error to zlib.error
         if disk_problem(error):
             raise
         raise CheckpointError(f"The archive is damaged: {reason(error)}.") from None
 
 
 def _check_directory(members: list[zipfile.ZipInfo]) -> None:
-    if sorted(member.filename for member in members) != sorted(LARGEST):  # so none twice, and none in a folder
+    if sorted(member.filename for member in members) != sorted(LARGEST):  # so no duplicates, and no folders
         raise CheckpointError(f"{_EXPECTED}; found an archive of other files.")
     for member in members:
         name, size = member.filename, member.file_size
@@ -160,7 +160,7 @@ def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
 
 
 def _check_tokenizer(folder: Path) -> None:
-    """Compare how a tokenizer cuts and joins texts with the ways that are ours."""
+    """Refuse a tokenizer that splits and joins texts in any way but ours."""
     found = _parsed(folder, TOKENIZER)
     try:
         by_table = found["model"]["type"] == "WordLevel" and all(token["special"] for token in found["added_tokens"])
@@ -172,7 +172,7 @@ def _check_tokenizer(folder: Path) -> None:
 
 
 def _check_shape(folder: Path) -> None:
-    """Refuse a model that would take too much time or memory to build or to look into, however small its file."""
+    """Refuse a model that would take too much time or memory to build or inspect, however small its file."""
     try:
         config = ModelConfig.from_dict(_parsed(folder, CONFIG))
     except (ValueError, TypeError) as error:
@@ -201,7 +201,7 @@ def _check_shape(folder: Path) -> None:
 
 @torch.no_grad()
 def _check_that_it_computes(checkpoint: Checkpoint) -> None:
-    """Read one short text: weights can be finite, and yet so large that nothing made of them is."""
+    """Try one short text: finite weights can be so large that no output is finite."""
     config = checkpoint.model.config
     tokens = torch.arange(min(config.context_length, TRIED))[None] % config.vocab_size
     inputs = (tokens, tokens) if config.architecture == "encoder-decoder" else (tokens,)
@@ -230,10 +230,10 @@ def _our_ways() -> list[dict[str, Any]]:
 
 
 def _ways_of_sentences(tokenizer: dict[str, Any]) -> dict[str, Any] | None:
-    """The ways of a tokenizer of sentences, which depend on its capital letters; None for words that it can't have."""
+    """The expected form of a tokenizer of sentences with these words; None for words that it can't have."""
     special = {token["content"] for token in tokenizer["added_tokens"]}
     words = [word for word in tokenizer["model"]["vocab"] if word not in special]
-    capitals = [word for word in words if word != word.lower()]  # each becomes part of a pattern
+    capitals = [word for word in words if word != word.lower()]  # each word becomes part of a pattern
     if len(capitals) > MOST_CAPITALS or not all(map(str.isalpha, capitals)):
         return None
     return _ways(json.loads(Tokenizer.of_sentences(capitals).to_json()))

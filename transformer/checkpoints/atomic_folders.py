@@ -1,9 +1,9 @@
 """Replaces a folder atomically while other threads and processes read it or replace it too.
 
 A new version is written into a hidden sibling, `.name.XXXXXXXX.tmp`. Then the old folder steps aside as
-`.name.previous`, the new one takes the name, and the old one is removed. Between the two renames, and for good if the
-machine stops there, the old version is whole under its hidden name. Readers find it there and leave it where it is;
-only a save moves anything, and only one at a time.
+`.name.previous`, the new one takes the name, and the old one is removed. Between the two renames, or if the machine
+stops there, the old version is whole under its hidden name, where readers find it. Only saves move folders, one save at
+a time.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from typing import TypeVar
 
 try:
     import fcntl
-except ImportError:  # Windows: there only the threads of one process are kept apart
+except ImportError:  # Windows, where only threads of one process exclude each other
     fcntl = None
 
 T = TypeVar("T")
 LOOKS = 3
-"""How often a folder is looked for or read while it is being replaced, before the reader makes the saves wait."""
+"""Attempts to read a folder that is being replaced, before the reader locks out saves."""
 _HIDDEN = re.compile(r"\.(.+)\.(?:previous|[a-z0-9_]{8}\.tmp)")
 _ONE_THREAD = threading.Lock()
 
 
 class NoFolderError(OSError):
-    """There is no folder of this name, nor an earlier version of it."""
+    """There is neither a folder of this name nor an earlier version of it."""
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A new, empty folder to be filled, which takes the place of `path` when the block ends without an error.
+    """Yield a new, empty folder, which replaces `path` when the block ends without an error.
 
-    What earlier saves of this folder left, because they were killed, is tidied up first.
+    First removes leftovers of killed saves.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with _one_save_at_a_time(path.parent):
@@ -54,9 +54,9 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def steadily(path: Path, read: Callable[[Path], T]) -> T:
-    """What `read` makes of a folder, all of it of one version: it reads again if the folder was replaced meanwhile.
+    """The result of `read` on one version of a folder: reads again if the folder was replaced meanwhile.
 
-    Raises: NoFolderError, and what `read` raises of a folder that kept still.
+    Raises: NoFolderError, and any error of `read` on a folder that wasn't replaced.
     """
     for _ in range(LOOKS):
         folder = current(path)
@@ -69,13 +69,13 @@ def steadily(path: Path, read: Callable[[Path], T]) -> T:
         else:
             if before is not None and _identity(folder) == before:
                 return found
-    with _one_save_at_a_time(path.parent):  # for it is replaced again and again
+    with _one_save_at_a_time(path.parent):  # it keeps being replaced
         return read(current(path))
 
 
 def current(path: Path) -> Path:
-    """Where a folder is at the moment: in its place, or hidden if it is being replaced. Raises NoFolderError."""
-    for _ in range(LOOKS):  # it may move between two looks
+    """The folder's present path: its own, or a hidden one while it is being replaced. Raises NoFolderError."""
+    for _ in range(LOOKS):  # it may move between the two checks
         for place in (path, _previous(path)):
             if place.is_dir():
                 return place
@@ -83,7 +83,7 @@ def current(path: Path) -> Path:
 
 
 def folder_names(parent: Path) -> list[str]:
-    """The names of all folders in `parent`, sorted, those that are just being replaced included."""
+    """The names of all folders in `parent`, sorted, including those that are being replaced."""
     found = set()
     with os.scandir(parent) as children:
         for child in children:
@@ -95,7 +95,7 @@ def folder_names(parent: Path) -> list[str]:
 
 
 def _tidy(path: Path) -> None:
-    """Put back the old version if no new one took its place, and remove what is left of others."""
+    """Restore the old version if no new one replaced it, and remove leftovers."""
     previous = _previous(path)
     if previous.is_dir() and not path.exists():
         previous.rename(path)
@@ -107,7 +107,7 @@ def _tidy(path: Path) -> None:
 
 @contextmanager
 def _one_save_at_a_time(folder: Path) -> Iterator[None]:
-    """Keeps out every (other) save into this folder. The lock is the system's, which lifts it when a process dies."""
+    """Exclude other saves into this folder, by a lock that the system releases if the process dies."""
     if fcntl is None:
         with _ONE_THREAD:
             yield
@@ -126,7 +126,7 @@ def _previous(path: Path) -> Path:
 
 
 def _identity(folder: Path) -> tuple[int, int] | None:
-    """What tells this folder from another that takes its place; None if it is gone."""
+    """Identifies this folder among its versions; None if it is gone."""
     try:
         found = folder.stat()
     except OSError:

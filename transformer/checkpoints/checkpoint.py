@@ -1,4 +1,4 @@
-"""A model with its tokenizer and its card: what a text can be given to.
+"""A model with its tokenizer and its card, to be called with texts.
 
 Shapes: batch, pos (or source, target), vocab.
 """
@@ -22,16 +22,15 @@ Texts = str | Sequence[str]
 
 
 class CheckpointError(Exception):
-    """A checkpoint can't be read or written; the message says which file, and what is wrong with it."""
+    """A checkpoint can't be read or written; the message says which file is wrong, and why."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
     """A model in evaluation mode, its tokenizer and its card.
 
-    Given texts, it calls its model: `checkpoint("To be")`. What an encoder–decoder reads is `text`, and `written` is
-    what its decoder has written so far, after the start token. To an encoder's tokenizer, the names of special tokens
-    in a text are those tokens: it has to be told what is masked.
+    Call it with texts: `checkpoint("To be")`. An encoder–decoder reads `text`; `written` is its target so far, without
+    the start token. An encoder's tokenizer reads names of special tokens as those tokens, so that texts can have masks.
     """
 
     model: Model
@@ -43,8 +42,7 @@ class Checkpoint:
             object.__setattr__(self, "tokenizer", self.tokenizer.with_names())
 
     def predicted_position(self, tokens: Sequence[int]) -> int:
-        """The position whose logits a text is given for: of an encoder that of its first mask, or of the last token
-        where there is none; of any other model that of the last token, after which it writes on."""
+        """The position whose prediction is shown: an encoder's first mask, or else the last token."""
         return predicted_position(self.model.config, tokens, self.card.mask_token_id)
 
     def encode(
@@ -52,7 +50,7 @@ class Checkpoint:
     ) -> tuple[Tensor, Tensor]:
         """Token ids of one text or several, and their attention mask, (batch, pos) each, on the model's device.
 
-        The mask is 1 where a token is one of the text, 0 where it fills up the row. padding_side: where that is.
+        The mask is 1 at tokens of the text, 0 at padding. padding_side: the side of the padding.
         split_special_tokens: as in `Tokenizer.encode`.
         Raises: ValueError for no text; UnknownTokenError for one with pieces that the vocabulary lacks.
         """
@@ -75,7 +73,7 @@ class Checkpoint:
         return self.model.run_with_cache(*inputs, attention_mask=mask, **options)
 
     def _inputs(self, text: Texts, written: Texts, **options: Any) -> tuple[list[Tensor], Tensor | None]:
-        """What the model is called with, and the attention mask of the texts, where they aren't of one length."""
+        """The model's inputs, and the attention mask if the texts differ in length."""
         tokens, mask = self.encode(text, **options)
         mask = None if mask.all() else mask
         if self.model.config.architecture != "encoder-decoder":

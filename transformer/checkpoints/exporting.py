@@ -1,7 +1,7 @@
 """Exports a checkpoint as a folder in Hugging Face layout, for use in other programs.
 
-What a family has no switch for can often be said another way, with the same logits: a bias that isn't there as one of
-zeros, a sinusoidal table as a learned one, turned neighbours as turned halves, a factor of embeddings in their table.
+If a family lacks a switch, an equivalent model often has the same logits: zeros for a missing bias, a learned table for
+a sinusoidal one, rotated halves for rotated neighbours, and scaled embeddings for a factor on them.
 """
 
 from __future__ import annotations
@@ -35,14 +35,13 @@ FILES = (
     *(".bin", ".ckpt", ".ggml", ".gguf", ".gz", ".h5", ".json", ".npz", ".onnx", ".pickle", ".pkl", ".pt", ".pth"),
     *(".safetensors", ".tar", ".tgz", ".zip"),
 )
-"""How names of files end that a folder mustn't be taken for."""
+"""Endings of file names, which are no folder names."""
 
 
 def export_pretrained(path: str | Path, checkpoint: Checkpoint) -> Family:
-    """Write a checkpoint as a folder in Hugging Face layout, whole or not at all; returns the family that it is of.
+    """Write a checkpoint as a folder in Hugging Face layout, atomically; returns its family.
 
-    Raises: CheckpointError for a model that no family can express, a folder that can't be written, or the name of a
-        file.
+    Raises: CheckpointError for a model that no family can express, a folder that can't be written, or a file name.
     """
     path = Path(path)
     if (kind := path.suffix.lower()) in FILES:
@@ -72,21 +71,21 @@ def export_pretrained(path: str | Path, checkpoint: Checkpoint) -> Family:
             for name, value in (("config.json", about), ("tokenizer_config.json", _about_tokenizer(checkpoint))):
                 (folder / name).write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
             for file in folder.iterdir():
-                file.chmod(0o644)  # a temporary folder and the weights in it start out private
+                file.chmod(0o644)  # temporary files are created private
             folder.chmod(0o755)
-    except Exception as error:  # the libraries that write have errors of their own
+    except Exception as error:  # the writing libraries have their own errors
         raise CheckpointError(f"{path.name} can't be written: {reason(error)}.") from error
     return family
 
 
 def _padding(checkpoint: Checkpoint) -> int | None:
-    """The token that fills up rows of texts, if there is one."""
+    """The padding token, if there is one."""
     pads = (checkpoint.model.config.pad_token_id, *map(checkpoint.tokenizer.special.get, _PADS))
     return next((each for each in pads if each is not None), None)
 
 
 def _about_tokenizer(checkpoint: Checkpoint) -> dict[str, Any]:
-    """What tokenizer_config.json says: what its special tokens are for, and what stands around a question."""
+    """tokenizer_config.json: the roles of special tokens, and the chat template."""
     config, tokenizer, card = checkpoint.model.config, checkpoint.tokenizer, checkpoint.card
     names = {token_id: name for name, token_id in tokenizer.special.items()}
     before, after = tokenizer.around
@@ -106,7 +105,7 @@ def _prefixed(family: Family, name: str) -> str:
 
 
 def _expressed(checkpoint: Checkpoint) -> tuple[Family, dict[str, Any], State]:
-    """The first family that has such models, the one it came from before any other: its configuration and weights."""
+    """The first family that can express the model, starting with its own: family, configuration and weights."""
     own = (checkpoint.card.training or {}).get("family")
     ways = list(_ways_to_say(checkpoint.model))
     known = [family for family in FAMILIES.values() if family.shape == checkpoint.model.config.architecture]
@@ -128,7 +127,7 @@ def _expressed(checkpoint: Checkpoint) -> tuple[Family, dict[str, Any], State]:
 
 
 def _written(family: Family, config: ModelConfig, fields: dict[str, Any], state: State) -> State:
-    """The weights as a family's files have them. Raises: UnsupportedError for what it has no place for."""
+    """The weights in a family's layout. Raises: UnsupportedError for weights that it can't store."""
     written: State = {}
     places: set[int] = set()
     for weight in family.weights(config, Fields(fields)):
@@ -138,7 +137,7 @@ def _written(family: Family, config: ModelConfig, fields: dict[str, Any], state:
                 tensor = torch.cat((before, tensor))
             elif before is not None and not torch.equal(before, tensor):
                 raise UnsupportedError(f"one {name} can't be two")
-            if tensor.data_ptr() in places:  # in a file, no tensor has two names
+            if tensor.data_ptr() in places:  # a file stores no tensor twice
                 tensor = tensor.clone()
             written[name] = tensor
             places.add(tensor.data_ptr())
@@ -146,10 +145,10 @@ def _written(family: Family, config: ModelConfig, fields: dict[str, Any], state:
 
 
 def _ways_to_say(model: Model) -> Iterator[tuple[ModelConfig, State]]:
-    """Configurations and weights with the same logits, the model's own first."""
+    """Equivalent configurations and weights, the model's own first."""
     config, state = merged(model)
     stacks = ("encoder.", "decoder.") if config.architecture == "encoder-decoder" else ("",)
-    yield config, state  # for the family that it came from alone
+    yield config, state  # only for its own family
     if config.positions == "rotary" and config.rotary_pairs == "neighbours":
         config, state = _in_halves(config, state)
     if config.positions == "sinusoidal":
@@ -173,19 +172,19 @@ def _ways_to_say(model: Model) -> Iterator[tuple[ModelConfig, State]]:
 
 
 def _in_halves(config: ModelConfig, state: State) -> tuple[ModelConfig, State]:
-    """Rows of W_Q and W_K change places, which no product of a query and a key can tell."""
+    """Permute the rows of W_Q and W_K alike, which leaves every q · k the same."""
     turned, rest = torch.arange(config.rotated_dims), torch.arange(config.rotated_dims, config.d_head)
     order = torch.cat((turned[0::2], turned[1::2], rest))
     moved = dict(state)
     for name in [name for name in state if ".attn.qkv." in name]:
         heads = state[name].unflatten(0, (-1, config.d_head))
-        of_both = config.n_heads + config.kv_heads  # queries and keys are turned, values aren't
+        of_both = config.n_heads + config.kv_heads  # queries and keys are rotated, values aren't
         moved[name] = torch.cat((heads[:of_both, order], heads[of_both:])).flatten(0, 1)
     return replace(config, rotary_pairs="halves"), moved
 
 
 def _resolved(config: ModelConfig) -> ModelConfig:
-    """The same shape with everything said, without what is for training or for batches alone."""
+    """The configuration with explicit defaults, without fields for training or batches."""
     near = tuple(config.window(layer) for layer in range(config.n_layers))
     return replace(
         config,
@@ -196,6 +195,6 @@ def _resolved(config: ModelConfig) -> ModelConfig:
         rotary_dims=config.rotated_dims if config.positions == "rotary" else None,
         separator_token_id=None,
         dropout=0.0,
-        share_embeddings=False,  # which is for the files to say
+        share_embeddings=False,  # the files decide that
         pad_token_id=None,
     )

@@ -9,11 +9,11 @@ from typing import Any
 from .folder import LARGEST_JSON, CheckpointError, reason
 
 POINTER = b"version https://git-lfs.github.com/"
-"""How a file begins that Git LFS has left in place of a large one."""
+"""The beginning of a Git LFS pointer file."""
 
 
 def refuse_pointer(path: Path) -> Path:
-    """The path of a file. Raises: CheckpointError for one that only says where the real one is."""
+    """The path of a file. Raises: CheckpointError for a Git LFS pointer."""
     with path.open("rb") as file:
         if file.read(len(POINTER)) == POINTER:
             raise CheckpointError(
@@ -23,7 +23,7 @@ def refuse_pointer(path: Path) -> Path:
 
 
 def checked(path: Path) -> Path:
-    """The path of a file to be read whole. Raises: CheckpointError if it is too large, or a pointer to another."""
+    """The path of a file to read whole. Raises: CheckpointError if it is too large, or a Git LFS pointer."""
     if path.stat().st_size > LARGEST_JSON:
         raise CheckpointError(f"{path.name} is larger than any such file should be.")
     return refuse_pointer(path)

@@ -1,6 +1,6 @@
 """Saves and loads a checkpoint: a folder of weights, configuration, tokenizer and model card.
 
-No pickle is ever read. What a file claims is checked against its size before any memory is taken for it.
+It never reads a pickle, and checks a file's claims against its size before allocating memory.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from .weight_numbers import STORED_AS, Header, header_of, is_finite, name_of, we
 
 WEIGHTS, CONFIG, TOKENIZER, CARD = FILES = "model.safetensors", "config.json", "tokenizer.json", "card.json"
 MAPPED_FROM = 64_000_000
-"""Bytes of a file of weights."""
+"""The largest file of weights, in bytes."""
 _TOKENS = ("start_token_id", "end_token_id", "mask_token_id")
 LARGEST_JSON = 32_000_000
-"""Bytes; a tokenizer of 150,000 tokens stays below it."""
+"""The largest other file, in bytes; a tokenizer of 150,000 tokens stays below it."""
 LONGEST_REASON = 400
-"""Characters of what is wrong; a hostile file could fill pages with the names it makes up."""
+"""The longest description of a problem, in characters: a hostile file could fill pages with invented names."""
 T = TypeVar("T")
 
 
@@ -56,7 +56,7 @@ class CheckpointEntry:
 
 @dataclass(frozen=True)
 class UnreadableCheckpoint:
-    """A folder found by `list_checkpoints` that can't be used, and what is wrong with it."""
+    """An unusable folder found by `list_checkpoints`, and its problem."""
 
     name: str
     path: Path
@@ -64,23 +64,22 @@ class UnreadableCheckpoint:
 
 
 def save_checkpoint(path: str | Path, checkpoint: Checkpoint, dtype: torch.dtype | None = None) -> None:
-    """Write a checkpoint folder, whole or not at all; saves into one folder wait for each other.
+    """Write a checkpoint folder atomically; saves into one folder wait for each other.
 
-    dtype: to store the weights in half the bytes, say; None keeps them as they are.
-    Raises: CheckpointError, if the disk is full, or for what `load_checkpoint` would refuse. What was there before is
-        still there then.
+    dtype: the type to store the weights in, say in half the bytes; None keeps theirs.
+    Raises: CheckpointError if the disk is full, or `load_checkpoint` would refuse the result; the old folder stays.
     """
     path = Path(path)
     try:
         with replacing(path) as folder:
             _write(folder, checkpoint, dtype)
-            _tokenizer(folder, _inspect(folder)[1])  # all of it can be read again
-    except Exception as error:  # the libraries that write have errors of their own
+            _tokenizer(folder, _inspect(folder)[1])  # checks that it can be read again
+    except Exception as error:  # the writing libraries have their own errors
         raise CheckpointError(f"{path.name} can't be saved: {reason(error).rstrip('.')}.") from error
 
 
 def load_checkpoint(path: str | Path) -> Checkpoint:
-    """Read a checkpoint folder; the weights become what `weight_dtype` says, the model is in evaluation mode.
+    """Read a checkpoint folder, in the type of `weight_dtype`; the model is in evaluation mode.
 
     Raises: CheckpointError for a folder that is missing, incomplete, damaged, or claims more than it holds, and for
         weights that take more memory than models may (`memory_limit`).
@@ -89,7 +88,7 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
 
 
 def list_checkpoints(folder: str | Path) -> list[CheckpointEntry | UnreadableCheckpoint]:
-    """Every checkpoint folder inside `folder`, by name; a damaged one is listed with what is wrong.
+    """Every checkpoint folder inside `folder`, by name; a damaged one is listed with its problem.
 
     Reads cards and headers only, no weights, and changes nothing. A folder that doesn't exist holds none.
     """
@@ -100,7 +99,7 @@ def list_checkpoints(folder: str | Path) -> list[CheckpointEntry | UnreadableChe
     for name in folder_names(folder):
         try:
             entries.append(_entry(folder / name))
-        except NoFolderError:  # it is being saved for the first time, or was removed
+        except NoFolderError:  # its first save is in progress, or it was removed
             continue
     return entries
 
@@ -115,7 +114,7 @@ def inspect_checkpoint(path: str | Path) -> CheckpointEntry | UnreadableCheckpoi
 
 
 def checkpoint_stamp(path: str | Path) -> tuple[int, ...]:
-    """Numbers that change whenever one of a checkpoint's files does; none if there is no such folder."""
+    """A value that changes whenever one of a checkpoint's files does; empty if there is no such folder."""
     try:
         found = [(current(Path(path)) / name).stat() for name in FILES]
     except OSError:
@@ -124,17 +123,17 @@ def checkpoint_stamp(path: str | Path) -> tuple[int, ...]:
 
 
 def number_of_weights(config: ModelConfig) -> int:
-    """How many numbers a model of this configuration has; a tied table counts once."""
+    """The number of parameters of a model of this configuration; a tied table counts once."""
     return sum(map(math.prod, _needed_shapes(config, at_most=10**6).values()))
 
 
 def weight_bytes(path: str | Path) -> int:
-    """Bytes that the weights of a checkpoint folder take once it is open. Raises: as `load_checkpoint`."""
+    """The bytes of a checkpoint's weights once it is open. Raises: as `load_checkpoint`."""
     return _read(Path(path), lambda folder: _bytes(folder, _inspect(folder)[1]))
 
 
 def weight_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
-    """The shape of each weight that a checkpoint folder holds, from the header of the file.
+    """The shape of each weight of a checkpoint folder, from the header of the file.
 
     Raises: CheckpointError for a file that is damaged.
     """
@@ -151,7 +150,7 @@ def _stored(folder: Path) -> dict[str, Header]:
 
 
 def _bytes(folder: Path, config: ModelConfig) -> int:
-    """Bytes that the weights will take. Raises: CheckpointError if that is more than models may take."""
+    """The bytes of the loaded weights. Raises: CheckpointError if models may not take so much."""
     size = weight_dtype(_stored(folder).values()).itemsize * number_of_weights(config)
     check_fits(size)
     return size
@@ -168,14 +167,14 @@ def _entry(path: Path) -> CheckpointEntry | UnreadableCheckpoint:
 
 
 def _read(path: Path, read: Callable[[Path], T]) -> T:
-    """What `read` makes of the folder; whatever goes wrong becomes a CheckpointError that names it."""
+    """The result of `read` on the folder; any error becomes a CheckpointError that names the folder."""
     try:
         return steadily(path, read)
     except CheckpointError as error:
         raise CheckpointError(f"{path.name}: {error}") from None
     except NoFolderError as error:
         raise CheckpointError(_no_folder(path)) from error
-    except Exception as error:  # a file that vanished, can't be read, or changed in place
+    except Exception as error:  # a file vanished, is unreadable, or changed in place
         raise CheckpointError(f"{path.name}: it can't be read ({reason(error)}).") from None
 
 
@@ -217,9 +216,9 @@ def _tokenizer(folder: Path, config: ModelConfig) -> Tokenizer:
 
 
 def with_weights(config: ModelConfig, weights: Mapping[str, Tensor]) -> Model:
-    """A model of these weights by their names: the tensors themselves, no copies.
+    """A model of these weights by name, without copying them.
 
-    weights: every parameter's, but not `unembed.weight` where embeddings are tied.
+    weights: every parameter's, without `unembed.weight` if embeddings are tied.
     """
     model = shapes_alone(config)
     tied = {"unembed.weight": weights["embed.weight"]} if config.tie_embeddings else {}
@@ -230,10 +229,10 @@ def with_weights(config: ModelConfig, weights: Mapping[str, Tensor]) -> Model:
 
 
 def _weights(folder: Path) -> dict[str, Tensor]:
-    """Every weight of a checkpoint folder, in the type that `weight_dtype` says.
+    """Every weight of a checkpoint folder, in the type of `weight_dtype`.
 
-    A large file's that are stored so are left in it until they are needed. A small one's are copied: a process that
-    reads on where somebody has cut its file short is killed.
+    A large file's weights of that type stay mapped until they are needed. A small file's are copied: reading a mapped
+    file that somebody has truncated kills the process.
     """
     found, dtype = {}, weight_dtype(_stored(folder).values())
     try:
@@ -268,13 +267,13 @@ def _write(folder: Path, checkpoint: Checkpoint, dtype: torch.dtype | None) -> N
     for name, content in _texts_of(checkpoint, config).items():
         (folder / name).write_text(content, encoding="utf-8")
     for file in folder.iterdir():
-        file.chmod(0o644)  # a temporary folder and the weights in it start out private
+        file.chmod(0o644)  # temporary files are created private
         _flush_to_disk(file)
     folder.chmod(0o755)
 
 
 def files_of(checkpoint: Checkpoint) -> dict[str, bytes]:
-    """What `save_checkpoint` would write, by the names of the files. Raises: CheckpointError, as it does of a card."""
+    """The files that `save_checkpoint` would write, by name. Raises: CheckpointError for a card that can't be saved."""
     try:
         config, weights = _stored_of(checkpoint)
         texts = {name: content.encode() for name, content in _texts_of(checkpoint, config).items()}
@@ -284,7 +283,7 @@ def files_of(checkpoint: Checkpoint) -> dict[str, bytes]:
 
 
 def _stored_of(checkpoint: Checkpoint, dtype: torch.dtype | None = None) -> tuple[ModelConfig, dict[str, Tensor]]:
-    """The configuration and the weights that are written."""
+    """The configuration and the weights to write."""
     config, weights = merged(checkpoint.model)
     if config.tie_embeddings:
         del weights["unembed.weight"]  # the same tensor as embed.weight
@@ -297,7 +296,7 @@ def _stored_of(checkpoint: Checkpoint, dtype: torch.dtype | None = None) -> tupl
 
 
 def _texts_of(checkpoint: Checkpoint, config: ModelConfig) -> dict[str, str]:
-    """The contents of the other files. Raises: ValueError for a card that couldn't be read again."""
+    """The contents of the other files. Raises: ValueError for a card that couldn't be read back."""
     card = dataclasses.asdict(checkpoint.card)
     ModelCard.from_dict(json.loads(json.dumps(card)))
     values = {CONFIG: config.to_dict(), CARD: card}
@@ -336,7 +335,7 @@ def _check_size(folder: Path, name: str) -> None:
 
 
 def _check_shapes(found: dict[str, tuple[int, ...]], config: ModelConfig) -> None:
-    """Compare the weights with what the configuration needs, before any of it is allocated."""
+    """Compare the weights with the configuration before allocating anything."""
     needed = _needed_shapes(config, at_most=len(found))
     for name in sorted(needed.keys() | found.keys()):
         if found.get(name) != needed.get(name):
@@ -347,7 +346,7 @@ def _check_shapes(found: dict[str, tuple[int, ...]], config: ModelConfig) -> Non
 
 
 def _needed_shapes(config: ModelConfig, at_most: int) -> dict[str, tuple[int, ...]]:
-    """The shape of every weight that a model of this configuration has, the second block standing for all that follow.
+    """The shape of every weight of a model of this configuration; the later blocks' are copied from the second.
 
     Raises: CheckpointError for sizes beyond counting, or if the blocks alone have more than `at_most` weights.
     """
@@ -357,7 +356,7 @@ def _needed_shapes(config: ModelConfig, at_most: int) -> dict[str, tuple[int, ..
     sides = {"n_layers": min(config.n_layers, 2)}
     if config.architecture == "encoder-decoder":
         sides["n_encoder_layers"] = min(config.n_encoder_layers, 2)
-    shallow = dataclasses.replace(config, **sides, unrotated_layers=())  # which have the same shapes
+    shallow = dataclasses.replace(config, **sides, unrotated_layers=())  # later blocks have the same shapes
     try:
         shapes = dict(_shapes(shallow))
     except (RuntimeError, TypeError):  # PyTorch can't count that far
@@ -376,7 +375,7 @@ def _needed_shapes(config: ModelConfig, at_most: int) -> dict[str, tuple[int, ..
 
 @functools.lru_cache(maxsize=256)
 def _shapes(config: ModelConfig) -> Mapping[str, tuple[int, ...]]:
-    """The shape of every weight of a model, as PyTorch makes it; kept, since a folder is looked at again and again."""
+    """The shape of every weight of a model that PyTorch builds; cached, since folders are listed often."""
     return MappingProxyType({name: tuple(weight.shape) for name, weight in shapes_alone(config).state_dict().items()})
 
 
@@ -385,7 +384,7 @@ def _shape(shape: tuple[int, ...] | None) -> str:
 
 
 def reason(error: Exception) -> str:
-    """What an error says, in one line that isn't too long."""
+    """An error's message in one line, shortened."""
     said = error.strerror if isinstance(error, OSError) and error.strerror else str(error) or type(error).__name__
     said = disk_problem(error) or said
     words = " ".join(said.split())

@@ -1,7 +1,7 @@
-"""The families that GGUF has names for: what the fields and tensors of a file are in the family's own files.
+"""Maps the architectures of GGUF files to families: fields to config.json's, tensors to the family's layout.
 
-The names of tensors are those of the package `gguf`. llama.cpp's converter stores some tensors otherwise than the
-family does: queries, keys and values in a row, maps the other way around, gains with the 1 added.
+Tensors have the names of the package `gguf`. llama.cpp's converter lays some tensors out differently from the family's
+own files: queries, keys and values in a row, transposed maps, gains with 1 added.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .families.family import Family, Fields, Weight
 
 Shapes = Mapping[str, tuple[int, ...]]
 Told = dict[str, Any]
-"""What a file says after the architecture's name; what is read is taken out."""
+"""A file's fields, without the architecture's name; reading one removes it."""
 _SIZES = {
     "hidden_size": "embedding_length",
     "num_hidden_layers": "block_count",
@@ -67,13 +67,13 @@ class Kind:
     """One architecture of GGUF."""
 
     model_type: str
-    """Of the family, as config.json has it."""
+    """The family's, as in config.json."""
     fields: Mapping[str, str] = field(default_factory=lambda: _RMS)
     """What a field of config.json is called in a file."""
     more: Callable[[Told, Shapes], dict[str, Any]] = lambda told, shapes: {}
-    """The other fields of config.json."""
+    """Makes the other fields of config.json."""
     turns_neighbours: bool = False
-    """Whether rows of W_Q and W_K stand so that neighbouring dimensions are turned together."""
+    """Whether the rows of W_Q and W_K are ordered so that neighbouring dimensions are rotated together."""
     is_rotary: bool = True
 
 
@@ -87,7 +87,7 @@ def _granite(told: Told, shapes: Shapes) -> dict[str, Any]:
 
 
 def _later_gemma(layers: int) -> Callable[[Told, Shapes], dict[str, Any]]:
-    """layers: how many the largest model has, in which scores are divided by √(d_model / heads) instead of √d_head."""
+    """layers: the number in the largest model, whose scores are divided by √(d_model / heads) instead of √d_head."""
 
     def more(told: Told, shapes: Shapes) -> dict[str, Any]:
         is_largest = told.get("block_count") == layers
@@ -107,7 +107,7 @@ def _falcon(told: Told, shapes: Shapes) -> dict[str, Any]:
 
 
 def _olmo(told: Told, shapes: Shapes) -> dict[str, Any]:
-    told.pop(_EPS, None)  # of which there is one for all
+    told.pop(_EPS, None)  # one for all heads
     return {}
 
 
@@ -117,12 +117,12 @@ def _starcoder(told: Told, shapes: Shapes) -> dict[str, Any]:
 
 def _bloom(told: Told, shapes: Shapes) -> dict[str, Any]:
     for name in ("attention.head_count_kv", "feed_forward_length"):
-        told.pop(name, None)  # which follow from the others
+        told.pop(name, None)  # implied by the others
     return {}
 
 
 def _stablelm(told: Told, shapes: Shapes) -> dict[str, Any]:
-    told.pop("use_parallel_residual", None)  # which the converter says of models that aren't, too
+    told.pop("use_parallel_residual", None)  # the converter writes it for other models, too
     return {
         "use_parallel_residual": "blk.0.ffn_norm.weight" not in shapes,
         "use_qkv_bias": "blk.0.attn_q.bias" in shapes,
@@ -165,13 +165,13 @@ KINDS = {
     "starcoder": Kind("gpt_bigcode", _GPT2, _starcoder, is_rotary=False),
     "bloom": Kind("bloom", _BLOOM, _bloom, is_rotary=False),
 }
-"""By general.architecture."""
+"""By the field general.architecture."""
 _ARCHITECTURES = {name: architecture for architecture, name in MODEL_ARCH_NAMES.items()}
 _NORM_OF_HEAD = re.compile(r"(.+)\.norms\.\d+\.weight")
 
 
 def family_of(architecture: str) -> Family:
-    """The family, with tensors under the names and in the layouts that they have in a file of GGUF."""
+    """The family, with the names and layouts of tensors in a GGUF file."""
     family = FAMILIES[KINDS[architecture].model_type]
 
     def weights(config: ModelConfig, fields: Fields) -> list[Weight]:
@@ -182,10 +182,10 @@ def family_of(architecture: str) -> Family:
 
 
 def _stored(weight: Weight, family: Family, names: TensorNameMap) -> Weight:
-    """Where one of our parameters stands in a file of GGUF."""
+    """Where one of our parameters is in a GGUF file."""
     if not weight.theirs:
         return weight
-    if found := _NORM_OF_HEAD.fullmatch(weight.theirs[0]):  # each head's gain is a row there
+    if found := _NORM_OF_HEAD.fullmatch(weight.theirs[0]):  # there, each head's gain is a row
         return replace(weight, theirs=(_named(f"{found[1]}.weight", family, names),), layout="in rows")
     layout = "as it is" if weight.layout in ("by group", "transposed") else weight.layout
     return replace(

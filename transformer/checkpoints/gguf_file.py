@@ -1,6 +1,6 @@
 """Reads a .gguf file: its header, its configuration, and its weights, dequantised.
 
-The header is read here and not by the package `gguf`, which trusts every count in it; the package dequantises.
+We read the header ourselves, since the package `gguf` trusts every count in it; the package dequantises.
 Format: magic, version, counts, fields (name, type, value), tensors (name, sizes, type, offset), aligned data.
 """
 
@@ -35,21 +35,21 @@ from .weight_numbers import STORED_AS, Header
 
 MAGIC, VERSIONS = b"GGUF", (2, 3)
 MOST_FIELDS, MOST_TENSORS, MOST_SIDES, MOST_ITEMS = 10_000, 100_000, 4, 4_000_000
-"""Items of all lists together: half a million tokens with their merges, scores and kinds are half as many."""
+"""The most items of all lists together: twice those of half a million tokens with merges, scores and kinds."""
 _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _TEXT, _LIST = 8, 9
 NUMBERS_AT_ONCE = 4_000_000
-"""Numbers that are dequantised at once."""
+"""Numbers to dequantise at once."""
 _WITHOUT_EFFECT = ("vocab_size", "rope.scaling.finetuned", "attention.value_length", "tensor_data_layout")
-"""Fields that are checked below, or change nothing."""
+"""Fields that are checked below, or have no effect."""
 _FACTORS, _SHORT, _LONG = "rope_freqs.weight", "rope_factors_short.weight", "rope_factors_long.weight"
-"""How many times slower each pair turns; the others are of texts as long as in training, and of longer ones."""
+"""Tensors with how many times slower each pair turns: for all texts, for short ones, and for long ones."""
 _ENDS = tuple(f"tokenizer.ggml.{name}_token_id" for name in ("eos", "eot", "eom"))
 
 
 @dataclass(frozen=True)
 class _StoredTensor:
-    """Where a tensor's numbers are."""
+    """The location of a tensor's numbers."""
 
     shape: tuple[int, ...]
     kind: GGMLQuantizationType
@@ -74,7 +74,7 @@ class GgufFile:
 
     @cached_property
     def headers(self) -> Mapping[str, Header]:
-        """The shape and type of each tensor; quantised ones count as bfloat16, which rounds by less than they were."""
+        """The shape and type of each tensor; quantised ones count as bfloat16, which rounds less than they do."""
         kinds = {name: STORED_AS.get(each.kind.name, torch.bfloat16) for name, each in self._stored.items()}
         return {name: (each.shape, kinds[name]) for name, each in self._stored.items()}
 
@@ -84,7 +84,7 @@ class GgufFile:
         return {name: stored.shape for name, stored in self._stored.items()}
 
     def read(self, name: str, dtype: torch.dtype) -> Tensor:
-        """One tensor, dequantised, some rows at a time, since float32 may take much more memory than that type."""
+        """One tensor, dequantised a few rows at a time, since float32 may take much more memory."""
         stored = self._stored[name]
         rows = prod(stored.shape[:-1])
         data = np.memmap(self._path, np.uint8, "r", stored.start, (rows, stored.size // rows))
@@ -101,7 +101,7 @@ class GgufFile:
 
 
 class _Header:
-    """Reads what stands before the data, and never more than there is."""
+    """Reads the header, never beyond the end of the file."""
 
     def __init__(self, data: mmap.mmap) -> None:
         self._data, self._at, self._items = data, len(MAGIC), 0
@@ -119,7 +119,7 @@ class _Header:
             self.fields[name] = self._value(self._number("I"))
 
     def tensors(self) -> dict[str, _StoredTensor]:
-        """Where each tensor is; read once, after the fields."""
+        """The location of each tensor; must be read after the fields."""
         found = {}
         for _ in range(self._tensors):
             name, sides = self._text(), self._number("I")
@@ -146,7 +146,7 @@ class _Header:
         return _StoredTensor(shape, stored_as, start + offset, size)
 
     def _take(self, size: int) -> int:
-        """Step over so many bytes; returns where they begin."""
+        """Skip so many bytes; returns their start."""
         start = self._at
         if size > len(self._data) - start:
             raise CheckpointError("The file is cut off, or its header claims more than there is.")
@@ -176,15 +176,15 @@ class _Header:
             each = f"<{_NUMBERS[of]}"
             start = self._take(count * struct.calcsize(each))
             return list(struct.unpack_from(f"<{count}{_NUMBERS[of]}", self._data, start))
-        if of != _TEXT or count > (len(self._data) - self._at) // struct.calcsize("<Q"):  # of each text its length
+        if of != _TEXT or count > (len(self._data) - self._at) // struct.calcsize("<Q"):  # each text has a length
             raise CheckpointError("Its header has a list that can't be read, or claims more than there is.")
         return [self._text() for _ in range(count)]
 
 
 def open_gguf(path: Path) -> Pretrained:
-    """What is in a `.gguf` file, without its weights.
+    """The content of a `.gguf` file without its weights.
 
-    Raises: CheckpointError, saying what would do, for a file that is damaged or of a family that isn't known.
+    Raises: CheckpointError, saying what would do, for a damaged file or an unknown family.
     """
     file = GgufFile(path)
     architecture = file.fields.get("general.architecture")
@@ -230,7 +230,7 @@ def _whole(told: Mapping[str, Any], name: str) -> int:
 
 
 def _as_config(file: GgufFile, architecture: str, kind: Kind, tokens: int) -> dict[str, Any]:
-    """What config.json would say. Raises: CheckpointError for what it couldn't say, and the engine can't do."""
+    """The fields of an equivalent config.json. Raises: CheckpointError for fields that the engine can't follow."""
     prefix = f"{architecture}."
     told = {name.removeprefix(prefix): value for name, value in file.fields.items() if name.startswith(prefix)}
     if told.get("expert_count"):
@@ -254,7 +254,7 @@ def _as_config(file: GgufFile, architecture: str, kind: Kind, tokens: int) -> di
 
 
 def _rotation(file: GgufFile, told: dict[str, Any], of_head: int, *, has_layer_kinds: bool) -> dict[str, Any]:
-    """What config.json would say of rotary positions; what is read is taken out of `told`."""
+    """config.json's fields for rotary positions; removes those that it reads from `told`."""
 
     def take(name: str, default: Any = None) -> Any:
         return told.pop(f"rope.{name}", default)
@@ -280,7 +280,7 @@ def _rotation(file: GgufFile, told: dict[str, Any], of_head: int, *, has_layer_k
         original = told.get("context_length") if original is None else original
         said["original_max_position_embeddings"] = original
     if dims != of_head:
-        said["partial_rotary_factor"] = (dims + 0.5) / of_head  # of which the whole part of the product is taken
+        said["partial_rotary_factor"] = (dims + 0.5) / of_head  # the product is rounded down
     if has_layer_kinds:
         local = {"rope_type": "default", "rope_theta": _rounded(near)}
         return {"rope_parameters": {"full_attention": said, "sliding_attention": local}}
@@ -289,5 +289,5 @@ def _rotation(file: GgufFile, told: dict[str, Any], of_head: int, *, has_layer_k
 
 
 def _rounded(value: Any) -> Any:
-    """1e-5, stored in half the digits, as it was."""
+    """Undo float32's rounding, so that 1e-5 is 1e-5 again."""
     return float(f"{value:.7g}") if isinstance(value, float) else value

@@ -1,6 +1,6 @@
 """Builds a tokenizer from the metadata of a .gguf file, as llama.cpp does.
 
-The file names how a text is cut before pieces are joined; what the names mean stands in llama.cpp (llama-vocab.cpp).
+The file names the rule for splitting a text before merging; llama.cpp (llama-vocab.cpp) defines the rules.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _QWEN35 = CUT_QWEN2.replace(r"?\p{L}+", r"?[\p{L}\p{M}]+").replace(r"[^\s\p{L}\p
 _CAPITALS, _SMALL = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
 _ENDING = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
 _ASIAN = r"[\x{0800}-\x{9FA5}\x{AC00}-\x{D7FF}]+"
-_CASED = (  # the letters that are capital or small, but for those younger than the tokenizer
+_CASED = (  # upper- and lower-case letters, except those newer than the tokenizer
     r"[\p{Lu}\p{Ll}\p{Lt}&&[^\x{0560}-\x{0588}\x{10C7}-\x{10FF}\x{1C80}-\x{1C8A}\x{2D00}-\x{2D2D}\x{A790}-\x{A7FF}"
     r"\x{AB30}-\x{AB68}\x{10570}-\x{105BC}\x{10D50}-\x{10D85}\x{16E40}-\x{16E7F}\x{1D400}-\x{1DF2A}]]"
 )
@@ -47,16 +47,16 @@ def _cut_by_capitals(ending: str, digits: str) -> str:
 
 @dataclass(frozen=True)
 class _Cut:
-    """How a text is cut, and what goes with it."""
+    """A rule for splitting a text."""
 
     patterns: tuple[str, ...] = (_GPT2,)
-    """Each cuts what those before it have left: what it finds is a piece, and so is what lies between."""
+    """Each splits the pieces of those before it, into matches and what lies between."""
     ignores_merges: bool = False
-    """Whether a word that is in the vocabulary is one token, whatever its merges would make of it."""
+    """Whether a word in the vocabulary is one token, whatever the merges give."""
     composed: bool = False
-    """Whether letters and their marks are put together first (NFC), as Qwen's own tokenizer does."""
+    """Whether letters and marks are composed first (NFC), as in Qwen's own tokenizer."""
     begins: bool = False
-    """Whether texts begin with a token of the model's own unless the file says otherwise."""
+    """Whether texts begin with the model's start token, unless the file says otherwise."""
 
 
 CUTS = {
@@ -85,11 +85,11 @@ CUTS = {
     }.items()
     for name in names.split()
 }
-"""By what the file calls it."""
+"""By the file's name for it."""
 
 
 def tokenizer_of(fields: Mapping[str, Any]) -> Tokenizer:
-    """A file's tokenizer. Raises: CheckpointError for another kind of one, or one that doesn't hold together."""
+    """A file's tokenizer. Raises: CheckpointError for an unknown kind, or an inconsistent one."""
     told = _told(fields)
     kind, cut = told.get("model"), told.get("pre", "")
     if kind not in ("llama", "gpt2"):
@@ -130,12 +130,12 @@ def tokenizer_of(fields: Mapping[str, Any]) -> Tokenizer:
         return Tokenizer(backend)
     except (KeyboardInterrupt, SystemExit):
         raise
-    except BaseException as error:  # the library panics, below Exception, on some that are damaged
+    except BaseException as error:  # the library panics, below Exception, on some damaged ones
         raise CheckpointError(f"Its tokenizer can't be built ({reason(Exception(str(error)))}).") from None
 
 
 def named_tokens(fields: Mapping[str, Any]) -> dict[str, str]:
-    """A file's special tokens, by what chat templates call them."""
+    """A file's special tokens, by their names in chat templates."""
     told, found = _told(fields), {}
     for name, theirs in (("bos", "bos"), ("eos", "eos"), ("unk", "unknown"), ("pad", "padding")):
         token_id, tokens = told.get(f"{theirs}_token_id"), told.get("tokens")

@@ -1,4 +1,4 @@
-"""Imports a pretrained model as a checkpoint. Operators do this, never visitors."""
+"""Imports a pretrained model as a checkpoint: for operators, never for visitors."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ WANTED = (
     "*.spm",
     "chat_template.jinja",
 )
-"""What is fetched of a model on the hub: no code, no pickles."""
+"""The files to fetch of a model on the hub: no code, no pickles."""
 
 
 def import_pretrained(source: str, checkpoints: Path, name: str | None = None) -> tuple[str, Checkpoint]:
     """Write a checkpoint of a folder in Hugging Face layout, a `.gguf` file, or a model on the hub.
 
-    name: what it is called among the checkpoints; None for the source's own name. Weights are kept as they were opened.
+    name: the checkpoint's name; None for the source's own. Weights keep the type that they were opened in.
     Returns: that name, and the checkpoint.
     Raises: CheckpointError if the source can't be read or fetched, or there is a checkpoint of this name already.
     """
@@ -56,10 +56,10 @@ def import_pretrained(source: str, checkpoints: Path, name: str | None = None) -
 def fetched(model: str) -> Path:
     """The folder of a model on the hub, fetched if it isn't there yet. Raises: CheckpointError if it can't be."""
     try:
-        from huggingface_hub import snapshot_download  # a second of importing, which nothing else needs
+        from huggingface_hub import snapshot_download  # takes a second to import, and nothing else needs it
 
         return Path(snapshot_download(model, allow_patterns=list(WANTED)))
-    except Exception as error:  # no network, no such model, no leave, no room
+    except Exception as error:  # no network, no such model, no permission, no room
         raise CheckpointError(
             f"{model} is no folder here, and can't be fetched from the hub ({reason(error)}). "
             "Download it elsewhere and name its folder."

@@ -1,7 +1,7 @@
 """Estimates from its configuration alone how much memory a model can need.
 
-Everything that a forward pass records is in the register of hook points, so the bound is a sum over that register
-and forgets no tensor. What pages make of the numbers besides (logits, tables) is counted by what was measured.
+The registry of hook points lists everything that a forward pass records, so the bound is a sum over it. What pages
+compute besides (logits, tables) is counted by measured factors.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ NUMBER = 4
 LOGITS = 12
 """Copies of all positions' logits, in float32, at once: two passes compared, each as probabilities in float64."""
 CHOICES = 128
-"""Bytes for each token of the vocabulary while one next token is chosen: sorted, cut off, summed in float64."""
+"""Bytes per token of the vocabulary while the next token is chosen: sorted, cut off and summed in float64."""
 CELLS = 600
-"""Bytes for each cell (query, key) of one head: its row in a table, sent to the browser and offered as CSV."""
+"""Bytes per cell (query, key) of one head: a row of a table, sent to the browser and offered as CSV."""
 TABLE, COLUMN = 80, 5_000
-"""Bytes for each number of a table of positions shown the same way, and for each of its columns."""
+"""Bytes per number of a table of positions shown the same way, and per column."""
 
 
 def largest_use(config: ModelConfig, parameters: int) -> int:
-    """Bytes that a model of this configuration takes at most, at its full context, whatever is asked of it.
+    """The most bytes that a model of this configuration can need at its full context.
 
-    Its weights as float32; every hook point of one pass, the ones on request included; logits; and tables that are
-    drawn of one head and of the positions. A model without layers counts as one with a single layer.
-    parameters: how many numbers its weights are.
+    Counts its weights as float32; every hook point of one pass, including those on request; logits; and the tables of
+    one head and of the positions. A model without layers counts as one with a single layer.
+    parameters: the number of its weights.
     """
     context, vocabulary, width = config.context_length, config.vocab_size, config.d_model
     logits = LOGITS * NUMBER * context * vocabulary + CHOICES * vocabulary

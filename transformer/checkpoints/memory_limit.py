@@ -1,4 +1,4 @@
-"""How much memory all open models may take: what the environment says, or what the process has."""
+"""The memory limit for all open models: the environment variable's, or derived from the process's."""
 
 from __future__ import annotations
 
@@ -11,18 +11,17 @@ from pathlib import Path
 from .checkpoint import CheckpointError
 
 VARIABLE, EXAMPLE = "HEADSUP_MODEL_MEMORY", "1500 MB"
-"""The environment variable that says how much memory models may take together, and what it may say."""
+"""The environment variable for the memory of all models, and its format."""
 RESERVED = 700_000_000
-"""Bytes that the app and a class need besides, where the variable says nothing."""
+"""Bytes for the app and a class, if the variable isn't set."""
 UNKNOWN = 2_200_000_000
-"""Bytes that a process is taken to have where the system doesn't say."""
+"""Bytes to assume for a process if the system doesn't tell."""
 UNITS = {"MB": 10**6, "GB": 10**9}
 
 
 def memory_limit() -> int:
-    """Bytes that models may take together: what the variable says; without it, what the process may use but for
-    `RESERVED`, and a quarter of it at least. Raises: ValueError, saying what would do, for a variable that says nothing
-    of the kind."""
+    """The most bytes for all models together: the variable's value; without it, the process's memory minus `RESERVED`,
+    but at least a quarter of it. Raises: ValueError, saying what would do, for an invalid value."""
     told = os.environ.get(VARIABLE, "")
     if not told:
         memory = process_memory()
@@ -35,7 +34,7 @@ def memory_limit() -> int:
 
 
 def check_fits(size: int) -> None:
-    """Raise CheckpointError for a model whose weights are more bytes than all models together may take."""
+    """Raise CheckpointError for a model whose weights alone exceed the limit for all models."""
     if size > (limit := memory_limit()):
         raise CheckpointError(
             f"Its weights need {size / 1e6:,.0f} MB of memory, and models may take {limit / 1e6:,.0f} MB here; "
@@ -44,9 +43,9 @@ def check_fits(size: int) -> None:
 
 
 def process_memory(root: Path = Path("/")) -> int:
-    """Bytes that this process may use: the lowest limit of the control groups that it is in, or all of the machine's.
+    """The bytes that this process may use: the lowest limit of its control groups, or the machine's memory.
 
-    root: where the system's folders proc and sys are.
+    root: the parent of the system's folders proc and sys.
     """
     return min([_physical_memory(), *_group_limits(root)])
 
@@ -60,7 +59,7 @@ def _physical_memory() -> int:
 
 def _group_limits(root: Path) -> Iterator[int]:
     """The limits of the process's control groups, versions 1 and 2, and of those around them; see cgroups(7)."""
-    with contextlib.suppress(OSError):  # elsewhere than on Linux there are none
+    with contextlib.suppress(OSError):  # only Linux has them
         for line in (root / "proc/self/cgroup").read_text().splitlines():
             _, controllers, group = line.split(":", 2)
             if controllers and "memory" not in controllers.split(","):
@@ -69,5 +68,5 @@ def _group_limits(root: Path) -> Iterator[int]:
             name = "memory.limit_in_bytes" if controllers else "memory.max"
             folder = top / group.strip("/")
             for each in [folder, *folder.parents][: len(folder.parts) - len(top.parts) + 1]:
-                with contextlib.suppress(OSError, ValueError):  # it isn't in sight, or says "max"
+                with contextlib.suppress(OSError, ValueError):  # not visible, or "max"
                     yield int((each / name).read_text())

@@ -1,7 +1,7 @@
 """The model card: what a model was trained on, how well it does, and how to train it again.
 
-Cards are untrusted: they come with archives that anybody may have made. `ModelCard.from_dict` refuses what a page could
-not print: numbers that aren't finite, texts that no file can hold, and more of anything than fits on a page.
+Cards are untrusted, since anybody can make an archive. `ModelCard.from_dict` refuses what a page couldn't print:
+numbers that aren't finite, texts that no file can hold, and anything too long for a page.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from typing_extensions import TypedDict
 from ..data.chat import DATE_FORM, LONGEST_FORM, MOST_DATES
 
 MOST_DETAILS, LONGEST_DETAIL, DEEPEST_DETAIL = 100, 2_000, 3
-"""Values in `corpus` or `training`, at any level; characters of a text or name among them; levels."""
+"""The most values in `corpus` or `training`, at any level; the longest text or name; the most levels."""
 LARGEST_NUMBER = 2**63 - 1
-"""What fits into 64 bits; no honest number is larger, and larger ones can't be divided or drawn."""
+"""The largest number, 64 bits: no honest one is larger, and larger ones can't be divided or drawn."""
 _EXACTLY = ConfigDict(extra="forbid")
 _Word = Annotated[str, Field(max_length=60)]
 _Part = Annotated[str, Field(max_length=20_000)]
@@ -38,7 +38,7 @@ _More = Annotated[list[_Count], Field(max_length=24)]
 
 @with_config(_EXACTLY)
 class Opening(TypedDict):
-    """The head worth seeing first. Whether a model has it is for those to see who have the model."""
+    """The head to show first. Not checked against the model here."""
 
     layer: _Count
     head: _Count
@@ -47,7 +47,7 @@ class Opening(TypedDict):
 
 @with_config(_EXACTLY)
 class ChatParts(TypedDict):
-    """What stands before and after a person's words: the fields of `Chat`."""
+    """The text before and after a user's words: the fields of `Chat`."""
 
     before: _Part
     after: _Part
@@ -56,7 +56,7 @@ class ChatParts(TypedDict):
 
 
 def _checked(details: dict[str, Any]) -> dict[str, Any]:
-    """`corpus` or `training`, gone through level by level."""
+    """Check `corpus` or `training` level by level."""
     level, count = [details], 0
     for _ in range(DEEPEST_DETAIL + 1):
         names = [name for value in level if isinstance(value, dict) for name in value]
@@ -66,7 +66,7 @@ def _checked(details: dict[str, Any]) -> dict[str, Any]:
             raise ValueError(
                 f"a text has more than {LONGEST_DETAIL:,} characters, or half a character, which no file can hold"
             )
-        if not all(-LARGEST_NUMBER <= number <= LARGEST_NUMBER for number in numbers):  # not a number is in no range
+        if not all(-LARGEST_NUMBER <= number <= LARGEST_NUMBER for number in numbers):  # NaN is in no range
             raise ValueError("a number is infinite, too large, or no number at all")
         level = [inner for value in level if isinstance(value, dict | list) for inner in _values(value)]
         count += len(level)
@@ -90,16 +90,16 @@ _Details = Annotated[dict[str, Any], AfterValidator(_checked)]
 
 @dataclass(frozen=True, kw_only=True)
 class ModelCard:
-    """What a visitor should know of a model, and what it takes to train it again."""
+    """Facts about a model for visitors, and how to train it again."""
 
     title: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=300)]
     summary: Annotated[str, Field(max_length=1_000)] = ""
     group: _Word = ""
-    """Where a list of models puts it."""
+    """Its group in a list of models."""
     language: _Word = ""
     task: _Word = ""
     corpus: _Details = field(default_factory=dict)
-    """Name, SHA-256, licence, and how it was split."""
+    """Name, SHA-256, licence and split."""
     training: _Details = field(default_factory=dict)
     """Hyper-parameters, seed, steps, seconds, class of machine, and the command that trains it again."""
     parameters: _Count = 0
@@ -107,31 +107,31 @@ class ModelCard:
     """Nats per token."""
     validation_loss: _Loss | None = None
     accuracy: Annotated[float, Field(strict=True, allow_inf_nan=False, ge=0, le=1)] | None = None
-    """The share of examples it answers correctly, from 0 to 1."""
+    """The share of examples that it answers correctly, 0 to 1."""
     examples: Annotated[list[Annotated[str, Field(max_length=2_000)]], Field(max_length=24)] = field(
         default_factory=list
     )
-    """Prompts that suit the model."""
+    """Example prompts."""
     opening: Opening | None = None
     start_token_id: _Count | None = None
     end_token_id: _Count | None = None
     mask_token_id: _Count | None = None
-    """What stands for a word to be filled in, of a model that reads in both directions."""
+    """The mask token of a model that reads in both directions."""
     more_start_token_ids: _More = field(default_factory=list)
-    """What an encoder–decoder always writes first, after its start token."""
+    """Tokens that an encoder–decoder always writes after its start token."""
     more_end_token_ids: _More = field(default_factory=list)
-    """Other tokens after which a text ends, too."""
+    """Further tokens that end a text."""
     chat: ChatParts | None = None
-    """Of a model that was tuned to answer."""
+    """The chat template of a model that was tuned to answer."""
 
     @property
     def start_tokens(self) -> tuple[int, ...]:
-        """What the text of an encoder–decoder's decoder begins with; empty for other models."""
+        """The first tokens of an encoder–decoder's target; empty for other models."""
         return () if self.start_token_id is None else (self.start_token_id, *self.more_start_token_ids)
 
     @property
     def stop_tokens(self) -> tuple[int, ...]:
-        """All tokens after which a text ends."""
+        """All tokens that end a text."""
         return () if self.end_token_id is None else (self.end_token_id, *self.more_end_token_ids)
 
     @classmethod

@@ -1,6 +1,6 @@
 """Loads pretrained weights, from a folder in Hugging Face layout or a .gguf file, as a checkpoint.
 
-Files are untrusted: no pickle and no code in them is read.
+Files are untrusted: it never reads pickles or code in them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .safetensors_folder import SafetensorsFolder
 from .tokenizer_files import read_tokenizer
 
 RULES = ("num_beams", "no_repeat_ngram_size", "encoder_no_repeat_ngram_size", "repetition_penalty", "min_length")
-"""Settings for generation by which the likeliest token isn't always the next."""
+"""Generation settings that change which token is likeliest."""
 
 
 def load_pretrained(path: str | Path) -> Checkpoint:
@@ -32,17 +32,17 @@ def load_pretrained(path: str | Path) -> Checkpoint:
     path = Path(path)
     try:
         return open_pretrained(path).checkpoint()
-    except CheckpointError as error:  # what it quotes of a file may be anything
+    except CheckpointError as error:  # it may quote anything from a file
         said = "".join(each if each.isprintable() else "�" for each in str(error))
         raise CheckpointError(f"{path.name}: {said}") from None
-    except Exception as error:  # a file that vanished or changed, and whatever the libraries that read it raise
+    except Exception as error:  # a file vanished or changed, or a library raised
         raise CheckpointError(f"{path.name}: it can't be read ({reason(error)}).") from None
 
 
 def open_pretrained(path: Path) -> Pretrained:
-    """What is in other people's files, without their weights."""
+    """The checked content of the files, without their weights."""
     if is_gguf(path):
-        from .gguf_file import open_gguf  # here, for the package that it reads with is needed for nothing else
+        from .gguf_file import open_gguf  # imported here, since only GGUF files need its package
 
         return open_gguf(path)
     if not path.is_dir():
@@ -58,7 +58,7 @@ def open_pretrained(path: Path) -> Pretrained:
 
 
 def is_gguf(path: Path) -> bool:
-    """Whether this is the path of a `.gguf` file that is there."""
+    """Whether this is the path of an existing `.gguf` file."""
     return path.suffix.lower() == ".gguf" and path.is_file()
 
 
@@ -88,9 +88,9 @@ def _folder(path: Path) -> Pretrained:
 
 
 def _about_writing(said: Mapping[str, Any], config: ModelConfig) -> dict[str, Any]:
-    """What a decoder beside an encoder begins with, what it is never to write, and a sentence on what isn't followed.
+    """A decoder's start tokens, the tokens that it must never write, and a sentence on settings that aren't followed.
 
-    Raises: CheckpointError if the files don't say what it begins with.
+    Raises: CheckpointError if the files name no start token.
     """
     start = token_ids([said.get("decoder_start_token_id"), said.get("bos_token_id")], config)[:1]
     if not start:
@@ -109,7 +109,7 @@ def _about_writing(said: Mapping[str, Any], config: ModelConfig) -> dict[str, An
 
 
 def _check_use(family: Family, fields: Mapping[str, Any]) -> None:
-    """Raise CheckpointError for a model that isn't for language modelling, or whose weights are packed."""
+    """Raise CheckpointError for a model that isn't a language model, or whose weights are quantised."""
     for name in fields.get("architectures") or ():
         if "For" in str(name) and name not in (family.architecture, *family.also):
             raise CheckpointError(f"It is a {str(name)[:60]}; of this family, a {family.architecture} can be read.")
@@ -121,19 +121,19 @@ def _check_use(family: Family, fields: Mapping[str, Any]) -> None:
 
 
 def _template(path: Path) -> object:
-    """The chat template of a folder, which stands in a file of its own or among the tokenizer's settings."""
+    """The chat template of a folder, from its own file or the tokenizer's settings."""
     if (own := path / "chat_template.jinja").is_file():
         return checked(own).read_text(encoding="utf-8-sig", errors="replace")
     settings = path / "tokenizer_config.json"
     found = read_json(settings).get("chat_template") if settings.is_file() else None
-    if isinstance(found, list):  # several, by name
+    if isinstance(found, list):  # several named ones
         named = {each.get("name"): each.get("template") for each in found if isinstance(each, dict)}
         found = named.get("default")
     return found
 
 
 def family_of(model_type: object) -> Family:
-    """The family that a file names. Raises: CheckpointError, with the reason or with those that are known."""
+    """The family that a file names. Raises: CheckpointError with the reason, or with the known ones."""
     if isinstance(model_type, str) and model_type not in FAMILIES and model_type in REASONS:
         raise CheckpointError(f"Models of the type {model_type!r} can't be read: {REASONS[model_type]}.")
     if not isinstance(model_type, str) or model_type not in FAMILIES:

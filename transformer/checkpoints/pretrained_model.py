@@ -1,6 +1,6 @@
-"""What other people's files say of a model, checked, before any of its weights is read; and the checkpoint of it.
+"""Checks a pretrained model's files before reading any weights, and makes a checkpoint of them.
 
-Sizes are compared with the headers of the files, wherever their tensors come from.
+Sizes are compared with the headers of the files, of either format.
 """
 
 from __future__ import annotations
@@ -27,58 +27,58 @@ from .tokenizer_files import TheirTokenizer
 from .weight_numbers import Header, is_finite, name_of, weight_dtype
 
 EXAMPLES = ("The capital of France is", "Once upon a time")
-"""Prompts to begin with: a model's files bring none."""
+"""Example prompts, which pretrained files don't have."""
 MASKED_EXAMPLES = ("The capital of France is {mask}.", "Once upon a {mask}, there was a king.")
-"""And of a model that fills masked words, with the name of its mask."""
+"""For a model that fills masked words, with the name of its mask."""
 PAIR_EXAMPLES = ("The house is wonderful.", "Where is the station?")
-"""And of a model that turns one text into another."""
+"""For a model that turns one text into another."""
 CHAT_EXAMPLES = ("What is the capital of France?", "Why is the sky blue? Answer in one sentence.")
-"""And of a model that was tuned to answer."""
+"""For a model that was tuned to answer."""
 MASKS = ("[MASK]", "<mask>")
-"""What the token that stands for a masked word is called, where the files don't say it."""
+"""Names of the mask token, if the files don't tell."""
 TABLES = ("embed.weight", "encoder.embed.weight", "decoder.embed.weight", "unembed.weight")
-"""Those that may be one."""
+"""Tables that may be tied."""
 LONGEST_PREFIX, MOST_PREFIXES = 100, 8
-"""Characters of what names a task; tasks among the examples."""
+"""Longest task prefix in characters; most prefixes shown as examples."""
 NEVER = 100.0
-"""How much lower a logit is for its token never to be written."""
+"""Subtracted from the logits of tokens that must never be written."""
 
 
 class Tensors(Protocol):
-    """Named tensors in files, of which shapes and types are known before any is read."""
+    """Named tensors in files, with shapes and types known before reading."""
 
     @cached_property
     def headers(self) -> Mapping[str, Header]: ...
 
     def read(self, name: str, dtype: torch.dtype) -> Tensor:
-        """One tensor, in that type. Raises: CheckpointError for one that can't be read."""
+        """Read one tensor in this type. Raises: CheckpointError if it can't be read."""
         ...
 
 
 @dataclass(frozen=True)
 class Pretrained:
-    """What has been found in other people's files, checked, and none of its weights read."""
+    """A pretrained model's files, checked, with no weights read yet."""
 
     name: str
     family: Family
     config: ModelConfig
     fields: Fields
-    """Of the configuration as the files have it."""
+    """The fields of the files' configuration."""
     tensors: Tensors
     theirs: TheirTokenizer
     end_token_ids: tuple[int, ...] = ()
-    """After each of them a text ends."""
+    """Tokens that end a text."""
     chat_template: object = None
-    """The program that the files bring."""
+    """The files' chat template, a program."""
     start_token_ids: tuple[int, ...] = ()
-    """What the decoder of an encoder–decoder begins with."""
+    """The start tokens of an encoder–decoder's target."""
     never_token_ids: tuple[int, ...] = ()
-    """What it is never to write."""
+    """Tokens that it must never write."""
     notes: tuple[str, ...] = ()
     """Sentences for the card."""
 
     def checkpoint(self) -> Checkpoint:
-        """Read the weights, one after another, in the type that `weight_dtype` says; the model is in evaluation mode.
+        """Read the weights one after another, in the type of `weight_dtype`; the model is in evaluation mode.
 
         Raises: CheckpointError for weights that are missing, too many, of another shape, or no finite numbers, and for
             more than there is memory for, before any is read.
@@ -98,7 +98,7 @@ class Pretrained:
         if self.never_token_ids:
             notes.append(self._lower(state))
         model = with_weights(replace(config, separator_token_id=self._separator()), state).eval()
-        ends = self.end_token_ids if config.is_causal else ()  # an encoder writes no text that could end
+        ends = self.end_token_ids if config.is_causal else ()  # an encoder writes no text
         chat, unusable = self._chat()
         examples = [each.format(mask=mask) for each in MASKED_EXAMPLES] if mask else EXAMPLES
         if config.architecture == "encoder-decoder":
@@ -122,7 +122,7 @@ class Pretrained:
         return Checkpoint(model, self.theirs.tokenizer, card)
 
     def _mask(self) -> str | None:
-        """The token that stands for a masked word; None for a model that reads no such token."""
+        """The mask token; None for a model without one."""
         if self.config.is_causal:
             return None
         names = (self.theirs.named.get("mask_token", ""), *MASKS)
@@ -132,26 +132,26 @@ class Pretrained:
         return found
 
     def _separator(self) -> int | None:
-        """The token that ends a segment, for a model that knows several."""
+        """The token that ends a segment, for a model with several segments."""
         known = self.theirs.tokenizer.special if self.config.n_segments > 1 else {}
         return known.get(self.theirs.named.get("sep_token", "[SEP]"))
 
     def _lower(self, state: dict[str, Tensor]) -> str:
-        """Lower the logits of tokens that are never to be written, by their bias; returns a sentence on it."""
+        """Lower the bias of tokens that must never be written; returns a sentence on it."""
         bias = state["unembed.bias"] = state["unembed.bias"].clone()
         bias[list(self.never_token_ids)] -= NEVER
         names = ", ".join(map(self.theirs.tokenizer.label, self.never_token_ids[:3]))
         return f"Its files forbid it to write {names}, so the logit of that is {NEVER:g} lower here."
 
     def _prefixes(self) -> list[str]:
-        """What stands before a text to say which task it is for, of a model that has several."""
+        """The prefixes that tell a model with several tasks which one to do."""
         said = self.fields.get("task_specific_params")
         tasks = said.values() if isinstance(said, dict) else ()
         found = [each.get("prefix") for each in tasks if isinstance(each, dict)]
         return [each for each in found if isinstance(each, str) and len(each) <= LONGEST_PREFIX][:MOST_PREFIXES]
 
     def _chat(self) -> tuple[Chat | None, str]:
-        """What stands around a person's words, and a sentence on a template that can't be used."""
+        """The chat of a template, and a sentence on a template that can't be used."""
         if not self.chat_template:
             return None, ""
         try:
@@ -160,7 +160,7 @@ class Pretrained:
             return None, f" Its chat template can't be used ({reason(error)}), so it reads plain text."
 
     def _as_stored(self, dtype: torch.dtype) -> ModelConfig:
-        """The configuration, but with those tables apart that differ in the files, although they are said to be one."""
+        """The configuration, with tables untied that differ in the files despite it."""
         config, real = self.config, self._real_names()
         if not config.has_one_table:
             return config
@@ -176,7 +176,7 @@ class Pretrained:
         return replace(self._apart, share_embeddings=is_shared)
 
     def _are_one(self, names: Iterable[str], dtype: torch.dtype) -> bool:
-        """Whether all of these tensors have the same numbers."""
+        """Whether all of these tensors are equal."""
         first, *others = dict.fromkeys(names)
         return all(torch.equal(self.tensors.read(first, dtype), self.tensors.read(name, dtype)) for name in others)
 
@@ -185,7 +185,7 @@ class Pretrained:
         return replace(self.config, tie_embeddings=False, share_embeddings=False)
 
     def _real_names(self) -> dict[str, str]:
-        """The names that the files have, by those without the family's prefix, as they are now."""
+        """The names in the files, by their present form without the family's prefix."""
         family, found = self.family, {}
         for name in self.tensors.headers:
             plain = name.removeprefix(family.prefix)
@@ -197,8 +197,7 @@ class Pretrained:
         return found
 
     def _sources(self, config: ModelConfig, dtype: torch.dtype) -> list[tuple[Weight, list[str]]]:
-        """Where each weight stands, under the names that the files have, once all shapes are right and it is sure that
-        there is memory for them."""
+        """Each weight's names in the files, after checking all shapes and the memory for them."""
         real = self._real_names()
         shapes = {name: shape for name, (shape, _) in self.tensors.headers.items()}
         ours = _shapes(config)
@@ -227,7 +226,7 @@ class Pretrained:
 
 
 def _names(weight: Weight, real: Mapping[str, str]) -> list[str]:
-    """Under which names the files have a weight; none of those that they leave out."""
+    """A weight's names in the files; none for a weight that they leave out."""
     found = [real[name] for name in weight.theirs if name in real]
     return found or [real[name] for name in weight.instead if name in real][:1]
 
@@ -238,7 +237,7 @@ def _shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
 
 
 def config_of(family: Family, fields: Mapping[str, Any]) -> ModelConfig:
-    """Our configuration from a family's. Raises: CheckpointError for one that the engine has no model for."""
+    """Our configuration from a family's. Raises: CheckpointError for one that the engine can't compute."""
     try:
         asked = Fields(fields)
         config = family.read_config(asked)
@@ -255,7 +254,7 @@ def config_of(family: Family, fields: Mapping[str, Any]) -> ModelConfig:
 
 
 def check_vocabulary(tokenizer: Tokenizer, config: ModelConfig) -> None:
-    """Raise CheckpointError if there are tokens that the model has no row for."""
+    """Raise CheckpointError if the tokenizer has more tokens than the model."""
     if tokenizer.vocab_size > config.vocab_size:
         raise CheckpointError(
             f"The tokenizer has {tokenizer.vocab_size:,} tokens, but the model only {config.vocab_size:,}."
@@ -263,7 +262,7 @@ def check_vocabulary(tokenizer: Tokenizer, config: ModelConfig) -> None:
 
 
 def token_ids(found: Iterable[object], config: ModelConfig) -> tuple[int, ...]:
-    """Those of them that are ids of tokens, each once."""
+    """The valid token ids among them, without duplicates."""
     ids = (each for each in found if isinstance(each, int) and not isinstance(each, bool))
     return tuple(dict.fromkeys(each for each in ids if 0 <= each < config.vocab_size))
 

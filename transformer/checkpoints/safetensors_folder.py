@@ -39,7 +39,7 @@ class SafetensorsFolder:
         return found
 
     def read(self, name: str, dtype: torch.dtype) -> Tensor:
-        """One tensor; what is stored in that type is left in its file until it is needed."""
+        """One tensor; if the file stores this type, it stays mapped until it is needed."""
         file_name = self._file_of.get(name) or self._file_of[""]
         with self._open(file_name) as file:
             tensor = file.get_tensor(name)
@@ -64,7 +64,7 @@ class SafetensorsFolder:
         return found
 
     def _instead(self) -> str:
-        """What can be done with the weights that there are."""
+        """Advice for the kind of weights that the folder has."""
         if any(self.folder.glob("*.bin")):
             return (
                 "weights in .bin files are pickles, which are never opened: where you trust them, "

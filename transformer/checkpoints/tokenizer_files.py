@@ -1,7 +1,7 @@
 """Loads the tokenizer of a folder in Hugging Face layout from whichever files it has, as `transformers` does.
 
-Out of all of them comes one `tokenizers.Tokenizer`. The files say which tokens there are; the rest they leave in part
-to the class that they name (`tokenizer_kinds.py`).
+The result is one `tokenizers.Tokenizer`. The files list the tokens; the rest they leave in part to the class that they
+name (`tokenizer_kinds.py`).
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from .folder import TOKENIZER, CheckpointError, reason
 from .tokenizer_kinds import DECIDED, GENERIC, KINDS, OF_MODELS, UNREADABLE, Kind, Settings, content
 
 SPM = ("tokenizer.model", "spiece.model", "source.spm")
-"""What SentencePiece's files are called."""
+"""Names of SentencePiece's files."""
 ONLY_WHOLE = ("MBartTokenizer", "PegasusTokenizer")
-"""Classes that number the pieces of SentencePiece's file in another way than it does."""
+"""Classes that renumber the pieces of SentencePiece's file."""
 UNIGRAM, BPE = 1, 2
-"""Kinds of its models, by their number in a file."""
+"""SentencePiece's kinds of models, by their number in a file."""
 NORMAL, CONTROL, USER_DEFINED = 1, 3, 4
-"""Kinds of pieces: as most are; a token of the model's own; one that is whole in any text."""
+"""Kinds of pieces: ordinary ones; control tokens; user-defined ones, which are never split."""
 LONGEST_TOKEN = 1_000
-"""Characters of a token that is taken apart."""
+"""The longest token to find merges for, in characters."""
 NAMED = tuple(f"{name}_token" for name in ("bos", "eos", "unk", "sep", "pad", "cls", "mask"))
-"""Under which names settings have special tokens."""
+"""Names of special tokens in the settings."""
 
 
 @dataclass(frozen=True)
 class TheirTokenizer:
-    """A tokenizer, and the names that chat templates have for its special tokens."""
+    """A tokenizer, and its special tokens by their names in chat templates."""
 
     tokenizer: Tokenizer
     named: dict[str, str]
@@ -64,7 +64,7 @@ def _read(folder: Path, told: Settings, name: str) -> TheirTokenizer:
     named = {**(kind.named if kind else {}), **{each: content(told[each]) for each in NAMED if each in told}}
     named = {each: token for each, token in named.items() if token}
     _add_tokens(backend, told, named)
-    if backend.normalizer is not None:  # which may have a table of theirs
+    if backend.normalizer is not None:  # it may have a table of theirs
         refuse_slow({"normalizer": json.loads(backend.normalizer.__getstate__())})
     wanted = tuple(f"{each}_token" if told.get(f"add_{each}_token") is True else None for each in ("bos", "eos"))
     if around := (kind and kind.around) or (None if is_whole else wanted):
@@ -73,7 +73,7 @@ def _read(folder: Path, told: Settings, name: str) -> TheirTokenizer:
 
 
 def put_around(backend: tokenizers.Tokenizer, before: str | None, *after: str | None) -> None:
-    """Let texts begin and end with these tokens, as far as there are such; of two texts, each ends with its own.
+    """Make texts begin and end with these tokens, if given; in a pair, both texts end with the end token.
 
     Raises: CheckpointError for one that the vocabulary lacks.
     """
@@ -87,9 +87,9 @@ def put_around(backend: tokenizers.Tokenizer, before: str | None, *after: str | 
 
 
 def merges_of(tokens: Sequence[str], scores: Sequence[float] | None = None) -> list[tuple[str, str]]:
-    """The pairs that tokens may be joined from, the best first: by their scores, or else in their own order.
+    """The merges that give these tokens, best first: by score, or else in vocabulary order.
 
-    Raises: ValueError for tokens too long to be taken apart.
+    Raises: ValueError for tokens too long to split.
     """
     if (longest := max(map(len, tokens), default=0)) > LONGEST_TOKEN:
         raise ValueError(f"it has a token of {longest:,} characters")
@@ -106,7 +106,7 @@ def merges_of(tokens: Sequence[str], scores: Sequence[float] | None = None) -> l
 
 
 def _settings(folder: Path) -> dict[str, Any]:
-    """What the files say beside the vocabulary, older files included."""
+    """The files' settings, including those of older files."""
     told = _json(folder, "tokenizer_config.json")
     if "added_tokens_decoder" not in told:
         told |= _json(folder, "special_tokens_map.json")
@@ -136,7 +136,7 @@ def _extra(told: Settings) -> list[str | None]:
 
 
 def _from_json(folder: Path, told: Settings, name: str) -> tuple[tokenizers.Tokenizer, Kind | None]:
-    """A tokenizer.json, cut and decoded as its class does where that doesn't leave it to the file."""
+    """A tokenizer.json, with its class's rules for splitting and decoding if the class overrides the file."""
     text = checked(folder / TOKENIZER).read_text(encoding="utf-8-sig")
     backend, whole = backend_of(text), json.loads(text)
     parts = [part for part in (whole.get("pre_tokenizer"), whole.get("decoder")) if part]
@@ -155,7 +155,7 @@ def _from_json(folder: Path, told: Settings, name: str) -> tuple[tokenizers.Toke
 
 
 def _charsmap(normalizer: Mapping[str, Any] | None) -> bytes | None:
-    """SentencePiece's table of characters that are written another way, from a tokenizer.json."""
+    """SentencePiece's table of character replacements, from a tokenizer.json."""
     steps = (normalizer or {}).get("normalizers", [normalizer or {}])
     found = [step["precompiled_charsmap"] for step in steps if step.get("type") == "Precompiled"]
     return base64.b64decode(found[0]) if found else None
@@ -188,8 +188,8 @@ def _from_older_files(folder: Path, told: Settings, name: str) -> tuple[tokenize
 
 
 def _from_spm(folder: Path, path: Path, told: Settings, name: str) -> tuple[tokenizers.Tokenizer, Kind]:
-    """From SentencePiece's file; what its class leaves open is as in the file."""
-    from sentencepiece import sentencepiece_model_pb2 as spm  # nothing else needs it
+    """From SentencePiece's file, with its settings unless the class overrides them."""
+    from sentencepiece import sentencepiece_model_pb2 as spm  # imported here: nothing else needs it
 
     proto = spm.ModelProto()  # pyright: ignore[reportAttributeAccessIssue]  # made as it is imported
     try:
@@ -228,7 +228,7 @@ def _from_spm(folder: Path, path: Path, told: Settings, name: str) -> tuple[toke
 
 
 def _as_trained(proto: Any) -> Kind:
-    """What SentencePiece's file says of itself, for a model of no class of its own."""
+    """The settings in SentencePiece's file, for a model without a class of its own."""
     trained, charsmap = proto.trainer_spec, proto.normalizer_spec.precompiled_charsmap
     is_unigram, falls_back = trained.model_type == UNIGRAM, trained.byte_fallback
     whole = {} if is_unigram else {"unk_token": trained.unk_piece, "fuse_unk": True}
@@ -244,8 +244,8 @@ def _as_trained(proto: Any) -> Kind:
 
 
 def _numbered(ids: Mapping[str, int], scores: Mapping[str, float]) -> tuple[list[str], list[float], int]:
-    """Pieces in the order of a vocab.json, which has those of two SentencePiece files. scores: of those that are read;
-    those of the other file are there to be written."""
+    """Pieces in the order of a vocab.json, which covers two SentencePiece files. scores: of the pieces for reading; the
+    other file's are only for writing."""
     tokens = sorted(ids, key=ids.__getitem__)
     if [ids[token] for token in tokens] != list(range(len(tokens))) or "<unk>" not in ids:
         raise CheckpointError("vocab.json doesn't number its tokens from 0 on, or lacks <unk>.")
@@ -253,14 +253,14 @@ def _numbered(ids: Mapping[str, int], scores: Mapping[str, float]) -> tuple[list
         raise CheckpointError(f"vocab.json lacks {missing[0][:40]!r}, which source.spm has.")
     special = ("</s>", "<unk>", "<pad>")
     pieces = [token if token in scores or token in special else UNREADABLE + token for token in tokens]
-    unlikely = min(scores.values()) - 1_000  # a name of a special token that is typed is rather its letters
+    unlikely = min(scores.values()) - 1_000  # prefer letters to a typed name of a special token
     return pieces, [scores.get(token, unlikely) for token in pieces], ids["<unk>"]
 
 
 def _add_tokens(backend: tokenizers.Tokenizer, told: Settings, named: Mapping[str, str]) -> None:
-    """Add the tokens that are whole in any text, and mark those that are special.
+    """Add the tokens that are never split, and mark the special ones.
 
-    Raises: CheckpointError for one that doesn't get the id it should have.
+    Raises: CheckpointError for one that doesn't get its id.
     """
     added = {int(token_id): token for token_id, token in told.get("added_tokens_decoder", {}).items()}
     backend.add_tokens([AddedToken(**token) for _, token in sorted(added.items())])

@@ -1,6 +1,6 @@
-"""What tokenizer classes do in code rather than in files: normalisation, pre-tokenisation, special tokens.
+"""The parts of tokenizer classes that are code rather than files: normalisation, pre-tokenisation, special tokens.
 
-As in `transformers`, whose classes these are. `KINDS` has an entry for each.
+The classes are those of `transformers`. `KINDS` has an entry for each.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import tokenizers
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
 
 UNREADABLE = "\0"
-"""Put before a token that is written and never read, for no text has it."""
+"""A prefix that no text has, for tokens that are written and never read."""
 MOST_EXTRA = 1_000
-"""Tokens that a T5's files leave out."""
+"""Tokens that T5's files leave out."""
 CUT_QWEN2 = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
@@ -55,14 +55,14 @@ Settings = Mapping[str, Any]
 
 
 def content(token: object) -> str | None:
-    """A token's text; files have it as it is, or among its properties."""
+    """A token's text, given by itself or among its properties."""
     found = token.get("content") if isinstance(token, Mapping) else token
     return found if isinstance(found, str) else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """What a class of tokenizers does, whatever its files say."""
+    """The behaviour of a tokenizer class."""
 
     model: type[models.Model] = models.BPE
     options: dict[str, Any] = field(default_factory=dict)
@@ -71,14 +71,14 @@ class Kind:
     pre_tokenizer: pre_tokenizers.PreTokenizer | None = None
     decoder: decoders.Decoder
     named: dict[str, str]
-    """Special tokens where the settings name none."""
+    """Default special tokens."""
     around: tuple[str | None, ...] | None = None
-    """What stands before a text and what after it, by name; None for what the files say."""
+    """The tokens before and after a text, by name; None for those of the files."""
     more: tuple[str, ...] = ()
     """Tokens that its files leave out."""
 
     def dress(self, backend: tokenizers.Tokenizer) -> None:
-        """Let a tokenizer normalise, cut and decode texts as this class does."""
+        """Make a tokenizer normalise, split and decode as this class does."""
         backend.normalizer, backend.pre_tokenizer = self.normalizer, self.pre_tokenizer
         backend.decoder = self.decoder
 
@@ -96,7 +96,7 @@ def _llama(told: Settings, _: bytes | None) -> Kind:
 
 
 def _code_llama(told: Settings, _: bytes | None) -> Kind:
-    """Llama's, with tokens around a gap in a program; a text always begins with its own."""
+    """Llama's, with tokens for filling gaps in programs; a text always begins with the start token."""
     puts_space = told.get("add_prefix_space") is not False
     gap = {f"{name}_token": f"▁<{name[:3].upper()}>" for name in ("prefix", "middle", "suffix", "eot")}
     named = {"unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>", **gap}
@@ -130,7 +130,7 @@ def _byte_level(
     *,
     by_digit: bool = False,
 ) -> Callable[[Settings, bytes | None], Kind]:
-    """Of GPT-2's kind. cut: a pattern that isn't GPT-2's own. by_digit: whether each digit is cut off first."""
+    """GPT-2's kind. cut: a pattern in place of GPT-2's. by_digit: whether to split off each digit first."""
 
     def kind(told: Settings, _: bytes | None) -> Kind:
         puts_space = told.get("add_prefix_space") is True
@@ -183,7 +183,7 @@ def _t5(told: Settings, charsmap: bytes | None) -> Kind:
 
 
 def _mbart(told: Settings, _: bytes | None) -> Kind:
-    """Whatever its file says, characters are left as they are; a text ends with the code of its language."""
+    """mBART ignores its file's normalisation; a text ends with its language code."""
     language = told.get("src_lang") or "en_XX"
     codes = (*LANGUAGES_OF_MBART, *([language] if language not in LANGUAGES_OF_MBART else []))
     return replace(
@@ -195,7 +195,7 @@ def _mbart(told: Settings, _: bytes | None) -> Kind:
 
 
 def _pegasus(told: Settings, charsmap: bytes | None) -> Kind:
-    """As T5's, but white space counts where a text ends; ids before those of the pieces are left to training."""
+    """Like T5's, but white space at the end counts; the first ids are reserved for training."""
     space = ("▁", "always", True)
     first = normalizers.Precompiled(charsmap) if charsmap else normalizers.Replace("\n", " ")
     return replace(
@@ -254,7 +254,7 @@ KINDS: dict[str, Callable[[Settings, bytes | None], Kind]] = {
     "PegasusTokenizer": _pegasus,
     "MarianTokenizer": _marian,
 }
-"""By the class that tokenizer_config.json names. Others are as their tokenizer.json says."""
+"""By the class that tokenizer_config.json names. Others follow their tokenizer.json."""
 OF_MODELS = {
     **dict.fromkeys(("gpt2", "gpt_neo", "gptj", "opt", "phi", "starcoder2"), "GPT2Tokenizer"),
     **dict.fromkeys(("gpt_neox", "olmo"), "GPTNeoXTokenizer"),
@@ -269,11 +269,11 @@ OF_MODELS = {
     "mbart": "MBartTokenizer",
     "pegasus": "PegasusTokenizer",
 }
-"""The class where no file names one, by the type of the model."""
+"""The default class, by model_type."""
 GENERIC = ("PreTrainedTokenizer", "TokenizersBackend", "")
 _OF_NO_CLASS = (
     *("phi3", "modernbert", "mistral", "ministral", "ministral3", "olmo2", "olmo3", "granite", "glm", "glm4"),
     *("stablelm", "gpt_bigcode"),
 )
 DECIDED = {"qwen2": "Qwen2Tokenizer", **dict.fromkeys(_OF_NO_CLASS, "")}
-"""Types of models for which it doesn't count what class their files name; "" for none."""
+"""Classes that override the files', by model_type; "" for none."""

@@ -16,7 +16,7 @@ from .tasks import END, MASK, PAD, START, Example, Task
 from .tokenizers import Tokenizer
 
 IGNORED = -100
-"""A target that counts for nothing, such as padding."""
+"""A target that the loss ignores, such as padding."""
 
 
 class Batch(NamedTuple):
@@ -31,7 +31,7 @@ class Batch(NamedTuple):
 
 
 Batches = Callable[[int], Batch]
-"""The batch of a step. A function of the step's number, so that resuming needs no place in a stream."""
+"""The batch of a step: a function of the step's number, so that resuming needs no position in a stream."""
 
 
 class TextBatches:
@@ -57,9 +57,9 @@ class TextBatches:
 
 
 def character_ids(tokenizer: Tokenizer, text: str) -> Tensor:
-    """`tokenizer.encode` of a text, (pos,), for a tokenizer of characters; it looks each different one up only once.
+    """`tokenizer.encode` of a text, (pos,), for a tokenizer of characters; it looks up each distinct one once.
 
-    A megabyte takes milliseconds, where `encode` takes seconds and hundreds of megabytes.
+    A megabyte takes milliseconds; `encode` would take seconds and hundreds of megabytes.
     """
     if not text:
         return torch.zeros(0, dtype=torch.long)
@@ -71,12 +71,12 @@ def character_ids(tokenizer: Tokenizer, text: str) -> Tensor:
 
 
 def task_batch(task: Task, examples: Sequence[Example]) -> Batch:
-    """Examples as a model takes them, with the token to predict at each position of what it should write.
+    """A batch of examples, with the token to predict at each position of the answer.
 
     For an encoder–decoder, `abc` → `e` is the source `a b c`, the target `[start] e`, and `e [end]` to predict.
-    A decoder-only model reads `c a = a c`, and is asked for `a c [end]` from the `=` on; if the example is told, for
-    `a = a c [end]` from the start. What comes further follows in the same row, without an `[end]` to read. An encoder
-    reads a text with masks, and is asked for what they hide.
+    A decoder-only model reads `c a = a c` and predicts `a c [end]` from the `=` on; with `predicts_source`, it predicts
+    `a = a c [end]` from the start. Further examples follow in the same row, without an `[end]` to read. An encoder
+    reads a text with masks and predicts the masked words.
     """
     pad = task.tokenizer.special_id(PAD)
     if task.architecture == "encoder-decoder":
@@ -100,7 +100,7 @@ def task_batch(task: Task, examples: Sequence[Example]) -> Batch:
 
 
 def _continued(task: Task, example: Example) -> tuple[list[int], list[int]]:
-    """What a decoder-only model reads of an example, and what it is asked for at each position."""
+    """A decoder-only model's input for an example, and the target at each position."""
     encode, end = task.tokenizer.encode, [task.tokenizer.special_id(END)] * task.ends
     read, targets = [], []
     for part in (example, *example.further):
@@ -111,6 +111,6 @@ def _continued(task: Task, example: Example) -> tuple[list[int], list[int]]:
 
 
 def padded(rows: Sequence[Sequence[int]], fill: int) -> Tensor:
-    """Rows of unequal length as one tensor (batch, pos), filled up on the right."""
+    """Rows of unequal length as one tensor (batch, pos), padded on the right."""
     longest = max(map(len, rows))
     return torch.tensor([[*row, *[fill] * (longest - len(row))] for row in rows])

@@ -1,8 +1,8 @@
 """Chat templates: the tokens before and after a user's message, as the model was fine-tuned to expect them.
 
-A file brings its template as a program (Jinja). It is run when a model is imported and never after, in a process of its
-own (`render_chat.py`): with a few messages, to see what it puts around them. That is kept, as data; a date in it is
-that of the day on which it is read.
+A file has its template as a program (Jinja). We run it once, when the model is imported, in a process of its own
+(`render_chat.py`) on a few messages, and keep the text that it puts around them as data. A date in that text becomes
+the date of the day on which the model is asked.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from .limited_process import MEGABYTE, ProgramError, answer_of
 from .tokenizers import Tokenizer
 
 LONGEST_TEMPLATE = 200_000
-"""Characters of a template."""
+"""The longest template, in characters."""
 SECONDS = 20
-"""How long rendering may take, with the start of a process; its program may use half of that."""
+"""Seconds for rendering, the start of the process included; the template itself may use half of them."""
 WORDS = "Some words"
-"""What a person says in the first message."""
+"""The user's words in the first trial message."""
 OTHERS = (
     "x",
     " \n\t padded \n ",
@@ -32,38 +32,38 @@ OTHERS = (
     "naïve 👩‍👩‍👧 שלום",
     "ab " * 999,
 )
-"""And in others, which must come out in the same place."""
+"""The words in other trials, which must come out in the same place."""
 DATE = "\N{OBJECT REPLACEMENT CHARACTER}"
-"""What stands for a date."""
+"""A placeholder for a date."""
 DATE_FORM = r"^(?:[^%]|%-?[aAbBdejmyY%])*$"
-"""A form for `strftime` in which nothing is smaller than a day."""
+"""A `strftime` format without hours, minutes or seconds."""
 LONGEST_FORM, MOST_DATES = 60, 24
-"""Characters of a form; dates around one question."""
+"""The longest format in characters; the most dates around one question."""
 DAYS = (datetime(2001, 2, 3), datetime(2034, 11, 28))
-"""Days on which a template must write what is expected."""
+"""Days on which a template's output is checked."""
 MONTHS = tuple(datetime(2024, month, 4 * month % 29) for month in range(1, 13))
 _PROGRAM = Path(__file__).with_name("render_chat.py")
 
 
 class ChatTemplateError(ValueError):
-    """A template that can't be rendered, or does other things than to put something around the words."""
+    """A template that can't be rendered, or does more than put text around the words."""
 
 
 @dataclass(frozen=True)
 class Chat:
-    """What stands around a person's words: special tokens are written by their names."""
+    """The text around a user's words; special tokens are written by their names."""
 
     before: str
     after: str
     strip: bool = False
-    """Whether white space around the words is left out."""
+    """Whether to strip white space around the words."""
     dates: Sequence[str] = ()
-    """How each date is written for which a `DATE` stands, first those before the words, as `strftime` has it."""
+    """The `strftime` format of each `DATE`, those before the words first."""
 
     def tokens(self, tokenizer: Tokenizer, words: str) -> list[int]:
         """Token ids of one question, up to where the answer begins.
 
-        The names of special tokens count as such in the template alone; in the words they are letters like any others.
+        Names of special tokens are tokens in the template only; in the user's words they are ordinary letters.
         Raises: UnknownTokenError, as `Tokenizer.encode`.
         """
         today = self.on(datetime.now())
@@ -77,7 +77,7 @@ class Chat:
         return f"{today.before}{self._words(words)}{today.after}"
 
     def on(self, day: datetime) -> Chat:
-        """What stands around the words on a certain day."""
+        """The text before and after the words, on a given day."""
         forms = iter(self.dates)
         before, after = (
             re.sub(DATE, lambda _: day.strftime(next(forms, "")), text) if self.dates else text
@@ -86,7 +86,7 @@ class Chat:
         return Chat(before, after, self.strip)
 
     def template(self) -> str:
-        """A template that writes the same, for other programs: it has one message, the user's."""
+        """A Jinja template with the same output, for other programs; it takes one message, the user's."""
         forms = iter(self.dates)
 
         def written(text: str) -> list[str]:
@@ -104,9 +104,9 @@ class Chat:
 
 
 def chat_of(template: object, tokenizer: Tokenizer, named: Mapping[str, str] = MappingProxyType({})) -> Chat:
-    """What a template puts around a person's words.
+    """Find the text that a template puts around a user's words.
 
-    named: special tokens, as templates ask for them, such as {"bos_token": "<s>"}.
+    named: special tokens under the names that templates use, such as {"bos_token": "<s>"}.
     Raises: ChatTemplateError for one that fails, takes too long, depends on what the words are, or writes what the
         tokenizer can't read.
     """
@@ -128,9 +128,9 @@ def chat_of(template: object, tokenizer: Tokenizer, named: Mapping[str, str] = M
 
 
 def _dated(chat: Chat, template: str, text: str, named: Mapping[str, str]) -> Chat:
-    """The same, with how its dates are written. text: in which forms stand for dates.
+    """The same, with the format of its dates. text: the output, with formats in place of dates.
 
-    Raises: ChatTemplateError for a template that does anything else with a date than to write it.
+    Raises: ChatTemplateError for a template that does anything with a date but write it.
     """
     if "strftime_now" not in template and DATE not in text:
         return chat
@@ -146,15 +146,15 @@ def _dated(chat: Chat, template: str, text: str, named: Mapping[str, str]) -> Ch
 
 
 def _literal(text: str) -> str:
-    """A text as templates have it."""
+    """Escape a text for a Jinja template."""
     return json.dumps(text, ensure_ascii=False)
 
 
 def rendered(template: str, words: Sequence[str], named: Mapping[str, str], day: datetime | None = None) -> list[str]:
-    """What a template makes of each of these messages, up to where the answer begins.
+    """Render each of these messages, up to where the answer begins.
 
-    day: what it takes for today; None for dates written as their form between two `DATE`.
-    It runs in a process with limits, without this one's environment. Raises: ChatTemplateError if it fails.
+    day: the date of today; None writes each date as its format between two `DATE`.
+    The template runs in a process with limits, without this one's environment. Raises: ChatTemplateError if it fails.
     """
     request = {"template": template, "words": list(words), "named": dict(named), "mark": DATE}
     request["day"] = None if day is None else day.isoformat()

@@ -1,6 +1,6 @@
 """Training texts: found on disk, downloaded once and verified, or supplied by the user.
 
-One is always there, even offline: the manual that ships with Python.
+One is always available, even offline: the manual that ships with Python.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from .file_kinds import file_kind
 
 FOLDER_VARIABLE = "HEADSUP_CORPORA"
 SHORTEST_TEXT, LONGEST_TEXT = 1_000, 5_000_000
-"""Bytes of a user's own text, as UTF-8."""
+"""The largest user's text, in bytes of UTF-8."""
 MOST_CHARACTERS = 400
-"""Different characters in it: each takes a row of the model's tables, and is learnt only if it occurs often."""
+"""The most distinct characters in it: each takes a row of the model's tables, and rare ones aren't learned."""
 
 
 class CorpusError(Exception):
@@ -34,7 +34,7 @@ class CorpusSource:
     language: str
     licence: str
     train_fraction: float
-    """The part of the characters, from the start, to train on; the rest validates."""
+    """The share of the characters, from the start, to train on; the rest is for validation."""
     file_name: str = ""
     url: str = ""
     sha256: str = ""
@@ -49,7 +49,7 @@ class Corpus:
 
     @property
     def sha256(self) -> str:
-        """Of the text as UTF-8."""
+        """The SHA-256 of the text as UTF-8."""
         return hashlib.sha256(self.text.encode()).hexdigest()
 
     def split(self) -> tuple[str, str]:
@@ -97,8 +97,8 @@ def load_corpus(
 ) -> Corpus:
     """A corpus by name.
 
-    Looked for in `folder`, else in the folder that HEADSUP_CORPORA names, else in the user's cache, else
-    downloaded into the cache. A file counts only if its SHA-256 is right.
+    Looks in `folder`, then in the folder that HEADSUP_CORPORA names, then in the user's cache, and downloads into the
+    cache otherwise. A file counts only if its SHA-256 is right.
     progress: called with the bytes received and the bytes expected while downloading.
     Raises: CorpusError if it is unknown, damaged, or can't be downloaded.
     """
@@ -114,7 +114,7 @@ def load_corpus(
 
 
 def text_corpus(content: bytes | str, title: str) -> Corpus:
-    """A user's own text as a corpus, nine tenths of it to train on.
+    """A user's text as a corpus, nine tenths of it to train on.
 
     content: a file's bytes, which must be UTF-8, or a string. A byte order mark is dropped, and every line end
         becomes a line feed, so that the same text from another system gives the same model.
@@ -186,20 +186,20 @@ def _download(source: CorpusSource, progress: Callable[[int, int], object] | Non
             known_hash=f"sha256:{source.sha256}",
             fname=source.file_name,
             path=pooch.os_cache("headsup"),
-            # pooch takes an object where its annotation says bool
+            # pooch accepts an object, though its annotation says bool
             downloader=pooch.HTTPDownloader(  # pyright: ignore[reportArgumentType]
                 progressbar=_Progress(progress) if progress else False,  # pyright: ignore[reportArgumentType]
                 timeout=20,
             ),
         )
-    except Exception as error:  # pooch passes on whatever the network raised
+    except Exception as error:  # pooch passes on any of the network's errors
         if full := disk_problem(error):
             raise CorpusError(f"{source.title} can't be kept in {pooch.os_cache('headsup')}: {full}.") from error
         raise CorpusError(
             f"{source.title} could not be downloaded from {source.url} ({type(error).__name__}). Check the network, "
             f"or put {source.file_name} into a folder and name that folder in {FOLDER_VARIABLE} or --corpus-dir."
         ) from error
-    return Path(path).read_bytes().decode("utf-8")  # line ends as they are
+    return Path(path).read_bytes().decode("utf-8")  # keeps line ends
 
 
 class _Progress:

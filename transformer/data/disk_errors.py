@@ -1,4 +1,4 @@
-"""Says in words that a disk takes nothing more, whichever library the error comes from."""
+"""Recognises that a disk is full or read-only, whichever library raised the error."""
 
 import errno
 import re
@@ -9,13 +9,13 @@ FULL = {
     errno.EROFS: "the disk can only be read",
 }
 _OF_RUST = re.compile(r"\(os error (\d+)\)")
-"""How libraries that are written in Rust tell of a system's error."""
+"""How Rust libraries write a system's error number."""
 _NO_FOLDER = "No usable temporary directory"
-"""What Python makes of it when no folder for temporary files takes any, be it that each is full."""
+"""Python's message if it can write to none of the folders for temporary files."""
 
 
 def disk_problem(error: BaseException) -> str:
-    """Why a disk took nothing more, in a few words; empty for another error."""
+    """Why the disk refused to write, in a few words; empty for any other error."""
     found = _OF_RUST.search(str(error))
     number = error.errno if isinstance(error, OSError) else int(found[1]) if found else None
     if _NO_FOLDER in str(error):

@@ -1,4 +1,4 @@
-"""Says what a file holds, for whoever uploaded another than was expected."""
+"""Names the kind of an uploaded file, for the error message if it is the wrong kind."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ SIGNATURES = {
     b"\xfe\xff": "a text in UTF-16",
 }
 LOOKED_AT = 4096
-"""Bytes of a file by which a text is told from other data."""
+"""Bytes to look at, to tell text from other data."""
 QUOTED = 24
 
 
 def file_kind(content: bytes) -> str:
-    """In a few words: `a PNG picture`, `an empty file`, `a text that begins with “a,b,c”`."""
+    """The kind in a few words: `a PNG picture`, `an empty file`, `a text that begins with “a,b,c”`."""
     if not content:
         return "an empty file"
     if kind := next((kind for start, kind in SIGNATURES.items() if content.startswith(start)), None):

@@ -1,10 +1,9 @@
 """Refuses a stranger's tokenizer that would hang the process, before the process builds it.
 
-A tokenizer's library holds the interpreter's lock while it cuts a text, so a regular expression that backtracks for
-minutes stops a whole server. What can take long are its patterns and its replacements. Those that are known to take a
-time in proportion to a text, as of all tokenizers that HeadsUp makes, are let through; others are tried first in a
-process with limits (`try_tokenizer.py`). That finds what takes long on repeated characters, pairs of them and words;
-no trial can find every text that a pattern takes long for.
+The tokenizers library holds the interpreter's lock while it splits a text, so a regular expression that backtracks for
+minutes stops a whole server. Patterns and replacements known to take linear time, as those of HeadsUp's own tokenizers
+do, are accepted; others are first tried in a process with limits (`try_tokenizer.py`). The trial finds patterns that
+are slow on repeated characters, pairs and words; it can't find every text that a pattern is slow on.
 """
 
 from __future__ import annotations
@@ -25,23 +24,23 @@ from .limited_process import MEGABYTE, ProgramError, answer_of
 
 PARTS = ("normalizer", "pre_tokenizer", "decoder")
 SECONDS, DEADLINE = 10, 240.0
-"""Of a processor, for the trial, and on the clock."""
+"""The trial's limits: seconds of processor time, and of wall-clock time."""
 LONGEST_WORD, LONGEST_REPLACEMENT = 1_000, 200
-"""Characters of a word that WordPiece takes apart, in a time that grows with their square; and bytes that a table
-makes of one character."""
+"""The longest word for WordPiece, whose time is quadratic in it; and the most bytes that a table may make of one
+character."""
 MOST_STEPS = 200
-"""Of a part, each of which takes a time of its own: a tokenizer of sentences has one for each name in them."""
+"""The most steps of one part, each of which takes time: a tokenizer of sentences has one for each name."""
 ONE_ATOM = re.compile(
     r"(?:\\b)?(?:\w+|\\[sSdDwW]|\\[pP]\{\w+\}|[^\\.^$|?*+()\[\]{}]|\[\^?(?:\\?[^\[\]\\&])+\])"
     r"(?:\+|\{[1-9]\d{0,3}(?:,\d{0,4})?\})?(?:\\b)?"
 )
-"""A pattern of one character or class, repeated or not, or of a word: it has nothing to go back to."""
+"""One character or class, repeated or not, or a word: such a pattern never backtracks."""
 HARMLESS = {
     *("BertNormalizer", "NFC", "NFD", "NFKC", "NFKD", "Lowercase", "Strip", "StripAccents", "Nmt", "Prepend"),
     *("BertPreTokenizer", "Metaspace", "Whitespace", "WhitespaceSplit", "Punctuation", "Digits", "UnicodeScripts"),
     *("CharDelimiterSplit", "WordPiece", "BPEDecoder", "CTC", "Fuse", "ByteFallback", "ByteLevel", "Precompiled"),
 }
-"""Steps that take a time in proportion to a text, and make it no more than some times as long: once, not repeated."""
+"""Steps that take linear time and lengthen a text by a constant factor at most."""
 _PROGRAM = Path(__file__).with_name("try_tokenizer.py")
 
 
@@ -50,7 +49,7 @@ class SlowTokenizerError(ValueError):
 
 
 def backend_of(content: str) -> tokenizers.Tokenizer:
-    """The library's tokenizer of what a `tokenizer.json` holds.
+    """Build the library's tokenizer from the content of a `tokenizer.json`.
 
     Raises: SlowTokenizerError, as `refuse_slow`; ValueError for what is none.
     """
@@ -59,7 +58,7 @@ def backend_of(content: str) -> tokenizers.Tokenizer:
         raise ValueError("it is no set of named values")
     refuse_slow(whole)
     try:
-        return tokenizers.Tokenizer.from_str(json.dumps(whole))  # as it was read here: of two equal names, the last
+        return tokenizers.Tokenizer.from_str(json.dumps(whole))  # re-encoded: duplicate keys are gone
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # the library panics, below Exception, on some damaged files
@@ -69,7 +68,7 @@ def backend_of(content: str) -> tokenizers.Tokenizer:
 def refuse_slow(tokenizer: Mapping[str, Any]) -> None:
     """Raise SlowTokenizerError, saying why, for a tokenizer that would take too long or too much memory for some texts.
 
-    tokenizer: what its `tokenizer.json` holds, or the parts of it that are a stranger's.
+    tokenizer: the content of its `tokenizer.json`, or the untrusted parts of it.
     """
     model = tokenizer.get("model")
     if isinstance(model, Mapping) and not model.get("max_input_chars_per_word", 0) <= LONGEST_WORD:
@@ -91,7 +90,7 @@ def refuse_slow(tokenizer: Mapping[str, Any]) -> None:
 
 @functools.lru_cache(maxsize=64)
 def _problem(ways: str) -> str:
-    """What a trial finds. Raises: OSError where there is no room for one."""
+    """The trial's verdict. Raises: OSError if there is no room to run it."""
     limits = {"deadline": DEADLINE, "seconds": SECONDS, "memory": 256 * MEGABYTE, "output": MEGABYTE}
     try:
         answer_of(_PROGRAM, json.loads(ways), **limits)
@@ -101,7 +100,7 @@ def _problem(ways: str) -> str:
 
 
 def _steps(part: Any) -> Iterator[Mapping[str, Any]]:
-    """The steps that a part of a tokenizer consists of."""
+    """The steps of one part of a tokenizer."""
     if not isinstance(part, Mapping):
         return
     if part.get("type") != "Sequence":
@@ -112,7 +111,7 @@ def _steps(part: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _check_lengths(step: Mapping[str, Any]) -> None:
-    """Raise SlowTokenizerError for a step that makes very much of a character, one that a trial may not come across."""
+    """Raise SlowTokenizerError for a step that expands some rare character a lot, which a trial could miss."""
     made = [step.get(name) for name in ("content", "prepend", "replacement")]
     longest = max((len(text) for text in made if isinstance(text, str)), default=0)
     if isinstance(table := step.get("precompiled_charsmap"), str):  # the size of a trie, the trie, and texts
@@ -124,13 +123,13 @@ def _check_lengths(step: Mapping[str, Any]) -> None:
 
 
 def _are_harmless(steps: list[Mapping[str, Any]]) -> bool:
-    """Whether a text goes through all of them in a time in proportion to its length."""
+    """Whether all steps together take linear time."""
     kinds = [step.get("type") for step in steps if not _cuts_or_shortens(step)]
     return len(steps) <= MOST_STEPS and len(set(kinds)) == len(kinds) and HARMLESS.issuperset(kinds)
 
 
 def _cuts_or_shortens(step: Mapping[str, Any]) -> bool:
-    """Whether a step only cuts a text, or replaces what is no shorter; what it looks for has nothing to go back to."""
+    """Whether a step's pattern can't backtrack, and its replacement isn't longer than the match."""
     pattern = step.get("pattern")
     if not isinstance(pattern, Mapping):
         return False

@@ -1,8 +1,8 @@
-"""Runs a program of ours on what a stranger has sent, in a process with limits of time, memory and output.
+"""Runs one of our programs on untrusted input, in a process with limited time, memory and output.
 
-The process runs this very file, by its path, so that it imports nothing but what the program does. It imports the
-program, then limits itself, and lets the program's function `answer` make an answer of the request. On macOS memory
-isn't limited, and on Windows only the time on the clock is.
+The process runs this very file, by its path, so that it imports nothing but what the program needs. It imports the
+program, then limits itself, and calls the program's function `answer` with the request. macOS doesn't limit memory;
+Windows limits wall-clock time only.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from typing import Any
 
 MEGABYTE = 2**20
 FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
-"""Errors of the system where a disk has no room left."""
+"""Error numbers of a full disk."""
 
 
 class ProgramError(Exception):
-    """Why a program has no answer."""
+    """The program gave no answer; the message says why."""
 
 
 def answer_of(
@@ -39,7 +39,7 @@ def answer_of(
     output: int,
     environment: Sequence[str] = (),
 ) -> Any:
-    """What the function `answer` of a program makes of a request; both are what JSON can hold.
+    """The result of a program's function `answer` on a request; both are JSON values.
 
     deadline: seconds on the clock, with the start of the process. seconds: of a processor; memory: bytes; both beyond
     what the program's imports take. output: bytes. environment: the names of this process's variables that the other
@@ -48,7 +48,7 @@ def answer_of(
     """
     known = {name: os.environ[name] for name in ("SYSTEMROOT", *environment) if name in os.environ}
     known["PYTHONPATH"] = os.pathsep.join(map(os.path.abspath, sys.path))
-    known["MALLOC_ARENA_MAX"] = "1"  # of glibc; another thread's arena would reserve 64 MB of addresses
+    known["MALLOC_ARENA_MAX"] = "1"  # for glibc: each thread's arena would reserve 64 MB of address space
     limits = map(str, (seconds, memory, output))
     command = [sys.executable, "-P", os.path.abspath(__file__), str(program), *limits]
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as out:
@@ -79,9 +79,9 @@ def answer_of(
 
 
 def main() -> None:
-    """Answer one request."""
+    """The child process: answer one request."""
     program, *limits = sys.argv[1:]
-    with contextlib.suppress(OSError):  # where the machine has no memory left, this process goes, and no server
+    with contextlib.suppress(OSError):  # out of memory, the system kills this process first
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
     answer = runpy.run_path(program)["answer"]
     request = json.load(sys.stdin)
@@ -90,13 +90,13 @@ def main() -> None:
         found = {"answer": answer(request)}
     except MemoryError:
         found = {"error": "it takes too much memory"}
-    except Exception as error:  # whatever a stranger's request makes of it
+    except Exception as error:  # untrusted input can raise anything
         found = {"error": f"{type(error).__name__}: {error}"[:300]}
     try:
         json.dump(found, sys.stdout)
         sys.stdout.flush()
     except OSError as error:
-        os._exit(error.errno or 1)  # which the other process tells from a fault of the program
+        os._exit(error.errno or 1)  # the parent tells a full disk from a fault of the program
 
 
 def _limit(seconds: int, memory: int, output: int) -> None:

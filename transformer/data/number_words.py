@@ -47,5 +47,5 @@ def _num2words(number: int, language: str) -> str:
 
 
 def words_of(text: str) -> list[str]:
-    """Words in small letters; commas and hyphens separate them."""
+    """Lower-case words, split at spaces, commas and hyphens."""
     return text.lower().replace(",", " ").replace("-", " ").split()

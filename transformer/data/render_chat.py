@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import Any
 
 LONGEST = 20_000
-"""Characters of one text."""
+"""The longest rendered text, in characters."""
 
 
 def answer(request: dict[str, Any]) -> list[str]:
-    """What a template makes of some messages."""
+    """Render a template for each message."""
     mark, day = request["mark"], request["day"]
     today = datetime.fromisoformat(day).strftime if day else lambda form: f"{mark}{form}{mark}"
     return _texts(request["template"], request["words"], request["named"], today)
@@ -24,7 +24,7 @@ def _texts(source: str, words: list[str], named: dict[str, str], today: Callable
     )
     environment.filters["tojson"] = _as_json
     environment.globals |= {"raise_exception": _fail, "strftime_now": today}
-    del environment.globals["lipsum"], environment.filters["random"]  # which write something else each time
+    del environment.globals["lipsum"], environment.filters["random"]  # their output is random
     template = environment.from_string(source)
     return [_text(template, message, named) for message in words]
 
@@ -41,7 +41,7 @@ def _text(template, words: str, named: dict[str, str]) -> str:
 
 
 def _generation() -> type:
-    """The block {% generation %}, which marks what an assistant said, and changes nothing."""
+    """The block {% generation %}, which marks the assistant's words and changes nothing."""
     from jinja2 import nodes
     from jinja2.ext import Extension
 

@@ -23,34 +23,33 @@ ASKING = ("Where", "Who", "What", "is", "has", "does", "have", "did", "give", "g
 NAMES = (*WOMEN, *MEN)
 WORDS = frozenset((*NAMES, "She", "He", *PLACES, *THINGS, *WENT, *TOOK, *GAVE, *ASKING, "to", "the", ".", "?"))
 MOST_FACTS = 5
-"""Sentences of a story, its question aside."""
+"""The most sentences of a story, without its question."""
 TOLD_LENGTHS = (1, 2, 3, 3, 4, 4, 5, 5, 5, 5)
-"""Sentences of the stories to learn from, each number as often as it is here: short ones have little to teach."""
+"""Numbers of sentences of training stories, repeated by frequency: short stories teach little."""
 AT_FIRST = {400: (2,), 700: (2, 3)}
-"""The same for the batches before one of these numbers. Who is where, of two, can be told from one sentence; from five,
-a reader learns to guess sooner than to look up, and stays with it for thousands of batches (Bengio et al. 2009, §3)."""
+"""A curriculum: the same for the first batches, by the batch that ends it. A model that starts with five sentences
+learns to guess before it learns to look up, and guesses for thousands of batches (Bengio et al. 2009, §3)."""
 HOW_MANY = (1, 2, 3, 3, 3, 4, 4, 4)
-"""People in a story, each number as often as it is here. Those of one person teach that the later fact counts."""
+"""Numbers of people in a story, repeated by frequency. Stories with one person teach that the later fact counts."""
 MOST_QUESTIONS = MOST_FACTS
-"""About one story: one about each sentence."""
+"""The most questions about one story: one for each sentence."""
 LONGEST_FACT, LONGEST_QUESTION = 7, 8
-"""Words and signs of *Mary gave the ball to John.* and of *Who did Mary give the ball to?*"""
+"""Tokens of *Mary gave the ball to John.* and of *Who did Mary give the ball to?*"""
 ALIKE = {word: group for group in (NAMES, PLACES, THINGS) for word in group}
 EASY = 0.1
-"""Of all questions, how many may have an answer that is the only word of its kind."""
+"""The share of questions whose answer may be the only word of its kind."""
 TELLING = 0.6
-"""How often, where there is such a kind, a question is asked of a kind whose questions have different answers in this
-story: only these must be read to the end. Of those, no answer can be guessed from its position: neither the last word
-of its kind nor an earlier one is the likelier.
+"""How often to ask a kind of question that has several answers in this story, if there is one: only such questions need
+the whole story. Their answers can't be guessed by position: the last word of a kind is no likelier than an earlier one.
 """
 ROLLS = 200
-"""Random numbers for one story: more than the longest takes."""
+"""Random numbers drawn for one story: more than the longest needs."""
 
 Choice = TypeVar("Choice")
 
 
 class Question(NamedTuple):
-    """A question, its answer, and the word of the story that gives it, counted from 0 in words and full stops."""
+    """A question, its answer, and the index of the answering word in the story; full stops count as words."""
 
     words: tuple[str, ...]
     answer: str
@@ -64,19 +63,19 @@ class Question(NamedTuple):
 
 @dataclass
 class Story:
-    """A world as far as it has been told. Places in the story count words and full stops from 0."""
+    """The facts told so far. Indices into the story count words and full stops from 0."""
 
     words: list[str] = field(default_factory=list)
     mentioned: tuple[str, ...] = ()
-    """The people of the last sentence."""
+    """People named in the last sentence."""
     whereabouts: dict[str, int] = field(default_factory=dict)
-    """Of each person: where the story last says the place that they went to."""
+    """By person: the index of the last place that they went to."""
     holders: dict[str, str] = field(default_factory=dict)
     """Of each thing that has been taken."""
     received: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """Of each thing: where the story says who got it last, and where it names it there."""
+    """By thing: the index of its last receiver, and of the thing's own name there."""
     gifts: dict[tuple[str, str, str], tuple[int, int, int]] = field(default_factory=dict)
-    """By giver, thing and receiver, in the order of the last time: where the story says each of the three."""
+    """By giver, thing and receiver, the latest gift last: the indices of all three."""
 
     @property
     def text(self) -> str:
@@ -106,24 +105,24 @@ class Story:
         self.gifts[person, thing, receiver] = at, at + 3, at + 5
 
     def fact(self, question: Question) -> int:
-        """The sentence that answers a question, counted from 0."""
+        """The index of the sentence that answers a question."""
         return self.words[: question.position].count(".")
 
     def pronoun_means(self, person: str) -> bool:
-        """Whether *she* or *he* would now mean this person and nobody else."""
+        """Whether *she* or *he* could now mean this person only."""
         alike = {other for other in self.mentioned if PRONOUNS[other] == PRONOUNS[person]}
         return alike == {person}
 
     def questions(self, *, with_choice: bool = False) -> list[list[Question]]:
-        """All that can be asked, kind by kind; only kinds of which there are any.
+        """All possible questions by kind, without empty kinds.
 
-        with_choice: only questions to which another word of the story could be the answer.
+        with_choice: only questions to which several words of the story could be the answer.
         """
         held: dict[str, list[str]] = {}
         for thing, person in self.holders.items():
             held.setdefault(person, []).append(thing)
         by_receiver, by_thing, by_pair = {}, {}, {}
-        for (giver, thing, receiver), (subject, object, last) in self.gifts.items():  # a later one takes its place
+        for (giver, thing, receiver), (subject, object, last) in self.gifts.items():  # the later one replaces it
             by_receiver[thing, receiver] = Question(("Who", "gave", "the", thing, "to", receiver), giver, subject)
             by_thing[giver, thing] = Question(("Who", "did", giver, "give", "the", thing, "to"), receiver, last)
             by_pair[giver, receiver] = Question(("What", "did", giver, "give", "to", receiver), thing, object)
@@ -161,7 +160,7 @@ class Story:
 
 
 class Dice:
-    """Random choices, from numbers drawn all at once: one by one, they would take longer than the story."""
+    """Random choices from numbers drawn all at once: drawing them one by one would take longer than the story."""
 
     def __init__(self, random: np.random.Generator, rolls: int) -> None:
         self._rolls = iter(random.random(rolls).tolist())
@@ -171,38 +170,38 @@ class Dice:
         return next(self._rolls) < chance
 
     def number(self, least: int, most: int) -> int:
-        """A whole number, both ends included."""
+        """A random integer, both ends included."""
         return least + int(next(self._rolls) * (most + 1 - least))
 
     def one(self, of: Sequence[Choice]) -> Choice:
-        """One of several."""
+        """A random item."""
         return of[int(next(self._rolls) * len(of))]
 
     def some(self, of: Sequence[Choice], count: int) -> list[Choice]:
-        """Several different ones."""
+        """Several distinct random items."""
         left = list(of)
         return [left.pop(int(next(self._rolls) * len(left))) for _ in range(count)]
 
 
 def lengths_told(batch: int) -> tuple[int, ...]:
-    """How many sentences the stories of a batch may have, counted from 0, each number as often as it is there."""
+    """The numbers of sentences for a batch, batches counted from 0; repeated by frequency."""
     return next((lengths for end, lengths in AT_FIRST.items() if batch < end), TOLD_LENGTHS)
 
 
 class StoryQuestion(NamedTuple):
-    """A question in the course of a story."""
+    """A question asked during a story."""
 
     words_before: int
-    """How many words and signs of the story stand before it, all in all."""
+    """How many of the story's tokens come before it."""
     question: Question
 
 
 def tell(random: np.random.Generator, facts: int, asking_from: int | None = None) -> tuple[Story, list[StoryQuestion]]:
     """A story of so many sentences, 1 to `MOST_FACTS`, and questions that it answers.
 
-    There is one, at the end, and each kind of question is as likely; or else there are several: one after each sentence
-    from `asking_from` on, and the rest at the end. Each sentence is asked for once: *Who has the ball? Mary* would give
-    away what Mary has, and a reader would learn to read answers instead of the story.
+    By default one question, at the end, each kind equally likely; with `asking_from`, one after each sentence from that
+    one on, and the rest at the end. No sentence answers two questions: *Who has the ball? Mary* would give away what
+    Mary has, and the model would learn to read answers instead of the story.
     """
     while True:
         dice = Dice(random, ROLLS)
@@ -214,7 +213,7 @@ def tell(random: np.random.Generator, facts: int, asking_from: int | None = None
             _go_on(story, dice, people, things, places)
             is_asked = asking_from and asking_from <= number < facts and story.questions(with_choice=True)
             if is_asked and _ask(story, dice, questions):
-                story.mentioned = ()  # a pronoun would mean somebody of the question
+                story.mentioned = ()  # a pronoun could refer to somebody in the question
         if story.questions(with_choice=True) or facts == 1:
             break
     while _ask(story, dice, questions) and asking_from:
@@ -223,12 +222,12 @@ def tell(random: np.random.Generator, facts: int, asking_from: int | None = None
 
 
 def written(words: Sequence[str]) -> str:
-    """Words and signs as a text: no space before a full stop or a question mark."""
+    """Join tokens into a text, without a space before a full stop or a question mark."""
     return " ".join(words).replace(" .", ".").replace(" ?", "?")
 
 
 def _ask(story: Story, dice: Dice, questions: list[StoryQuestion]) -> bool:
-    """Ask for a sentence that hasn't been asked for yet; False if there is none."""
+    """Ask about a sentence that answers no question yet; False if there is none."""
     known = {story.fact(question.question) for question in questions}
     kinds = None if dice.below(EASY) else story.questions(with_choice=True)
     kinds = kinds or story.questions()
@@ -242,12 +241,12 @@ def _ask(story: Story, dice: Dice, questions: list[StoryQuestion]) -> bool:
 
 
 def _is_telling(kind: list[Question]) -> bool:
-    """Whether the kind of question doesn't give the answer yet."""
+    """Whether several words of the story could be the answer."""
     return len({question.answer for question in kind}) > 1
 
 
 def _go_on(story: Story, dice: Dice, people: Sequence[str], things: Sequence[str], places: Sequence[str]) -> None:
-    """One more sentence: somebody gives something, takes something, or goes somewhere."""
+    """Tell one more fact: somebody gives something, takes something, or goes somewhere."""
     if story.holders and len(people) > 1 and dice.below(0.35):
         thing = dice.one([*story.holders])
         person = story.holders[thing]

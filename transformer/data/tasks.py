@@ -1,7 +1,7 @@
 """Tasks with generated examples: an input, and the one right output.
 
-Each task is split into a part to train on and a part held out. Which part an example belongs to is decided by its
-content alone, so that training never sees what is held out, however long it lasts.
+Each task has a training part and a held-out part. An example's content alone decides its part, so that training never
+meets a held-out example, however long it lasts.
 """
 
 from __future__ import annotations
@@ -35,30 +35,31 @@ from .tokenizers import Tokenizer
 PAD, START, END, MASK = "[pad]", "[start]", "[end]", "[mask]"
 SIGNS = (".", "?")
 MASKED_ANSWERS, MASKED_SOURCES = 0.85, 0.1
-"""Of how many questions the answer is masked, and of how many the word of the story that gives it, which is easier."""
+"""The shares of questions in which the answer is masked, and in which the answering word of the story is: that is
+easier."""
 
 
 @dataclass(frozen=True)
 class Example:
-    """What is read, and what should be written after it."""
+    """An input, and the output that should follow it."""
 
     source: str
     target: str
     further: tuple[Example, ...] = ()
-    """What is read and written after that, where a model learns several answers from one example."""
+    """Further inputs and outputs, if a model learns several answers from one example."""
     predicts_source: bool = False
     """Whether a decoder-only model learns to write the source as well, from any beginning of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Question(Example):
-    """An example whose answer is a word of the source; `position` is that word's, counted from 0 in tokens."""
+    """An example whose answer is a word of the source, at token `position`."""
 
     position: int
 
 
 class Task(ABC):
-    """A source of examples, without end or enumerable, and what its model can read.
+    """A source of examples, endless or enumerable, with the vocabulary and the length that a model for it needs.
 
     An encoder–decoder reads `source` and writes `target`; a decoder-only model continues `source` with `target`; an
     encoder reads `source`, in which words are masked, and `target` is the same text without masks.
@@ -70,9 +71,9 @@ class Task(ABC):
     language = ""
     architecture: Architecture
     ends = True
-    """Whether the model itself says, with `[end]`, that it has finished."""
+    """Whether the model ends its answer with `[end]`."""
     longest: int
-    """Tokens of the longest sequence, special ones included."""
+    """The longest sequence in tokens, special ones included."""
 
     @cached_property
     @abstractmethod
@@ -84,12 +85,12 @@ class Task(ABC):
         """A random example of the training part, or of the part held out."""
 
     def draw_batch(self, random: np.random.Generator, count: int, batch: int) -> list[Example]:
-        """Random examples of the training part that are learnt from at once. batch: its number, counted from 0."""
+        """A batch of random training examples. batch: its number, counted from 0."""
         return [self.draw(random) for _ in range(count)]
 
     @abstractmethod
     def problem(self, text: str) -> str | None:
-        """Why the model can't read this text, and what it can read; None if it can."""
+        """Why the model can't read this text, and what it could read; None if it can."""
 
     def sample(self, count: int, seed: int = 0) -> list[Example]:
         """Distinct held-out examples, the same ones for the same seed; fewer if there are fewer."""
@@ -148,7 +149,7 @@ class NextVowel(Task):
 
 
 class NumberWords(Task):
-    """The words of a number in English, translated into Spanish: 0 to 999,999, a tenth of them held out."""
+    """English number words translated into Spanish: 0 to 999,999, a tenth of them held out."""
 
     name = "number-words"
     title = "Number words"
@@ -171,7 +172,7 @@ class NumberWords(Task):
 
     def draw(self, random: np.random.Generator, *, held_out: bool = False) -> Example:
         while True:
-            digits = random.integers(3, 7) if random.random() < 0.5 else 6  # short numbers are too rare otherwise
+            digits = random.integers(3, 7) if random.random() < 0.5 else 6  # or else short numbers would be too rare
             number = int(random.integers(10**digits))
             if self.is_held_out(number) == held_out:
                 return Example(english(number), spanish(number))
@@ -189,7 +190,7 @@ class NumberWords(Task):
             example = english(int(digits)) if len(digits) <= 6 else "two hundred and five"
             return f"{can_read}, such as: {example}."
         if self.tokenizer.unknown_pieces(text):
-            return None  # the words it doesn't know are listed one by one
+            return None  # unknown words are reported one by one elsewhere
         number = number_from_english(text)
         if number is None:
             return f"{can_read}, such as: two hundred and five. What is typed isn't one."
@@ -201,7 +202,7 @@ class NumberWords(Task):
 class SortLetters(Task):
     """Up to ten letters and `=`, to be followed by the same letters in alphabetical order.
 
-    Held out are whole bags of letters, a tenth of them: training sees none of their orders.
+    A tenth of all multisets of letters is held out, in every order.
     """
 
     name = "sort-letters"
@@ -233,7 +234,7 @@ class SortLetters(Task):
 
 
 class Induction(Task):
-    """Random characters, repeated: what comes next can be known from what came after the same characters before.
+    """Random characters, repeated: the next one can be predicted from what followed the same characters before.
 
     Source: Olsson et al. 2022, "In-context learning and induction heads".
     """
@@ -256,7 +257,7 @@ class Induction(Task):
         return self.repeated(random, period, held_out=held_out)
 
     def repeated(self, random: np.random.Generator, period: int, *, held_out: bool = True) -> Example:
-        """A stretch of `period` random characters, over and over, to the longest sequence."""
+        """`period` random characters, repeated up to the longest sequence."""
         while True:
             stretch = "".join(self.alphabet[i] for i in random.integers(len(self.alphabet), size=period))
             if _in_tenth(f"stretch {stretch}") == held_out:
@@ -264,15 +265,15 @@ class Induction(Task):
                 return Example(text[0], text[1:])
 
     def problem(self, text: str) -> str | None:
-        return None  # any text of its characters; those it doesn't know are listed one by one
+        return None  # any text of its characters; unknown ones are reported one by one elsewhere
 
 
 class Stories(Task):
     """A short story and a question, to be followed by the one word of the story that answers it.
 
-    Held out are whole stories, a tenth of them: training sees none of their questions. What a story says next is a
-    matter of dice, and its words many times as many as the answers: learnt from alike, they would drown them. So only
-    one story of a batch is learnt word by word; of the others, the answers alone.
+    A tenth of all stories is held out with all their questions. A story's own words are random and far more numerous
+    than the answers, so learning all of them alike would drown the answers: one story of a batch is learned word by
+    word, of the others only the answers are.
     """
 
     name = "stories"
@@ -293,7 +294,7 @@ class Stories(Task):
                 return Question(f"{story.text} {question.text}", question.answer, position=question.position)
 
     def draw_batch(self, random: np.random.Generator, count: int, batch: int) -> list[Example]:
-        """Stories of equally many sentences, so that little of the batch is padding, with questions all along."""
+        """Stories with equally many sentences, so that there is little padding, and with questions in between."""
         facts = int(random.choice(lengths_told(batch)))
         return [self._with_questions(random, facts, predicts_source=number == 0) for number in range(count)]
 
@@ -307,7 +308,7 @@ class Stories(Task):
         return replace(first, further=tuple(more))
 
     def _interrupted(self, random: np.random.Generator, facts: int) -> tuple[Story, list[StoryQuestion]]:
-        """A story of so many sentences that is interrupted by questions, from some sentence on or all at its end."""
+        """A story of so many sentences with questions in between, from some sentence on, or all at the end."""
         while True:
             story, questions = tell(random, facts, asking_from=int(random.integers(1, facts + 1)))
             if not any(
@@ -321,15 +322,15 @@ class Stories(Task):
         return _in_tenth(f"story {' '.join(story)}")
 
     def problem(self, text: str) -> str | None:
-        return None  # any text of its words; those it doesn't know are listed one by one
+        return None  # any text of its words; unknown ones are reported one by one elsewhere
 
 
 class MaskedStories(Stories):
-    """The same stories, questions and answers, in which words are masked: what stands after them tells them too.
+    """The same stories, questions and answers with masked words, which can be inferred from both sides.
 
-    Of a held-out story one word is masked: as often the answer, told by the story before it, as the same word in the
-    story, which the answer after it tells, unless the story has a pronoun there. In training these two kinds are masked
-    of each question, and in one story of a batch any words, most of which are a matter of dice.
+    In a held-out story one word is masked: either the answer, which the story before it gives, or the same word in the
+    story, which the answer after it gives (unless the story has a pronoun there). Training masks these two kinds for
+    each question, and in one story of a batch any words, most of which are random.
     """
 
     name = "masked-stories"
@@ -356,7 +357,7 @@ class MaskedStories(Stories):
     def _with_masks(self, random: np.random.Generator, facts: int, *, any_words: bool) -> Example:
         story, questions = self._interrupted(random, facts)
         words: list[str] = []
-        places: list[int] = []  # of each word of the story
+        places: list[int] = []  # the index of each word of the story
         hidden: set[int] = set()
         for words_before, question in questions:
             new = story.words[len(places) : words_before]
@@ -383,5 +384,5 @@ TASKS: dict[str, Task] = {
 
 
 def _in_tenth(content: str) -> bool:
-    """True for a tenth of all contents, always the same."""
+    """True for a tenth of all contents, by their hash."""
     return zlib.crc32(content.encode()) % 10 == 0

@@ -1,4 +1,4 @@
-"""What tokens are called, and how each is shown as a part of a text."""
+"""Labels of tokens, and their text in context."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .tokenizers import HALF, Tokenizer, is_seen
 
 
 def kinds_of(tokenizer: Tokenizer, ids: Iterable[int]) -> dict[str, list[str]]:
-    """What tokens are called and what they add to a text; third, if it differs, what they add as the first of one."""
+    """Each token's label and its text within a sentence; third, if it differs, its text at the beginning of one."""
     kinds = {}
     for token in sorted(set(map(int, ids))):
         label = tokenizer.label(token)
@@ -22,7 +22,7 @@ def _shown_as(text: str, label: str) -> str:
 
     A special token adds nothing to a text: it is shown by its name.
     """
-    if HALF in text:  # a part of a character, whose bytes the label tells
+    if HALF in text:  # part of a character: the label shows its bytes
         return label
     seen = text and all(is_seen(character) or character in " \n\t" for character in text)
     return text if seen else label if text else f" {label}"

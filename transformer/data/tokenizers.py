@@ -1,8 +1,8 @@
 """Tokenizers: encode text to token ids and decode ids to text, using `tokenizer.json` files.
 
-The file decides whether a token is a character, a word or a part of one. This module adds two things: labels in which
-spaces and line ends can be seen; and a text is never dropped in part. What a vocabulary lacks is read as its token for
-unknown pieces, where it has one, as in the library; else the text is refused, and each such piece is named.
+The file decides whether a token is a character, a word or a part of one. This module adds labels in which spaces and
+line ends are visible, and never drops parts of a text: unknown pieces become the vocabulary's unknown token if it has
+one, as in the library; otherwise the text is refused, and the error names each unknown piece.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .foreign_tokenizer import SlowTokenizerError, backend_of
 
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 PASSES = 20
-"""How often a text is looked through for what should be taken out of it."""
+"""The most passes over a text to remove unknown pieces."""
 _VISIBLE_BYTES = [*range(33, 127), *range(161, 173), *range(174, 256)]
 BYTE_LETTERS = dict(
     zip(
@@ -34,26 +34,26 @@ BYTE_LETTERS = dict(
         strict=True,
     )
 )
-"""The byte that each letter of a byte-level token stands for (Radford et al. 2019, GPT-2's encoder)."""
+"""The byte behind each letter of a byte-level token (Radford et al. 2019, GPT-2's encoder)."""
 _ONE_BYTE = re.compile(r"<0x([0-9A-F]{2})>")
-"""How a vocabulary of characters writes a byte of one that it lacks."""
+"""How a vocabulary with byte fallback writes a byte."""
 HALF = "\N{REPLACEMENT CHARACTER}"
-"""What stands for bytes that are no character, or not yet."""
+"""The replacement character, which decoding writes for bytes that are no whole character."""
 CHUNK, CONTEXT = 64, 8
-"""Of a long text, so many tokens are told apart at a time, seen with so many on either side."""
+"""Tokens of a long text to separate at a time, and how many on either side to decode with them."""
 UNSEEN = "\N{OLD PERSIAN SIGN A}"
-"""A letter that vocabularies lack."""
+"""A letter that no vocabulary has."""
 REMEMBERED = 4096
-"""Pieces, as they were typed, that one tokenizer remembers to be known: to normalize them takes most of the time."""
+"""The most known pieces, as typed, that a tokenizer caches: normalizing them takes most of the time."""
 VISIBLE = {" ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍"}
 _BLANK = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u2800\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufff8\U00016fe4\U0001d159"
     "\U000e0000-\U000e0fff]"
 )
-"""Draws nothing, though Unicode counts it neither among controls nor among separators: the rest of its
-default-ignorable characters, such as variation selectors and fillers, and blank signs."""
+"""Invisible characters that are neither controls nor separators in Unicode: the other default-ignorable ones, such as
+variation selectors and fillers, and blank signs."""
 CARRIER = "\N{DOTTED CIRCLE}"
-"""What a combining mark is drawn on that has no letter before it."""
+"""The circle on which a combining mark without a letter is drawn."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class UnknownPiece:
 
 
 class UnknownTokenError(ValueError):
-    """The text has pieces that the tokenizer's vocabulary lacks; `pieces` lists each one with its position."""
+    """The text has pieces that the vocabulary lacks; `pieces` lists each with its position."""
 
     def __init__(self, pieces: Sequence[UnknownPiece]) -> None:
         self.pieces = tuple(pieces)
@@ -79,7 +79,7 @@ T = TypeVar("T")
 
 
 def _without_panics(method: Callable[P, T]) -> Callable[P, T]:
-    """The same method, in which a panic of the library, which is no Exception, is a ValueError."""
+    """Wrap a method so that a panic of the Rust library, which is no Exception, becomes a ValueError."""
 
     @functools.wraps(method)
     def safe(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -99,15 +99,15 @@ class Tokenizer:
     """Encodes, decodes and labels; `encode` never drops anything."""
 
     def __init__(self, backend: tokenizers.Tokenizer, *, reads_names: bool = False) -> None:
-        """reads_names: whether the name of a special token in a text, such as [mask], is that token."""
+        """reads_names: whether a special token's name in a text, such as [mask], is read as that token."""
         self.reads_names = reads_names
         backend.no_truncation()
         backend.no_padding()
         model = backend.model
-        for sampling in ("dropout", "alpha", "nbest_size"):  # by which training cuts a text another way each time
+        for sampling in ("dropout", "alpha", "nbest_size"):  # training options that make encoding random
             if getattr(model, sampling, None) is not None:
                 setattr(model, sampling, None)
-        backend.encode_special_tokens = True  # in a text they are letters like any others
+        backend.encode_special_tokens = True  # names of special tokens are ordinary letters
         self._backend = backend
         added = {token.content: (id, token) for id, token in backend.get_added_tokens_decoder().items()}
         self._special = {name: id for name, (id, token) in added.items() if token.special}
@@ -123,7 +123,7 @@ class Tokenizer:
 
     @classmethod
     def of_characters(cls, alphabet: Iterable[str], special: Sequence[str] = ()) -> Tokenizer:
-        """One token a character; ids follow the characters' code points, and those of `special` come after."""
+        """One token per character; ids follow the code points, then come those of `special`."""
         backend = _word_level(sorted(set(alphabet)), special)
         backend.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
         backend.decoder = decoders.Fuse()
@@ -131,9 +131,9 @@ class Tokenizer:
 
     @classmethod
     def of_words(cls, words: Iterable[str], special: Sequence[str] = ()) -> Tokenizer:
-        """One token a word, upper and lower case alike; commas, hyphens and spaces separate words.
+        """One token per word, ignoring case; commas, hyphens and spaces separate words.
 
-        Ids follow the alphabet, and those of `special` come after.
+        Ids follow the alphabet, then come those of `special`.
         """
         backend = _word_level(sorted({word.lower() for word in words}), special)
         backend.normalizer = normalizers.Lowercase()
@@ -142,10 +142,10 @@ class Tokenizer:
 
     @classmethod
     def of_sentences(cls, words: Iterable[str], special: Sequence[str] = ()) -> Tokenizer:
-        """One token a word or sign, however they are typed: spaces before a sign and capital letters don't matter.
+        """One token per word or sign, ignoring case and spaces before signs.
 
-        Words are given as they should be written, each in one way only: `Mary`, but `went`. Ids follow the code points,
-        and those of `special` come after. `decode` writes no space before a full stop or a question mark.
+        words: in the one spelling that `decode` writes: `Mary`, but `went`. Ids follow the code points, then come those
+        of `special`. `decode` writes no space before a full stop or a question mark.
         """
         backend = _word_level(sorted(words), special)
         capitals = [word for word in sorted(words) if word != word.lower()]
@@ -164,15 +164,15 @@ class Tokenizer:
             return cls(backend_of(Path(path).read_text(encoding="utf-8-sig")))
         except SlowTokenizerError as error:
             raise ValueError(f"{Path(path).name} can't be used: {error}.") from None
-        except Exception as error:  # of any kind, where a file is damaged
+        except Exception as error:  # a damaged file can raise anything
             raise ValueError(f"{Path(path).name} is not a tokenizer file: {error}") from None
 
     def with_names(self) -> Tokenizer:
-        """The same tokenizer, to which the name of a special token in a text is that token."""
+        """The same tokenizer, but reading names of special tokens as those tokens."""
         return Tokenizer(self._backend, reads_names=True)
 
     def to_json(self, *, pretty: bool = False) -> str:
-        """What a `tokenizer.json` holds. pretty: over many lines, as `save` writes it."""
+        """The content of a `tokenizer.json`. pretty: over many lines, as `save` writes it."""
         return self._backend.to_str(pretty)
 
     def save(self, path: str | Path) -> None:
@@ -190,19 +190,19 @@ class Tokenizer:
         return dict(self._special)
 
     def special_id(self, token: str) -> int:
-        """The id of a special token, such as `[pad]`, which no text can contain. KeyError if there is none."""
+        """The id of a special token, such as `[pad]`. Raises KeyError if there is none."""
         return self._special[token]
 
     @_without_panics
     def encode(
         self, text: str, *, add_special_tokens: bool = True, split_special_tokens: bool | None = None
     ) -> list[int]:
-        """Token ids of a text, in which names of special tokens are letters like any others, unless `reads_names`.
+        """Token ids of a text; names of special tokens are ordinary letters, unless `reads_names`.
 
-        add_special_tokens: put before and after it what the model was trained to find there, such as <s>.
-        split_special_tokens: True for names that are letters, False for names that are special tokens, as in
-            transformers; what stands before a text isn't put before its own name again.
-        Raises: UnknownTokenError for pieces that the vocabulary lacks, if it has no token for those.
+        add_special_tokens: add the tokens before and after a text that the model was trained with, such as <s>.
+        split_special_tokens: True reads names of special tokens as letters, False as those tokens, as in transformers;
+            a text that begins with the name of its first special token doesn't get it twice.
+        Raises: UnknownTokenError for pieces that the vocabulary lacks, if it has no unknown token.
         """
         splits = not self.reads_names if split_special_tokens is None else split_special_tokens
         if not splits and len(parts := self.parted(text)) > 1:
@@ -214,13 +214,13 @@ class Tokenizer:
 
     @_without_panics
     def encode_continuation(self, text: str) -> list[int]:
-        """Token ids of a text that goes on where another ended: with nothing before it, not even a space."""
+        """Token ids of a text that continues another: without anything before it, not even a space."""
         if unknown := self.unknown_pieces(text):
             raise UnknownTokenError(unknown)
         return self._continuing.encode(self._read(text)[0], add_special_tokens=False).ids
 
     def encode_parts(self, parts: Sequence[str | int]) -> list[int]:
-        """Token ids of texts and special tokens by turns, as `parted` gives them, with nothing before or after."""
+        """Token ids of alternating texts and special tokens, as `parted` gives them, with nothing before or after."""
         ids = []
         for at, part in enumerate(parts):
             if isinstance(part, int):
@@ -235,7 +235,7 @@ class Tokenizer:
         return ids
 
     def _around(self, ids: list[int]) -> list[int]:
-        """With the special tokens that stand before and after a text, but for those that it has there itself."""
+        """Add the special tokens before and after a text, except those that are already there."""
         first, last = self.around
         first = [] if ids[: len(first)] == first else first
         last = [] if last and ids[-len(last) :] == last else last
@@ -243,7 +243,7 @@ class Tokenizer:
 
     @cached_property
     def around(self) -> tuple[list[int], list[int]]:
-        """What `encode` puts before a text and after it, such as [CLS] and [SEP]."""
+        """The tokens that `encode` adds before and after a text, such as [CLS] and [SEP]."""
         known = next((letter for letter in ["a", "b", "c", "the", "0"] if not self.unknown_pieces(letter)), "")
         bare = self._backend.encode(known, add_special_tokens=False).ids
         ids = self._backend.encode(known).ids
@@ -252,13 +252,13 @@ class Tokenizer:
         return ids[:begins], ids[begins + len(bare) :]
 
     def parted(self, text: str) -> list[str | int]:
-        """A text in which special tokens stand by their names, as texts and ids by turns, a text first and last."""
+        """Split a text at the names of special tokens: alternating texts and ids, a text first and last."""
         parts = self._names.split(text)
         return [self._special[part] if at % 2 else part for at, part in enumerate(parts)]
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """What each token adds to the text that all of them write; joined, they are that text. A character whose bytes
-        come one by one comes with the last of them."""
+        """Each token's share of the decoded text; joined, they are that text. A character whose bytes are several
+        tokens belongs to the last of them."""
         pieces = []
         for start in range(0, len(ids), CHUNK):
             before = min(start, CONTEXT)
@@ -266,24 +266,24 @@ class Tokenizer:
         return pieces if "".join(pieces) == self.decode(ids) else self._pieces_of(ids)
 
     def _pieces_of(self, ids: Sequence[int]) -> list[str]:
-        """`pieces` in a time that grows with the square of their number: a token ends where the text still begins as
-        it does without those that follow."""
+        """`pieces` in quadratic time: a token ends where decoding without the later tokens still gives the same
+        beginning."""
         text = self.decode(ids)
         ends = [_common(text, self.decode(ids[:count])) for count in range(len(ids))]
         return [text[start:end] for start, end in pairwise(accumulate([*ends, len(text)], max))]
 
     @_without_panics
     def decode(self, ids: Sequence[int]) -> str:
-        """The text that these ids write; special tokens are left out, unless `reads_names`."""
+        """Decode ids into a text, without special tokens unless `reads_names`."""
         return self._backend.decode(list(ids), skip_special_tokens=not self.reads_names)
 
     def piece(self, token_id: int, *, first: bool) -> str:
-        """What a token adds to a text: a word comes with the space before it, unless it is the first."""
+        """A token's text within a sentence: a word has a space before it, unless it is the first."""
         text = self.decode([token_id])
         return text if first else self.decode([token_id, token_id])[len(text) :]
 
     def label(self, token_id: int) -> str:
-        """A token as it can be read in a chart: signs for spaces, tabs and line ends, ⟨E2⟩ for part of a character."""
+        """A token's label for charts: signs for spaces, tabs and line ends, ⟨E2⟩ for part of a character."""
         token = self._backend.id_to_token(token_id)
         if token is None:
             return f"#{token_id}"
@@ -302,23 +302,23 @@ class Tokenizer:
 
     @_without_panics
     def unknown_pieces(self, text: str) -> list[UnknownPiece]:
-        """Every piece of the text that the vocabulary lacks, in order."""
+        """Pieces of the text that the vocabulary lacks, in order."""
         unknown, start = [], 0
         for number, part in enumerate(self._names.split(text) if self.reads_names else [text]):
-            if number % 2 == 0:  # between two names
+            if number % 2 == 0:  # each text between two names
                 unknown += [replace(piece, position=start + piece.position) for piece in self._unknown_in(part)]
             start += len(part)
         return unknown
 
     def _unknown_in(self, text: str) -> list[UnknownPiece]:
-        """The same of a text in which names of special tokens are letters."""
+        """The same, reading names of special tokens as letters."""
         return self._read(text)[1]
 
     def _read(self, text: str) -> tuple[str, list[UnknownPiece]]:
-        """A text as the vocabulary knows it, and every piece of it that the vocabulary lacks.
+        """The text in the vocabulary's own spelling, and every piece that the vocabulary lacks.
 
-        An accented letter may be one character, or a letter and its marks (NFC and NFD, Unicode Standard Annex 15): of
-        a piece that is known in the other way only, that is read.
+        An accented letter may be one character, or a letter and its marks (NFC and NFD, Unicode Standard Annex 15): a
+        piece that is known only in the other form is converted to it.
         """
         if not (unknown := self._lacking(text)):
             return text, []
@@ -339,12 +339,12 @@ class Tokenizer:
             if known is None:
                 left.append(piece)
         read = "".join([*parts, text[end:]])
-        # What stands side by side may be cut elsewhere by a pattern of somebody else's.
+        # A foreign pattern may split the joined text elsewhere.
         return (read, left) if left or not self._lacking(read) else (text, unknown)
 
     def _lacking(self, text: str) -> list[UnknownPiece]:
-        """Every piece that the vocabulary lacks as it is typed."""
-        if broken := list(LONE_SURROGATE.finditer(text)):  # no file has them, and the library can't take them
+        """Pieces that the vocabulary lacks as they were typed."""
+        if broken := list(LONE_SURROGATE.finditer(text)):  # surrogates: no file has them, and the library fails on them
             return [UnknownPiece(match[0], match.start()) for match in broken]
         if self._reads_everything:
             return []
@@ -356,7 +356,7 @@ class Tokenizer:
         return unknown
 
     def _knows(self, piece: str) -> bool:
-        """Whether a piece, normalized, has tokens in the vocabulary; up to `REMEMBERED` of those that are, are kept."""
+        """Whether a piece, normalized, has tokens in the vocabulary; caches up to `REMEMBERED` known pieces."""
         if piece in self._known:
             return True
         normalizer = self._backend.normalizer
@@ -367,10 +367,10 @@ class Tokenizer:
         return knows
 
     def without_unknown(self, text: str) -> str:
-        """The text with every piece that the vocabulary lacks taken out.
+        """The text without the pieces that the vocabulary lacks.
 
-        What is left may join to pieces that it lacks too. After `PASSES` rounds, nothing is left of a text in which it
-        still does.
+        The remaining ones may join to new unknown pieces; if that still happens after `PASSES` rounds, returns an empty
+        text.
         """
         for _ in range(PASSES):
             unknown = self.unknown_pieces(text)
@@ -388,12 +388,12 @@ class Tokenizer:
 
     @cached_property
     def _first_alone(self) -> bool:
-        """Whether a space is put before a text, but not before what follows a special token in it."""
+        """Whether the tokenizer puts a space before a text, but not after a special token in it."""
         return '"prepend_scheme":"first"' in _state(self._backend.pre_tokenizer)
 
     @cached_property
     def _continuing(self) -> tokenizers.Tokenizer:
-        """The same tokenizer, without the space that it puts before a text."""
+        """The same tokenizer, without the space before a text."""
         settings = json.loads(self._backend.to_str())
         normalizer, cut = settings["normalizer"] or {}, settings["pre_tokenizer"] or {}
         steps = normalizer.get("normalizers", [normalizer])
@@ -411,8 +411,8 @@ class Tokenizer:
 
 
 def printable(text: str) -> str:
-    """The text with spaces, line ends and other invisible characters replaced by signs, and marks that stand on none of
-    its letters put on a dotted circle."""
+    """Replace spaces, line ends and other invisible characters by signs, and put marks without a letter on a dotted
+    circle."""
     signs, carries = [], False
     for character in text:
         seen = is_seen(character)
@@ -424,30 +424,30 @@ def printable(text: str) -> str:
 
 
 def is_seen(character: str) -> bool:
-    """Whether a character can be seen, if only as a mark on another.
+    """Whether a character is visible, if only as a mark on another.
 
-    One that this Python's edition of Unicode doesn't know is: for what it doesn't know, a browser draws a box.
+    Characters newer than this Python's Unicode count as visible: browsers draw a box for those that they don't know.
     """
     kind, code = category(character), ord(character)
-    is_none = code & 0xFFFE == 0xFFFE or 0xFDD0 <= code <= 0xFDEF  # and never will be a character
+    is_none = code & 0xFFFE == 0xFFFE or 0xFDD0 <= code <= 0xFDEF  # never a character
     return not (is_none or kind in ("Cc", "Cf", "Cs", "Co") or kind.startswith("Z") or _BLANK.match(character))
 
 
 def _joins(character: str) -> bool:
-    """Whether a character can be a part of the one before it: a mark, or a later letter of a Korean syllable."""
+    """Whether a character may belong to the one before it: a mark, or a later letter of a Korean syllable."""
     is_later = "\u1161" <= character <= "\u1175" or "\u11a8" <= character <= "\u11c2"
     return is_later or category(character).startswith("M")
 
 
 def _of_bytes(piece: bytes) -> str:
-    """Bytes as text, those that are no whole character as ⟨E2⟩."""
+    """Decode bytes, writing incomplete characters as ⟨E2⟩."""
     letters = piece.decode("utf-8", "surrogateescape")
     parts = re.split("([\udc80-\udcff])", letters)
     return "".join(f"⟨{ord(part) - 0xDC00:02X}⟩" if at % 2 else printable(part) for at, part in enumerate(parts))
 
 
 def _common(one: str, other: str) -> int:
-    """How many letters two texts have in common at their beginning."""
+    """The length of two texts' common beginning."""
     if one.startswith(other):
         return len(other)
     return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(one))
@@ -467,12 +467,12 @@ def _names(special: Sequence[AddedToken]) -> re.Pattern[str]:
 def _has_tokens(model: models.Model, piece: str) -> bool:
     try:
         return bool(_without_panics(model.tokenize)(piece))
-    except Exception:  # as all models but BPE say that they lack one
+    except Exception:  # models other than BPE raise for unknown pieces
         return False
 
 
 def _reads_everything(model: models.Model, *, of_bytes: bool) -> bool:
-    """Whether nothing of a text is lost: there is a token for what the vocabulary lacks, or one for each byte."""
+    """Whether every text can be encoded: by an unknown token, or one for each byte."""
     if isinstance(model, models.Unigram):
         return _has_tokens(model, UNSEEN)
     if model.token_to_id(getattr(model, "unk_token", None) or "") is not None:
@@ -484,7 +484,7 @@ def _reads_everything(model: models.Model, *, of_bytes: bool) -> bool:
 
 
 def _word_level(pieces: Sequence[str], special: Sequence[str]) -> tokenizers.Tokenizer:
-    """One token a piece; a special token is nowhere in a text, and `decode` leaves it out."""
+    """One token per piece; special tokens never match in a text, and `decode` skips them."""
     backend = tokenizers.Tokenizer(models.WordLevel({piece: index for index, piece in enumerate(pieces)}))
     backend.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in special])
     return backend

@@ -1,8 +1,8 @@
-"""Lets a stranger's tokenizer normalise, cut and join texts that could take it long; `limited_process` runs it.
+"""Tries an untrusted tokenizer on texts that could be slow for it; `limited_process` runs this.
 
-Its patterns are regular expressions with backtracking, which can take a time that grows with the square of a text's
-length, its cube, or exponentially; its replacements can make a text longer again and again. Both show in texts that
-repeat what the patterns and replacements name.
+Its patterns are regular expressions with backtracking, whose time can be quadratic, cubic or exponential in the length
+of a text; its replacements can lengthen a text again and again. Both show on texts that repeat the strings in the
+patterns and replacements.
 """
 
 import json
@@ -13,21 +13,21 @@ from collections.abc import Iterator
 import tokenizers
 
 LENGTHS, OF_PAIRS = (30, 1_000, 10_000), 4_000
-"""Characters of texts that repeat one character, the shortest first: what takes exponentially long fails in that one.
-And of one that repeats several."""
+"""Lengths of texts that repeat one character, the shortest first, since it suffices for exponential patterns; and the
+length of texts that repeat several."""
 SECONDS = 0.5
-"""Of a processor, for one text."""
+"""Processor seconds for one text."""
 MOST_GROWTH = 50
-"""How many times as long a text may become."""
+"""The largest factor by which a text may grow."""
 USUAL = "aA0 \n\té中!'-\N{COMBINING ACUTE ACCENT}"
 END = "☃"
-"""A character that a run of others ends with, so that what has to reach the end fails there. After it comes all that
-is looked for: a text that lacks a part of a pattern is no work."""
+"""A character that ends each run, so that patterns which must reach the end fail there. All strings of the patterns
+follow it: a text that lacks a part of a pattern is refused at once."""
 MOST_CHARACTERS, MOST_PAIRED, MOST_WORDS = 60, 9, 20
 
 
 def answer(ways: dict) -> None:
-    """Raises: ValueError, saying of what, if a tokenizer takes too long, makes too much of a text, or panics."""
+    """Raises: ValueError, naming the text, if a tokenizer is too slow, lengthens a text too much, or panics."""
     model = {"type": "WordLevel", "vocab": {"?": 0}, "unk_token": "?"}
     whole = {"version": "1.0", "added_tokens": [], "post_processor": None, "model": model, **ways}
     try:
@@ -57,7 +57,7 @@ def _try(tokenizer: tokenizers.Tokenizer, text: str) -> None:
 
 
 def _texts(named: list[str]) -> Iterator[str]:
-    """named: what patterns look for, and what they are replaced with."""
+    """named: the strings in patterns and replacements."""
     letters = "".join(dict.fromkeys("".join(named)))
     words = [*dict.fromkeys(word for text in named for word in re.findall(r"\w{2,20}", text))][:MOST_WORDS]
     rest = END + " ".join([*words, letters])
@@ -71,7 +71,7 @@ def _texts(named: list[str]) -> Iterator[str]:
 
 
 def _strings(part: object) -> Iterator[str]:
-    """The texts in a part of a tokenizer's file, but for names of its options."""
+    """The strings in a part of a tokenizer's file, without its option names."""
     if isinstance(part, list):
         for each in part:
             yield from _strings(each)

@@ -1,19 +1,19 @@
 // Lets a visitor ablate heads, and take back what is changed in the model.
 
 import { attribute, node, put } from "./dom.js";
-import { inWords } from "./engine/overwritten_values.js";
+import { codeOf, inWords } from "./intervention_codes.js";
 import { listChanges } from "./intervention_controls.js";
-/** @import { Change } from "./intervention_controls.js" */
+/** @import { Wish } from "./changes.js" */
 
 export class AblationControls {
   /**
    * @param {HTMLElement} parent
    * @param {{ modules: string[], heads: number }} of the attentions whose heads can be ablated
-   * @param {(change: Change) => void} change
+   * @param {(wish: Wish) => void} change
    */
   constructor(parent, { modules, heads }, change) {
     this.change = change;
-    const codes = modules.flatMap((module) => Array.from({ length: heads }, (_, head) => `scale~${module}.hook_z~${head}~~0.0`));
+    const codes = modules.flatMap((module) => Array.from({ length: heads }, (_, head) => codeOf("scale", { point: `${module}.hook_z`, head, factor: 0 })));
     const form = node("div", "ablating", parent);
     form.hidden = !codes.length;
     const choice = node("label", "", form);

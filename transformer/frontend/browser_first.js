@@ -25,7 +25,7 @@ const tab = { key: "", model: null, asking: null };
 export function onAppPage(component, make) {
   if (!component.data) return;
   const { in_browser: isSmall, ...data } = component.data;
-  const apiOf = isSmall ? (request, options) => new BrowserFirstApi(request, options) : undefined;
+  const apiOf = isSmall ? (request, options) => new BrowserFirstApi(request, { token: data.token, ...options }) : undefined;
   onPage({ ...component, data, apiOf }, make);
 }
 

@@ -1,25 +1,24 @@
 // Draws the drawer in which a visitor changes what is selected: ablates (zero or mean) or scales a part, removes a
 // rule, or sets one weight by hand. It only says what is wanted; the host changes the model, and shows it anew.
-//
-// A change is told by its code, as `to_code` in intervention_codes.py writes it, at positions of the whole text.
+// Positions are those of the whole text.
 
 import { attribute, button, choice, isComposing, list, node, offer, put } from "./dom.js";
+import { codeOf, parsed, withoutDials } from "./intervention_codes.js";
 import { plainNumber } from "./number_format.js";
 import { WeightBars } from "./weight_bars.js";
 
+/** @import { Wish } from "./changes.js" */
+
 /**
- * @typedef {{ add: string[], remove: string[] }} Change codes
- * @typedef {{ code: string, words: string }} Intervention
+ * @typedef {Wish} Change
+ * @typedef {{ code: string, words: string }} Described a code, and what it says
  * @typedef {{ title: string, point: string, head: number | null }} Part what can be changed
  */
 
 const FACTORS = { min: "-2", max: "2", step: "0.1" };
 const EVERYWHERE = "";
 
-/** An intervention's code. values: of its fields; null for what is left open. */
-export const codeOf = (kind, ...values) => [kind, ...values.map((value) => (value === null ? "" : value === true ? 1 : value === false ? 0 : value))].join("~");
-
-const scaled = ({ point, head }, position, factor) => codeOf("scale", point, head, position, Number.isInteger(factor) ? `${factor}.0` : factor);
+const scaled = ({ point, head }, position, factor) => codeOf("scale", { point, head, position, factor });
 
 export class InterventionControls {
   /** @type {() => void} */ onToggle;
@@ -27,7 +26,7 @@ export class InterventionControls {
   /**
    * @param {HTMLButtonElement} opener of the drawer
    * @param {HTMLElement} parent where it is
-   * @param {((change: Change) => void) | null} [change] none where the model can't be changed
+   * @param {((wish: Wish) => void) | null} [change] none where the model can't be changed
    */
   constructor(opener, parent, change) {
     this.opener = opener;
@@ -46,7 +45,7 @@ export class InterventionControls {
     this.where = choice(this.lines, "Where", () => this.settle());
     const acts = node("div", "acts", parent);
     button(acts, "Zero ablation", () => this.add((part, position) => scaled(part, position, 0)));
-    button(acts, "Mean ablation", () => this.add((part, position) => codeOf("mean", part.point, part.head, position)));
+    button(acts, "Mean ablation", () => this.add((part, position) => codeOf("mean", { ...part, position })));
     const slider = node("label", "setting", acts);
     slider.append("Scale ");
     this.factor = Object.assign(node("input", "", slider), { type: "range", ...FACTORS, value: "1" });
@@ -132,10 +131,11 @@ export class InterventionControls {
   showDone() {
     const { parts, done } = this.offered;
     const isOf = ({ code }, { point, head }) => {
-      const [, at, which] = code.split("~");
-      return at === point || (at === point?.replace("hook_z", "hook_pattern") && which === String(head));
+      const { values } = parsed(code);
+      const isAtPoint = values.point === point || (head !== null && values.point === point.replace("hook_z", "hook_pattern"));
+      return isAtPoint && (head === null || values.head === head);
     };
-    const own = done.filter((change) => parts.some((part) => isOf(change, part) && (part.head === null || change.code.split("~")[2] === String(part.head))));
+    const own = done.filter((change) => parts.some((part) => isOf(change, part)));
     listChanges(this.inForce, own, this.change);
     this.inForce.hidden = !own.length;
   }
@@ -145,9 +145,9 @@ export class InterventionControls {
     const { parts, cell, done } = this.offered;
     const part = parts[Number(this.part.value)];
     const isHeld = (element) => element.getRootNode().activeElement === element;
-    const start = part && scaled(part, this.position, 0).split("~").slice(0, 4).join("~");
-    const factor = done.find(({ code }) => start && code.startsWith(`${start}~`))?.code.split("~")[4];
-    if (!isHeld(this.factor)) this.factor.value = String(factor ?? 1);
+    const own = part && withoutDials(scaled(part, this.position, 0));
+    const inForce = done.find(({ code }) => own && withoutDials(code) === own);
+    if (!isHeld(this.factor)) this.factor.value = String(inForce ? parsed(inForce.code).values.factor : 1);
     if (cell && !isHeld(this.weight)) this.weight.value = String(cell.weight);
     this.showDials();
   }
@@ -168,7 +168,7 @@ export class InterventionControls {
 
   weigh() {
     const { cell } = this.offered;
-    if (cell) this.change({ add: [this.weightCode(cell.key, this.weight.value)], remove: [] });
+    if (cell) this.change({ add: [this.weightCode(cell.key, Number(this.weight.value))], remove: [] });
   }
 
   /** All of a key's weight is put on another key: that has both then. from, to: indices in the row that is shown. */
@@ -180,12 +180,12 @@ export class InterventionControls {
 
   weightCode(key, weight) {
     const { point, head, query } = this.offered.cell;
-    return codeOf("weigh", point, head, query, key, weight, this.renormalised.checked);
+    return codeOf("weigh", { point, head, query, key, weight, renormalised: this.renormalised.checked });
   }
 
 }
 
-/** Show changes, each with a button that takes it back. @param {HTMLElement} parent @param {Intervention[]} changes @param {(change: Change) => void} change */
+/** Show changes, each with a button that takes it back. @param {HTMLElement} parent @param {Described[]} changes @param {(wish: Wish) => void} change */
 export function listChanges(parent, changes, change) {
   list(parent, changes, ({ code, words }) => {
     const item = node("li", "");

@@ -23,6 +23,10 @@ from ..model.equations import LOGITS, equations_json
 from ..model.models import Model
 from ..model.registry import attention_modules
 
+SHOWN_OF_CARD = (
+    *("title", "summary", "group", "examples", "opening", "language", "task", "corpus", "training"),
+    *("parameters", "train_loss", "validation_loss", "accuracy"),
+)
 SAMPLED = 32
 """Tokens of the text on which a browser compares what it computes with the engine's numbers."""
 
@@ -53,13 +57,13 @@ class Checkpoint(Protocol):
     def card(self) -> Card: ...
 
 
-def about_model(config: ModelConfig, tokenizer: Tokenizer, card: Card) -> dict[str, Any]:
+def about_model(config: ModelConfig, tokenizer: Tokenizer, card: Card, *, names: bool = True) -> dict[str, Any]:
     """All that the engine in JavaScript knows of a model beside its weights, JSON-ready.
 
     `config`; `equations`; `tensors`, the fields of `TensorInfo` for a text and a source of one token each; `stacks`;
     `attentions`, by kind and in the order of `attention_modules`, what an overview says of it; `circuits` by module;
-    `measures`; `rounding` of what the browser computes with; `kinds`, what tokens are called; `card`; and `norms`,
-    which a circuit takes into account.
+    `measures`; `rounding` of what the browser computes with; `kinds`, what tokens are called, where `names` are wanted;
+    `card`; and `norms`, which a circuit takes into account.
     """
     kinds = attention_modules(config)
     return {
@@ -71,7 +75,7 @@ def about_model(config: ModelConfig, tokenizer: Tokenizer, card: Card) -> dict[s
         "circuits": {module: circuits_of(config, module) for modules in kinds.values() for module in modules},
         "measures": [dataclasses.asdict(measure) for measure in MEASURES],
         "rounding": rounding_of(torch.float32),
-        "kinds": kinds_of(tokenizer, range(tokenizer.vocab_size)),
+        "kinds": kinds_of(tokenizer, range(tokenizer.vocab_size) if names else ()),
         "norms": {"before": config.norms_before, "added": config.norms_what_is_added, "last": config.has_final_norm},
         "card": {
             "title": card.title,
@@ -81,6 +85,11 @@ def about_model(config: ModelConfig, tokenizer: Tokenizer, card: Card) -> dict[s
             "mask_token_id": card.mask_token_id,
         },
     }
+
+
+def about_card(card: Any) -> dict[str, Any]:
+    """What a visitor is told of a model, JSON-ready. card: a `ModelCard`, or what has some of its fields."""
+    return {name: getattr(card, name) for name in SHOWN_OF_CARD if hasattr(card, name)}
 
 
 def _about_attention(config: ModelConfig, kind: str, modules: list[str]) -> Mapping[str, Any]:

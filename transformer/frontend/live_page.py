@@ -7,9 +7,11 @@ show(checkpoint, "To be, or", view="generation")  # what the model writes, or fi
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
+from urllib.parse import urlencode
 
 from ..inference.context_windows import WindowedIntervention
 from ..inference.intervention_codes import to_code
@@ -21,8 +23,9 @@ from ..model.models import Model
 from . import FOLDER
 from .html_page import HEADS, SavedPage, assembled, in_words, picture_of
 from .html_scripts import as_json
-from .live_model import Checkpoint, about_model, sample_of, weights_of
+from .live_model import Checkpoint, about_card, about_model, sample_of, weights_of
 from .module_bundle import bundle
+from .page_titles import SENTENCES
 
 MOST_BYTES = 10_000_000
 """Of a page, model included; learning platforms take files of this size."""
@@ -31,6 +34,13 @@ BESIDE = 900_000
 LIVE = "It holds the model: in it another prompt can be typed, and heads can be ablated."
 """What such a page is good for."""
 View = Literal["attention", "inside", "generation"]
+PAGES: Mapping[View, str] = {"attention": "Attention", "inside": "Inside", "generation": "Generate"}
+NAME = "model"
+"""What the model is called in such a page, which has no other."""
+NAMES_IN_LINKS = {"open": "inside", "token": "place", "source": "source_place"}
+"""What `chosen` calls otherwise."""
+BETWEEN = "!"
+"""Two changes in a link."""
 
 
 def model_bytes(model: Model) -> int:
@@ -72,34 +82,76 @@ def live_page(
     that was chosen after each. kind: of attention. chosen: what is looked at first.
     Returns: None where the page would take more than `MOST_BYTES`.
     """
-    model, tokenizer = checkpoint.model, checkpoint.tokenizer
+    model, tokenizer, card = checkpoint.model, checkpoint.tokenizer, checkpoint.card
     if too_large(model):
         return None
-    reading = {
-        "text": tokenizer.decode(source or tokens) if text is None else text,
-        "tokens": list(tokens),
-        "source": list(source),
-        "begin": begin,
-        "next": list(next or ()),
-        "changes": [to_code(_of_text(intervention)) for intervention in interventions],
+    if source:
+        tokens, written, read = card.start_tokens, _written(checkpoint, tokens, next), source
+    else:
+        written, read = [], tokens
+    prompt = tokenizer.decode(read) if text is None else text
+    state = {
+        "model": NAME,
+        "prompt": prompt,
+        "written": ".".join(map(str, written)),
+        "changes": BETWEEN.join(to_code(_of_text(intervention)) for intervention in interventions),
+        "attention": kind if view == "attention" and kind != "self" else "",
+        "scope": "all",
+        **_looked_at(view, kind, begin, chosen or {}),
     }
-    about = {
-        "about": about_model(merged(model)[0], tokenizer, checkpoint.card),
+    title_of_page = f"{card.title}, computed in the browser"
+    name = PAGES[view]
+    page = {
+        "page": {"title": name, "sentence": SENTENCES[name]},
+        "link": urlencode({name: value for name, value in state.items() if value not in ("", None)}),
+        "fileName": title,
+        "text": {
+            "prompt": prompt,
+            "read": {"tokens": list(read), "labels": tokenizer.labels(read), "unknown": [], "begin": begin},
+        },
+        "models": [{"name": NAME, "title": card.title, "group": "", "examples": []}],
+    }
+    described = {
+        "about": about_model(merged(model)[0], tokenizer, card),
+        "card": about_card(card),
         "tokenizer": json.loads(tokenizer.to_json()),
-        "reads_names": tokenizer.reads_names,
-        "title": title,
-        "reading": reading,
-        "kind": kind,
-        "chosen": chosen or {},
     }
+    weights = base64.b64encode(weights_of(model)).decode()
     sample = sample_of(model, tokens, source)
-    worker = bundle(FOLDER / "engine" / "worker.js")
-    elements = {"sample": sample, "worker": worker, "weights": weights_of(model)}
-    elements = {"model": as_json(about), **elements}
-    folder = "filling" if view == "generation" and not model.config.is_causal else view
-    title_of_page = f"{checkpoint.card.title}, computed in the browser"
-    page = assembled(f"{folder}/live.js", title, elements, title_of_page, _picture(sample))
-    return page if len(page.html.encode()) <= MOST_BYTES else None
+    elements = {
+        "page": as_json(page),
+        f"model-{NAME}": as_json({"described": described, "weights": weights}),
+        "sample": sample,
+        "worker": bundle(FOLDER / "engine" / "worker.js"),
+    }
+    made = assembled(f"hosts/saved_{view}.js", title, elements, title_of_page, _picture(sample))
+    return made if len(made.html.encode()) <= MOST_BYTES else None
+
+
+def _written(checkpoint: Checkpoint, tokens: Sequence[int], next: Sequence[str] | None) -> list[int]:
+    """What an encoder–decoder has written after its start tokens; with the end token if that was chosen last."""
+    written = list(tokens)[len(checkpoint.card.start_tokens) :]
+    last = [
+        token for token in checkpoint.card.stop_tokens if next and checkpoint.tokenizer.labels([token])[0] == next[-1]
+    ]
+    return written + last[:1] if written else []
+
+
+def _looked_at(view: View, kind: str | None, begin: int, chosen: Mapping[str, Any]) -> dict[str, str]:
+    """What is looked at first, as parameters of a link: there positions count from the start of the text."""
+    chosen = {name: value for name, value in chosen.items() if value is not None}
+    first = {"query": 0 if kind == "encoder" else begin, "key": begin if kind in ("self", "decoder") else 0}
+    first |= {"token": begin}
+    if "derivation" in chosen:
+        chosen["derivation"] = "open" if chosen["derivation"] else "closed"
+    if view == "inside" and "head" in chosen:
+        chosen["heads"] = "one"
+    shifted = {name: value + first[name] if name in first else value for name, value in chosen.items()}
+    return {NAMES_IN_LINKS.get(name, name): _as_text(value) for name, value in shifted.items()}
+
+
+def _as_text(value: Any) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def _of_text(intervention: Intervention) -> Intervention:

@@ -214,12 +214,17 @@ def _read(path: Path, is_entry: bool) -> _Module:
                 done = start + len("export ")
         elif not (is_entry and _DEFAULT.match(source, start)):
             raise _unsupported(path, source, start)
-    code = _COMMENTS.sub(lambda comment: re.sub(r"[^\n]", " ", comment[0]), source)
-    for dynamic in _DYNAMIC.finditer(code):
-        if not _LATER.match(code, dynamic.start()):
-            raise _unsupported(path, source, dynamic.start())
+    if _DYNAMIC.search(source):
+        code = _COMMENTS.sub(_blank, source)
+        for dynamic in _DYNAMIC.finditer(code):
+            if not _LATER.match(code, dynamic.start()):
+                raise _unsupported(path, source, dynamic.start())
     text = _COMMENTS.sub("", "".join([*kept, source[done:]]))
     return _Module(path, tuple(imports), tuple(exports), text)
+
+
+def _blank(comment: re.Match[str]) -> str:
+    return re.sub(r"[^\n]", " ", comment[0])
 
 
 def _unsupported(path: Path, source: str, at: int) -> ValueError:

@@ -19,21 +19,20 @@ from typing import Any, Protocol
 from urllib.parse import parse_qsl
 
 from . import FOLDER
-from .html_scripts import as_json, json_in_html, policy, script_in_html
-from .live_model import Checkpoint, about_model, weights_of
+from .html_page import in_one_file, sheets
+from .html_scripts import as_json, json_in_html, script_in_html
+from .live_model import Checkpoint, about_card, about_model, weights_of
 from .module_bundle import bundle
+from .page_titles import SENTENCES
 from .startup import SCRIPT, WITHOUT_SCRIPTS
 
-PAGES = {
-    "Generate": "See every number inside a tiny transformer as it writes.",
-    "Attention": "Each row is a query, each column a key it may look at. A row's weights sum to one.",
-    "Inside": "From the prompt up through the layers to the predicted token. Open a layer, a tensor, a number.",
-    "Learn": "Lessons: predict, look, and see why.",
-}
+PAGES = {page: sentence for page, sentence in SENTENCES.items() if page != "Train"}
+"""The pages, each with a sentence on what it shows; nothing is trained in a browser."""
 STYLES = (
     *("type_scale.css", "tooltip.css", "save.css", "intervention_controls.css", "on_page.css", "head_overview.css"),
     *("attention/attention.css", "inside/inside.css", "inside/tensors.css", "inside/circuits.css"),
-    *("generation/generation.css", "filling/filling.css", "site/site.css", "paper.css"),
+    *("generation/generation.css", "filling/filling.css", "lessons/lessons.css", "page/shell.css"),
+    *("page/changes_menu.css", "site/site.css", "paper.css"),
     *("top_tokens.css", "masks/masks.css", "matrix/matrix.css", "what_if/text_comparison.css"),
 )
 WITHOUT_MODEL = ("Positions",)
@@ -62,21 +61,17 @@ LINKS = """<script src="start.js"{models}></script>
 <link rel="icon" href="icon-192.png">
 <link rel="stylesheet" href="style.css">
 <script defer src="scripts/startup_errors.js"></script>
-<script type="module" src="scripts/{script}.js"></script>"""
+<script type="module" src="scripts/{script}"></script>"""
 MODELS = ' data-first="{first}" data-otherwise="{otherwise}"'
 """For start.js, which has the browser fetch one of them while the script that will ask for it is on its way."""
 DEFAULTS = "stories", "shakespeare"
 """The model of an address that says nothing, and of one that names none."""
-BAR = """<div class="site-bar">
-<label>Model<select data-part="model"></select></label>
-<label class="grows">Prompt<textarea data-part="prompt" rows="1" spellcheck="false"></textarea></label>
-<select data-part="examples" aria-label="Examples"></select>
-</div>"""
 BODY = """<header class="site-head"><b>HeadsUp</b><nav data-part="pages" aria-label="Pages">{links}</nav></header>
 <main class="site-main">
 {main}
 </main>
-<script type="application/json" data-part="about">{about}</script>"""
+<script type="application/json" id="about">{about}</script>"""
+SHELL = '<div data-part="shell"></div>'
 PROBLEM = '<p class="problem" data-part="problem" role="alert" hidden></p>'
 
 
@@ -124,9 +119,8 @@ def write_site(
     pages = [page for page in PAGES if page != "Learn" or lessons]
     start = (FOLDER / "site" / "start.js").read_text(encoding="utf-8")
     for page in pages:
-        script = f"{page.lower()}.js"
-        frame[f"scripts/{script}"] = bundle(FOLDER / "site" / script).encode()
-        for place, base in (("", "./"), (f"{page}/", "../")):
+        frame[f"scripts/{_script(page)}"] = bundle(FOLDER / "site" / _script(page)).encode()
+        for place, base in (("", "./"), (f"{_file(page)}/", "../")):
             if place or page == "Generate":
                 frame[f"{place}index.html"] = _page(page, pages, base, listed, lessons).encode()
                 frame[f"{place}start.js"] = f'const ROOT = "{base}";\n{start}'.encode()
@@ -152,8 +146,7 @@ def write_site(
 def described(checkpoint: Checkpoint, card: Card) -> bytes:
     """All that a page knows of a model beside its weights, as JSON."""
     about = about_model(checkpoint.model.config, checkpoint.tokenizer, checkpoint.card)
-    shown = {"title": card.title, "summary": card.summary, "examples": card.examples, "opening": card.opening}
-    return _json({"about": about, "card": shown, "tokenizer": json.loads(checkpoint.tokenizer.to_json())})
+    return _json({"about": about, "card": about_card(card), "tokenizer": json.loads(checkpoint.tokenizer.to_json())})
 
 
 def lesson_page(lesson: Mapping[str, Any], models: Mapping[str, tuple[bytes, bytes]]) -> str:
@@ -162,24 +155,28 @@ def lesson_page(lesson: Mapping[str, Any], models: Mapping[str, tuple[bytes, byt
     models: of each model that its views show, what `described` gives, and its weights.
     Raises: ValueError where the file would be too large.
     """
-    worker = script_in_html(bundle(FOLDER / "engine" / "worker.js"))
-    script = script_in_html(bundle(FOLDER / "site" / "learn.js"))
-    parts = [
-        f'<script type="application/json" data-part="about">{as_json({"lesson": lesson})}</script>',
-        f'<script type="text/plain" id="worker">{worker}</script>',
-    ]
+    elements = {"about": as_json({"lesson": lesson}), "worker": bundle(FOLDER / "engine" / "worker.js")}
     for name in models_of(lesson):
         about, weights = models[name]
-        held = f'{{"described":{json_in_html(about.decode())},"weights":"{base64.b64encode(weights).decode()}"}}'
-        parts.append(f'<script type="application/json" id="model-{escape(name)}">{held}</script>')
-    main = f'<main class="site-main">{PROBLEM}<div data-part="lesson"></div></main>'
-    body = "\n".join([main, *parts, f'<script type="module">{script}</script>'])
-    head = f"{policy([SCRIPT, script])}\n<style>{style()}</style>\n<script>{SCRIPT}</script>"
-    page = FRAME.format(without_scripts=WITHOUT_SCRIPTS, title=escape(lesson["name"]), head=head, body=body)
+        elements[f"model-{name}"] = (
+            f'{{"described":{json_in_html(about.decode())},"weights":"{base64.b64encode(weights).decode()}"}}'
+        )
+    main = f'{WITHOUT_SCRIPTS}\n<main class="site-main">{PROBLEM}<div data-part="lesson"></div></main>'
+    script = script_in_html(bundle(FOLDER / "site" / "learn.js"))
+    page = in_one_file(f"{lesson['name']} · HeadsUp", style(), script, main, elements)
     if len(page.encode()) > MOST_OF_FILE:
         size, most = len(page) / 1e6, MOST_OF_FILE / 1e6
         raise ValueError(f"The lesson would take {size:.1f} MB as one file, and {most:.0f} MB is the most.")
     return page
+
+
+def handout_page(title: str, lesson: Mapping[str, Any], style: str) -> str:
+    """A lesson on paper, as one HTML file that needs no network. title: a text. lesson: its document."""
+    script = script_in_html(bundle(FOLDER / "lessons" / "handout_page.js"))
+    about = f'<script type="application/json" data-part="about">{as_json(lesson)}</script>'
+    body = "\n".join(['<main data-part="handout"></main>', PROBLEM, about, f'<script type="module">{script}</script>'])
+    head = f"{policy([SCRIPT, script])}\n<style>{style}</style>\n<script>{SCRIPT}</script>"
+    return FRAME.format(without_scripts=WITHOUT_SCRIPTS, title=escape(title), head=head, body=body)
 
 
 def models_of(lesson: Mapping[str, Any]) -> list[str]:
@@ -191,7 +188,7 @@ def models_of(lesson: Mapping[str, Any]) -> list[str]:
 
 def style() -> str:
     """The style sheet of all pages."""
-    return "\n".join((FOLDER / name).read_text(encoding="utf-8") for name in STYLES)
+    return sheets(*STYLES)
 
 
 def icon(size: int) -> bytes:
@@ -216,22 +213,34 @@ def icon(size: int) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows, 9)) + chunk(b"IEND", b"")
 
 
+def _file(page: str) -> str:
+    """A page's folder, as in the app its address."""
+    return page.replace(" ", "_")
+
+
+def _script(page: str) -> str:
+    return f"{_file(page).lower()}.js"
+
+
 def _page(
     page: str, pages: Sequence[str], base: str, listed: list[dict[str, Any]], lessons: Sequence[Mapping[str, Any]]
 ) -> str:
-    links = "".join(f'<a href="{name}/"{" aria-current=page" if name == page else ""}>{name}</a>' for name in pages)
+    links = "".join(
+        f'<a href="{_file(name)}/"{" aria-current=page" if name == page else ""}>{name}</a>' for name in pages
+    )
     cards = [
         {name: lesson[name] for name in ("name", "title", "asks", "minutes")}
         | ({} if lesson["steps"] else {"missing": lesson["note"]})
         for lesson in lessons
     ]
     first, otherwise = (next((m["name"] for m in listed if m["name"] == name), listed[0]["name"]) for name in DEFAULTS)
-    about = {"page": page, "lessons": cards} if page == "Learn" else {"page": page, "first": first, "models": listed}
-    view = '<div data-part="view"></div>'
-    main = [PROBLEM, '<div data-part="lesson"></div>'] if page == "Learn" else [BAR, PROBLEM, view]
+    shown = {"title": page, "sentence": PAGES[page]}
+    about = {"page": page, "lessons": cards} if page == "Learn" else {"page": shown, "first": first, "models": listed}
+    main = [PROBLEM, '<div data-part="lesson"></div>'] if page == "Learn" else [PROBLEM, SHELL]
     body = BODY.format(links=links, main="\n".join(main), about=as_json(about))
-    models = "" if page == "Learn" else MODELS.format(first=escape(first), otherwise=escape(otherwise))
-    head = LINKS.format(base=base, script=page.lower(), models=models)
+    needs_model = page not in ("Learn", *WITHOUT_MODEL)
+    models = MODELS.format(first=escape(first), otherwise=escape(otherwise)) if needs_model else ""
+    head = LINKS.format(base=base, script=_script(page), models=models)
     return FRAME.format(without_scripts=WITHOUT_SCRIPTS, title=escape(page), head=head, body=body)
 
 

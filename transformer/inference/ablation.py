@@ -1,7 +1,7 @@
 """Ablation: zeroes one head or feed-forward layer at a time, and measures the effect on the output.
 
-All parts of a layer are changed in one batched pass, a row of the batch each. What is below them stays as it was, so
-such a pass begins at their layer.
+One batched pass ablates all parts of a layer, one in each row. Lower layers aren't affected, so the pass begins at that
+layer.
 Shapes: part, pos, d_model, vocab.
 """
 
@@ -24,28 +24,28 @@ from .inputs import inputs_of
 from .interventions import Intervention, Scale, hooks_of
 
 AT_ONCE = 4_000_000
-"""Numbers of the widest tensor that one batch may have."""
+"""The most numbers in a batch's widest tensor."""
 
 
 @dataclass(frozen=True)
 class AblationEffects:
-    """What ablating one part at a time does to a text."""
+    """The effects of ablating one part at a time on a text."""
 
     parts: tuple[Scale, ...]
     """Every head of every attention, and every feed-forward layer, in the order of the pass."""
     plain: Tensor
-    """(pos, vocab): the logits with every part in its place."""
+    """(pos, vocab): the logits without ablation."""
     logits: Tensor
-    """(part, pos, vocab): those without that part."""
+    """(part, pos, vocab): the logits without each part."""
     predicts_next: bool = True
-    """Whether they are of the token after each position; False: of the one there."""
+    """Whether logits predict the next token, rather than the one at each position."""
 
     def loss(self, tokens: Sequence[int]) -> Tensor:
         """How much the mean cross-entropy of the text, in nats, rises without each part: (part,).
 
-        tokens: the text that was read; each but the first is predicted by those before it.
-        Raises: ValueError for a text of fewer than two tokens, of which nothing is predicted, of other tokens than the
-            model knows, or of an encoder, which predicts none of the tokens that it reads.
+        tokens: the same text; each token but the first is predicted from those before it.
+        Raises: ValueError for fewer than two tokens, unknown ones, or an encoder, which doesn't predict tokens that it
+            reads.
         """
         if not self.predicts_next:
             raise ValueError("This model predicts what is masked, so a text has no loss; ask for a logit at a mask.")
@@ -59,8 +59,8 @@ class AblationEffects:
         return means[1:] - means[0]
 
     def logit(self, position: int, token: int) -> Tensor:
-        """How much a token's logit at a position rises without each part: (part,). Raises: ValueError for one that
-        isn't there."""
+        """How much a token's logit at a position rises without each part: (part,). Raises: ValueError for an unknown
+        token or position."""
         check_index("position", position, len(self.plain))
         check_index("token", token, self.plain.shape[-1])
         return self.logits[:, position, token] - self.plain[position, token]
@@ -72,8 +72,8 @@ def ablation(
 ) -> AblationEffects:
     """Ablate each head and each feed-forward layer, one at a time. Put the model into evaluation mode first.
 
-    All logits are kept, which for a large vocabulary don't fit into memory: `ablated_in_batches` leaves them out.
-    interventions: what is changed in every pass, the one that the others are compared with included.
+    Keeps all logits, which don't fit into memory for a large vocabulary: `ablated_in_batches` doesn't.
+    interventions: applied in every pass, also in the one that the others are compared with.
     """
     plain = widened(
         model.run_with_hooks(*inputs_of(model, tokens, source), fwd_hooks=hooks_of(interventions, model))[0]
@@ -87,9 +87,9 @@ def ablation(
 def ablated_in_batches(
     model: Model, tokens: Sequence[int], source: Sequence[int] = (), interventions: Sequence[Intervention] = ()
 ) -> Iterator[tuple[list[Scale], Tensor]]:
-    """What the unembedding reads without each part, (part, pos, d_model): some of `parts_of` at a time, in its order.
+    """The unembedding's input without each part, (part, pos, d_model): a few of `parts_of` at a time, in its order.
 
-    Who asks for one batch after another can say how far it is, and stop.
+    Between batches the caller can report progress, or stop.
     """
     length = max(len(tokens), len(source))
     widest = length * max(model.config.d_ff, model.config.d_model, model.config.n_heads * length)
@@ -108,7 +108,7 @@ def parts_of(model: Model) -> list[Scale]:
 
 
 class _Passes:
-    """Passes over one text in which parts are ablated; of a stack of blocks each begins where the first of them is."""
+    """Passes over one text with ablated parts, each from the first ablated block on."""
 
     def __init__(
         self, model: Model, tokens: Sequence[int], source: Sequence[int], interventions: Sequence[Intervention]
@@ -116,7 +116,7 @@ class _Passes:
         self.model, self.inputs = model, inputs_of(model, tokens, source)
         self.changed = hooks_of(interventions, model)
         self.entering: list[Tensor] = []
-        """What enters each block of a model of one stack, (1, pos, d_model)."""
+        """The input of each block of a model with one stack, (1, pos, d_model)."""
         if not isinstance(model, EncoderDecoder):
             self.padding = model.padding(self.inputs[0])
             with torch.no_grad(), model.hooked(self.changed):
@@ -141,7 +141,7 @@ class _Passes:
 
 
 def _block_of(part: Scale) -> int:
-    """The number of a part's block, in its stack."""
+    """The index of a part's block in its stack."""
     return int(part.point.partition("blocks.")[2].partition(".")[0])
 
 

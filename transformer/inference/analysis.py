@@ -14,11 +14,11 @@ from ..choice_checks import check_index
 
 
 class LogitsError(ValueError):
-    """Logits of which no softmax can be taken."""
+    """The logits have no softmax."""
 
 
 def check_logits(largest: np.ndarray | Sequence[float] | float) -> None:
-    """Raise LogitsError if a row's largest logit is no number, as it is where any of the row is NaN or ∞."""
+    """Raise LogitsError if a row's largest logit isn't finite, as with any NaN or ∞ in the row."""
     if not np.isfinite(largest).all():
         raise LogitsError(
             "The model's logits are not numbers: with its weights, or with what is changed in it, its numbers "
@@ -33,7 +33,7 @@ def token_statistics(logits: Tensor, token_id: int) -> tuple[float, int, float]:
     Raises: LogitsError for logits that are not numbers; ValueError for a token that has no logit.
     """
     check_index("token", token_id, len(logits))
-    scores = logits.detach().cpu().double().numpy()  # NumPy is several times as fast with vectors this short
+    scores = logits.detach().cpu().double().numpy()  # NumPy is several times faster on vectors this short
     check_logits(scores.max())
     probabilities = np.exp(scores - scores.max())
     probabilities /= probabilities.sum()
@@ -45,7 +45,7 @@ def token_statistics(logits: Tensor, token_id: int) -> tuple[float, int, float]:
 
 
 def induction_score(pattern: Tensor, period: int) -> Tensor:
-    """How much each head looks, in a sequence that repeats, at the token after the previous occurrence: 0 to 1.
+    """How much each head attends, in a repeated sequence, to the token after the previous occurrence: 0 to 1.
 
     pattern: (batch, head, query, key), on sequences that repeat after `period` tokens.
     Returns: (head,), the mean weight from each query of the second stretch on to the key `period` − 1 before it.
@@ -60,17 +60,17 @@ def induction_score(pattern: Tensor, period: int) -> Tensor:
 
 @dataclass(frozen=True)
 class ScoreArithmetic:
-    """How one attention weight comes about, number by number, for a query i and a key j of one head."""
+    """The arithmetic of one attention weight, for a query i and a key j of one head."""
 
     products: Tensor
-    """(d_head,): query and key multiplied dimension by dimension."""
+    """(d_head,): the products of query and key, by dimension."""
     raw: float
     """Their sum, q_i · k_j."""
     scaled: float
     """Divided by √d_head."""
     visible: bool
     row_maximum: float
-    """The largest visible score of the row, taken off every score so that no exponential overflows."""
+    """The largest visible score of the row, subtracted from every score so that no exponential overflows."""
     exponential: float
     """exp(scaled − row_maximum); 0 for a hidden key."""
     row_sum: float

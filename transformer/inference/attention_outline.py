@@ -41,15 +41,15 @@ def outline(
     interventions: Sequence[Intervention] = (),
     predicted_position: int | None = None,
 ) -> Recording:
-    """All heads at a glance, and what is where. cells, measures: of each layer, as `outline_of_layer` makes them.
+    """The overview of all heads. cells, measures: each layer's, from `outline_of_layer`.
 
-    interventions: what was changed in the pass. predicted_position: the query to look at first; None for the last.
+    interventions: those of the pass. predicted_position: the query to show first; None for the last.
 
     Tensors: `overview` (layer, head, query, key), uint8 as `quantise` makes it, pooled to 64 × 64 cells a head;
     `measures` (layer, head, measure), float32 as `head_measures` makes them.
     Metadata: `config`; `labels` of text and source; `kind`; `modules`, the attention's dotted name by layer; `names`
-    by layer, as `names_around` has them; `causal`, `uniform`: what the mask and the weights are by themselves;
-    `cap` of scores and `bias`, as `position_bias` has it, None for none;
+    by layer, from `names_around`; `causal`, `uniform`: whether the mask is causal, and weights are plain averages;
+    `cap` of scores and `bias`, from `position_bias`, None for none;
     `measures`, the records of `MEASURES`; `queries`, `keys`: how many there are; `predicted_position`; `changed`, the
     records of what interventions have set, as `overwritten_values` has them.
     """
@@ -78,19 +78,19 @@ def outline(
 
 
 def has_scores(shape: ModelConfig, kind: str) -> bool:
-    """Whether an attention weighs by queries and keys, rather than taking the plain average."""
+    """Whether an attention has queries and keys, rather than plain averages."""
     return shape.attention == "softmax" or kind == "cross"
 
 
 def position_bias(shape: ModelConfig, module: str) -> Mapping[str, Any] | None:
-    """What decides the bias that an attention adds to scores for positions: slopes of heads, or the kinds of distance
-    that have a learned one; None without a bias."""
+    """The parameters of an attention's position bias: the heads' slopes, or the buckets of distances with a learned
+    bias; None without a bias."""
     equation = equations(shape).get(f"{module}.hook_position_bias")
     return None if equation is None else equation.constants
 
 
 def names_around(shape: ModelConfig, kind: str, layer: int) -> dict[str, str | None]:
-    """The hook points around one attention; None for what it doesn't have.
+    """The hook points around one attention; None for missing ones.
 
     `q`, `k`, `v` as they enter the product (normalised, and rotated, where they are); `out`, what attention adds;
     `given`, what all heads give, where that is normalised before it is added; `before` and `after`, the residual
@@ -105,7 +105,7 @@ def names_around(shape: ModelConfig, kind: str, layer: int) -> dict[str, str | N
         candidates = (f"{module}.{name}" for name in (f"hook_rot_{part}", f"{part}_norm.hook_out", f"hook_{part}"))
         enters[part] = next((name for name in candidates if name in points), None)
     stream = shape.residual and not shape.parallel_residual
-    # Under post-norm, what cross-attention adds to has just been normalised.
+    # Under post-norm, cross-attention adds to the output of a norm.
     before = "hook_resid_pre" if not cross else "ln1.hook_out" if shape.norm == "post" else "hook_resid_mid"
     after = f"{block}.hook_resid_{'cross' if cross else 'mid'}"
     return {

@@ -15,21 +15,21 @@ from ..config import ModelConfig
 from ..model.caches import KeyValueCache, KeyValues
 
 NO_TOKEN = -1
-"""Stands where a text has no token, as it is shorter than the longest."""
+"""Fills the columns before a shorter text."""
 SPARE = 32
-"""Columns, at least, that are free after memory is reserved."""
+"""The fewest free columns after allocating memory."""
 
 
 class BatchedCache:
-    """In place of a `KeyValueCache`, what a pass over one new token of each text goes on from.
+    """Replaces `KeyValueCache` in a pass over one new token of each text.
 
-    Texts are aligned at their newest tokens, which so stand in one column; what is left of a shorter text is padding.
+    Texts are right-aligned, so that their newest tokens share a column; shorter texts have padding on the left.
 
         text 0   ·  ·  a  a  a  a │         `end` is the column that the next tokens' keys and values come to
         text 1   ·  ·  ·  ·  b  b │
         text 2   c  c  c  c  c  c │
 
-    So each layer's keys and values are two tensors that lie ready, and a step writes one column of them.
+    So each layer has one tensor of keys and one of values, and a step writes one column of them.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -39,27 +39,27 @@ class BatchedCache:
         self.cross: list[KeyValues] = [KeyValues() for _ in layers]
         """Each decoder block's keys and values of the memory, shorter ones padded on the right."""
         self.memory: Tensor | None = None
-        """(text, source, d_model), padded likewise."""
+        """(text, source, d_model), padded in the same way."""
         self.memory_padding: Tensor | None = None
-        """(text, 1, 1, source): True where the source is no padding; None if nothing is padded."""
+        """(text, 1, 1, source): False at padding; None if nothing is padded."""
         self.texts: list[KeyValueCache] = []
-        """Whose keys and values these are. While they are here, their own caches don't have them."""
+        """The texts' own caches, which are empty while their keys and values are here."""
         self.end = 0
         self._lengths: list[int] = []
         self._tokens = torch.empty(0, 0, dtype=torch.int64)  # (text, column)
 
     @property
     def length(self) -> Tensor:
-        """(text,): positions seen so far of each."""
+        """(text,): positions of each text so far."""
         return torch.tensor(self._lengths, device=self._tokens.device)
 
     @property
     def begin(self) -> int:
-        """The column at which the longest text begins."""
+        """The first column of the longest text."""
         return self.end - max(self._lengths)
 
     def padding(self, tokens: Tensor, pad_token_id: int | None) -> Tensor | None:
-        """As in `KeyValueCache`, with what is left of shorter texts for padding too. tokens: (text, 1)."""
+        """As in `KeyValueCache`, including the padding before shorter texts. tokens: (text, 1)."""
         all_tokens = torch.cat((self._tokens[: len(self.texts), self.begin : self.end], tokens), 1)
         seen = all_tokens != NO_TOKEN
         if pad_token_id is not None:
@@ -67,7 +67,7 @@ class BatchedCache:
         return None if seen.all() else seen[:, None, None, :]
 
     def extend(self, tokens: Tensor) -> None:
-        """Take note of the tokens, (text, 1), whose keys and values have been added. Until then nothing has changed."""
+        """Record the tokens, (text, 1), whose keys and values were added. Before this call the cache is unchanged."""
         self._tokens[: len(self.texts), self.end] = tokens[:, 0]
         self._lengths = [length + 1 for length in self._lengths]
         self.end += 1
@@ -75,7 +75,7 @@ class BatchedCache:
             self._reserve(len(self.texts), max(self._lengths))
 
     def join(self, past: KeyValueCache) -> None:
-        """Take over what a text has cached, of at least one token, as the last of the batch's rows."""
+        """Take over a text's cache, of at least one token, as the last row of the batch."""
         row, length, tokens = len(self.texts), past.length, past.tokens
         assert tokens is not None
         if not self.texts or row == len(self._tokens) or length > self.end:
@@ -90,7 +90,7 @@ class BatchedCache:
         self._read_sources()
 
     def leave(self, past: KeyValueCache) -> None:
-        """Give a text its own back; the last row takes its place."""
+        """Return a text's keys and values to its own cache; the last row takes its place."""
         row, last = self.texts.index(past), len(self.texts) - 1
         first = self.end - self._lengths[row]
         past.tokens = self._tokens[row, first : self.end].clone()[None]
@@ -102,16 +102,16 @@ class BatchedCache:
         del self.texts[last], self._lengths[last]
         if self.texts:
             self._read_sources()
-        else:  # hold on to nothing
+        else:  # free the memory
             self.end, self._tokens = 0, self._tokens[:0, :0].clone()
             self.memory = self.memory_padding = None
             for cache in (*self.blocks, *self.cross):
                 cache.clear()
 
     def _reserve(self, rows: int, longest: int, like: KeyValueCache | None = None) -> None:
-        """Reserve memory for more texts than these, and more columns than the longest has, which begins at the first.
+        """Allocate memory for more texts and columns, and move the longest text to the first column.
 
-        like: has keys and values of the shape that they have here.
+        like: a cache whose keys and values have the right shape.
         """
         rows, columns = rows + rows // 8 + 1, longest + max(SPARE, longest // 8)
         kept = slice(self.end - min(longest, self.end), self.end)
@@ -124,7 +124,7 @@ class BatchedCache:
         self._tokens, self.end = tokens, longest
 
     def _read_sources(self) -> None:
-        """Put together what the encoder made of all texts' sources."""
+        """Combine the encoder's outputs for all texts."""
         memories = [past.memory for past in self.texts if past.memory is not None]
         if not memories:
             return  # there is no encoder
@@ -142,7 +142,7 @@ class BatchedCache:
 class _Columns:
     """One attention's keys and values: two tensors (text, kv_head, column, d_head), which kernels read without a copy.
 
-    What is padding is multiplied by 0, so it must be finite: it is 0, or what another text has left.
+    Padding gets the weight 0, so it must be finite: it is 0, or another text's old numbers.
     """
 
     def __init__(self, shared: BatchedCache) -> None:
@@ -150,7 +150,7 @@ class _Columns:
         self._stored: tuple[Tensor, ...] = ()
 
     def clear(self) -> None:
-        """Let go of everything."""
+        """Drop all keys and values."""
         self._stored = ()
 
     def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
@@ -171,14 +171,14 @@ class _Columns:
         return tuple(stored[row, :, first : self._shared.end].transpose(0, 1).clone()[None] for stored in self._stored)
 
     def move(self, row: int, to: int) -> None:
-        """Copy a row to another's place."""
+        """Copy a row over another one."""
         if row != to:
             columns = slice(self._shared.begin, self._shared.end)
             for stored in self._stored:
                 stored[to, :, columns] = stored[row, :, columns]
 
     def reserve(self, rows: int, columns: int, end: int, kept: slice, like: Sequence[Tensor]) -> None:
-        """Go over to tensors of so many rows and columns, in which the kept columns end before column `end`."""
+        """Move to tensors of so many rows and columns; the kept columns end before column `end`."""
         shape_is_of = self._stored or [tensor.transpose(1, 2) for tensor in like]
         storage = tuple(tensor.new_zeros(rows, tensor.shape[1], columns, tensor.shape[3]) for tensor in shape_is_of)
         many, first = len(self._shared.texts), end - (kept.stop - kept.start)

@@ -3,8 +3,8 @@
     decoding = BatchedDecoding(model)
     for state, step in decoding.step([DecodeState(model, one), DecodeState(model, other)]).items(): …
 
-A pass over one token spends most of its time on reading the weights and on starting kernels, and both are the same for
-thirty. Texts join and leave between any two tokens (Yu et al. 2022, Orca, §3.1: iteration-level scheduling).
+A pass over one token mostly reads weights and launches kernels, and a pass over thirty tokens does the same once. Texts
+join and leave between any two tokens (Yu et al. 2022, Orca, §3.1: iteration-level scheduling).
 Shapes: batch (the texts), pos, vocab, head, query, key.
 """
 
@@ -27,37 +27,37 @@ from .generation import DecodeState, GenerationStep
 from .interventions import Intervention
 
 PREFILL_TOKENS = 256
-"""In one pass over several prompts. More would save few steps, and their scores take megabytes in each layer."""
+"""Tokens in one pass over several prompts. More would save few passes, and scores take megabytes per layer."""
 
 Passed = dict[DecodeState, tuple[Tensor, ActivationCache]]
-"""Of each text, logits (vocab,) for its next token and what was recorded."""
+"""By text: logits (vocab,) for its next token, and its recording."""
 
 
 class BatchedDecoding:
     """Texts that one model writes at once, each with its own length, sampling, and recorded points.
 
-    Those whose newest token alone is to be computed share a pass; what is cached of the others is cached side by side.
-    Prompts of one length share passes, too, as do windows that have moved. What is changed in a pass must be the same
-    (`DecodeState.batch_key`): texts with hooks, or with changes at some position, have passes of their own.
+    Texts that need only their newest token computed share a pass and keep their caches side by side. Prompts of one
+    length share passes, too, as do moved windows. Texts can share a pass only with the same interventions
+    (`DecodeState.batch_key`): texts with hooks, or with interventions at a position, have passes of their own.
 
-    Each gets what `generate` yields for it alone: the same tokens with a seed, and the same numbers up to rounding,
-    since a product of matrices adds up in another order. So logits differ in their last bits (1e-5 at most in float32),
-    and where a random number falls so close to the border between two tokens, or two are likeliest with the same
-    logit, either can come: as they can on another machine. What is reported is always what the token was drawn from.
+    Each text gets what `generate` yields for it alone: the same tokens with a seed, and the same numbers up to
+    rounding, since matrix products add up in another order. Logits differ in their last bits (by 1e-5 at most in
+    float32), so if a random number falls that close to the border between two tokens, or two logits tie, either token
+    can be drawn, as on another machine. The reported logits are always those that the token was drawn from.
     """
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        self._caches: dict[tuple[Intervention, ...], BatchedCache] = {}  # by what is changed in the passes
+        self._caches: dict[tuple[Intervention, ...], BatchedCache] = {}  # by their interventions
 
     def step(self, states: Sequence[DecodeState]) -> dict[DecodeState, GenerationStep | Exception]:
-        """The next token of each text; of one that fails, which can't go on, the error, and the others go on.
+        """The next token of each text, or the error of one that failed; the others continue.
 
-        Texts come and go from step to step. One that was among them must be released before it goes on alone.
+        Texts may join and leave between steps. Release a text before it continues alone.
         """
         passed: Passed = {}
         for compute, batch in self._batches(states):
-            with contextlib.suppress(Exception):  # whose it is will show, as each then has a pass of its own
+            with contextlib.suppress(Exception):  # separate passes show whose error it is
                 passed |= compute(batch)
         results: dict[DecodeState, GenerationStep | Exception] = {}
         for state in states:
@@ -73,7 +73,7 @@ class BatchedDecoding:
         return results
 
     def release(self, state: DecodeState) -> None:
-        """Give a text what is cached of it back, so that it can go on alone, and keep nothing."""
+        """Return a text's cache, so that it can continue alone."""
         for key, cache in self._caches.items():
             if state.past in cache.texts:
                 cache.leave(state.past)
@@ -82,7 +82,7 @@ class BatchedDecoding:
                 return
 
     def _batches(self, states: Sequence[DecodeState]) -> Iterator[tuple[Callable[[list[DecodeState]], Passed], list]]:
-        """Texts that share a pass, several each, and how it is computed."""
+        """Groups of texts that share a pass, and the function that computes it."""
         decoding, prompts = defaultdict(list), defaultdict(list)
         for state in states:
             if (key := state.batch_key) is not None:
@@ -100,7 +100,7 @@ class BatchedDecoding:
                     yield self._prefill, batch
 
     def _prefill(self, states: list[DecodeState]) -> Passed:
-        """Read the windows of texts, equally long, of which nothing is cached."""
+        """Read the windows of equally long texts without a cache."""
         cache = KeyValueCache.for_model(self.model.config)
         logits, recorded = self._run(states, [state.tokens[state.window_start :] for state in states], cache)
         for row, state in enumerate(states):
@@ -116,7 +116,7 @@ class BatchedDecoding:
         return passed
 
     def _decode(self, key: tuple[Intervention, ...], states: list[DecodeState]) -> Passed:
-        """Read the newest token of texts of which all others are cached."""
+        """Read the newest token of texts whose other tokens are cached."""
         by_past = {state.past: state for state in states if state.past is not None}
         cache = self._caches.setdefault(key, BatchedCache(self.model.config))
         for past in [past for past in cache.texts if past not in by_past]:
@@ -134,7 +134,7 @@ class BatchedDecoding:
         self, states: list[DecodeState], rows: list[list[int]], past: KeyValueCache | BatchedCache
     ) -> tuple[Tensor, ActivationCache]:
         tokens = torch.tensor(rows, device=next(self.model.parameters()).device)
-        inputs = (tokens,) if past.memory is None else (tokens, tokens)  # the source has been read
+        inputs = (tokens,) if past.memory is None else (tokens, tokens)  # the source was read before
         names = frozenset().union(*(state.names for state in states))
         with torch.no_grad():
             return self.model.run_with_cache(
@@ -142,7 +142,7 @@ class BatchedDecoding:
             )
 
     def _own(self, recorded: ActivationCache, state: DecodeState, row: int) -> ActivationCache:
-        """What was recorded of one text, without the padding."""
+        """One text's recording, without padding."""
         return ActivationCache(
             {
                 name: self._without_padding(name, tensor[row : row + 1], state).clone()

@@ -1,8 +1,7 @@
-"""QK and OV circuits: what one head's weights do with every pair of tokens in the vocabulary.
+"""QK and OV circuits: the effect of one head's weights on every pair of tokens in the vocabulary.
 
-Weights alone, without a text: what a token's embedding, and nothing else in the stream, makes a head look for and
-write. A norm's gain is taken into account; what it divides by, its shift, and biases, which depend on what else is
-there or on no token at all, are left out.
+They use weights alone, without a text: the stream is taken to hold nothing but a token's embedding. They include a
+norm's gain, but not its divisor, its shift and biases, which depend on the rest of the stream or on no token at all.
 Source: Elhage et al. 2021, "A mathematical framework for transformer circuits", *QK and OV circuits*.
 Dimensions: vocab, d_head, d_model.
 """
@@ -25,9 +24,9 @@ from .inputs import parameters_of
 from .tracing import Trace
 
 ROWS_AT_ONCE = 4096
-"""Rows of a table that are held in float64 at once."""
+"""Rows of a table to hold in float64 at once."""
 Weights = Model | Trace
-"""Where weights are: in a model, or in a pass of one."""
+"""A source of weights: a model, or a trace of one."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +37,11 @@ class Circuit:
     first: Tensor
     """(vocab, d_model): the embedding of each token, as the model has it."""
     enters: Tensor
-    """(d_model, d_head): what a norm does to an embedding, then W_Q, divided by √d_head, or W_V."""
+    """(d_model, d_head): a norm's gain, then W_Q, divided by √d_head, or W_V."""
     leaves: Tensor
-    """(d_head, d_model): the transpose of W_K, or W_O, and what a norm does between it and the table."""
+    """(d_head, d_model): the transpose of W_K, or W_O, and the gain of the norm before the last table."""
     last: Tensor
-    """(vocab, d_model): the embedding of each token that is looked for, or the row that its logit is read by."""
+    """(vocab, d_model): the key token's embedding, or the row of the unembedding."""
 
     @cached_property
     @torch.inference_mode(False)
@@ -59,7 +58,7 @@ class Circuit:
     def full(self, rows: Tensor | None = None, columns: Tensor | None = None) -> Tensor:
         """(vocab, vocab), or of some tokens, by the d_model × d_model matrix between them instead of narrow ones.
 
-        Of a large vocabulary all of it takes much memory: use `row`. Raises: ValueError for a token that isn't there.
+        For a large vocabulary this takes a lot of memory: use `row`. Raises: ValueError for an unknown token.
         """
         rows, columns = (None if ids is None else checked_tokens(ids, len(self.first)) for ids in (rows, columns))
         first = self.first if rows is None else self.first[rows]
@@ -67,14 +66,14 @@ class Circuit:
         return first.double() @ (self.enters @ self.leaves) @ last.double().T
 
     def row(self, token: int) -> Tensor:
-        """What one token does with each other, (vocab,). Raises: ValueError for a token that isn't there."""
+        """One token's row, (vocab,). Raises: ValueError for an unknown token."""
         check_index("token", token, len(self.first))
         return self.right @ self.left[token]
 
     def strongest(self, most: int, among: Iterable[int] = ()) -> tuple[Tensor, Tensor]:
         """The tokens whose rows, and those whose columns, are the longest, in the order of the vocabulary.
 
-        most: how many of each, if there are as many. among: tokens that are there in any case, as far as they fit.
+        most: the number of each, if there are as many. among: tokens to include in any case, as far as they fit.
         """
         first = checked_tokens(sorted(set(among)), len(self.first)).tolist()[:most]
         kept = []
@@ -97,10 +96,10 @@ def circuits_of(config: ModelConfig, attention: str) -> tuple[str, ...]:
 
 @torch.no_grad()
 def qk_circuit(model: Weights, attention: str, head: int, distance: int = 0) -> Circuit:
-    """How well the query of one token fits the key of another: a row is a query's token, a column a key's.
+    """The dot product of one token's query with another's key: a row is the query's token, a column the key's.
 
-    attention: as in `attention_modules`, such as "blocks.0.attn". distance: positions that the key stands before the
-    query, which matters to rotary positions alone. Divided by √d_head, as scores are.
+    attention: as in `attention_modules`, such as "blocks.0.attn". distance: from the key to the query in positions,
+    which matters only to rotary positions. Divided by √d_head, like scores.
     Raises: ValueError for an attention that the model doesn't have, one without queries or with norms on them, a model
         that clips them, or a head it doesn't have.
     """
@@ -112,9 +111,9 @@ def qk_circuit(model: Weights, attention: str, head: int, distance: int = 0) -> 
         raise ValueError("This model normalises queries and keys: how well two fit is no product of two tables.")
     q, k = (_equation(model.config, table, f"{attention}.hook_{name}", head) for name in "qk")
     (first, query), (last, key) = (_read(model, table, equation, head) for equation in (q, k))
-    if f"{attention}.hook_rot_q" in table:  # a rotation of each column is one of what it makes of any vector
+    if f"{attention}.hook_rot_q" in table:  # rotating each column rotates the product with any vector
         turns = table[f"{attention}.hook_rot_q"].constants
-        scale = turns.get("scale", 1.0)  # of keys, too
+        scale = turns.get("scale", 1.0)  # and of keys
         query = rotate(query.T[:, None, None], start=distance, **turns)[:, 0, 0].T * scale
     divisor = model.config.d_head**0.5 if model.config.attention_scale else 1.0
     return Circuit(first, query.T / divisor, key, last)
@@ -122,7 +121,7 @@ def qk_circuit(model: Weights, attention: str, head: int, distance: int = 0) -> 
 
 @torch.no_grad()
 def ov_circuit(model: Weights, attention: str, head: int) -> Circuit:
-    """What a head that looks at one token says for each next token: a row is the token looked at, a column a logit.
+    """How attending to one token changes each logit: a row is the attended token, a column a logit.
 
     Raises: ValueError for an attention that the model doesn't have, an encoder's, which writes no logits, a model that
         clips values, or a head that it doesn't have.
@@ -190,10 +189,10 @@ def _read(model: Weights, table: Mapping[str, Equation], equation: Equation, hea
 
 
 def _product(table: Tensor, matrix: Tensor) -> Tensor:
-    """A table, (vocab, d_model), times a narrow matrix, in float64: some rows at a time, as the table may be large."""
+    """A table, (vocab, d_model), times a narrow matrix, in float64, a few rows at a time: the table may be large."""
     return torch.cat([rows.double() @ matrix for rows in table.split(ROWS_AT_ONCE)])
 
 
 def _centred(model: Weights, vectors: Tensor) -> Tensor:
-    """Without their mean, which a layer norm takes away."""
+    """Subtract the mean, as a layer norm does."""
     return vectors if model.config.norm_kind == "rms" else vectors - vectors.mean(-1, keepdim=True)

@@ -16,7 +16,7 @@ from .interventions import Intervention, Start, from_the_start
 
 
 def window_start(length: int, context_length: int) -> int:
-    """Where the window begins from which the token after the first `length` of a text is predicted.
+    """The start of the window from which the token after the first `length` tokens is predicted.
 
     Past the context it moves by a quarter of the context at a time, so that keys and values stay valid in between.
 
@@ -30,8 +30,8 @@ def window_start(length: int, context_length: int) -> int:
 def by_window(
     lengths: Iterable[int], context_length: int, interventions: Iterable[Intervention] = ()
 ) -> list[tuple[int, list[int]]]:
-    """Lengths in ascending order, with the start of the window that each is predicted from: one pass serves a window,
-    unless an intervention lets a token see those after it.
+    """Group lengths in ascending order by the start of their window: one pass serves a window, unless an intervention
+    lets a token see later ones.
 
     >>> by_window(range(7, 12), 8)
     [(0, [7, 8]), (2, [9, 10]), (4, [11])]
@@ -45,7 +45,7 @@ def by_window(
 
 @dataclass(frozen=True)
 class WindowedIntervention:
-    """An intervention in a pass that reads a text from position `begin` on; an intervention itself."""
+    """An intervention in a pass over a text from position `begin` on; itself an intervention."""
 
     intervention: Intervention
     begin: int
@@ -76,5 +76,5 @@ def in_window(interventions: Sequence[Intervention], begin: int) -> tuple[Interv
 
 
 def looks_ahead(intervention: Intervention) -> bool:
-    """Whether what it does at a position depends on later tokens; assumed of one that doesn't say."""
+    """Whether its effect at a position depends on later tokens; assumed true if it doesn't say."""
     return getattr(intervention, "looks_ahead", True)

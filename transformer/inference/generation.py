@@ -25,7 +25,7 @@ from .sampling import Sampling, random_points, token_at
 
 @dataclass(frozen=True)
 class GenerationStep:
-    """One written token. What it reports of probability is the model's own: temperature 1, nothing cut off."""
+    """One written token. Its probability, rank and entropy are the model's own: temperature 1, nothing cut off."""
 
     position: int
     """Its position in the whole text, prompt included, from 0."""
@@ -33,11 +33,11 @@ class GenerationStep:
     logits: Tensor
     """(vocab,), raw, so that the sampling can be redone without the model."""
     cache: ActivationCache
-    """What this step's forward pass recorded: of the newest token alone where earlier ones were cached."""
+    """This step's recording: of the newest token only, if earlier ones were cached."""
     point: float = 0.0
-    """The random number between 0 and 1 that decided; 0 for greedy writing."""
+    """The random number between 0 and 1 that chose the token; 0 for greedy writing."""
     window_start: int = 0
-    """The position of the first token that it was predicted from; above 0 past the context."""
+    """The position of the window's first token; above 0 past the context."""
 
     @property
     def probability(self) -> float:
@@ -59,13 +59,13 @@ class GenerationStep:
 
 
 class DecodeState:
-    """A text that a model writes: its tokens so far, what is cached of them, and the random numbers to come.
+    """A text that a model writes: its tokens so far, their cache, and the random numbers to come.
 
     Keys and values of earlier tokens, and of the source, are cached. Past the context length the window moves by a
-    quarter of the context at a time (`window_start`): then the text is read again from there, since a token's position
-    in the window has changed. With hooks, its own or those of `hooked` around a step, nothing is cached from then on:
-    each of them sees the whole window, as in a forward pass. Interventions keep the cache, but for those by which an
-    earlier position depends on later ones, such as the mask taken away.
+    quarter of the context at a time (`window_start`): then the window is read again, since positions in it have
+    changed. Hooks, its own or those of `hooked` around a step, end caching: each sees the whole window, as in a forward
+    pass. Interventions keep the cache, except those that make earlier positions depend on later ones, such as removing
+    the mask.
     """
 
     def __init__(
@@ -93,54 +93,54 @@ class DecodeState:
         self._before = (torch.tensor([self.source], device=self._device),) if self.source else ()
         self._pass_start = 0
         self.hooks = [*fwd_hooks, *hooks_of(interventions, model, lambda: self._pass_start)]
-        """What is changed in each of its passes."""
+        """The interventions in each of its passes."""
         keeps = not fwd_hooks and not model.is_hooked and not any(map(looks_ahead, interventions))
         self._shares = keeps and all(getattr(intervention, "same_everywhere", False) for intervention in interventions)
         self._interventions = tuple(interventions)
         self.past = KeyValueCache.for_model(model.config) if keeps else None
-        """What is cached of its tokens and its source; None if nothing is."""
+        """The cache of its tokens and its source; None if nothing is cached."""
         self._cached = range(0)
         self.record(names_filter)
         self.draw(sampling)
 
     @property
     def window_start(self) -> int:
-        """Where the window begins from which the next token is predicted."""
+        """The start of the window from which the next token is predicted."""
         return window_start(len(self.tokens), self.model.config.context_length)
 
     @property
     def cached(self) -> int:
-        """How many tokens of that window have their keys and values cached, its first ones."""
+        """How many of the window's first tokens are cached."""
         return len(self._cached) if self.past is not None and self._cached.start == self.window_start else 0
 
     @property
     def pending(self) -> int:
-        """How many tokens the next pass computes, those of a source that wasn't read yet included."""
+        """How many tokens the next pass computes, including those of an unread source."""
         unread = 0 if self.past is not None and self.past.memory is not None else len(self.source)
         return len(self.tokens) - self.window_start - self.cached + unread
 
     @property
     def batch_key(self) -> tuple[Intervention, ...] | None:
-        """What is changed in its passes, equal for texts that can share one; None if it can share none.
+        """Equal for texts that can share a pass; None if it can share none.
 
-        Recorded masks are those of a whole pass, and what is changed at a position has another one in each text.
+        Recorded masks belong to a whole pass, and a position of an intervention differs by text.
         """
         is_alone = self.past is None or not self._shares or self.model.is_hooked or any(map(_is_mask, self.names))
         return None if is_alone else self._interventions
 
     def draw(self, sampling: Sampling) -> None:
-        """From here on, draw tokens like this; without a seed, with one of its own."""
+        """From here on, draw tokens with this sampling; without a seed, draw one first."""
         if sampling.seed is None:
             sampling = replace(sampling, seed=secrets.randbits(63))
         self.sampling = sampling
         self._points = random_points(sampling, position=len(self.tokens))
 
     def record(self, names_filter: NamesFilter) -> None:
-        """From here on, record these points. Raises: ValueError for a name that is none."""
+        """From here on, record these points. Raises: ValueError for an unknown name."""
         self.names = self.model.chosen_names(names_filter)
 
     def step(self) -> GenerationStep:
-        """Compute what follows, and draw the next token."""
+        """Compute the next logits, and draw the token."""
         if self.model.is_hooked:
             self.past = None
         elif self.past is not None and not self.cached:
@@ -154,7 +154,7 @@ class DecodeState:
         return self.advance(logits[0, -1].float(), cache)
 
     def advance(self, logits: Tensor, cache: ActivationCache) -> GenerationStep:
-        """Draw the next token from what a pass computed, which has cached the window. logits: (vocab,), raw."""
+        """Draw the next token after a pass that cached the window. logits: (vocab,), raw."""
         point = next(self._points)
         token_id = token_at(point, logits, self.sampling)
         start = self.window_start
@@ -175,15 +175,15 @@ def generate(
     source: Sequence[int] | Tensor | None = None,
     interventions: Sequence[Intervention] = (),
 ) -> Iterator[GenerationStep]:
-    """Continue a prompt, token by token. What is cached on the way, and what isn't: `DecodeState`.
+    """Continue a prompt, token by token. `DecodeState` describes the caching.
 
     tokens: the prompt's ids, (pos,) or (1, pos), at least one.
     stop_tokens: ids after which writing ends; the stop token itself is still reported.
-    names_filter, fwd_hooks: as in `run_with_cache`, but nothing is recorded unless asked for. They are active only
-        while a step is computed, never while the caller holds the iterator.
+    names_filter, fwd_hooks: as in `run_with_cache`, but nothing is recorded by default. They are active only while a
+        step is computed, never while the caller holds the iterator.
     source: what an encoder–decoder reads, ids (pos,) or (1, pos); `tokens` then begins with the start token. The
         encoder runs once, unless nothing is cached, so that only the first step records its points.
-    interventions: what is changed in every pass; their positions count from the start of the text.
+    interventions: applied in every pass; their positions count from the start of the text.
     Returns: an iterator of at most max_new_tokens steps. Put the model into evaluation mode first.
     Raises: ValueError for an empty prompt, one with ids the model doesn't know, or a source that is missing, too
         long, or given to a model that reads none; its steps, LogitsError for logits that are not numbers.
@@ -212,11 +212,11 @@ def _steps(state: DecodeState, max_new_tokens: int, stop_tokens: set[int]) -> It
 def write_greedily(
     model: Model, tokens: Tensor, max_new_tokens: int, source: Tensor | None = None, end_token: int | None = None
 ) -> Tensor:
-    """The likeliest token, again and again, for many texts at once, until each of them has written the end token.
+    """Continue many texts at once greedily, until each has written the end token.
 
     tokens: (batch, pos), prompts of one length; source: (batch, source), for an encoder–decoder.
-    Returns: (batch, at most max_new_tokens), what was written; what follows an end token means nothing. Put the model
-    into evaluation mode first.
+    Returns: (batch, at most max_new_tokens), the new tokens; those after an end token mean nothing. Put the model into
+    evaluation mode first.
     Raises: ValueError if prompt and text together don't fit the context; LogitsError for logits that are not numbers.
     """
     past = None if model.is_hooked else KeyValueCache.for_model(model.config)

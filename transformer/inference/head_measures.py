@@ -13,12 +13,12 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class HeadMeasure:
-    """One thing that a head can do more or less."""
+    """One measure of a head's behaviour."""
 
     name: str
     title: str
     sentence: str
-    """What a head that does it does, to follow “this head”."""
+    """A predicate that follows “this head”."""
 
 
 MEASURES = (
@@ -31,13 +31,13 @@ MEASURES = (
     HeadMeasure("spread", "Spread", "spreads its weight evenly over all it may see"),
 )
 """Heads that look at a neighbour are the positional heads of Voita et al. 2019, "Analyzing multi-head self-attention".
-A head that looks at the previous token and, a layer above, one that looks at what came after an earlier occurrence,
-together continue whatever repeats: Olsson et al. 2022, "In-context learning and induction heads". Where a mask hides
+A head that attends to the previous token and, a layer above, one that attends to the token after an earlier occurrence
+together continue repeated sequences: Olsson et al. 2022, "In-context learning and induction heads". Where a mask hides
 what comes later, `next` has no meaning, and other occurrences are earlier ones."""
 
 
 def head_measures(pattern: Tensor, mask: Tensor, tokens: Tensor | None = None) -> Tensor:
-    """How much each head does each of the `MEASURES`.
+    """Each head's `MEASURES`.
 
     All but the last are the mean, over the queries that have such a key in the text, of the weight on it, or on all
     such keys together; a key that the mask hides has weight 0. `first` leaves out the first query of a text that looks
@@ -64,7 +64,7 @@ def head_measures(pattern: Tensor, mask: Tensor, tokens: Tensor | None = None) -
 
 
 def _targets(tokens: Tensor, looks_ahead: bool) -> dict[str, Tensor]:
-    """Which keys each query would look at, by measure: (query, key), boolean.
+    """The keys that each measure counts, by query: (query, key), boolean.
 
     looks_ahead: whether some query sees a later key.
     """
@@ -87,12 +87,12 @@ def _first(query: int, key: int, device: torch.device) -> Tensor:
 
 def _mean_weight(pattern: Tensor, target: Tensor, queries: Tensor) -> Tensor:
     """(head,): the summed weight on all visible targets ÷ how many queries have any in the text; NaN if none has."""
-    on_target = pattern.flatten(1) @ target.flatten().float()  # a third of einsum's time, or less
+    on_target = pattern.flatten(1) @ target.flatten().float()  # takes a third of einsum's time, or less
     return (on_target / queries).clamp(0, 1)
 
 
 def _spread(pattern: Tensor, mask: Tensor) -> Tensor:
-    """(head,): the mean entropy of the queries that see several keys, in shares of the largest there could be."""
+    """(head,): the mean entropy of the queries that see several keys, as a share of the largest possible."""
     visible = mask.sum(-1)
     several = visible > 1
     entropy = torch.special.entr(pattern).sum(-1)

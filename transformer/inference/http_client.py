@@ -9,13 +9,13 @@ from urllib.error import HTTPError
 from urllib.request import OpenerDirector, Request, build_opener
 
 TRIES = 4
-"""Of a question that comes too often, or for which there is no room just now."""
+"""The statuses to retry: too many requests, or no memory at the moment."""
 LONGEST_PAUSE = 10.0
-"""Seconds before such a question is asked again."""
+"""Seconds before a retry."""
 
 
 class ResponseError(ValueError):
-    """The server answered with an error: its sentence. status: of HTTP; 0 in a stream that had begun."""
+    """The server's error message. status: the HTTP status; 0 in a stream that had begun."""
 
     def __init__(self, sentence: str, status: int = 0, parameter: str = "") -> None:
         super().__init__(sentence)
@@ -23,9 +23,9 @@ class ResponseError(ValueError):
 
 
 def open_url(request: Request | str, timeout: float = 60.0, opener: OpenerDirector | None = None) -> HTTPResponse:
-    """The response to a question, to be read and closed. timeout: seconds without a byte.
+    """The response to a request, to be read and closed. timeout: seconds without a byte.
 
-    Raises: ResponseError for an answer that is an error; OSError where no server can be reached.
+    Raises: ResponseError for an error response; OSError if no server can be reached.
     """
     address = request if isinstance(request, str) else request.full_url
     if not address.startswith(("http://", "https://")):

@@ -16,8 +16,8 @@ Ids = Sequence[int] | Tensor
 
 
 def inputs_of(model: Model, tokens: Ids, source: Ids = (), segments: Ids = ()) -> list[Tensor]:
-    """What a model is called with, on its device: the source, if it reads one, the tokens, and their segments if they
-    are given, (1, pos) each.
+    """A model's inputs, on its device: the source, if it reads one, the tokens, and their segments if given, (1, pos)
+    each.
 
     Raises: ValueError for no tokens, or a source that is missing, too long, or given to a model that reads none.
     """
@@ -28,7 +28,7 @@ def inputs_of(model: Model, tokens: Ids, source: Ids = (), segments: Ids = ()) -
 
 
 def ids_of(tokens: Ids) -> list[int]:
-    """A text's ids as a list. Raises: ValueError for several texts, TypeError for what isn't ids."""
+    """A text's ids as a list. Raises: ValueError for several texts, TypeError for anything but ids."""
     if isinstance(tokens, str):
         raise TypeError(f"A model reads token ids, not text; give it tokenizer.encode({tokens[:20]!r}).")
     if isinstance(tokens, Tensor):
@@ -53,16 +53,15 @@ def source_of(config: ModelConfig, source: Ids | None) -> list[int]:
 
 
 def predicted_position(config: ModelConfig, tokens: Sequence[int], mask_token_id: int | None = None) -> int:
-    """The position whose logits a text is given for: of an encoder that of its first mask, or of the last token where
-    there is none; of any other model that of the last token, after which it writes on."""
+    """The position whose prediction is shown: an encoder's first mask, or else the last token."""
     is_filled = not config.is_causal and mask_token_id in tokens
     return tokens.index(mask_token_id) if is_filled else len(tokens) - 1
 
 
 def parameters_of(model: Model) -> dict[str, Tensor]:
-    """The parameters that a model's equations read, by name, on the CPU: the very same tensors where they are there.
+    """The parameters that a model's equations read, by name, on the CPU: the model's own tensors if they are there.
 
-    Of layers that were pruned, parametrised, quantised or wrapped those that have the same effect.
-    Raises: ValueError for a layer that has none, since it isn't linear.
+    For layers that were pruned, parametrised, quantised or wrapped, equivalent weights.
+    Raises: ValueError for a layer that isn't linear.
     """
     return {name: tensor.cpu() for name, tensor in weights_of(model).items()}

@@ -3,6 +3,7 @@
     without = (Scale("blocks.0.attn.hook_z", head=0),)             # layer 0, head 0 ablated
     generate(model, tokens, max_new_tokens=20, interventions=without)
 
+interventions.json says of each class what its code and its words are, and by which formula a value is replaced.
 Positions count from the start of the text, wherever a pass begins.
 Shapes: batch, pos, head, d_head, d_model, query, key.
 """
@@ -11,28 +12,25 @@ from __future__ import annotations
 
 import functools
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Sequence
+import operator
+from abc import ABC
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import Field, dataclass
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
-from ..activation_cache import current_name
 from ..config import ModelConfig
 from ..hooks import ForwardHook, HookPoint
 from ..model.models import Model
 from ..model.modes import is_traced, keep_tensors
 from ..model.registry import hook_points
 from .inputs import inputs_of
-from .plain_names import describe_module, describe_part
+from .intervention_kinds import FIELDS, KINDS, POINTS, RULES, WORDS, uses
+from .plain_names import describe_module, in_words
 
-RULES = {"mask": "the causal mask", "scale": "÷ √d_head", "positions": "positions", "norm": "the norm's division"}
-"""What a pass can do without."""
-ENDINGS = {"mask": "hook_mask", "scale": "hook_scaled_scores", "positions": "hook_pos_embed", "norm": "hook_scale"}
-_OF_POSITIONS = {"rotary": "hook_rot_q", "alibi": "hook_position_bias", "relative": "hook_position_bias"}
-"""Where positions are in a model that adds none to embeddings."""
+__all__ = ["Intervention", "MeanAblate", "Patch", "Scale", "SetAttention", "Steer", "Without"]
 
 Start = Callable[[], int]
 """Tells, in each pass, the position in the text of its first token: hooks may serve a whole generation."""
@@ -61,39 +59,76 @@ class Intervention(Hashable, Protocol):
         ...
 
 
+class CodedIntervention:
+    """An intervention that interventions.json describes. word: the first of its code."""
+
+    word: ClassVar[str] = ""
+    classes: ClassVar[dict[str, type[Any]]] = {}
+    """By word."""
+
+    def __init_subclass__(cls) -> None:
+        cls.word = WORDS.get(cls.__name__, "")
+        if cls.word:
+            CodedIntervention.classes[cls.word] = cls
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The values of its fields, by name."""
+        return dict(vars(self))
+
+    def __str__(self) -> str:
+        return in_words(self.word, self.values)
+
+
+class PointIntervention(CodedIntervention):
+    """An intervention at one hook point."""
+
+    point: str
+
+    def check(self, config: ModelConfig) -> None:
+        """Raise ValueError, saying what is wrong, unless a model of this configuration has it."""
+        point, values = self.point, self.values
+        if point not in hook_points(config):
+            raise ValueError(f"this model computes no {point}")
+        dims = hook_points(config)[point].shape
+        _check_point(point, dims, POINTS[KINDS[self.word]["points"]])
+        heads = config.n_heads if "head" in dims else config.kv_heads if "kv_head" in dims else 0
+        for name, value in values.items():
+            if value is None:
+                continue
+            bounds = FIELDS[name].get("bounds", (-math.inf, math.inf))
+            if name == "head" and not 0 <= value < heads:
+                raise ValueError(f"{point} has no head {value}")
+            if name in ("position", "query", "key"):
+                of_source = point.startswith("encoder.") or (name == "key" and ".cross_attn." in point)
+                longest = config.context_length if of_source else math.inf  # a decoder's text slides
+                if not (name.replace("position", "pos") in dims and 0 <= value < longest):
+                    raise ValueError(f"{point} has no {name} {value}")
+            if FIELDS[name]["type"] == "number" and not math.isfinite(value):
+                raise ValueError(f"the {name} must be a number, not {value}")
+            if FIELDS[name]["type"] == "number" and not bounds[0] <= value <= bounds[1]:
+                raise ValueError(f"the {name} is from {bounds[0]:g} to {bounds[1]:g}, not {value:g}")
+        for text in KINDS[self.word].get("texts", ()):
+            _check_text(config, *_text(text, values))
+
+
 @dataclass(frozen=True)
-class HookPointIntervention(ABC):
+class HookPointIntervention(PointIntervention, ABC):
     """What the interventions below have in common: a hook point, perhaps one head of it, perhaps one position."""
 
     point: str
     head: int | None = None
     position: int | None = None
 
-    looks_ahead = False
-    """Whether what it does at a position depends on later tokens, so that nothing can be kept from pass to pass."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "point", current_name(self.point))  # of an old link, it may be
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether a position depends on later tokens, so that nothing can be kept from pass to pass."""
+        return uses(KINDS[self.word]["becomes"], "mean")
 
     @property
     def same_everywhere(self) -> bool:
         """Whether it does the same wherever a pass begins, so that several texts can share one."""
-        return self.position is None
-
-    def check(self, config: ModelConfig) -> None:
-        """Raise ValueError, saying what is wrong, unless a model of this configuration has it."""
-        points = hook_points(config)
-        if self.point not in points:
-            raise ValueError(f"this model computes no {self.point}")
-        dims = points[self.point].shape
-        heads = config.n_heads if "head" in dims else config.kv_heads if "kv_head" in dims else 0
-        if self.head is not None and not 0 <= self.head < heads:
-            raise ValueError(f"{self.point} has no head {self.head}")
-        longest = config.context_length if self.point.startswith("encoder.") else math.inf  # a decoder's text slides
-        if self.position is not None and not ("pos" in dims and 0 <= self.position < longest):
-            raise ValueError(f"{self.point} has no position {self.position}")
-        if "query" in dims or self.point.endswith("hook_scale"):  # what is divided by must never be 0
-            raise ValueError(f"{self.point} can't be changed in this way")
+        return self.position is None and not uses(KINDS[self.word]["becomes"], "same position")
 
     def fwd_hooks(self, model: Model, start: Start = from_the_start) -> Sequence[ForwardHook]:
         """As in `Intervention`."""
@@ -107,18 +142,39 @@ class HookPointIntervention(ABC):
             first, last = (begin, end) if self.position is None else (self.position, self.position + 1)
             if not (begin <= first and last <= end):
                 return  # this pass doesn't reach it
-            part = tensor if self.head is None else tensor[:, :, self.head]  # (batch, pos, …)
+            part = self._of_head(tensor)  # (batch, pos, …)
             other = functools.partial(recorded, model, self.point) if is_traced() else once
             part[:, first - begin : last - begin] = self._values(part, first, last, begin, other)
 
         return [(self.point, change)]
 
-    @abstractmethod
     def _values(self, tensor: Tensor, first: int, last: int, begin: int, other: Callable[..., Tensor]) -> Tensor:
         """What takes the place of the positions from first to last. tensor: (batch, pos, …), from position `begin` on.
 
         other: what the point has on another text, (1, pos, …), or (1, pos, head, …).
         """
+        kind, value = KINDS[self.word], tensor[:, first - begin : last - begin]
+
+        def there(text: int) -> Tensor:
+            return self._of_head(other(*_text(kind["texts"][text], self.values)))
+
+        def evaluate(formula: Any) -> Any:
+            match formula:
+                case "value":
+                    return value
+                case str():
+                    return getattr(self, formula)
+                case ["mean"]:
+                    return tensor.mean(1, keepdim=True)
+                case ["same position", text]:
+                    return _overlaid(value, there(text)[:, max(first, 0) : last], first)
+                case ["last position", text]:
+                    return there(text)[:, -1:]
+                case [operation, *operands]:
+                    return functools.reduce(_OPERATIONS[operation], map(evaluate, operands))
+            return formula  # a number
+
+        return evaluate(kind["becomes"])
 
     def _of_head(self, tensor: Tensor) -> Tensor:
         return tensor if self.head is None else tensor[:, :, self.head]
@@ -130,29 +186,10 @@ class Scale(HookPointIntervention):
 
     factor: float = 0.0
 
-    def check(self, config: ModelConfig) -> None:
-        """As in `HookPointIntervention`."""
-        super().check(config)
-        _check_factor(self.factor)
-
-    def _values(self, tensor: Tensor, first: int, last: int, begin: int, other: Callable[..., Tensor]) -> Tensor:
-        return tensor[:, first - begin : last - begin] * self.factor
-
-    def __str__(self) -> str:
-        return f"{describe_part(self)} {'ablated' if self.factor == 0 else f'× {self.factor:g}'}"
-
 
 @dataclass(frozen=True)
 class MeanAblate(HookPointIntervention):
     """Replaced by its mean over the text."""
-
-    looks_ahead = True
-
-    def _values(self, tensor: Tensor, first: int, last: int, begin: int, other: Callable[..., Tensor]) -> Tensor:
-        return tensor.mean(1, keepdim=True)
-
-    def __str__(self) -> str:
-        return f"{describe_part(self)} replaced by its mean"
 
 
 @dataclass(frozen=True)
@@ -162,26 +199,6 @@ class Patch(HookPointIntervention):
     tokens: tuple[int, ...] = ()
     source: tuple[int, ...] = ()
     """What the encoder reads of that other text, in an encoder–decoder."""
-
-    @property
-    def same_everywhere(self) -> bool:
-        """Never: the other text's activations differ from position to position."""
-        return False
-
-    def check(self, config: ModelConfig) -> None:
-        """As in `HookPointIntervention`."""
-        super().check(config)
-        _check_text(config, self.tokens, self.source)
-
-    def _values(self, tensor: Tensor, first: int, last: int, begin: int, other: Callable[..., Tensor]) -> Tensor:
-        values = tensor[:, first - begin : last - begin].clone()
-        padding = max(-first, 0)  # before the text's start there is nothing to take
-        there = self._of_head(other(self.tokens, self.source))[:, max(first, 0) : last]
-        values[:, padding : padding + there.shape[1]] = there  # a shorter text has nothing for what comes after it
-        return values
-
-    def __str__(self) -> str:
-        return f"{describe_part(self)} as on another prompt"
 
 
 @dataclass(frozen=True)
@@ -195,24 +212,9 @@ class Steer(HookPointIntervention):
     against_source: tuple[int, ...] = ()
     """What the encoder reads with `against`; empty for the same source."""
 
-    def check(self, config: ModelConfig) -> None:
-        """As in `HookPointIntervention`."""
-        super().check(config)
-        _check_factor(self.factor)
-        _check_text(config, self.tokens, self.source)
-        _check_text(config, self.against, self.against_source or self.source)
-
-    def _values(self, tensor: Tensor, first: int, last: int, begin: int, other: Callable[..., Tensor]) -> Tensor:
-        pairs = (self.tokens, self.source), (self.against, self.against_source or self.source)
-        toward, away = (self._of_head(other(*pair))[:, -1:] for pair in pairs)
-        return tensor[:, first - begin : last - begin] + self.factor * (toward - away)
-
-    def __str__(self) -> str:
-        return f"{describe_part(self)} + {self.factor:g} × the difference of two prompts"
-
 
 @dataclass(frozen=True)
-class Without:
+class Without(CodedIntervention):
     """A pass without one of the `RULES`. where: the dotted name that its points begin with; empty for everywhere."""
 
     rule: str
@@ -222,60 +224,48 @@ class Without:
     @property
     def looks_ahead(self) -> bool:
         """Without the causal mask every position sees those after it."""
-        return self.rule == "mask"
+        return RULES.get(self.rule, {}).get("looks_ahead", False)
 
     def check(self, config: ModelConfig) -> None:
         """Raise ValueError unless a model of this configuration has the rule there."""
         if self.rule not in RULES:
-            raise ValueError(f"there is no rule {self.rule!r}; it can be {', '.join(RULES)}")
-        if self.rule == "mask" and not config.is_causal:
-            raise ValueError("this model reads in both directions: it has no causal mask")
-        if not self._points(config):
-            where = f"in {self.where}" if self.where else "anywhere"
-            if self.rule == "scale" and not config.attention_scale:
-                raise ValueError("this model doesn't divide its scores by √d_head")
-            raise ValueError(f"this model has no {ENDINGS[self.rule]} {where}")
+            raise ValueError(f"there is no rule “{self.rule}”; it can be {', '.join(RULES)}")
+        if not self.sets(config):
+            where = f"in {describe_module(self.where)}" if self.where else "anywhere"
+            raise ValueError(f"this model doesn't have {RULES[self.rule]['words']} {where}")
 
     def fwd_hooks(self, model: Model, start: Start = from_the_start) -> Sequence[ForwardHook]:
         """As in `Intervention`."""
         config = model.config
         self.check(config)
-        points = self._points(config)
-        if self.rule == "positions" and config.positions == "rotary":
-            return _unrotated(points, config)
         changes: dict[str, Callable[[Tensor], Tensor]] = {
             "mask": lambda mask: mask.any(-2, keepdim=True).expand_as(mask),  # what no query sees is padding
             "scale": lambda scores: scores * math.sqrt(config.d_head),
             "positions": torch.zeros_like,
             "norm": torch.ones_like,
         }
-        return [(point, lambda tensor, hook: changes[self.rule](tensor)) for point in points]
+        hooks: list[ForwardHook] = []
+        for point in self.sets(config):
+            if "hook_rot_" in point:
+                hooks += _unrotated(point, config)
+            else:
+                hooks.append((point, lambda tensor, hook: changes[self.rule](tensor)))
+        return hooks
 
     def sets(self, config: ModelConfig) -> list[str]:
         """The points whose numbers it sets in a model of this configuration."""
-        points = self._points(config)
-        if self.rule == "positions" and config.positions == "rotary":
-            return [point for query in points for point in (query, f"{query[:-1]}k")]
-        return points
-
-    def _points(self, config: ModelConfig) -> list[str]:
-        endings = {**ENDINGS, "positions": _OF_POSITIONS.get(config.positions, ENDINGS["positions"])}
-        ending = endings[self.rule]
-        points = [name for name in hook_points(config) if name.endswith(ending) and name.startswith(self.where)]
-        if self.rule == "scale" and not config.attention_scale:
-            return []
-        if self.rule != "mask":
-            return points
-        if not config.is_causal:
-            return []
-        return [name for name in points if ".cross_attn." not in name and not name.startswith("encoder.")]
-
-    def __str__(self) -> str:
-        return f"without {RULES[self.rule]}{f' in {describe_module(self.where)}' if self.where else ''}"
+        rule = RULES[self.rule]
+        return [
+            name
+            for name in hook_points(config)
+            if name.endswith(tuple(rule["points"]))
+            and name.startswith(self.where)
+            and _has(config, rule.get("needs"), name)
+        ]
 
 
 @dataclass(frozen=True)
-class SetAttention:
+class SetAttention(PointIntervention):
     """One weight of a head set by hand. If renormalised, the rest of its row shares what is left as it did before."""
 
     point: str
@@ -286,19 +276,6 @@ class SetAttention:
     renormalised: bool = True
 
     looks_ahead = False
-
-    def check(self, config: ModelConfig) -> None:
-        """Raise ValueError unless a model of this configuration has the weight."""
-        if self.point not in hook_points(config) or not self.point.endswith("hook_pattern"):
-            raise ValueError(f"{self.point} is no attention pattern of this model")
-        if not 0 <= self.head < config.n_heads:
-            raise ValueError(f"{self.point} has no head {self.head}")
-        for role, position in (("query", self.query), ("key", self.key)):
-            of_source = self.point.startswith("encoder.") or (role == "key" and ".cross_attn." in self.point)
-            if not 0 <= position < (config.context_length if of_source else math.inf):
-                raise ValueError(f"{self.point} has no {role} {position}")
-        if not 0 <= self.weight <= 1:
-            raise ValueError(f"a weight is from 0 to 1, not {self.weight:g}")
 
     def fwd_hooks(self, model: Model, start: Start = from_the_start) -> Sequence[ForwardHook]:
         """As in `Intervention`."""
@@ -321,10 +298,6 @@ class SetAttention:
 
         return [(self.point, change)]
 
-    def __str__(self) -> str:
-        where = describe_module(self.point.removesuffix(".hook_pattern"))
-        return f"{where}, head {self.head}: query {self.query} gives key {self.key} the weight {self.weight:g}"
-
 
 def hooks_of(interventions: Sequence[Intervention], model: Model, start: Start = from_the_start) -> list[ForwardHook]:
     """The hooks of several interventions on one model, in their order."""
@@ -333,9 +306,35 @@ def hooks_of(interventions: Sequence[Intervention], model: Model, start: Start =
     return [hook for intervention in interventions for hook in intervention.fwd_hooks(model, start)]
 
 
-def _check_factor(factor: float) -> None:
-    if not math.isfinite(factor):
-        raise ValueError(f"a factor must be a number, not {factor}")
+_OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "min": lambda value, most: value.clamp(max=most),
+    "max": lambda value, least: value.clamp(min=least),
+}
+
+
+def _overlaid(values: Tensor, there: Tensor, first: int) -> Tensor:
+    """Values with another text's in their place, from position `first` on.
+
+    There is nothing to take before the other text's start, nor after its end if it is shorter.
+    """
+    values, padding = values.clone(), max(-first, 0)
+    values[:, padding : padding + there.shape[1]] = there
+    return values
+
+
+def _check_point(point: str, dims: Sequence[str], points: Mapping[str, str]) -> None:
+    """Raise ValueError unless a hook point is one of these. points: an entry of `POINTS`."""
+    is_one = point.endswith(points.get("only", ""))
+    if not is_one or points.get("without") in dims or ("except" in points and point.endswith(points["except"])):
+        raise ValueError(f"{point} {points['refused']}")
+
+
+def _text(text: Mapping[str, Any], values: Mapping[str, Any]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The tokens and the source of another text. text: an entry of `texts`."""
+    return values[text["tokens"]], next((values[name] for name in text["source"] if values[name]), ())
 
 
 def _check_text(config: ModelConfig, tokens: Sequence[int], source: Sequence[int]) -> None:
@@ -348,20 +347,25 @@ def _check_text(config: ModelConfig, tokens: Sequence[int], source: Sequence[int
         raise ValueError(f"the other prompt has a token {unknown[0]}, which this model doesn't know")
 
 
+def _has(config: ModelConfig, need: str | None, point: str) -> bool:
+    """Whether a model has what a rule needs, at this point."""
+    if need == "causal":
+        return config.is_causal and not point.startswith("encoder.")
+    return need != "attention_scale" or config.attention_scale
+
+
 @torch.no_grad()
 def recorded(model: Model, point: str, tokens: Sequence[int], source: Sequence[int] = ()) -> Tensor:
     """One point's tensor on another text, which nothing intervenes in."""
     return model.run_until_recorded(*inputs_of(model, tokens, source), names_filter=point)[point]
 
 
-def _unrotated(points: Sequence[str], config: ModelConfig) -> list[ForwardHook]:
-    """Rotary positions taken away: queries and keys go on as they were before they were turned."""
-    hooks: list[ForwardHook] = []
-    for query in points:
-        attention = query.removesuffix("hook_rot_q")
-        for name in "qk":
-            before: list[Tensor] = []
-            point = f"hook_{name}" if config.qk_norm == "none" else f"{name}_norm.hook_out"
-            hooks.append((f"{attention}{point}", lambda tensor, hook, before=before: before.append(tensor)))
-            hooks.append((f"{attention}hook_rot_{name}", lambda tensor, hook, before=before: before.pop()))
-    return hooks
+def _unrotated(point: str, config: ModelConfig) -> list[ForwardHook]:
+    """Rotary positions taken away: queries or keys go on as they were before they were turned."""
+    attention, name = point.split("hook_rot_")
+    before: list[Tensor] = []
+    unturned = f"hook_{name}" if config.qk_norm == "none" else f"{name}_norm.hook_out"
+    return [
+        (f"{attention}{unturned}", lambda tensor, hook: before.append(tensor)),
+        (point, lambda tensor, hook: before.pop()),
+    ]

@@ -16,25 +16,24 @@ from ..model.models import Model
 from .inputs import inputs_of
 
 AT_ONCE = 2_000_000
-"""Logits that are held at once: 8 MB."""
+"""Logits to hold at once: 8 MB."""
 
 
 def logits_in_pieces(model: Model, stream: Tensor, at_once: int = AT_ONCE) -> Iterator[tuple[slice, Tensor]]:
-    """What the unembedding makes of the stream, (row, d_model): which rows, and their logits (row, vocab), in order, in
+    """The logits of the stream, (row, d_model), in pieces: the rows, and their logits (row, vocab), in order, in
     float32 at least."""
     size = max(1, at_once // model.config.vocab_size)
     for start in range(0, len(stream), size):
         rows = slice(start, min(start + size, len(stream)))
-        with torch.no_grad():  # and not while the caller holds the iterator
+        with torch.no_grad():  # not while the caller holds the iterator
             logits = widened(model.unembed(stream[rows]))
         yield rows, logits
 
 
 def probabilities_of(logits: Tensor) -> Tensor:
-    """What the softmax makes of logits, (row, vocab).
+    """The softmax of logits, (row, vocab).
 
-    Worked out in double precision, some rows at a time: in single precision a sum over 50,000 tokens is off by more
-    than 1e-5.
+    Computed in float64, a few rows at a time: in float32 a sum over 50,000 tokens is off by more than 1e-5.
     """
     probabilities = torch.empty_like(logits, dtype=widened(logits[:0]).dtype)
     size = max(1, AT_ONCE // logits.shape[-1])
@@ -46,7 +45,7 @@ def probabilities_of(logits: Tensor) -> Tensor:
 def stream_of(
     model: Model, tokens: Sequence[int], source: Sequence[int] = (), hooks: Sequence[ForwardHook] = ()
 ) -> Tensor:
-    """What the unembedding reads at each position of one text, (pos, d_model). hooks: as in `run_with_hooks`."""
+    """The unembedding's input at each position of one text, (pos, d_model). hooks: as in `run_with_hooks`."""
     with torch.no_grad(), model.hooked(hooks):
         return model.stream(*inputs_of(model, tokens, source))[0]
 

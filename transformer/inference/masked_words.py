@@ -30,13 +30,13 @@ def fill_masks(
     names_filter: NamesFilter = (),
     interventions: Sequence[Intervention] = (),
 ) -> Iterator[GenerationStep]:
-    """Fill every masked token: each time the one whose likeliest token has the highest probability.
+    """Fill every masked token, each time the one whose likeliest token has the highest probability.
 
-    Each is filled knowing those that were filled before it, so that a pass is computed for each of them.
+    Each one depends on those filled before it, so each needs a pass.
 
-    tokens: (pos,), of which those that are `mask_token_id` are filled. segments: (pos,), left out for one segment.
-    sampling: how a token is drawn; by default the likeliest is taken. The mask itself is never drawn.
-    Returns: an iterator of steps, whose `position` is the one that was filled. The model must be in evaluation mode.
+    tokens: (pos,); those that are `mask_token_id` are filled. segments: (pos,), left out for one segment.
+    sampling: greedy by default. The mask itself is never drawn.
+    Returns: an iterator of steps, whose `position` is the filled one. The model must be in evaluation mode.
     Raises: ValueError for a model that doesn't read in both directions, or a text that it can't read.
     Source: Devlin et al. 2019, BERT, §3.1; the order, Ghazvininejad et al. 2019, Mask-Predict, §3.
     """
@@ -63,7 +63,7 @@ def masked_logits(
     names_filter: NamesFilter = (),
     interventions: Sequence[Intervention] = (),
 ) -> tuple[list[int], Tensor, ActivationCache]:
-    """Where the masks are, the logits there, (mask, vocab), −∞ for the mask itself, and what was recorded.
+    """The positions of the masks, their logits, (mask, vocab), −∞ for the mask itself, and the recording.
 
     Raises: ValueError for a model that doesn't read in both directions, or a text that it can't read; LogitsError for
         logits that are not numbers.

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from ..config import ModelConfig
 from .context_windows import WindowedIntervention
-from .interventions import HookPointIntervention, Intervention, Scale, SetAttention, Without
+from .intervention_kinds import ablates
+from .interventions import HookPointIntervention, Intervention, SetAttention, Without
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ def overwritten_values(interventions: Sequence[Intervention], config: ModelConfi
             values.append(OverwrittenValues(intervention.point, intervention.head, position, words, weighed=weighed))
         else:
             position = None if intervention.position is None else intervention.position - start
-            ablated = isinstance(intervention, Scale) and intervention.factor == 0
+            ablated = ablates(intervention.word, intervention.values)
             values.append(OverwrittenValues(intervention.point, intervention.head, position, words, ablated=ablated))
             module, _, last = intervention.point.rpartition(".")
             if last == "hook_result":  # its heads' sum is what attention gives, not what z · W_O would

@@ -1,6 +1,6 @@
 """The outline of a forward pass: statistics and thumbnails of every tensor, small enough to send at once.
 
-It is made of a pass that was kept, or tensor by tensor while a model reads a text that is too long to be kept.
+It is made from a kept pass, or tensor by tensor while a model reads a text too long to keep.
 Shapes: pos, query, key, head, d_model, vocab; depth counts the points where the residual stream is read: before the
 first block, and after each. There is no batch.
 """
@@ -35,7 +35,7 @@ from .tensor_statistics import Statistics, Summary, statistics, strip
 from .tracing import Trace, Traced
 
 LIKELIEST = 3
-"""Tokens that are named of each position's prediction."""
+"""Tokens to name in each position's prediction."""
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,12 @@ class TensorInfo:
     meaning: str
     formula: str
     dims: tuple[str, ...]
-    """Of a parameter as the equations read it: one that holds several matrices is cut into them."""
+    """Dimensions as the equations read it: a parameter with several matrices in it is split into them."""
     sizes: tuple[int, ...]
 
 
 def tensors_of(config: ModelConfig, tokens: int, source: int = 0) -> dict[str, TensorInfo]:
-    """Every tensor of a pass by name, in its order, and then the parameters. tokens, source: how many there are."""
+    """Every tensor of a pass by name, in its order, and then the parameters. tokens, source: their numbers."""
     table, points = equations(config), hook_points(config)
     unembedding = "x · W_U + b_U" if config.unembed_bias else "x · W_U"
     about = {name: ("point", point.meaning, point.formula) for name, point in points.items()}
@@ -85,18 +85,18 @@ def _as_array(tensor: Tensor, info: TensorInfo) -> np.ndarray:
 
 
 def outline(trace: Trace, mask_token_id: int | None = None) -> Recording:
-    """What the picture of a whole pass is drawn from. mask_token_id: what stands for a token that an encoder fills in.
+    """The data for the picture of a whole pass. mask_token_id: the token that an encoder fills in.
 
     Tensors: `statistics` (tensor, 4), mean, spread, smallest and largest finite value, in the order of the metadata's
     `tensors`; `strip.NAME` (pos, cell) of each point that is as wide as the stream, as `strip` makes them;
     `arcs.MODULE` (head, query, key) of each attention, as `pool` and `quantise` make them; `next` (pos, 3), the
-    likeliest tokens, and `next.probability`; `lens` (depth, pos), what each depth would have said, and
-    `lens.probability`; `lens.right`, the probability of the token that follows in the text, or for an encoder stands at
-    the position itself, NaN where the text has none, and `lens.rank`, its rank, 0 where it has none.
-    Metadata: `config`; `rounding`, what `rounding_of` gives for the model's type of numbers; `tensors`, the fields
-    of `TensorInfo`; `equations`; `stacks`, the sides of the model; `strip_limits` by name; `ids` of text and
-    source; `predicted_position`, as the function has it; `circuits`, the kinds that the heads of each attention
-    have; `changed`, the fields of what `overwritten_values` has.
+    likeliest tokens, and `next.probability`; `lens` (depth, pos), the likeliest token at each depth, and
+    `lens.probability`; `lens.right`, the probability of the text's next token, or for an encoder of the token at the
+    position itself, NaN if the text has none, and `lens.rank`, its rank, 0 if it has none.
+    Metadata: `config`; `rounding`, from `rounding_of` for the model's type of numbers; `tensors`, the fields of
+    `TensorInfo`; `equations`; `stacks`, the sides of the model; `strip_limits` by name; `ids` of text and source;
+    `predicted_position`, from the function; `circuits`, the kinds of each attention's heads; `changed`, the fields of
+    `overwritten_values`.
     """
     sketch = _Sketch(trace.config, trace.tokens, trace.source, trace.tensors["unembed.weight"].dtype, mask_token_id)
     for name in sketch.infos:
@@ -117,10 +117,10 @@ def outline_of_text(
     read: int | None = None,
     mask_token_id: int | None = None,
 ) -> Recording:
-    """The same as `outline` makes of a pass, while the model reads the text: no tensor is kept but the stream.
+    """The same as `outline`, made while the model reads the text, keeping no tensor but the stream.
 
-    of_parameters: what `statistics_of` gives for the model's parameters, where that is known already. read: how many of
-    the last positions are read by the logit lens; at others `lens` is −1, `lens.rank` 0, and its probabilities are NaN.
+    of_parameters: the result of `statistics_of` for the model's parameters, if known. read: how many of the last
+    positions the logit lens reads; at others `lens` is −1, `lens.rank` 0, and its probabilities are NaN.
     """
     text, origin = torch.tensor(list(tokens)), torch.tensor(list(source))
     sketch = _Sketch(model.config, text, origin, model.W_U.dtype, mask_token_id)
@@ -143,7 +143,7 @@ def outline_of_text(
 
 
 def statistics_of(model: Model) -> dict[str, Statistics]:
-    """What `statistics` gives of each parameter that equations read, by name."""
+    """The `statistics` of each parameter that equations read, by name."""
     parameters = parameters_of(model)
     names = [name for name, info in tensors_of(model.config, 1, 1).items() if info.kind == "parameter"]
     return {name: statistics(parameters[name].float().numpy()) for name in names}
@@ -157,8 +157,8 @@ def lens_at(
     interventions: Sequence[Intervention] = (),
     mask_token_id: int | None = None,
 ) -> dict[str, np.ndarray]:
-    """What each depth would have said at one position, as in `outline`: `lens`, `lens.probability`, `lens.right` and
-    `lens.rank`, (depth, 1) each."""
+    """The logit lens at one position, as in `outline`: `lens`, `lens.probability`, `lens.right` and `lens.rank`,
+    (depth, 1) each."""
     config = model.config
     check_index("position", position, len(tokens))
     wanted = {name for depth in stream_points(config, "decoder." if len(source) else "") for name in depth}
@@ -174,7 +174,7 @@ def lens_at(
 
 @dataclass
 class _Sketch:
-    """What an outline is put together from, tensor by tensor."""
+    """Collects an outline tensor by tensor."""
 
     config: ModelConfig
     tokens: Tensor
@@ -190,7 +190,7 @@ class _Sketch:
         self._masks: dict[str, np.ndarray] = {}
 
     def see(self, name: str, tensor: Tensor) -> None:
-        """Take from a tensor what is drawn of it; an attention's mask comes before its pattern."""
+        """Add a tensor's part of the outline; an attention's mask comes before its pattern."""
         info = self.infos[name]
         array = _as_array(tensor, info)
         self.statistics[name] = statistics(array)
@@ -255,19 +255,19 @@ def _sizes(config: ModelConfig, name: str, kind: str, tokens: int, source: int) 
 
 
 def _right_tokens(config: ModelConfig, tokens: Tensor) -> Tensor:
-    """What each position should predict, (pos,): the token after it, or for an encoder its own."""
+    """Each position's target, (pos,): the token after it, or for an encoder its own."""
     return tokens.roll(-1) if config.is_causal else tokens
 
 
 def _has_right(config: ModelConfig, tokens: Tensor, mask_token_id: int | None) -> Tensor:
-    """Whether the text has what each position should predict, (pos,): nothing follows the last, and a mask hides it."""
+    """Whether the text has each position's target, (pos,): nothing follows the last token, and a mask hides its own."""
     if not config.is_causal:
         return tokens != (-1 if mask_token_id is None else mask_token_id)
     return torch.arange(len(tokens)) < len(tokens) - 1
 
 
 def _lens_arrays(lens: LogitLensSummary, has_right: Tensor) -> dict[str, np.ndarray]:
-    """A reading as an outline has it. has_right: (pos,), where it was asked about the right token."""
+    """The lens's tensors for an outline. has_right: (pos,), whether the right token is known."""
     return {
         "lens": lens.likeliest.int().numpy(),
         "lens.probability": lens.likeliest_probability.numpy(),
@@ -277,7 +277,7 @@ def _lens_arrays(lens: LogitLensSummary, has_right: Tensor) -> dict[str, np.ndar
 
 
 def _next_of(model: Model, stream: Tensor, sketch: _Sketch) -> tuple[Tensor, Tensor]:
-    """The likeliest tokens at each position, and their probabilities; logits and probabilities are summed up."""
+    """The likeliest tokens at each position, and their probabilities; also summarises logits and probabilities."""
     likeliest, probability, known = [], [], {LOGITS: Summary(), PROBABILITIES: Summary()}
     if model.config.logit_cap:
         known[UNCAPPED_LOGITS] = Summary()
@@ -297,8 +297,8 @@ def _next_of(model: Model, stream: Tensor, sketch: _Sketch) -> tuple[Tensor, Ten
 def _likeliest(probabilities: Tensor) -> Tensor:
     """The most probable tokens at each position, (pos, LIKELIEST), equal ones by their id. probabilities: (pos, vocab).
 
-    Nothing is sorted that may be as long as the vocabulary, unless all of it is equally probable.
-    Raises: LogitsError for what logits that are not numbers give.
+    Sorts nothing as long as the vocabulary, unless all tokens are equally probable.
+    Raises: LogitsError for probabilities of logits that are not numbers.
     """
     check_logits(float(probabilities.max()))
     count = min(LIKELIEST, probabilities.shape[-1])
@@ -310,7 +310,7 @@ def _likeliest(probabilities: Tensor) -> Tensor:
 
 
 def stacks_of(config: ModelConfig) -> list[dict[str, object]]:
-    """The sides of a model: what they read, and which points make up the stream at each depth."""
+    """The sides of a model: their inputs, and the points that sum to the stream at each depth."""
     sides = [("", "text")]
     if config.architecture == "encoder-decoder":
         sides = [("encoder.", "source"), ("decoder.", "text")]

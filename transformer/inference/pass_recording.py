@@ -1,4 +1,4 @@
-"""Records a complete forward pass: every tensor and parameter, and what a view of it needs besides.
+"""Records a complete forward pass: every tensor and parameter, and the further data of its views.
 
 Shapes: pos, head, d_model, vocab; there is no batch.
 """
@@ -28,11 +28,11 @@ from .residual_stream import direct_logit_attribution
 from .tracing import Deviation, Trace, deviations, trace_pass
 
 MOST_TOKENS = 256
-"""Tokens whose pairs a circuit is shown for, on either side; of a larger vocabulary they are a part."""
+"""The most tokens on either side of a circuit; a larger vocabulary is reduced to these."""
 CIRCUIT_BYTES = 4_000_000
-"""Of all circuits together: more are left out of a page of its own."""
+"""The most bytes of all circuits together in a saved page."""
 ENTRY, CHECK = 70, 120
-"""Bytes of a tensor's entry in a file's header, and of what is said of one in the metadata, without its name; about."""
+"""Approximate bytes of a tensor's entry in a file's header, and in the metadata, without its name."""
 LARGE = (
     "weights",
     "hook_result",
@@ -42,21 +42,21 @@ LARGE = (
     "hook_position_bias",
     "hook_attn_scores",
 )
-"""What can best be done without where all is too much: matrices of weights, and points by the end of their name."""
+"""The first things to leave out of a large pass: weight matrices, and points by the end of their name."""
 
 Labels = Callable[[Sequence[int]], Sequence[str]]
-"""Names tokens so that they can be printed, as `Tokenizer.labels` does."""
+"""Makes printable labels of tokens, as `Tokenizer.labels` does."""
 
 
 @dataclass(frozen=True)
 class Fit:
-    """What is left out of a pass, and what the rest takes."""
+    """The tensors to leave out of a pass, and the size of the rest."""
 
     kinds: tuple[str, ...]
-    """Of `LARGE`."""
+    """The kinds left out, of `LARGE`."""
     names: frozenset[str]
     size: int
-    """Bytes of the tensors that stay."""
+    """Bytes of the other tensors."""
 
 
 def record_pass(
@@ -70,9 +70,8 @@ def record_pass(
 ) -> Recording:
     """Run a model over one text and record everything, parameters included. Put it into evaluation mode first.
 
-    tokens: what a decoder reads; source: what an encoder reads. labels: for example `tokenizer.labels`; without it
-    tokens are called by their number. interventions: what is changed in this pass. mask_token_id: what stands for a
-    token that an encoder fills in.
+    tokens: the decoder's text; source: the encoder's. labels: for example `tokenizer.labels`; without it labels are
+    numbers. interventions: those of the pass. mask_token_id: the token that an encoder fills in.
     Returns: tensors as in `Trace`, metadata `config`, `ids` and `labels` of text and source, `vocabulary`, the labels
         of all tokens, `changed`, the records of what `overwritten_values` finds, and `mask_token_id`.
     Raises: ValueError for a text that the model can't read.
@@ -94,7 +93,7 @@ def record_pass(
 
 
 def is_whole(recording: Recording) -> bool:
-    """Whether a recording is meant to be one of a whole pass: it has logits, and says which tokens were read."""
+    """Whether a recording is of a whole pass: it has logits, and the ids of its tokens."""
     return LOGITS in recording.tensors and "ids" in recording.metadata
 
 
@@ -105,7 +104,7 @@ def pass_of(recording: Recording) -> Trace:
         there = recording.tensors.get(name)
         if there is None or there.size != math.prod(info.sizes):
             raise ValueError(f"The recording lacks {name}; record_pass records the whole pass.")
-    # Of an array that can be written to, PyTorch uses the memory; others, as those of a file are, it has to copy.
+    # PyTorch shares the memory of writable arrays; it has to copy read-only ones, such as those of a file.
     tensors = {
         name: torch.from_numpy(array) if array.flags.writeable else torch.tensor(array)
         for name, array in recording.tensors.items()
@@ -120,10 +119,10 @@ def whole_view(
     changed: Sequence[Mapping[str, Any]] = (),
     mask_token_id: int | None = None,
 ) -> tuple[Recording, Recording]:
-    """All that a view of a pass shows, without anybody to ask: the outline of the pass, and everything else.
+    """All the data of a view without a server: the outline of the pass, and everything else.
 
-    vocabulary: the labels of all tokens. without: names of tensors that are left out. changed: what was changed in the
-    pass, and mask_token_id, as `record_pass` has them.
+    vocabulary: the labels of all tokens. without: names of tensors to leave out. changed and mask_token_id: as in
+    `record_pass`.
     Returns: what `outline` gives, labelled; and a recording of all tensors, in the dimensions of `tensors_of`, of the
         shares in each logit that is among the likeliest, of the circuits, and in its metadata of the `checks`.
     """
@@ -139,7 +138,7 @@ def whole_view(
 
 
 def fitted(infos: Mapping[str, TensorInfo], most: int) -> Fit:
-    """What has to be left out of a pass so that its tensors take at most `most` bytes: kind after kind of `LARGE`."""
+    """The kinds of `LARGE` to leave out, one after another, so that the tensors take at most `most` bytes."""
     sizes = {name: math.prod(info.sizes) * (1 if name.endswith("hook_mask") else 4) for name, info in infos.items()}
     kinds: list[str] = []
     for kind in LARGE:
@@ -151,7 +150,7 @@ def fitted(infos: Mapping[str, TensorInfo], most: int) -> Fit:
 
 
 def circuit_bytes(config: ModelConfig) -> int:
-    """What the circuits of all heads take in a `whole_view`; 0 where that is too much, and they are left out."""
+    """The bytes of all heads' circuits in a `whole_view`; 0 if they are too large and left out."""
     size = len(_heads(config)) * 8 * min(config.vocab_size, MOST_TOKENS) * config.d_head
     return size if size <= CIRCUIT_BYTES else 0
 
@@ -173,7 +172,8 @@ def view_bytes(config: ModelConfig, tokens: int, source: int, fit: Fit) -> int:
 
 
 def circuit_parts(model: Weights, kind: str, attention: str, head: int, tokens: Iterable[int]) -> dict[str, np.ndarray]:
-    """A head's circuit as it is drawn: its two factors, of all tokens, or the text's and the strongest of very many.
+    """A head's circuit for drawing: its two factors, for all tokens, or in a large vocabulary the text's and the
+    strongest.
 
     kind: as in `circuits_of`. tokens: the text's.
     Returns: `circuit[kind, attention, head].left` and `.right` (token, d_head), float32; the tokens that they are of,
@@ -196,7 +196,7 @@ def circuit_parts(model: Weights, kind: str, attention: str, head: int, tokens: 
 
 
 def _all_shares(trace: Trace, likeliest: np.ndarray) -> tuple[list[str], dict[str, np.ndarray]]:
-    """The parts' names, and each part's share in the logits of the likeliest tokens (pos, several)."""
+    """The parts' names, and their shares in the logits of the likeliest tokens, (pos, several)."""
     shares, names = {}, []
     for column in likeliest.T:
         given = direct_logit_attribution(trace, column)
@@ -231,7 +231,7 @@ def _is_of(kind: str, info: TensorInfo) -> bool:
 
 
 def _as_checks(deviations: Iterable[Deviation], changed: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Deviations as JSON can hold them, one that is infinite as None, and what was changed in a tensor, in words."""
+    """Deviations as JSON values, an infinite one as None, with a tensor's interventions in words."""
     return [
         {
             **dataclasses.asdict(deviation),

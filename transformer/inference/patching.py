@@ -1,7 +1,7 @@
 """Activation patching: runs one prompt with one activation at a time taken from another prompt.
 
-An activation affects nothing before it, neither lower in the model nor, under a causal mask, earlier in the text. So a
-patched pass begins at the layer that is patched, and at the first of the positions that a batch patches: a row each.
+An activation affects neither lower layers nor, under a causal mask, earlier positions. So a patched pass begins at the
+patched layer, and at the first position of its batch, which patches one position in each row.
 Shapes: site, layer, row, pos, d_model, vocab.
 """
 
@@ -30,27 +30,27 @@ SITES = {
     "cross-attention": "hook_cross_attn_out",
     "feed-forward": "hook_mlp_out",
 }
-"""What is patched, position by position: the residual stream as it enters a layer, and what the layer's sublayers add
-to it; and the ending of its hook points."""
+"""The sites to patch at each position, with the ending of their hook points: the residual stream before a layer, and
+the outputs of its sublayers."""
 STACKS = {"self": "", "encoder": "encoder.", "decoder": "decoder."}
-"""The stacks that can be patched, by their kind of attention, and the beginning of their hook points."""
+"""The stacks to patch, by kind of attention, with the beginning of their hook points."""
 ROWS = 16
-"""Positions that a batch patches. Fewer leave out more of the text before them; more waste less time on each call."""
+"""Positions in a batch. Fewer skip more of the text before them; more save calls."""
 
 
 @dataclass(frozen=True)
 class Patching:
-    """How much of the difference between two texts each activation carries: 0 for none, 1 for all of it."""
+    """How much of the logit difference each activation restores: 0 for none, 1 for all of it."""
 
     sites: tuple[str, ...]
-    """Those of `SITES` that the model has."""
+    """The model's `SITES`."""
     points: tuple[tuple[str, ...], ...]
     """Their hook points, by site and layer."""
     restored: Tensor
     """(site, layer, pos): (patched − corrupted) / (clean − corrupted), of the logit difference."""
     clean: float
     corrupted: float
-    """The logit difference of the two texts by themselves."""
+    """The logit differences without patching."""
 
 
 @torch.no_grad()
@@ -70,12 +70,12 @@ def patching(
 ) -> Patching:
     """Run the corrupted text with one activation at a time from the clean one; what it restores is what it carries.
 
-    answer, against: two tokens, whose difference of logits after the last token is what comes back: the right one on
-    the clean text, and the one on the corrupted. source, corrupted_source: what an encoder reads of each.
-    stack: which stack is patched, one of `STACKS`; if empty, in the encoder of an encoder–decoder.
-    position: in an encoder-only model, where the logits are compared: of the mask that both texts have there.
-    interventions: what is changed in every pass, the clean one too. Put the model into evaluation mode first.
-    on_progress: called with the share of the passes that are done, 0 to 1; what it raises ends them.
+    answer, against: the tokens whose logit difference after the last token is measured: the right one on the clean
+    text, and the one on the corrupted. source, corrupted_source: the encoder's texts.
+    stack: the stack to patch, one of `STACKS`; if empty, the encoder of an encoder–decoder.
+    position: in an encoder-only model, the position of the mask in both texts, where logits are compared.
+    interventions: applied in every pass, also the clean one. Put the model into evaluation mode first.
+    on_progress: called with the finished share of the passes, 0 to 1; an exception from it ends them.
     Raises: ValueError, saying what would do, for texts of unequal length or without a difference to explain;
         LogitsError for logits that are not numbers.
     Source: Vig et al. 2020; Meng et al. 2022, §2, *causal tracing*.
@@ -115,7 +115,7 @@ def patching(
     length = len(source) if kind == "encoder" else len(clean)
     first = _first_difference(clean, corrupted) if reads_back else 0
     run = _Corrupted(model, kind, position, inputs[1], hooks)
-    restored = torch.zeros(len(sites), len(names) // len(sites), length)  # before the first difference nothing changes
+    restored = torch.zeros(len(sites), len(names) // len(sites), length)  # zeros before the first difference
     for start in range(first, length, ROWS):
         rows, begin = range(start, min(start + ROWS, length)), start if reads_back else 0
         changes = hooks_of(interventions, model, lambda begin=begin: begin)
@@ -131,7 +131,7 @@ def patching(
 
 
 class _Corrupted:
-    """The corrupted text as a stack reads it: what enters each of its blocks, and the way from there to the logits."""
+    """The corrupted text in a stack: the input of each block, and the rest of the pass from there to the logits."""
 
     def __init__(
         self, model: Model, kind: str, position: int, inputs: Sequence[Tensor], hooks: Sequence[ForwardHook]
@@ -147,7 +147,7 @@ class _Corrupted:
         self.padding = self.stack.padding(tokens)
         self.past = [KeyValues() for _ in self.stack.blocks]
         self.entering: list[Tensor] = []
-        """What enters each block, (1, pos, d_model)."""
+        """The input of each block, (1, pos, d_model)."""
         self.memory = self.memory_padding = None
         with model.hooked(hooks):
             if kind == "decoder" and isinstance(model, EncoderDecoder):
@@ -158,8 +158,7 @@ class _Corrupted:
                 x = self._block(layer, x, past, 0)
 
     def rerun(self, layer: int, rows: int, begin: int, hooks: Sequence[ForwardHook]) -> Tensor:
-        """The logits that are compared, (row, vocab), of passes that begin at a block and a position, with hooks in
-        force."""
+        """The compared logits, (row, vocab), of passes from a block and a position on, with hooks."""
         x = self.entering[layer][:, begin:].expand(rows, -1, -1)
         with self.model.hooked(hooks):
             for index in range(layer, len(self.entering)):
@@ -187,7 +186,7 @@ def _first_difference(one: Sequence[int], other: Sequence[int]) -> int:
 
 
 def _sites(model: Model, kind: str) -> dict[str, list[str]]:
-    """The points of each of `SITES` that a stack of the model has, by layer."""
+    """The hook points of a stack's `SITES`, by layer."""
     points, modules = hook_points(model.config), attention_modules(model.config)
     if modules and kind not in STACKS.keys() & modules.keys():
         there = " or ".join(repr(each) for each in STACKS if each in modules)
@@ -202,7 +201,7 @@ def _sites(model: Model, kind: str) -> dict[str, list[str]]:
 
 
 def _put_in(clean: Tensor, rows: Sequence[int], begin: int) -> Callable[[Tensor, object], None]:
-    """In each row of a batch, one position as it is on the clean text.
+    """Replace one position in each row of a batch by the clean text's.
 
     clean: (pos, d_model), of the whole text. rows: the position of each row. begin: the batch's first position.
     """

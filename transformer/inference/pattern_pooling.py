@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 LIMIT = 64
-"""Rows and columns of one head's overview."""
+"""The most rows and columns of one head's overview."""
 HIDDEN = 255
 """The byte of a cell that the mask hides; 0 to 254 stand for weights from 0 to 1."""
 

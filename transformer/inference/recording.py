@@ -1,4 +1,4 @@
-"""Recordings: the tensors of one forward pass in a form that can be saved and sent.
+"""Recordings: the tensors of one forward pass, to save and to send.
 
 A recording's bytes are a safetensors file: eight bytes that hold the header's length, a JSON header, aligned arrays.
 Python reads it with `safetensors.numpy.load`, and a browser in twenty lines.
@@ -27,17 +27,17 @@ from .interventions import Intervention, hooks_of
 from .overwritten_values import overwritten_values
 
 RESERVED = "__metadata__"
-"""The one name that the format keeps for itself."""
+"""The name that the format reserves."""
 
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """Named tensors of one forward pass, and what belongs to them."""
+    """Named tensors of one forward pass, and their metadata."""
 
     tensors: Mapping[str, np.ndarray]
     """By hook point or parameter, without the batch dimension; a part of one has its index in brackets."""
     metadata: Mapping[str, Any]
-    """Whatever JSON can hold: configuration, labels, names."""
+    """JSON values: configuration, labels, names."""
 
     def to_bytes(self) -> bytes:
         """The recording as a safetensors file, each metadata value as a JSON text.
@@ -71,7 +71,7 @@ class Recording:
 
     @classmethod
     def from_url(cls, url: str) -> Recording:
-        """Read what an address of the API answers: http://localhost:8501/api/tensors?model=…&text=…&names=…
+        """Fetch a recording from the API: http://localhost:8501/api/tensors?model=…&text=…&names=…
 
         Raises: ValueError with the server's sentence for an error; OSError where it can't be reached.
         """
@@ -89,13 +89,13 @@ def record(
     interventions: Sequence[Intervention] = (),
     parameters: Sequence[str] = (),
 ) -> Recording:
-    """One forward pass over one text, and what it computed at the chosen hook points.
+    """Run one forward pass over one text, and record the chosen hook points.
 
     inputs: tokens (1, pos); for an encoder–decoder the source and the target.
     names: as in `run_with_cache`: None for all points, a name, a list of names, or a predicate.
     labels: printable tokens, as {"text": […], "source": […]}.
-    interventions: what is changed in this pass; what is recorded is what they left.
-    parameters: names of parameters to take along, such as `blocks.0.attn.out.weight`.
+    interventions: those of the pass; the recording has the changed tensors.
+    parameters: names of parameters to add, such as `blocks.0.attn.out.weight`.
     Returns: tensors by hook point, without the batch dimension; metadata `config` and `labels`, and, if anything was
         changed, `changed`, the records of what `overwritten_values` finds. Put the model into
         evaluation mode first.
@@ -115,7 +115,7 @@ def record(
 
 
 def as_array(tensor: Tensor, shape: Sequence[str]) -> np.ndarray:
-    """One text's tensor as NumPy has it, a copy: without the batch dimension, and of a type that NumPy knows.
+    """One text's tensor as a NumPy array, a copy, without the batch dimension and in a type that NumPy has.
 
     shape: the names of its dimensions, as in the registry. A mask gets dimensions for batch and head where
     padding makes it differ; these go as well.
@@ -125,17 +125,17 @@ def as_array(tensor: Tensor, shape: Sequence[str]) -> np.ndarray:
 
 
 def rounding_of(dtype: torch.dtype) -> float:
-    """By how much two neighbouring numbers of a type differ, relative to them: what a recomputed one may be off by."""
+    """The relative spacing of a type's numbers: the rounding error to allow in a recomputation."""
     return torch.finfo(dtype).eps
 
 
 def plain_array(tensor: Tensor) -> np.ndarray:
-    """A tensor as NumPy has it; numbers of 16 bits as float32. It may share the tensor's memory."""
+    """A tensor as a NumPy array, 16-bit numbers as float32. It may share the tensor's memory."""
     return widened(tensor).numpy(force=True)
 
 
 def _in_order(file: bytes) -> bytes:
-    """The same safetensors file with a sorted header: equal recordings are equal bytes, so that a cache can tell."""
+    """Sort a safetensors file's header, so that equal recordings are equal bytes, as caches need."""
     end = 8 + int.from_bytes(file[:8], "little")
     header = json.dumps(json.loads(file[8:end]), ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
     header += b" " * (-len(header) % 8)
@@ -150,8 +150,8 @@ def _as_json(name: str, value: object) -> str:
 
 
 def _plain(value: object) -> object:
-    """What JSON has for a value of a type it doesn't know."""
-    if isinstance(value, Mapping):  # one that can't be changed, say
+    """Convert a value of a type that JSON lacks."""
+    if isinstance(value, Mapping):  # a read-only mapping
         return dict(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dataclasses.asdict(value)

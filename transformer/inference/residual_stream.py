@@ -5,7 +5,6 @@ Dimensions: part, depth, pos, d_model, vocab; there is no batch.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -20,29 +19,22 @@ from .inputs import Ids
 from .tracing import Trace, recompute
 
 CELLS_AT_ONCE = 250_000
-"""Logits that are held at once while all depths are read: 2 MB, which also is the fastest."""
+"""Logits to hold at once while reading all depths: 2 MB, which is also the fastest."""
 LARGE_UNEMBEDDING = 8_000_000
-"""Weights of an unembedding from which on it is read as the model reads it, in the model's own type of numbers: in
-float64 its products would take minutes, and its copies hundreds of megabytes."""
+"""Weights of the smallest large unembedding, which is read in the model's own type of numbers: in float64 its products
+would take minutes, and its copies hundreds of megabytes."""
 CELLS_OF_LARGE = 4_000_000
-"""Logits held at once then: all its weights are read again for each piece."""
+"""Logits to hold at once for a large one, all of whose weights are read again for each piece."""
 
 
 @dataclass(frozen=True)
 class LogitLens:
-    """What each depth of the stream would have said next, had the model ended there."""
+    """The predictions at each depth of the stream, as if the model ended there."""
 
     points: tuple[str, ...]
-    """The points of which the stream consists there, joined by “+”: the embedding first, what leaves the last block at
-    the end."""
+    """By depth, the points that sum to the stream, joined by “+”: from the embedding to the last block's output."""
     logits: Tensor
-    """(depth, pos, vocab); the last are the model's own."""
-
-    @property
-    def heights(self) -> tuple[str, ...]:
-        """The former name of `points`."""
-        warnings.warn("LogitLens.heights is now called LogitLens.points.", DeprecationWarning, stacklevel=2)
-        return self.points
+    """(depth, pos, vocab); the last depth's are the model's own."""
 
     def of(self, tokens: Sequence[int]) -> tuple[Tensor, Tensor]:
         """Probability and rank (1: the likeliest) of one token at each position. tokens: (pos,).
@@ -57,45 +49,45 @@ class LogitLens:
 
 @dataclass(frozen=True)
 class LogitLensSummary:
-    """What each depth of the stream would have said next, without the logits, of which a large vocabulary has many."""
+    """The predictions at each depth of the stream, without all the logits of a large vocabulary."""
 
     points: tuple[str, ...]
     """As in `LogitLens`."""
     likeliest: Tensor
-    """(depth, pos), a token's id; of equal logits the first."""
+    """(depth, pos), token ids; the first of equal logits."""
     likeliest_probability: Tensor
     """(depth, pos), float64."""
     probability: Tensor
-    """(depth, pos), float64, of the token that was asked about."""
+    """(depth, pos), float64, of the given token."""
     rank: Tensor
-    """(depth, pos), of that token; 1: the likeliest."""
+    """(depth, pos), of the given token; 1 for the likeliest."""
 
 
 @dataclass(frozen=True)
 class Share:
-    """What one part of the model has put into the stream."""
+    """One part's contribution to the stream."""
 
     name: str
-    """A hook point's or a parameter's; `blocks.0.attn.hook_result[3]` for a head's."""
+    """The hook point's or parameter's name; `blocks.0.attn.hook_result[3]` for a head."""
     vectors: Tensor
     """(pos, d_model), as it arrives at the unembedding."""
 
 
 @dataclass(frozen=True)
 class Attribution:
-    """A logit as the sum of what each part of the model says for it."""
+    """A logit as the sum of each part's contribution."""
 
     names: tuple[str, ...]
     """Hook points and parameters, in the order of the pass."""
     values: Tensor
-    """(part, pos), float64; over all parts they sum to the logit."""
+    """(part, pos), float64; they sum to the logit over all parts."""
 
 
 def logit_lens(trace: Trace) -> LogitLens:
     """Read every depth of the stream as if the unembedding followed at once (nostalgebraist 2020).
 
-    The last norm, where the model has one, is applied with the statistics of that depth. Between the blocks of a
-    post-norm model what is read is normalised already.
+    The last norm, if the model has one, uses the statistics of that depth. Between the blocks of a post-norm model the
+    stream is normalised already.
     """
     names, read = _read_out(trace)
     logits = torch.cat(list(_logits(trace, read.flatten(0, 1))))
@@ -103,10 +95,10 @@ def logit_lens(trace: Trace) -> LogitLens:
 
 
 def logit_lens_summary(trace: Trace, tokens: Ids, last: int | None = None) -> LogitLensSummary:
-    """What `logit_lens` gives of a pass, some logits at a time: those of a large vocabulary would fill the memory.
+    """Summarise `logit_lens`, a few logits at a time: all those of a large vocabulary would fill the memory.
 
-    tokens: (pos,), the one that is asked about at each position. last: how many of the last positions are read, if not
-    all; elsewhere the likeliest token is −1, the rank 0, and probabilities are NaN.
+    tokens: (pos,), the token to rank at each position. last: how many of the last positions to read, if not all;
+    elsewhere the likeliest token is −1, the rank 0, and probabilities are NaN.
     """
     names, read = _read_out(trace)
     positions = read.shape[1]
@@ -115,7 +107,7 @@ def logit_lens_summary(trace: Trace, tokens: Ids, last: int | None = None) -> Lo
     wanted = torch.as_tensor(tokens)[unread:].expand(read.shape[:2])
     likeliest, rank = torch.empty(wanted.numel(), dtype=torch.long), torch.empty(wanted.numel(), dtype=torch.long)
     of_likeliest, probability = (torch.empty(wanted.numel(), dtype=torch.float64) for _ in range(2))
-    # Filled in, not put together at the end: small tensors that stay keep the memory of large ones from being reused.
+    # Filled in place: small tensors that stay would keep the memory of large ones from being reused.
     done = 0
     for logits in _logits(trace, read.flatten(0, 1)):
         rows = slice(done, done + len(logits))
@@ -132,7 +124,7 @@ def logit_lens_summary(trace: Trace, tokens: Ids, last: int | None = None) -> Lo
 
 
 def stream_points(config: ModelConfig, prefix: str = "") -> list[tuple[str, ...]]:
-    """The points of which the stream consists before the first block, and after each.
+    """The points that sum to the stream before the first block, and after each block.
 
     prefix: the stack, "encoder." or "decoder.", and empty for a model that has only one.
     """
@@ -146,13 +138,12 @@ def stream_points(config: ModelConfig, prefix: str = "") -> list[tuple[str, ...]
 
 
 def direct_logit_attribution(trace: Trace, tokens: Sequence[int], against: Sequence[int] | None = None) -> Attribution:
-    """How much each part says for a token: embeddings, each head, each feed-forward layer, every bias and shift.
+    """Each part's contribution to a token's logit: embeddings, heads, feed-forward layers, biases and shifts.
 
-    Norms divide by what they divided by in this pass: then what follows is linear, and the parts sum to the logit, as
-    it is before it is capped where it is. What an encoder's head, which isn't linear, makes of the stream is one part.
-    Under post-norm a part goes through every norm that comes after it.
+    Norms keep their divisors of this pass: the rest is then linear, and the parts sum to the logit before any cap. An
+    encoder's head isn't linear, so its output is one part. Under post-norm a part goes through every later norm.
 
-    tokens: (pos,), the token whose logit is looked at, at each position. against: another, whose logit is taken off.
+    tokens: (pos,), the token at each position. against: other tokens, whose logits are subtracted.
     Raises: ValueError for more tokens than positions, fewer, or one that isn't in the vocabulary.
     Source: Elhage et al. 2021, "A mathematical framework for transformer circuits".
     """
@@ -173,7 +164,7 @@ def direct_logit_attribution(trace: Trace, tokens: Sequence[int], against: Seque
 
 
 def shares(trace: Trace) -> list[Share]:
-    """What reaches the unembedding, part by part; their sum is what it reads. In the order of the pass."""
+    """The parts of the unembedding's input, which sum to it, in the order of the pass."""
     table = equations(trace.config)
     return _shares(trace, table, tuple(operand.name for operand in unembedding_equation(trace.config).operands["x"]))
 
@@ -183,7 +174,7 @@ def _shares(trace: Trace, table: Mapping[str, Equation], names: tuple[str, ...])
 
 
 def _shares_of(trace: Trace, table: Mapping[str, Equation], equation: Equation) -> list[Share]:
-    """The parts of one point. What is a sum, or a norm of one, is taken apart; anything else is a part by itself."""
+    """The parts of one point: sums, and norms of sums, are split; anything else is one part."""
     terms = tuple(operand.name for operand in equation.operands.get("x", ()))
     if equation.operation == "add" and all(term in table for term in terms):
         return _shares(trace, table, terms)
@@ -214,9 +205,9 @@ def _centred(vectors: Tensor) -> Tensor:
 
 
 def _read_out(trace: Trace) -> tuple[tuple[str, ...], Tensor]:
-    """The name of each depth, and what the unembedding reads there, (depth, pos, d_model), float64.
+    """The name of each depth, and the unembedding's input there, (depth, pos, d_model), float64.
 
-    That is the stream, through the last norm where there is one, with that depth's own statistics.
+    That is the stream after the last norm, if there is one, with that depth's own statistics.
     """
     prefix = "decoder." if trace.config.architecture == "encoder-decoder" else ""
     points = stream_points(trace.config, prefix)
@@ -230,7 +221,7 @@ def _read_out(trace: Trace) -> tuple[tuple[str, ...], Tensor]:
 
 
 def _normed(trace: Trace, norm: str, x: Tensor) -> Tensor:
-    """What a norm, by its dotted name, makes of vectors with their own statistics."""
+    """Apply a norm, by its dotted name, to vectors with their own statistics."""
     is_rms, eps = trace.config.norm_kind == "rms", trace.config.layer_norm_eps
     x = x if is_rms else _centred(x)
     x = x / (x.square().mean(-1, keepdim=True) + eps).sqrt() * trace.tensors[f"{norm}.weight"].double()
@@ -238,7 +229,7 @@ def _normed(trace: Trace, norm: str, x: Tensor) -> Tensor:
 
 
 def _logits(trace: Trace, read: Tensor) -> Iterator[Tensor]:
-    """The logits (row, vocab) of what the unembedding reads (row, d_model), as many rows as there may be at once.
+    """The logits (row, vocab) of the unembedding's input (row, d_model), a few rows at a time.
 
     In float64, unless the unembedding is too large for that.
     """
@@ -249,7 +240,7 @@ def _logits(trace: Trace, read: Tensor) -> Iterator[Tensor]:
         for rows in read.type_as(unembedding).split(max(1, CELLS_OF_LARGE // vocab)):
             yield _capped(trace, widened(torch.nn.functional.linear(rows, unembedding, shift)))
         return
-    pieces = unembedding.split(max(1, CELLS_AT_ONCE // d_model))  # nor is all of it held in float64
+    pieces = unembedding.split(max(1, CELLS_AT_ONCE // d_model))  # without all of it in float64
     for rows in read.split(max(1, CELLS_AT_ONCE // vocab)):
         logits = torch.cat([rows @ piece.double().T for piece in pieces], dim=-1)
         yield _capped(trace, logits if bias is None else logits + trace.tensors[bias[0].name].double())

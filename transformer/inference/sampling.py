@@ -19,7 +19,7 @@ from .analysis import check_logits
 
 @dataclass(frozen=True)
 class Sampling:
-    """How the next token is drawn from the model's distribution.
+    """The settings for drawing the next token.
 
     temperature: logits are divided by it; 0 always takes the likeliest token (greedy).
     top_k: only the k likeliest may be drawn; None for all.
@@ -45,7 +45,7 @@ class Sampling:
 
 
 def sampling_distribution(logits: Tensor, sampling: Sampling) -> Tensor:
-    """The probabilities a token is drawn with, after temperature, top-k and top-p.
+    """The probabilities for drawing a token, after temperature, top-k and top-p.
 
     logits: (vocab,), raw. Returns: (vocab,), float64, on the CPU, summing to one; zero for tokens that are cut off.
     """
@@ -66,10 +66,10 @@ def choose_token(logits: Tensor, sampling: Sampling, position: int) -> int:
 
 
 def random_points(sampling: Sampling, position: int, ahead: int = 16) -> Iterator[float]:
-    """The random numbers between 0 and 1 that decide the tokens at this position, the next, and so on without end.
+    """The random numbers between 0 and 1 for the tokens from this position on, without end.
 
-    So many are drawn `ahead`: one by one, between two forward passes, each would take several times as long. Greedy
-    writing needs none, and gets zeros.
+    Draws `ahead` of them at a time: drawing each between two forward passes would take several times as long. Greedy
+    writing gets zeros.
     """
     if sampling.temperature == 0:
         yield from itertools.repeat(0.0)
@@ -80,7 +80,7 @@ def random_points(sampling: Sampling, position: int, ahead: int = 16) -> Iterato
 
 
 def token_at(point: float, logits: Tensor, sampling: Sampling) -> int:
-    """The token whose share of the distribution a point between 0 and 1 falls into. logits: (vocab,), raw.
+    """The token whose share of the distribution contains a point between 0 and 1. logits: (vocab,), raw.
 
     Raises: LogitsError for logits that are not numbers.
     """
@@ -91,26 +91,26 @@ def token_at(point: float, logits: Tensor, sampling: Sampling) -> int:
     weights = _weights(logits, sampling)
     shares = weights.cumsum()
     index = int(shares.searchsorted(point * shares[-1], side="right"))
-    return index if index < len(shares) else int(weights.nonzero()[0][-1])  # rounded up to the very end
+    return index if index < len(shares) else int(weights.nonzero()[0][-1])  # rounding can reach the very end
 
 
 def _weights(logits: Tensor, sampling: Sampling) -> np.ndarray:
-    """What `sampling_distribution` is proportional to; in NumPy, as with so few numbers it is much the faster."""
+    """The unnormalised `sampling_distribution`; in NumPy, which is much faster on so few numbers."""
     scores = logits.detach().cpu().double().numpy()
     check_logits(scores.max())
     if sampling.temperature == 0:
         return np.eye(1, len(scores), int(scores.argmax()))[0]
-    weights = np.exp((scores - scores.max()) / max(sampling.temperature, 1e-250))  # which no difference overflows
+    weights = np.exp((scores - scores.max()) / max(sampling.temperature, 1e-250))  # so that no difference overflows
     kept = len(weights)
     if (sampling.top_k or kept) >= kept and (sampling.top_p or 1) >= 1:
         return weights
     order = (-scores).argsort(kind="stable")
     ranked = weights[order]
     if sampling.top_k is not None and sampling.top_k < kept:
-        kept = np.count_nonzero(scores >= scores[order[sampling.top_k - 1]])  # more than k if the last are equal
+        kept = np.count_nonzero(scores >= scores[order[sampling.top_k - 1]])  # more than k if the last ones tie
     if sampling.top_p is not None and sampling.top_p < 1:
         reached = ranked[:kept].cumsum()
-        likelier = reached - ranked[:kept]  # the weight of all that rank above
+        likelier = reached - ranked[:kept]  # the weight of all tokens ranked above
         kept = np.count_nonzero(likelier < sampling.top_p * reached[-1])
     weights[order[kept:]] = 0.0
     return weights

@@ -24,19 +24,19 @@ from .batched_decoding import PREFILL_TOKENS, BatchedDecoding
 from .generation import DecodeState, GenerationStep
 
 IDLE_SECONDS = 10.0
-"""After so long without a text a scheduler's thread ends; the next text starts another."""
+"""Seconds without a text after which a scheduler's thread ends; the next text starts another."""
 MOST_TEXTS = 32
-"""In a batch, unless there are more owners: each always has a text in it, and in turn gets what is left of it."""
+"""The most texts in a batch, unless there are more owners: each has at least one, and they share the rest in turn."""
 
 OnStep = Callable[[GenerationStep], bool]
-"""Is given each token on the scheduler's thread, and says whether to write on."""
+"""Called with each token on the scheduler's thread; returns whether to continue."""
 
 
 class Request:
     """A text that a scheduler writes: its steps can be iterated, once, with `for` or `async for`.
 
-    Both raise what the text's passes raise, and cancel the request when they are left early. A request that has
-    `buffer` steps which nobody has taken rests until half of them are, without holding up others.
+    Both raise the errors of the text's passes, and cancel the request when they are left early. With `buffer` untaken
+    steps a request pauses until half of them are taken, without delaying others.
     """
 
     def __init__(
@@ -49,24 +49,24 @@ class Request:
         on_step: OnStep | None,
         owner: Hashable,
     ) -> None:
-        """As in `Scheduler.submit`, which makes requests."""
+        """Made by `Scheduler.submit`."""
         self.state, self.owner = state, owner
         self._scheduler, self._left, self._stop_tokens = scheduler, max_new_tokens, frozenset(stop_tokens)
         self._buffer, self._on_step = buffer, on_step
         self._steps: deque[GenerationStep] = deque()
         self._changed = threading.Condition()
         self._notify: Callable[[], object] = lambda: None
-        """Tells a coroutine that something has changed."""
+        """Notifies a coroutine of changes."""
         self._is_resting = self._is_cancelled = self._is_over = False
         self._error: Exception | None = None
 
     def cancel(self) -> None:
-        """Write no more after the token in progress; doesn't wait for it."""
+        """Stop after the token in progress, without waiting for it."""
         self._is_cancelled = True
         self._scheduler._wake()
 
     def wait(self) -> None:
-        """Wait until it is over, when the state is the caller's again. Raises what the text's passes raised."""
+        """Wait until it is over and the state is the caller's again. Raises the errors of the text's passes."""
         with self._changed:
             self._changed.wait_for(lambda: self._is_over)
         if self._error is not None:
@@ -87,7 +87,7 @@ class Request:
         loop, has_changed = asyncio.get_running_loop(), asyncio.Event()
 
         def notify() -> None:
-            with contextlib.suppress(RuntimeError):  # the loop has been closed, and nobody waits
+            with contextlib.suppress(RuntimeError):  # the loop is closed, and nobody waits
                 loop.call_soon_threadsafe(has_changed.set)
 
         self._notify = notify
@@ -104,7 +104,7 @@ class Request:
             self.cancel()
 
     def _take(self) -> GenerationStep | None:
-        """The next step; None at the end. Raises what the text's passes raised."""
+        """The next step; None at the end. Raises the errors of the text's passes."""
         with self._changed:
             if self._steps:
                 step = self._steps.popleft()
@@ -119,7 +119,7 @@ class Request:
         return step
 
     def _put(self, step: GenerationStep) -> bool:
-        """Hand a step over; returns whether to write on."""
+        """Deliver a step; returns whether to continue."""
         if self._left is not None:
             self._left -= 1
         goes_on = self._left != 0 and step.token_id not in self._stop_tokens
@@ -140,26 +140,26 @@ class Request:
 
 
 class Scheduler:
-    """Writes all texts of one model that are submitted, on one thread, which runs while there are any.
+    """Writes all submitted texts of one model, on one thread, which runs while there are any.
 
-    In a batch, passes over prompts, and over windows that have moved, are limited: in total they compute at most
-    PREFILL_TOKENS tokens, or one prompt: nobody waits for more of them between two tokens.
+    In a batch, passes over prompts and moved windows compute at most PREFILL_TOKENS tokens in total, or one prompt:
+    nobody waits longer than that between two tokens.
     """
 
     def __init__(self, model: Model) -> None:
-        self._model = weakref.ref(model)  # while nothing is written, whoever lets the model go frees it
+        self._model = weakref.ref(model)  # weak: an idle scheduler must not keep the model alive
         self._changed = threading.Condition()
-        self._requests: FairQueue[Request] = FairQueue()  # who has waited longest for a pass over a prompt is the first
+        self._requests: FairQueue[Request] = FairQueue()  # those waiting longest for a pass over a prompt come first
         self._came = dict[Request, None]()
-        """The same, in the order in which they came."""
+        """The same, in order of arrival."""
         self._thread: threading.Thread | None = None
         self._is_closing = False
         self._stepped_at: float | None = None
-        """When the step began that is being computed."""
+        """The start of the present step."""
 
     @property
     def seconds_in_step(self) -> float:
-        """For how long the present step has been computed; 0 between two."""
+        """Seconds that the present step has taken so far; 0 between steps."""
         begun = self._stepped_at
         return 0.0 if begun is None else time.monotonic() - begun
 
@@ -170,7 +170,7 @@ class Scheduler:
 
     @property
     def texts_due(self) -> int:
-        """How many of them somebody waits for: those with fewer steps than their buffer holds."""
+        """How many of them somebody waits for, because their buffer isn't full."""
         with self._changed:
             return sum(not request._is_resting for request in self._came)
 
@@ -184,12 +184,12 @@ class Scheduler:
         on_step: OnStep | None = None,
         owner: Hashable = None,
     ) -> Request:
-        """Write a text on. The state belongs to the scheduler until the request is over.
+        """Continue a text. The state belongs to the scheduler until the request is over.
 
-        max_new_tokens: None for no limit. stop_tokens: ids after which it ends; the stop token is still reported.
-        buffer: how many steps are computed ahead of who takes them. on_step: is called with each step instead, on the
-        scheduler's thread, and ends the text by returning False; what it raises is an error of this request alone.
-        owner: in whose turn it is written where there are more texts than a batch takes.
+        max_new_tokens: None for no limit. stop_tokens: ids that end it; the stop token is still reported. buffer: how
+        many steps to compute ahead of the reader. on_step: called with each step instead, on the scheduler's thread;
+        returning False ends the text, and an exception fails this request only. owner: in whose turn to write it if
+        there are more texts than a batch takes.
         Raises: ValueError for a text that is being written already, or by another model.
         """
         if state.model is not self._model():
@@ -210,7 +210,7 @@ class Scheduler:
         return request
 
     def close(self) -> None:
-        """Cancel all requests, and wait until the thread has ended. What is submitted later starts another."""
+        """Cancel all requests, and wait until the thread has ended. Later requests start another."""
         with self._changed:
             for request in self._came:
                 request._is_cancelled = True
@@ -228,14 +228,14 @@ class Scheduler:
         while self._has_requests():
             try:
                 self._write(self._decoding())
-            except Exception as error:  # of no text in particular: nobody is to wait for what won't come
+            except Exception as error:  # not one text's error: fail all, so that nobody waits in vain
                 with self._changed:
                     left, self._requests, self._came = self._came, FairQueue(), {}
                 for request in left:
                     request._end(error)
 
     def _has_requests(self) -> bool:
-        """Wait for a request, and hold nothing meanwhile; returns whether one has come before the thread is to end."""
+        """Wait for a request without holding the model; returns whether one came before the thread has to end."""
         with self._changed:
             self._changed.wait_for(lambda: self._came or self._is_closing, IDLE_SECONDS)
             if not self._came:
@@ -247,7 +247,7 @@ class Scheduler:
             return BatchedDecoding(next(iter(self._came)).state.model)
 
     def _write(self, decoding: BatchedDecoding) -> None:
-        """Write until every request is over."""
+        """Compute steps until every request is over."""
         while active := self._active():
             requests = self._next_batch(active)
             self._stepped_at = time.monotonic()
@@ -271,7 +271,7 @@ class Scheduler:
                     self._finish(request, decoding)
 
     def _active(self) -> list[Request]:
-        """Wait until a request can go on, or is cancelled; none if there are none left."""
+        """Wait for requests that can continue or are cancelled; empty if none are left."""
 
         def ready() -> list[Request]:
             return [request for request in self._requests if request._is_cancelled or not request._is_resting]
@@ -281,8 +281,8 @@ class Scheduler:
             return ready()
 
     def _next_batch(self, active: list[Request]) -> list[Request]:
-        """Those whose token is computed now: as many as a batch takes, but some prompts, for which others are read
-        first."""
+        """The requests whose token is computed now: as many as a batch takes, except prompts that have to wait for
+        others."""
         batch, read, taken = [], 0, self._taken(active)
         for request in active:
             pending = request.state.pending
@@ -292,12 +292,12 @@ class Scheduler:
             batch.append(request)
             if pending > 1:
                 read += pending
-                with self._changed:  # wherever it needs such a pass next, others come first
+                with self._changed:  # next time it needs such a pass, others come first
                     self._requests.serve(request)
         return batch
 
     def _taken(self, active: list[Request]) -> set[Request]:
-        """Those for which there is room in a batch. It doesn't depend on prompts, so that few come and go."""
+        """The requests that fit into a batch, chosen regardless of prompts, so that the batch changes little."""
         if len(active) <= MOST_TEXTS:
             return set(active)
         ready, queue = set(active), FairQueue[Request]()
@@ -316,15 +316,15 @@ class Scheduler:
 
 
 class Schedulers:
-    """The schedulers of all models, each of which is let go with its model."""
+    """The schedulers of all models; each is freed with its model."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._known: weakref.WeakKeyDictionary[Model, Scheduler] = weakref.WeakKeyDictionary()
-        atexit.register(self.close)  # a thread that the interpreter's end meets inside of PyTorch would abort it
+        atexit.register(self.close)  # a thread inside PyTorch at the interpreter's exit would abort the process
 
     def of(self, model: Model) -> Scheduler:
-        """The one of this model."""
+        """The scheduler of this model."""
         with self._lock:
             return self._known.setdefault(model, Scheduler(model))
 
@@ -336,14 +336,14 @@ class Schedulers:
 
     @property
     def texts_due(self) -> int:
-        """How many of them somebody waits for the next token of."""
+        """How many of them have somebody waiting for the next token."""
         with self._lock:
             known = list(self._known.values())
         return sum(decoding.texts_due for decoding in known)
 
     @property
     def seconds_in_step(self) -> float:
-        """The longest that any model's present step has been computed."""
+        """The longest time that any model's present step has taken so far."""
         with self._lock:
             return max((decoding.seconds_in_step for decoding in self._known.values()), default=0.0)
 
@@ -356,4 +356,4 @@ class Schedulers:
 
 
 schedulers = Schedulers()
-"""The ones that a process shares."""
+"""The process's schedulers."""

@@ -8,22 +8,22 @@ from __future__ import annotations
 import numpy as np
 
 MOST_CELLS = 48
-"""Cells of a token's strip."""
+"""The most cells of a token's strip."""
 AT_ONCE = 30_000
-"""Numbers that are summed up at once: what is worked out on the way stays in the processor's cache."""
+"""Numbers to sum at once, so that intermediate results stay in the processor's cache."""
 Statistics = tuple[float, float, float, float]
-"""Mean, spread (standard deviation), smallest and largest finite value; NaN where there is none."""
+"""Mean, spread (standard deviation), smallest and largest finite value; NaN without any."""
 
 
 class Summary:
-    """The statistics of what comes in pieces, put together in float64 (Chan et al. 1983, eq. 2.1)."""
+    """Statistics of numbers that arrive in pieces, merged in float64 (Chan et al. 1983, eq. 2.1)."""
 
     def __init__(self) -> None:
         self._count, self._mean, self._squares = 0, 0.0, 0.0
         self._smallest, self._largest = np.inf, -np.inf
 
     def add(self, values: np.ndarray) -> None:
-        """Take in some of the numbers."""
+        """Add some of the numbers."""
         flat = values.reshape(-1)
         for first in range(0, flat.size, AT_ONCE):
             self._add(flat[first : first + AT_ONCE])
@@ -36,7 +36,7 @@ class Summary:
         self._largest = max(self._largest, float(finite.max()))
         mean, count = float(finite.mean()), self._count + finite.size
         finite -= mean
-        finite *= finite  # and no product of vectors, which NumPy would share out between cores
+        finite *= finite  # not a dot product, which NumPy would spread over cores
         moved = (mean - self._mean) ** 2 * self._count * finite.size / count
         self._squares += float(finite.sum()) + moved
         self._mean += (mean - self._mean) * finite.size / count
@@ -44,7 +44,7 @@ class Summary:
 
     @property
     def statistics(self) -> Statistics:
-        """The statistics of all that was taken in."""
+        """The statistics of all numbers so far."""
         if not self._count:
             return np.nan, np.nan, np.nan, np.nan
         return self._mean, (self._squares / self._count) ** 0.5, self._smallest, self._largest
@@ -58,7 +58,7 @@ def statistics(values: np.ndarray) -> Statistics:
 
 
 def strip(values: np.ndarray, most: int = MOST_CELLS) -> tuple[np.ndarray, float]:
-    """A stream (pos, d_model) as bytes, at most `most` a token: of the values that share a cell the farthest from 0.
+    """A stream (pos, d_model) as bytes, at most `most` per token: each cell has its value farthest from 0.
 
     Returns: bytes, 128 + 127 · value / limit; and the limit, the largest absolute value.
     """

@@ -41,11 +41,11 @@ from .overwritten_values import overwritten_values
 
 T = TypeVar("T")
 OUTPUTS_AT_ONCE = 4_000_000
-"""Numbers of the logits that are compared at once."""
+"""Logits to compare at once."""
 
 
 class Traced(dict[str, T]):
-    """What is known of the tensors of a pass, by name. One that isn't there is a ValueError, which says why."""
+    """The tensors of a pass by name; a missing one raises a ValueError that says why."""
 
     def __missing__(self, name: str) -> T:
         raise ValueError(
@@ -55,22 +55,22 @@ class Traced(dict[str, T]):
 
 @dataclass(frozen=True)
 class Trace:
-    """One forward pass over one text: what was read, and every tensor that was computed, parameters among them.
+    """One forward pass over one text: its tokens, and every tensor, including parameters.
 
-    All of it is on the CPU, wherever it was computed.
+    All tensors are on the CPU, wherever they were computed.
     """
 
     config: ModelConfig
     tokens: Tensor
-    """(pos,), what a decoder reads."""
+    """(pos,), the decoder's text."""
     source: Tensor
-    """(source,), what an encoder reads; empty for a model that has none."""
+    """(source,), the encoder's text; empty for a model without one."""
     tensors: Mapping[str, Tensor]
     """By hook point or parameter, and `logits` and `probabilities`; the mask as (query, key)."""
     interventions: tuple[Intervention, ...] = ()
-    """What was changed."""
+    """The interventions in the pass."""
     segments: Tensor = dataclasses.field(default_factory=lambda: torch.zeros(0, dtype=torch.long))
-    """(pos,), the segment of each token; empty where separators say it."""
+    """(pos,), the segment of each token; empty if separators determine them."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.tensors, Traced):
@@ -79,19 +79,19 @@ class Trace:
 
 @dataclass(frozen=True)
 class Deviation:
-    """How far a recorded tensor is from what its equation gives."""
+    """The difference of a recorded tensor from its equation."""
 
     name: str
     largest: float
     """The largest absolute difference of two cells."""
     magnitude: float
-    """The tensor's largest absolute value, infinities left out."""
+    """The tensor's largest finite absolute value."""
     set_by: tuple[str, ...] = ()
-    """What was changed in it, in words: then some of it doesn't follow from its equation."""
+    """The interventions on it in words: it needn't follow from its equation there."""
 
 
 def every_point(name: str) -> bool:
-    """All points of a model."""
+    """Stands for all points of a model."""
     return True
 
 
@@ -107,10 +107,10 @@ def trace_pass(
 ) -> Trace:
     """Run a model over one text and keep everything. Put it into evaluation mode first.
 
-    segments: (pos,), the segment of each token, for a model that knows them; left out, separators say it.
-    names: the hook points to keep, if not all, as in `run_with_cache`. interventions: what is changed in this pass;
-    what is kept is what they left. outputs: whether logits and probabilities are kept; without
-    them the pass ends with the last of the points. Whichever points are kept, their numbers are the same.
+    segments: (pos,), the segment of each token, for a model with segments; by default separators determine them.
+    names: the hook points to keep, if not all, as in `run_with_cache`. interventions: those of the pass; the kept
+    tensors are the changed ones. outputs: whether to keep logits and probabilities; without them the pass ends with the
+    last of the points. The numbers don't depend on which points are kept.
     Raises: ValueError for a text that the model can't read.
     """
     inputs, hooks = inputs_of(model, tokens, source, segments), hooks_of(interventions, model)
@@ -128,7 +128,7 @@ def trace_pass(
 
 
 def deviations(trace: Trace) -> list[Deviation]:
-    """Every tensor of a pass against its equation, in the order of the pass."""
+    """Compare every tensor of a pass with its equation, in the order of the pass."""
     overwritten = overwritten_values(trace.interventions, trace.config)
     return [
         dataclasses.replace(
@@ -143,8 +143,8 @@ def deviations(trace: Trace) -> list[Deviation]:
 def deviations_of_text(
     model: Model, tokens: Ids, source: Ids = (), interventions: Sequence[Intervention] = ()
 ) -> list[Deviation]:
-    """The same as `deviations` of a whole pass, while the model reads the text: each tensor is compared as it comes,
-    and kept until no equation reads it any more. Of the logits, which may be very many, a few are compared at a time.
+    """The same as `deviations`, computed while the model reads the text: each tensor is compared as it arrives, and
+    kept until no equation needs it. Logits, which can be many, are compared a few at a time.
     """
     table, points = equations(model.config), hook_points(model.config)
     last_reader = {operand.name: name for name, equation in table.items() for operand in equation.sources}
@@ -173,7 +173,7 @@ def deviations_of_text(
 def _outputs_compared(
     trace: Trace, table: Mapping[str, Equation], stream: Tensor, model: Model
 ) -> dict[str, Deviation]:
-    """How far logits and probabilities are from their equations: some of the vocabulary, some positions at a time."""
+    """The deviations of logits and probabilities, a part of the vocabulary and of the positions at a time."""
     recorded: dict[str, Tensor] = {}
     names = [name for name in (UNCAPPED_LOGITS,) if name in table]
     with model.hooked([(names, lambda tensor, hook: recorded.update({hook.name: tensor.cpu()}))]):
@@ -203,19 +203,19 @@ def _read_and_written(tokens: Ids, source: Ids) -> tuple[Tensor, Tensor]:
 
 
 def _of_text(name: str, tensor: Tensor) -> Tensor:
-    """What a point has recorded of a batch of one text, as a pass keeps it."""
+    """A recorded tensor of a batch of one text, as a trace keeps it."""
     return (tensor.reshape(tensor.shape[-2:]) if name.endswith("hook_mask") else tensor[0]).cpu()
 
 
 def _largest(parts: Sequence[Deviation]) -> Deviation:
-    """The deviation of a tensor, from those of its parts."""
+    """Merge the deviations of a tensor's parts."""
     return Deviation(parts[0].name, max(part.largest for part in parts), max(part.magnitude for part in parts))
 
 
 def recompute(trace: Trace, equation: Equation) -> Tensor:
-    """What an equation gives, in float64, from the tensors of a pass: in the equation's dimensions."""
+    """Evaluate an equation in float64 on the tensors of a pass; returns the equation's dimensions."""
     read = {role: _sum(trace, equation, role) for role in equation.operands}
-    x = read.get("x", torch.tensor(math.nan))  # which what reads none doesn't use
+    x = read.get("x", torch.tensor(math.nan))  # unused by equations without tokens
     match equation.operation:
         case "look up":
             factor = math.sqrt(trace.config.d_model) if trace.config.scale_embeddings else 1.0
@@ -257,7 +257,7 @@ def recompute(trace: Trace, equation: Equation) -> Tensor:
         case "hide":
             return torch.where(read["mask"].bool(), x, -math.inf)
         case "softmax":
-            return x.softmax(-1).nan_to_num(0.0)  # a query that sees nothing gives every key the weight 0
+            return x.softmax(-1).nan_to_num(0.0)  # a query that sees no key has zero weights
         case "average":
             row = x / x.sum(-1, keepdim=True).clamp(min=1)
             return row.expand(trace.config.n_heads, -1, -1)
@@ -269,12 +269,12 @@ def recompute(trace: Trace, equation: Equation) -> Tensor:
 
 
 def _over(equation: Equation) -> list[int]:
-    """The dimensions that a norm goes over: the last, or the last two."""
+    """The dimensions that a norm averages over: the last, or the last two."""
     return list(range(-equation.operands["x"][0].cells.count(ALL), 0))
 
 
 def viewed(trace: Trace, operand: Operand) -> Tensor:
-    """A tensor in the dimensions that an equation reads it by."""
+    """View a tensor in the dimensions of an equation."""
     tensor = trace.tensors[operand.name]
     if tensor.dim() == len(operand.dims):
         return tensor
@@ -294,7 +294,7 @@ def viewed(trace: Trace, operand: Operand) -> Tensor:
 
 
 def _sum(trace: Trace, equation: Equation, role: str) -> Tensor:
-    """What stands in one role, in float64: of a table the rows that the text reads, of several matrices the one."""
+    """The sum of one role's operands in float64. Look up the text's rows in a table; select one matrix of several."""
     total = torch.zeros((), dtype=torch.float64)
     for operand in equation.operands[role]:
         tensor = viewed(trace, operand)
@@ -351,7 +351,7 @@ def _compared(name: str, recorded: Tensor, expected: Tensor) -> Deviation:
     recorded, expected = recorded.double().reshape(-1), expected.double().reshape(-1)
     both = recorded.isfinite() & expected.isfinite()
     difference = (recorded - expected).abs()[both]
-    is_elsewhere = bool((recorded != expected)[~both].any())  # one is −∞ where the other isn't
+    is_elsewhere = bool((recorded != expected)[~both].any())  # only one of the two is −∞ there
     largest = math.inf if is_elsewhere else float(difference.max()) if len(difference) else 0.0
     finite = recorded[recorded.isfinite()].abs()
     return Deviation(name, largest, float(finite.max()) if len(finite) else 0.0)

@@ -38,7 +38,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Te
     >>> attention(q, k, v, mask=torch.tensor([[True, False]]))
     tensor([[1.]])
     """
-    q, k, values = widened(q), widened(k), widened(v)  # the products of 16-bit numbers may need more
+    q, k, values = widened(q), widened(k), widened(v)  # 16-bit products can exceed 16 bits
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (…, query, key)
     if mask is not None:
         scores = torch.where(mask, scores, -math.inf)
@@ -80,7 +80,7 @@ class Attention(nn.Module):
         return x.unflatten(-1, (-1, self.d_head))
 
     def visible(self, query: int, key: int, padding: Tensor | None, device: torch.device) -> Tensor:
-        """The mask of this place: (query, key), or (batch, 1, query, key) where padding makes it differ."""
+        """The attention mask: (query, key), or (batch, 1, query, key) where texts are padded differently."""
         mask = (causal_mask if self.causal else full_mask)(query, key, device, self.window)
         return self.hook_mask(mask if padding is None else mask & padding)
 
@@ -94,7 +94,7 @@ class Attention(nn.Module):
         return dropout(out, self.dropout, self.training)  # before the residual sum (§5.4)
 
     def sum_of_heads(self, z: Tensor, out: Tensor) -> Tensor:
-        """The same product, head by head, so that each one's part can be looked at; `out` itself if none is changed."""
+        """`out`, computed head by head if a hook changes a head's result; each result can be recorded."""
         name = self.hook_result.name.replace("hook_result", "out")
         weight, bias = linear_map(self.out, self.n_heads * self.d_head, name)
         per_head = weight.unflatten(-1, (self.n_heads, -1))  # (d_model, head, d_head)
@@ -107,14 +107,14 @@ class Attention(nn.Module):
 class SoftmaxAttention(Attention):
     """`attention` in every head: in one fused call, or step by step as soon as one of the steps is looked at.
 
-    Where every key is seen, as by the newest token of a text, the steps need no mask unless that is looked at. Scores
-    that are capped always go step by step: the fused call has nothing for them. In a model of 16-bit numbers scores and
-    weights are float32, as within the fused call: before the division a score may be too large for 16 bits.
-    With fewer heads of keys and values than of queries, neighbouring heads share one (Ainslie et al. 2023, §2.2).
+    The steps skip the mask if every key is visible, as for a text's newest token, unless somebody records it. Capped
+    scores always go step by step: the fused call can't cap. In a 16-bit model scores and weights are float32, as inside
+    the fused call: before the division a score may not fit into 16 bits.
+    If there are fewer heads of keys and values than of queries, neighbours share one (Ainslie et al. 2023, §2.2).
     """
 
     hook_position_bias: HookPoint
-    """Where there is a bias for how far each key is."""
+    """The hook point of the position bias, in models that have one."""
 
     def __init__(self, config: ModelConfig, *, causal: bool, window: int = 0) -> None:
         super().__init__(config, causal=causal, window=window)
@@ -131,7 +131,7 @@ class SoftmaxAttention(Attention):
         """Each query's average of the values, weighted by how well it fits their keys.
 
         q: (batch, query, head, d_head); k, v: (batch, key, kv_head, d_head); padding: (batch, 1, 1, key) or None.
-        bias: what is added to the scores for how far each key is, (batch, head, query, key), or None.
+        bias: added to the scores by distance, (batch, head, query, key), or None.
         Returns: z, (batch, query, head, d_head).
         """
         q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)  # (batch, head or kv_head, pos, d_head)
@@ -156,18 +156,18 @@ class SoftmaxAttention(Attention):
         return self._product(self.hook_pattern(pattern).type_as(values), values).type_as(v)
 
     def _product(self, x: Tensor, y: Tensor) -> Tensor:
-        """x @ y, each head's with what its group shares. x: (batch, head, query, m); y: (batch, kv_head, m, n)."""
-        if rounds_products(x.device):  # to 16 bits, though they are wide
+        """x @ y for every head, with the y of its group. x: (batch, head, query, m); y: (batch, kv_head, m, n)."""
+        if rounds_products(x.device):  # autocast would narrow them to 16 bits
             with torch.autocast(x.device.type, enabled=False):
                 return self._product(x, y)
         return x @ y if self.group == 1 else self._as_heads(self._as_queries(x) @ y)
 
     def _as_queries(self, x: Tensor) -> Tensor:
-        """A group's heads as more queries of one: (batch, head, query, m) → (batch, kv_head, group · query, m)."""
+        """A group's heads as queries of one: (batch, head, query, m) → (batch, kv_head, group · query, m)."""
         return x if self.group == 1 else x.unflatten(1, (-1, self.group)).flatten(2, 3)
 
     def _as_heads(self, x: Tensor) -> Tensor:
-        """And back: (batch, kv_head, group · query, n) → (batch, head, query, n)."""
+        """The inverse: (batch, kv_head, group · query, n) → (batch, head, query, n)."""
         return x if self.group == 1 else x.unflatten(2, (self.group, -1)).flatten(1, 2)
 
     def _fused(self, q: Tensor, k: Tensor, v: Tensor, padding: Tensor | None, bias: Tensor | None) -> Tensor:
@@ -185,11 +185,11 @@ class SoftmaxAttention(Attention):
         return z.masked_fill(~mask.any(-1, keepdim=True), 0.0)  # as in safe_softmax
 
     def _sees_all(self, query: int, key: int) -> bool:
-        """Whether every query sees every key, padding apart: the newest token sees everything that is near enough."""
+        """Whether every query sees every key, padding apart: true of one new token unless a window hides keys."""
         return (query == 1 or not self.causal) and not self._is_cut(key)
 
     def _is_cut(self, key: int) -> bool:
-        """Whether some of so many keys are too far from the last query to be seen; compiled, it may be any number."""
+        """Whether the window hides keys from the last query; always assumed in compiled code, for any length."""
         return self.window > 0 and (torch.compiler.is_compiling() or self.window < key)
 
     def _scores_are_looked_at(self) -> bool:
@@ -241,7 +241,7 @@ class SelfAttention(SoftmaxAttention):
         return self.project(self.attend(q, k, v, padding, bias))
 
     def position_bias(self, q: Tensor, key: int) -> Tensor:
-        """What is added to the scores of these queries, (batch, head, query, key), for so many keys."""
+        """The position bias of these queries' scores, (batch, head, query, key)."""
         query = q.shape[1]
         if self.config.positions == "alibi":
             bias = alibi(self.config, query, key, q.device).type_as(q)
@@ -297,7 +297,7 @@ class UniformAttention(Attention):
 
 
 def make_self_attention(config: ModelConfig, *, causal: bool, layer: int = 0) -> SelfAttention | UniformAttention:
-    """The kind of attention that the configuration names for a layer."""
+    """Make the kind of attention that the configuration asks for."""
     if config.attention == "uniform":
         return UniformAttention(config, causal=causal)
     return SelfAttention(config, causal=causal, layer=layer)

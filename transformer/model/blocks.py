@@ -1,7 +1,7 @@
 """Transformer blocks: attention and feed-forward layer around the residual stream, in each variant.
 
-A block's `forward` is those equations, with a hook point wherever there is something to see. Which kind a
-configuration has is said by `make_block` and `make_decoder_block`, at the end.
+A block's `forward` is its equations, with a hook point after each step. `make_block` and `make_decoder_block`, at the
+end, choose the kind that a configuration asks for.
 
 Shapes: batch, pos (or source), d_model.
 """
@@ -19,7 +19,7 @@ from .positions import Start
 
 
 class Sublayers(nn.Module):
-    """What every block is made of: attention, perhaps a feed-forward layer, their norms, and the points around them."""
+    """The parts of every block: attention, an optional feed-forward layer, their norms and hook points."""
 
     def __init__(self, config: ModelConfig, *, causal: bool, layer: int = 0) -> None:
         super().__init__()
@@ -64,7 +64,7 @@ class Block(Sublayers):
 
 
 class SandwichBlock(Block):
-    """What is added is normalised too, or alone: then ln1 and ln2 are identities.
+    """Each sublayer's output is normalised before it is added. In the res-post variant ln1 and ln2 are identities.
 
         x ──┬──────────────────────────► + ──┬─────────────────────────► + ──►     x = x + ln1_post(attn(ln1(x)))
             └─ ln1 ─► attn ─► ln1_post ──┘   └─ ln2 ─► mlp ─► ln2_post ──┘         x = x + ln2_post(mlp(ln2(x)))
@@ -104,7 +104,7 @@ class ParallelBlock(Block):
 
 
 class PostNormBlock(Block):
-    """The block of the paper: what is normalised is the sum, so that the norms stand on the stream itself.
+    """The paper's block: the norms apply to the sum, that is, to the stream itself.
 
         x ──┬────────► + ─► ln1 ──┬───────► + ─► ln2 ──►       x = ln1(x + attn(x))
             └─ attn ───┘          └─ mlp ───┘                  x = ln2(x + mlp(x))
@@ -126,7 +126,7 @@ class PostNormBlock(Block):
 
 
 class UnconnectedBlock(Block):
-    """A block without residual connections: each sublayer replaces what it reads, and there is no stream to look at.
+    """A block without residual connections: each sublayer's output replaces its input.
 
     x ─► ln1 ─► attn ─► ln2 ─► mlp ──►       x = attn(ln1(x))       under post-norm each norm comes
                                              x = mlp(ln2(x))        after its sublayer instead
@@ -148,7 +148,7 @@ class UnconnectedBlock(Block):
 
 
 class DecoderBlock(Sublayers):
-    """A block of an encoder–decoder's decoder: in its middle it also attends to what the encoder made of the source.
+    """A decoder block of an encoder–decoder: between its sublayers it attends to the encoder's output, the memory.
 
                                     memory ─────┐
         x ──┬──────────────► + ──┬──────────────▼──────────► + ──┬──────────────► + ──►
@@ -192,7 +192,7 @@ class DecoderBlock(Sublayers):
 
 
 class PostNormDecoderBlock(DecoderBlock):
-    """The decoder's block of the paper, its norms on the stream.
+    """The paper's decoder block, with norms on the stream.
 
                            memory ─────┐
     x ──┬────────► + ─► ln1 ──┬────────▼─────► + ─► ln_cross ──┬───────► + ─► ln2 ──►

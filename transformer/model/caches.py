@@ -14,19 +14,19 @@ from ..config import ModelConfig
 from .masks import padding_or_none
 
 SPARE = 32
-"""Positions for which there is room before what is cached is copied again."""
+"""Spare positions to allocate, so that appending rarely copies the cache."""
 
 
 class _Room:
-    """Where a tensor grows along its second dimension without being copied each time."""
+    """A buffer that appends along the second dimension without copying each time."""
 
     def __init__(self) -> None:
         self._store = self._grown = torch.empty(0, 0)
 
     def joined(self, before: Tensor, new: Tensor) -> Tensor:
-        """`torch.cat((before, new), 1)`. What was returned before stays as it is."""
+        """`torch.cat((before, new), 1)`. Tensors returned earlier keep their values."""
         begin, end = before.shape[1], before.shape[1] + new.shape[1]
-        if before.requires_grad or new.requires_grad:  # whose history needs tensors that nothing writes into
+        if before.requires_grad or new.requires_grad:  # autograd needs the old tensors unchanged
             return torch.cat((before, new), 1)
         if before is not self._grown or end > self._store.shape[1] or _is_foreign(self._store):
             self._store = new.new_empty(new.shape[0], end + SPARE, *new.shape[2:])
@@ -37,7 +37,7 @@ class _Room:
 
 
 def _is_foreign(tensor: Tensor) -> bool:
-    """Whether it was made in inference mode, which is over: nothing may write into it, and no gradient needs it."""
+    """Whether the buffer is an inference tensor outside inference mode: PyTorch forbids writing into it there."""
     return tensor.is_inference() and not torch.is_inference_mode_enabled()
 
 
@@ -63,25 +63,25 @@ class KeyValues:
         return self.tensors
 
     def clear(self) -> None:
-        """Let go of everything."""
+        """Drop all keys and values."""
         self.tensors = ()
         self._rooms = (_Room(), _Room())
 
 
 @dataclass(eq=False)
 class KeyValueCache:
-    """What a model that writes token by token need not compute again."""
+    """Keys and values of a batch of texts, so that the next token needs a pass over that token alone."""
 
     blocks: list[KeyValues] = field(default_factory=list)
     """Each block's keys and values of the tokens so far."""
     cross: list[KeyValues] = field(default_factory=list)
     """Each decoder block's keys and values of the memory."""
     memory: Tensor | None = None
-    """(batch, source, d_model): what the encoder made of the source."""
+    """(batch, source, d_model): the encoder's output."""
     memory_padding: Tensor | None = None
-    """(batch, 1, 1, source): True where the source is no padding; None if nothing is padded."""
+    """(batch, 1, 1, source): False at padding; None if nothing is padded."""
     tokens: Tensor | None = None
-    """(batch, pos): the tokens so far, by which padding among them is known."""
+    """(batch, pos): the tokens so far, to find padding in."""
 
     @classmethod
     def for_model(cls, config: ModelConfig) -> KeyValueCache:
@@ -99,13 +99,13 @@ class KeyValueCache:
         return None if pad_token_id is None else padding_or_none(self._with(tokens), pad_token_id)
 
     def forget_tokens(self) -> None:
-        """Keep what was made of the source alone, so that other tokens can follow."""
+        """Drop the target's keys and values and keep the source's, so that another target can follow."""
         self.tokens = None
         for each in self.blocks:
             each.clear()
 
     def extend(self, tokens: Tensor) -> None:
-        """Take note of the tokens whose keys and values have been added."""
+        """Record the tokens whose keys and values were just appended."""
         self.tokens = self._with(tokens)
 
     def _with(self, tokens: Tensor) -> Tensor:

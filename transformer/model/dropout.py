@@ -15,9 +15,9 @@ _generator: ContextVar[torch.Generator | None] = ContextVar("dropout_generator",
 def dropout(x: Tensor, p: float, is_training: bool) -> Tensor:
     """Sets each number to zero with probability p while training, and scales the others by 1 / (1 − p).
 
-    Which ones is drawn from the generator that `dropout_from` gives, so that trainings in several threads don't
-    disturb each other; outside of it from PyTorch's global one. From either it draws what `nn.Dropout` would draw on a
-    CPU. Source: Srivastava et al. 2014, "Dropout".
+    The generator is the one that `dropout_from` sets, so that trainings in several threads don't disturb each other,
+    or else PyTorch's global one. On a CPU the draws equal those of `nn.Dropout`.
+    Source: Srivastava et al. 2014, "Dropout".
     """
     if not (is_training and p):
         return x
@@ -27,7 +27,7 @@ def dropout(x: Tensor, p: float, is_training: bool) -> Tensor:
 
 @contextmanager
 def dropout_from(generator: torch.Generator) -> Iterator[None]:
-    """Inside, on this thread, dropout is drawn from this generator, which must be on the model's device."""
+    """Draw this thread's dropout from this generator, which must be on the model's device."""
     token = _generator.set(generator)
     try:
         yield

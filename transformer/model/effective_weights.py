@@ -1,7 +1,7 @@
-"""Reads the weights that a model computes with, whatever stands where its configuration has a linear layer.
+"""Reads the weights that a model really computes with, also if somebody replaced its linear layers.
 
-A layer may have been pruned, parametrised, quantised, or wrapped by another module, as by LoRA. What counts is what it
-does, so a module that isn't known is asked: what it makes of the identity is its matrix, unless it isn't linear.
+A layer may be pruned, parametrised, quantised, or wrapped by another module such as LoRA. An unknown module is probed:
+its output on the identity matrix is its weight, if it is linear at all.
 Shapes: input, output (of a linear layer).
 """
 
@@ -20,7 +20,7 @@ from .equations import parameter_names
 from .layers import CappedUnembedding, HeadNorm, LayerNorm, RMSNorm, widened
 
 _READ_THEIR_WEIGHT = (nn.Linear.forward, CappedUnembedding.forward, nn.Embedding.forward)
-"""Ways to compute that are known to use `weight` and `bias` as they are."""
+"""Forward methods known to use `weight` and `bias` as they are."""
 _NORMS = (LayerNorm, RMSNorm, HeadNorm)
 _TABLES = {
     "embed": lambda config: config.vocab_size,
@@ -28,9 +28,9 @@ _TABLES = {
     "segment_embed": lambda config: config.n_segments,
     "relative_bias": lambda config: config.relative_buckets,
 }
-"""Embeddings, and how many rows they have."""
+"""How many rows each embedding has."""
 _SCALES = (1.0, -1.0, 3.0)
-"""By which a linear map's input may be multiplied. Zeros and ones, so multiplied, survive quantisation."""
+"""Scales of the probes of linearity: vectors of zeros and ones, so scaled, survive quantisation."""
 
 
 class Configured(Protocol):
@@ -40,8 +40,10 @@ class Configured(Protocol):
 
 
 def weights_of(model: Configured) -> dict[str, Tensor]:
-    """Every parameter that the equations of a model read, by name: those tensors themselves where nothing stands
-    between. Raises: ValueError for a module that has no such weight, or a bias that no equation reads."""
+    """Every parameter that a model's equations read, by name; unreplaced layers give their own tensors, uncopied.
+
+    Raises: ValueError for a module that has no such weight, or a bias that no equation reads.
+    """
     names = parameter_names(model.config)
     paths = [name.removesuffix(".weight") for name in names if name.endswith(".weight")]
     for path in paths:
@@ -79,9 +81,9 @@ def weight_of(model: Configured, name: str) -> Tensor:
 
 
 def linear_map(module: nn.Module, inputs: int, name: str) -> tuple[Tensor, Tensor | None]:
-    """The matrix (output, input) and the bias (output,), or None, of what stands where a linear layer is.
+    """The matrix (output, input) and the bias (output,), or None, of the module in a linear layer's place.
 
-    inputs: the width of what it reads. Raises: ValueError, by its name, for a module that isn't linear.
+    inputs: the input width. Raises: ValueError, naming the module, if it isn't linear.
     """
     weight = _own(module, "weight") if _is_known(module) else None
     if weight is not None:
@@ -107,7 +109,7 @@ def bias_or_zeros(weight: Tensor, bias: Tensor | None) -> Tensor:
 
 @torch.no_grad()
 def _is_linear(module: nn.Module, weight: Tensor, bias: Tensor) -> bool:
-    """Whether a module computes weight · x + bias at some x, and at each position by itself."""
+    """Whether a module's output equals weight · x + bias for a few random x at once."""
     points = torch.rand(5, weight.shape[1], generator=torch.Generator().manual_seed(0)) < 0.5
     points, wide, shift = points.to(weight.device, weight.dtype), widened(weight), widened(bias)
     most = points.type_as(wide) @ wide.abs().T + shift.abs()
@@ -120,13 +122,13 @@ def _is_linear(module: nn.Module, weight: Tensor, bias: Tensor) -> bool:
 
 
 def _is_known(module: nn.Module) -> bool:
-    """Whether a module is a linear layer or a table of PyTorch's, with numbers of a usual type."""
-    computes = getattr(module.forward, "__func__", None)  # none in one whose own forward was put in
+    """Whether a module runs a known forward method on a plain weight tensor."""
+    computes = getattr(module.forward, "__func__", None)  # not if somebody replaced its forward
     return computes in _READ_THEIR_WEIGHT and type(getattr(module, "weight", None)) in (nn.Parameter, Tensor)
 
 
 def _own(module: nn.Module, kind: str) -> Tensor | None:
-    """A module's `weight` or `bias` as its next pass will use it; None where it may be out of date."""
+    """The `weight` or `bias` that the module's next pass will use; None if the attribute may be stale."""
     original, mask = (getattr(module, f"{kind}_{part}", None) for part in ("orig", "mask"))
     if original is not None and mask is not None:  # pruned
         return original * mask
@@ -135,7 +137,7 @@ def _own(module: nn.Module, kind: str) -> Tensor | None:
 
 
 def _table(module: nn.Module, count: int) -> Tensor:
-    """What an embedding has for each of so many numbers: (row, …)."""
+    """An embedding's rows, (row, …); an unknown module is called with each row's number."""
     if (own := _own(module, "weight") if _is_known(module) else None) is not None:
         return own
     with outside_calls():
@@ -143,12 +145,12 @@ def _table(module: nn.Module, count: int) -> Tensor:
 
 
 def _inputs(config: ModelConfig, layer: str) -> int:
-    """The width of what a linear layer reads."""
+    """The input width of a linear layer."""
     return {"out": config.n_heads * config.d_head, "down": config.d_ff}.get(layer, config.d_model)
 
 
 def _module(model: object, path: str) -> nn.Module:
-    """A part of a model. Raises: ValueError where another module has nothing of that name."""
+    """The submodule of this dotted name. Raises: ValueError if a replaced module lacks it."""
     found: Any = model
     seen = ""
     for name in path.split("."):

@@ -1,8 +1,8 @@
 """The equations of a forward pass as a table: how each tensor is computed, and from which others.
 
-`equations(config)` lists, in the order of the pass, how every point of the registry comes about, and after them the
-logits and the probabilities: one operation, and what it reads: other points, parameters, the tokens. Pages, checks and
-the arithmetic of a single cell all follow this one table.
+`equations(config)` lists every hook point in the order of the pass, then the logits and the probabilities: each with
+one operation and its operands (other points, parameters, the tokens). Pages, checks and the arithmetic of a single cell
+all read this one table.
 
 Dimensions are the registry's, without the batch; `vocab` counts tokens, `part` the queries, keys and values that share
 one matrix, `pair` and `side` the two dimensions that rotary positions turn together. Where heads share keys and values,
@@ -20,11 +20,11 @@ from typing import Any
 from ..config import ModelConfig
 
 ALL = ":"
-"""In `Operand.cells`: every place along this dimension."""
+"""In `Operand.cells`: all indices along this dimension."""
 SEGMENT = "segment"
-"""In `Operand.cells`: the segment that the token at the result's position is in."""
+"""In `Operand.cells`: the segment of the token at the result's position."""
 TOKEN = "token"
-"""In `Operand.cells`: the place that the token at the result's position has in the vocabulary."""
+"""In `Operand.cells`: the id of the token at the result's position."""
 LOGITS, PROBABILITIES = "logits", "probabilities"
 UNCAPPED_LOGITS = "unembed.hook_uncapped"
 
@@ -54,23 +54,23 @@ OPERATIONS = {
 
 @dataclass(frozen=True)
 class Operand:
-    """One tensor that an equation reads, and which of its cells a cell of the result is made of."""
+    """One tensor that an equation reads, and which of its cells each cell of the result depends on."""
 
     name: str
-    """A hook point's, or a parameter's."""
+    """The hook point's or parameter's name."""
     dims: tuple[str, ...]
-    """The dimensions it is read by; a parameter that holds several matrices is cut into them."""
+    """Its dimensions as the equation reads it; a parameter with several matrices in it is split into them."""
     cells: tuple[str | int, ...]
-    """For each of them: a dimension of the result, whose place it shares; `ALL`; `TOKEN`; or always the same place."""
+    """For each dimension: the result's dimension with the same index; `ALL`; `TOKEN`; or a fixed index."""
     shift: int = 0
-    """How much further its first dimension is read than that says."""
+    """An offset added to the index of its first dimension."""
 
     def at(
         self, place: Mapping[str, int], token: int | None = None, segment: int | None = None
     ) -> tuple[int | slice, ...]:
-        """The cells that one cell of the result is made of, as an index into the tensor in these dimensions.
+        """The cells that one cell of the result depends on, as an index into the tensor in these dimensions.
 
-        place: where the result's cell is, by dimension; token, segment: those at its position.
+        place: the index of the result's cell, by dimension; token, segment: those at its position.
         """
         read = {ALL: slice(None), TOKEN: token, SEGMENT: segment, **place}
         first, *rest = (cell if isinstance(cell, int) else read[cell] for cell in self.cells)
@@ -79,20 +79,20 @@ class Operand:
 
 @dataclass(frozen=True)
 class Equation:
-    """How one tensor comes about."""
+    """How one tensor is computed."""
 
     name: str
     operation: str
     """One of `OPERATIONS`."""
     dims: tuple[str, ...]
     operands: Mapping[str, tuple[Operand, ...]] = field(default_factory=dict)
-    """By role; several in one role are added together first."""
+    """By role; operands that share a role are summed first."""
     constants: Mapping[str, Any] = field(default_factory=dict)
-    """What the operation takes besides: `limit`, `cap`, `slopes` of heads, or what `rotate` is given."""
+    """The operation's settings: `limit`, `cap`, the heads' `slopes`, or the arguments of `rotate`."""
 
     @property
     def sources(self) -> tuple[Operand, ...]:
-        """All that it reads."""
+        """Every operand, in all roles."""
         return tuple(operand for operands in self.operands.values() for operand in operands)
 
 
@@ -100,7 +100,7 @@ class Equation:
 def equations(config: ModelConfig) -> Mapping[str, Equation]:
     """Every equation of a model with this configuration, by the name of its result, in the order of the pass.
 
-    Worked out once, and not to be changed.
+    Cached: don't modify it.
     """
     if config.architecture != "encoder-decoder":
         found = list(_Walk(config, causal=config.is_causal).stack(config.n_layers))
@@ -120,10 +120,9 @@ def parameter_names(config: ModelConfig) -> tuple[str, ...]:
 
 
 def equations_json(config: ModelConfig) -> list[dict[str, Any]]:
-    """The table for those who don't read Python, JSON-ready: the fields of each equation, in the order of the pass.
+    """The table as JSON-ready data: the fields of each equation, in the order of the pass.
 
-    Beside `config.to_dict()`, it is all that there is to know of an architecture. An operand's `shift` is left out
-    where there is none.
+    With `config.to_dict()` it describes an architecture completely. An operand's `shift` is left out if it is 0.
     """
     return [
         {**vars(equation), "operands": {role: [_row(each) for each in of] for role, of in equation.operands.items()}}
@@ -136,13 +135,13 @@ def _row(operand: Operand) -> dict[str, Any]:
 
 
 def unembedding_equation(config: ModelConfig) -> Equation:
-    """What the unembedding computes: the logits, before they are capped where they are."""
+    """The equation of the unembedding: the logits, before any cap."""
     table = equations(config)
     return table.get(UNCAPPED_LOGITS, table[LOGITS])
 
 
 class _Walk:
-    """A walk through one stack that always knows what the stream consists of."""
+    """Walks through one stack and keeps track of which points sum to the stream."""
 
     def __init__(
         self, config: ModelConfig, prefix: str = "", *, causal: bool = True, memory: tuple[str, ...] | None = None
@@ -154,7 +153,7 @@ class _Walk:
         self.stream: tuple[str, ...] = ()
         """The points whose sum the next sublayer reads."""
         self.beside: list[str] = []
-        """What the sublayers of a parallel block have given so far."""
+        """Outputs so far of a parallel block's sublayers."""
         self.is_grouped = config.kv_heads != config.n_heads
 
     def stack(self, n_layers: int) -> Iterator[Equation]:
@@ -308,7 +307,7 @@ class _Walk:
         yield Equation(f"{name}hook_out", "shorten" if is_rms else "normalise", dims, {"x": x, **roles})
 
     def rotation(self, name: str, of: str, head: str, layer: int) -> Equation:
-        """Queries or keys turned: pair by pair, or the whole vector at once where not all of it is turned."""
+        """Rotated queries or keys: pair by pair, or the whole vector at once if only part of it is rotated."""
         constants = self.config.rotation(layer)
         if self.config.rotated_dims < self.config.d_head:
             dims = ("pos", head, "d_head")
@@ -319,7 +318,7 @@ class _Walk:
         return Equation(name, "rotate", pairs, {"x": (Operand(of, pairs, cells),)}, constants)
 
     def weighing(self, attn: str, names: Mapping[str, str], is_softmax: bool) -> Iterator[Equation]:
-        """From queries and keys, as they enter the product, to the pattern."""
+        """The equations from queries and keys, as they enter the dot product, to the pattern."""
         scores = ("head", "query", "key")
         mask = Operand(f"{attn}hook_mask", ("query", "key"), ("query", "key"))
         if is_softmax:
@@ -362,7 +361,7 @@ class _Walk:
         return Equation(f"{attn}hook_position_bias", "bucket", ("head", "query", "key"), {"table": (table,)}, constants)
 
     def mixing(self, attn: str, out: str) -> Iterator[Equation]:
-        """From the pattern to what attention adds."""
+        """The equations from the pattern to attention's output."""
         heads, table = ("pos", "head", "d_head"), ("d_model", "head", "d_head")
         head, kv_head = (("kv_head", "member"), "kv_head") if self.is_grouped else (("head",), "head")
         pattern = Operand(f"{attn}hook_pattern", (*head, "query", "key"), (*head, "pos", ALL))
@@ -395,7 +394,7 @@ class _Walk:
         yield self.linear(out, ("pos", "d_model"), f"{block}mlp.down", ("d_model", "d_ff"), self.config.mlp_bias)
 
     def linear(self, name: str, dims: tuple[str, str], module: str, table: tuple[str, str], biased: bool) -> Equation:
-        """x · W + b, of whatever the stream is now. table: the dimensions of W, those of its output first."""
+        """x · W + b, where x is the current stream. table: the dimensions of W, its output's first."""
         output, width = table
         operands = {
             "x": tuple(Operand(part, ("pos", width), ("pos", ALL)) for part in self.stream),
@@ -408,7 +407,7 @@ class _Walk:
     def part(
         self, name: str, dims: tuple[str, ...], module: str, part: int | None, stream: tuple[str, ...] | None = None
     ) -> Equation:
-        """Queries, keys or values. part: which of those that one matrix holds; None where it holds nothing else."""
+        """Queries, keys or values. part: which slice of a shared matrix; None if the matrix holds nothing else."""
         position, *heads = dims
         cut, chosen = ((), ()) if part is None else (("part",), (part,))
         operands = {
@@ -420,7 +419,7 @@ class _Walk:
         return self.clipped(name, dims, operands)
 
     def shared_part(self, name: str, dims: tuple[str, ...], module: str, part: int) -> Equation:
-        """The same of a matrix that holds fewer heads of keys and values than of queries, one after another."""
+        """The same for a matrix with fewer heads of keys and values than of queries, stacked one after another."""
         first = (0, self.config.n_heads, self.config.n_heads + self.config.kv_heads)[part]
         position, head, width = dims
         operands = {
@@ -432,7 +431,7 @@ class _Walk:
         return self.clipped(name, dims, operands)
 
     def clipped(self, name: str, dims: tuple[str, ...], operands: Mapping[str, tuple[Operand, ...]]) -> Equation:
-        """A matrix's products, kept within the limit where self-attention's queries, keys and values have one."""
+        """A matrix product, clipped if the model clips queries, keys and values."""
         limit = None if ".cross_attn." in name else self.config.qkv_clip
         return Equation(name, "clip" if limit else "multiply", dims, operands, {"limit": limit} if limit else {})
 

@@ -16,9 +16,9 @@ from ..config import ModelConfig
 def initialise(model: nn.Module, config: ModelConfig, generator: torch.Generator) -> None:
     """Draw every weight of a model; biases start at zero, gains of norms stay at one.
 
-    Weights have the spread of "small init", √(2 / 5 d_model), which suits narrow models as well as wide ones (Nguyen &
-    Salazar 2019, §2.2). What writes to the residual stream starts quieter, by one over the root of the number of such
-    writers, so that the stream doesn't grow with depth (GPT-2, §2.3).
+    Weights have the spread of "small init", √(2 / 5 d_model), which suits narrow and wide models alike (Nguyen &
+    Salazar 2019, §2.2). Matrices that write to the residual stream are divided by the root of how many write to it, so
+    that the stream doesn't grow with depth (GPT-2, §2.3).
     """
     spread = math.sqrt(2 / (5 * config.d_model))
     embedding_spread = config.d_model**-0.5 if config.scale_embeddings else spread
@@ -36,7 +36,7 @@ def initialise(model: nn.Module, config: ModelConfig, generator: torch.Generator
 
 
 def writers(config: ModelConfig, name: str) -> int:
-    """How many sublayers write to the residual stream that the sublayer of this parameter writes to."""
+    """How many sublayers write to the residual stream that this parameter writes to."""
     in_encoder, in_decoder = name.startswith("encoder."), name.startswith("decoder.")
     sublayers = 1 + in_decoder + (config.d_ff > 0)  # attention, cross-attention, feed-forward
     return sublayers * (config.n_encoder_layers if in_encoder else config.n_layers)
@@ -46,10 +46,10 @@ _DRAWING = (nn.init.normal_, nn.init.uniform_, nn.init.kaiming_uniform_)
 
 
 class skip_init(TorchFunctionMode):
-    """Within it, modules don't draw the weights they begin with.
+    """Skip the random weights that PyTorch's modules draw when they are made.
 
-    For weights that `initialise` draws, and for those that are shapes without numbers, for which PyTorch would import
-    its compiler, 80 MB and a second.
+    `initialise` draws ours afterwards; and for meta tensors, PyTorch's drawing would import its compiler: 80 MB and a
+    second.
     """
 
     def __torch_function__(self, function: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:

@@ -19,7 +19,7 @@ ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu, "gelu_tanh": partial(F.gelu, appr
 
 
 def widened(x: Tensor) -> Tensor:
-    """Numbers of 16 bits as float32, in which norms are computed and heads summed; others as they are."""
+    """Convert 16-bit numbers to float32, for norms and sums over heads; leave others alone."""
     return x.float() if x.dtype.itemsize == 2 else x
 
 
@@ -35,14 +35,14 @@ class LayerNorm(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """x: (batch, pos, d_model); returns the same shape."""
-        if not self.hook_scale.is_watched:  # all of it in one kernel
+        if not self.hook_scale.is_watched:  # one fused kernel
             return self.hook_out(torch.layer_norm(x, self.shape, self.weight, self.bias, self.eps))
         wide, weight, bias = widened(x), widened(self.weight), widened(self.bias)
         if self.hook_scale.is_edited:
             centred = wide - wide.mean(-1, keepdim=True)
             scale = self.hook_scale((centred.square().mean(-1, keepdim=True) + self.eps).sqrt())
             return self.hook_out((centred / scale * weight + bias).type_as(x))
-        # In one kernel too, which can also say what it divided by.
+        # This fused kernel also returns its divisor.
         out, _, inverse = torch.native_layer_norm(wide, self.shape, weight, bias, self.eps)
         self.hook_scale(1 / inverse)
         return self.hook_out(out.type_as(x))
@@ -51,7 +51,7 @@ class LayerNorm(nn.Module):
 class RMSNorm(nn.Module):
     """x / √(mean of x² + ε) · gain, over the last dimension (Zhang & Sennrich 2019, eq. 4).
 
-    The layer norm without its mean and its shift: what is left is to bring every vector to the same length.
+    The layer norm without mean and shift: it only brings every vector to the same length.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -70,7 +70,7 @@ class RMSNorm(nn.Module):
 
 
 class HeadNorm(nn.Module):
-    """The same norms on queries or keys, with a gain for each head's dimensions.
+    """A norm on queries or keys, with a gain for each head's dimensions.
 
     Over a head's own dimensions (Henry et al. 2020), or over those of all heads together (Dehghani et al. 2023, §2.1).
     """
@@ -122,8 +122,8 @@ class MLP(nn.Module):
 class GatedMLP(MLP):
     """activation(x · W_gate) ⊙ (x · W_up) · W_down: a gate decides how much of each hidden number passes.
 
-    With the activation "silu" it is SwiGLU (Shazeer 2020, eq. 6). The points are called as in TransformerLens: `pre` is
-    what the activation reads, `pre_linear` what the gate is multiplied by.
+    With the activation "silu" it is SwiGLU (Shazeer 2020, eq. 6). Names are TransformerLens's: `pre` is the
+    activation's input, `pre_linear` the factor that the gate multiplies.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -138,7 +138,7 @@ class GatedMLP(MLP):
 
 
 class MaskedWordHead(nn.Module):
-    """norm(activation(x · W + b)): what the unembedding of a masked word reads (Devlin et al. 2019, BERT, §3.1)."""
+    """norm(activation(x · W + b)), before the unembedding of masked words (Devlin et al. 2019, BERT, §3.1)."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -166,12 +166,12 @@ class CappedUnembedding(nn.Linear):
 
 
 def make_norm(config: ModelConfig, has_one: bool = True) -> nn.Module:
-    """The kind of norm that the configuration names, or an identity where it has none."""
+    """Make the kind of norm that the configuration names, or an identity."""
     if config.norm == "none" or not has_one:
         return nn.Identity()
     return RMSNorm(config) if config.norm_kind == "rms" else LayerNorm(config)
 
 
 def make_mlp(config: ModelConfig) -> MLP:
-    """The kind of feed-forward layer that the configuration describes."""
+    """Make the kind of feed-forward layer that the configuration describes."""
     return GatedMLP(config) if config.mlp_gate else MLP(config)

@@ -35,7 +35,7 @@ def causal_mask(query: int, key: int, device: torch.device | str | None = None, 
 
 
 def full_mask(query: int, key: int, device: torch.device | str | None = None, window: int = 0) -> Tensor:
-    """Hide nothing; with a window, what is that far away or further, before the query or after it.
+    """Hide nothing; with a window, hide keys that are this far away or further on either side.
 
     Returns: (query, key), boolean, True where the key may be seen.
     Source: the window, Beltagy et al. 2020, Longformer, §3.1.
@@ -56,15 +56,15 @@ def padding_mask(tokens: Tensor, pad_token_id: int) -> Tensor:
 
 
 def with_attention_mask(padding: Tensor | None, attention_mask: Tensor) -> Tensor:
-    """A padding mask, if there is one, and what an attention mask, (batch, key), hides besides."""
+    """The padding mask, if any, combined with an attention mask, (batch, key)."""
     seen = attention_mask.bool()[:, None, None, :]
     return seen if padding is None else padding & seen
 
 
 def padding_or_none(tokens: Tensor, pad_token_id: int | None) -> Tensor | None:
-    """The same, or None where nothing is padded, so that attention needs no mask for it.
+    """The padding mask, or None if nothing is padded, so that attention can skip it.
 
-    A compiled or exported model is one for all texts, so it always has the mask.
+    A compiled or exported model serves all texts, so it always gets the mask.
     """
     if pad_token_id is None or not is_true((tokens == pad_token_id).any(), if_unknown=True):
         return None

@@ -25,14 +25,14 @@ from .stacks import Decoder, Encoder, Stack
 
 
 class Transformer(HookedModule):
-    """What all architectures share: a configuration, hook points, and the registry that describes them."""
+    """The base of all architectures: a configuration, hook points, and the registry that describes them."""
 
     config: ModelConfig
     unembed: nn.Linear
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are, and tokens must be."""
+        """The device of the weights, on which tokens must be."""
         return next(itertools.chain(self.parameters(), self.buffers(), [torch.empty(0)])).device
 
     def hook_points(self) -> dict[str, HookInfo]:
@@ -87,7 +87,7 @@ class DecoderOnly(Transformer, Stack):
 
         tokens: (batch, pos), integer, ids below vocab_size.
         past: what came before these tokens, and is extended by them; None for nothing.
-        newest: the logits after the last position alone, (batch, 1, vocab): a large vocabulary's take long.
+        newest: return the last position's logits only, (batch, 1, vocab), which saves time with a large vocabulary.
         attention_mask: (batch, key), 0 for padding, whatever its id, before the texts or after them; with a past, of
             all tokens so far.
         Returns: (batch, pos, vocab).
@@ -113,7 +113,7 @@ class DecoderOnly(Transformer, Stack):
 class EncoderOnly(Transformer, Stack):
     """A stack of blocks without a causal mask, which says what each token is: BERT's shape (Devlin et al. 2019).
 
-    It is trained to fill gaps: at a token that is masked it has only what stands before it and after it to go by.
+    It is trained to fill gaps: a masked token has to be predicted from the tokens on either side.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -187,8 +187,8 @@ class EncoderDecoder(Transformer):
 
         source: (batch, source), target: (batch, target), integer, ids below vocab_size.
         past: what came before these target tokens, and is extended by them; it also keeps the memory.
-        newest: the logits after the last position alone, (batch, 1, vocab).
-        attention_mask: (batch, source), 0 for what is padding in the source, whatever its id.
+        newest: return the last position's logits only, (batch, 1, vocab).
+        attention_mask: (batch, source), 0 for padding in the source, whatever its id.
         Returns: (batch, target, vocab).
         Raises: ValueError for tokens of another shape, too many of them, or unknown ids.
         """
@@ -212,7 +212,7 @@ class EncoderDecoder(Transformer):
         return self.decoder(target, memory, padding, past)
 
     def encode(self, source: Tensor, attention_mask: Tensor | None = None) -> Tensor:
-        """The source as the decoder will see it: (batch, source) → memory, (batch, source, d_model)."""
+        """Run the encoder: (batch, source) → memory, (batch, source, d_model)."""
         return self.encoder(source, attention_mask)
 
     def decode(
@@ -241,7 +241,7 @@ def make_unembedding(config: ModelConfig, table: nn.Embedding | None) -> nn.Line
 
 
 def make_model(config: ModelConfig) -> Model:
-    """A model of the configuration's architecture, its weights as PyTorch leaves them."""
+    """A model of the configuration's architecture, with PyTorch's initial weights."""
     kinds = {"decoder-only": DecoderOnly, "encoder-only": EncoderOnly, "encoder-decoder": EncoderDecoder}
     return kinds[config.architecture](config)
 

@@ -1,6 +1,6 @@
-"""What PyTorch's modes ask of a model: where no number can be looked at, and what outlives the call that made it.
+"""Copes with PyTorch's modes, in which numbers can't be read or tensors mustn't be cached.
 
-Such modes are inference mode, fake tensors (`torch.export`), the transforms of `torch.func` and `torch.device`.
+The modes are inference mode, fake tensors (`torch.export`), the transforms of `torch.func`, and `torch.device`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torch import Tensor
 
 
 def is_true(condition: bool | Tensor, *, if_unknown: bool) -> bool:
-    """A condition's truth value; `if_unknown` where it has none: in compiled code, or inside `torch.func.vmap`."""
+    """A condition's truth value, or `if_unknown` in compiled code and inside `torch.func.vmap`, where it has none."""
     if not isinstance(condition, Tensor):
         return bool(condition)
     if torch.compiler.is_compiling():
@@ -26,20 +26,20 @@ def is_true(condition: bool | Tensor, *, if_unknown: bool) -> bool:
 
 
 def rounds_products(device: torch.device) -> bool:
-    """Whether `torch.autocast` is on there."""
+    """Whether `torch.autocast` is on for this device."""
     return torch.amp.is_autocast_available(device.type) and torch.is_autocast_enabled(device.type)
 
 
 def is_traced() -> bool:
-    """Whether new tensors stand for numbers rather than have them, so that nothing may be kept."""
+    """Whether new tensors are only symbols for numbers, so that none may be cached."""
     return torch.compiler.is_compiling() or type(torch.empty(0)) is not Tensor
 
 
 def keep_tensors(maxsize: int) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
     """`lru_cache` for tensors; not to be called while code `is_traced`.
 
-    They are made in a thread of their own, since modes belong to a thread: a table that was first needed in inference
-    mode, say, serves training too.
+    A thread of their own makes them, since modes belong to a thread: a table first needed in inference mode serves
+    training too.
     """
 
     def decorate(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -49,7 +49,7 @@ def keep_tensors(maxsize: int) -> Callable[[Callable[..., Tensor]], Callable[...
 
 
 def outside_modes(make: Callable[..., Tensor], *about: object) -> Tensor:
-    """A tensor that is made in a thread of its own, once it is computed: on a GPU that thread has another stream."""
+    """Make a tensor in a thread of its own and wait for it: on a GPU that thread has another stream."""
     with ThreadPoolExecutor(1) as thread:
         tensor = thread.submit(make, *about).result()
     if tensor.is_cuda:

@@ -18,15 +18,15 @@ from ..config import ModelConfig
 from .modes import is_traced, keep_tensors
 
 Start = int | Tensor
-"""The position of a pass's first token: one for the whole batch, or (batch,) where texts of unequal length go on."""
+"""The position of a pass's first token: one for the batch, or (batch,) if cached texts differ in length."""
 Table = Callable[..., Tensor]
 
 
 def positions_from(start: Start, pos: int) -> slice | Tensor:
-    """Positions start … start+pos−1, to index a table with: a slice, or (batch, pos) where the texts' differ."""
+    """Positions start … start+pos−1 as a table index: a slice, or (batch, pos) if they differ by text."""
     if not isinstance(start, Tensor):
         return slice(start, start + pos)
-    return (start[:, None] + torch.arange(pos, device=start.device)).clamp(min=0)  # padding before a text has none
+    return (start[:, None] + torch.arange(pos, device=start.device)).clamp(min=0)  # padding comes before 0
 
 
 def position_ids(start: Start, pos: int, device: torch.device | str = "cpu") -> Tensor:
@@ -36,15 +36,15 @@ def position_ids(start: Start, pos: int, device: torch.device | str = "cpu") -> 
 
 
 def first_positions(start: int, attention_mask: Tensor | None) -> Start:
-    """Where a pass begins in each text: at `start`, less the padding before the text, (batch,), if a mask tells it.
+    """The first position of each text: `start` minus the padding before the text, (batch,), if a mask marks it.
 
-    attention_mask: (batch, key), 0 for what is padding.
+    attention_mask: (batch, key), 0 for padding.
     """
     return start if attention_mask is None else start - attention_mask.int().argmax(-1)
 
 
 def end_of(start: Start, pos: int) -> int | Tensor:
-    """The position after the last of those, of the text that is furthest: a number, or a tensor of one."""
+    """The position after the last one of the furthest text: a number, or a tensor with one number."""
     return pos + (start.max() if isinstance(start, Tensor) else start)
 
 
@@ -73,7 +73,7 @@ def sinusoidal_encoding(length: int, d_model: int, base: float = 10000.0, factor
 def position_angles(length: int, width: int, base: float = 10000.0, factors: tuple[float, ...] = ()) -> Tensor:
     """Angle in radians of each position and pair of dimensions: pos / base^(2i / width).
 
-    factors: how many times smaller each pair's is; empty for 1.
+    factors: divisors of each pair's angle; empty for 1.
     Returns: (length, width / 2), float64: at large positions float32 would lose the fast waves.
     """
     return _angles_at(torch.arange(length), width, base, factors)
@@ -87,7 +87,7 @@ def _angles_at(positions: Tensor, width: int, base: float, factors: tuple[float,
 
 
 def alibi(config: ModelConfig, query: int, key: int, device: torch.device | str | None = None) -> Tensor:
-    """What is added to scores: −slope · distance of each head, query and key, the last query at the last key.
+    """ALiBi's bias: −slope · distance for each head, query and key, the last query at the last key.
 
     Returns: (head, query, key).
     """
@@ -100,14 +100,14 @@ def alibi(config: ModelConfig, query: int, key: int, device: torch.device | str 
 def relative_buckets(
     config: ModelConfig, query: int, key: int, causal: bool, device: torch.device | str | None = None
 ) -> Tensor:
-    """The kind of distance between each query and key, the last query at the last key: small ones have a kind each,
-    larger ones share, the more the further. Without a causal mask, half of the kinds are for keys after the query.
+    """T5's bucket of the distance between each query and key, the last query at the last key. Small distances have a
+    bucket each, larger ones share. Without a causal mask, half of the buckets are for keys after the query.
 
     Returns: (query, key), from 0 to relative_buckets − 1.
     Source: Raffel et al. 2020, T5, §2.1, and the code that belongs to it.
     """
     queries = torch.arange(key - query, key, device=device)
-    before = queries[:, None] - torch.arange(key, device=device)  # how far the key is before the query
+    before = queries[:, None] - torch.arange(key, device=device)  # the key's distance before the query
     buckets, first = config.relative_buckets, torch.zeros_like(before)
     if causal:
         distance = before.clamp(min=0)
@@ -138,8 +138,7 @@ def rotate(
     vectors: (batch, pos, head, d_head), the first of them, or of each text, at position `start`.
     dims: how many dimensions are turned, from the first on; the others stay as they are. None for all.
     halves: whether the pairs are (i, i + dims / 2), as GPT-NeoX and Llama have them, and not (2i, 2i + 1).
-    factors: how many times slower each pair turns; empty for as the formula has it. scale: what the turned dimensions
-    are multiplied by.
+    factors: how many times slower each pair turns; empty for 1. scale: a factor on the turned dimensions.
     Returns: the same shape.
     Source: Su et al. 2021, RoFormer, §3.2.2 and eq. 34.
     """
@@ -162,7 +161,7 @@ def sinusoidal_rows(start: Start, pos: int, d_model: int, device: torch.device) 
 
 
 def _rows(table: Table, at: Table, start: Start, pos: int, device: torch.device, *about: Any) -> Tensor:
-    """Rows of a table that is kept. While code is traced, and its lengths may be open, what it has `at` those rows."""
+    """Rows of a cached table; while code is traced, and lengths may be symbolic, computed `at` these positions."""
     if not is_traced():
         return table(_rounded_up(int(end_of(start, pos))), device, *about)[positions_from(start, pos)]
     return at(position_ids(start, pos), *about).to(device)
@@ -191,5 +190,5 @@ def _rotation_table(length: int, device: torch.device, *about: Any) -> Tensor:
 
 
 def _rounded_up(length: int) -> int:
-    """The next power of two, so that a growing text needs few tables, and a huge context none it doesn't use."""
+    """The next power of two: a growing text then needs few tables, and an unused huge context needs none."""
     return 1 << max(length - 1, 0).bit_length()

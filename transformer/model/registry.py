@@ -1,7 +1,7 @@
 """The registry of hook points: meaning, formula and shape of each, in the order of the forward pass.
 
-`hook_points(config)` reads the table of equations, which says what points a model with this configuration has, and in
-which dimensions; here is what is said of each, so that pages, documentation and tests all read the same registry.
+`hook_points(config)` takes the points and their dimensions from the table of equations and adds meaning and formula, so
+that pages, documentation and tests all read one registry.
 
 Symbols: x is the residual stream, W a weight matrix, b a bias, i a query's and j a key's position.
 """
@@ -32,7 +32,7 @@ SUBLAYERS = {"attn": "attention", "cross_attn": "cross-attention", "mlp": "the f
 
 @dataclass(frozen=True)
 class HookInfo:
-    """One hook point: its full name, what its tensor means, how it is computed, and its dimensions' names."""
+    """One hook point: full name, meaning, formula, and the names of its dimensions."""
 
     name: str
     meaning: str
@@ -46,7 +46,7 @@ def hook_points(config: ModelConfig) -> dict[str, HookInfo]:
 
 
 def attention_modules(config: ModelConfig) -> dict[str, list[str]]:
-    """Where a model's attentions are: by kind, the dotted name of each layer's, from the first layer on.
+    """The dotted names of a model's attention modules, by kind, from the first layer on.
 
     Kinds: "self" in a model of one stack; "encoder", "decoder" and "cross" in an encoder–decoder. A kind without a
     layer is left out.
@@ -66,13 +66,13 @@ def attention_modules(config: ModelConfig) -> dict[str, list[str]]:
 
 
 def pattern_names(config: ModelConfig) -> list[str]:
-    """The points of all attention weights, layer by layer; empty for a model without a layer."""
+    """The names of all attention patterns, layer by layer; empty for a model without layers."""
     return [f"{module}.hook_pattern" for modules in attention_modules(config).values() for module in modules]
 
 
 @lru_cache(maxsize=64)
 def _points(config: ModelConfig) -> Mapping[str, HookInfo]:
-    """Kept, since every look at a pass asks for them."""
+    """Cached, since every recording asks for them."""
     points = [
         HookInfo(name, *_description(config, *name.rpartition(".")[::2]), _shape(name, equation.dims))
         for name, equation in equations(config).items()
@@ -82,7 +82,7 @@ def _points(config: ModelConfig) -> Mapping[str, HookInfo]:
 
 
 def _shape(name: str, dims: tuple[str, ...]) -> tuple[str, ...]:
-    """A tensor's dimensions: those of its equation, where what that cuts in two is whole."""
+    """A tensor's dimensions: its equation's, with pairs and groups joined again."""
     if "member" in dims:
         dims = tuple("head" if dim == "kv_head" else dim for dim in dims if dim != "member")
     if "pair" in dims:
@@ -91,7 +91,7 @@ def _shape(name: str, dims: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _description(config: ModelConfig, where: str, point: str) -> tuple[str, str]:
-    """The meaning and the formula of a point. where: the dotted name of the module that it is in."""
+    """The meaning and the formula of a point. where: the dotted name of its module."""
     module = where.rpartition(".")[2]
     sublayer = point.removeprefix("hook_").removesuffix("_out")
     if module in SUBLAYERS and point == "hook_out":

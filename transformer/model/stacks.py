@@ -24,7 +24,7 @@ from .weights import FormulaWeights
 
 
 def segments_of(tokens: Tensor, config: ModelConfig) -> Tensor:
-    """The segment of each token, (…, pos): the second after the first separator, the last after all (BERT, §3)."""
+    """The segment of each token, (…, pos): each separator ends one, up to the last segment (BERT, §3)."""
     separators = tokens == (-1 if config.separator_token_id is None else config.separator_token_id)
     before = separators.cumsum(-1) - separators.long()
     return before.clamp(max=config.n_segments - 1)
@@ -37,7 +37,7 @@ class Stack(FormulaWeights, nn.Module):
                            ▲
                positions ──┘
 
-    embed: the token table, where the model passes in one that its stacks share; None for one of the stack's own.
+    embed: a token table shared by both stacks; None for one of the stack's own.
     """
 
     def __init__(self, config: ModelConfig, blocks: Iterable[nn.Module], embed: nn.Embedding | None = None) -> None:
@@ -46,7 +46,7 @@ class Stack(FormulaWeights, nn.Module):
         if embed is None:
             self.embed = nn.Embedding(config.vocab_size, config.d_model)
         else:
-            vars(self)["embed"] = embed  # not as a part of this module: its weight is listed once, where it belongs
+            vars(self)["embed"] = embed  # not registered here: the model lists the shared weight once
         self.hook_embed = HookPoint()
         if config.positions == "learned":
             self.pos_embed = nn.Embedding(config.context_length, config.d_model)
@@ -67,7 +67,7 @@ class Stack(FormulaWeights, nn.Module):
         self.check_tokens(tokens, start)
         try:
             x = self.embed(tokens)
-        except IndexError:  # on a GPU there is none: it would have to be waited for
+        except IndexError:  # not checked on a GPU: reading the answer would wait for it
             raise ValueError(f"Token ids must lie between 0 and {self.config.vocab_size - 1} for this model.") from None
         if self.config.scale_embeddings:
             x = x * math.sqrt(self.config.d_model)

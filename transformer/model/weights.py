@@ -1,8 +1,8 @@
 """A stack's weights as formulas have them, cut into heads, by the names and in the shapes of TransformerLens.
 
-Shapes: layer, head, d_model, d_head, d_ff, vocab, pos. A layer's matrices are copied out of those that the modules
-multiply by, whatever stands in their place; a vector is read from the left: x · W_Q + b_Q. What a configuration lacks
-is no attribute.
+Shapes: layer, head, d_model, d_head, d_ff, vocab, pos. Matrices are copies of those that the modules multiply by, also
+if somebody replaced the modules; vectors multiply from the left: x · W_Q + b_Q. Weights that a configuration lacks are
+no attributes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class FormulaWeights:
 
     @property
     def W_E(self) -> Tensor:
-        """(vocab, d_model); where the configuration has `scale_embeddings`, what is looked up is √d_model times it."""
+        """(vocab, d_model); with `scale_embeddings`, the model multiplies its rows by √d_model."""
         return weight_of(self, "embed.weight")
 
     @property

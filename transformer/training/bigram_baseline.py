@@ -1,4 +1,4 @@
-"""The baseline loss: the best that a bigram table can reach."""
+"""The bigram baseline: the lowest loss that a table of pairs can reach."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import torch
 from torch import Tensor
 
 SMOOTHING = 0.1
-"""Added to the count of every pair. Much less or much more loses more on texts between 1 kB and 1 MB."""
+"""Added to every pair's count. On texts of 1 kB to 1 MB, much less or much more gives a higher loss."""
 
 
 def bigram_loss(
     train: Sequence[int] | Tensor, validation: Sequence[int] | Tensor, vocab_size: int
 ) -> tuple[float, float]:
-    """What the best table of pairs loses, which knows the last token and nothing else: the line for a model to beat.
+    """The loss of the best bigram table, which knows only the last token: the baseline for a model to beat.
 
-    On the training part it is the counted frequencies themselves, below which no table can go; on the validation
-    part `SMOOTHING` is added to each count (Lidstone 1920), so that an unseen pair isn't considered impossible.
+    The training part is scored with the counted frequencies themselves, which no table can beat; for the validation
+    part `SMOOTHING` is added to each count (Lidstone 1920), so that no unseen pair is impossible.
     Returns: mean cross-entropy on the training part and on the validation part, in nats per token.
     Raises: ValueError for a part without a pair, or ids outside the vocabulary.
     """
@@ -29,7 +29,7 @@ def bigram_loss(
 
 
 def _pair_counts(tokens: Sequence[int] | Tensor, vocab_size: int) -> Tensor:
-    """How often each token follows each: (vocab, vocab), row by the first of the two."""
+    """Counts of pairs, (vocab, vocab): row by the first token, column by the second."""
     tokens = torch.as_tensor(tokens)
     if len(tokens) < 2:
         raise ValueError("A table of pairs needs a text of at least two tokens.")

@@ -21,31 +21,31 @@ from ..model.models import Model, build_model, shapes_alone
 from .loop import TrainingConfig, TrainingRun
 
 COPIES = 5
-"""Of each parameter, in float32: the weight, its gradient, two moments of Adam, and a moving average."""
+"""Copies of each parameter in float32: the weight, its gradient, two moments of Adam, and a moving average."""
 MOVING = 400
-"""FLOPs that take as long as one activation does to be written, and read again on the way back."""
+"""FLOPs that take as long as writing one activation and reading it again in the backward pass."""
 SMALL = ModelConfig(vocab_size=16, context_length=8, n_layers=2, n_heads=2, d_model=16)
 LARGE = ModelConfig(vocab_size=64, context_length=64, n_layers=1, n_heads=4, d_model=96)
 CALIBRATED_WITH = ((SMALL, 4), (LARGE, 16))
-"""Steps that show the price of each operation, and that of arithmetic: a configuration and a batch each."""
+"""Two steps to measure, configuration and batch: one shows the price of operations, one that of arithmetic."""
 CALIBRATION_SECONDS = 0.12
-"""For each of the two."""
+"""Seconds for measuring each of the two."""
 AGAIN_AFTER, KEPT = 60.0, 16
-"""Seconds after which whoever asks has the machine measured again, and how many measurements count."""
+"""Seconds after which the machine is measured again, and how many measurements count."""
 _measurements: deque[list[float]] = deque(maxlen=KEPT)
 _measured_at = -math.inf
 _ONE_AT_A_TIME = threading.Lock()
 
 
 def parameter_count(config: ModelConfig) -> int:
-    """How many numbers training adjusts. Takes no memory: the model is built of shapes alone."""
+    """The number of trainable parameters. Allocates nothing: the model is built from shapes alone."""
     return _shapes(config).parameter_count()
 
 
 def training_memory(config: ModelConfig, batch: int) -> int:
-    """Bytes that a training takes at its peak, beside what the process has anyway.
+    """The peak memory of a training in bytes, on top of the process's own.
 
-    Each parameter `COPIES` times, and every activation that the backward pass needs, in float32.
+    Counts each parameter `COPIES` times, and every activation that the backward pass needs, in float32.
     """
     return 4 * (COPIES * parameter_count(config) + batch * _activations(config))
 
@@ -59,7 +59,7 @@ def training_flops(config: ModelConfig, batch: int) -> int:
     """
     weights = dict(_shapes(config).named_parameters())
     inside = sum(weight.numel() for name, weight in weights.items() if "blocks." in name and weight.dim() == 2)
-    multiplying = inside + config.vocab_size * config.d_model  # the unembedding; the other tables are looked up
+    multiplying = inside + config.vocab_size * config.d_model  # the unembedding; other tables are only looked up
     tokens = batch * config.context_length
     width = config.n_heads * config.d_head
     attention = 12 * _attentions(config) * width * config.context_length * tokens
@@ -67,22 +67,22 @@ def training_flops(config: ModelConfig, batch: int) -> int:
 
 
 def training_seconds(config: ModelConfig, batch: int, steps: int) -> float:
-    """How long this machine takes to train with Muon when little else keeps it busy; to a factor of two.
+    """Estimate the time to train with Muon on this machine when it is idle, to a factor of two.
 
     seconds = steps · (operations · price of each + (FLOPs + MOVING · activations) / speed)
 
-    Price and speed come from a quarter of a second of training, measured now and then. Small models cost mostly
-    the operations, in proportion to how many parameter tensors there are, however small; wide ones the FLOPs.
+    Price and speed come from measuring a quarter of a second of training now and then. For small models the operations
+    dominate, in proportion to the number of parameter tensors, however small; for wide ones the FLOPs do.
     """
     return steps * machine().step_seconds(config, batch)
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What a training step is made of, as measured on one machine."""
+    """The costs of a training step, as measured on one machine."""
 
     tensor_seconds: float
-    """For each parameter tensor, the fixed price of the operations around it."""
+    """The fixed price of the operations on one parameter tensor, in seconds."""
     flops_per_second: float
 
     def step_seconds(self, config: ModelConfig, batch: int) -> float:
@@ -91,9 +91,9 @@ class Machine:
 
 
 def machine() -> Machine:
-    """This machine, as the fastest of its last measurements has it: what else ran at the time made the others slower.
+    """The fastest of this machine's last measurements: other programs slowed the others down.
 
-    Whoever asks when the newest is older than `AGAIN_AFTER` waits for another.
+    If the newest is older than `AGAIN_AFTER`, the caller waits for a new one.
     """
     global _measured_at
     with _ONE_AT_A_TIME:
@@ -105,11 +105,11 @@ def machine() -> Machine:
 
 
 def _machine(small: float, large: float) -> Machine:
-    """A machine that takes so many seconds for each of the two steps."""
+    """Solve for the machine that takes these seconds for the two steps."""
     (few, little), (many, much) = _parts()
     # Two equations, seconds = price · tensors + work / speed.
     pace = (large * few - small * many) / (much * few - little * many)
-    pace = min(max(pace, 0.1 * large / much), large / much)  # a disturbed measurement must not turn negative
+    pace = min(max(pace, 0.1 * large / much), large / much)  # a disturbed measurement could give a negative number
     return Machine(max(small - pace * little, 0.1 * small) / few, 1 / pace)
 
 
@@ -129,7 +129,7 @@ def _measured() -> list[float]:
             started = time.perf_counter()
             run.take_step(Batch((tokens,), tokens))
             times.append(time.perf_counter() - started)
-        medians.append(median(times[1:]))  # the first one also takes up memory
+        medians.append(median(times[1:]))  # the first step also allocates memory
     return medians
 
 
@@ -143,12 +143,12 @@ def _tensors(config: ModelConfig) -> int:
 
 
 def _work(config: ModelConfig, batch: int) -> int:
-    """FLOPs of one step, and activations counted as the FLOPs they take as long as."""
+    """FLOPs of one step, with each activation counted as `MOVING` FLOPs."""
     return training_flops(config, batch) + MOVING * batch * _activations(config)
 
 
 def _attentions(config: ModelConfig) -> int:
-    """Self-attentions, of an encoder–decoder on either side, and the decoder's cross-attentions."""
+    """The number of attentions: in an encoder–decoder, self-attentions of both sides and cross-attentions."""
     return config.n_encoder_layers + 2 * config.n_layers if _has_two_sides(config) else config.n_layers
 
 
@@ -157,21 +157,21 @@ def _has_two_sides(config: ModelConfig) -> bool:
 
 
 def _activations(config: ModelConfig) -> int:
-    """Numbers that the backward pass needs of one sequence.
+    """How many activations of one sequence the backward pass needs.
 
-    Attention keeps its input, plain and normalised, queries, keys, values, z and what is made of it on the way back,
-    but not the scores, which the fused kernel computes again, and keys and values twice where heads share them; the
-    feed-forward layer its input, plain and normalised, and its inside before and after the activation, and before and
-    after the gate where it has one; the end three numbers for each of the vocabulary.
+    Attention keeps its input, plain and normalised, queries, keys, values, z and two more like z, but not the scores,
+    which the fused kernel recomputes; keys and values count twice if heads share them. The feed-forward layer keeps its
+    input, plain and normalised, and its hidden layer before and after the activation and the gate; the unembedding
+    three numbers for each token of the vocabulary.
     """
     encoder = config.n_encoder_layers if _has_two_sides(config) else 0
     inside = (4 if config.mlp_gate else 2) * config.d_ff
     feed_forward = (encoder + config.n_layers) * (2 * config.d_model + inside) if config.d_ff else 0
-    of_heads = 4 * config.n_heads + 2 * config.kv_heads  # queries, z and two on the way back; keys and values
+    of_heads = 4 * config.n_heads + 2 * config.kv_heads  # queries, z and two of the backward pass; keys and values
     if config.kv_heads < config.n_heads:
         of_heads += 2 * config.n_heads
     attention = (2 * config.d_model + of_heads * config.d_head) * _attentions(config)
     position = attention + feed_forward + 3 * config.vocab_size
-    uniform = config.attention == "uniform"  # its weights are a tensor like any other
+    uniform = config.attention == "uniform"  # uniform attention keeps its weights as a tensor
     scores = (encoder + config.n_layers) * config.n_heads * config.context_length**2 if uniform else 0
     return position * config.context_length + scores

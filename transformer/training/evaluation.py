@@ -1,7 +1,7 @@
 """Evaluates a model: losses, accuracy, and how well it continues repeated sequences.
 
-A model in training is looked at in two ways: at a glance on the way, always on the same part of what is held out; and
-as fully as time allows at the end. Losses are mean cross-entropy in nats per token. Shapes: batch, pos.
+A model is measured twice: at a glance during training, always on the same part of the held-out data, and at the end as
+fully as time allows. Losses are mean cross-entropy in nats per token. Shapes: batch, pos.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from ..model.registry import pattern_names
 from .objectives import Objective, TaskObjective, TextObjective
 
 EVALUATED_AT_ONCE = 4096
-"""Tokens: fewer, and small models mostly wait for Python; more, and what they compute no longer fits into caches."""
+"""Tokens in one pass: with fewer, small models mostly wait for Python; with more, tensors no longer fit into caches."""
 GLANCE_TOKENS = 4096
-"""Tokens of a text that a loss on the way is measured on, always the same ones."""
+"""Tokens of a text for a glance, always the same ones."""
 FEWEST_PIECES = 4
-"""A text's loss is measured on at least so many pieces, however little time there is: one would cover too little."""
+"""The fewest pieces of a text to measure, however short the time: one would cover too little."""
 GLANCE_EXAMPLES, EXAMPLES = 128, 512
-"""Held-out examples of a task that its loss is measured on, on the way and at the end."""
+"""Held-out examples of a task for the loss, at a glance and at the end."""
 HELD_OUT = 2000
-"""Held-out examples that the share of right answers is of, or all there are if they are fewer."""
+"""Held-out examples for the accuracy, or all of them if there are fewer."""
 ANSWERED_AT_ONCE = 200
-"""Of these; between two such lots, measuring can end."""
+"""Examples answered in one batch; between two batches, measuring can end."""
 SIDE_SHARE = 0.2
-"""Of the time for the validation loss, what another measure may take."""
+"""The time for any other measure, as a share of that for the validation loss."""
 
 
 @contextmanager
 def evaluating(model: Model) -> Iterator[None]:
-    """Inside, dropout rests and no gradient is kept; afterwards the model is in the mode it was in, come what may."""
+    """Switch dropout and gradients off inside, and restore the model's mode afterwards, even after an error."""
     was_training = model.training
     try:
         model.eval()
@@ -63,8 +63,8 @@ def token_loss(logits: Tensor, targets: Tensor, reduction: str = "mean") -> Tens
 def evaluate_loss(model: Model, tokens: Sequence[int] | Tensor, batch: int | None = None) -> float:
     """Mean cross-entropy, in nats per token, over a whole text in consecutive windows of the model's context.
 
-    Every token but the first is predicted once, from what precedes it in its window.
-    batch: how many windows at once; None for as many as hold EVALUATED_AT_ONCE tokens.
+    Every token but the first is predicted once, from the tokens before it in its window.
+    batch: windows per pass; None for as many as hold EVALUATED_AT_ONCE tokens.
     """
     tokens = torch.as_tensor(tokens, device=_device(model))
     if len(tokens) < 2:
@@ -79,7 +79,7 @@ def evaluate_loss(model: Model, tokens: Sequence[int] | Tensor, batch: int | Non
 
 
 def exact_matches(model: Model, task: Task, examples: Iterable[Example]) -> float:
-    """The share of examples whose target the model writes exactly, greedily, and then ends; or whose masks it fills."""
+    """The share of examples that the model answers exactly, greedily, with an end; or whose masks it fills right."""
     examples = list(examples)
     if task.architecture == "encoder-only":
         return _filled(model, task_batch(task, examples).to(_device(model)))
@@ -88,14 +88,14 @@ def exact_matches(model: Model, task: Task, examples: Iterable[Example]) -> floa
 
 
 def _filled(model: Model, batch: Batch) -> float:
-    """The share of texts in which every masked token's likeliest is the right one."""
+    """The share of texts in which the likeliest token is right at every mask."""
     with evaluating(model):
         right = (model(*batch.inputs).argmax(-1) == batch.targets) | (batch.targets == IGNORED)
     return right.all(-1).double().mean().item()
 
 
 def translations(model: Model, task: Task, examples: Iterable[Example]) -> list[str | None]:
-    """What the model writes for each example, greedily; None where it comes to no end."""
+    """The model's greedy answer to each example; None if it doesn't end."""
     examples = list(examples)
     tokenizer, device = task.tokenizer, _device(model)
     start, end = tokenizer.special_id(START), tokenizer.special_id(END)
@@ -119,7 +119,7 @@ def translations(model: Model, task: Task, examples: Iterable[Example]) -> list[
 
 @dataclass(frozen=True)
 class InductionMeasure:
-    """How well a model continues what repeats. Losses in nats per token; the score is `induction_score`'s."""
+    """How well a model continues a repeated sequence. Losses in nats per token; the score is `induction_score`'s."""
 
     sequences: int
     period: int
@@ -131,7 +131,7 @@ class InductionMeasure:
 
 
 def measure_induction(model: Model, task: Induction, sequences: int = 500) -> InductionMeasure:
-    """Random stretches of half the longest sequence, each given twice: the loss in each half, and the best head."""
+    """Measure on repeated random sequences of half the longest length: the loss in each half, and the best head."""
     random = np.random.default_rng(0)
     period = task.longest // 2
     batch = task_batch(task, [task.repeated(random, period) for _ in range(sequences)]).to(_device(model))
@@ -146,19 +146,19 @@ def measure_induction(model: Model, task: Induction, sequences: int = 500) -> In
 
 @dataclass(frozen=True)
 class ReadingMeasure:
-    """How well a model answers questions about stories, and where it looks as it does."""
+    """How well a model answers questions about stories, and where it looks when it does."""
 
     questions: int
     accuracy: float
-    """The share of answers that are right: of the first word, which is all there is to them."""
+    """The share of right answers, by their first word, which is the whole answer."""
     weight: float
-    """What the best head, on average, gives the word that answers: attention from the question mark, from 0 to 1."""
+    """The best head's mean attention weight from the question mark to the answering word, 0 to 1."""
     layer: int
     head: int
 
 
 def measure_reading(model: Model, task: Stories, questions: int = 1000) -> ReadingMeasure:
-    """Held-out questions: the share answered correctly, and the head that looks most at the word that answers them."""
+    """Measure on held-out questions: the accuracy, and the head that attends most to the answering word."""
     examples = [example for example in task.sample(questions) if isinstance(example, Question)]
     right, weights = 0, []
     for at in range(0, len(examples), ANSWERED_AT_ONCE):
@@ -177,7 +177,7 @@ def measure_reading(model: Model, task: Stories, questions: int = 1000) -> Readi
 
 @dataclass(frozen=True)
 class Measures:
-    """How good a model is, and what that was measured on, in words."""
+    """A model's losses and accuracy, and what they were measured on, in words."""
 
     train_loss: float
     validation_loss: float
@@ -191,26 +191,26 @@ class Evaluator(ABC):
 
     @abstractmethod
     def glance(self, model: Model) -> float:
-        """The loss on a fixed part of what is held out."""
+        """The loss on a fixed part of the held-out data."""
 
     def glance_accuracy(self, model: Model) -> float | None:
-        """The share of right answers there, if one pass tells it: the masks that an encoder fills."""
+        """The accuracy there if one pass gives it, as for an encoder's masks."""
         return None
 
     @abstractmethod
     def validation_loss(self, model: Model) -> float:
-        """The loss on what is held out: all of a text, or `EXAMPLES` of a task."""
+        """The loss on the held-out data: all of a text, or `EXAMPLES` of a task."""
 
     @abstractmethod
     def measure(self, model: Model, seconds: float = math.inf, check: Callable[[], None] = lambda: None) -> Measures:
-        """Every measure of a model, on all there is for it, or on as much as `seconds` allow.
+        """Every measure of a model, on all the data or on as much as `seconds` allow.
 
-        check: called every now and then; what it raises ends the measurement.
+        check: called regularly; an exception from it ends the measurement.
         """
 
 
 def evaluator_of(objective: Objective, context: int) -> Evaluator:
-    """The way to measure models of this context on an objective."""
+    """Make the evaluator for models of this context on an objective."""
     if isinstance(objective, TextObjective):
         return TextEvaluator(objective, context)
     assert isinstance(objective, TaskObjective)
@@ -218,7 +218,7 @@ def evaluator_of(objective: Objective, context: int) -> Evaluator:
 
 
 class TextEvaluator(Evaluator):
-    """On windows of a text, as long as the context."""
+    """Measures on windows of a text, as long as the context."""
 
     def __init__(self, objective: TextObjective, context: int) -> None:
         self._objective, self._context = objective, context
@@ -248,7 +248,7 @@ class TextEvaluator(Evaluator):
         return Measures(train_loss, validation_loss, None, ", and on ".join(parts))
 
     def _measure(self, model: Model, text: Tensor, seconds: float, check: Callable[[], None]) -> tuple[float, int]:
-        """The loss, and on how many predictions. Pieces come in an order that is evenly spread wherever it ends."""
+        """The loss, and its number of predictions. The pieces' order is evenly spread, wherever time ends it."""
         size = self._batch * self._context
         starts = range(0, len(text) - 1, size)
         golden = (math.sqrt(5) - 1) / 2
@@ -265,7 +265,7 @@ class TextEvaluator(Evaluator):
 
 
 class TaskEvaluator(Evaluator):
-    """On examples that training never meets."""
+    """Measures on examples that training never meets."""
 
     def __init__(self, objective: TaskObjective) -> None:
         self._task, self._seed = objective.task, objective.seed
@@ -296,7 +296,7 @@ class TaskEvaluator(Evaluator):
         return Measures(train_loss, validation_loss, accuracy, words)
 
     def _answer(self, model: Model, seconds: float, check: Callable[[], None]) -> tuple[float, int]:
-        """The share of right answers, and of how many."""
+        """The accuracy, and the number of examples."""
         examples = self._task.sample(HELD_OUT)
         right, answered, deadline = 0.0, 0, time.monotonic() + seconds
         while answered < len(examples) and (not answered or time.monotonic() < deadline):

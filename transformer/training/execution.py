@@ -21,31 +21,31 @@ from ..data.batches import IGNORED, Batch
 from .evaluation import token_loss
 
 ENVIRONMENT = (("RANK", 0), ("WORLD_SIZE", 1), ("LOCAL_RANK", 0))
-"""What `torchrun` tells each process, and what holds without it."""
+"""The variables that `torchrun` sets for each process, and their values without it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Execution:
-    """One process of a training, by itself unless `world_size` says otherwise."""
+    """One process of a training; the only one unless `world_size` says otherwise."""
 
     device: str = "cpu"
     dtype: Literal["float32", "bfloat16"] | None = None
-    """What the forward pass computes in; None for what is faster there. Weights are float32 in any case."""
+    """The type of the forward pass's numbers; None for the fastest on this device. Weights are always float32."""
     is_compiled: bool = False
-    """By `torch.compile`: faster on a GPU, after a minute or so. Dropout, which draws from a run's own generator, stays
-    outside of what is compiled."""
+    """Whether to use `torch.compile`: faster on a GPU, after a minute or so. Dropout, which draws from a run's own
+    generator, isn't compiled."""
     rank: int = 0
     world_size: int = 1
 
     @property
     def is_main(self) -> bool:
-        """True for the process that validates, writes files and reports."""
+        """Whether this is the process that validates, writes files and reports."""
         return self.rank == 0
 
     def executed(self, model: nn.Module) -> nn.Module:
-        """The model as this process runs it; its parameters are those of `model`."""
+        """Wrap the model for this process; it keeps its parameters."""
         if self.world_size > 1:
-            # A static graph may have parameters that no loss depends on, as those of queries that are never compared.
+            # static_graph allows parameters without a gradient, such as those of queries that are never compared
             model = nn.parallel.DistributedDataParallel(model, forward_sync_buffers=False, static_graph=True)
         return torch.compile(model) if self.is_compiled else model  # pyright: ignore[reportReturnType]
 
@@ -61,17 +61,17 @@ class Execution:
         return Batch(tuple(part[rows] for part in batch.inputs), batch.targets[rows])
 
     def loss(self, logits: Tensor, targets: Tensor, batch: Batch) -> Tensor:
-        """What to differentiate, so that gradients averaged over all processes are those of the whole batch's loss.
+        """The loss to differentiate: its gradients, averaged over all processes, are those of the whole batch's loss.
 
         logits: (batch, pos, vocab), and targets: (batch, pos), of this process's shard. batch: the whole batch.
         """
         if self.world_size == 1:
             return token_loss(logits, targets)
-        counted = (batch.targets != IGNORED).sum().item()  # shards differ in how much of them is padding
+        counted = (batch.targets != IGNORED).sum().item()  # shards differ in their amount of padding
         return token_loss(logits, targets, reduction="sum") * (self.world_size / counted)
 
     def mean(self, loss: Tensor) -> float:
-        """The mean of a number over all processes: of `loss`, the whole batch's."""
+        """The mean of a number over all processes; of `loss`, that is the whole batch's loss."""
         if self.world_size == 1:
             return loss.item()
         total = loss.detach().clone()
@@ -79,7 +79,7 @@ class Execution:
         return total.item() / self.world_size
 
     def seed_dropout(self, generator: torch.Generator, seed: int, step: int) -> None:
-        """With several processes, let each draw its own numbers at each step; they then need no place in a state."""
+        """With several processes, seed each one's dropout by rank and step, so that no state has to store it."""
         if self.world_size > 1:
             drawn = np.random.SeedSequence((seed, step, self.rank)).generate_state(1, np.uint64)
             generator.manual_seed(int(drawn[0]))
@@ -98,19 +98,19 @@ class Execution:
 
 
 def check_alone(what: str) -> None:
-    """Raise ValueError if `torchrun` started several processes, which would all do the same."""
+    """Raise ValueError if `torchrun` started several processes: all would do the same work."""
     if _environment()[1] > 1:
         raise ValueError(f"{what} by one process; start it without torchrun.")
 
 
 def may_be_restarted() -> bool:
-    """True if `torchrun` was told to start the processes again when one of them fails (`--max-restarts`)."""
+    """Whether `torchrun` restarts the processes when one of them fails (`--max-restarts`)."""
     return int(os.environ.get("TORCHELASTIC_MAX_RESTARTS", 0)) > 0
 
 
 @contextmanager
 def process_group(execution: Execution) -> Iterator[Execution]:
-    """Inside, this process is one of those that `torchrun` started, if it did: the execution with rank and device.
+    """Join the processes that `torchrun` started, if it did; yields the execution with rank and device.
 
     Raises: ValueError if there is no such device for this process.
     """

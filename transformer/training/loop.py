@@ -1,4 +1,4 @@
-"""The training loop: knows no architecture, reports every step, and can stop and resume between any two steps.
+"""The training loop: works with any architecture, reports every step, and can stop and resume between any two steps.
 
 Shapes: batch, pos.
 """
@@ -28,10 +28,10 @@ from .execution import Execution
 from .optimizers import make_optimizers
 
 NARROWEST_IN_BFLOAT16 = 192
-"""d_model on a CPU. On one with AVX-512 bf16, a step took 0.63 to 0.95 of bfloat16's time in float32 at widths 64 and
-128, where converting costs more than it saves, and 1.25 to 1.40 times as long at 192 and 384."""
+"""The d_model from which on a CPU trains in bfloat16. With AVX-512 bf16, float32 took 0.63 to 0.95 of bfloat16's time
+at widths 64 and 128, where converting costs more than it saves, and 1.25 to 1.40 times as long at 192 and 384."""
 ALONE = Execution()
-"""One process, where the model is."""
+"""One process, on the model's device."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,15 +47,15 @@ class TrainingConfig:
     """"muon": matrices inside blocks by Muon (Jordan et al. 2024), all else by AdamW."""
     betas: tuple[float, float] = (0.9, 0.99)
     momentum: float = 0.95
-    """Muon's; a short training does better with less."""
+    """Muon's momentum; short trainings do better with less."""
     weight_decay: float = 0.1
-    """On matrices only; gains, shifts and biases are left alone."""
+    """Applies to matrices only, not to gains, shifts and biases."""
     gradient_clip: float = 1.0
-    """The largest norm of a gradient; 0 leaves it as it is."""
+    """The largest gradient norm; 0 for no limit."""
     average_decay: float = 0.0
-    """Above 0: what is evaluated and kept is an exponential moving average of the weights."""
+    """Above 0, an exponential moving average of the weights is evaluated and kept."""
     seed: int = 0
-    """Of all that is drawn: dropout and, where a plan says what to train, the first weights and the batches."""
+    """Seeds dropout and, if a plan says what to train, the initial weights and the batches."""
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
@@ -82,7 +82,7 @@ class TrainingConfig:
 
 @dataclass(frozen=True)
 class StepReport:
-    """What a caller learns after each step."""
+    """The report of one step."""
 
     step: int
     """Steps done so far."""
@@ -102,12 +102,12 @@ class TrainingRun:
         self.model, self.config, self.execution = model, config, execution
         self._executed = execution.executed(model)
         self.step = 0
-        self.parameters = list(model.parameters())  # looking for them takes as long as a small layer
+        self.parameters = list(model.parameters())  # listed once: walking the modules takes as long as a small layer
         self.device = self.parameters[0].device
         faster = "bfloat16" if trains_in_bfloat16(self.device, model.config.d_model) else "float32"
         self.in_bfloat16 = (execution.dtype or faster) == "bfloat16"
         self.generator = torch.Generator(self.device).manual_seed(config.seed)
-        """What dropout is drawn from: this run's own, so that no other training can disturb it."""
+        """The generator of dropout: the run's own, so that no other training disturbs it."""
         self.optimizers = make_optimizers(
             model,
             muon=config.optimizer == "muon",
@@ -124,18 +124,18 @@ class TrainingRun:
 
     @property
     def best_model(self) -> Model:
-        """The model to evaluate and keep: the averaged one where there is one."""
+        """The model to evaluate and keep: the average, if there is one."""
         return cast(Model, self.average.module) if self.average else self.model
 
     def take_step(self, batch: Batch) -> float:
-        """One update; returns the batch's loss. Raises NotFiniteError, with nothing changed, if it isn't a number.
+        """Update once; returns the batch's loss. Raises NotFiniteError, with nothing changed, if it isn't finite.
 
-        batch: the whole one, of which each process takes its shard.
+        batch: the whole batch; each process takes its shard.
         """
         rate = self.config.learning_rate_at(self.step)
         shard = self.execution.shard(batch).to(self.device)
         self.execution.seed_dropout(self.generator, self.config.seed, self.step)
-        if not self.model.training:  # telling every module takes as long as a small layer
+        if not self.model.training:  # setting every module's mode takes as long as a small layer
             self.model.train()
         with self._autocast(), dropout_from(self.generator):
             logits = self._executed(*shard.inputs)
@@ -161,10 +161,10 @@ class TrainingRun:
     def save(
         self, path: str | Path, *, kept: Mapping[str, Tensor] | None = None, notes: Mapping[str, Any] | None = None
     ) -> None:
-        """Write all that resuming needs, atomically, to one safetensors file.
+        """Write the state that resuming needs, atomically, to one safetensors file.
 
-        kept: tensors of the caller's, and notes: what JSON can hold, for `resume` to give back.
-        Raises: OSError if the file can't be written, say because the disk is full; what was there before stays.
+        kept: the caller's tensors, notes: the caller's JSON values; `resume` returns both.
+        Raises: OSError if the file can't be written, say because the disk is full; the previous file stays.
         """
         tensors = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
         if self.average:
@@ -181,16 +181,16 @@ class TrainingRun:
         try:
             save_file(tensors, partial, metadata=about)
             partial.replace(path)
-        except SafetensorError as error:  # what the library makes of a full disk
+        except SafetensorError as error:  # the library's error for a full disk
             why = disk_problem(error) or error
             raise OSError(f"The state of the training can't be written to {path}: {why}") from None
         finally:
             partial.unlink(missing_ok=True)
 
     def resume(self, path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Go on from what `save` wrote: every weight and every draw as if training had never stopped.
+        """Continue from a saved state, every weight and every draw as if training had never stopped.
 
-        Returns: what `save` was given to keep, tensors and notes.
+        Returns: the caller's tensors and notes.
         Raises: ValueError if the file is damaged, or the state of another model; nothing is changed then.
         """
         try:
@@ -219,7 +219,7 @@ class TrainingRun:
         needed = {f"model.{name}": tensor.shape for name, tensor in self.model.state_dict().items()}
         if self.average:
             needed |= {f"average.{name}": tensor.shape for name, tensor in self.average.state_dict().items()}
-        needed["random_state"] = self.generator.get_state().shape  # other devices have states of other sizes
+        needed["random_state"] = self.generator.get_state().shape  # other devices' generators have larger states
         given = {name: tensor.shape for name, tensor in tensors.items() if not name.startswith(("optimizer.", "kept."))}
         odd = sorted(name for name in needed.keys() | given.keys() if needed.get(name) != given.get(name))
         if odd or optimizer != self.config.optimizer:
@@ -257,14 +257,14 @@ def train(
 
 
 def trains_in_bfloat16(device: torch.device, d_model: int) -> bool:
-    """Where bfloat16 arithmetic is faster, and therefore used: on a GPU, and for wide models on a CPU that has it."""
+    """Whether bfloat16 is faster: on a GPU, and for wide models on a CPU with bfloat16 units."""
     if device.type == "cpu":
         return d_model >= NARROWEST_IN_BFLOAT16 and has_bfloat16_units()
     return device.type == "cuda"
 
 
 def has_bfloat16_units() -> bool:
-    """True if this CPU multiplies bfloat16 in hardware; without that it takes a hundred times as long."""
+    """Whether this CPU multiplies bfloat16 in hardware; emulation takes a hundred times as long."""
     return bool(torch.cpu.get_capabilities().get("avx512_bf16"))
 
 

@@ -23,11 +23,11 @@ def card_of(
     processes: int = 1,
     ending: str = "",
 ) -> ModelCard:
-    """The card of a model that a plan brought forth. Whatever the losses are, it can be saved and read.
+    """The card of a model that a plan trained. It can be saved and read whatever the losses are.
 
-    best_step: how many steps the weights that were kept had seen. last_losses: of the last batches, in nats per token.
-    seconds: how long training took, pauses aside. processes: how many trained, each on such a device. ending: how it
-    ended, in a sentence, if not with its last step.
+    best_step: the step of the kept weights. last_losses: those of the last batches, in nats per token. seconds: the
+    time of training without pauses. processes: how many trained, each on such a device. ending: a sentence if training
+    ended before its last step.
     """
     machine = machine_in_words(device)
     training = {
@@ -55,7 +55,7 @@ def card_of(
 
 
 def machine_in_words(device: torch.device) -> str:
-    """What computed: a graphics card by its name, or how many cores this thread may use."""
+    """The machine in words: a graphics card by its name, or the number of this thread's cores."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     threads = torch.get_num_threads()
@@ -63,7 +63,7 @@ def machine_in_words(device: torch.device) -> str:
 
 
 def _title(plan: TrainingPlan, steps: int) -> str:
-    """The plan's; one that ends in how many steps are planned, with as many as were taken."""
+    """The plan's title; if it ends in the number of planned steps, with the number taken instead."""
     planned = f", {plan.training.steps:,} steps"
     if not plan.title.endswith(planned):
         return plan.title
@@ -71,5 +71,5 @@ def _title(plan: TrainingPlan, steps: int) -> str:
 
 
 def _rounded(number: float | None) -> float | None:
-    """None also for what a card can't hold: a number that is infinite, NaN, or absurdly large."""
+    """A rounded number; None if it is infinite, NaN or absurdly large, which a card can't hold."""
     return None if number is None or not abs(number) <= LARGEST_NUMBER else round(number, 5)

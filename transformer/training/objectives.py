@@ -23,12 +23,12 @@ class Objective(ABC):
     batch: int
     """Windows, or examples, in a batch."""
     end_token_id: int | None = None
-    """What a model writes once it has finished; None for a text, which has no end."""
+    """The token with which a model ends its answer; None for a text, which has no end."""
 
     @property
     @abstractmethod
     def shape(self) -> dict[str, Any]:
-        """The fields of ModelConfig that the objective decides."""
+        """The fields of ModelConfig that the objective determines."""
 
     @abstractmethod
     def batches(self, step: int) -> Batch:
@@ -36,7 +36,7 @@ class Objective(ABC):
 
     @abstractmethod
     def card(self) -> dict[str, Any]:
-        """The fields of a card that say what the model was trained on."""
+        """The fields of a card that describe the training data."""
 
 
 class TextObjective(Objective):
@@ -73,7 +73,7 @@ class TextObjective(Objective):
 
 
 class TaskObjective(Objective):
-    """Examples of a task, drawn anew for each batch and filled up with `[pad]` to the longest among them."""
+    """Examples of a task, drawn anew for each batch and padded with `[pad]` to the longest one."""
 
     def __init__(self, task: Task, batch: int, seed: int) -> None:
         self.task, self.batch, self.seed = task, batch, seed

@@ -1,8 +1,8 @@
 """The optimizers: AdamW for vectors and embeddings, Muon for the matrices inside blocks.
 
-PyTorch has both, in classes that import its compiler: a second, and 75 MB that a server keeps. So the classes are ours;
-AdamW's arithmetic is PyTorch's function. Besides, its Muon orthogonalises in bfloat16, which a CPU without bfloat16
-units emulates some hundred times slower than float32. This one keeps the weights' own precision.
+PyTorch's classes import its compiler, which costs a second and 75 MB of a server's memory. These don't; AdamW calls
+PyTorch's function. PyTorch's Muon also orthogonalises in bfloat16, which a CPU without bfloat16 units emulates a
+hundred times slower than float32; this one keeps the weights' precision.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from torch.optim.adamw import adamw
 from ..model.models import Model
 
 ITERATIONS = 5
-"""Of Newton and Schulz; more would bring singular values no nearer to one, for Jordan's coefficients are for speed."""
+"""Newton–Schulz iterations; with Jordan's coefficients, more don't bring singular values nearer to one."""
 
 
 class Optimizer(ABC):
-    """What both have in common: groups of parameters, each with its settings, and the state kept of a parameter."""
+    """The base of both: groups of parameters with their settings, and the state of each parameter."""
 
     def __init__(self, groups: list[dict[str, Any]]) -> None:
         """groups: `params`, a list of tensors, and the settings of their updates by name, `lr` among them."""
@@ -40,12 +40,12 @@ class Optimizer(ABC):
             parameter.grad = None
 
     def states(self) -> dict[int, dict[str, Tensor]]:
-        """The state kept of each parameter that was updated, by its number, counted through all groups."""
+        """The state of each updated parameter, by its number, counted across groups."""
         numbered = enumerate(self._parameters())
         return {number: self.state[parameter] for number, parameter in numbered if parameter in self.state}
 
     def load_states(self, states: Mapping[int, Mapping[str, Tensor]]) -> None:
-        """Go on from what `states` returned."""
+        """Restore what `states` returned."""
         parameters = self._parameters()
         self.state.clear()
         for number, state in states.items():
@@ -96,10 +96,10 @@ class AdamW(Optimizer):
 
 
 class Muon(Optimizer):
-    """Momentum, made orthogonal: every direction of a matrix is updated by the same amount.
+    """Orthogonalised momentum: every direction of a matrix is updated by the same amount.
 
-    The queries', keys' and values' matrices of one weight are made orthogonal each for itself. The update is scaled to
-    the size AdamW's typically has, so that both share one learning rate.
+    If one weight holds the matrices of queries, keys and values, each is orthogonalised separately. The update is
+    scaled to the typical size of AdamW's, so that both share one learning rate.
     Sources: Jordan et al. 2024, "Muon"; Liu et al. 2025, "Muon is scalable for LLM training", §2.2.
     """
 
@@ -112,7 +112,7 @@ class Muon(Optimizer):
         weight_decay: float,
         rows: Mapping[str, Sequence[int]] | None = None,
     ) -> None:
-        """rows: of weights that hold several matrices, by the end of their name: the rows of each, from the top."""
+        """rows: for weights that hold several matrices, by the end of their name, the rows of each from the top."""
         self._rows = dict(rows or {})
         names, weights = zip(*parameters, strict=True)
         settings = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay}
@@ -135,7 +135,7 @@ class Muon(Optimizer):
             directions.append(gradient.lerp(momentum, group["momentum"]))  # Nesterov's look ahead
             weight.mul_(1 - group["lr"] * group["weight_decay"])
 
-        alike = defaultdict(list)  # what has one shape, upright or lying, is made orthogonal in one go
+        alike = defaultdict(list)  # matrices of one shape, or its transpose, are orthogonalised in one batch
         for (name, weight), direction in zip(named, directions, strict=True):
             rows = next((rows for ending, rows in self._rows.items() if name.endswith(ending)), [len(weight)])
             for matrix, towards in zip(weight.split(rows), direction.split(rows), strict=True):
@@ -169,13 +169,13 @@ def orthogonalise(matrices: Tensor) -> Tensor:
 
 
 def _gradient(parameter: Tensor) -> Tensor:
-    """The gradient of a parameter that has one."""
+    """The parameter's gradient, which must be there."""
     assert parameter.grad is not None
     return parameter.grad
 
 
 def _lying(matrices: Tensor) -> Tensor:
-    """Matrices, (…, rows, columns), at least as wide as high: transposed if they aren't."""
+    """Transpose matrices, (…, rows, columns), that are higher than wide."""
     return matrices.mT if matrices.shape[-2] > matrices.shape[-1] else matrices
 
 

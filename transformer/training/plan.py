@@ -1,4 +1,4 @@
-"""The plan of a training: the model, its objective, its hyperparameters, and what is monitored."""
+"""The plan of a training: model, objective, hyperparameters, and monitoring."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_SNAPSHOTS = 60
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingPlan:
-    """One training: of which model, on what, how, and what is watched. Raises ValueError for parts that don't fit."""
+    """A training's model, data, hyperparameters and monitoring. Raises ValueError for parts that don't fit."""
 
     objective: Objective
     config: ModelConfig
@@ -25,28 +25,28 @@ class TrainingPlan:
     title: str
     summary: str = ""
     group: str = "Yours"
-    """Where a list of models puts what comes out."""
+    """The trained model's group in a list of models."""
     command: str = ""
-    """What trains the same model again, if one command does."""
+    """The command that trains the same model again, if there is one."""
     examples: Sequence[str] = ()
-    """Prompts that suit the model, for its card."""
+    """Example prompts for the model's card."""
     probe_tokens: tuple[int, ...] = ()
     """The fixed text whose attention is recorded."""
     probe_source: tuple[int, ...] = ()
-    """What an encoder reads, for the attention and for the sample."""
+    """The encoder's text, for the attention and for the sample."""
     sample_prompt: tuple[int, ...] = ()
-    """What a sample continues; for an encoder–decoder its start token; for an encoder a text with masks. Empty: no
+    """The prompt of samples; for an encoder–decoder the start token, for an encoder a text with masks. Empty for no
     samples."""
     sample_tokens: int = 160
-    """The longest sample; on a slow machine, or in a short training, they are shorter."""
+    """The longest sample in tokens; slow machines and short trainings write shorter ones."""
     snapshots: int = 40
-    """About how many snapshots to take; 0 for none."""
+    """The approximate number of snapshots; 0 for none."""
     evaluate_every: int = 100
-    """Steps between validations, which the last step and each snapshot bring as well."""
+    """Steps between validations; the last step and each snapshot validate as well."""
     begins_with: Mapping[str, Tensor] = field(default_factory=dict)
-    """Trained weights that the model begins with, by name; of a table with more rows than these, the first."""
+    """Trained weights to start from, by name; they fill the first rows of a longer table."""
     is_thorough: bool = False
-    """Validate on all that is held out, keep the best state there was, and measure it however long that takes; else
+    """True: validate on all held-out data, keep the best state, and measure it however long that takes. False: validate
     on a fixed part, and keep the last state, measured as well as a few seconds allow."""
 
     def __post_init__(self) -> None:
@@ -69,12 +69,12 @@ class TrainingPlan:
 
     @property
     def is_task(self) -> bool:
-        """True if there are right answers, rather than a text to continue."""
+        """Whether the objective has right answers, rather than a text to continue."""
         return isinstance(self.objective, TaskObjective)
 
 
 def plan_of(preset: Preset, objective: Objective, begins_with: Mapping[str, Tensor] | None = None) -> TrainingPlan:
-    """A preset as the command line trains it: thoroughly, and with nobody watching. begins_with: as in a plan."""
+    """The plan of a preset on the command line: thorough, without snapshots. begins_with: as in a plan."""
     return TrainingPlan(
         objective=objective,
         config=ModelConfig(**{**preset.shape, **objective.shape}),

@@ -11,7 +11,7 @@ from .loop import TrainingConfig
 
 
 class Group(StrEnum):
-    """What a list of models puts together."""
+    """Groups in a list of models."""
 
     TEXTS = "Texts"
     TASKS = "Tasks"
@@ -21,7 +21,7 @@ class Group(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Preset:
-    """One model to be trained: on a corpus, character by character, or on a task."""
+    """One model to train: on a corpus, character by character, or on a task."""
 
     name: str
     title: str
@@ -29,18 +29,21 @@ class Preset:
     group: Group = Group.TEXTS
     corpus: str = ""
     task: str = ""
-    """Instead of a corpus."""
+    """The task, if there is no corpus."""
     shape: dict[str, Any]
-    """Fields of ModelConfig, except those that corpus or task decide."""
+    """Fields of ModelConfig, except those that the corpus or the task determines."""
     training: TrainingConfig
     batch: int
     """Windows, or examples, in a batch."""
     evaluate_every: int
-    """Steps between validations; the best state is kept."""
+    """Steps between validations; training keeps the best state."""
     examples: tuple[str, ...]
     begins_with: str = ""
-    """The preset whose trained weights it begins with; without one it begins with weights drawn at random."""
+    """The preset whose trained weights it starts from, instead of random weights."""
 
+
+_STORIES_SHAPE = {"n_layers": 5, "n_heads": 1, "d_model": 64, "d_ff": 128, "positions": "rotary"}
+_STORIES_SHAPE |= {"attention_windows": (6, 12, 0, 0, 0)}
 
 _PRESETS = (
     Preset(
@@ -184,14 +187,7 @@ _PRESETS = (
         summary="Reads a short story, question and answer in both directions, and fills the words that are masked.",
         group=Group.TASKS,
         task="masked-stories",
-        shape={
-            "n_layers": 5,
-            "n_heads": 1,
-            "d_model": 64,
-            "d_ff": 128,
-            "positions": "rotary",
-            "attention_windows": (6, 12, 0, 0, 0),
-        },
+        shape=_STORIES_SHAPE,
         training=TrainingConfig(
             steps=2000, learning_rate=1e-3, warmup_steps=50, weight_decay=0.01, average_decay=0.998, seed=1337
         ),
@@ -211,14 +207,7 @@ _PRESETS = (
         summary="Reads a short story and answers a question: who has what, who is where, who gave what to whom.",
         group=Group.TASKS,
         task="stories",
-        shape={
-            "n_layers": 5,
-            "n_heads": 1,
-            "d_model": 64,
-            "d_ff": 128,
-            "positions": "rotary",
-            "attention_windows": (6, 12, 0, 0, 0),
-        },
+        shape=_STORIES_SHAPE,
         training=TrainingConfig(
             steps=10000,
             learning_rate=4e-3,
@@ -279,7 +268,7 @@ _RUNGS = (
     ("residuals", "+ residual connections", "Adds to what it has instead of replacing it.", {"n_heads": 4}),
     ("blocks", "+ three blocks", "Does all of that three times: a transformer.", {"n_heads": 4, "n_layers": 3}),
 )
-"""Name, title, summary, and what the rung's shape has that `_RUNG` hasn't."""
+"""Name, title, summary, and the fields in which the rung's shape differs from `_RUNG`."""
 
 _LADDER = tuple(
     Preset(
@@ -370,11 +359,11 @@ _CHANGES = (
         {"optimizer": "muon", "learning_rate": 2e-2},
     ),
 )
-"""Name, title, summary, and what shape and training have that the rung below hasn't."""
+"""Name, title, summary, and the fields in which shape and training differ from the rung below."""
 
 
 def _since_2017() -> Iterator[Preset]:
-    """The paper's decoder, and what has changed since, one change a rung, each of which keeps those below it."""
+    """The paper's decoder and what has changed since: each rung adds one change to those below."""
     shape, training = _PAPER, _PAPER_TRAINING
     for number, (name, title, summary, change, other_training) in enumerate(_CHANGES, start=1):
         shape, training = {**shape, **change}, replace(training, **other_training)
@@ -395,5 +384,5 @@ def _since_2017() -> Iterator[Preset]:
 PRESETS = {preset.name: preset for preset in (*_PRESETS, *_LADDER, *_since_2017())}
 
 LADDERS = {"first": Group.LADDER, "since-2017": Group.SINCE_2017}
-"""Groups whose models have one part more each, or one part changed, in the order of their names."""
+"""Groups in which each model adds or changes one part of the one before, in the order of their names."""
 RUNGS = {name: [preset for preset in PRESETS.values() if preset.group == group] for name, group in LADDERS.items()}

@@ -7,13 +7,15 @@ from dataclasses import replace
 from .loop import TrainingConfig
 from .presets import Group, Preset
 
-# A training of a few hundred steps is all beginning. It bears a learning rate several times that of a long one, and
-# Muon with less momentum, for gradients soon go out of date. Two blocks, 64 wide, that see 32 or 64 characters learned
-# more in the same seconds than the deeper and wider ones tried. There is no time to overfit, so no dropout.
+# A training of a few hundred steps bears a learning rate several times that of a long one, and Muon with less momentum,
+# since gradients soon go out of date. Two blocks, 64 wide, with a context of 32 or 64 characters learned more in the
+# same seconds than the deeper and wider ones tried. There is no time to overfit, so there is no dropout.
 _TEXT_SHAPE = {"context_length": 32, "n_layers": 2, "n_heads": 4, "d_model": 64, "positions": "rotary"}
 _TEXT_TRAINING = TrainingConfig(
     steps=500, learning_rate=2e-2, warmup_steps=20, optimizer="muon", momentum=0.9, weight_decay=0.0, seed=1337
 )
+_STORIES_SHAPE = {"n_layers": 4, "n_heads": 2, "d_model": 64, "d_ff": 128, "positions": "rotary"}
+_STORIES_SHAPE |= {"attention_windows": (6, 12, 0, 0)}
 
 _QUICK = (
     Preset(
@@ -90,14 +92,7 @@ _QUICK = (
         summary="Reads who has what, who is where, and who gave what to whom.",
         group=Group.TASKS,
         task="stories",
-        shape={
-            "n_layers": 4,
-            "n_heads": 2,
-            "d_model": 64,
-            "d_ff": 128,
-            "positions": "rotary",
-            "attention_windows": (6, 12, 0, 0),
-        },
+        shape=_STORIES_SHAPE,
         training=TrainingConfig(
             steps=700, learning_rate=5e-3, warmup_steps=50, optimizer="muon", momentum=0.9, weight_decay=0.01, seed=1337
         ),
@@ -111,14 +106,7 @@ _QUICK = (
         summary="An encoder: it reads a story in both directions, and fills in what is masked.",
         group=Group.TASKS,
         task="masked-stories",
-        shape={
-            "n_layers": 4,
-            "n_heads": 2,
-            "d_model": 64,
-            "d_ff": 128,
-            "positions": "rotary",
-            "attention_windows": (6, 12, 0, 0),
-        },
+        shape=_STORIES_SHAPE,
         training=TrainingConfig(
             steps=700, learning_rate=3e-3, warmup_steps=50, optimizer="muon", momentum=0.9, weight_decay=0.01, seed=1337
         ),
@@ -143,7 +131,7 @@ _QUICK = (
         summary="Letters turn into syllables, words, and lines of verse.",
         corpus="martin-fierro",
         shape=_TEXT_SHAPE | {"context_length": 64},
-        training=replace(_TEXT_TRAINING, steps=700, weight_decay=0.2),  # it reads the short poem ten times
+        training=replace(_TEXT_TRAINING, steps=700, weight_decay=0.2),  # ten epochs of the short poem
         batch=32,
         evaluate_every=100,
         examples=("Aquí me pongo a cantar", "El gaucho"),

@@ -22,29 +22,29 @@ from .evaluation import evaluating
 from .plan import TrainingPlan
 
 LARGEST_SNAPSHOTS = 32_000_000
-"""Bytes that the patterns of all snapshots of one training may take."""
+"""The most bytes for the patterns of all snapshots of one training."""
 SHORTEST_SAMPLE = 32
-"""Tokens that a sample has however slow the machine is."""
+"""The shortest sample in tokens, however slow the machine."""
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A model as it was after `step` steps."""
+    """A model after `step` steps."""
 
     step: int
     validation_loss: float
     """Nats per token."""
     sample: str
-    """What it writes after the plan's prompt: greedily for a task, at temperature 0.8 for a text; of an encoder the
-    prompt, its masks filled."""
+    """The model's continuation of the plan's prompt: greedy for a task, at temperature 0.8 for a text; for an encoder
+    the prompt with its masks filled."""
     patterns: dict[str, np.ndarray]
     """By kind of attention, "self", or "encoder", "decoder" and "cross": (layer, head, query, key), float16."""
     accuracy: float | None = None
-    """The share of held-out texts whose masks it fills correctly; None for a model that fills none."""
+    """The share of held-out texts whose masks it fills correctly; None for other models."""
 
 
 def snapshot_steps(plan: TrainingPlan) -> tuple[int, ...]:
-    """After which steps to take one: 0, 1, 2, 4, 8 …, for much happens early; then evenly, up to the last."""
+    """The steps at which to take one: 0, 1, 2, 4, 8 …, since much happens early; then evenly, up to the last."""
     if not plan.snapshots:
         return ()
     steps = plan.training.steps
@@ -62,7 +62,7 @@ def snapshot_steps(plan: TrainingPlan) -> tuple[int, ...]:
 
 
 def attention_patterns(model: Model, plan: TrainingPlan) -> dict[str, np.ndarray]:
-    """Where every head looks, on the plan's probe, in half the bytes: rows sum to one up to 1e-3 or so."""
+    """Every head's pattern on the plan's probe as float16, whose rows sum to one to about 1e-3."""
     if not plan.probe_tokens:
         return {}
     read = [tokens for tokens in (plan.probe_source, plan.probe_tokens) if tokens]
@@ -78,8 +78,8 @@ def attention_patterns(model: Model, plan: TrainingPlan) -> dict[str, np.ndarray
 
 
 def sample_text(model: Model, plan: TrainingPlan, seconds: float) -> str:
-    """What the model writes after the plan's prompt, of an encoder the prompt with its masks filled; after `seconds`
-    it stops at `SHORTEST_SAMPLE` tokens."""
+    """The model's continuation of the plan's prompt, or an encoder's prompt with its masks filled; after `seconds` it
+    stops at `SHORTEST_SAMPLE` tokens."""
     if not plan.sample_prompt:
         return ""
     if isinstance(model, EncoderOnly):
@@ -115,7 +115,7 @@ def _filled(model: EncoderOnly, plan: TrainingPlan) -> list[int]:
 
 
 def _pattern_bytes(plan: TrainingPlan) -> int:
-    """Bytes of one snapshot's patterns."""
+    """The bytes of one snapshot's patterns."""
     config, target, source = plan.config, len(plan.probe_tokens), len(plan.probe_source)
     weights = config.n_layers * target**2
     if config.architecture == "encoder-decoder":

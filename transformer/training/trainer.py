@@ -27,41 +27,41 @@ from .plan import TrainingPlan
 from .snapshots import Snapshot, attention_patterns, sample_text, snapshot_steps
 
 MEASURING_SECONDS, MEASURING_SECONDS_EARLY = 5.0, 0.3
-"""What the last measurement may take, of a training that came to its end and of one that didn't."""
+"""Seconds for the last measurement, after a complete training and after one that was stopped."""
 LOOKING_SHARE, SURE_SNAPSHOTS = 0.2, 6
-"""Of all time, for snapshots: beyond the first few and the last, one that would take more is left out."""
+"""The share of time for snapshots: except for the first few and the last, one that would exceed it is skipped."""
 WRITING_SHARE = 0.1
-"""Of the time since the snapshot before, for a sample that is longer than the shortest."""
+"""The share of the time since the last snapshot for a sample longer than the shortest."""
 LAST_WRITING_SECONDS = 1.0
-"""For the sample after the last step."""
+"""Seconds for the sample after the last step."""
 MOST_VALIDATIONS, MOST_POINTS = 300, 400
 LAST = 100
-"""Steps whose mean loss a card reports."""
+"""The last steps, whose mean loss a card reports."""
 
 
 @dataclass
 class Progress:
-    """How far a training has come; written by its thread, read by any."""
+    """The progress of a training; its thread writes it, any thread reads it."""
 
     steps: int
     step: int = 0
     seconds: float = 0.0
     """So far, pauses aside."""
     seconds_left: float | None = None
-    """At the speed of the last five seconds or so, pauses aside; None until that can be told."""
+    """At the speed of about the last five seconds, without pauses; None until it is known."""
     tokens_per_second: float = 0.0
     """Over the last second or so."""
     batch_losses: list[tuple[int, float]] = field(default_factory=list)
-    """Step, and mean loss of the batches since the point before; at most `MOST_POINTS` of them."""
+    """Step, and mean loss of the batches since the previous point; at most `MOST_POINTS` points."""
     validation_losses: list[tuple[int, float]] = field(default_factory=list)
-    """Step and loss: on all that is held out if the plan is thorough, else on a fixed part of it."""
+    """Step and loss: on all held-out data if the plan is thorough, else on a fixed part of it."""
     snapshots: list[Snapshot] = field(default_factory=list)
 
 
 class Trainer:
-    """One training, from its first step to a checkpoint. Used by one thread.
+    """One training, from its first step to a checkpoint. Only one thread may use it.
 
-    state: a file that takes the state of a thorough training at each validation, for `resume` to continue from.
+    state: the file to which a thorough training saves its state at each validation; `resume` continues from it.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Trainer:
         self._looks_to_come = 0
 
     def resume(self) -> None:
-        """Go on from the file of the state. Raises ValueError if it is damaged, or another training's."""
+        """Continue from the state file. Raises ValueError if it is damaged, or another training's."""
         if self._state is None:
             raise ValueError("This training has no file of its state to go on from.")
         self._best, notes = self.run.resume(self._state)
@@ -108,8 +108,8 @@ class Trainer:
     ) -> None:
         """Train until the last step, or until told to stop.
 
-        is_wanted: says whether anybody still wants to see how the model is doing.
-        may_go_on: called after each step but the last; takes its time while the training is paused; False stops it.
+        is_wanted: whether anybody still wants snapshots.
+        may_go_on: called after each step but the last; blocks while the training is paused; False stops it.
         on_step: called after each step with its report, and the validation loss if there is a new one.
         Raises: NotFiniteError, with the weights as they were before that step; OSError if no state can be written.
         """
@@ -161,11 +161,11 @@ class Trainer:
         return snapshot.validation_loss
 
     def checkpoint(self, ending: str = "", check: Callable[[], None] = lambda: None) -> Checkpoint:
-        """The model that is kept, measured, with its card.
+        """The trained model, measured, with its card.
 
-        ending: how training ended, in a sentence, if not with its last step.
-        check: called every now and then; what it raises ends the measuring.
-        Raises: ValueError, for there is nothing to keep, if the weights or what they compute are not finite.
+        ending: a sentence if training ended before its last step.
+        check: called regularly; an exception from it ends the measurement.
+        Raises: ValueError if the weights or the model's outputs are not finite, so that there is nothing to keep.
         """
         model = build_model(self.plan.config, seed=0).eval()
         model.load_state_dict(self._best or self.run.best_model.state_dict())
@@ -229,7 +229,7 @@ class Trainer:
         return loss
 
     def _keep(self, loss: float) -> None:
-        """Keep the weights if none were better, and write the state down."""
+        """Keep the weights if they are the best so far, and save the state."""
         if not self._best or loss < self._best_loss:
             self._best_loss, self._best_step = loss if math.isfinite(loss) else math.inf, self.run.step
             self._best = {name: tensor.cpu().clone() for name, tensor in self.run.best_model.state_dict().items()}
@@ -244,7 +244,7 @@ class Trainer:
 
 
 class Clock:
-    """How long a training has run, pauses aside, and how fast. before: seconds that it ran earlier."""
+    """The time and speed of a training, without pauses. before: seconds that it ran earlier."""
 
     def __init__(self, before: float = 0.0) -> None:
         self._before = before
@@ -252,7 +252,7 @@ class Clock:
         self._step = self._tokens = 0
         self._aside = 0.0
         self._marks: deque[tuple[float, int, int]] = deque(maxlen=25)
-        """Seconds of stepping, steps and tokens so far, every fifth of a second or more."""
+        """Seconds of stepping, steps and tokens so far, at most five times a second."""
 
     @property
     def seconds(self) -> float:
@@ -261,7 +261,7 @@ class Clock:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """What happens inside counts."""
+        """Count the time inside."""
         self._started = time.perf_counter()
         try:
             yield
@@ -270,7 +270,7 @@ class Clock:
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
-        """While it runs: what happens inside doesn't count."""
+        """While running: don't count the time inside."""
         self._before, self._started = self.seconds, None
         try:
             yield
@@ -279,18 +279,18 @@ class Clock:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """While it runs: what happens inside counts, but says nothing of the speed."""
+        """While running: count the time inside, but not for the speed."""
         began = self.seconds
         yield
         self._aside += self.seconds - began
 
     @property
     def _stepping(self) -> float:
-        """Seconds so far, less those of what happened aside."""
+        """Seconds so far that count for the speed."""
         return self.seconds - self._aside
 
     def count_from(self, step: int) -> None:
-        """Begin to count steps, for the speed."""
+        """Begin to count steps for the speed."""
         self._step = step
         self._marks.append((self._stepping, step, self._tokens))
 
@@ -302,12 +302,12 @@ class Clock:
 
     @property
     def tokens_per_second(self) -> float:
-        """Over about the last second; 0 until that can be told."""
+        """Over about the last second; 0 until it is known."""
         (then, _, before), (now, _, tokens) = self._marks[max(len(self._marks) - 6, 0)], self._marks[-1]
         return (tokens - before) / (now - then) if now > then else 0.0
 
     def seconds_left(self, steps: int) -> float | None:
-        """Until the last of `steps` steps, at the speed of the last five seconds or so; None until that can be told."""
+        """Until the last of `steps` steps, at the speed of about the last five seconds; None until it is known."""
         (then, before, _), (now, step, _) = self._marks[0], self._marks[-1]
         if self._step == steps:
             return 0.0

@@ -2,8 +2,7 @@
 
     waiting ──► running ⇄ paused        and from each of these, or by itself, to finished, stopped or failed
 
-A job can be read from any thread at any time. Its state changes under the queue's lock; its own thread looks at it
-between any two steps.
+Any thread may read a job at any time. Its state changes under the queue's lock; its own thread checks it between steps.
 """
 
 from __future__ import annotations
@@ -26,19 +25,19 @@ from .trainer import Progress, Trainer
 State = Literal["waiting", "running", "paused", "finished", "stopped", "failed"]
 ENDED = ("finished", "stopped", "failed")
 REST, REST_EVERY = 0.0005, 0.01
-"""Seconds in which threads that answer visitors go first, and how often. Between them they go first often enough,
-for PyTorch lets go of the interpreter's lock inside each of its operations."""
+"""Seconds of each rest that lets threads which answer visitors run, and seconds between rests. In between, PyTorch's
+operations release the interpreter's lock often enough."""
 LEAST_SHARE, GLANCE_EVERY = 0.1, 0.005
-"""Of the time, for a training while visitors wait for answers; and how often, in seconds, it looks whether they do."""
+"""A training's share of the time while visitors wait for answers; and the seconds between checks whether they do."""
 _log = logging.getLogger(__name__)
 
 
 class Cancelled(Exception):
-    """Nobody waits for a result any more."""
+    """Nobody waits for the result any more."""
 
 
 class JobQueue(Protocol):
-    """What a job asks of the queue that it waits in."""
+    """The queue, as a job uses it."""
 
     changed: threading.Condition
     is_busy: Callable[[], bool]
@@ -49,20 +48,20 @@ class JobQueue(Protocol):
 
 
 class TrainingJob:
-    """One visitor's training, and all that a page shows of it."""
+    """One visitor's training, with everything that a page shows of it."""
 
     def __init__(self, plan: TrainingPlan, queue: JobQueue, owner: Hashable = None) -> None:
         self.owner = owner
-        """In whose turn it runs."""
+        """The owner in whose turn it runs."""
         self.state: State = "waiting"
         self.finishing = False
-        """True while the model that came out is measured, when no step is taken any more."""
+        """True after the last step, while the model is measured."""
         self.result: Checkpoint | None = None
-        """The model that came out, once the state is one of `ENDED`; None if not even one step was taken."""
+        """The trained model, once the state is one of `ENDED`; None if no step was taken."""
         self.problem: str | None = None
         """Why it failed, in a sentence or two."""
         self.reason = ""
-        """Why it was stopped, in a sentence, if that wasn't what its visitor asked for."""
+        """Why it was stopped, in a sentence, if not by its visitor."""
         self.paused_at = 0.0
         self._progress = Progress(plan.training.steps)
         self._wish: Literal["continue", "stop", "close"] = "continue"
@@ -73,47 +72,47 @@ class TrainingJob:
 
     @property
     def steps(self) -> int:
-        """How many there are to take."""
+        """All steps of the plan."""
         return self._progress.steps
 
     @property
     def step(self) -> int:
-        """How many have been taken."""
+        """Steps taken so far."""
         return self._progress.step
 
     @property
     def seconds(self) -> float:
-        """So far, pauses aside."""
+        """So far, without pauses."""
         return self._progress.seconds
 
     @property
     def tokens_per_second(self) -> float:
-        """Over the last second or so; 0 until that can be told."""
+        """Over about the last second; 0 until it is known."""
         return self._progress.tokens_per_second
 
     @property
     def seconds_left(self) -> float | None:
-        """Pauses aside; None until that can be told."""
+        """Without pauses; None until it is known."""
         return self._progress.seconds_left
 
     @property
     def batch_losses(self) -> list[tuple[int, float]]:
-        """Step, and mean loss of the batches since the point before: nats per token, at most 400 points."""
+        """Step, and mean loss of the batches since the previous point: nats per token, at most 400 points."""
         return self._progress.batch_losses
 
     @property
     def validation_losses(self) -> list[tuple[int, float]]:
-        """Step and loss, on a fixed part of what is held out."""
+        """Step and loss on a fixed part of the held-out data."""
         return self._progress.validation_losses
 
     @property
     def snapshots(self) -> list[Snapshot]:
-        """The model at some of its steps, from 0 on."""
+        """The model at some steps, from 0 on."""
         return self._progress.snapshots
 
     @property
     def is_ending(self) -> bool:
-        """True once it was told to take no further step."""
+        """True once it was told to take no more steps."""
         return self._wish != "continue"
 
     def start(self) -> None:
@@ -136,15 +135,15 @@ class TrainingJob:
             self._queue.changed.notify_all()
 
     def resume(self) -> None:
-        """Go on: at once or, if the slot was given to another meanwhile, from the queue's end."""
+        """Continue: at once or, if another job got the slot meanwhile, from the queue's end."""
         with self._queue.changed:
             if self.state == "paused" and not self.is_ending:
                 self._queue.enter(self)
 
     def stop(self, reason: str = "") -> None:
-        """Take no step after the one in progress, and keep the model as it is then; it is there a moment later.
+        """Take no step after the one in progress, and keep the model of that step; it is there a moment later.
 
-        reason: a sentence for whoever comes back to it.
+        reason: a sentence for a visitor who comes back.
         """
         with self._queue.changed:
             if self.state in ENDED or self.is_ending:
@@ -156,7 +155,7 @@ class TrainingJob:
             self._queue.changed.notify_all()
 
     def close(self) -> None:
-        """Take no step after the one in progress, keep nothing, and leave the slot to the next at once."""
+        """Take no step after the one in progress, keep nothing, and free the slot at once."""
         with self._queue.changed:
             self._wish = "close"
             if self.state not in ENDED:
@@ -166,7 +165,7 @@ class TrainingJob:
             self._queue.changed.notify_all()
 
     def _work(self, plan: TrainingPlan, progress: Progress) -> None:
-        torch.set_num_threads(1)  # tiny tensors gain nothing from several, and jobs would wait for each other's
+        torch.set_num_threads(1)  # tiny tensors gain nothing from several threads, and jobs would wait for each other's
         trainer, state, problem, result = None, "stopped", None, None
         try:
             if self._may_begin():
@@ -175,7 +174,7 @@ class TrainingJob:
                 state = "finished" if progress.step == progress.steps else "stopped"
         except NotFiniteError as error:
             state, problem = "failed", str(error)
-        except LogitsError:  # in a look at the model between two steps
+        except LogitsError:  # during a snapshot between two steps
             state, problem = "failed", "The model's numbers overflow; a lower learning rate may help."
         except Exception:
             _log.exception("A training failed.")
@@ -210,7 +209,7 @@ class TrainingJob:
         return not self.is_ending
 
     def _rest(self, _report: StepReport, _validation_loss: float | None) -> None:
-        """Let threads that answer visitors go first: longer while somebody waits, but not for ever."""
+        """Let threads that answer visitors run: longer while somebody waits, but not for ever."""
         rests_from = time.perf_counter()
         worked = rests_from - self._rested_at
         if self._queue.is_busy():

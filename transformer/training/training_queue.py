@@ -15,16 +15,16 @@ from .plan import TrainingPlan
 from .training_job import ENDED, TrainingJob
 
 LIMIT_VARIABLE, HIGHEST_LIMIT = "HEADSUP_TRAININGS", 64
-"""The environment variable that says how many trainings run at once, and the most it may say."""
+"""The environment variable for the number of trainings at once, and its largest value."""
 PATIENCE = 120.0
-"""Seconds after which a paused training's slot is given to one that waits."""
+"""Seconds after which a waiting training gets a paused one's slot."""
 
 
 class TrainingQueue:
-    """All trainings of a server: the first `limit` of them run, the others wait for their turn, which owners have in
-    turn. No owner has all of several slots.
+    """All trainings of a server: `limit` of them run, the others wait, and owners take turns. No owner holds all of
+    several slots.
 
-    A paused one keeps its slot for `patience` seconds; after that it gives it up as soon as another waits.
+    A paused training keeps its slot for `patience` seconds; after that it gives it up as soon as another one waits.
     """
 
     def __init__(
@@ -32,9 +32,9 @@ class TrainingQueue:
     ) -> None:
         self.limit = trainings_limit() if limit is None else limit
         self.is_busy = is_busy
-        """Says whether visitors wait for answers, for which trainings then leave most of the time."""
+        """Whether visitors wait for answers: trainings then leave them most of the time."""
         self.changed = threading.Condition()
-        """The lock of all state, and how threads learn that it changed."""
+        """Guards all state, and notifies threads of changes."""
         self._patience = patience
         self._stopped_for = ""
         self._active: list[TrainingJob] = []
@@ -43,7 +43,7 @@ class TrainingQueue:
         atexit.register(_close, weakref.ref(self))
 
     def submit(self, plan: TrainingPlan, owner: Hashable = None) -> TrainingJob:
-        """A new training, behind those of its owner; it starts by itself."""
+        """Add a training behind its owner's others; it starts by itself."""
         job = TrainingJob(plan, self, owner)
         self._jobs.add(job)
         self.enter(job)
@@ -60,7 +60,7 @@ class TrainingQueue:
 
     @property
     def owners(self) -> list[Hashable]:
-        """Of all that have a slot or wait for one, each."""
+        """The owner of every training that has a slot or waits for one."""
         with self.changed:
             return [job.owner for job in (*self._active, *self._waiting)]
 
@@ -79,13 +79,13 @@ class TrainingQueue:
             job.stop(reason)
 
     def position(self, job: TrainingJob) -> int | None:
-        """Its position among those that wait, from 1; None if it doesn't."""
+        """A job's position among those that wait, from 1; None if it doesn't wait."""
         with self.changed:
             waiting = list(self._waiting)
         return waiting.index(job) + 1 if job in waiting else None
 
     def close(self, seconds: float = 2.0) -> None:
-        """End all trainings, and wait so long for their threads."""
+        """End all trainings, and wait up to `seconds` for their threads."""
         deadline = time.monotonic() + seconds
         jobs = list(self._jobs)
         for job in jobs:
@@ -94,7 +94,7 @@ class TrainingQueue:
             job.join(max(deadline - time.monotonic(), 0))
 
     def enter(self, job: TrainingJob) -> None:
-        """Let a job run: at once if it still has a slot, else in its turn. For jobs."""
+        """Let a job run: at once if it still has a slot, else in its turn. Called by jobs."""
         with self.changed:
             if job in self._active:
                 job.state = "running"
@@ -105,14 +105,14 @@ class TrainingQueue:
             self.changed.notify_all()
 
     def step_back(self, job: TrainingJob) -> None:
-        """Give a running job's slot to one that waits, if any does; it goes on in its turn, from the queue's end."""
+        """Give a running job's slot to a waiting one, if any; the job continues in its turn, from the queue's end."""
         with self.changed:
             if self._waiting and job in self._active and job.state == "running" and not job.finishing:
                 self._active.remove(job)
                 self.enter(job)
 
     def leave(self, job: TrainingJob) -> None:
-        """Take a job out of the queue, and give its slot to the next. For jobs."""
+        """Remove a job from the queue, and give its slot to the next. Called by jobs."""
         with self.changed:
             self._waiting.remove(job)
             if job in self._active:
@@ -121,7 +121,7 @@ class TrainingQueue:
             self.changed.notify_all()
 
     def wait_for_turn(self, job: TrainingJob) -> None:
-        """Return once a job runs, or is to end. For a job's own thread."""
+        """Block until a job may run, or has to end. Called by the job's own thread."""
         with self.changed:
             while job.state in ("waiting", "paused") and not job.is_ending:
                 if self._hand_out():
@@ -131,7 +131,7 @@ class TrainingQueue:
                 self.changed.wait(keeps if job in self._active and keeps > 0 else None)
 
     def _hand_out(self) -> bool:
-        """Give free slots, and those of jobs that have paused too long, to jobs that wait; True if any was given."""
+        """Give free slots, and those of jobs paused for too long, to waiting jobs; returns whether any was given."""
         if self._waiting:
             now = time.monotonic()
             self._active = [
@@ -150,13 +150,13 @@ class TrainingQueue:
 
 
 def _close(queue: weakref.ref[TrainingQueue]) -> None:
-    """At the interpreter's end: a thread that is then inside PyTorch would end the process with an error."""
+    """At exit, end all threads: one inside PyTorch would crash the process."""
     if running := queue():
         running.close()
 
 
 def trainings_limit() -> int:
-    """How many trainings may run at once: what the environment says, else all cores but one.
+    """The number of trainings at once: the environment variable's, or all cores but one.
 
     Raises: ValueError, saying what would do, for a variable that says what it can't.
     """

@@ -13,10 +13,7 @@ from streamlit.components.v2 import component
 from pages.ui.components.assets import script, style
 from pages.ui.components.events import listening
 from transformer import Intervention, to_code
-from transformer.api.browser_models import is_for_browsers
-from transformer.api.open_models import OpenModel
-from transformer.api.request_parameters import BETWEEN
-from transformer.api.responses import OWN
+from transformer.api.open_models import OWN, OpenModel, is_for_browsers
 
 MARKUP = '<div data-part="root"></div>'
 STYLES = {
@@ -47,7 +44,7 @@ def request_of(
         "version": None if model.is_own else model.version,
         "tokens": ",".join(map(str, tokens)),
         "source": ",".join(map(str, source)) or None,
-        "changes": BETWEEN.join(map(to_code, changes)) or None,
+        "changes": "!".join(map(to_code, changes)) or None,
         "begin": begin or None,
     }
 

@@ -7,13 +7,14 @@ from typing import Any
 
 import streamlit as st
 
+from pages.ui.computations import activations
 from pages.ui.frame import changes, widgets
 from pages.ui.frame.state import visitor
 from pages.ui.frame.widgets import Binding
 from pages.ui.markdown import code, counted, plain
-from pages.ui.models import activations, library
+from pages.ui.models import library
 from pages.ui.models.attention_kinds import shown_kind
-from pages.ui.models.changes import LARGEST_FACTOR, problem_of
+from pages.ui.models.changes import problem_of
 from transformer import (
     Intervention,
     MeanAblate,
@@ -26,19 +27,11 @@ from transformer import (
     attention_modules,
     hook_points,
 )
-from transformer.inference.interventions import RULES
+from transformer.inference.intervention_kinds import FIELDS, PARTS, RULES
 from transformer.inference.plain_names import describe_module, describe_part
 
-PARTS = {
-    "head": ("A head", ("hook_z",)),
-    "attention": ("An attention", ("hook_attn_out", "hook_cross_attn_out")),
-    "feed-forward": ("A feed-forward layer", ("hook_mlp_out",)),
-    "stream": ("The residual stream", ("hook_resid_pre", "hook_resid_mid", "hook_resid_cross", "hook_resid_post")),
-    "embedding": ("The embedding", ("hook_embed", "hook_pos_embed")),
-}
-"""What can be changed, and the endings of its hook points."""
 RULE, WEIGHT = "rule", "weight"
-WHAT = {**{name: title for name, (title, _) in PARTS.items()}, RULE: "A rule", WEIGHT: "A weight of a head"}
+WHAT = {**{name: part["title"] for name, part in PARTS.items()}, RULE: "A rule", WEIGHT: "A weight of a head"}
 HOW = {
     "silence": "Ablate it",
     "mean": "Its mean over the text",
@@ -128,7 +121,7 @@ def _part(name: str, shape: ModelConfig, what: str, prompt: str) -> Intervention
 
 def _rule(shape: ModelConfig) -> Intervention:
     rules = [rule for rule in RULES if wheres(shape, rule)]
-    rule = widgets.selectbox("Which", rules, _tie("rule"), lambda rule: f"Without {RULES[rule]}")
+    rule = widgets.selectbox("Which", rules, _tie("rule"), lambda rule: f"Without {RULES[rule]['words']}")
     return Without(rule, _of("Where", wheres(shape, rule), in_words, 0))
 
 
@@ -155,7 +148,8 @@ def position(only: Binding, binding: Binding) -> int | None:
 
 
 def factor(binding: Binding) -> float:
-    return widgets.number_input("Factor", -LARGEST_FACTOR, LARGEST_FACTOR, binding, step=0.1)
+    dial = FIELDS["factor"]["dial"]
+    return widgets.number_input("Factor", float(dial["from"]), float(dial["to"]), binding, step=dial["step"])
 
 
 def in_words(where: str) -> str:
@@ -169,8 +163,7 @@ def targets(shape: ModelConfig, what: str) -> list[str]:
         return [rule for rule in RULES if wheres(shape, rule)]
     if what == WEIGHT:
         return [f"{module}.hook_pattern" for modules in attention_modules(shape).values() for module in modules]
-    endings = PARTS[what][1]
-    return [point for point in hook_points(shape) if point.rpartition(".")[2] in endings]
+    return [point for point in hook_points(shape) if point.rpartition(".")[2] in PARTS[what]["points"]]
 
 
 def looked_at(shape: ModelConfig, points: list[str]) -> int:
@@ -193,7 +186,7 @@ def looked_at(shape: ModelConfig, points: list[str]) -> int:
 def alike(shape: ModelConfig, point: str) -> list[str]:
     """The hook points of what is of one kind with this one, which is among them."""
     ending = point.rpartition(".")[2]
-    endings = next((endings for _, endings in PARTS.values() if ending in endings), (ending,))
+    endings = next((part["points"] for part in PARTS.values() if ending in part["points"]), (ending,))
     return [other for other in hook_points(shape) if other.rpartition(".")[2] in endings]
 
 

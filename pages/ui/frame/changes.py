@@ -15,17 +15,9 @@ from pages.ui.frame import widgets
 from pages.ui.frame.state import visitor
 from pages.ui.frame.widgets import Binding
 from pages.ui.markdown import plain
-from pages.ui.models.changes import (
-    MAX_CHANGES,
-    MAX_CHARACTERS,
-    Change,
-    Changes,
-    in_force,
-    problem_of,
-    with_change,
-    without_strength,
-)
+from pages.ui.models.changes import Change, Changes, in_force, problem_of, with_change, without_strength
 from transformer import Intervention, ModelConfig, from_code, to_code
+from transformer.inference.intervention_kinds import MOST_CHANGES, MOST_CHARACTERS
 
 MAX_STEPS = 100
 """Steps that can be undone."""
@@ -199,8 +191,8 @@ def in_words(interventions: Iterable[Intervention]) -> str:
 def _read(codes: Any, config: ModelConfig) -> list[Intervention]:
     """Those of a browser's codes that say what can be done with this model."""
     interventions = []
-    for code in codes[:MAX_CHANGES] if isinstance(codes, list) else ():
-        if isinstance(code, str) and len(code) <= MAX_CHARACTERS:
+    for code in codes[:MOST_CHANGES] if isinstance(codes, list) else ():
+        if isinstance(code, str) and len(code) <= MOST_CHARACTERS:
             with contextlib.suppress(ValueError):
                 intervention = from_code(code)
                 intervention.check(config)

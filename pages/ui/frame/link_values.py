@@ -6,12 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from pages.ui.models import lesson_answers
-from pages.ui.models.selection import FARTHEST
-from transformer.activation_cache import current_name
+from pages.ui.frame.selection import FARTHEST
+from pages.ui.session import lesson_answers
 
-MAX_WAVES = 6
-MAX_DIMENSIONS = 4
 PLACE = 10**6
 """No text and no vocabulary is as long."""
 
@@ -74,14 +71,6 @@ class Text:
         return text
 
 
-@dataclass(frozen=True)
-class HookName(Text):
-    """A hook point's name; one of an older release is read as today's."""
-
-    def __call__(self, text: str) -> str:
-        return current_name(super().__call__(text))
-
-
 def position_or_token(meaning: str) -> Number:
     """A position, or a token's number."""
     return Number(int, 0, PLACE, meaning)
@@ -91,12 +80,24 @@ def _several(text: str, read: Callable[[str], Any]) -> tuple:
     return tuple(map(read, text.split(",")))
 
 
-def waves(text: str) -> tuple[int, ...]:
-    """Dimensions, each named once."""
-    chosen = tuple(dict.fromkeys(_several(text, Number(int, 0, 511, "each dimension")))) if text else ()
-    if len(chosen) > MAX_WAVES:
-        raise ValueError(f"at most {MAX_WAVES} waves can be drawn")
-    return chosen
+@dataclass(frozen=True)
+class Integers:
+    """At most so many whole numbers of a range, with commas between them."""
+
+    low: int
+    high: int
+    most: int
+    meaning: str
+    distinct: bool = False
+    """Whether one that is named again is left out, and there may be none at all."""
+
+    def __call__(self, text: str) -> tuple[int, ...]:
+        numbers = _several(text, Number(int, self.low, self.high, "each number")) if text or not self.distinct else ()
+        if self.distinct:
+            numbers = tuple(dict.fromkeys(numbers))
+        if len(numbers) > self.most:
+            raise ValueError(f"{self.meaning} can have at most {self.most} numbers")
+        return numbers
 
 
 def zoom(text: str) -> tuple[int, ...]:
@@ -105,14 +106,6 @@ def zoom(text: str) -> tuple[int, ...]:
     if len(bounds) != 4 or bounds[0] >= bounds[1] or bounds[2] >= bounds[3]:
         raise ValueError("it needs the first query, the one after the last, and the same of the keys")
     return bounds
-
-
-def cell(text: str) -> tuple[int, ...]:
-    """An index along each dimension of a tensor."""
-    cell = _several(text, position_or_token("each number"))
-    if len(cell) > MAX_DIMENSIONS:
-        raise ValueError(f"a tensor has at most {MAX_DIMENSIONS} dimensions")
-    return cell
 
 
 def circuit(text: str) -> tuple[str | int, ...]:

@@ -12,20 +12,22 @@ from pages.ui.components.assets import reader, without_comments
 from pages.ui.components.copy_button import copy_button
 from pages.ui.components.events import hear_all
 from pages.ui.components.input_drafts import keep_input_drafts
+from pages.ui.computations import activations
+from pages.ui.computations.activations import Interventions, Tokens
 from pages.ui.figures.palette import Theme
 from pages.ui.frame import changes, page_guide, prompt_bar, saved_view, selection_sync, session_restore, state, widgets
+from pages.ui.frame.page_text import Text
 from pages.ui.frame.state import visitor
 from pages.ui.frame.url_parameters import TOO_LONG, embedded, left_out
 from pages.ui.frame.visitor_choices import Visitor
+from pages.ui.index_page import ICON
 from pages.ui.markdown import JOINER, passage, plain
-from pages.ui.models import activations, attention_kinds, library
-from pages.ui.models import visitor_training as training
-from pages.ui.models.activations import Interventions, Tokens
+from pages.ui.models import attention_kinds, library
 from pages.ui.models.changes import Changes, in_force
-from pages.ui.models.page_text import Text
-from pages.ui.models.session_store import session_record
-from pages.ui.models.visitor_models import is_own
 from pages.ui.number_format import percent
+from pages.ui.session import visitor_training as training
+from pages.ui.session.session_store import session_record
+from pages.ui.session.visitor_models import is_own
 from transformer import ModelConfig
 
 PAGES = {
@@ -39,11 +41,6 @@ PAGES = {
     "Train": "Train.py",
 }
 """The file of each page, by its title. The file's name is the page's address."""
-ICON = (
-    "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 100 100'>"
-    "<text y='.9em' font-size='90'>%F0%9F%94%8E</text></svg>"
-)
-"""A magnifying glass, 🔎. For a plain emoji Streamlit would read a table of all there are: a quarter of a second."""
 STYLE = f"<style>{without_comments(reader(__file__)('style.css'))}</style>"
 
 
@@ -304,7 +301,6 @@ def _current_text(
         return Text(model, ())
     before: Text | None = st.session_state.get("text")
     if state.is_text_restored():
-        _restore_text(current, name)
         state.confirm_restored_text()  # no sooner: were this run cut short, the next would take the text for gone
     elif before is None or (before.model.version, before.prompt, before.source) != (model.version, tokens, source):
         current.written, current.branches = (), ""
@@ -315,13 +311,3 @@ def _current_text(
         current.written, current.branches = (), ""
     text = st.session_state["text"] = Text(model, tokens, source, current.written, interventions)
     return text
-
-
-def _restore_text(current: Visitor, name: str) -> None:
-    """Restore a link's text; older links have its characters instead of its tokens."""
-    tokenizer = library.tokenizer(name)
-    if tokenizer.unknown_pieces(current.text):
-        current.notices.append("The link's text was left out: it has characters that this model doesn't know.")
-    elif current.text:
-        current.written = tuple(tokenizer.encode_continuation(current.text))
-    current.text = ""

@@ -6,8 +6,7 @@ import streamlit as st
 
 from pages.ui.components.guide import guide
 from pages.ui.frame import changes, state, widgets
-from pages.ui.lessons import lesson_files
-from pages.ui.models.session_store import session_record
+from pages.ui.session.session_store import session_record
 
 VARIABLE, OFF = "HEADSUP_START", "off"
 """Set to this, a server doesn't offer the tour by itself: for classes and for tests."""
@@ -40,6 +39,8 @@ def offer_tour() -> None:
 
 
 def _open_first_lesson() -> None:
+    from pages.ui.lessons import lesson_files
+
     if lessons := lesson_files.available_lessons():
         state.visitor().lesson, state.visitor().lesson_step = lessons[0].name, 0
         state.open_page("Learn")

@@ -13,9 +13,10 @@ from typing import Any
 import streamlit as st
 
 from pages.ui.frame import selection_sync, state, widgets
-from pages.ui.frame.visitor_choices import PARSERS, Visitor, fields
-from pages.ui.models.lesson_answers import StepId
-from pages.ui.models.session_store import session_record
+from pages.ui.frame.visitor_choices import Visitor, fields
+from pages.ui.host.page_state import PARSERS
+from pages.ui.session.lesson_answers import StepId
+from pages.ui.session.session_store import session_record
 
 LESSONS_PAGE = "Learn"
 INSTRUMENT_PAGES = ("Attention", "Inside")

@@ -7,10 +7,10 @@ import streamlit as st
 from pages.ui.components.session_token import session_token
 from pages.ui.frame import saved_view
 from pages.ui.frame.state import visitor
-from pages.ui.models.kept_lessons import keep_lesson, kept_lesson
-from pages.ui.models.session_store import HEARTBEAT, keep_record, restore_record, session_record
-from pages.ui.models.visitor_models import own_models, restore_models
-from pages.ui.models.visitor_training import is_under_way
+from pages.ui.session.kept_lessons import keep_lesson, kept_lesson
+from pages.ui.session.session_store import HEARTBEAT, keep_record, restore_record, session_record
+from pages.ui.session.visitor_models import own_models, restore_models
+from pages.ui.session.visitor_training import is_under_way
 from transformer.api.model_store import is_token
 
 HEARD = "session_token_heard"

@@ -2,8 +2,9 @@
 
 Widgets are bound to the fields of a `Visitor` (`widgets.py`). The URL is read when the session begins, and when the
 visitor goes back or forward in the browser's history or follows a link within the app. After each run the browser
-writes it, replacing the entry of the history. If Python wrote it, through `st.query_params` or a widget's binding,
-Streamlit would add one entry per parameter to the history, and going back would show views that never existed.
+writes it, replacing the entry of the history. `st.query_params` would add an entry for each change; a widget that is
+bound to the URL replaces it, too, but adds an entry when a page without that widget is opened, and *Back* would need
+two steps.
 """
 
 import contextlib
@@ -16,8 +17,9 @@ import streamlit as st
 from pages.ui.components.address_bar import address_bar
 from pages.ui.frame import selection_sync
 from pages.ui.frame import url_parameters as links
-from pages.ui.frame.visitor_choices import FIRST_MODEL, Visitor, fields
-from pages.ui.models.session_store import session_record
+from pages.ui.frame.visitor_choices import Visitor, fields
+from pages.ui.host.page_state import FIRST_MODEL
+from pages.ui.session.session_store import session_record
 
 MAX_KNOWN_ADDRESSES = 50
 """Addresses that the page that is open is known to have had. A run can be asked for before the last is written, and in

@@ -3,10 +3,11 @@
 import numpy as np
 import torch
 
+from pages.ui.computations import activations
+from pages.ui.computations.activations import Interventions, Tokens
 from pages.ui.lessons.measure_registry import measure
 from pages.ui.lessons.measure_setup import MeasureError, Setup
-from pages.ui.models import activations, attention_kinds, library
-from pages.ui.models.activations import Interventions, Tokens
+from pages.ui.models import attention_kinds, library
 from pages.ui.models.model_cache import cached
 from transformer import (
     MEASURES,

@@ -7,18 +7,9 @@ from pathlib import Path
 
 from pages.ui.lessons.lesson import LONGEST_FILE, Lesson, LessonError, read_lesson
 from pages.ui.models import library
-from pages.ui.models.lesson_answers import StepId
 
 FOLDER = Path(os.environ.get("HEADSUP_LESSONS") or Path(__file__).parent)
 MAX_LESSONS = 100
-MOVED_STEPS = {
-    "02-order-alone": [("the-average", step) for step in (0, 0, 1)],
-    "03-the-average": [("the-average", step) for step in (2, 3, 4, 5, 5)],
-    "04-queries-keys-values": [("queries-keys-values", 0), *(("what-a-head-looks-for", step) for step in range(4))],
-}
-"""Lessons that were put together or divided: where each of their steps is now, in lessons without their numbers."""
-REMOVED_STEPS = {StepId("02-order-alone", 1), StepId("03-the-average", 4)}
-"""Of these, the steps whose question isn't asked any more."""
 
 
 @dataclass(frozen=True)
@@ -40,21 +31,6 @@ def lesson(name: str) -> Lesson | None:
     path = next((path for path in _files() if path.stem == name), None)
     read = path and _read(path, _stamp(path))
     return without_missing_models(read) if isinstance(read, Lesson) else None
-
-
-def current_step(step_id: StepId) -> StepId:
-    """Where a step is now that an older link names: lessons are renumbered, put together and divided."""
-    names = [path.stem for path in _files()]
-    if step_id.lesson in names:
-        return step_id
-    moved = MOVED_STEPS.get(step_id.lesson, [])
-    slug, step = moved[min(step_id.step, len(moved) - 1)] if moved else (_unnumbered(step_id.lesson), step_id.step)
-    name = next((name for name in names if _unnumbered(name) == slug), None)
-    return StepId(name, step) if name else step_id
-
-
-def _unnumbered(name: str) -> str:
-    return name.lstrip("0123456789").removeprefix("-")
 
 
 def missing_model(lesson: Lesson) -> str:

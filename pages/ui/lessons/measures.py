@@ -10,9 +10,10 @@ A new one: a function whose first parameter is the setup, its others annotated s
 import numpy as np
 import torch
 
+from pages.ui.computations import activations
 from pages.ui.lessons.measure_registry import measure
 from pages.ui.lessons.measure_setup import MeasureError, Setup
-from pages.ui.models import activations, library
+from pages.ui.models import library
 from pages.ui.models.model_cache import cached
 from transformer import TASKS, Checkpoint, Intervention, Sampling, in_window, sampling_distribution
 from transformer.inference.interventions import hooks_of

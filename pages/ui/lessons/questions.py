@@ -1,4 +1,4 @@
-"""Parses the five kinds of question, and marks their answers.
+"""Parses the five kinds of question, and computes what is right.
 
 | kind | an answer | what is right |
 | --- | --- | --- |
@@ -8,17 +8,18 @@
 | cell | a query and a key | an expression that is a list of both |
 | order | the options' numbers, as they are put | a value for each option, or the texts as they belong |
 
-Answers are lists and numbers as JSON has them.
+Answers are lists and numbers as JSON has them. They are marked in the browser, by `frontend/lessons/questions.js`.
 """
 
 import math
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, TypeGuard
 
 from pages.ui.lessons.expressions import Expression, ExpressionError, Words
-from pages.ui.models.lesson_answers import Answer
+from pages.ui.session.lesson_answers import Answer
 
 KINDS = ("choose", "number", "token", "cell", "order")
 FEWEST, MAX_OPTIONS = 2, 10
@@ -71,14 +72,6 @@ class Question:
     def is_fact(self) -> bool:
         """Whether what is right is an order that no model needs to be asked for."""
         return bool(self.in_order)
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What became of an answer. correct: an answer that is right; the one given, if it is."""
-
-    right: bool
-    correct: Answer
 
 
 def read_question(fields: Mapping[str, Any]) -> Question:
@@ -194,21 +187,16 @@ def fits(question: Question | None, answer: Any) -> bool:
     return _is_list(answer) and sorted(answer) == list(range(len(question.options)))
 
 
-def verdict(question: Question, values: Mapping[str, Any], answer: Answer | None = None) -> Verdict:
-    """What becomes of an answer; of None, which isn't right, only what would be. values: what was measured.
+def right_of(question: Question, values: Mapping[str, Any]) -> Any:
+    """What is right, as a lesson's document says it. values: what was measured.
+
+    An option, a number, a list of positions, a query and a key, or a rank for each option; equal ranks may come in any
+    order.
 
     Raises: ExpressionError where that gives nothing which could be right.
     """
-    correct = _correct(question, values, answer)
-    if isinstance(answer, int | float) and isinstance(correct, int | float):  # near is 0 for all but numbers
-        return Verdict(abs(answer - correct) <= question.near * (1 + 1e-9), correct)
-    return Verdict(answer == correct, correct)
-
-
-def _correct(question: Question, values: Mapping[str, Any], answer: Answer | None) -> Answer:
     if question.is_fact:
-        texts = [option.text for option in question.options]
-        return [texts.index(text) for text in question.in_order]
+        return [question.in_order.index(option.text) for option in question.options]
     measured = [expression.value(values) for expression in question.right]
     match question.kind:
         case "choose":
@@ -221,21 +209,36 @@ def _correct(question: Question, values: Mapping[str, Any], answer: Answer | Non
         case "token":
             positions = measured[0] if isinstance(measured[0], list) else [measured[0]]
             if positions and all(type(position) is int for position in positions):
-                return answer if isinstance(answer, int) and answer in positions else positions[0]
+                return positions
         case "cell" if _is_list(measured[0]) and len(measured[0]) == 2:
             return measured[0]
         case "order" if isinstance(measured[0], list) and len(measured[0]) == len(question.options):
-            return _ordered(question, measured[0], answer)
+            ranks: list[Any] = measured[0]
+            texts = [option.text for option in question.options]
+            if sorted(map(str, ranks)) == sorted(texts):
+                return [ranks.index(text) for text in texts]
+            if all(isinstance(rank, int | float) for rank in ranks):
+                return [-rank if question.descending else rank for rank in ranks]
     raise ExpressionError(f"what right comes to is no answer to a question of the kind {question.kind}")
 
 
-def _ordered(question: Question, values: list[Any], answer: Answer | None) -> list[int]:
-    """The options by their values; of equal ones the answer's order is right. values may be the texts in order, too."""
-    texts = [option.text for option in question.options]
-    if sorted(map(str, values)) == sorted(texts):
-        return [texts.index(text) for text in values]
-    as_put = answer if isinstance(answer, list) else range(len(values))
-    return sorted(as_put, key=values.__getitem__, reverse=question.descending)
+def answer_of(question: Question, right: Any) -> Answer:
+    """An answer that is right. right: from `right_of`."""
+    if question.kind == "order":
+        return sorted(range(len(right)), key=right.__getitem__)
+    return right[0] if question.kind == "token" else right
+
+
+def is_right(question: Question, right: Any, answer: Answer) -> bool:
+    """Whether a vote counts as right in the teacher's table; what students see, lessons/questions.js decides."""
+    match question.kind, answer:
+        case "number", int() | float():
+            return abs(answer - right) <= question.near * (1 + 1e-9)
+        case "token", _:
+            return answer in right
+        case "order", list():
+            return all(right[before] <= right[after] for before, after in pairwise(answer))
+    return answer == right
 
 
 def _is_list(value: Any) -> TypeGuard[list[int]]:

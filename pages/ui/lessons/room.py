@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Self
 
-from pages.ui.models.lesson_answers import StepId
+from pages.ui.session.lesson_answers import Answer, StepId
 
 HEAD = "room"
 """The name of the text that has all of a room but its votes."""
@@ -18,6 +18,14 @@ class RoomError(ValueError):
 
 class NoRoomError(RoomError):
     """There is no such room, or this isn't its key."""
+
+
+class NotInRoomError(NoRoomError):
+    """There is such a room, and this isn't the key of anybody in it."""
+
+
+class TooOftenError(RoomError):
+    """Somebody has tried too many codes, or joined too often."""
 
 
 class RoomsAwayError(RoomError):
@@ -32,6 +40,16 @@ class Phase(IntEnum):
     SECOND = 1
     """The class has discussed it and votes again."""
     REVEALED = 2
+
+
+def as_text(answer: Answer) -> str:
+    """An answer as a room counts it: equal answers are equal texts."""
+    return json.dumps(answer, separators=(",", ":"))
+
+
+def answer_of(text: str) -> Answer:
+    """The answer that was counted so."""
+    return json.loads(text)
 
 
 @dataclass

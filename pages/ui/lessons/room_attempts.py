@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from pages.ui.lessons.room import RoomError
-from pages.ui.models.shared_redis import Buckets
+from pages.ui.lessons.room import TooOftenError
+from pages.ui.session.shared_redis import Buckets
 
 VISITOR, ADDRESS, ALL = (10, 0.1), (600, 0.2), (3_000, 1.0)
 """Wrong codes of a visitor, of an address (as of a lecture hall) and of all: so many at once, and so many a second."""
@@ -24,20 +24,20 @@ class Attempts:
         self._buckets = buckets
 
     def check(self, visitor: str, address: str | None) -> None:
-        """Whether another code may be tried. Raises: RoomError."""
+        """Whether another code may be tried. Raises: TooOftenError."""
         if self._is_full(_codes(visitor, address)):
-            raise RoomError("Too many wrong codes were tried. Check the code, and try again in a minute.")
+            raise TooOftenError("Too many wrong codes were tried. Check the code, and try again in a minute.")
 
     def add_wrong(self, visitor: str, address: str | None) -> None:
         self._add(_codes(visitor, address))
 
     def join(self, visitor: str, address: str | None, code: str, size: int) -> None:
-        """Count somebody who joins a room of a size, and hasn't been in it. Raises: RoomError for one too many."""
+        """Count somebody who joins a room of a size, and hasn't been in it. Raises: TooOftenError for one too many."""
         counted: dict[str, tuple[int, float]] = {f"joins of visitor {visitor}": JOINS}
         if address is not None:
             counted[f"joins of {code} by address {address}"] = (CLASSES * size, size / REFILL)
         if self._is_full(counted):
-            raise RoomError("This browser or your network has joined too often. Wait a minute, and join again.")
+            raise TooOftenError("This browser or your network has joined too often. Wait a minute, and join again.")
         self._add(counted)
 
     def _is_full(self, counted: Mapping[str, tuple[int, float]]) -> bool:

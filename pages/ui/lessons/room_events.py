@@ -13,20 +13,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from starlette.applications import Starlette
-from starlette.middleware import Middleware
-from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
-from pages.ui.lessons.room import RoomError, RoomsAwayError
-from pages.ui.lessons.rooms import Rooms, Versions, tidy
+from pages.ui.lessons.room import NoRoomError, RoomError
+from pages.ui.lessons.rooms import Rooms, Versions
 from transformer.api.errors import ApiError
-from transformer.api.limits import Counts, Limits
 from transformer.api.server_sent_events import event, stream_of
 
 HEADER = "HeadsUp-Room"
-"""The header that has a room's code and a member's key. In an address, proxies would log them."""
+"""The header that has a member's key. In an address, proxies would log it."""
 LOOK_EVERY, GATHER = 3.0, 0.1
 """Seconds after which a server looks at a room again though nothing was heard of it, and at least between two looks."""
 QUIET = 1.0
@@ -66,25 +61,19 @@ class RoomEvents:
         self._tasks: set[asyncio.Task] = set()
         self._listens = False
 
-    async def follow(self, request: Request) -> Response:
-        """Answer with a stream: an event `room` with the `version` of what the page shows, whenever that is another."""
-        code, _, key = request.headers.get(HEADER, "").partition(" ")
-        code = tidy(code)
-        try:
-            if self._is_stopping():
-                raise ApiError(503, "The server is stopping; ask again in a minute.", retry_after=1)
-            versions = await self._run(lambda: self._rooms().versions(code, [key]))
-            if versions.of(key) is None:
-                raise ApiError(404, "You are not in this room, or it has ended.")
-            elsewhere = await self._run(lambda: self._rooms().store.streams_elsewhere(code, self._name, key))
-            if elsewhere + (self._watches[code].streams[key] if code in self._watches else 0) >= AT_ONCE:
-                raise ApiError(429, "This room is open in too many tabs.", retry_after=5)
-        except RoomsAwayError as error:
-            return ApiError(503, str(error), retry_after=1).response()
-        except RoomError:
-            return ApiError(404, "You are not in this room, or it has ended.").response()
-        except ApiError as error:
-            return error.response()
+    async def follow(self, code: str, key: str) -> Response:
+        """A stream: an event `room` with the `version` of what the member's page shows, whenever that is another.
+
+        Raises: RoomError, ApiError.
+        """
+        if self._is_stopping():
+            raise ApiError(503, "The server is stopping; ask again in a minute.", retry_after=1)
+        versions = await self._run(lambda: self._rooms().versions(code, [key]))
+        if versions.of(key) is None:
+            raise NoRoomError
+        elsewhere = await self._run(lambda: self._rooms().store.streams_elsewhere(code, self._name, key))
+        if elsewhere + (self._watches[code].streams[key] if code in self._watches else 0) >= AT_ONCE:
+            raise ApiError(429, "This room is open in too many tabs.", retry_after=5)
         return stream_of(self._events(code, key, versions))
 
     async def _events(self, code: str, key: str, versions: Versions) -> AsyncIterator[bytes]:
@@ -153,9 +142,3 @@ class RoomEvents:
 
     async def _run(self, ask: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, ask)
-
-
-def app_of(events: RoomEvents, counts: Counts | None = None) -> Starlette:
-    """The ASGI application that serves a server's streams. counts: of who asks for them; None for a new one."""
-    limits = Middleware(Limits, counts=counts, lasting=True)
-    return Starlette(routes=[Route("/events", events.follow)], middleware=[limits])

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import redis
 
 from pages.ui.lessons.room import NoRoomError, Room, RoomsAwayError
-from pages.ui.models.shared_redis import PATIENCE, PREFIX, REDIS_VARIABLE, redis_client
+from pages.ui.session.shared_redis import PATIENCE, PREFIX, REDIS_VARIABLE, redis_client
 
 TEACHER = "teacher"
 """Stands for the teacher among those who are connected."""

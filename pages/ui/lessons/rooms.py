@@ -14,13 +14,13 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from hashlib import blake2b
-from typing import NamedTuple, Self, TypeVar
+from typing import NamedTuple, TypeVar
 
 from pages.ui.lessons.lesson import LONGEST_FILE
 from pages.ui.lessons.own_lessons import name_of
-from pages.ui.lessons.room import NoRoomError, Phase, Poll, Room, RoomError
+from pages.ui.lessons.room import NoRoomError, NotInRoomError, Phase, Poll, Room, RoomError
 from pages.ui.lessons.room_stores import TEACHER, MemoryStore, RoomStore, Seen, room_store
-from pages.ui.models.lesson_answers import StepId
+from pages.ui.session.lesson_answers import StepId
 
 LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
 """Of which codes are made: no vowels, so that none is a word, and no digits that look like letters."""
@@ -39,6 +39,7 @@ BEHIND = 5.0
 IDLE = 2 * 3600.0
 """Seconds without the teacher after which a room ends by itself."""
 ENDED = "This room has ended, or no room has this code. Check the code, or work on your own."
+NOT_IN_IT = "You are no longer in this room. Join it again with its code."
 KEY = re.compile(r"[0-9a-f]{32}")
 """Of a member, or a teacher."""
 T = TypeVar("T")
@@ -65,6 +66,19 @@ class Tally(NamedTuple):
         return sides[False, True], sides[True, False]
 
 
+class MemberVotes(NamedTuple):
+    """What one member has answered to a question, and the question's phase."""
+
+    phase: Phase = Phase.FIRST
+    first: str | None = None
+    second: str | None = None
+
+    @property
+    def given(self) -> list[str]:
+        """The answers that there are, at most two."""
+        return [answer for answer in (self.first, self.second) if answer is not None]
+
+
 class State(NamedTuple):
     """What a student's page shows; equal states look the same."""
 
@@ -81,11 +95,6 @@ class State(NamedTuple):
     """The name of the teacher's own lesson that the room has; "" for none."""
     revision: int = 0
     """See `Room`."""
-
-    def looks_like(self, other: Self) -> bool:
-        """Whether a page that was drawn for one state can stay as it is for the other."""
-        same = {"teacher_here": True, "deadline": None, "revision": 0}
-        return self._replace(**same) == other._replace(**same)
 
 
 class Versions(NamedTuple):
@@ -151,17 +160,24 @@ class Rooms:
         with contextlib.suppress(NoRoomError):
             self._update(code, change)
 
-    def state(self, code: str, member: str) -> State:
-        """What a student's page shows."""
-        now = self.store.now()
-        state, is_member = self._read(code, lambda room, seen: (_state(room, seen, now), member in room.members))
-        if is_member:
-            self._see(code, member)
-        return state
+    def state(self, code: str, member: str, step_id: StepId | None = None) -> State:
+        """What a student's page shows. step_id: the step that is on it, if any.
 
-    def note_drawn(self, code: str, member: str, state: State) -> None:
-        """Note that a student's page shows this."""
-        self.store.note_drawn(code, member, state.revision)
+        A page that is where the teacher has the room counts as up to date from now on. NotInRoomError for anybody who
+        isn't a member.
+        """
+        now = self.store.now()
+
+        def look(room: Room, seen: Seen) -> State:
+            if member not in room.members:
+                raise NotInRoomError(NOT_IN_IT)
+            return _state(room, seen, now)
+
+        state = self._read(code, look)
+        self._see(code, member)
+        if state.step_id in (None, step_id):
+            self.store.note_drawn(code, member, state.revision)
+        return state
 
     def led(self, code: str, key: str) -> State:
         """What the teacher's page shows."""
@@ -208,7 +224,7 @@ class Rooms:
     def lesson(self, code: str, key: str) -> str:
         """The text of the room's own lesson, for who is in it; "" for none."""
         if not self._read(code, lambda room, seen: key in room.members or _is_key(room, key)):
-            raise NoRoomError("You are no longer in this room. Join it again with its code.")
+            raise NotInRoomError(NOT_IN_IT)
         return self.store.lesson(code)
 
     def advance(self, code: str, key: str, step_id: StepId, phase: Phase) -> None:
@@ -256,7 +272,7 @@ class Rooms:
 
         def change(room: Room, seen: Seen) -> None:
             if member not in room.members:
-                raise RoomError("You are no longer in this room. Join it again with its code.")
+                raise NotInRoomError(NOT_IN_IT)
             poll = _poll(room, step_id)
             if poll.phase is Phase.REVEALED:
                 raise RoomError("The answer has been revealed; voting is closed.")
@@ -270,22 +286,15 @@ class Rooms:
         self._update(code, change)
         self._see(code, member)
 
-    def awaits(self, code: str, member: str, step_id: StepId, phase: Phase) -> bool:
-        """Whether the question of a step is in a phase in which a member has still to vote."""
+    def votes_of(self, code: str, member: str, *steps: StepId) -> dict[StepId, MemberVotes]:
+        """What a member has answered to the questions of steps; of all that were voted on where none is named."""
 
-        def look(room: Room, seen: Seen) -> bool:
-            poll = room.polls.get(step_id, Poll())
-            votes = {Phase.FIRST: poll.first, Phase.SECOND: poll.second}.get(phase)
-            return poll.phase is phase and votes is not None and member not in votes
-
-        return self._read(code, look)
-
-    def votes_of(self, code: str, member: str) -> dict[StepId, list[str]]:
-        """What a member has answered to the question of each step: once, or twice."""
-
-        def look(room: Room, seen: Seen) -> dict[StepId, list[str]]:
-            votes = {each: [poll.first.get(member), poll.second.get(member)] for each, poll in room.polls.items()}
-            return {each: found for each, both in votes.items() if (found := [vote for vote in both if vote])}
+        def look(room: Room, seen: Seen) -> dict[StepId, MemberVotes]:
+            polls = {step_id: room.polls.get(step_id, Poll()) for step_id in steps or room.polls}
+            return {
+                step_id: MemberVotes(poll.phase, poll.first.get(member), poll.second.get(member))
+                for step_id, poll in polls.items()
+            }
 
         return self._read(code, look)
 
@@ -344,6 +353,8 @@ class Rooms:
 
         try:
             return way(code, used)
+        except NotInRoomError:
+            raise
         except NoRoomError as error:
             raise NoRoomError(*(error.args or [ENDED])) from None
 

@@ -7,11 +7,12 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+from pages.ui.computations import comparable_models
 from pages.ui.lessons.activation_measures import _attention, _tensor, logit_lens_losses
 from pages.ui.lessons.measure_registry import measure
 from pages.ui.lessons.measure_setup import MeasureError, Setup
 from pages.ui.lessons.measures import probabilities, written
-from pages.ui.models import comparison, library
+from pages.ui.models import library
 from pages.ui.models.model_cache import cached
 from transformer import TASKS, Checkpoint, Intervention
 from transformer.data.tasks import Induction
@@ -81,7 +82,7 @@ def settled_layer(setup: Setup, position: int = -1) -> int:
 def _lens(setup: Setup, position: int) -> np.ndarray:
     """(layer, vocab), the embedding first."""
     position = setup.position(position) - setup.begin
-    return comparison.logit_lens_at(
+    return comparable_models.logit_lens_at(
         setup.name, setup.window, setup.source, position, setup.begin, setup.interventions
     ).logits
 

@@ -7,10 +7,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from pages.ui.computations.activations import Tokens
 from pages.ui.lessons.measure_registry import measure
 from pages.ui.lessons.measure_setup import MeasureError, Setup
 from pages.ui.models import library
-from pages.ui.models.activations import Tokens
 from pages.ui.models.model_cache import cached
 from transformer import Checkpoint
 

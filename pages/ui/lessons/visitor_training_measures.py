@@ -10,7 +10,8 @@ import numpy as np
 from pages.ui.lessons.measure_registry import uncached_measure
 from pages.ui.lessons.measure_setup import MeasureError, NotMeasurableYet, Setup
 from pages.ui.lessons.recorded_training import losses_shown
-from pages.ui.models import library, visitor_training
+from pages.ui.models import library
+from pages.ui.session import visitor_training
 from transformer.training.training_job import ENDED
 
 FEWEST = 8

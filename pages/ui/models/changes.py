@@ -1,21 +1,13 @@
 """Represents the changes to a model: interventions, each on or off, as text and as Python."""
 
 import dataclasses
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from transformer import Intervention, ModelConfig, WindowedIntervention, from_code, to_code
+from transformer.inference.intervention_kinds import FIELDS, MOST_CHANGES, MOST_CHARACTERS
 
-MAX_CHANGES = 24
-"""Changes at once."""
-MAX_CHARACTERS = 6_000
-"""Characters of all of them in a link: other prompts may be part of them."""
-LARGEST_FACTOR = 20.0
-"""Beyond it numbers soon are too large to be computed with."""
-STRENGTH_FIELDS = ("factor", "weight", "renormalised")
-"""Fields of an intervention that say how much, not what."""
 BETWEEN, OFF = "!", "-"
 """In a link: what stands between two changes, and what one that is off begins with."""
 
@@ -54,9 +46,9 @@ def as_text(changes: Iterable[Change]) -> str:
 
 def from_text(text: str) -> Changes:
     """Read what `as_text` wrote; the text is untrusted. Raises: `PartlyInvalidError`, which keeps what is valid."""
-    if len(text) > MAX_CHARACTERS:
+    if len(text) > MOST_CHARACTERS:
         raise PartlyInvalidError(
-            f"The link's changes were left out: they have more than {MAX_CHARACTERS:,} characters.", ()
+            f"The link's changes were left out: they have more than {MOST_CHARACTERS:,} characters.", ()
         )
     changes: Changes = ()
     problems = []
@@ -74,26 +66,31 @@ def from_text(text: str) -> Changes:
 def with_change(changes: Changes, intervention: Intervention, *, on: bool = True) -> Changes:
     """With one more, in the place of one that differs from it by its dials alone.
 
-    Raises: ValueError, saying why, for one too many, or for a factor that is too large.
+    Raises: ValueError, saying why, for one too many, or for a dial that is out of its range.
     """
-    factor = getattr(intervention, "factor", 0.0)
-    if not (math.isfinite(factor) and abs(factor) <= LARGEST_FACTOR):
-        raise ValueError(f"a factor is from −{LARGEST_FACTOR:g} to {LARGEST_FACTOR:g}")
+    for name, dial in _dials(intervention).items():
+        if "from" in dial and not dial["from"] <= getattr(intervention, name) <= dial["to"]:
+            raise ValueError(f"the {name} is from {dial['from']} to {dial['to']}".replace("-", "−"))
     same = without_strength(intervention)
     indices = [index for index, change in enumerate(changes) if without_strength(change.intervention) == same]
     if indices:
         changed = list(changes)
         changed[indices[0]] = Change(intervention, on)
         return tuple(changed)
-    if len(changes) >= MAX_CHANGES:
-        raise ValueError(f"at most {MAX_CHANGES} changes can be made at once")
+    if len(changes) >= MOST_CHANGES:
+        raise ValueError(f"at most {MOST_CHANGES} changes can be made at once")
     return (*changes, Change(intervention, on))
 
 
 def without_strength(intervention: Intervention) -> Intervention:
     """The same for two that differ by how much alone."""
-    dials = {field.name: 0 for field in dataclasses.fields(intervention) if field.name in STRENGTH_FIELDS}
-    return dataclasses.replace(intervention, **dials)
+    return dataclasses.replace(intervention, **dict.fromkeys(_dials(intervention), 0))
+
+
+def _dials(intervention: Intervention) -> dict[str, dict[str, Any]]:
+    """The dials of an intervention, by field."""
+    fields = [field.name for field in dataclasses.fields(intervention)]
+    return {name: FIELDS[name]["dial"] for name in fields if "dial" in FIELDS.get(name, ())}
 
 
 def as_python(interventions: Iterable[Intervention]) -> tuple[list[str], str]:

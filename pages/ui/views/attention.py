@@ -6,14 +6,15 @@ Dimensions: layer, head, query, key.
 import streamlit as st
 
 from pages.ui.components.instruments import asks_server_first, instrument, request_of
+from pages.ui.computations import activations
 from pages.ui.frame import changes, widgets
 from pages.ui.frame import selection_sync as held
 from pages.ui.frame.page import Session
+from pages.ui.frame.page_text import PassInput
 from pages.ui.frame.saved_view import open_with_lesson_view
 from pages.ui.frame.widgets import Binding
 from pages.ui.markdown import code
-from pages.ui.models import activations, attention_kinds, library
-from pages.ui.models.page_text import PassInput
+from pages.ui.models import attention_kinds, library
 from transformer.api.outlines import overview
 
 KEY = "attention"

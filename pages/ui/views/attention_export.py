@@ -5,7 +5,7 @@ import streamlit as st
 from pages.ui.frame import selection_sync as looked_at
 from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
-from pages.ui.models.page_text import PassInput
+from pages.ui.frame.page_text import PassInput
 from pages.ui.views import python_lines
 from pages.ui.views.attention import next_labels
 from pages.ui.views.expanders import drawer

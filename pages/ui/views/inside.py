@@ -3,14 +3,15 @@
 import streamlit as st
 
 from pages.ui.components.instruments import asks_server_first, instrument, request_of
+from pages.ui.computations import activations
 from pages.ui.frame import changes, widgets
 from pages.ui.frame import selection_sync as held
 from pages.ui.frame.page import Session
+from pages.ui.frame.page_text import PassInput
 from pages.ui.frame.saved_view import open_with_lesson_view
+from pages.ui.frame.selection import Selection, is_cell, is_circuit
 from pages.ui.markdown import code, counted
-from pages.ui.models import activations, library
-from pages.ui.models.page_text import PassInput
-from pages.ui.models.selection import Selection, is_cell, is_circuit
+from pages.ui.models import library
 from pages.ui.views import python_lines
 from pages.ui.views.expanders import drawer
 from transformer import attention_modules

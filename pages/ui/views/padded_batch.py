@@ -9,11 +9,12 @@ import streamlit as st
 
 from pages.ui.components.batch_table import batch_table
 from pages.ui.components.masks import MaskPanel
+from pages.ui.computations import masked_predictions
 from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
 from pages.ui.frame.widgets import Binding
 from pages.ui.markdown import code, counted
-from pages.ui.models import library, masked_predictions
+from pages.ui.models import library
 from pages.ui.tables import matrix_table, offer_data
 from pages.ui.views import prompt_batch as batches
 from pages.ui.views.masks import show_panels

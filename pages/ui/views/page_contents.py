@@ -111,8 +111,8 @@ def what_if(session: Session) -> None:
 
     views = {
         "ablation": ("Ablation", ablation.show),
-        "traced": ("Activation patching", activation_patching.show),
-        "beside": ("Comparison", comparison.show),
+        "patching": ("Activation patching", activation_patching.show),
+        "comparison": ("Comparison", comparison.show),
         "ladder": ("The ladder", ladder.show),
     }
     question = widgets.segmented_control(
@@ -123,7 +123,7 @@ def what_if(session: Session) -> None:
 
 def train(session: Session) -> None:
     """The page Train, less what is saved and uploaded there."""
-    from pages.ui.models import visitor_training
+    from pages.ui.session import visitor_training
     from pages.ui.views import train_choice, train_progress
 
     if visitor_training.training_record().job is not None:

@@ -8,10 +8,11 @@ import pandas as pd
 import streamlit as st
 
 from pages.ui.components.word_orders import word_orders
+from pages.ui.computations import token_order
+from pages.ui.computations.token_order import OrderComparison
 from pages.ui.frame.page import Session
 from pages.ui.markdown import POSITIONS, plain
-from pages.ui.models import library, token_order
-from pages.ui.models.token_order import OrderComparison
+from pages.ui.models import library
 from pages.ui.tables import offer_data
 from transformer import attention_modules, in_window
 

@@ -13,9 +13,9 @@ from pages.ui.frame import widgets
 from pages.ui.frame.state import visitor
 from pages.ui.frame.visitor_choices import Visitor
 from pages.ui.markdown import architecture, plain
-from pages.ui.models import visitor_models
-from pages.ui.models import visitor_training as training
-from pages.ui.models.session_store import session_record
+from pages.ui.session import visitor_models
+from pages.ui.session import visitor_training as training
+from pages.ui.session.session_store import session_record
 from pages.ui.upload_limits import has_lapsed
 from pages.ui.views.side_by_side import side_by_side
 from pages.ui.views.train_plan import Choice, excerpt, plan_of, probe_in_words, references, uniform_guess

@@ -15,8 +15,8 @@ from pages.ui.frame.model_picker import choose_model
 from pages.ui.frame.state import visitor, write_address
 from pages.ui.frame.widgets import Binding
 from pages.ui.markdown import code, counted, plain
-from pages.ui.models import visitor_training as training
 from pages.ui.number_format import percent
+from pages.ui.session import visitor_training as training
 from pages.ui.tables import offer_data
 from pages.ui.views.attention import KINDS
 from pages.ui.views.side_by_side import side_by_side

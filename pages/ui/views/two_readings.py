@@ -12,12 +12,12 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from pages.ui.computations.masked_predictions import TextPredictions
 from pages.ui.figures.axes import labelling_note
 from pages.ui.figures.lines import lines_by_position
 from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
 from pages.ui.models import library
-from pages.ui.models.masked_predictions import TextPredictions
 from pages.ui.tables import offer_data
 from pages.ui.views.charts import chart
 from pages.ui.views.side_by_side import side_by_side

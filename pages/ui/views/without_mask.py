@@ -7,10 +7,11 @@ import numpy as np
 import streamlit as st
 
 from pages.ui.components.masks import Predictions
+from pages.ui.computations import masked_predictions
+from pages.ui.computations.masked_predictions import TextPredictions
 from pages.ui.frame.page import Session
 from pages.ui.markdown import code, counted
-from pages.ui.models import library, masked_predictions
-from pages.ui.models.masked_predictions import TextPredictions
+from pages.ui.models import library
 from pages.ui.number_format import percent
 from pages.ui.views.two_readings import (
     ALIKE,

@@ -37,4 +37,4 @@ _ENCODERS = (BERT, ROBERTA, DISTILBERT, MODERNBERT)
 _PAIRS = (T5, MT5, BART, MBART, MARIAN, PEGASUS)
 _DECODERS = (GPT2, GPT_NEO, GPT_NEOX, GPTJ, *_OF_LLAMA, *_OTHERS)
 FAMILIES = {family.model_type: family for family in (*_DECODERS, *_ENCODERS, *_PAIRS)}
-"""By what config.json calls them."""
+"""By config.json's model_type."""

@@ -16,17 +16,17 @@ from .family import THEIR_ACTIVATIONS, Family, Fields, UnsupportedError, Weight,
 from .pair import NO_TOKENS, OWN, SIDES, depth, refuse_one_stack, tables, unembedding_of_pair
 
 OFFSET = 2
-"""Rows of the tables of positions that no position uses."""
+"""Unused first rows of the tables of positions."""
 HEAD = ("lm_head.", "final_logits_bias")
 
 
 def read_config(fields: Fields) -> ModelConfig:
-    """What BART's config.json says, as our configuration."""
+    """Our configuration from BART\'s config.json."""
     return _learned(fields, "post")
 
 
 def read_mbart(fields: Fields) -> ModelConfig:
-    """What mBART's says."""
+    """The same from mBART's."""
     return _learned(fields, "pre")
 
 
@@ -35,15 +35,15 @@ def _learned(fields: Fields, norm: str) -> ModelConfig:
 
 
 def common_fields(fields: Fields, *, norm: str, is_fixed: bool) -> dict[str, Any]:
-    """What BART and its kin have under the same names. is_fixed: whether positions are a fixed table."""
+    """The fields that BART and its kin share. is_fixed: whether positions are a fixed table."""
     refuse_one_stack(fields)
     before = norm == "pre"
     again = {"normalize_before": before, "add_final_layer_norm": before, "static_position_embeddings": is_fixed}
-    for name, is_so in (again | {"normalize_embedding": not is_fixed}).items():  # as older files have it
+    for name, is_so in (again | {"normalize_embedding": not is_fixed}).items():  # the name in older files
         if fields.flag(name, is_so) != is_so:
             raise UnsupportedError(f"it sets {name} to {str(not is_so).lower()}, as no model of this family does")
     for name in ("extra_pos_embeddings", "force_bos_token_to_be_generated"):
-        fields.get(name)  # of older files: sizes of tables, and a rule of writing
+        fields.get(name)  # of older files: sizes of tables, and a rule for generation
     layers, is_tied = fields.layers("encoder_layers"), fields.flag("tie_word_embeddings", True)
     if fields.whole("num_hidden_layers", layers) != layers:
         raise UnsupportedError("its num_hidden_layers is another number than its encoder_layers")
@@ -74,14 +74,14 @@ def _of_both_sides(fields: Fields, name: str) -> int:
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """What BART's and mBART's config.json says of our configuration."""
+    """BART's or mBART's config.json from our configuration."""
     if not config.embed_norm:
         raise UnsupportedError("it has a norm on its embeddings")
     return write_common(config)
 
 
 def write_common(config: ModelConfig) -> dict[str, Any]:
-    """What BART and its kin have under the same names."""
+    """The shared fields of BART and its kin, from our configuration."""
     sizes = {"layers": depth, "attention_heads": lambda *_: config.n_heads, "ffn_dim": lambda *_: config.d_ff}
     return {
         "vocab_size": config.vocab_size,
@@ -102,7 +102,7 @@ def weights(
     skipped: int = OFFSET,
     missing: Callable[[tuple[int, ...]], Tensor] | None = None,
 ) -> list[Weight]:
-    """Where each parameter stands. skipped, missing: of the tables of positions."""
+    """Where each parameter is in the files. skipped, missing: as in `Weight`, for the tables of positions."""
     found = tables(config) if config.tie_embeddings or not config.share_embeddings else _twice()
     for side in SIDES:
         table = (f"{side}.embed_positions.weight",)

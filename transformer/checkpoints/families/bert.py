@@ -25,7 +25,7 @@ OF_OTHER_TASKS = (
 
 
 def read_config(fields: Fields) -> ModelConfig:
-    """What config.json says, as our configuration."""
+    """Our configuration from config.json."""
     fields.refuse("is_decoder", "by which tokens see none that follow them")
     fields.refuse("add_cross_attention", "which is for a decoder beside an encoder")
     fields.expect("position_embedding_type", "absolute")
@@ -44,7 +44,7 @@ def read_config(fields: Fields) -> ModelConfig:
 
 
 def common_fields(fields: Fields) -> dict[str, Any]:
-    """What BERT and its kin have in common, under the same names."""
+    """The fields that BERT and its kin share."""
     return {
         "architecture": "encoder-only",
         "vocab_size": fields.whole("vocab_size"),
@@ -59,7 +59,7 @@ def common_fields(fields: Fields) -> dict[str, Any]:
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """What config.json says of our configuration."""
+    """config.json from our configuration."""
     return {
         **write_common(config),
         "num_hidden_layers": config.n_layers,
@@ -73,7 +73,7 @@ def write_config(config: ModelConfig) -> dict[str, Any]:
 
 
 def write_common(config: ModelConfig) -> dict[str, Any]:
-    """What BERT and its kin have in common."""
+    """The shared fields of BERT and its kin, from our configuration."""
     if config.norm != "post":
         raise UnsupportedError("its norms come after each sublayer, on the stream")
     if not config.embed_norm or not config.masked_word_head:
@@ -98,10 +98,10 @@ def weights(
     tied_bias: str = "cls.predictions.bias",
     skipped: int = 0,
 ) -> list[Weight]:
-    """Where each parameter stands.
+    """Where each parameter is in the files.
 
-    tied_bias: the unembedding's, where its weight is the table of embeddings. skipped: rows of the table of positions
-    that no position uses.
+    tied_bias: the name of the unembedding's bias if its weight is the table of embeddings. skipped: unused first rows
+    of the table of positions.
     """
     found = [
         Weight("embed.weight", ("embeddings.word_embeddings.weight",)),

@@ -18,12 +18,12 @@ SAID_AGAIN = (
     *("layer_switch", "order_of_interleaved_layers", "position_embedding_type", "rotary_pct"),
     *("use_embedding_sharing", "use_gated_activation", "use_parallel_block", "use_parallel_embedding"),
 )
-"""Fields of a Command R7B's files that say what models of its type are anyhow."""
+"""Fields of a Command R7B's files that repeat what every model of its type is."""
 ONE_NORM: Mapping[str, str] = {"ln1": "input_layernorm", "ln2": "input_layernorm"}
 
 
 def read_first(fields: Fields) -> ModelConfig:
-    """What the config.json of a Command R says, as our configuration."""
+    """Our configuration from the config.json of a Command R."""
     qk_norm = "head" if fields.flag("use_qk_norm", False) else "none"
     return ModelConfig(**_of_both(fields, 500_000.0), qk_norm=qk_norm)
 
@@ -42,7 +42,7 @@ def _of_both(fields: Fields, base: float) -> dict[str, Any]:
 
 
 def read_second(fields: Fields) -> ModelConfig:
-    """What the config.json of a Command R7B says."""
+    """Our configuration from the config.json of a Command R7B."""
     found = _of_both(fields, 10_000.0)
     for name in SAID_AGAIN:
         fields.get(name)
@@ -53,7 +53,7 @@ def read_second(fields: Fields) -> ModelConfig:
 
 
 def write_first(config: ModelConfig) -> dict[str, Any]:
-    """What the config.json of a Command R says of our configuration."""
+    """The config.json of a Command R from our configuration."""
     return {**_written(config), "use_qk_norm": config.qk_norm == "head"}
 
 
@@ -63,13 +63,13 @@ def _written(config: ModelConfig) -> dict[str, Any]:
 
 
 def write_second(config: ModelConfig) -> dict[str, Any]:
-    """What the config.json of a Command R7B says."""
+    """The config.json of a Command R7B from our configuration."""
     said = {**_written(config), **written_windows(config)}
     return {**said, "sliding_window": said["sliding_window"] or 1}
 
 
 def weights_of_both(config: ModelConfig, fields: Fields) -> list[Weight]:
-    """Where each parameter stands."""
+    """Where each parameter is in the files."""
     factors = Factors(logits=fields.number("logit_scale", 0.0625))
     return weights(config, fields, norms=ONE_NORM, factors=factors, head_gains="in rows")
 

@@ -22,8 +22,8 @@ HEAD = {"head.dense": "vocab_transform", "head.ln": "vocab_layer_norm"}
 
 
 def read_config(fields: Fields) -> ModelConfig:
-    """What config.json says, as our configuration."""
-    fields.flag("sinusoidal_pos_embds", False)  # the files have that table too
+    """Our configuration from config.json."""
+    fields.flag("sinusoidal_pos_embds", False)  # the files store the sinusoidal table as well
     fields.get("tie_weights_")
     return ModelConfig(
         **common_fields(fields),
@@ -37,7 +37,7 @@ def read_config(fields: Fields) -> ModelConfig:
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """What config.json says of our configuration."""
+    """config.json from our configuration."""
     return {
         **write_common(config),
         "n_layers": config.n_layers,

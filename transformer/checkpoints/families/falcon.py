@@ -11,7 +11,7 @@ from .rope_scaling import notes_on_rotation, rotary_fields, written_rotation
 
 
 def read_config(fields: Fields) -> ModelConfig:
-    """What config.json says, as our configuration."""
+    """Our configuration from config.json."""
     width = fields.whole("n_embed", fields.whole("hidden_size"))
     heads, is_new = fields.whole("num_attention_heads"), fields.flag("new_decoder_architecture", False)
     is_parallel, has_bias = fields.flag("parallel_attn", True), fields.flag("bias", False)
@@ -45,17 +45,17 @@ def read_config(fields: Fields) -> ModelConfig:
 
 
 def slopes(heads: int, of_head: int) -> tuple[float, ...]:
-    """ALiBi's, which are divided by √d_head as the scores are."""
+    """ALiBi's slopes, divided by √d_head like the scores."""
     return tuple(slope / math.sqrt(of_head) for slope in alibi_slopes(heads))
 
 
 def norms_of(fields: Fields) -> int:
-    """How many norms a layer has whose sublayers stand side by side."""
+    """The number of norms of a layer with parallel sublayers."""
     return fields.whole("num_ln_in_parallel_attn", 2 if fields.flag("new_decoder_architecture", False) else 1)
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """What config.json says of our configuration."""
+    """config.json from our configuration."""
     if config.attention_bias != config.mlp_bias:
         raise UnsupportedError("it has all biases or none")
     is_alibi = config.positions == "alibi"
@@ -87,7 +87,7 @@ def write_config(config: ModelConfig) -> dict[str, Any]:
 
 
 def weights(config: ModelConfig, fields: Fields) -> list[Weight]:
-    """Where each parameter stands."""
+    """Where each parameter is in the files."""
     names = {"ln1": "input_layernorm", "ln2": "post_attention_layernorm"}
     if config.parallel_residual:
         one = dict.fromkeys(names, "input_layernorm")
@@ -108,7 +108,7 @@ def weights(config: ModelConfig, fields: Fields) -> list[Weight]:
 
 
 def notes(fields: Fields) -> list[str]:
-    """What the card says."""
+    """Sentences for the card."""
     if fields.flag("alibi", False):
         return ["transformers rounds what ALiBi adds to scores to eight binary digits; here it isn't rounded."]
     return notes_on_rotation(fields)

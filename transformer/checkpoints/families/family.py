@@ -25,11 +25,11 @@ ACTIVATIONS: dict[str, Activation] = {
     "silu": "silu",
     "swish": "silu",
 }
-"""What other people's configurations call an activation function, and what ours do."""
+"""Activation functions: other people's names, and ours."""
 MOST_LAYERS = 1_000
 WITHOUT_EFFECT = re.compile(
     r"model_type|architectures|\w+_token_id|(torch_)?dtype|transformers_version|init_std|\w*layerdrop|initializer_range|use_cache"
-    # of training, of generating, and of tasks that aren't language modelling
+    # of training, generation, and tasks other than language modelling
     r"|\w*(dropout|pdrop|drop_rate)\w*|gradient_checkpointing|id2label|label2id|num_labels|problem_type"
     r"|task_specific_params|summary_\w+|tokenizer_class|max_length|min_length|do_sample|temperature|top_k|top_p"
     r"|typical_p|num_beams|num_beam_groups|num_return_sequences|early_stopping|\w+_penalty|bad_words_ids|\w*no_repeat_ngram_size"
@@ -39,7 +39,7 @@ WITHOUT_EFFECT = re.compile(
     r"|slow_but_exact|attn_implementation\w*|use_flash\w*|is_decoder|n_ctx|max_sequence_length|attention_layers|prefix|tf_legacy_loss"
     # who wrote the file
     r"|_\w+|is_llama_config|predict_special_tokens|transformers\.js_config|unsloth\w*"
-    # a program in the folder, which is never run, and how far a tokenizer or a cache goes
+    # a program in the folder, which is never run; lengths of tokenizer and cache
     r"|auto_map|cache_implementation|model_max_length"
 )
 """Fields of config.json that change nothing of what a language model computes."""
@@ -53,12 +53,11 @@ class UnsupportedError(ValueError):
 
 @dataclass(frozen=True)
 class Weight:
-    """Where one of our parameters stands in a family's files."""
+    """Where one of our parameters is in a family's files, and how it is laid out there."""
 
     ours: str
     theirs: tuple[str, ...]
-    """Several are put one below the other, as queries, keys and values are; where they have none, all of ours are
-    `shift`."""
+    """Several are stacked, as queries, keys and values are; without any, our parameter is filled with `shift`."""
     layout: Layout = "as it is"
     """"transposed": (in, out). "by group": the queries of the heads that share a key, the key, the value, then the
     next group's. "first half", "second half": of one matrix that holds two. "repeated": (d_head), once for all heads.
@@ -67,66 +66,66 @@ class Weight:
     """Ours = theirs · scale + shift."""
     shift: float = 0.0
     skipped: int = 0
-    """How many rows of theirs come before ours, and are for nothing."""
+    """Unused rows in their tensor before ours."""
     shapes: tuple[tuple[int, ...], ...] = ()
-    """Theirs, where ours is the product of two: (vocab, w) with (w, d_model), or with (d_model, w)."""
+    """Shapes of theirs if ours is the product of two: (vocab, w) with (w, d_model), or with (d_model, w)."""
     query_scale: float = 1.0
-    """The same for the queries alone, of what holds keys and values too."""
+    """Another factor for the queries of a matrix that holds keys and values too."""
     instead: tuple[str, ...] = ()
-    """Other names that theirs may have, where it is one."""
+    """Other names for theirs."""
     missing: Callable[[tuple[int, ...]], Tensor] | None = None
-    """What ours is, by its shape, where their files leave it out."""
+    """Makes ours, by its shape, if their files leave it out."""
 
 
 @dataclass(frozen=True)
 class Family:
-    """One architecture of other people's models, and how it is read and written."""
+    """One architecture of pretrained models, and how to read and write it."""
 
     name: str
-    """As people write it."""
+    """The name as people write it."""
     model_type: str
-    """As config.json has it."""
+    """As in config.json."""
     architecture: str
-    """The class that opens it, as config.json has it."""
+    """The class that opens it, as in config.json."""
     prefix: str
-    """Which may stand before every name but those of the head."""
+    """May precede every name but those of the head."""
     ignored: str
-    """A regular expression of names, without the prefix, that are no weights: tables that follow from the sizes."""
+    """A regular expression for names, without the prefix, of computed tables that are no weights."""
     read_config: Callable[[Fields], ModelConfig]
     write_config: Callable[[ModelConfig], dict[str, Any]]
-    """What config.json would say; what the family can't express is left out."""
+    """config.json from our configuration; it leaves out what the family can't express."""
     weights: Callable[[ModelConfig, Fields], list[Weight]]
-    """Where each parameter stands: the table of embeddings first, the unembedding last. The fields are those of the
-    files that are read, or of those that are written."""
+    """Where each parameter is in the files: the table of embeddings first, the unembedding last. The fields are those
+    of the file that is read or written."""
     notes: Callable[[Fields], list[str]] = lambda fields: []
-    """What the card says of how the files were read, a sentence each."""
+    """Sentences for the card on how the files were read."""
     shape: Architecture = "decoder-only"
-    """Of its models, as ours have it."""
+    """Our name for its models' architecture."""
     head: tuple[str, ...] = ("lm_head.", "embed_out.")
-    """How names begin that have no prefix."""
+    """Beginnings of the names without the prefix."""
     also: tuple[str, ...] = ()
-    """Other classes, as config.json has them, whose files hold all that is read, and more."""
+    """Other classes in config.json whose files have all these weights, and more."""
     former: Mapping[str, str] = field(default_factory=dict)
-    """Endings of names in older files, and what they are now."""
+    """Endings of names in older files, and their present form."""
     either: tuple[tuple[str, ...], ...] = ()
     """Names that one tensor may have; if files have several, the first of them counts."""
 
 
 class Fields:
-    """The fields of a config.json, each asked for by name. What is wrong with one is said in a sentence."""
+    """The fields of a config.json, read by name; errors are sentences."""
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
         self._fields = fields
         self._asked: set[str] = set()
 
     def get(self, name: str, default: Any = None) -> Any:
-        """A field, or what it is where it is missing or null."""
+        """A field, or a default if it is missing or null."""
         self._asked.add(name)
         value = self._fields.get(name)
         return default if value is None else value
 
     def says(self, name: str) -> bool:
-        """Whether a field is there, be it null."""
+        """Whether a field is there, even if null."""
         return name in self._fields
 
     def whole(self, name: str, default: int | None = None) -> int:
@@ -139,7 +138,7 @@ class Fields:
         return value
 
     def layers(self, name: str, default: int | None = None) -> int:
-        """How many layers there are, at most `MOST_LAYERS`."""
+        """The number of layers, at most `MOST_LAYERS`."""
         found = self.whole(name, default)
         if found > MOST_LAYERS:
             raise UnsupportedError(f"its {name} is {found:,}; at most {MOST_LAYERS:,} layers can be read")
@@ -167,17 +166,17 @@ class Fields:
         return ACTIVATIONS[value]
 
     def refuse(self, name: str, why: str) -> None:
-        """Raise UnsupportedError if a switch is on that the engine has nothing for."""
+        """Raise UnsupportedError if a switch is on that the engine can't follow."""
         if self.get(name, False):
             raise UnsupportedError(f"it sets {name}, {why}")
 
     def expect(self, name: str, value: object) -> None:
-        """Raise UnsupportedError for a field that says anything else, where it is said."""
+        """Raise UnsupportedError if a field is there with any other value."""
         if (said := self.get(name, value)) != value:
             raise UnsupportedError(f"its {name} is {repr(said)[:60]}; known is {value!r}")
 
     def refuse_unread(self) -> None:
-        """Raise UnsupportedError for a field that nobody has asked for, unless it is off or changes nothing."""
+        """Raise UnsupportedError for a field that nobody has read, unless it is off or has no effect."""
         for name, value in self._fields.items():
             if value and name not in self._asked and not WITHOUT_EFFECT.fullmatch(name):
                 raise UnsupportedError(
@@ -188,10 +187,10 @@ class Fields:
     def windows(
         self, layers: int, default: Callable[[int], bool] = lambda layer: True, width: int | None = None
     ) -> tuple[int, ...]:
-        """What each layer sees, by layer_types and sliding_window.
+        """Each layer's window, by layer_types and sliding_window; 0 for none.
 
-        default: which layers have a window, counted from 0, where the kinds aren't named. width: that of a window where
-        it isn't said; null is for no window.
+        default: which layers have a window, counted from 0, if layer_types is missing. width: the window if
+        sliding_window is missing; null means none.
         """
         said = self.get("sliding_window", None if self.says("sliding_window") else width)
         kinds = self.layer_kinds(layers)
@@ -202,7 +201,7 @@ class Fields:
         return tuple(window if kind == LAYER_KINDS[1] else 0 for kind in kinds)
 
     def layer_kinds(self, layers: int) -> list[str] | None:
-        """The kind of attention that each layer has, where they are named."""
+        """Each layer's kind of attention, if layer_types names it."""
         kinds = self.get("layer_types")
         if kinds is None:
             return None
@@ -213,11 +212,35 @@ class Fields:
         return kinds
 
 
+def read_sizes(fields: Fields) -> dict[str, Any]:
+    """Our sizes from the fields that most families have."""
+    return {
+        "vocab_size": fields.whole("vocab_size"),
+        "context_length": fields.whole("max_position_embeddings"),
+        "n_layers": fields.layers("num_hidden_layers"),
+        "n_heads": fields.whole("num_attention_heads"),
+        "d_model": fields.whole("hidden_size"),
+        "d_ff": fields.whole("intermediate_size"),
+    }
+
+
+def write_sizes(config: ModelConfig) -> dict[str, Any]:
+    """The inverse of `read_sizes`."""
+    return {
+        "vocab_size": config.vocab_size,
+        "max_position_embeddings": config.context_length,
+        "num_hidden_layers": config.n_layers,
+        "num_attention_heads": config.n_heads,
+        "hidden_size": config.d_model,
+        "intermediate_size": config.d_ff,
+    }
+
+
 def read_weight(
     weight: Weight, config: ModelConfig, tensors: Sequence[Tensor], ours: tuple[int, ...], dtype: torch.dtype
 ) -> Tensor:
-    """Our parameter, of the shape `ours`, from a family's tensors: the tensor itself if it is laid out as ours is.
-    What has to be computed is computed in float32.
+    """Our parameter, of the shape `ours`, from a family's tensors: the tensor itself if the layouts are equal, else
+    computed in float32.
     """
     if not tensors:
         return weight.missing(ours).to(dtype) if weight.missing else torch.full(ours, weight.shift, dtype=dtype)
@@ -239,9 +262,9 @@ def read_weight(
 
 
 def write_weight(weight: Weight, config: ModelConfig, ours: Tensor) -> dict[str, Tensor]:
-    """A family's tensors from our parameter, by name: the way back of `read_weight`.
+    """A family's tensors from our parameter, by name: the inverse of `read_weight`.
 
-    Raises: UnsupportedError for numbers that the family has no place for.
+    Raises: UnsupportedError for numbers that the family can't store.
     """
     found = _with_queries(ours, config, 1 / weight.query_scale)
     found = (found - weight.shift) / weight.scale if weight.scale != 1 or weight.shift else found
@@ -271,7 +294,7 @@ def write_weight(weight: Weight, config: ModelConfig, ours: Tensor) -> dict[str,
 
 
 def their_shapes(weight: Weight, config: ModelConfig, ours: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """The shapes that a family's tensors must have, for our parameter to have its own."""
+    """The shapes that a family's tensors need for our parameter."""
     if weight.shapes:
         return list(weight.shapes)
     first, *rest = ours
@@ -289,7 +312,7 @@ def their_shapes(weight: Weight, config: ModelConfig, ours: tuple[int, ...]) -> 
 
 
 def _with_queries(ours: Tensor, config: ModelConfig, scale: float) -> Tensor:
-    """Queries, keys and values, the queries times a factor."""
+    """Multiply the queries among queries, keys and values by a factor."""
     if scale == 1:
         return ours
     queries, rest = ours.tensor_split([config.n_heads * config.d_head])
@@ -297,26 +320,26 @@ def _with_queries(ours: Tensor, config: ModelConfig, scale: float) -> Tensor:
 
 
 def _of_parts(weight: Weight, config: ModelConfig, rows: int) -> list[int]:
-    """How many rows of our parameter each of a family's tensors has."""
+    """The rows of our parameter in each of a family's tensors."""
     if len(weight.theirs) > 1 and ".qkv." in weight.ours:
         return [heads * config.d_head for heads in of_qkv(config)]
     return [rows // len(weight.theirs) for _ in weight.theirs]
 
 
 def _of_group(config: ModelConfig) -> list[int]:
-    """How many heads of queries, keys and values a group has."""
+    """The heads of queries, keys and values in one group."""
     return [config.n_heads // config.kv_heads, 1, 1]
 
 
 def of_qkv(config: ModelConfig) -> tuple[int, int, int]:
-    """How many heads queries, keys and values have."""
+    """The heads of queries, keys and values."""
     return config.n_heads, config.kv_heads, config.kv_heads
 
 
 def linear(
     ours: str, *theirs: str, bias: bool, layout: Layout = "as it is", scale: float = 1.0, query_scale: float = 1.0
 ) -> list[Weight]:
-    """A linear map's weight, and its bias where it has one. A transposed map's is as it is."""
+    """A linear map's weight, and its bias if it has one; a bias isn't transposed."""
     found = [
         Weight(f"{ours}.weight", tuple(f"{each}.weight" for each in theirs), layout, scale, query_scale=query_scale)
     ]
@@ -337,10 +360,10 @@ def norm(
     shift: float = 0.0,
     layout: Layout = "as it is",
 ) -> list[Weight]:
-    """A norm's gain, and its shift where ours has one.
+    """A norm's gain, and its shift if ours has one.
 
-    theirs: None for a norm without either. bias: whether theirs has a shift, too. scale: what its output is multiplied
-    by. shift: what their gains are stored less.
+    theirs: None for a norm without either. bias: whether theirs has a shift, too. scale: a factor on its output. shift:
+    subtracted from their stored gains.
     """
     gain = (f"{theirs}.weight",) if theirs else ()
     found = [Weight(f"{ours}.weight", gain, layout, scale, scale * (shift if theirs else 1.0))]
@@ -350,6 +373,6 @@ def norm(
 
 
 def unembedding(config: ModelConfig, theirs: str = "lm_head", *, bias: bool = False) -> list[Weight]:
-    """W_U, where it isn't the table of embeddings, and before it its bias."""
+    """W_U if it isn't tied, and before it its bias."""
     found = [Weight("unembed.bias", (f"{theirs}.bias",) if bias else ())] if config.unembed_bias else []
     return found if config.tie_embeddings else [*found, Weight("unembed.weight", (f"{theirs}.weight",))]

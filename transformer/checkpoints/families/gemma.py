@@ -25,10 +25,10 @@ SANDWICH: Mapping[str, str] = {
 
 
 def read_first(fields: Fields) -> ModelConfig:
-    """What the config.json of a Gemma 1 says, as our configuration."""
+    """Our configuration from the config.json of a Gemma 1."""
     found = {**common_fields(fields, head_width=256, tied=True), **_of_all(fields)}
     if fields.get("hidden_activation") is None and fields.get("hidden_act", "gelu") == "gelu":
-        found["activation"] = "gelu_tanh"  # which the first files call gelu
+        found["activation"] = "gelu_tanh"  # the first files call it gelu
     else:
         name = "hidden_act" if fields.get("hidden_activation") is None else "hidden_activation"
         found["activation"] = fields.activation(name, "gelu_pytorch_tanh")
@@ -41,7 +41,7 @@ def _of_all(fields: Fields) -> dict[str, Any]:
 
 
 def read_second(fields: Fields) -> ModelConfig:
-    """What the config.json of a Gemma 2 says."""
+    """Our configuration from the config.json of a Gemma 2."""
     found = {**common_fields(fields, head_width=256, tied=True), **_of_all(fields), **_of_later(fields)}
     windows = fields.windows(found["n_layers"], lambda layer: layer % 2 == 0, 4096)
     return ModelConfig(
@@ -53,21 +53,21 @@ def read_second(fields: Fields) -> ModelConfig:
 
 
 def _of_later(fields: Fields) -> dict[str, Any]:
-    """Of Gemma 2 and 3."""
-    fields.get("hidden_act")  # which they don't use
+    """The fields of Gemma 2 and 3."""
+    fields.get("hidden_act")  # unused
     _scale_of_scores(fields)
     return {"norm": "sandwich", "activation": fields.activation("hidden_activation", "gelu_pytorch_tanh")}
 
 
 def _cap(fields: Fields, name: str, default: float | None) -> float | None:
-    """A cap, or what it is where it isn't said; null is for none."""
+    """A cap, or its default if it is missing; null means none."""
     if fields.get(name) is None and (default is None or fields.says(name)):
         return None
     return fields.number(name, default or 1.0)
 
 
 def read_third(fields: Fields) -> ModelConfig:
-    """What the config.json of a Gemma 3 says of its text model."""
+    """Our configuration from the config.json of a Gemma 3."""
     common = common_fields(fields, head_width=256, tied=True, base=1_000_000.0)
     found = {**common, **_of_all(fields), **_of_later(fields)}
     fields.refuse("attn_logit_softcapping", "which models of this type don't compute")
@@ -87,12 +87,12 @@ def read_third(fields: Fields) -> ModelConfig:
 
 
 def write_first(config: ModelConfig) -> dict[str, Any]:
-    """What the config.json of a Gemma 1 says of our configuration."""
+    """The config.json of a Gemma 1 from our configuration."""
     return {**write_common(config), "attention_bias": config.attention_bias}
 
 
 def write_second(config: ModelConfig) -> dict[str, Any]:
-    """What the config.json of a Gemma 2 says."""
+    """The config.json of a Gemma 2 from our configuration."""
     said = write_first(config)
     return {
         **said,
@@ -107,14 +107,14 @@ def write_second(config: ModelConfig) -> dict[str, Any]:
 
 
 def write_third(config: ModelConfig) -> dict[str, Any]:
-    """What the config.json of a Gemma 3 says."""
+    """The config.json of a Gemma 3 from our configuration."""
     said = write_second(config)
     local = config.window_rotary_base or config.rotary_base
     return {**said, "rope_parameters": written_by_kind(config), "rope_local_base_freq": local}
 
 
 def _notes(fields: Fields) -> list[str]:
-    """Of all three."""
+    """The fields of all three."""
     said = "The gains of its norms, which are stored less 1, have it added."
     if fields.says("query_pre_attn_scalar"):
         said += " The scale of its scores is part of the weights."

@@ -23,7 +23,7 @@ SANDWICH: Mapping[str, str] = {
 
 
 def read_first(fields: Fields) -> ModelConfig:
-    """What config.json says, as our configuration."""
+    """Our configuration from config.json."""
     return ModelConfig(**_of_both(fields))
 
 
@@ -38,12 +38,12 @@ def _of_both(fields: Fields) -> dict[str, Any]:
 
 
 def read_second(fields: Fields) -> ModelConfig:
-    """What the config.json of the later kind says."""
+    """Our configuration from the config.json of the later kind."""
     return ModelConfig(**_of_both(fields), norm="sandwich")
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """What config.json says of our configuration."""
+    """config.json from our configuration."""
     return {**write_share(config), "attention_bias": config.attention_bias}
 
 

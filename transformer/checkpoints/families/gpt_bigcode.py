@@ -13,21 +13,21 @@ from .gpt2 import write_config as write_gpt2
 
 
 def read_config(fields: Fields) -> ModelConfig:
-    """What config.json says, as our configuration."""
+    """Our configuration from config.json."""
     found = GPT2.read_config(fields)
-    fields.get("num_key_value_heads")  # which multi_query says
+    fields.get("num_key_value_heads")  # set by multi_query
     is_shared = fields.flag("multi_query", True)
     activation = fields.activation("activation_function", "gelu_pytorch_tanh")
     return replace(found, n_kv_heads=1 if is_shared else None, activation=activation)
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """What config.json says of our configuration."""
+    """config.json from our configuration."""
     return {**write_gpt2(config), "multi_query": config.kv_heads == 1}
 
 
 def weights(config: ModelConfig, fields: Fields) -> list[Weight]:
-    """Where each parameter stands: as in GPT-2, but that nothing is transposed."""
+    """Where each parameter is in the files: as in GPT-2, but not transposed."""
     found = [replace(weight, layout="as it is") for weight in weights_of_gpt2(config, fields)]
     if config.kv_heads == 1:
         return found

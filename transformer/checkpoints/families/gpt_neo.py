@@ -9,7 +9,7 @@ from .family import THEIR_ACTIVATIONS, Family, Fields, UnsupportedError, Weight,
 
 
 def read_config(fields: Fields) -> ModelConfig:
-    """What config.json says, as our configuration."""
+    """Our configuration from config.json."""
     width, layers = fields.whole("hidden_size"), fields.layers("num_layers")
     return ModelConfig(
         vocab_size=fields.whole("vocab_size"),
@@ -30,7 +30,7 @@ def read_config(fields: Fields) -> ModelConfig:
 
 
 def windows(fields: Fields, layers: int) -> tuple[int, ...]:
-    """What each layer sees. attention_types: [[["global", "local"], 6]], the kinds in turn, six times."""
+    """Each layer's window. attention_types: [[["global", "local"], 6]], the kinds in turn, six times."""
     window = fields.whole("window_size", 256)
     kinds: list[str] = []
     try:
@@ -46,7 +46,7 @@ def windows(fields: Fields, layers: int) -> tuple[int, ...]:
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """What config.json says of our configuration."""
+    """config.json from our configuration."""
     near = [config.window(layer) for layer in range(config.n_layers)]
     kinds = ["local" if window else "global" for window in near]
     return {
@@ -68,7 +68,7 @@ def write_config(config: ModelConfig) -> dict[str, Any]:
 
 
 def weights(config: ModelConfig, fields: Fields) -> list[Weight]:
-    """Where each parameter stands."""
+    """Where each parameter is in the files."""
     found = [Weight("embed.weight", ("wte.weight",)), Weight("pos_embed.weight", ("wpe.weight",))]
     for layer in range(config.n_layers):
         ours, theirs = f"blocks.{layer}.", f"h.{layer}."

@@ -5,41 +5,33 @@ from __future__ import annotations
 from typing import Any
 
 from ...config import ModelConfig
-from .family import THEIR_ACTIVATIONS, Family, Fields, Weight, linear, unembedding
+from .family import THEIR_ACTIVATIONS, Family, Fields, Weight, linear, read_sizes, unembedding, write_sizes
 from .rope_scaling import notes_on_rotation, rotary_fields, written_rotation
 
 
 def read_config(fields: Fields) -> ModelConfig:
-    """What config.json says, as our configuration."""
-    width, heads = fields.whole("hidden_size"), fields.whole("num_attention_heads")
+    """Our configuration from config.json."""
+    sizes = read_sizes(fields)
     bases, shares = ("rotary_emb_base", "rope_theta"), ("rotary_pct", "partial_rotary_factor")
-    rotation = rotary_fields(fields, max(width // heads, 1), bases=bases, shares=shares, share=0.25)
+    rotation = rotary_fields(
+        fields, max(sizes["d_model"] // sizes["n_heads"], 1), bases=bases, shares=shares, share=0.25
+    )
     return ModelConfig(
-        vocab_size=fields.whole("vocab_size"),
-        n_layers=fields.layers("num_hidden_layers"),
-        n_heads=heads,
-        d_model=width,
-        d_ff=fields.whole("intermediate_size"),
         rotary_pairs="halves",
         activation=fields.activation("hidden_act", "gelu"),
         layer_norm_eps=fields.number("layer_norm_eps", 1e-5),
         attention_bias=fields.flag("attention_bias", True),
         parallel_residual=fields.flag("use_parallel_residual", True),
         tie_embeddings=fields.flag("tie_word_embeddings", False),
-        **{"context_length": fields.whole("max_position_embeddings"), **rotation},
+        **{**sizes, **rotation},
     )
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """What config.json says of our configuration."""
+    """config.json from our configuration."""
     fraction = config.rotated_dims / config.d_head
     return {
-        "vocab_size": config.vocab_size,
-        "max_position_embeddings": config.context_length,
-        "num_hidden_layers": config.n_layers,
-        "num_attention_heads": config.n_heads,
-        "hidden_size": config.d_model,
-        "intermediate_size": config.d_ff,
+        **write_sizes(config),
         "rotary_pct": fraction,
         "rotary_emb_base": config.rotary_base,
         "rope_parameters": {**written_rotation(config), "partial_rotary_factor": fraction},
@@ -54,7 +46,7 @@ def write_config(config: ModelConfig) -> dict[str, Any]:
 
 
 def weights(config: ModelConfig, fields: Fields) -> list[Weight]:
-    """Where each parameter stands."""
+    """Where each parameter is in the files."""
     found = [Weight("embed.weight", ("embed_in.weight",))]
     for layer in range(config.n_layers):
         ours, theirs = f"blocks.{layer}.", f"layers.{layer}."

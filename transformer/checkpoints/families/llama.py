@@ -8,12 +8,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...config import ModelConfig
-from .family import THEIR_ACTIVATIONS, Family, Fields, Layout, UnsupportedError, Weight, linear, norm, unembedding
+from .family import (
+    THEIR_ACTIVATIONS,
+    Family,
+    Fields,
+    Layout,
+    UnsupportedError,
+    Weight,
+    linear,
+    norm,
+    read_sizes,
+    unembedding,
+    write_sizes,
+)
 from .rope_scaling import notes_on_rotation, rotary_fields, written_rotation
 
 
 def read_config(fields: Fields) -> ModelConfig:
-    """What config.json says, as our configuration."""
+    """Our configuration from config.json."""
     if "sliding_attention" in (fields.layer_kinds(fields.layers("num_hidden_layers")) or ()):
         raise UnsupportedError("its layer_types name sliding_attention, which no Llama has")
     return ModelConfig(
@@ -30,14 +42,14 @@ def common_fields(
     epsilon: float = 1e-6,
     **rotation: Any,
 ) -> dict[str, Any]:
-    """What Llama and its kin have in common.
+    """The fields that Llama and its kin share.
 
-    head_width: where head_dim isn't said; None for the stream's share. turns_part: whether a part of each head may be
-    all that is turned. tied, epsilon: what tie_word_embeddings and rms_norm_eps are where they aren't said.
+    head_width: the default of head_dim; None for d_model / heads. turns_part: whether only a part of each head may be
+    rotated. tied, epsilon: the defaults of tie_word_embeddings and rms_norm_eps.
     rotation: as in `rotary_fields`.
     """
-    heads = fields.whole("num_attention_heads")
-    width = fields.whole("hidden_size")
+    sizes = read_sizes(fields)
+    heads, width = sizes["n_heads"], sizes["d_model"]
     own_width = fields.get("head_dim", head_width)
     if own_width is not None:
         own_width = fields.whole("head_dim", head_width)
@@ -45,13 +57,8 @@ def common_fields(
     if turned["rotary_dims"] and not turns_part:
         raise UnsupportedError("it turns a part of each head, where all of it is known")
     return {
-        "vocab_size": fields.whole("vocab_size"),
-        "context_length": fields.whole("max_position_embeddings"),
-        "n_layers": fields.layers("num_hidden_layers"),
-        "n_heads": heads,
-        "d_model": width,
+        **sizes,
         "n_kv_heads": fields.whole("num_key_value_heads", heads),
-        "d_ff": fields.whole("intermediate_size"),
         "head_width": own_width,
         "norm_kind": "rms",
         "mlp_gate": True,
@@ -64,25 +71,20 @@ def common_fields(
 
 
 def biases(of_all: bool) -> dict[str, Any]:
-    """Of queries, keys, values and W_O."""
+    """The biases of queries, keys, values and W_O."""
     return {"attention_bias": of_all, "attention_out_bias": of_all}
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """What config.json says of our configuration."""
+    """config.json from our configuration."""
     return {**write_common(config), "attention_bias": config.attention_bias, "mlp_bias": config.mlp_bias}
 
 
 def write_common(config: ModelConfig) -> dict[str, Any]:
-    """What Llama and its kin have in common."""
+    """The shared fields of Llama and its kin, from our configuration."""
     return {
-        "vocab_size": config.vocab_size,
-        "max_position_embeddings": config.context_length,
-        "num_hidden_layers": config.n_layers,
-        "num_attention_heads": config.n_heads,
-        "hidden_size": config.d_model,
+        **write_sizes(config),
         "num_key_value_heads": config.kv_heads,
-        "intermediate_size": config.d_ff,
         "head_dim": config.d_head,
         "rms_norm_eps": config.layer_norm_eps,
         "rope_theta": config.rotary_base,
@@ -96,14 +98,14 @@ def write_common(config: ModelConfig) -> dict[str, Any]:
 
 
 def write_share(config: ModelConfig) -> dict[str, Any]:
-    """The same in a family that may rotate a part of each head alone."""
+    """The same in a family that may rotate only a part of each head."""
     said, share = write_common(config), config.rotated_dims / config.d_head
     said["rope_parameters"]["partial_rotary_factor"] = share
     return {**said, "partial_rotary_factor": share}
 
 
 def written_windows(config: ModelConfig) -> dict[str, Any]:
-    """What config.json says of our windows, where all of them are of one width."""
+    """The fields for our windows, if all have one width."""
     near = [config.window(layer) for layer in range(config.n_layers)]
     kinds = ["sliding_attention" if window else "full_attention" for window in near]
     return {"sliding_window": max(near, default=0) or None, "layer_types": kinds}
@@ -111,22 +113,22 @@ def written_windows(config: ModelConfig) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Factors:
-    """What a family multiplies by on the way, which is folded into the weights."""
+    """A family's multipliers, which are folded into the weights."""
 
     embeddings: float = 1.0
     added: float = 1.0
-    """What each sublayer adds to the stream."""
+    """On each sublayer's output."""
     scores: float | None = None
-    """Of q · k; None for 1 / √d_head, as ours."""
+    """On q · k; None for 1 / √d_head, as ours."""
     logits: float = 1.0
 
     def of_queries(self, config: ModelConfig) -> float:
-        """What queries are multiplied by, so that 1 / √d_head is right."""
+        """The factor on queries that makes 1 / √d_head right."""
         return 1.0 if self.scores is None else self.scores * math.sqrt(config.d_head)
 
 
 PRE_NORMS: Mapping[str, str | None] = {"ln1": "input_layernorm", "ln2": "post_attention_layernorm"}
-"""Our norms of a block, and what they are called."""
+"""Our norms of a block, and their names in the files."""
 
 
 def weights(
@@ -147,10 +149,10 @@ def weights(
     up: str = "up_proj",
     down: str = "down_proj",
 ) -> list[Weight]:
-    """Where each parameter stands.
+    """Where each parameter is in the files.
 
-    gain_shift: what gains are stored less. fused: whether queries, keys and values are one matrix; fused_gate: whether
-    gate and up projection are. head_gains: how the gains of norms on queries and keys are laid out.
+    gain_shift: subtracted from stored gains. fused: whether queries, keys and values are one matrix; fused_gate:
+    whether gate and up projection are. head_gains: the layout of the gains of norms on queries and keys.
     """
     logits = factors.logits / (factors.embeddings if config.tie_embeddings else 1.0)
     found = [Weight("embed.weight", ("embed_tokens.weight",), scale=factors.embeddings)]

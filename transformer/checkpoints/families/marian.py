@@ -19,7 +19,7 @@ from .family import Fields, UnsupportedError, Weight
 
 
 def read_config(fields: Fields) -> ModelConfig:
-    """What Marian's config.json says, as our configuration."""
+    """Our configuration from Marian\'s config.json."""
     found = common_fields(fields, norm="post", is_fixed=True)
     vocab, shared = found["vocab_size"], fields.flag("share_encoder_decoder_embeddings", True)
     if (other := fields.whole("decoder_vocab_size", vocab)) != vocab:
@@ -32,24 +32,24 @@ def read_config(fields: Fields) -> ModelConfig:
 
 
 def read_pegasus(fields: Fields) -> ModelConfig:
-    """What Pegasus's says."""
+    """The same from Pegasus's."""
     return ModelConfig(**common_fields(fields, norm="pre", is_fixed=True))
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """What Marian's config.json says of our configuration."""
+    """Marian\'s config.json from our configuration."""
     return {**write_pegasus(config), "share_encoder_decoder_embeddings": config.has_one_table}
 
 
 def write_pegasus(config: ModelConfig) -> dict[str, Any]:
-    """What Pegasus's says."""
+    """Pegasus's from our configuration."""
     if config.embed_norm:
         raise UnsupportedError("it has no norm on its embeddings")
     return write_common(config)
 
 
 def weights(config: ModelConfig, fields: Fields) -> list[Weight]:
-    """Where each parameter stands."""
+    """Where each parameter is in the files."""
     return weights_of_bart(config, fields, skipped=0, missing=fixed_positions)
 
 

@@ -14,19 +14,19 @@ from .llama import LLAMA, biases, common_fields, write_common, written_windows
 from .rope_scaling import original_context, rotary_parameters
 
 FURTHER_ON = "llama_4_scaling_beta"
-"""What the logarithm of a position, counted in contexts of training, is multiplied by."""
+"""The factor on the logarithm of a position, measured in training contexts."""
 ALSO = (FURTHER_ON, "max_position_embeddings")
 
 
 def read_first(fields: Fields) -> ModelConfig:
-    """What the config.json of a Mistral says, as our configuration."""
+    """Our configuration from the config.json of a Mistral."""
     common = common_fields(fields)
     windows = windows_of_all(fields, common["n_layers"], 4096)
     return ModelConfig(**common, **biases(False), mlp_bias=False, attention_windows=windows)
 
 
 def windows_of_all(fields: Fields, layers: int, width: int | None = None) -> tuple[int, ...]:
-    """What each layer sees, in a family that doesn't read layer_types. width: as in `Fields.windows`."""
+    """Each layer's window in a family without layer_types. width: as in `Fields.windows`."""
     windows, kinds = fields.windows(layers, width=width), fields.layer_kinds(layers) or []
     plain = fields.get("sliding_window", None if fields.says("sliding_window") else width) is None
     if LAYER_KINDS[0] in kinds and not plain:
@@ -35,14 +35,14 @@ def windows_of_all(fields: Fields, layers: int, width: int | None = None) -> tup
 
 
 def read_kinds(fields: Fields) -> ModelConfig:
-    """What the config.json of a Ministral says."""
+    """Our configuration from the config.json of a Ministral."""
     common = common_fields(fields)
     windows = fields.windows(common["n_layers"], width=4096)
     return ModelConfig(**common, **biases(False), mlp_bias=False, attention_windows=windows)
 
 
 def read_third(fields: Fields) -> ModelConfig:
-    """What the config.json of a Ministral 3 says."""
+    """Our configuration from the config.json of a Ministral 3."""
     if not fields.get("rope_parameters") and not fields.get("rope_scaling"):
         raise UnsupportedError("it lacks rope_parameters")
     common = common_fields(fields, head_width=128, epsilon=1e-5, also=ALSO)
@@ -54,7 +54,7 @@ def read_third(fields: Fields) -> ModelConfig:
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """What config.json says of our configuration. A Mistral's windows are in all layers or in none."""
+    """config.json from our configuration. A Mistral's windows are in all layers or in none."""
     said = written_windows(config)
     if len(set(said.pop("layer_types"))) > 1:
         raise UnsupportedError("its layers have windows all or none")
@@ -62,13 +62,13 @@ def write_config(config: ModelConfig) -> dict[str, Any]:
 
 
 def write_kinds(config: ModelConfig) -> dict[str, Any]:
-    """What a Ministral's config.json says of our configuration."""
+    """a Ministral\'s config.json from our configuration."""
     said = written_windows(config)
     return {**write_common(config), **said, "sliding_window": said["sliding_window"] or 1}
 
 
 def write_third(config: ModelConfig) -> dict[str, Any]:
-    """What a Ministral 3's config.json says of our configuration."""
+    """a Ministral 3\'s config.json from our configuration."""
     said = write_config(config)
     said["rope_parameters"] |= {FURTHER_ON: 0.0, "original_max_position_embeddings": config.context_length}
     return said

@@ -9,22 +9,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...config import ModelConfig
-from .family import THEIR_ACTIVATIONS, Family, Fields, UnsupportedError, Weight, linear, norm, unembedding
+from .family import THEIR_ACTIVATIONS, Family, Fields, UnsupportedError, Weight, linear, norm, unembedding, write_sizes
 from .llama import written_windows
 from .rope_scaling import kind_of, notes_on_rotation, rotary_fields, rotary_parameters, written_by_kind
 
 WINDOWED = "sliding_attention"
 WITHOUT_EFFECT = (
-    # of training, of other tasks, of how it is computed
+    # of training, other tasks, and ways of computing
     *("initializer_cutoff_factor", "classifier_pooling", "sparse_prediction", "sparse_pred_ignore_index"),
     *("deterministic_flash_attn", "reference_compile", "repad_logits_with_grad"),
-    # which the first files have besides norm_eps and rotary positions
+    # in the first files, besides norm_eps and rotary positions
     *("layer_norm_eps", "position_embedding_type"),
 )
 
 
 def read_config(fields: Fields) -> ModelConfig:
-    """What config.json says, as our configuration."""
+    """Our configuration from config.json."""
     for name in WITHOUT_EFFECT:
         fields.get(name)
     layers, heads = fields.layers("num_hidden_layers"), fields.whole("num_attention_heads")
@@ -61,7 +61,7 @@ def read_config(fields: Fields) -> ModelConfig:
 
 
 def _windows(fields: Fields, layers: int) -> tuple[int, ...]:
-    """How far each layer sees: half of local_attention on either side, and the token itself."""
+    """Each layer's window: half of local_attention on either side, and the token itself."""
     every = fields.whole("global_attn_every_n_layers", 3)
     kinds = fields.layer_kinds(layers)
     near = [kind == WINDOWED for kind in kinds] if kinds else [bool(layer % every) for layer in range(layers)]
@@ -70,7 +70,7 @@ def _windows(fields: Fields, layers: int) -> tuple[int, ...]:
 
 
 def _rotation(fields: Fields, head_width: int) -> dict[str, Any]:
-    """Of the layers that see everything."""
+    """The rotary positions of layers without a window."""
     fields.refuse("rope_theta", "which models of this type don't read")
     fields.refuse("rope_scaling", "which scales rotary positions in layers with a window, too")
     said = fields.get("rope_parameters") or {}
@@ -91,17 +91,12 @@ def _base_of_windows(fields: Fields) -> float:
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """What config.json says of our configuration: norms and the head have all biases, be they zeros."""
+    """config.json from our configuration: norms and the head get all biases, even zeros."""
     if config.norm != "pre" or config.norm_first_input:
         raise UnsupportedError("it has a norm before each sublayer but the first")
     near = written_windows(config)
     return {
-        "vocab_size": config.vocab_size,
-        "max_position_embeddings": config.context_length,
-        "num_hidden_layers": config.n_layers,
-        "num_attention_heads": config.n_heads,
-        "hidden_size": config.d_model,
-        "intermediate_size": config.d_ff,
+        **write_sizes(config),
         "hidden_activation": THEIR_ACTIVATIONS[config.activation],
         "classifier_activation": THEIR_ACTIVATIONS[config.activation],
         "norm_eps": config.layer_norm_eps,
@@ -120,7 +115,7 @@ def write_config(config: ModelConfig) -> dict[str, Any]:
 
 
 def weights(config: ModelConfig, fields: Fields) -> list[Weight]:
-    """Where each parameter stands."""
+    """Where each parameter is in the files."""
     shifted = fields.flag("norm_bias", False)
     found = [Weight("embed.weight", ("embeddings.tok_embeddings.weight",))]
     found += norm(config, "ln_embed", "embeddings.norm", bias=shifted)

@@ -16,18 +16,18 @@ from .llama import LLAMA, biases, common_fields, weights, write_common, written_
 from .rope_scaling import kind_of, rotary_parameters, written_by_kind
 
 EPSILON = 1e-5
-"""In the first one's norms, whatever the configuration says; in the others' where it says nothing."""
+"""Fixed in OLMo 1's norms, the default in the others'."""
 
 
 def read_first(fields: Fields) -> ModelConfig:
-    """What the config.json of an OLMo 1 says, as our configuration."""
+    """Our configuration from the config.json of an OLMo 1."""
     clip = None if fields.get("clip_qkv") is None else fields.number("clip_qkv", 1.0)
     common = {**common_fields(fields), "norm_kind": "layer", "layer_norm_eps": EPSILON}
     return ModelConfig(**common, **biases(fields.flag("attention_bias", False)), mlp_bias=False, qkv_clip=clip)
 
 
 def read_second(fields: Fields) -> ModelConfig:
-    """What the config.json of an OLMo 2 says."""
+    """Our configuration from the config.json of an OLMo 2."""
     return ModelConfig(**_of_later(fields, 10_000.0))
 
 
@@ -42,7 +42,7 @@ def _of_later(fields: Fields, base: float) -> dict[str, Any]:
 
 
 def read_third(fields: Fields) -> ModelConfig:
-    """What the config.json of an OLMo 3 says: rotary positions are scaled in layers without a window alone."""
+    """Our configuration from the config.json of an OLMo 3, which scales rotary positions only without a window."""
     found = _of_later(fields, 500_000.0)
     windows = fields.windows(found["n_layers"], lambda layer: (layer + 1) % 4 != 0, 4096)
     near = rotary_parameters(fields, "sliding_attention")
@@ -55,19 +55,19 @@ def read_third(fields: Fields) -> ModelConfig:
 
 
 def write_first(config: ModelConfig) -> dict[str, Any]:
-    """What the config.json of an OLMo 1 says of our configuration."""
+    """The config.json of an OLMo 1 from our configuration."""
     said = {**write_common(config), "attention_bias": config.attention_bias, "clip_qkv": config.qkv_clip}
     del said["rms_norm_eps"]
     return said
 
 
 def write_second(config: ModelConfig) -> dict[str, Any]:
-    """What the config.json of an OLMo 2 says."""
+    """The config.json of an OLMo 2 from our configuration."""
     return {**write_common(config), "attention_bias": config.attention_bias}
 
 
 def write_third(config: ModelConfig) -> dict[str, Any]:
-    """What the config.json of an OLMo 3 says."""
+    """The config.json of an OLMo 3 from our configuration."""
     said = {**write_second(config), **written_windows(config), "rope_parameters": written_by_kind(config)}
     return {**said, "sliding_window": said["sliding_window"] or 1}
 

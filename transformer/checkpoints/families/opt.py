@@ -8,11 +8,11 @@ from ...config import ModelConfig
 from .family import THEIR_ACTIVATIONS, Family, Fields, UnsupportedError, Weight, linear, norm, unembedding
 
 OFFSET = 2
-"""Rows of the table of positions that no position uses."""
+"""Unused first rows of the table of positions."""
 
 
 def read_config(fields: Fields) -> ModelConfig:
-    """What config.json says, as our configuration."""
+    """Our configuration from config.json."""
     is_before, has_bias = fields.flag("do_layer_norm_before", True), fields.flag("enable_bias", True)
     if is_before:
         fields.refuse("_remove_final_layer_norm", "which leaves the last norm out")
@@ -35,13 +35,13 @@ def read_config(fields: Fields) -> ModelConfig:
 
 
 def table_width(fields: Fields) -> int | None:
-    """How wide the table of embeddings is, where the stream is wider."""
+    """The width of the table of embeddings if the stream is wider."""
     width = fields.whole("word_embed_proj_dim", fields.whole("hidden_size"))
     return None if width == fields.whole("hidden_size") else width
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """What config.json says of our configuration."""
+    """config.json from our configuration."""
     if config.attention_bias != config.mlp_bias:
         raise UnsupportedError("it has all biases or none")
     return {
@@ -63,7 +63,7 @@ def write_config(config: ModelConfig) -> dict[str, Any]:
 
 
 def weights(config: ModelConfig, fields: Fields) -> list[Weight]:
-    """Where each parameter stands."""
+    """Where each parameter is in the files."""
     narrow, has_gains = table_width(fields), fields.flag("layer_norm_elementwise_affine", True)
     table, vocab, width = "embed_tokens.weight", config.vocab_size, config.d_model
     found = [Weight("embed.weight", (table,))]
@@ -90,7 +90,7 @@ def weights(config: ModelConfig, fields: Fields) -> list[Weight]:
 
 
 def notes(fields: Fields) -> list[str]:
-    """What the card says."""
+    """Sentences for the card."""
     return ["Its table of embeddings is as it is once widened to the stream."] if table_width(fields) else []
 
 

@@ -14,14 +14,14 @@ from .mistral import write_config as write_common
 from .rope_scaling import kind_of, rotary_parameters
 
 WITHOUT_EFFECT = ("original_max_position_embeddings", "full_attn_mod", "interpolate_factor")
-"""The first but for scaling, the others in Phi-4-mini, which computes nothing of them."""
+"""The first applies to scaling only; Phi-4-mini's files have the others without computing them."""
 
 
 def read_config(fields: Fields) -> ModelConfig:
-    """What config.json says, as our configuration."""
+    """Our configuration from config.json."""
     common = common_fields(fields, turns_part=True, epsilon=1e-5)
     if kind_of(rotary_parameters(fields)) == "longrope":
-        fields.whole("original_max_position_embeddings")  # which must be there, for it goes before what is said inside
+        fields.whole("original_max_position_embeddings")  # required, since it overrides the value inside
     for name in WITHOUT_EFFECT:
         fields.get(name)
     windows = windows_of_all(fields, common["n_layers"])
@@ -29,7 +29,7 @@ def read_config(fields: Fields) -> ModelConfig:
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """What config.json says of our configuration."""
+    """config.json from our configuration."""
     if config.d_head != config.d_model // config.n_heads:
         raise UnsupportedError("its heads are as wide as the stream, divided")
     said = write_common(config)

@@ -11,7 +11,7 @@ from .llama import LLAMA, common_fields, write_common, written_windows
 
 
 def read_config(fields: Fields) -> ModelConfig:
-    """What config.json says, as our configuration."""
+    """Our configuration from config.json."""
     common = common_fields(fields)
     return ModelConfig(
         **common,
@@ -23,7 +23,7 @@ def read_config(fields: Fields) -> ModelConfig:
 
 
 def windows(fields: Fields, layers: int) -> tuple[int, ...]:
-    """What each layer sees: all, but for those above max_window_layers, or those that layer_types names."""
+    """Each layer's window: only layers above max_window_layers, or those that layer_types names, have one."""
     first, kinds = fields.get("max_window_layers", 28), fields.layer_kinds(layers)
     fields.whole("sliding_window", 4096)
     if not fields.flag("use_sliding_window", False):
@@ -36,12 +36,12 @@ def windows(fields: Fields, layers: int) -> tuple[int, ...]:
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """What config.json says of our configuration."""
+    """config.json from our configuration."""
     return {**write_common(config), **written_sliding(config)}
 
 
 def written_sliding(config: ModelConfig) -> dict[str, Any]:
-    """What config.json says of our windows, in a family that has a switch for them."""
+    """The fields for our windows, in a family with a switch for them."""
     said = written_windows(config)
     window = said["sliding_window"]
     return {**said, "use_sliding_window": window is not None, "sliding_window": window or 1}

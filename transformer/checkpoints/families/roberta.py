@@ -13,7 +13,7 @@ HEAD = {"head.dense": "lm_head.dense", "head.ln": "lm_head.layer_norm"}
 
 
 def read_config(fields: Fields) -> ModelConfig:
-    """What config.json says, as our configuration."""
+    """Our configuration from config.json."""
     config = bert.read_config(fields)
     if config.activation != "gelu":
         raise UnsupportedError("its head has gelu, whatever hidden_act says, and here both are one")
@@ -24,7 +24,7 @@ def read_config(fields: Fields) -> ModelConfig:
 
 
 def _padding(fields: Fields) -> int:
-    """The id of padding, which its positions are counted from."""
+    """The id of padding, from which positions are counted."""
     pad = fields.get("pad_token_id", 1)
     if isinstance(pad, bool) or not isinstance(pad, int) or not 0 <= pad < fields.whole("vocab_size"):
         raise UnsupportedError(f"its pad_token_id is {pad!r}, where a token's id should be")
@@ -32,7 +32,7 @@ def _padding(fields: Fields) -> int:
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """What config.json says of our configuration."""
+    """config.json from our configuration."""
     said = bert.write_config(config)
     if config.pad_token_id is None:
         raise UnsupportedError("its positions are counted from its padding's id on, and this model has no padding")
@@ -40,13 +40,13 @@ def write_config(config: ModelConfig) -> dict[str, Any]:
 
 
 def weights(config: ModelConfig, fields: Fields) -> list[Weight]:
-    """Where each parameter stands."""
+    """Where each parameter is in the files."""
     names = {"head": HEAD, "decoder": "lm_head.decoder", "tied_bias": "lm_head.bias"}
     return bert.weights(config, fields, **names, skipped=_padding(fields) + 1)
 
 
 def notes(fields: Fields) -> list[str]:
-    """What the card says."""
+    """Sentences for the card."""
     return ["Its padding is hidden wherever it stands, whether an attention mask says so or not."]
 
 

@@ -1,7 +1,7 @@
 """Reads rotary positions, scaled or plain, from the fields of a config.json: how fast each pair of dimensions turns.
 
-Whatever the kind of scaling, what it comes to is how many times slower each pair turns, and a factor of the turned
-queries and keys. Those two are what the engine has; they are written as the kind that names a factor for each pair.
+Every kind of scaling comes down to how many times slower each pair turns, and a factor on rotated queries and keys. The
+engine knows only these two, and writes them as the kind that lists a factor for each pair.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MAY_SAY = {
     "yarn": ("attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim", "truncate", "finetuned"),
     "longrope": ("attention_factor", "short_factor", "long_factor", "short_mscale", "long_mscale"),
 }
-"""The kinds of scaling, and what else each may say."""
+"""The kinds of scaling, and the further fields of each."""
 NEEDED = {
     "linear": ("factor",),
     "dynamic": ("factor",),
@@ -46,9 +46,8 @@ def rotary_fields(
 ) -> dict[str, Any]:
     """Our fields that say how queries and keys are turned, and the context where the scaling shortens it.
 
-    bases, shares: the names that the base and the share of a head's dimensions that is turned may have, and what they
-    are where they aren't said. layer_kind: whose rotation is read, where kinds of layers have their own. also: what
-    else may be said of it, which the caller reads.
+    bases, shares: the possible names, and the default, of the base and of the rotated share of a head's dimensions.
+    layer_kind: whose rotation to read if kinds of layers have their own. also: further fields, which the caller reads.
     """
     said = rotary_parameters(fields, layer_kind, also)
     together = Fields({**{name: fields.get(name) for name in (*bases, *shares)}, **said})
@@ -59,7 +58,7 @@ def rotary_fields(
         raise UnsupportedError(f"it turns {share} of each head's {head_width} dimensions")
     kind = kind_of(said)
     factors, scale = _SCALED[kind](Fields(said), fields, base, dims)
-    if dims % 2:  # the last angle turns two numbers all the same
+    if dims % 2:  # the last angle rotates two numbers even so
         factors = [factor * base ** (2 * at * (1 / dims - 1 / (dims + 1))) for at, factor in enumerate(factors)]
         dims += 1
     if dims > head_width:
@@ -77,14 +76,14 @@ def rotary_fields(
 
 
 def rotary_parameters(fields: Fields, layer_kind: str = "full_attention", also: tuple[str, ...] = ()) -> dict[str, Any]:
-    """What is said of rotary positions, in the older or the newer spelling, of one kind of layers."""
+    """The rotary parameters of one kind of layers, in the older or the newer spelling."""
     found: dict[str, Any] = {}
     for name in ("rope_scaling", "rope_parameters"):
         said = fields.get(name, {})
         if isinstance(said, Mapping) and ("full_attention" in said or "sliding_attention" in said):
             said = said.get(layer_kind) or {}
         elif name == "rope_scaling" and layer_kind == "sliding_attention":
-            said = {}  # where layers have their own, the older spelling is about the others
+            said = {}  # if layers have their own, the older spelling is for the others
         if not isinstance(said, Mapping):
             raise UnsupportedError(f"its {name} are no set of named values")
         found |= said
@@ -110,18 +109,18 @@ def kind_of(said: Mapping[str, Any]) -> str:
 
 
 def _depends_on_length(said: Mapping[str, Any]) -> bool:
-    """Whether pairs turn otherwise in a text that is longer than those of training."""
+    """Whether pairs turn differently in texts longer than those of training."""
     return kind_of(said) == "longrope" and said.get("short_factor") != said.get("long_factor")
 
 
 def written_by_kind(config: ModelConfig) -> dict[str, Any]:
-    """What rope_parameters say where layers with a window have a rotation of their own."""
+    """rope_parameters if layers with a window have a rotation of their own."""
     near = {"rope_type": "default", "rope_theta": config.window_rotary_base or config.rotary_base}
     return {"full_attention": written_rotation(config), "sliding_attention": near}
 
 
 def written_rotation(config: ModelConfig) -> dict[str, Any]:
-    """What rope_parameters say of our configuration."""
+    """rope_parameters from our configuration."""
     found: dict[str, Any] = {"rope_type": "default", "rope_theta": config.rotary_base}
     factors = config.rotary_factors
     if factors or config.rotary_scale != 1:
@@ -140,7 +139,7 @@ def written_rotation(config: ModelConfig) -> dict[str, Any]:
 
 
 def notes_on_rotation(fields: Fields) -> list[str]:
-    """What a card says of scaling that isn't taken over whole."""
+    """Sentences for the card on scaling that isn't followed completely."""
     said = rotary_parameters(fields)
     if kind_of(said) == "dynamic":
         return ["Its rotary positions are scaled beyond its context only, which isn't read any further."]
@@ -150,7 +149,7 @@ def notes_on_rotation(fields: Fields) -> list[str]:
 
 
 def original_context(said: Fields, fields: Fields) -> int:
-    """How far the model read in training, before its positions were scaled. What stands outside goes first."""
+    """The context of training, before positions were scaled. A value outside rope_parameters takes precedence."""
     longest, name = fields.whole("max_position_embeddings"), "original_max_position_embeddings"
     return fields.whole(name, said.whole(name, longest))
 
@@ -160,11 +159,11 @@ def _first(fields: Fields, names: tuple[str, ...]) -> str:
 
 
 Scaled = tuple[list[float], float]
-"""How many times slower each pair turns, and what turned queries and keys are multiplied by."""
+"""How many times slower each pair turns, and the factor on rotated queries and keys."""
 
 
 def _pairs(dims: int) -> int:
-    """How many pairs so many dimensions are; an odd one begins another."""
+    """The number of pairs in so many dimensions, rounded up."""
     return (dims + 1) // 2
 
 
@@ -179,8 +178,8 @@ def _linear(said: Fields, fields: Fields, base: float, dims: int) -> Scaled:
 
 
 def _llama3(said: Fields, fields: Fields, base: float, dims: int) -> Scaled:
-    """Slow pairs are slowed down, fast ones aren't, and in between it is a mixture (Llama 3, Grattafiori et al. 2024,
-    §3.4.1, and the code that belongs to it)."""
+    """Slows down slow pairs only, with a transition to fast ones (Llama 3, Grattafiori et al. 2024, §3.4.1, and its
+    code)."""
     factor, context = said.number("factor", 1.0), original_context(said, fields)
     low, high = said.number("low_freq_factor", 1.0), said.number("high_freq_factor", 4.0)
     if high <= low:
@@ -215,7 +214,7 @@ def _yarn(said: Fields, fields: Fields, base: float, dims: int) -> Scaled:
 
 
 def _temperature(said: Fields, factor: float) -> float:
-    """What YaRN multiplies turned queries and keys by, where that isn't said outright (eq. 22)."""
+    """YaRN's factor on rotated queries and keys, unless it is given (eq. 22)."""
 
     def by(weight: float) -> float:
         return 1.0 if factor <= 1 else 0.1 * weight * math.log(factor) + 1.0
@@ -227,7 +226,7 @@ def _temperature(said: Fields, factor: float) -> float:
 
 
 def _longrope(said: Fields, fields: Fields, base: float, dims: int) -> Scaled:
-    """Ding et al. 2024, LongRoPE: factors that were searched for; those for texts as long as in training."""
+    """Ding et al. 2024, LongRoPE: factors found by search; the ones for texts as long as in training."""
     factors = said.get("short_factor")
     if not isinstance(factors, list) or len(factors) != _pairs(dims) or not all(_is_factor(each) for each in factors):
         raise UnsupportedError(

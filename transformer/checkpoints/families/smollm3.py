@@ -12,9 +12,9 @@ from .qwen2 import written_sliding
 
 
 def read_config(fields: Fields) -> ModelConfig:
-    """What config.json says, as our configuration."""
+    """Our configuration from config.json."""
     common = common_fields(fields, tied=True, base=2_000_000.0)
-    fields.get("max_window_layers")  # which the files have from a Qwen2, and nothing reads
+    fields.get("max_window_layers")  # left over from Qwen2 in the files, and unused
     layers, every = common["n_layers"], fields.whole("no_rope_layer_interval", 4)
     rotated = fields.get("no_rope_layers") or [int((layer + 1) % every != 0) for layer in range(layers)]
     if not isinstance(rotated, list) or len(rotated) != layers or not {*map(str, rotated)} <= {"0", "1"}:
@@ -34,7 +34,7 @@ def read_config(fields: Fields) -> ModelConfig:
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """What config.json says of our configuration."""
+    """config.json from our configuration."""
     return {
         **write_common(config),
         **written_sliding(config),

@@ -11,7 +11,7 @@ from .llama import LLAMA, PRE_NORMS, common_fields, weights, write_share
 
 
 def read_config(fields: Fields) -> ModelConfig:
-    """What config.json says, as our configuration."""
+    """Our configuration from config.json."""
     return ModelConfig(
         **{
             **common_fields(fields, turns_part=True, share=0.25),
@@ -27,7 +27,7 @@ def read_config(fields: Fields) -> ModelConfig:
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """What config.json says of our configuration."""
+    """config.json from our configuration."""
     said = write_share(config)
     del said["head_dim"]
     return {
@@ -40,7 +40,7 @@ def write_config(config: ModelConfig) -> dict[str, Any]:
 
 
 def weights_of_heads(config: ModelConfig, fields: Fields) -> list[Weight]:
-    """Where each parameter stands: the norm of each head's queries has a name of its own."""
+    """Where each parameter is in the files: the norm of each head's queries has a name of its own."""
     norms = {"ln1": "input_layernorm", "ln2": "input_layernorm"} if config.parallel_residual else PRE_NORMS
     found = weights(config, fields, norms=norms, norm_bias=True, qk_norms="{}_layernorm")
     return [_by_head(config, weight) for weight in found]

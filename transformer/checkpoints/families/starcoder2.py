@@ -13,11 +13,11 @@ from .mistral import write_config as write_mistral
 
 
 def read_config(fields: Fields) -> ModelConfig:
-    """What config.json says, as our configuration."""
+    """Our configuration from config.json."""
     common, has_bias = common_fields(fields), fields.flag("use_bias", True)
     for name, value in {"norm_type": "layer_norm", "mlp_type": "default", "scale_attn_weights": True}.items():
         fields.expect(name, value)
-    for name in ("activation_function", "layer_norm_epsilon"):  # which say again what others do
+    for name in ("activation_function", "layer_norm_epsilon"):  # repeat other fields
         fields.get(name)
     common |= {
         "norm_kind": "layer",
@@ -31,7 +31,7 @@ def read_config(fields: Fields) -> ModelConfig:
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """What config.json says of our configuration."""
+    """config.json from our configuration."""
     if config.attention_bias != config.mlp_bias:
         raise UnsupportedError("it has all biases or none")
     said = write_mistral(config)

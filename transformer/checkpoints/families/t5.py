@@ -1,7 +1,7 @@
 """T5 (Raffel et al. 2020): an encoder–decoder whose scores tell distances, with RMS norms and without biases.
 
-Of what was learned for distances there is one table in the encoder and one in the decoder. It stands in the first layer
-and counts in all; ours have it in each.
+Encoder and decoder have one learned table of distances each. The files keep it in the first layer, but every layer uses
+it; ours have a copy in each.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ FEED_FORWARD: dict[str, tuple[Activation, bool]] = {
 }
 """By feed_forward_proj: the activation, and whether there is a gate."""
 CONTEXT = 512
-"""Tokens that it was trained on."""
+"""The context of its training, in tokens."""
 ATTENTIONS = {
     "encoder": (("attn", "ln1", "SelfAttention"),),
     "decoder": (("attn", "ln1", "SelfAttention"), ("cross_attn", "ln_cross", "EncDecAttention")),
 }
-"""Those of a layer on each side, in order, with their norms and their names."""
+"""The sublayers of a layer on each side, in order, with their norms and their names."""
 
 
 def read_config(fields: Fields, feed_forward: str = "relu") -> ModelConfig:
-    """What config.json says, as our configuration. feed_forward: what feed_forward_proj is where it isn't said."""
+    """Our configuration from config.json. feed_forward: the default of feed_forward_proj."""
     refuse_one_stack(fields)
     said = fields.get("feed_forward_proj", feed_forward)
     if said not in FEED_FORWARD:
@@ -68,12 +68,12 @@ def read_config(fields: Fields, feed_forward: str = "relu") -> ModelConfig:
 
 
 def _are_logits_scaled(fields: Fields) -> bool:
-    """Whether they are ÷ √d_model: as they are in T5 1.0, where the tables are one."""
+    """Whether logits are divided by √d_model, as in T5 1.0, which has tied tables."""
     return fields.flag("scale_decoder_outputs", fields.flag("tie_word_embeddings", True))
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """What config.json says of our configuration."""
+    """config.json from our configuration."""
     if config.positions != "relative" or config.norm_kind != "rms" or config.attention_scale:
         raise UnsupportedError("its scores tell distances and aren't ÷ √d_head, and its norms take no mean off")
     if config.mlp_gate and config.activation == "gelu":
@@ -100,7 +100,7 @@ def write_config(config: ModelConfig) -> dict[str, Any]:
 
 
 def weights(config: ModelConfig, fields: Fields, *, scales: bool = True) -> list[Weight]:
-    """Where each parameter stands. scales: whether logits may be ÷ √d_model."""
+    """Where each parameter is in the files. scales: whether logits may be divided by √d_model."""
     found = tables(config)
     for side in SIDES:
         bias = f"{side}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
@@ -127,7 +127,7 @@ def _feed_forward(config: ModelConfig) -> list[tuple[str, str]]:
 
 
 def notes(fields: Fields) -> list[str]:
-    """What the card says."""
+    """Sentences for the card."""
     return [f"It reads and writes at most {fields.whole('n_positions', CONTEXT)} tokens here, as many as in training."]
 
 

@@ -1,4 +1,4 @@
-"""Why models of other types can't be read, by what config.json calls them."""
+"""Why models of other types can't be read, by config.json's model_type."""
 
 EXPERTS = "a router picks a few of many feed-forward networks for each token; here each layer has one, for all tokens"
 _LATENT = f"keys and values are computed from a shared, compressed vector (MLA), and {EXPERTS}"
@@ -39,4 +39,4 @@ REASONS = {
     }.items()
     for model_type in model_types.split()
 }
-"""Sentences that go on from "can't be read:"."""
+"""Sentences that continue "can't be read:"."""

@@ -1,16 +1,16 @@
 // The interventions offered for the selected head: on the head, its attention pattern, the selected weight, and the rules.
 
-import { codeOf } from "../intervention_controls.js";
+import { codeOf } from "../intervention_codes.js";
 /** @import { Steps } from "./pass.js" */
 
 /** As `InterventionControls.show` takes it. chosen: { layer, head }; cell: { row, column }; steps: the model's, as `Pass.steps` has them, or none yet. */
-export function changesAt(pass, { layer, head }, cell, steps) {
+export function interventionsAt(pass, { layer, head }, cell, steps) {
   const [module, names] = [pass.modules[layer], pass.names[layer]];
   const [query, key] = [pass.offsets.queries + cell.row, pass.offsets.keys + cell.column];
   const rules = [];
-  if (pass.causal) rules.push({ title: "No mask in this layer", code: codeOf("without", "mask", `${module}.`) });
-  if (!pass.uniform) rules.push({ title: "No ÷ √d_head in this layer", code: codeOf("without", "scale", `${module}.`) });
-  if (pass.bias) rules.push({ title: "No position bias in this layer", code: codeOf("without", "positions", `${module}.`) });
+  if (pass.causal) rules.push({ title: "No mask in this layer", code: codeOf("without", { rule: "mask", where: `${module}.` }) });
+  if (!pass.uniform) rules.push({ title: "No ÷ √d_head in this layer", code: codeOf("without", { rule: "scale", where: `${module}.` }) });
+  if (pass.bias) rules.push({ title: "No position bias in this layer", code: codeOf("without", { rule: "positions", where: `${module}.` }) });
   return {
     parts: [
       { title: `Head ${head} of layer ${layer}`, point: `${module}.hook_z`, head },

@@ -8,7 +8,7 @@ import { typeSize } from "../axis_labels.js";
 import { InterventionControls } from "../intervention_controls.js";
 import { Tooltip } from "../tooltip.js";
 import { CellSteps } from "./cell_steps.js";
-import { changedHeads, changesAt, isHiddenIn } from "./available_interventions.js";
+import { changedHeads, interventionsAt, isHiddenIn } from "./available_interventions.js";
 import { Fetcher } from "./fetcher.js";
 import { MARKUP } from "./markup.js";
 import { HeadMeasures, ranked } from "./head_measures.js";
@@ -18,7 +18,7 @@ import { Pass } from "./pass.js";
 import { saveNumbers, savePicture } from "./export.js";
 import { cellInWords, seenInWords } from "./attention_description.js";
 import { closer, farther, fitted, following, zoomByKey } from "./zoom.js";
-/** @import { Change } from "../intervention_controls.js" */
+/** @import { Wish } from "../changes.js" */
 /** @import { Cell } from "../heatmap.js" */
 /** @import { Recording } from "../recording.js" */
 /** @import { Wanted } from "./fetcher.js" */
@@ -32,7 +32,7 @@ import { closer, farther, fitted, following, zoomByKey } from "./zoom.js";
  * @typedef {object} Host
  * @property {(chosen: Chosen) => void} select
  * @property {(parts: Wanted[]) => void} want
- * @property {(change: Change) => void} [change]
+ * @property {(wish: Wish) => void} [change]
  * @property {(cell: { query: number, key: number }) => void} [navigate]
  */
 
@@ -248,7 +248,7 @@ export class AttentionInstrument {
     this.point(this.pointed);
     if (chosen.derivation) this.hand.show(pass, { layer, head, ...cell }, steps, without);
     this.overview.select(layer, head);
-    this.changing.show(changesAt(pass, chosen, cell, model));
+    this.changing.show(interventionsAt(pass, chosen, cell, model));
     this.arrange();
     attribute(parts.root, "data-shown", `${layer}.${head}.${cell.row}.${cell.column}`);
     attribute(parts.root, "data-whole", String(Boolean(steps)));

@@ -2,17 +2,17 @@
 // at the queries, keys and values, from which all else is derived here.
 
 import { attentionSteps, averageWeights, bucketOf, isVisible, visibleMask } from "../arithmetic.js";
-import { OverwrittenValues } from "../interventions.js";
+import { OverwrittenValues } from "../overwritten_values.js";
 import { HIDDEN } from "../colours.js";
 import { headWidth, keyHeadOf, scoreDivisor, windowOf } from "../attention_config.js";
-/** @import { SetNumbers } from "../interventions.js" */
-/** @import { Intervention } from "../intervention_controls.js" */
+/** @import { SetNumbers } from "../overwritten_values.js" */
+/** @import { Described } from "../intervention_controls.js" */
 /** @import { Recording, Tensor, Tensors } from "../recording.js" */
 /** @import { Config } from "../attention_config.js" */
 /** @import { Floats } from "../arithmetic.js" */
 
 /**
- * What is known of a pass from the first, as overview.py writes it.
+ * What is known of a pass from the first, as inference/attention_outline.py writes it.
  *
  * @typedef {object} Overview
  * @property {Config} config
@@ -34,7 +34,7 @@ import { headWidth, keyHeadOf, scoreDivisor, windowOf } from "../attention_confi
  * @property {number} [rounding] by how much neighbouring numbers of the model's type differ, relatively
  * @property {boolean} [complete] what isn't there won't come
  * @property {SetNumbers[]} [changed]
- * @property {Intervention[]} [interventions]
+ * @property {Described[]} [interventions]
  *
  * @typedef {"self" | "decoder" | "encoder" | "cross"} Kind
  * @typedef {{ name: string, title: string, sentence: string }} Measure
@@ -201,7 +201,7 @@ export class Pass {
     const { queries, keys } = this;
     const [, heads, rows, columns] = this.cells.shape;
     const start = (layer * heads + head) * rows * columns;
-    // Blocks as `pool` in overview.py cuts them.
+    // Blocks as `pool` in inference/pattern_pooling.py cuts them.
     const block = (at, blocks, length) => Math.floor(((at + 1) * blocks - 1) / length);
     const values = new Float64Array(queries * keys).fill(-Infinity);
     for (let query = 0; query < queries; query++) {

@@ -1,5 +1,5 @@
 // Connects the Attention instrument to its page and the HTTP API.
-import { viewState } from "../view_state.js";
+import { pageState } from "../page/page_state.js";
 import { AttentionInstrument } from "./instrument.js";
 import { namesOf } from "./tensor_names.js";
 import { selectionFrom, paramsFrom, toWeight } from "./view_params.js";
@@ -18,23 +18,23 @@ export class AttentionView {
       select: (chosen) => host.select(paramsFrom(chosen, this.about.offsets)),
       want: (parts) => host.fetch(() => this.api.recording("tensors", { names: namesOf(this.outline, parts) }), (recording) => this.instrument.add(recording)),
       change: (change) => host.change({ ...change, model: this.about.model }),
-      navigate: (cell) => {
+      navigate: host.navigates && ((cell) => {
         const { layer, head } = this.instrument.chosen;
         host.navigate("Inside", toWeight(this.outline, { layer, head, ...cell }, this.about));
-      },
+      }),
     });
   }
 
   async begin(api, about) {
     const recording = await api.recording("overview", { kind: about.kind });
     Object.assign(this, { api, about, outline: recording.metadata });
-    this.instrument.begin({ ...recording, metadata: { ...recording.metadata, ...about } }, selectionFrom(viewState(), about, this.outline));
+    this.instrument.begin({ ...recording, metadata: { ...recording.metadata, ...about } }, selectionFrom(pageState(), about, this.outline));
     const { layer, head, query, key, zoom, derivation } = paramsFrom(this.instrument.chosen, about.offsets);
     this.host.select({ layer, head, query, key, zoom, derivation }); // without what this pass hasn't got
   }
 
   setSelection() {
-    if (this.outline) this.instrument.setSelection(selectionFrom(viewState(), this.about, this.outline));
+    if (this.outline) this.instrument.setSelection(selectionFrom(pageState(), this.about, this.outline));
   }
 
   draw() {

@@ -2,7 +2,7 @@
 // whole text, here those that the model reads.
 /** @import { Window } from "../heatmap.js" */
 /** @import { Kind, Overview } from "./pass.js" */
-/** @import { ViewState } from "../view_state.js" */
+/** @import { PageState } from "../page/page_state.js" */
 
 /**
  * What Python says of a pass beside what is asked. offsets: the positions of the first query and key in the whole text; opening: what to
@@ -40,7 +40,7 @@ const shifted = (position, by) => (position === null || position === undefined ?
 /**
  * As `AttentionInstrument.begin` takes it; what the pass hasn't got is as at first.
  *
- * @param {ViewState} looked
+ * @param {PageState} looked
  * @param {Pick<About, "offsets" | "opening">} about
  * @param {Pick<Overview, "queries" | "keys">} pass
  * @returns {Chosen}

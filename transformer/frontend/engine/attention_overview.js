@@ -3,7 +3,7 @@
 
 import { wrong } from "../api_error.js";
 import { HIDDEN } from "../colours.js";
-import { changedBy, predictedPosition } from "./questions.js";
+import { overwrittenIn, predictedPosition } from "./questions.js";
 /** @import { LiveModel, Rest } from "./live_model.js" */
 /** @import { Question } from "./questions.js" */
 /** @import { Tensor } from "../recording.js" */
@@ -22,7 +22,7 @@ export async function overview(live, question, { kind: asked }, rest) {
   const [queries, keys] = [(kind === "encoder" ? source : tokens).length, (kind === "self" || kind === "decoder" ? tokens : source).length];
   const layers = about.modules.map((module) => [tensors.get(`${module}.hook_pattern`), tensors.get(`${module}.hook_mask`)]);
   const cells = layers.map(([pattern, mask]) => pooled(pattern, mask.data));
-  const changed = changedBy(live, question);
+  const changed = overwrittenIn(live, question);
   const isPacked = about.causal && !changed.some(({ rule }) => rule === "mask");
   const [heads, rows, columns] = cells[0].shape;
   const whole = { shape: [cells.length, heads, rows, columns], data: joined(cells.map(({ data }) => data), Uint8Array) };

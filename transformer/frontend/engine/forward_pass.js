@@ -67,7 +67,7 @@ export function emptyCache(rooms = new Map()) {
  * @param {Cache} [options.cache]
  * @param {Set<string> | null} [options.wanted] the tensors to compute, what they are made of among them (`neededFor`); null for all
  * @param {Set<string>} [options.atLast] those of which the last position alone is computed (`readAtLast`)
- * @param {import("./interventions.js").Changes | null} [options.changes] what is changed in tensors before others read them
+ * @param {import("./interventions.js").Hooks | null} [options.hooks] what changes tensors before others read them
  * @param {number} [options.begin] the position of the first of the tokens in the text that changes count in
  * @returns {Map<string, Tensor>}
  */
@@ -80,7 +80,7 @@ export function forwardPass(model, text, options = {}) {
 }
 
 /** The same tensor by tensor, for who does something else in between. @type {(...given: Parameters<typeof forwardPass>) => Generator<void, Map<string, Tensor>>} */
-export function* passInSteps(model, text, { cache = emptyCache(), wanted = null, atLast = new Set(), changes = null, begin = 0 } = {}) {
+export function* passInSteps(model, text, { cache = emptyCache(), wanted = null, atLast = new Set(), hooks = null, begin = 0 } = {}) {
   checkText(model, text, cache);
   const pass = new Pass(model, text, cache, { atLast });
   for (const equation of model.equations) {
@@ -88,7 +88,7 @@ export function* passInSteps(model, text, { cache = emptyCache(), wanted = null,
     if (cache.length && isOfSource(equation)) continue;
     const tensor = pass.compute(equation);
     const place = { start: isOfSource(equation) ? 0 : begin + pass.startOf(equation), tensors: pass.tensors };
-    for (const change of changes?.of.get(equation.name) ?? []) change(tensor, place);
+    for (const hook of hooks?.at.get(equation.name) ?? []) hook(tensor, place);
     pass.keep(equation, tensor);
     yield;
   }

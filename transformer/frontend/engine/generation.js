@@ -10,7 +10,7 @@ import { randomPoint } from "./random_points.js";
 
 /**
  * @typedef {import("./forward_pass.js").Cache} Cache
- * @typedef {import("./interventions.js").Changes} Changes
+ * @typedef {import("./interventions.js").Hooks} Hooks
  * @typedef {import("./model.js").Model} Model
  * @typedef {import("./model.js").Tensor} Tensor
  * @typedef {{ temperature: number, top_k?: number, top_p?: number, seed?: number | bigint | null }} Settings without a seed, texts differ each time
@@ -25,18 +25,18 @@ export class DecodeState {
    * @param {number[]} text.tokens what it begins with
    * @param {number[]} [text.source] what an encoder–decoder reads
    * @param {Settings} [text.settings] how tokens are sampled; left out, the likeliest is taken
-   * @param {Changes | null} [text.changes] what is changed in each pass
+   * @param {Hooks | null} [text.hooks] what changes each pass
    * @param {string[]} [text.record] tensors that are computed besides what logits are made of
    */
-  constructor(model, { tokens, source = [], settings = { temperature: 0 }, changes = null, record = [] }) {
+  constructor(model, { tokens, source = [], settings = { temperature: 0 }, hooks = null, record = [] }) {
     if (!isCausal(model.config)) throw new Error("This model reads in both directions and writes nothing on; it fills gaps.");
     this.model = model;
     this.tokens = [...tokens];
     this.source = source;
     this.settings = settings;
-    this.changes = changes;
-    this.wanted = neededFor(["logits", ...record, ...(changes?.of.keys() ?? [])], model.equations);
-    this.atLast = changes?.of.size ? undefined : readAtLast(this.wanted, model.equations);
+    this.hooks = hooks;
+    this.wanted = neededFor(["logits", ...record, ...(hooks?.at.keys() ?? [])], model.equations);
+    this.atLast = hooks?.at.size ? undefined : readAtLast(this.wanted, model.equations);
     /** @type {Cache} */
     this.cache = emptyCache();
     this.begin = 0; // of the window that is cached
@@ -45,11 +45,11 @@ export class DecodeState {
   /** Computes what follows, and draws the next token. @returns {Written} */
   step() {
     const begin = windowStart(this.tokens.length, this.model.config.context_length);
-    if (this.changes?.looksAhead) this.cache = emptyCache();
+    if (this.hooks?.looksAhead) this.cache = emptyCache();
     else if (begin !== this.begin) this.cache = emptyCache(this.cache.rooms);
     this.begin = begin;
     const text = { tokens: this.tokens.slice(begin), source: this.source };
-    const tensors = forwardPass(this.model, text, { cache: this.cache, wanted: this.wanted, atLast: this.atLast, changes: this.changes, begin });
+    const tensors = forwardPass(this.model, text, { cache: this.cache, wanted: this.wanted, atLast: this.atLast, hooks: this.hooks, begin });
     const logits = tensors.get("logits").data.slice(-this.model.config.vocab_size);
     const position = this.tokens.length;
     const point = pointAt(position, this.settings);

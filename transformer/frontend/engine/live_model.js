@@ -115,8 +115,8 @@ export class LiveModel {
     const computed = [...this.entries(question).values()].filter(({ kind }) => kind !== "parameter");
     const bytes = computed.reduce((sum, { sizes }) => sum + 4 * countOf(sizes), 0);
     if (bytes > MOST_OF_PASS) throw new ApiError(`The numbers of this pass take ${megabytes(bytes)} MB, and a browser holds at most ${megabytes(MOST_OF_PASS)} MB; take a shorter text.`);
-    const { tokens, source, changes, begin } = question;
-    return inTurns(passInSteps(this.model, { tokens, source }, { changes, begin }), rest);
+    const { tokens, source, hooks, begin } = question;
+    return inTurns(passInSteps(this.model, { tokens, source }, { hooks, begin }), rest);
   }
 
   /** A weight in the dimensions that equations read it by. @param {Entry} entry @returns {Tensor} */

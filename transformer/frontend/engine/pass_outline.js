@@ -6,7 +6,7 @@ import { checkLogits } from "../generation/sampling.js";
 import { pooled, toEven } from "./attention_overview.js";
 import { recomputed } from "./forward_pass.js";
 import { logitLens } from "./logit_lens.js";
-import { changedBy, predictedPosition } from "./questions.js";
+import { overwrittenIn, predictedPosition } from "./questions.js";
 /** @import { LiveModel, Rest } from "./live_model.js" */
 /** @import { Question } from "./questions.js" */
 /** @import { Tensors } from "../recording.js" */
@@ -48,7 +48,7 @@ export async function outline(live, question, _, rest) {
     tensors: { statistics: { shape: [entries.length, 4], data: Float32Array.from(statistics) }, ...tensors, ...next, ...lens },
     metadata: {
       config, rounding, tensors: entries, equations, stacks, strip_limits: limits, ids: { text: tokens, source }, circuits,
-      predicted_position: predictedPosition(live, tokens), changed: changedBy(live, question),
+      predicted_position: predictedPosition(live, tokens), changed: overwrittenIn(live, question),
       labels: { text: live.labels(tokens), source: live.labels(source) },
       vocabulary: vocabularyOf(live, [...tokens, ...source, ...next.next.data, ...lens.lens.data]),
     },
@@ -125,7 +125,7 @@ function likeliest({ shape, data }) {
 /** How far each tensor of a pass is from what its equation gives in double precision. @param {LiveModel} live @param {Question} question @param {unknown} _ @param {Rest} rest */
 export async function checks(live, question, _, rest) {
   const computed = await live.pass(question, rest);
-  const changed = changedBy(live, question);
+  const changed = overwrittenIn(live, question);
   const found = [];
   for (const equation of live.model.equations) {
     await rest();

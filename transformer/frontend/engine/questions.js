@@ -3,11 +3,12 @@
 
 import { wrong } from "../api_error.js";
 import { isCausal } from "../attention_config.js";
-import { changesOf } from "./interventions.js";
-import { overwrittenValues } from "./overwritten_values.js";
+import { MOST_CHANGES } from "../intervention_codes.js";
+import { overwrittenValues } from "../overwritten_values.js";
+import { hooksOf } from "./interventions.js";
 
 /**
- * @typedef {import("./interventions.js").Changes} Changes
+ * @typedef {import("./interventions.js").Hooks} Hooks
  * @typedef {import("./live_model.js").LiveModel} LiveModel
  * @typedef {import("../api.js").Parameters} Values
  *
@@ -15,12 +16,11 @@ import { overwrittenValues } from "./overwritten_values.js";
  * @property {number[]} tokens
  * @property {number[]} source
  * @property {string[]} codes of what is changed
- * @property {Changes} changes
+ * @property {Hooks} hooks what changes them
  * @property {number} begin the first token's position in the whole text, from whose start changes count
  * @property {string} key the same for equal passes
  */
 
-const MOST_CHANGES = 24;
 const MOST_TOKENS = 20_000; // of a text that is written on
 const IDS = /^\d{1,9}(,\d{1,9})*$/;
 
@@ -46,13 +46,13 @@ export function questionOf(live, values, { fits = true } = {}) {
   const codes = values.changes ? String(values.changes).split("!") : [];
   if (codes.length > MOST_CHANGES) throw wrong("changes", `there are ${codes.length}, and at most ${MOST_CHANGES} can be made at once`);
   const begin = whole("begin", values.begin ?? 0, 0, Infinity);
-  return { tokens, source, codes, changes: changed(live, codes), begin, key: [tokens.join(), source.join(), codes.join("!"), begin].join("|") };
+  return { tokens, source, codes, hooks: hooksFor(live, codes), begin, key: [tokens.join(), source.join(), codes.join("!"), begin].join("|") };
 }
 
 /** @param {LiveModel} live @param {string[]} codes */
-function changed(live, codes) {
+function hooksFor(live, codes) {
   try {
-    return changesOf(live.model, codes);
+    return hooksOf(live.model, codes);
   } catch (error) {
     throw wrong("changes", /** @type {Error} */ (error).message);
   }
@@ -81,7 +81,7 @@ export function samplingOf({ temperature = 1, top_k: k = null, top_p: p = null, 
 }
 
 /** What a pass sets by hand, as its outline tells. @param {LiveModel} live @param {Question} question */
-export function changedBy(live, { codes, begin }) {
+export function overwrittenIn(live, { codes, begin }) {
   return overwrittenValues(live.model, codes, begin);
 }
 

@@ -22,13 +22,13 @@ const MOST_NEW_TOKENS = 500;
 
 /** Continues a text: calls `tell` with each event and its data. @param {LiveModel} live @param {Question} question @param {Record<string, any>} values @param {Rest} rest @param {(event: string, data: object) => void} tell */
 export async function generate(live, question, values, rest, tell) {
-  const { tokens, source, changes } = question;
+  const { tokens, source, hooks } = question;
   const [module, head] = lookedAt(live, values);
   const count = whole("max_new_tokens", values.max_new_tokens ?? 100, 1, MOST_NEW_TOKENS);
   const pattern = module ? `${module}.hook_pattern` : null;
   const seed = values.seed ?? Math.floor(Math.random() * 2 ** 53);
   const settings = samplingOf({ ...values, seed });
-  const state = new DecodeState(live.model, { tokens, source, settings, changes, record: pattern ? [pattern] : [] });
+  const state = new DecodeState(live.model, { tokens, source, settings, hooks, record: pattern ? [pattern] : [] });
   tell("begin", { seed });
   const ends = live.about.card.stop_tokens;
   for (let written = 0; written < count; written++) {
@@ -71,21 +71,21 @@ function lookedAt({ about: { attentions }, config }, { attention = null, head = 
 }
 
 /** Positions, each with the start of the window that it is predicted from: one pass serves those of a window. */
-function byWindow(first, last, context, changes) {
+function byWindow(first, last, context, hooks) {
   const windows = [];
   for (let length = first; length <= last; length++) {
     const start = windowStart(length, context);
-    if (windows.at(-1)?.start === start && !changes.looksAhead) windows.at(-1).lengths.push(length);
+    if (windows.at(-1)?.start === start && !hooks.looksAhead) windows.at(-1).lengths.push(length);
     else windows.push({ start, lengths: [length] });
   }
   return windows;
 }
 
 /** A tensor of the pass from which the tokens at some positions are predicted. */
-async function ofWindow(live, { tokens, source, changes }, { start, lengths }, name, rest) {
-  const wanted = neededFor([name, ...changes.of.keys()], live.model.equations);
+async function ofWindow(live, { tokens, source, hooks }, { start, lengths }, name, rest) {
+  const wanted = neededFor([name, ...hooks.at.keys()], live.model.equations);
   const text = { tokens: tokens.slice(start, lengths.at(-1)), source };
-  return (await inTurns(passInSteps(live.model, text, { wanted, changes, begin: start }), rest)).get(name);
+  return (await inTurns(passInSteps(live.model, text, { wanted, hooks, begin: start }), rest)).get(name);
 }
 
 /** What the model thought of each token of a text, and of the one to come. @param {LiveModel} live @param {Question} question @param {Record<string, any>} values @param {Rest} rest @returns {Promise<Recording>} */
@@ -103,7 +103,7 @@ export async function scores(live, question, values, rest) {
   };
   const [logitsOf, idsOf] = [new Float32Array(count * width), new Int32Array(count * width)];
   const named = new Set([...tokens, ...source]);
-  for (const window of byWindow(first, tokens.length, context, question.changes)) {
+  for (const window of byWindow(first, tokens.length, context, question.hooks)) {
     const { data } = await ofWindow(live, question, window, "logits", rest);
     for (const position of window.lengths) {
       const [at, row] = [position - first, position - 1 - window.start];
@@ -132,7 +132,7 @@ export async function rows(live, question, values, rest) {
   const first = whole("first", values.first, 1, last);
   const isCross = module.endsWith("cross_attn");
   const found = [];
-  for (const window of byWindow(first, last, live.config.context_length, question.changes).slice(-MOST_WINDOWS)) {
+  for (const window of byWindow(first, last, live.config.context_length, question.hooks).slice(-MOST_WINDOWS)) {
     const { shape: [, queries, keys], data } = await ofWindow(live, question, window, `${module}.hook_pattern`, rest);
     for (const position of window.lengths) {
       const row = position - 1 - window.start;

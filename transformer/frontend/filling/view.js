@@ -1,5 +1,5 @@
 // Connects the instrument that fills masks to its page and the HTTP API.
-import { viewState } from "../view_state.js";
+import { pageState } from "../page/page_state.js";
 import { FillingInstrument } from "./instrument.js";
 import { requestsOf } from "./requests.js";
 /** @import { Api } from "../api.js" */
@@ -14,7 +14,7 @@ export class FillingView {
       ...requestsOf(this),
       select: (change) => host.select(change),
       fail: (error) => (error ? host.fail(error) : host.say("")),
-      inside: (position, id) => host.navigate("Inside", { inside: "logits", moment: null, place: position, cell: [position, id].join() }),
+      inside: host.navigates && ((position, id) => host.navigate("Inside", { inside: "logits", moment: null, place: position, cell: [position, id].join() })),
     });
   }
 
@@ -30,11 +30,11 @@ export class FillingView {
 
   looked() {
     const { layers, heads, opening } = this.about;
-    const view = viewState();
+    const state = pageState();
     return {
-      layer: Math.min(view.number("layer") ?? opening.layer, layers - 1),
-      head: Math.min(view.number("head") ?? opening.head, heads - 1),
-      position: view.number("query"),
+      layer: Math.min(state.number("layer") ?? opening.layer, layers - 1),
+      head: Math.min(state.number("head") ?? opening.head, heads - 1),
+      position: state.number("query"),
     };
   }
 

@@ -2,8 +2,7 @@
 // candidates, its attention, and how it was sampled. It holds the selection and the text on screen; the host is told.
 
 import { attribute, partsOf } from "../dom.js";
-import { overwrittenValues } from "../engine/overwritten_values.js";
-import { OverwrittenValues } from "../interventions.js";
+import { OverwrittenValues, overwrittenValues } from "../overwritten_values.js";
 import { sameSettings } from "./sampling.js";
 import { MARKUP } from "./markup.js";
 import { Playback, rateOf } from "./playback.js";

@@ -1,7 +1,7 @@
 // Connects the Generate instrument to its page and the HTTP API. Texts live in this tab: in the address, as far as it
 // has room, and with their branches in the tab's storage, where a reload finds them. The page is told of a text once it
 // has stopped changing.
-import { viewState } from "../view_state.js";
+import { pageState } from "../page/page_state.js";
 import { GenerationInstrument } from "./instrument.js";
 import { selectionFrom, paramsFrom, toLogit, windowStart } from "./view_params.js";
 import { BranchStore } from "./branch_tree.js";
@@ -30,13 +30,13 @@ export class GenerationView {
       textChanged: () => this.keepLater(),
       settled: () => this.send(),
       problem: (sentence) => host.say(sentence),
-      inside: (position, token) => {
+      inside: host.navigates && ((position, token) => {
         const { generated: { context }, length } = this.instrument;
         const there = toLogit(position, token, length, context);
         this.send();
         if (there) host.navigate("Inside", there);
         else host.say(`The model now reads from token ${windowStart(length, context)} on: Inside has no numbers for token ${position - 1}.`);
-      },
+      }),
     });
     const gone = new AbortController();
     const flush = (event) => {
@@ -52,11 +52,11 @@ export class GenerationView {
    */
   async begin(api, { restored, written, ...about }) {
     this.about = about;
-    const prompt = JSON.stringify([api.about.model, api.about.version, api.token, about.prompt, about.source]);
+    const prompt = JSON.stringify([api.about.model ?? about.model, api.about.version, api.token, about.prompt, about.source]);
     const key = JSON.stringify([prompt, api.about.changes]);
     const isKnown = branchStore.has(key);
     const tree = branchStore.of(key, about.prompt.length);
-    const codes = viewState().get("branches");
+    const codes = pageState().get("branches");
     const [session, count] = restored;
     // What a new session has of a tab that was there before is of another time.
     const isRestored = before ? session === before.session && count !== before.count : Boolean(written);
@@ -76,8 +76,8 @@ export class GenerationView {
   }
 
   chosen() {
-    const sampling = SAMPLING.some((name) => viewState().get(name) !== null);
-    return { chosen: selectionFrom(viewState(), this.about), step: viewState().number("step"), sampling };
+    const sampling = SAMPLING.some((name) => pageState().get(name) !== null);
+    return { chosen: selectionFrom(pageState(), this.about), step: pageState().number("step"), sampling };
   }
 
   idsOf(tree) {
@@ -111,7 +111,7 @@ export class GenerationView {
     if (!this.about) return;
     this.show(this.instrument.tree);
     this.keep();
-    viewState().flush();
+    pageState().flush();
   }
 
   /** Tell the page what is written, if it doesn't know; what it says of the text follows. always: settings were changed. */
@@ -122,7 +122,7 @@ export class GenerationView {
     const written = writtenIn(this.idsOf(this.instrument.tree));
     if (written === this.lastSent && !always) return;
     this.lastSent = written;
-    this.host.trigger("text", { id: this.about.id, selection: viewState().all(), time: Date.now() });
+    this.host.tell("text", { id: this.about.id, selection: pageState().all(), time: Date.now() });
   }
 
   setSelection() {

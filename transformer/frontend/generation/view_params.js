@@ -1,5 +1,5 @@
 // Converts the settings of Generate to and from view parameters, and links its tokens to Inside.
-/** @import { ViewState } from "../view_state.js" */
+/** @import { PageState } from "../page/page_state.js" */
 
 const LIMITS = { temperature: [0, 2], top_k: [0, 100], top_p: [0.05, 1], seed: [0, 2 ** 31 - 1], tokens: [1, 500] };
 const BEGIN = { temperature: 0.8, top_k: 0, top_p: 1, seed: 1, tokens: 200, pace: "fast" };
@@ -7,7 +7,7 @@ const BEGIN = { temperature: 0.8, top_k: 0, top_p: 1, seed: 1, tokens: 200, pace
 /**
  * As `GenerationInstrument.begin` takes them. about: { choices, attention, opening }, what there is to choose from.
  *
- * @param {ViewState} looked
+ * @param {PageState} looked
  * @param {Record<string, any>} about
  */
 export function selectionFrom(looked, { choices: { layers, heads, attentions, paces }, attention, opening }) {
@@ -30,7 +30,7 @@ export function paramsFrom(change) {
   return Object.fromEntries(Object.entries(change).map(([name, value]) => [name, value === BEGIN[name] ? null : value]));
 }
 
-/** Where the window begins from which the token after the first `length` of a text is predicted (inference/windows.py). */
+/** Where the window begins from which the token after the first `length` of a text is predicted (inference/context_windows.py). */
 export function windowStart(length, context) {
   const step = Math.max(1, Math.floor(context / 4));
   return Math.max(0, Math.ceil((length - context) / step)) * step;

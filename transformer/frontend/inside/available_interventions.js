@@ -1,11 +1,11 @@
 // The interventions offered for what is open: on a sublayer, one of its heads, the residual stream, or a rule.
 
 import { isCausal } from "../attention_config.js";
-import { codeOf } from "../intervention_controls.js";
+import { codeOf } from "../intervention_codes.js";
 import { fullName } from "./plain_names.js";
 
 /** As `InterventionControls.show` takes it. focus: what is open, as `focusOf` has it; head, token, source: what is looked at. */
-export function changesAt(pass, { focus, head, token, source, structure }) {
+export function interventionsAt(pass, { focus, head, token, source, structure }) {
   const parts = focus ? (focus.part ? [focus.part] : focus.group.parts).flatMap((part) => ofPart(part, head)) : [];
   if (focus?.name) parts.unshift(...ofTensor(pass, focus.name, fullName(focus.name, focus, structure.config), head));
   const isSource = focus?.stack.prefix === "encoder.";
@@ -42,11 +42,11 @@ function rulesOf(pass, { group, part }) {
     for (const name of names) {
       const where = name.slice(0, name.lastIndexOf(".") + 1);
       const isMask = name.endsWith("attn.hook_mask") && !name.includes("cross_attn") && !name.startsWith("encoder.");
-      if (isMask && isCausal(pass.config)) rules.push({ title: "Without the causal mask", code: codeOf("without", "mask", where) });
-      if (module && name.endsWith("hook_scaled_scores")) rules.push({ title: `Without ÷ √d_head in this ${title}`, code: codeOf("without", "scale", where) });
-      if (name.endsWith("hook_scale")) rules.push({ title: `Without the norm's division${kind === "ln_final" ? "" : ` in this ${title}`}`, code: codeOf("without", "norm", where) });
-      if (/hook_(rot_q|position_bias)$/.test(name)) rules.push({ title: `Without positions in this ${title}`, code: codeOf("without", "positions", where) });
-      if (name.endsWith("hook_pos_embed")) rules.push({ title: "Without positions", code: codeOf("without", "positions", where) });
+      if (isMask && isCausal(pass.config)) rules.push({ title: "Without the causal mask", code: codeOf("without", { rule: "mask", where }) });
+      if (module && name.endsWith("hook_scaled_scores")) rules.push({ title: `Without ÷ √d_head in this ${title}`, code: codeOf("without", { rule: "scale", where }) });
+      if (name.endsWith("hook_scale")) rules.push({ title: `Without the norm's division${kind === "ln_final" ? "" : ` in this ${title}`}`, code: codeOf("without", { rule: "norm", where }) });
+      if (/hook_(rot_q|position_bias)$/.test(name)) rules.push({ title: `Without positions in this ${title}`, code: codeOf("without", { rule: "positions", where }) });
+      if (name.endsWith("hook_pos_embed")) rules.push({ title: "Without positions", code: codeOf("without", { rule: "positions", where }) });
     }
   }
   return rules;

@@ -8,7 +8,7 @@ import { InterventionControls } from "../intervention_controls.js";
 import { Tooltip } from "../tooltip.js";
 import { firstIn, poolOf, reachOf, strongestIn, weightsOf } from "./arcs.js";
 import { columnsOf, layOut, whereIs } from "./layout.js";
-import { changesAt } from "./available_interventions.js";
+import { interventionsAt } from "./available_interventions.js";
 import { attentionCell } from "./attention_link.js";
 import { PictureGestures } from "./gestures.js";
 import { Analyses } from "./analyses.js";
@@ -32,7 +32,7 @@ import { PassDescription } from "./pass_description.js";
 import { pictureSize } from "./picture_size.js";
 import { savePicture } from "./export.js";
 /** @import { Page } from "../canvas.js" */
-/** @import { Change } from "../intervention_controls.js" */
+/** @import { Wish } from "../changes.js" */
 /** @import { Recording } from "../recording.js" */
 /** @import { Wanted } from "./fetcher.js" */
 /** @import { AttentionCell } from "./attention_link.js" */
@@ -49,7 +49,7 @@ const TOKENS = 60; // pixels at the lower edge of the window, where the prompt's
  * @typedef {object} Host
  * @property {(chosen: Chosen) => void} select
  * @property {(parts: Wanted[]) => void} want
- * @property {(change: Change) => void} [change]
+ * @property {(wish: Wish) => void} [change]
  * @property {(cell: AttentionCell) => void} [navigate]
  */
 
@@ -229,7 +229,7 @@ export class InsideInstrument {
     this.below.follow(this.focus?.part?.module ?? null, this.head);
     this.chosen.circuit = this.below.circuits.selection;
     this.showBelow();
-    this.changing.show(changesAt(pass, this));
+    this.changing.show(interventionsAt(pass, this));
   }
 
   // The cell that is looked at, and those that it is made of.

@@ -1,13 +1,13 @@
 // Holds one forward pass as far as its recordings have arrived: an outline of every tensor, the table of equations
 // (which cells each cell is computed from), and the tensors that were opened. An index is one number a dimension.
 
-import { OverwrittenValues } from "../interventions.js";
+import { OverwrittenValues } from "../overwritten_values.js";
 import { headWidth, isCausal, keyHeads, windowOf } from "../attention_config.js";
 import { arithmeticOf } from "./cell_arithmetic.js";
 import { countOf } from "../recording.js";
 import { LoadedTensors, flat } from "./loaded_tensors.js";
-/** @import { SetNumbers } from "../interventions.js" */
-/** @import { Intervention } from "../intervention_controls.js" */
+/** @import { SetNumbers } from "../overwritten_values.js" */
+/** @import { Described } from "../intervention_controls.js" */
 /** @import { Recording, Tensors } from "../recording.js" */
 /** @import { Config } from "../attention_config.js" */
 /** @import { Entry } from "./loaded_tensors.js" */
@@ -28,7 +28,7 @@ import { LoadedTensors, flat } from "./loaded_tensors.js";
 /** @typedef {{ text: string[], source?: string[] }} Labels of tokens */
 
 /**
- * What is known of a pass from the first, as outline.py writes it.
+ * What is known of a pass from the first, as inference/pass_outline.py writes it.
  *
  * @typedef {object} Outline
  * @property {string} id
@@ -47,7 +47,7 @@ import { LoadedTensors, flat } from "./loaded_tensors.js";
  * @property {number} [offset] the position of the first token in the text
  * @property {boolean} [complete]
  * @property {SetNumbers[]} [changed]
- * @property {Intervention[]} [interventions]
+ * @property {Described[]} [interventions]
  */
 
 const ALL = ":"; // in an operand's cells, as equations.py writes them

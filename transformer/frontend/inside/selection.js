@@ -40,15 +40,14 @@ export function isSame(chosen, change) {
  */
 export function settled(chosen, structure, pass) {
   const [text, source] = ["text", "source"].map((which) => pass.labels[which].length);
-  const open = chosen.open.replace(/hook_normalized$/, "hook_out"); // as it was called, in an old link
-  const focus = focusOf(structure, open);
+  const focus = focusOf(structure, chosen.open);
   const { dims, sizes } = pass.describe(focus?.name) ?? { dims: [], sizes: [] };
   const fits = chosen.cell?.length === sizes.length && sizes.every((size, at) => within(chosen.cell[at], size) !== null);
   const cell = fits ? chosen.cell : null;
   // A map has the numbers of one head: of that of the cell, or of the first until one is chosen.
   const own = dims.includes("head") ? (cell?.[dims.indexOf("head")] ?? 0) : null;
   return {
-    chosen: { ...chosen, open, cell, candidate: within(chosen.candidate, pass.config.vocab_size) },
+    chosen: { ...chosen, cell, candidate: within(chosen.candidate, pass.config.vocab_size) },
     focus, token: within(chosen.token, text) ?? pass.predictedPosition, source: within(chosen.source, source), head: within(chosen.head, pass.config.n_heads) ?? own,
   };
 }

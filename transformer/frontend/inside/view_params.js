@@ -1,7 +1,7 @@
 // Converts the selection of the page Inside to and from view parameters: there positions count the tokens of the whole
 // text, here from the first that the model reads.
 import { BEGIN, FOLDS } from "./selection.js";
-/** @import { ViewState } from "../view_state.js" */
+/** @import { PageState } from "../page/page_state.js" */
 /** @import { AttentionCell } from "./attention_link.js" */
 /** @import { Chosen, Circuit } from "./selection.js" */
 /** @import { Outline } from "./pass.js" */
@@ -18,7 +18,7 @@ const MODULE = /^((?:encoder|decoder)\.)?blocks\.(\d+)\.(attn|cross_attn)/;
 /**
  * As `InsideInstrument.begin` takes it; what the pass hasn't got is as at first.
  *
- * @param {ViewState} looked
+ * @param {PageState} looked
  * @param {Pick<About, "offset">} about
  * @param {Pick<Outline, "config" | "labels" | "tensors" | "circuits">} outline
  * @returns {Chosen}

@@ -4,13 +4,14 @@
 import { lastOf, likeliestOf, probabilityOf } from "../what_if/distributions.js";
 import { Masks } from "./masks.js";
 /** @import { Api, Parameters } from "../api.js" */
+/** @import { ViewFrame } from "../page/view_frame.js" */
 /** @import { Distribution } from "../what_if/distributions.js" */
 
 const TOP = 5; // tokens of each prediction
 const SEEN = 0.01; // a loss of probability that can be seen in bars
 
 export class MasksView {
-  /** @param {HTMLElement} root @param {any} host an `OnPage` */
+  /** @param {HTMLElement} root @param {ViewFrame} host */
   constructor(root, host) {
     this.host = host;
     this.masks = new Masks({ root });
@@ -23,7 +24,7 @@ export class MasksView {
    */
   async begin(_, { requests, tokens, labels, offset, kinds, windows }) {
     this.apis?.forEach((api) => api.end());
-    const apis = (this.apis = requests.map((/** @type {Parameters} */ request) => this.host.apiOf(request, { token: null })));
+    const apis = (this.apis = requests.map((/** @type {Parameters} */ request) => this.host.apiOf(request, { computed: () => {} })));
     const read = await Promise.all(apis.map((/** @type {Api} */ api) => api.recording("tensors", { names: ["logits"] })));
     const [masked, free] = read.map(({ tensors: { logits: { shape: [count, vocab], data } } }) =>
       Array.from({ length: count }, (_row, at) => lastOf({ metadata: {}, tensors: { logits: { shape: [1, vocab], data: data.subarray(at * vocab, (at + 1) * vocab) } } })));

@@ -2,6 +2,6 @@
 
 import { FillingView } from "../filling/view.js";
 import { GenerationView } from "../generation/view.js";
-import { startPage } from "./page.js";
+import { startPage } from "../hosts/site_page.js";
 
 startPage({ Generate: GenerationView, Filling: FillingView });

@@ -1,26 +1,12 @@
-// Opens the models of a site or of a file: weights, tokenizer, card, and what is known of them, in a worker of their own.
+// Opens the models of a site or of a file in a worker of this tab: weights, tokenizer, card, and what is known of them.
 
 import { ApiError } from "../api_error.js";
-import { tokenizerFrom } from "../engine/tokenizer.js";
 import { LocalApi, LocalEngine, workerOfText } from "../local_api.js";
+import { readWith, tokenizerOf } from "../page/text_reading.js";
+/** @import { Answers, Card, Model } from "../page/answers.js" */
 /** @import { AboutModel } from "../engine/live_model.js" */
 
-/**
- * @typedef {object} Card
- * @property {string} title
- * @property {string} summary
- * @property {string[]} examples
- * @property {{ layer: number, head: number, attention: string } | null} opening
- *
- * @typedef {object} OpenedModel
- * @property {string} name
- * @property {AboutModel} about
- * @property {Card} card
- * @property {ReturnType<typeof tokenizerFrom>} tokenizer
- * @property {LocalEngine} engine
- *
- * @typedef {(name: string) => Promise<{ weights: ArrayBuffer | string, about: AboutModel, card: Card, tokenizer: any }>} Load
- */
+/** @typedef {(name: string) => Promise<{ weights: ArrayBuffer | string, about: AboutModel, card: Card, tokenizer: any }>} Load */
 
 /** As a <link rel="preload" as="fetch"> asks: a browser that finds another mode fetches the file a second time. */
 const AS_PRELOADED = /** @type {const} */ ({ mode: "no-cors", credentials: "include" });
@@ -53,22 +39,22 @@ function beginWorker() {
   return held ? workerOfText(held.textContent) : new Worker(new URL("scripts/worker.js", document.baseURI));
 }
 
-/** Holds one model at a time. */
+/** Holds one model at a time. @implements {Answers} */
 export class Models {
   /** @param {Load} load */
   constructor(load) {
     this.load = load;
-    /** @type {{ name: string, opening: Promise<OpenedModel> } | null} */
-    this.held = null;
+    /** @type {{ name: string, opening: Promise<Model & { engine: LocalEngine }> } | null} */
+    this.opened = null;
   }
 
-  /** Rejects with an ApiError. @param {string} name @returns {Promise<OpenedModel>} */
+  /** Rejects with an ApiError. @param {string} name */
   open(name) {
-    if (this.held?.name === name) return this.held.opening;
-    this.held?.opening.then(({ engine }) => engine.end(), () => {});
+    if (this.opened?.name === name) return this.opened.opening;
+    this.opened?.opening.then(({ engine }) => engine.end(), () => {});
     const opening = this.begin(name);
-    this.held = { name, opening };
-    opening.catch(() => this.held?.opening === opening && (this.held = null));
+    this.opened = { name, opening };
+    opening.catch(() => this.opened?.opening === opening && (this.opened = null));
     return opening;
   }
 
@@ -76,19 +62,14 @@ export class Models {
     const loading = this.load(name);
     const engine = new LocalEngine(beginWorker, loading);
     try {
-      const { about, card, tokenizer } = await loading;
+      const { about, card, tokenizer: json } = await loading;
       if (engine.problem) throw engine.problem;
       await engine.ready;
-      const readsNames = about.card.mask_token_id !== null;
-      return { name, about, card, tokenizer: tokenizerFrom(tokenizer, { readsNames }), engine };
+      const tokenizer = tokenizerOf(json, about);
+      return { name, version: null, isOwn: false, about, card, engine, read: (text) => readWith(tokenizer, text), apiOf: (request) => /** @type {any} */ (new LocalApi(request, engine)) };
     } catch (error) {
       engine.end();
       throw error;
     }
   }
-}
-
-/** @param {OpenedModel} model @param {import("../api.js").Parameters} request @returns {any} of the same use as `Api` */
-export function apiOf({ engine }, request) {
-  return new LocalApi(request, engine);
 }

@@ -1,6 +1,7 @@
 // Writes the view into the address bar without a new history entry, and tells the server what it doesn't know of the
 // tab.
-import { viewState, replaceAddress } from "../../../../transformer/frontend/view_state.js";
+import { replaceAddress } from "../../../../transformer/frontend/page/page_state.js";
+import { viewState } from "../../../../transformer/frontend/view_state.js";
 import { pageChange } from "../../../../transformer/frontend/page_change.js";
 import { pageLink } from "../../../../transformer/frontend/page_link.js";
 import { acknowledge } from "../event_queue.js";

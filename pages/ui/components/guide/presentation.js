@@ -11,7 +11,7 @@ const TOP = 12; // pixels between the window's edge and the view that is turned 
 const NEAR = 4; // the page's type sizes between two beginnings that are one to the eye, as a title's and its figure's
 const AGAIN = 0.15; // of the window's height that is seen again where a view goes on beyond it
 const BESIDE = ".st-key-side_by_side_halves_ablation, .st-key-side_by_side_thirds_train"; // one view: parts that stay beside one another
-const VIEWS = "h1, h2, [data-testid=stPlotlyChart], [class*=st-key-view_], [class*=st-key-side_by_side] > *, .st-key-lesson_asked, .st-key-lesson_reveal, .st-key-lesson_try";
+const VIEWS = "h1, h2, [data-testid=stPlotlyChart], [class*=st-key-view_], [class*=st-key-side_by_side] > *, .st-key-lesson_asked";
 const VIEWS_WITHIN = "section[aria-label], figure, .inside, .inside :is(.tensor, .cell, .prose, details[open])";
 const AWAKE_MS = 3000; // for which the bar is seen after the hand has moved
 const LEAST = 90; // pixels of the height of a view
@@ -148,7 +148,7 @@ function turnPage(by) {
 
 /** Whether an element goes by the arrow keys itself. */
 function usesArrows(element) {
-  return isTyped(element) || Boolean(element.closest?.("canvas, [role=slider], [role=listbox], [role=option], [role=radiogroup], [role=tablist], [role=application], [role=group][tabindex], [tabindex='0']:not(button, a, summary)"));
+  return isTyped(element) || Boolean(element.closest?.("canvas, [role=slider], [role=listbox], [role=option], [role=radiogroup], [type=radio], [type=range], [role=tablist], [role=application], [role=group][tabindex], [tabindex='0']:not(button, a, summary)"));
 }
 
 /** Whether Escape has something else to close first. */

@@ -1,4 +1,4 @@
-"""Stores a visitor's membership of a room for the tab, and serves the page that a teacher's private link opens.
+"""Joins rooms, stores a visitor's membership for the tab, and serves the page that a teacher's private link opens.
 
 That link has the key behind a #, which no browser sends to a server; the page's script takes it out of the address bar.
 """
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Annotated
 from urllib.parse import urljoin
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from pages.ui.components.assets import PRIVATE_LINK, address, custom_component, reader
 from pages.ui.components.events import listening
@@ -19,15 +19,25 @@ KEY = "room_membership_kept"
 _mount = custom_component(__file__)
 
 
-def keep_membership(value: str, *, asks: bool, on_found: Callable[[str], None]) -> None:
-    """Store a membership in the tab, or ask for the one that is stored.
+class Found(BaseModel):
+    """What the tab tells. membership: as it is stored; "" for none. problem: why a room wasn't joined; "" if it was."""
+
+    membership: Annotated[str, Field(max_length=LONGEST)]
+    problem: Annotated[str, Field(max_length=400)]
+
+
+def keep_membership(
+    value: str, *, asks: bool, link: str, joins: tuple[str, str] | None, on_found: Callable[[Found], None]
+) -> None:
+    """Store a membership in the tab, ask for the one that is stored, or join a room.
 
     value: what to store; "" for none. asks: the session is new and doesn't know; nothing is stored, and on_found is
-    called before another run with 32 hexadecimal digits that tell the browser apart, a space, and what the tab has; ""
-    for none.
+    called before another run. link: the code of a room that a tab without a membership joins then; "" for none. joins:
+    a code that was typed, after something that tells this wish from others with the same code.
     """
-    listeners = listening(KEY, found=(Annotated[str, Field(max_length=LONGEST)], on_found))
-    _mount(data={"key": KEY, "membership": value, "asks": asks}, **listeners)
+    wish = {"id": joins[0], "code": joins[1]} if joins else None
+    data = {"key": KEY, "membership": value, "asks": asks, "link": link, "joins": wish}
+    _mount(data=data, **listening(KEY, found=(Found, on_found)))
 
 
 def link_page() -> str:

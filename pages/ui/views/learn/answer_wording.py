@@ -2,14 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from pages.ui.lessons.expressions import ExpressionError, in_words
 from pages.ui.lessons.lesson import Lesson
 from pages.ui.lessons.measure_setup import Setup
 from pages.ui.lessons.measured_values import MeasuredValues
-from pages.ui.lessons.questions import Answer, Question, verdict
+from pages.ui.lessons.questions import Answer, Question, answer_of, right_of
 from pages.ui.markdown import code, passage, plain, unmarked
-from pages.ui.models.lesson_answers import StepId
+from pages.ui.session.lesson_answers import StepId
 from pages.ui.views.learn import attention_cells, visitor_lessons
 
 
@@ -38,12 +39,17 @@ class Wording:
         except ExpressionError:
             return self.question.text.text
 
-    def correct(self) -> Answer | None:
-        """An answer that is right; None where that can't be measured."""
+    def right(self) -> Any:
+        """What is right, from `right_of`; None where that can't be measured."""
         try:
-            return verdict(self.question, self.values).correct
+            return right_of(self.question, self.values)
         except ExpressionError:
             return None
+
+    def correct(self) -> Answer | None:
+        """An answer that is right; None where that can't be measured."""
+        right = self.right()
+        return None if right is None else answer_of(self.question, right)
 
     def markdown(self, answer: Answer) -> str:
         """An answer as it is said in a sentence. Raises ExpressionError where it names what can't be measured."""

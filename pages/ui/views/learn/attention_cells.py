@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from pages.ui.computations import activations
 from pages.ui.lessons.measure_setup import Setup
 from pages.ui.lessons.questions import Question
 from pages.ui.markdown import code
-from pages.ui.models import activations, library
+from pages.ui.models import library
 from transformer import attention_modules
 
 MAX_CELLS = 32

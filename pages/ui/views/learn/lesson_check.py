@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from pages.ui.frame import url_parameters as links
+from pages.ui.host.page_state import PARAMETERS
 from pages.ui.lessons.did_you_mean import did_you_mean
 from pages.ui.lessons.expressions import ExpressionError, Words
 from pages.ui.lessons.lesson import BLOCKS, FENCE, Lesson, Step, View, examine
 from pages.ui.lessons.measure_registry import MeasureCall
 from pages.ui.lessons.measure_setup import MeasureError, NotMeasurableYet, Setup
 from pages.ui.lessons.measured_values import MeasuredValues, failed_claims
-from pages.ui.lessons.questions import verdict
+from pages.ui.lessons.questions import is_right, right_of
 from pages.ui.models import library
 from pages.ui.views.learn.answer_wording import Wording
 from transformer import ModelConfig, Tokenizer, attention_modules
@@ -171,8 +172,8 @@ class _Step:
 
 def _view_findings(view: View) -> Iterator[tuple[str, str]]:
     """What is wrong with a view, each with the name of its line."""
-    for name in view.parameters.keys() - links.PARSERS.keys():
-        yield "link", f"a link has no “{name[:40]}”; {did_you_mean(name, links.PARSERS)}"
+    for name in view.parameters.keys() - PARAMETERS.keys():
+        yield "link", f"a link has no “{name[:40]}”; {did_you_mean(name, PARAMETERS)}"
     visitor = links.from_query(view.parameters)
     for notice in visitor.notices:
         yield "link", notice.removesuffix(" The default is used instead.")
@@ -263,17 +264,16 @@ def _head_finding(config: ModelConfig, setup: Setup, layer: int | None, head: in
 def _question_finding(wording: Wording) -> str:
     """What is wrong with a question; "" for nothing. Raises ExpressionError where nothing comes out as right."""
     question = wording.question
-    start = list(range(len(question.options))) if question.kind == "order" else (question.low + question.high) / 2
-    checked = verdict(question, wording.values, start)
-    if question.kind == "number" and not isinstance(checked.correct, list):
-        if not question.low <= checked.correct <= question.high:
-            return f"right comes to {_short(checked.correct)}, off the slider; write a low and a high around it"
-        if checked.right:
-            return f"the slider starts where it is already right ({_short(checked.correct)}); move low or high"
-    if question.kind == "order" and checked.right:
+    right = right_of(question, wording.values)
+    if question.kind == "number":
+        if not question.low <= right <= question.high:
+            return f"right comes to {_short(right)}, off the slider; write a low and a high around it"
+        if is_right(question, right, (question.low + question.high) / 2):
+            return f"the slider starts where it is already right ({_short(right)}); move low or high"
+    if question.kind == "order" and is_right(question, right, list(range(len(question.options)))):
         return "the options are in the correct order already; write them in another one"
-    if question.kind == "token" and checked.correct not in range(len(wording.setup.read)):
-        return f"right comes to position {checked.correct}, which the prompt of the view doesn't have"
+    if question.kind == "token" and right[0] not in range(len(wording.setup.read)):
+        return f"right comes to position {right[0]}, which the prompt of the view doesn't have"
     if question.kind == "cell" and wording.picture is None:
         return "a question of the kind cell needs a view of a model with attention"
     return ""

@@ -3,10 +3,10 @@
 from pages.ui.frame import widgets
 from pages.ui.lessons.lesson import Lesson
 from pages.ui.lessons.own_lessons import file_stem
-from pages.ui.models.visitor_share import visitor_share
+from pages.ui.session.visitor_share import visitor_share
 from pages.ui.views.learn import site_lessons
-from transformer.fair_queue import FairThreads
 from transformer.frontend.html_page import in_words
+from transformer.jobs import FairThreads
 
 _one_at_a_time = FairThreads(1, "lesson file")
 """A class that presses at once doesn't need thirty files in memory."""

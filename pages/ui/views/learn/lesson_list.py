@@ -11,11 +11,13 @@ from pages.ui.frame.widgets import Binding
 from pages.ui.lessons import lesson_files
 from pages.ui.lessons.lesson import Lesson
 from pages.ui.lessons.lesson_files import Unreadable
+from pages.ui.lessons.questions import is_right
+from pages.ui.lessons.room import Phase
 from pages.ui.markdown import counted, plain
-from pages.ui.models.lesson_answers import Answers, Response, StepId
-from pages.ui.models.session_store import session_record
+from pages.ui.session.lesson_answers import Answers, Response, StepId
+from pages.ui.session.session_store import session_record
 from pages.ui.tables import as_csv
-from pages.ui.views.learn import room_student, teachers_page, visitor_lessons
+from pages.ui.views.learn import room_membership, room_student, teachers_page, visitor_lessons
 from pages.ui.views.learn.answer_wording import Wording, wording_of
 from pages.ui.views.learn.opened_step import GLOSSARY, TEACHERS, awaited_step, go_to
 
@@ -188,7 +190,11 @@ def _results(own: Answers, lessons: list[Lesson]) -> None:
                     label, own.clear, lesson.name, key=f"forget_{lesson.name}", icon="delete", type="tertiary"
                 )
         widgets.download_button(
-            "Download my results", results_csv(own, lessons), "headsup-results.csv", "text/csv", key="save_results"
+            "Download my results",
+            lambda: results_csv(own, lessons),
+            "headsup-results.csv",
+            "text/csv",
+            key="save_results",
         )
 
 
@@ -207,11 +213,16 @@ def _rows(own: Answers, lessons: dict[str, Lesson]) -> Iterator[list[str]]:
                 lesson.steps[step_id.step].title,
                 wording.question_text(),
                 response.at,
-                *_in_words(wording, response),
+                *_marked(wording, step_id, response),
             ]
 
 
-def _in_words(wording: Wording, response: Response) -> list[str]:
-    right = [*("yes" if is_right else "no" for is_right in response.right or ()), "", ""]
-    second = "" if response.second is None else wording.bare(response.second)
-    return [wording.bare(response.first), right[0], second, right[1]]
+def _marked(wording: Wording, step_id: StepId, response: Response) -> Iterator[str]:
+    """Both answers in words, each with whether it is right, once that may be told."""
+    right = wording.right() if room_membership.phase(step_id) in (None, Phase.REVEALED) else None
+    for answer in (response.first, response.second):
+        if answer is None:
+            yield from ("", "")
+        else:
+            marks = "" if right is None else "yes" if is_right(wording.question, right, answer) else "no"
+            yield from (wording.bare(answer), marks)

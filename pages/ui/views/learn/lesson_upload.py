@@ -16,7 +16,7 @@ from pages.ui.views.learn.lesson_check import Finding, check
 from transformer.data.disk_errors import disk_problem
 from transformer.data.file_kinds import file_kind
 from transformer.data.limited_process import MEGABYTE, ProgramError, answer_of
-from transformer.fair_queue import FairThreads
+from transformer.jobs import FairThreads
 
 DEADLINE = 120.0
 """Seconds on the clock, with the start of the process."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from pages.ui.components.lesson_step import Given
 from pages.ui.frame import saved_view, state
 from pages.ui.frame import url_parameters as links
 from pages.ui.frame.page import PageOptions
@@ -12,11 +13,11 @@ from pages.ui.lessons import lesson_files
 from pages.ui.lessons.lesson import Lesson, Step, View
 from pages.ui.lessons.own_lessons import is_own
 from pages.ui.lessons.questions import fits
-from pages.ui.lessons.room import Phase
+from pages.ui.lessons.room import Phase, answer_of
 from pages.ui.markdown import plain
 from pages.ui.models import library
-from pages.ui.models.lesson_answers import Response, StepId, from_text
-from pages.ui.models.session_store import session_record
+from pages.ui.session.lesson_answers import Response, StepId, from_text
+from pages.ui.session.session_store import session_record
 from pages.ui.views.learn import room_membership, visitor_lessons
 from pages.ui.views.page_contents import NEEDS_NO_TEXT
 
@@ -48,7 +49,7 @@ class OpenedStep:
     def response(self) -> Response | None:
         """What was answered to its question; None for nothing, or nothing that could be an answer to it.
 
-        Nor has a teacher's own answer, which the class would read on the wall, a place beside those of the class.
+        Teachers' own answers are hidden: the class would see them projected.
         """
         if room_membership.has_class(self.step_id):
             return None
@@ -59,9 +60,7 @@ class OpenedStep:
     def is_open(self) -> bool:
         """Whether its question has no answer yet, or none that stands, and can still be answered."""
         response = self.response
-        unanswered = self.step.question is not None and (
-            response is None or response.discussing or room_membership.is_changing(self.step_id)
-        )
+        unanswered = self.step.question is not None and (response is None or response.discussing)
         return unanswered and room_membership.phase(self.step_id) is not Phase.REVEALED
 
     @property
@@ -91,10 +90,11 @@ def open_requested() -> PageOptions:
     """Open what the visitor, a link, or the teacher of a room asks for; returns how the page opens."""
     current = state.visitor()
     brought = state.link_restored_view()
-    requested = lesson_files.current_step(StepId(current.lesson, current.lesson_step))
+    requested = StepId(current.lesson, current.lesson_step)
     go_to(requested)
     room_membership.refresh()
     _go_to_awaited(current)
+    _take_votes()
     _take_answers(current)
     opened = st.session_state["entered"] = _requested_step(current)
     if opened is None:
@@ -102,7 +102,6 @@ def open_requested() -> PageOptions:
         return PageOptions(SUBTITLES[current.lesson], reads_prompt=False, uses_model=False)
     room_membership.lead_to(opened.step_id)
     own = session_record().answers
-    _vote_in_room(opened, current)
     loan = saved_view.saved_view()
     if loan is None or loan.step_id != opened.step_id:
         saved_view.show_lesson_view(opened.step_id, None if brought else view_of(opened.view, current))
@@ -120,6 +119,19 @@ def open_requested() -> PageOptions:
         reads_prompt=bool(page) and page not in NEEDS_NO_TEXT,
         has_bar=bool(page) and (not is_led or (opened.is_revealed and opened.step.to_try is not None)),
     )
+
+
+def take(given: Given) -> None:
+    """Store what a browser has answered; an answer that stands stays."""
+    lesson, _, number = given.id.rpartition("/")
+    step_id = StepId(lesson, int(number) if number.isdecimal() else -1)
+    response = Response(given.first, given.second, given.discussing)
+    if not _can_be(step_id, response):
+        return
+    own = session_record().answers
+    before = own.responses.get(step_id)
+    if before is None or before.discussing or not _can_be(step_id, before):
+        own.responses[step_id] = response
 
 
 def go_to(step_id: StepId) -> None:
@@ -181,19 +193,12 @@ def _requested_step(current: Visitor) -> OpenedStep | None:
     return OpenedStep(lesson, lesson.steps[number], StepId(lesson.name, number), lesson.view_at(number))
 
 
-def _vote_in_room(opened: OpenedStep, current: Visitor) -> None:
-    """Open an answer for the vote after the discussion, count one from before, and keep one that is revealed."""
-    own, response, phase = session_record().answers, opened.response, room_membership.phase(opened.step_id)
-    if response is None:
-        return
-    if phase is Phase.REVEALED and response.discussing:
-        own.give(opened.step_id, response.first)
-    elif room_membership.awaits_vote(opened.step_id):
-        if phase is Phase.SECOND:
-            own.discuss(opened.step_id)
-        if not response.discussing:
-            room_membership.vote(opened.step_id, response.last)
-            current.notices.append("Your earlier answer to this question counts in the room, too.")
+def _take_votes() -> None:
+    """Take over what the room has of a student's answers."""
+    own = session_record().answers
+    for step_id, votes in room_membership.votes().items():
+        if votes.given:
+            own.keep_vote(step_id, *map(answer_of, votes.given))
 
 
 def _lock_view(current: Visitor, view: View | None) -> None:
@@ -212,13 +217,8 @@ def _take_answers(current: Visitor) -> None:
     """Take over the answers that a link brings, and put the visitor's own in if they are to be shared."""
     own = session_record().answers
     if current.answers and not own.is_shared:
-        linked = {
-            step_id: response
-            for step_id, response in from_text(current.answers).items()
-            if step_id not in lesson_files.REMOVED_STEPS
-        }
-        now = {lesson_files.current_step(step_id): response for step_id, response in linked.items()}
-        brought = {step_id: response for step_id, response in now.items() if _can_be(step_id, response)}
+        linked = from_text(current.answers)
+        brought = {step_id: response for step_id, response in linked.items() if _can_be(step_id, response)}
         if any(step_id not in own.responses for step_id in brought):
             current.notices.append("The answers in this link were added where you had none.")
         own.merge(brought)
@@ -228,7 +228,7 @@ def _take_answers(current: Visitor) -> None:
 def _can_be(step_id: StepId, response: Response) -> bool:
     """Whether there is a question that this answers."""
     lesson = visitor_lessons.lesson(step_id.lesson)
-    return lesson is not None and step_id.step < len(lesson.steps) and _fits(lesson.steps[step_id.step], response)
+    return lesson is not None and 0 <= step_id.step < len(lesson.steps) and _fits(lesson.steps[step_id.step], response)
 
 
 def _fits(step: Step, response: Response) -> bool:

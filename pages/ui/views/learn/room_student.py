@@ -1,25 +1,28 @@
 """Draws the forms to join and open a room, and a room for its students.
 
-A page in a room listens to its events, which run a fragment that costs next to nothing; the page runs anew only when
-the room has moved.
+The browser draws the room and its step by itself (`components/room_student`). The page runs anew when the class goes to
+another step, and when a reveal opens a view.
 """
 
 import contextlib
 from collections.abc import Iterator
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
+from pages.ui.components import room_student
 from pages.ui.components.room_follower import follow_room
 from pages.ui.components.room_membership import keep_membership
 from pages.ui.frame import widgets
 from pages.ui.frame.state import visitor
-from pages.ui.lessons.room import Phase, RoomError
-from pages.ui.lessons.rooms import State, all_rooms
+from pages.ui.lessons.room import Phase
+from pages.ui.lessons.rooms import all_rooms, tidy
 from pages.ui.markdown import counted, plain
-from pages.ui.models.lesson_answers import StepId
+from pages.ui.session import visitor_training
+from pages.ui.session.lesson_answers import StepId
 from pages.ui.views.learn import room_membership, room_teacher
-from pages.ui.views.learn.room_membership import DRAWN, HEARD, PROBLEM, Membership
+from pages.ui.views.learn.document import step_document
+from pages.ui.views.learn.opened_step import OpenedStep, opened_step
+from pages.ui.views.learn.room_membership import DRAWN, HEARD, JOINING, PROBLEM, Membership
 
 FORM_SHOWN = "room_form_shown"
 """Key of the session: whether this run has drawn the form that joins or opens a room."""
@@ -35,24 +38,63 @@ def around(step_id: StepId | None) -> Iterator[None]:
     problem = st.session_state.pop(PROBLEM, "")
     if problem:
         st.warning(plain(problem), icon=":material/meeting_room:")
-    following = None
     st.session_state[FORM_SHOWN] = own is None and bool(visitor().room or problem)
     if st.session_state[FORM_SHOWN]:
         with st.container(border=True):
             _join_or_open(step_id)
+    elif own and not own.is_teacher:
+        _draw(own, "line", opened_step())
     elif own and not room_membership.is_reached():  # the page runs again when it is
-        if not own.is_teacher:
-            _member_line(own)
-        follow_room(own.for_events(), "", key="room_away")
-    elif own and own.is_teacher:
-        room_teacher.panel(own, step_id)
+        follow_room(own.code, own.key, "", key="room_away")
     elif own:
-        following = _student(own)
-    keep_membership(own.as_text() if own else "", asks=unknown, on_found=room_membership.restore)
+        room_teacher.panel(own, step_id)
+    keep_membership(
+        own.as_text() if own else "",
+        asks=unknown,
+        link=tidy(visitor().room),
+        joins=st.session_state.get(JOINING),
+        on_found=room_membership.restore,
+    )
     yield
-    if own and following:
-        with following:  # last: a rerun as a run ends can leave what the run drew last on screen
-            _follow(own, st.session_state[DRAWN])
+
+
+def draws(entered: OpenedStep) -> bool:
+    """Whether the browser draws a step by itself: the one to which a teacher has led this visitor."""
+    return room_membership.led_step() == entered.step_id
+
+
+def step(entered: OpenedStep) -> None:
+    """That step."""
+    if own := room_membership.membership():
+        _draw(own, "step", entered)
+
+
+def _draw(own: Membership, part: str, entered: OpenedStep | None) -> None:
+    """A part of the room, in which a step may be on screen."""
+    state, response = st.session_state.get(DRAWN), entered and entered.response
+    place = entered and (entered.step_id.lesson, entered.step_id.step)
+    is_revealed = state is not None and state.phase is Phase.REVEALED
+    has_trained = visitor_training.training_record().job is not None
+    with st.container(key="room_member" if part == "line" else "room_step"):
+        room_student.room_student(
+            own.code,
+            own.key,
+            part=part,
+            room=state
+            and {
+                "step": state.step_id and (state.step_id.lesson, state.step_id.step),
+                "lesson": state.lesson,
+                "is_revealed": is_revealed,
+            },
+            step=place,
+            answer=response and response.last,
+            document=step_document(entered.lesson, entered.step_id.step)
+            if part == "step" and entered and is_revealed and has_trained
+            else None,
+            opens=entered is not None and (entered.step.view is not None or entered.step is entered.lesson.steps[-1]),
+            on_lost=room_membership.lose,
+            on_left=lambda _: room_membership.forget(),
+        )
 
 
 def offer(step_id: StepId | None) -> None:
@@ -72,56 +114,3 @@ def _join_or_open(step_id: StepId | None) -> None:
         f"For teachers: a room takes {counted(all_rooms().size, 'student')}. You lead from step to step. Votes are "
         "anonymous, and hidden until you show them."
     )
-
-
-def _student(own: Membership) -> DeltaGenerator:
-    """Returns the container of what follows the room."""
-    following = _member_line(own)
-    following.caption(_status(st.session_state[DRAWN]))
-    return following
-
-
-def _member_line(own: Membership) -> DeltaGenerator:
-    """Which room it is, and the way out; returns the container between them."""
-    with st.container(horizontal=True, vertical_alignment="center", key="room_member"):
-        st.markdown(f":material/groups: Room **{own.code}**", width="content")
-        between = st.empty()
-        widgets.button("Leave the room", room_membership.leave, key="room_leave", type="tertiary")
-    return between
-
-
-@st.fragment
-def _follow(own: Membership, drawn: State) -> None:
-    """Say where the room is, and run the page anew when it has moved."""
-    try:
-        version = room_membership.version(own)
-        now = all_rooms().state(own.code, own.key)
-    except RoomError:
-        st.rerun()
-    if not version or not now.looks_like(drawn):  # "" of a room that this page has lost its place in
-        st.rerun()
-    with st.container(gap=None):
-        st.caption(_status(now))
-        left = room_teacher.seconds_left(now.deadline)
-        follow_room(own.for_events(), version, seconds_left=left, key="room_follows")
-    with contextlib.suppress(RoomError):  # which the next run will say
-        all_rooms().note_drawn(own.code, own.key, now)
-
-
-def _status(state: State) -> str:
-    """How far the room is, in a sentence or two."""
-    if not state.teacher_here:
-        return (
-            "The teacher isn't connected at the moment. The room continues when the teacher is back; "
-            "leave it to go on by yourself."
-        )
-    if state.step_id is None:
-        return "Look around. When your teacher opens a step, this page follows."
-    status = {
-        Phase.FIRST: "First vote: each on their own.",
-        Phase.SECOND: "Discuss it with your neighbours, then answer again.",
-        Phase.REVEALED: "The answer is revealed.",
-    }[state.phase]
-    if state.shown and state.phase is not Phase.REVEALED:
-        return "The votes are shown. Who hasn't answered still can."
-    return status + room_teacher.time_left(state.deadline)

@@ -16,10 +16,10 @@ from pages.ui.components.votes import Bar, Line, votes
 from pages.ui.frame import widgets
 from pages.ui.frame.url_parameters import embedded
 from pages.ui.lessons.questions import Answer
-from pages.ui.lessons.room import Phase, RoomError
+from pages.ui.lessons.room import Phase, RoomError, answer_of, as_text
 from pages.ui.lessons.rooms import State, Tally, all_rooms
 from pages.ui.markdown import counted, plain
-from pages.ui.models.lesson_answers import StepId
+from pages.ui.session.lesson_answers import StepId
 from pages.ui.tables import as_csv
 from pages.ui.views.learn import room_membership, visitor_lessons
 from pages.ui.views.learn.answer_wording import Wording, wording_at
@@ -147,7 +147,7 @@ def _draw_votes(tally: Tally, wording: Wording, right: Callable[[Answer], bool] 
                 [
                     (float(answer), wording.text(answer), count)
                     for text, count in votes.items()
-                    if isinstance(answer := room_membership.answer_of(text), int | float)
+                    if isinstance(answer := answer_of(text), int | float)
                 ],
             )
             for title, votes in rounds
@@ -157,7 +157,7 @@ def _draw_votes(tally: Tally, wording: Wording, right: Callable[[Answer], bool] 
         titles = [title for title, _ in rounds]
         votes(key="room_votes", scrolls=scrolls, rounds=titles, bars=_bars(tally, wording, right))
     if right is not None and tally.pairs:
-        better, worse = tally.changes(lambda text: right(room_membership.answer_of(text)))
+        better, worse = tally.changes(lambda text: right(answer_of(text)))
         st.caption(f"{len(tally.pairs)} voted twice: {better} changed to the correct answer, {worse} away from it.")
 
 
@@ -182,7 +182,7 @@ def votes_csv(own: Membership) -> bytes:
             titles, wording = described
             for vote, counts in (("first", tally.first), ("second", tally.second)):
                 for text, count in counts.most_common():
-                    answer = wording.bare(room_membership.answer_of(text))
+                    answer = wording.bare(answer_of(text))
                     rows.append([*titles, wording.question_text(), vote, answer, count])
     return as_csv(pd.DataFrame(rows, columns=COLUMNS))
 
@@ -205,7 +205,7 @@ def _count_members(own: Membership) -> None:
         st.markdown(f"### Room {own.code}\n{counted(tally.here, 'student')}{is_full} · {_short_address()}")
         if tally.behind:
             st.caption(f":material/hourglass_empty: {_behind(tally)}.")
-        follow_room(own.for_events(), version, key="room_counts_members")
+        follow_room(own.code, own.key, version, key="room_counts_members")
 
 
 @st.fragment
@@ -222,7 +222,7 @@ def _count_votes(own: Membership, step_id: StepId) -> None:
     behind = f" ({_behind(tally)})" if tally.behind else ""
     with st.container(gap=None):
         st.markdown(f"**{tally.voted}** of {tally.here} {has} answered{still}{behind}.{time_left(state.deadline)}")
-        follow_room(own.for_events(), version, seconds_left=seconds_left(state.deadline), key="room_counts_votes")
+        follow_room(own.code, own.key, version, seconds_left=seconds_left(state.deadline), key="room_counts_votes")
     drawn = st.session_state.get(COUNTED)  # None as long as this run of the page is on its way to the votes
     if st.session_state.get(OPEN_VOTES) == step_id and drawn is not None and drawn != tally:
         st.rerun()
@@ -294,14 +294,14 @@ def _bars(tally: Tally, wording: Wording, right: Callable[[Answer], bool] | None
     both = tally.first + tally.second
     given = [answer for answer, _ in both.most_common()]
     if wording.question.kind == "choose":
-        given = [room_membership.as_text(number) for number in range(len(wording.question.options))]
+        given = [as_text(number) for number in range(len(wording.question.options))]
     answers, rest = given[:MAX_BARS], given[MAX_BARS:]
     counts = [votes for _, votes in _rounds(tally)]
     bars = [
         Bar(
-            wording.bare(room_membership.answer_of(text)),
+            wording.bare(answer_of(text)),
             [votes[text] for votes in counts],
-            right is not None and right(room_membership.answer_of(text)),
+            right is not None and right(answer_of(text)),
         )
         for text in answers
     ]

@@ -1,25 +1,27 @@
-"""Draws a step of a lesson: text, question, explanation and exercise, beside the live view."""
+"""Draws a step of a lesson beside the live view."""
+
+from functools import partial
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from pages.ui.components.copy_button import copy_button
+from pages.ui.components.lesson_step import PARTS, lesson_step
 from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
 from pages.ui.frame.saved_view import open_page
 from pages.ui.frame.url_parameters import embedded
-from pages.ui.lessons.expressions import ExpressionError, Words
-from pages.ui.lessons.measure_setup import NotMeasurableYet
-from pages.ui.lessons.measured_values import MeasuredValues, failed_claims
 from pages.ui.lessons.own_lessons import is_own
-from pages.ui.markdown import counted, passage, plain
+from pages.ui.lessons.questions import is_right
+from pages.ui.lessons.room import Phase
+from pages.ui.markdown import counted, plain
 from pages.ui.models import library
-from pages.ui.models.lesson_answers import StepId
-from pages.ui.models.session_store import session_record
-from pages.ui.views.learn import handout, lesson_list, opened_step, room_membership, room_student
-from pages.ui.views.learn.opened_step import OpenedStep, go_to, leave, show_again
-from pages.ui.views.learn.question import ask
-from pages.ui.views.learn.room_teacher import address
+from pages.ui.session.lesson_answers import StepId
+from pages.ui.session.session_store import session_record
+from pages.ui.views.learn import handout, lesson_list, opened_step, room_membership, room_student, room_teacher
+from pages.ui.views.learn.answer_wording import wording_of
+from pages.ui.views.learn.document import step_document, without_answer
+from pages.ui.views.learn.opened_step import OpenedStep, go_to, leave, show_again, take
 from pages.ui.views.page_contents import CONTENTS, NEEDS_NO_TEXT
 
 VIEW = "lesson_view"
@@ -57,50 +59,51 @@ def show_view(session: Session) -> None:
 
 
 def _show(entered: OpenedStep) -> None:
-    step, values = entered.step, MeasuredValues(entered.step.measures)
     with st.container(key="lesson_text"):
         st.progress((entered.step_id.step + 1) / len(entered.lesson.steps))
-        st.header(plain(step.title), anchor=False)
-        _words(step.words, values)
-        if step.question:
-            ask(step.question, entered, values)
-        if entered.is_revealed:
-            _found(entered, values)
-            if entered.step is entered.lesson.steps[-1]:
-                _sum_up(entered)
+        if room_membership.is_teacher():
+            _show_to_class(entered)
+        elif room_student.draws(entered):
+            room_student.step(entered)
+        else:
+            _draw(entered, *PARTS)
+        if entered.is_revealed and entered.step is entered.lesson.steps[-1]:
+            _sum_up(entered)
         _move(entered)
 
 
-def _words(words: Words, values: MeasuredValues, *, partly: bool = False) -> None:
-    """partly: whether of words that depend on a visitor's own training the paragraphs that don't are shown."""
-    try:
-        st.markdown(words.filled(values, passage))
-    except NotMeasurableYet:  # which is said where the question stands
-        if partly:
-            for part in words.text.split("\n\n"):
-                _words(Words.read(part), values)
-    except ExpressionError as error:
-        st.warning(plain(f"This text refers to a number that is missing: {error}."))
+def _show_to_class(entered: OpenedStep) -> None:
+    """The step with the votes of the class, between its question and the explanation."""
+    _draw(entered, "words")
+    with st.container(key="lesson_asked"):
+        with st.container(key="lesson_question"):
+            _draw(entered, "question")
+            room_teacher.count(entered.step_id)
+        room_teacher.controls(entered.step_id)
+        if wording := wording_of(entered.lesson, entered.step_id.step):
+            right = wording.right() if entered.is_revealed else None
+            tells = None if right is None else partial(is_right, wording.question, right)
+            room_teacher.show_tally(entered.step_id, wording, tells)
+    _draw(entered, "found")
 
 
-def _found(entered: OpenedStep, values: MeasuredValues) -> None:
-    """What the model does, and what to try with it."""
-    step = entered.step
-    if step.reveal:
-        with st.container(key="lesson_reveal"):
-            _words(step.reveal, values, partly=room_membership.phase(entered.step_id) is not None)
-    if problems := failed_claims(step, values):
-        st.warning(
-            plain(
-                "This lesson was written for other versions of its models. What it says, and what was measured: "
-                f"{'; '.join(problems)}."
-            ),
-            icon=":material/rule:",
-        )
-    if step.to_try:
-        with st.container(border=True, key="lesson_try"):
-            st.markdown(":material/experiment: **Try it**")
-            _words(step.to_try, values)
+def _draw(entered: OpenedStep, *parts: str) -> None:
+    """Parts of the step's document, as far as this visitor may see it."""
+    phase, response = room_membership.phase(entered.step_id), entered.response
+    document = step_document(entered.lesson, entered.step_id.step)
+    if phase not in (None, Phase.REVEALED):
+        document = without_answer(document)
+    elif phase is None and document["question"] and document["question"]["isComing"]:
+        document["reveal"] = ""  # which would tell before the visitor has seen it
+    state = {
+        "id": f"{entered.step_id.lesson}/{entered.step_id.step}",
+        "answered": response
+        and {"first": response.first, "second": response.second, "discussing": response.discussing},
+        "phase": None if phase is None else phase.name.lower(),
+        "canChange": False,
+        "isTeacher": room_membership.is_teacher(),
+    }
+    lesson_step(document, state, shows=parts, take=take, key=f"lesson_step_{parts[0]}")
 
 
 def _sum_up(entered: OpenedStep) -> None:
@@ -158,7 +161,7 @@ def _move(entered: OpenedStep) -> None:
         is_elsewhere = room_membership.membership() or st.context.is_embedded or is_own(lesson)
         if not (entered.shows_view or is_elsewhere):
             # Beside a view, *Share* has it. Of a room, and an uploaded lesson, the room's link is the one to give away.
-            link = address(lesson=lesson, lesson_step=str(number))
+            link = room_teacher.address(lesson=lesson, lesson_step=str(number))
             copy_button("Copy link to embed", embedded(link), key="lesson_link_to_embed")
     if led:
         st.caption("Your teacher goes from step to step.")

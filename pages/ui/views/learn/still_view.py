@@ -10,13 +10,14 @@ from html import escape
 
 import numpy as np
 
+from pages.ui.computations import activations, rung_results
+from pages.ui.computations.activations import log_softmax
 from pages.ui.frame import url_parameters as links
 from pages.ui.lessons.expressions import ExpressionError
 from pages.ui.lessons.lesson import View
 from pages.ui.lessons.measure_setup import Setup
 from pages.ui.lessons.recorded_training import losses_shown
-from pages.ui.models import activations, ladder, library
-from pages.ui.models.activations import log_softmax
+from pages.ui.models import library
 from pages.ui.number_format import percent
 from pages.ui.views.learn.attention_svg import pattern_svg
 from pages.ui.views.what_if.ablation_map import AblationMap, matrices_of
@@ -108,7 +109,7 @@ def _what_if(link: Mapping[str, str], setup: Setup) -> Iterator[str]:
         return
     pair = replace(setup, changes=""), setup
     titles = "unchanged", "changed"
-    if question == "beside":
+    if question == "comparison":
         pair = setup, replace(setup, prompt=link.get("other_prompt"))
         titles = "your prompt", "the other prompt"
     elif not setup.changes:
@@ -158,10 +159,10 @@ def _two_texts(link: Mapping[str, str], pair: tuple[Setup, Setup], titles: tuple
 
 
 def _ladder(link: Mapping[str, str], setup: Setup) -> str:
-    rungs = ladder.rungs(LADDERS[links.from_query(link).ladder])
+    rungs = rung_results.rungs(LADDERS[links.from_query(link).ladder])
     rows = []
     for name, entry in rungs.items():
-        result = ladder.rung_result(name, setup.tokens, links.from_query(link).sampling)
+        result = rung_results.rung_result(name, setup.tokens, links.from_query(link).sampling)
         best = int(result.probabilities.argmax())
         label = library.tokenizer(name).label(best)
         usual = entry.card.validation_loss

@@ -10,9 +10,9 @@ from pages.ui.lessons import lesson_files, measure_reference
 from pages.ui.lessons.lesson import Lesson
 from pages.ui.lessons.own_lessons import name_of
 from pages.ui.markdown import plain
-from pages.ui.models.lesson_answers import StepId
-from pages.ui.models.visitor_share import visitor_share
 from pages.ui.printable_html import as_html, document, inline
+from pages.ui.session.lesson_answers import StepId
+from pages.ui.session.visitor_share import visitor_share
 from pages.ui.upload_limits import has_lapsed
 from pages.ui.views.learn import handout, lesson_upload, visitor_lessons
 from pages.ui.views.learn.lesson_upload import Checked

@@ -5,8 +5,8 @@ import streamlit as st
 from pages.ui.lessons import lesson_files
 from pages.ui.lessons.lesson import Lesson
 from pages.ui.lessons.own_lessons import is_own, name_of, own_lesson
-from pages.ui.models.kept_lessons import keep_lesson
-from pages.ui.models.session_store import session_record
+from pages.ui.session.kept_lessons import keep_lesson
+from pages.ui.session.session_store import session_record
 from pages.ui.views.learn import room_membership
 
 OF_ROOM = "room_lesson_text"

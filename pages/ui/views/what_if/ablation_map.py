@@ -11,16 +11,18 @@ import pandas as pd
 import streamlit as st
 
 from pages.ui.components.effect_heatmaps import Matrix, effect_heatmaps
+from pages.ui.computations import activations
 from pages.ui.frame import changes, widgets
 from pages.ui.frame.page import Session
 from pages.ui.frame.widgets import Binding
 from pages.ui.markdown import code
-from pages.ui.models import activations, library
+from pages.ui.models import library
 from pages.ui.tables import offer_data
 from pages.ui.views.what_if.long_computation import compute_with_progress
 from pages.ui.views.what_if.shared import TOO_LARGE, ModelInput
 from transformer.api.ablation_and_patching import CHOOSABLE, Ablation
-from transformer.inference.interventions import Scale, describe_module, describe_part
+from transformer.inference.interventions import Scale
+from transformer.inference.plain_names import describe_module, describe_part
 
 EFFECTS = {"probability": "Probability", "logit": "Logit", "loss": "Loss"}
 UNITS = {"probability": " percentage points", "logit": "", "loss": " nats"}

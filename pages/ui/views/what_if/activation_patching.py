@@ -10,21 +10,22 @@ import pandas as pd
 import streamlit as st
 
 from pages.ui.components.effect_heatmaps import Matrix, effect_heatmaps
+from pages.ui.computations import comparable_models, prompt_pairs
+from pages.ui.computations.activations import log_softmax
+from pages.ui.computations.prompt_pairs import PromptPair
 from pages.ui.frame import changes, widgets
 from pages.ui.frame.page import Session
 from pages.ui.frame.widgets import Binding
 from pages.ui.markdown import code, counted, signed
-from pages.ui.models import activation_patching, comparison, library
-from pages.ui.models.activation_patching import PromptPair
-from pages.ui.models.activations import log_softmax
+from pages.ui.models import library
 from pages.ui.number_format import percent
 from pages.ui.tables import offer_data
 from pages.ui.views.what_if import other_prompt, python_code
 from pages.ui.views.what_if.long_computation import compute_with_progress
 from pages.ui.views.what_if.shared import TOO_LARGE, suggest_attention_model
 from transformer import Patch
-from transformer.inference.interventions import describe_module
 from transformer.inference.patching import Patching
+from transformer.inference.plain_names import describe_module
 
 SITES = {
     "stream": "The residual stream, as it enters a layer",
@@ -58,11 +59,11 @@ def show(session: Session) -> None:
     put_in = any(isinstance(intervention, Patch) for intervention in session.interventions)
     kept = tuple(intervention for intervention in session.interventions if not isinstance(intervention, Patch))
     start = session.require_tokens() if session.source else ()
-    pair = activation_patching.prompt_pair(session.name, own, other, start, interventions=kept)
+    pair = prompt_pairs.prompt_pair(session.name, own, other, start, interventions=kept)
     if not np.isfinite(pair.logits).all():
         st.warning(TOO_LARGE)
         return
-    is_causal, most = session.config.is_causal, activation_patching.MAX_TOKENS
+    is_causal, most = session.config.is_causal, prompt_pairs.MAX_TOKENS
     if is_causal and pair.differing > most:
         st.info(
             f"From the first token that differs to the end there are {pair.differing} tokens; at most {most} can be "
@@ -82,9 +83,9 @@ def show(session: Session) -> None:
     if put_in:
         st.caption("Patches that are already in force are left out of this map.")
     try:
-        traced_stacks = {
+        stacks = {
             stack: compute_with_progress(
-                activation_patching.patching_effects,
+                prompt_pairs.patching_effects,
                 session.name,
                 pair.tokens,
                 pair.sources,
@@ -97,20 +98,20 @@ def show(session: Session) -> None:
             )
             for stack in (STACKS if session.source else ("self",))
         }
-        if None in traced_stacks.values():
+        if None in stacks.values():
             return
     except ValueError as error:
         st.info(str(error))
         return
-    for stack, traced in traced_stacks.items():
-        _picture(session, pair, stack, traced)
+    for stack, effects in stacks.items():
+        _picture(session, pair, stack, effects)
     _explain(session, pair, answers)
     offer_data(
-        lambda: pd.concat(_table(session, pair, stack, traced) for stack, traced in traced_stacks.items()),
+        lambda: pd.concat(_table(session, pair, stack, effects) for stack, effects in stacks.items()),
         "These shares as a table",
-        f"{session.file_name}-traced.csv",
+        f"{session.file_name}-patching.csv",
     )
-    python_code.activation_patching(session, pair, answers, next(iter(traced_stacks)), kept)
+    python_code.activation_patching(session, pair, answers, next(iter(stacks)), kept)
 
 
 def _fit(session: Session, own: tuple[int, ...], other: tuple[int, ...]) -> bool:
@@ -193,7 +194,7 @@ def _picture(session: Session, pair: PromptPair, stack: str, patching: Patching)
     """A heatmap for each kind of hook point. Choosing a cell patches it, on every page."""
     every = patching.restored.numpy()
     texts = pair.sources if stack == "encoder" else pair.tokens
-    labels, others = ([comparison.vocabulary(session.name)[token] for token in text] for text in texts)
+    labels, others = ([comparable_models.vocabulary(session.name)[token] for token in text] for text in texts)
     names = [
         f"position {position}, {one}" if one == other else f"position {position}, {one} (the other prompt has {other})"
         for position, (one, other) in enumerate(zip(labels, others, strict=True))
@@ -225,7 +226,7 @@ def _picture(session: Session, pair: PromptPair, stack: str, patching: Patching)
         st.markdown(f"**{STACKS[stack]}**")
     effect_heatmaps(
         matrices,
-        key=f"what_if_traced_{stack}",
+        key=f"what_if_patching_{stack}",
         name=STACKS.get(stack, "Effect of each patch"),
         sentences=(
             "Patching {cell} moves the logit difference {value} of the way to that of the other prompt.",

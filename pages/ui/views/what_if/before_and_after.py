@@ -10,18 +10,19 @@ import pandas as pd
 import streamlit as st
 
 from pages.ui.components.text_comparison import Version, text_comparison
+from pages.ui.computations import activations, masked_predictions
+from pages.ui.computations.activations import log_softmax
 from pages.ui.figures.bars import paired_bars
 from pages.ui.frame import changes, widgets
 from pages.ui.frame.page import Session
 from pages.ui.markdown import code, counted, nats
-from pages.ui.models import activations, library, masked_predictions
-from pages.ui.models.activations import log_softmax
+from pages.ui.models import library
 from pages.ui.number_format import percent
 from pages.ui.tables import offer_data
 from pages.ui.views.charts import chart
 from pages.ui.views.what_if.shared import TOO_LARGE, ModelInput, after_what, divergence, predicted_heading
 from transformer.api.ablation_and_patching import Ablation
-from transformer.inference.interventions import describe_part
+from transformer.inference.plain_names import describe_part
 
 CANDIDATES = 5
 """Tokens of each distribution that have bars."""

@@ -11,14 +11,15 @@ import pandas as pd
 import streamlit as st
 
 from pages.ui.components.matrix import matrix
+from pages.ui.computations import comparable_models
+from pages.ui.computations.activations import log_softmax
+from pages.ui.computations.comparable_models import LayerPredictions
 from pages.ui.figures.bars import paired_bars
 from pages.ui.figures.lines import Line, lens_lines
 from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
 from pages.ui.markdown import code, nats, plain, signed
-from pages.ui.models import attention_kinds, comparison, library
-from pages.ui.models.activations import log_softmax
-from pages.ui.models.comparison import LayerPredictions
+from pages.ui.models import attention_kinds, library
 from pages.ui.number_format import percent
 from pages.ui.tables import matrix_table, offer_data
 from pages.ui.views.attention import KINDS
@@ -63,7 +64,9 @@ def show(session: Session) -> None:
     if both is None:
         return
     predictions = [
-        comparison.logit_lens_at(side.name, side.tokens, side.source, side.position, side.begin, side.interventions)
+        comparable_models.logit_lens_at(
+            side.name, side.tokens, side.source, side.position, side.begin, side.interventions
+        )
         for side in both
     ]
     if not all(np.isfinite(side_predictions.logits).all() for side_predictions in predictions):
@@ -79,8 +82,8 @@ def _next_token(session: Session, both: tuple[Side, Side], predictions: list[Lay
     is_causal = session.config.is_causal
     st.header(predicted_heading(session.config), anchor=False)
     logs = [log_softmax(side_predictions.logits[-1]) for side_predictions in predictions]
-    shared = comparison.same_vocabulary(both[0].name, both[1].name)
-    labels = [comparison.vocabulary(side.name) for side in both]
+    shared = comparable_models.same_vocabulary(both[0].name, both[1].name)
+    labels = [comparable_models.vocabulary(side.name) for side in both]
     probabilities = [
         dict(zip(names, np.exp(log).tolist(), strict=True)) for names, log in zip(labels, logs, strict=True)
     ]
@@ -93,7 +96,10 @@ def _next_token(session: Session, both: tuple[Side, Side], predictions: list[Lay
     ]
     drawn = sorted(dict.fromkeys(best), key=lambda name: -max(shares.get(name, 0.0) for shares in probabilities))
     values = [np.array([shares.get(name, np.nan) for name in drawn]) for shares in probabilities]
-    chart(paired_bars(drawn, *values, names=(both[0].title, both[1].title), theme=session.theme), "what_if_beside_next")
+    chart(
+        paired_bars(drawn, *values, names=(both[0].title, both[1].title), theme=session.theme),
+        "what_if_comparison_next",
+    )
     unknown = (
         "" if shared else " The two models have different vocabularies. Tokens that a model doesn't know have no bar."
     )
@@ -111,7 +117,7 @@ def _next_token(session: Session, both: tuple[Side, Side], predictions: list[Lay
             columns["difference"] = [probabilities[1][name] - probabilities[0][name] for name in every]
         return pd.DataFrame({"token": every, **columns})
 
-    offer_data(table, "Both distributions as a table", f"{session.file_name}-beside.csv")
+    offer_data(table, "Both distributions as a table", f"{session.file_name}-comparison.csv")
 
 
 def _likeliest(side: Side, labels: Sequence[str], log: np.ndarray) -> str:
@@ -159,12 +165,12 @@ def _attention(session: Session, both: tuple[Side, Side]) -> None:
     if len(panels) == 2 and panels[0].weights.shape == panels[1].weights.shape:
         panels.append(_less(*panels))
     count = max(len(panels), 2)
-    for number, (column, panel) in enumerate(zip(side_by_side("beside", count), panels, strict=False)):
+    for number, (column, panel) in enumerate(zip(side_by_side("comparison", count), panels, strict=False)):
         with column:
             st.markdown(f"**{plain(panel.title)}**")
             matrix(
                 np.where(panel.hidden, -np.inf, panel.weights),
-                key=f"what_if_beside_head_{number}",
+                key=f"what_if_comparison_head_{number}",
                 name=panel.title,
                 across="keys",
                 down="queries",
@@ -182,7 +188,7 @@ def _attention(session: Session, both: tuple[Side, Side]) -> None:
             for panel in panels
         ),
         "These weights as a table",
-        f"{session.file_name}-beside-attention.csv",
+        f"{session.file_name}-comparison-attention.csv",
     )
 
 
@@ -233,15 +239,15 @@ def _lens(session: Session, both: tuple[Side, Side], predictions: list[LayerPred
     st.header("Logit lens", anchor=False)
     probabilities = [np.exp(log_softmax(side_predictions.logits)) for side_predictions in predictions]
     best = [int(by_layer[-1].argmax()) for by_layer in probabilities]
-    labels = [comparison.vocabulary(side.name) for side in both]
+    labels = [comparable_models.vocabulary(side.name) for side in both]
     pair = [[names[token] for token in rows.argmax(1)] for names, rows in zip(labels, probabilities, strict=True)]
-    shared = comparison.same_vocabulary(both[0].name, both[1].name)
+    shared = comparable_models.same_vocabulary(both[0].name, both[1].name)
     drawn = {
         f"{side.title}: {names[token]}": Line(by_layer[:, token], says)
         for tokens in ([best, best[::-1]] if shared else [best])
         for side, by_layer, token, names, says in zip(both, probabilities, tokens, labels, pair, strict=True)
     }
-    chart(lens_lines(drawn, theme=session.theme), "what_if_beside_lens")
+    chart(lens_lines(drawn, theme=session.theme), "what_if_comparison_lens")
     crossed = " and that of the other's" if len(drawn) > 2 else ""
     what = "next token" if session.config.is_causal else "token"
     st.caption(f"The probability of each side's likeliest {what}{crossed}, had the model ended after that layer.")
@@ -259,5 +265,5 @@ def _lens(session: Session, both: tuple[Side, Side], predictions: list[LayerPred
             for side, lens, says, shares, token in zip(both, predictions, pair, probabilities, best, strict=True)
         ),
         "The logit lens as a table",
-        f"{session.file_name}-beside-lens.csv",
+        f"{session.file_name}-comparison-lens.csv",
     )

@@ -4,11 +4,12 @@ from dataclasses import dataclass, replace
 
 import streamlit as st
 
+from pages.ui.computations import comparable_models
 from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
 from pages.ui.frame.widgets import Binding
 from pages.ui.markdown import plain
-from pages.ui.models import comparison, library
+from pages.ui.models import library
 from pages.ui.views.what_if.other_prompt import other_prompt, read_text
 from transformer import Intervention, ModelConfig
 
@@ -65,13 +66,13 @@ def choose(session: Session) -> tuple[Side, Side] | None:
 
 
 def _models(session: Session, own: tuple[int, ...]) -> tuple[Side, Side] | None:
-    names = comparison.other_models(session.name)
+    names = comparable_models.other_models(session.name)
     if not names:
         kind = "model" if session.config.is_causal else "encoder"
         st.info(f"There is no other {kind} here.")
         return None
     entries, wish = library.usable(), session.visitor.other_model
-    default = next((other for other in names if comparison.can_read(other, session.prompt)), names[0])
+    default = next((other for other in names if comparable_models.can_read(other, session.prompt)), names[0])
     if wish is not None and wish not in names:
         st.warning(plain(f"There is no model “{wish[:40]}” to compare with; another is shown."))
         session.visitor.other_model = None
@@ -84,7 +85,7 @@ def _models(session: Session, own: tuple[int, ...]) -> tuple[Side, Side] | None:
     tokens = read_text(name, prompt, f"To {entries[name].card.title}, your prompt")
     if tokens is None:
         return None
-    if not comparison.same_corpus(session.name, name):
+    if not comparable_models.same_corpus(session.name, name):
         st.caption("The other model was trained on other data. It may never have seen a text like this prompt.")
     if session.interventions:
         st.caption("The changes apply to the selected model only.")
@@ -118,7 +119,7 @@ def _sides(
 def _side(name: str, title: str, text: tuple[int, ...], interventions: tuple[Intervention, ...] = ()) -> Side:
     """text: of an encoder–decoder the source; what comes next is then the first token of its answer."""
     if library.config(name).architecture == "encoder-decoder":
-        tokens = comparison.decoder_tokens(name, text, interventions)
+        tokens = comparable_models.decoder_tokens(name, text, interventions)
         return Side(title, name, tokens, text, 0, 0, interventions)
     tokens = library.window(name, text)
     position = library.model(name).predicted_position(tokens)

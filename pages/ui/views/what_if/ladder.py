@@ -4,14 +4,15 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from pages.ui.computations import rung_results
+from pages.ui.computations.rung_results import GENERATED_TOKENS, RungResult
 from pages.ui.figures.bars import loss_bars
 from pages.ui.frame import widgets
 from pages.ui.frame.model_picker import choose_model
 from pages.ui.frame.page import Session
 from pages.ui.frame.state import visitor
 from pages.ui.markdown import code, plain
-from pages.ui.models import ladder, library
-from pages.ui.models.ladder import GENERATED_TOKENS, RungResult
+from pages.ui.models import library
 from pages.ui.number_format import percent
 from pages.ui.tables import offer_data
 from pages.ui.views.charts import chart
@@ -31,7 +32,7 @@ LIKELIEST = 3
 
 
 def show(session: Session) -> None:
-    ladders = {which: ladder.rungs(group) for which, group in LADDERS.items()}
+    ladders = {which: rung_results.rungs(group) for which, group in LADDERS.items()}
     ladders = {which: rungs for which, rungs in ladders.items() if rungs}
     if not ladders:
         st.info("There is no ladder here: its models are missing.")
@@ -51,7 +52,7 @@ def show(session: Session) -> None:
     if tokens is None:
         _offer_last(rungs)
         return
-    stands = {name: ladder.rung_result(name, tokens, session.visitor.sampling) for name in rungs}
+    stands = {name: rung_results.rung_result(name, tokens, session.visitor.sampling) for name in rungs}
     _losses(session, rungs, stands)
     before = None
     for column, (name, result) in zip(side_by_side("ladder", len(rungs)), stands.items(), strict=True):

@@ -2,13 +2,14 @@
 
 import streamlit as st
 
+from pages.ui.computations import prompt_pairs
 from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
 from pages.ui.frame.prompt_bar import unknown_sentence
 from pages.ui.frame.state import visitor
 from pages.ui.frame.widgets import Binding
 from pages.ui.markdown import plain
-from pages.ui.models import activation_patching, library
+from pages.ui.models import library
 from transformer import TASKS
 
 SHOWN = 24
@@ -22,7 +23,7 @@ def other_prompt(session: Session) -> tuple[int, ...] | None:
 
     Of an encoder–decoder it is another source.
     """
-    suggestion = activation_patching.suggested_prompt(session.name, session.prompt)
+    suggestion = prompt_pairs.suggested_prompt(session.name, session.prompt)
     suggested = suggestion or session.prompt
     typed = widgets.text_area("Another prompt", Binding("other_prompt", default=suggested), height=68)
     if typed != suggested and suggestion is not None:
@@ -54,7 +55,7 @@ def read_text(name: str, text: str, what: str) -> tuple[int, ...] | None:
 
 def offer_pairs(session: Session) -> None:
     """Pairs of prompts that work well with this model."""
-    pairs = [pair for pair in activation_patching.suggested_pairs(session.name) if pair[0] != session.prompt]
+    pairs = [pair for pair in prompt_pairs.suggested_pairs(session.name) if pair[0] != session.prompt]
     if not pairs:
         return
     with st.popover("Pairs", help="Pairs of prompts that work well with this model."):
@@ -69,14 +70,14 @@ def swap(session: Session) -> None:
     """Let the other prompt and the one in the bar change places."""
     current = visitor()
     mine = session.prompt
-    _take(current.other_prompt or activation_patching.suggested_prompt(session.name, mine) or mine, mine)
+    _take(current.other_prompt or prompt_pairs.suggested_prompt(session.name, mine) or mine, mine)
 
 
 def _take(prompt: str, other: str) -> None:
     current = visitor()
     current.prompt, current.other_prompt = prompt, other
     current.own_token = current.other_token = None
-    if (prompt, other) in activation_patching.FACTS:
+    if (prompt, other) in prompt_pairs.FACTS:
         current.reads = "plain"  # it is gone on with, not answered
 
 

@@ -1,8 +1,8 @@
 """Shows Python code that computes the views of the page What if without the app."""
 
+from pages.ui.computations.prompt_pairs import PromptPair
 from pages.ui.frame.page import Session
 from pages.ui.models import library
-from pages.ui.models.activation_patching import PromptPair
 from pages.ui.models.changes import as_python
 from pages.ui.views import python_lines
 from pages.ui.views.expanders import drawer

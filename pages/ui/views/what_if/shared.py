@@ -5,12 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 import streamlit as st
 
+from pages.ui.computations import activations
 from pages.ui.frame import widgets
 from pages.ui.frame.model_picker import choose_model
 from pages.ui.frame.page import Session
 from pages.ui.frame.widgets import Binding
 from pages.ui.markdown import code, plain
-from pages.ui.models import activations, library
+from pages.ui.models import library
 from pages.ui.views.attention import SCOPES
 from transformer import ModelConfig
 

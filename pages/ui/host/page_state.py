@@ -1,0 +1,106 @@
+"""Reads the page state: what a link holds, as the table of parameters says.
+
+from pages.ui.host.page_state import PageState
+state = PageState.of({"model": "induction", "layer": "1"})
+state.layer, state.prompt, state.notices     # 1, None, ()
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from pages.ui.frame import link_values as read
+from pages.ui.models import changes
+from transformer.frontend import FOLDER
+
+_TABLE = json.loads((FOLDER / "parameters.json").read_text(encoding="utf-8"))
+PARAMETERS: Mapping[str, Mapping[str, Any]] = {row["name"]: row for row in _TABLE["parameters"]}
+"""The rows of the table by name, in the order of a link."""
+LONGEST_ADDRESS: int = _TABLE["longest_address"]
+"""Characters of a link's parameters, percent-encoded."""
+FIRST_MODEL: str = PARAMETERS["model"]["first"]
+"""The model of an address without parameters."""
+DEFAULT_MODEL: str = PARAMETERS["model"]["default"]
+"""The model of a link that names none."""
+
+
+def _parser(row: Mapping[str, Any]) -> Callable[[str], Any]:
+    """What reads the value of a parameter from a link. It raises a ValueError that says what would do."""
+    match row["kind"]:
+        case "text" | "hook":
+            return read.Text(row["longest"], row.get("pattern", ""))
+        case "integer" | "number" as kind:
+            return read.Number(int if kind == "integer" else float, row["low"], row["high"], row["called"])
+        case "option":
+            return read.OneOf(*row["options"])
+        case "options":
+            return read.SomeOf(tuple(row["options"]))
+        case "integers":
+            return read.Integers(row["low"], row["high"], row["most"], row["called"], row.get("distinct", False))
+        case "tokens":
+            return read.written(row["longest"])
+        case kind:
+            return {"zoom": read.zoom, "circuit": read.circuit, "changes": changes.from_text, "answers": read.answers}[
+                kind
+            ]
+
+
+PARSERS = {name: _parser(row) for name, row in PARAMETERS.items()}
+"""What reads each parameter from a link."""
+_EMPTY: Mapping[str, Any] = {"options": (), "tokens": (), "changes": ()}
+"""The default of kinds whose values are tuples."""
+_DEFAULTS: Mapping[str, Any] = {name: _EMPTY.get(row["kind"], row["default"]) for name, row in PARAMETERS.items()}
+
+
+@dataclass(frozen=True)
+class PageState:
+    """What a link holds, parsed: `state.layer` is the value of `layer`, or its default."""
+
+    texts: Mapping[str, str]
+    """The values as the link has them, valid or not."""
+    notices: tuple[str, ...]
+    """What couldn't be used, a sentence each."""
+    values: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, link: Mapping[str, str]) -> "PageState":
+        """Read a link's parameters. Where a value can't be used, the default is, and a notice says so."""
+        texts = {name: link[name] for name in PARAMETERS if name in link}
+        values, notices = dict(_DEFAULTS), []
+        for name, text in texts.items():
+            try:
+                values[name] = PARSERS[name](PARAMETERS[name].get("aliases", {}).get(text, text))
+            except changes.PartlyInvalidError as error:
+                values[name] = error.kept
+                notices.append(str(error))
+            except ValueError as error:
+                notices.append(f"The link has {name} = “{text[:40]}”, but {error}. The default is used instead.")
+        if values["width"] % 2:
+            values["width"] += 1
+            notices.append(f"A sinusoidal table has an even width, so {values['width']} is used.")
+        return cls(MappingProxyType(texts), tuple(notices), MappingProxyType(values))
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self.values[name]
+        except KeyError:
+            raise AttributeError(f"There is no parameter {name}.") from None
+
+
+def as_text(name: str, value: Any) -> str | None:
+    """A value as a link has it; None for the default, which a link leaves out."""
+    if value == _DEFAULTS[name]:
+        return None
+    if PARAMETERS[name]["kind"] == "changes":
+        return changes.as_text(value)
+    if isinstance(value, tuple):
+        return ("." if PARAMETERS[name]["kind"] == "tokens" else ",").join(map(str, value))
+    # The shortest decimal that reads back as the same float: 0.8, and 10000 without its ".0".
+    return str(value).removesuffix(".0") if isinstance(value, float) else str(value)
+
+
+def drawn_by(page: str) -> tuple[str, ...]:
+    """The parameters of which Python draws something on a page."""
+    return tuple(name for name, row in PARAMETERS.items() if page in row["pages"])

@@ -1,0 +1,37 @@
+"""Keeps uploaded lessons in the Redis that servers share, by the tokens of their sessions.
+
+Where there is none, or it can't be reached, a lesson is lost with its server, as the rest of its session is.
+"""
+
+import functools
+import os
+from typing import Any
+
+from pages.ui.session.shared_redis import PREFIX, REDIS_VARIABLE, attempt, redis_client
+
+KEPT_FOR = 8 * 3600
+"""Seconds since it was uploaded, or came back: a day at school."""
+
+
+def keep_lesson(token: str, text: str) -> None:
+    """Keep the text of a session's lesson; "" removes it."""
+    if client := _client():
+        attempt(lambda: client.set(_key(token), text, ex=KEPT_FOR) if text else client.delete(_key(token)))
+
+
+def kept_lesson(token: str) -> str:
+    """The text of a session's lesson; "" for none."""
+    client = _client()
+    return (client and attempt(lambda: client.get(_key(token)))) or ""
+
+
+def _client() -> Any:
+    address = os.environ.get(REDIS_VARIABLE, "")
+    return _connected(address) if address else None
+
+
+_connected = functools.cache(redis_client)
+
+
+def _key(token: str) -> str:
+    return f"{PREFIX}lesson:{token}"

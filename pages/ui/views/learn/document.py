@@ -1,0 +1,94 @@
+"""Makes the document of a lesson: its words as HTML, its questions, and what is right, measured as it is made.
+
+It is JSON that `transformer/frontend/lessons/` draws: in the app, on a static site, and in a file of one lesson.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from pages.ui.lessons.expressions import ExpressionError, Words
+from pages.ui.lessons.lesson import Lesson, View
+from pages.ui.lessons.measure_setup import NotMeasurableYet
+from pages.ui.lessons.measured_values import MeasuredValues, failed_claims
+from pages.ui.lessons.questions import answer_of, right_of
+from pages.ui.markdown import passage, plain
+from pages.ui.printable_html import as_html, inline
+from pages.ui.views.learn.answer_wording import Wording, wording_of
+
+MAX_TOKENS = 120
+"""Of a prompt of which one is to be chosen."""
+
+
+def lesson_document(lesson: Lesson, view: Callable[[View], dict[str, Any]]) -> dict[str, Any]:
+    """All of a lesson. view: makes the document of a step's view."""
+    steps = [
+        step_document(lesson, number) | {"view": step.view and view(step.view)}
+        for number, step in enumerate(lesson.steps)
+    ]
+    return {
+        "name": lesson.name,
+        "title": inline(lesson.title),
+        "asks": inline(lesson.asks),
+        "minutes": lesson.minutes,
+        "aims": [inline(aim) for aim in lesson.aims],
+        "steps": steps,
+    }
+
+
+def step_document(lesson: Lesson, number: int) -> dict[str, Any]:
+    """One step, except for its view. problems: claims that don't hold on the models there are, as HTML."""
+    step = lesson.steps[number]
+    values = MeasuredValues(step.measures)
+    wording = wording_of(lesson, number)
+    return {
+        "title": inline(step.title),
+        "words": _words(step.words, values),
+        "question": wording and _question(wording),
+        "reveal": _words(step.reveal, values),
+        "toTry": _words(step.to_try, values),
+        "problems": inline(plain("; ".join(failed_claims(step, values)))),
+    }
+
+
+def without_answer(step: dict[str, Any]) -> dict[str, Any]:
+    """A step's document as it is before a teacher reveals the answer."""
+    question = step["question"] and step["question"] | {"right": None, "correct": "", "later": ""}
+    return step | {"question": question, "reveal": "", "toTry": "", "problems": ""}
+
+
+def _words(words: Words | None, values: MeasuredValues) -> str:
+    """Of words that depend on a training that hasn't been run, the paragraphs that don't."""
+    if words is None:
+        return ""
+    try:
+        return as_html(words.filled(values, passage))
+    except NotMeasurableYet:
+        parts = words.text.split("\n\n")
+        return "\n".join(_words(Words.read(part), values) for part in parts) if len(parts) > 1 else ""
+    except ExpressionError as error:
+        return as_html(plain(f"This text refers to a number that is missing: {error}."))
+
+
+def _question(wording: Wording) -> dict[str, Any]:
+    """One question, as `lessons/questions.js` describes it. right: None where that can't be computed."""
+    question, values = wording.question, wording.values
+    asked = {name: getattr(question, name) for name in ("kind", "low", "high", "step", "near", "unit")}
+    asked |= {"text": "", "options": [], "picture": None, "right": None, "isComing": False}
+    asked |= dict.fromkeys(("correct", "later", "problem"), "")
+    try:
+        asked["text"] = inline(question.text.filled(values, passage))
+        asked["options"] = [inline(option.filled(values, passage)) for option in question.options]
+        if question.kind == "token":
+            asked["options"] = wording.setup.tokenizer.labels(wording.setup.read[:MAX_TOKENS])
+        if question.kind == "cell":
+            asked["picture"] = wording.picture and wording.picture._asdict()
+    except ExpressionError as error:
+        return asked | {"problem": f"This question can't be asked here: {error}."}
+    try:
+        asked["right"] = right_of(question, values)
+        asked["correct"] = inline(wording.markdown(answer_of(question, asked["right"])))
+    except NotMeasurableYet as error:
+        asked |= {"later": f"The correct one isn't known yet: {error}.", "isComing": True}
+    except ExpressionError as error:
+        asked |= {"right": None, "later": f"The correct one can't be computed: {error}."}
+    return asked

@@ -1,0 +1,110 @@
+// Tests what a view is told of a page: from the model, the page state, and what its prompt reads as.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { PageState } from "../../transformer/frontend/page/page_state.js";
+import { UnreadableText, noticesOf, textOf, unknownSentence } from "../../transformer/frontend/page/text_reading.js";
+import { viewData } from "../../transformer/frontend/page/view_data.js";
+
+const LETTERS = "abcdefgh";
+
+/** A model of letters whose numbers nobody computes. */
+function modelOf({ architecture = "decoder-only", context = 8, layers = 2, heads = 2, mask = null, opening = null, ...more } = {}) {
+  const modules = (prefix, name) => ({ modules: Array.from({ length: layers }, (_, layer) => `${prefix}blocks.${layer}.${name}`) });
+  const isTranslator = architecture === "encoder-decoder";
+  const attentions = isTranslator
+    ? { encoder: modules("encoder.", "attn"), decoder: modules("decoder.", "attn"), cross: modules("decoder.", "cross_attn") }
+    : layers ? { self: modules("", "attn") } : {};
+  return /** @type {any} */ ({
+    name: "letters", version: "1", isOwn: false, card: { title: "Letters", summary: "", examples: ["abc"], opening },
+    about: {
+      config: { architecture, context_length: context, vocab_size: 10, n_heads: heads }, attentions, equations: [],
+      kinds: [...LETTERS].map((letter) => [letter, letter]), card: { start_tokens: isTranslator ? [9] : [], stop_tokens: [8], mask_token_id: mask },
+    },
+    read: (text) => ({
+      tokens: [...text].map((letter) => LETTERS.indexOf(letter)), labels: [...text],
+      unknown: [...text].flatMap((letter, position) => (LETTERS.includes(letter) ? [] : [{ text: letter, position }])), ...more,
+    }),
+    apiOf: () => ({
+      async *stream() {
+        yield { event: "token", data: { id: 1, kinds: { 1: ["b"] } } };
+        yield { event: "token", data: { id: 8, kinds: { 8: ["[end]"] } } };
+      },
+    }),
+  });
+}
+
+async function told(page, search, options) {
+  const [model, state] = [modelOf(options), new PageState(search)];
+  return viewData(page, state, model, await textOf(model, state));
+}
+
+test("a prompt is the first example where a state has none; what can't be read is named, and what would do", async () => {
+  const text = await textOf(modelOf(), new PageState("model=letters&written=1.2"));
+  assert.deepEqual([text.prompt, text.tokens, text.written], ["abc", [0, 1, 2], [1, 2]]);
+  const rejected = (search, words, options) => assert.rejects(textOf(modelOf(options), new PageState(search)), (error) => error instanceof UnreadableText && words.test(error.message));
+  await rejected("prompt=", /^The prompt is empty/);
+  await rejected("prompt=aXbY", /^This model has never seen “X” \(character 2\), “Y” \(character 4\)\. Remove them/);
+  await rejected("prompt=abc", /^Two letters/, { problem: "Two letters are too few." });
+  await rejected("prompt=abcabcabcabc", /^The source has 12 tokens, and this model reads at most 8\. Take 4 away/, { architecture: "encoder-decoder" });
+  await rejected("prompt=abcabcabcabc", /^The prompt has 12 tokens/, { architecture: "encoder-only", mask: 7 });
+  assert.match(unknownSentence(Array.from({ length: 8 }, (_, position) => ({ text: "X", position }))), /, and 2 more\. Remove them/);
+});
+
+test("what a link has that isn't there is said, and that a long prompt is read from later on", async () => {
+  const notices = async (search, options) => {
+    const [model, state] = [modelOf(options), new PageState(search)];
+    return noticesOf(model, state, await textOf(model, state));
+  };
+  assert.deepEqual(await notices("layer=1&head=1"), []);
+  assert.deepEqual(await notices("layer=9&head=2&step=3"), [
+    "There is no layer 9 here; the last one, 1, is shown.", "There is no head 2 here; the last one, 1, is shown.",
+    "The text has no predicted token at position 3; the last one is shown.",
+  ]);
+  assert.deepEqual(await notices("prompt=abcabcabca"), ["The prompt has 10 tokens. This model's context holds 8 and moves by a quarter of that at a time: it reads the last 8."]);
+  assert.deepEqual(await notices("prompt=abcabcabca", { layers: 0 }), []); // it reads the last token alone
+  assert.deepEqual(await notices("written=1.70"), ["The link's text was left out: it has tokens that this model doesn't know."]);
+});
+
+test("Attention reads the prompt, or all of a text; of a long one the end", async () => {
+  const { request, about, choices } = await told("Attention", "prompt=abcd&written=1.1.1.1.1.1&layer=1");
+  assert.deepEqual([request.tokens, request.begin, about.begin, about.kind], ["0,1,2,3", null, 2, "self"]);
+  assert.deepEqual(choices[0].options.map(([value]) => value), ["prompt", "all"]);
+  const all = await told("Attention", "prompt=abcd&written=1.1.1.1.1.1&scope=all");
+  assert.deepEqual([all.request.tokens, all.request.begin, all.about.offsets], ["2,3,1,1,1,1,1,1", 2, { queries: 2, keys: 2 }]);
+  await assert.rejects(told("Attention", "", { layers: 0 }), /no attention/);
+});
+
+test("of an encoder–decoder that has written nothing, views show what it would write, and which token each query chose", async () => {
+  const cross = await told("Attention", "prompt=abc", { architecture: "encoder-decoder" });
+  assert.deepEqual([cross.request.tokens, cross.request.source, cross.about.next], ["9,1", "0,1,2", ["b", "[end]"]]);
+  assert.deepEqual([cross.about.kind, cross.about.opening, cross.about.offsets], ["cross", { layer: 1, head: 0 }, { queries: 0, keys: 0 }]);
+  assert.match(cross.notes[0], /isn't written yet/);
+  const encoder = await told("Attention", "prompt=abc&attention=encoder", { architecture: "encoder-decoder" });
+  assert.deepEqual([encoder.about.kind, encoder.about.next], ["encoder", null]);
+  const inside = await told("Inside", "prompt=abc&written=1.1", { architecture: "encoder-decoder" });
+  assert.deepEqual([inside.request.tokens, inside.notes], ["9,1,1", []]);
+});
+
+test("Inside says from where a long text is read, and which logits differ", async () => {
+  const { about, notes } = await told("Inside", "prompt=abcabcabcabc");
+  assert.deepEqual([about.offset, about.prompt], [4, 12]);
+  assert.deepEqual(notes, ["The text is longer than the context, so the model reads its last 8 tokens, from position 4 on. Logits before position 11 came from earlier windows and differ."]);
+});
+
+test("Generate begins with the head that the card names; a model that reads both ways fills masks", async () => {
+  const opening = { layer: 1, head: 1, attention: "self" };
+  const { view, about } = await told("Generate", "written=3", { opening });
+  assert.deepEqual([view, about.opening, about.written, about.restored], ["Generate", { layer: 1, head: 1 }, "3", ["", 0]]);
+  assert.deepEqual((await told("Generate", "", { opening: { ...opening, layer: 7 } })).about.opening, { layer: 0, head: 0 });
+  assert.equal((await told("Generate", "", { architecture: "encoder-only", mask: 7 })).view, "Filling");
+});
+
+test("What if compares the model with its changes and without, or two prompts; Masks with and without the mask; Positions need no model", async () => {
+  const compared = await told("What if", "question=comparison&prompt=abc&other_prompt=de");
+  assert.deepEqual(compared.about.requests.map(({ tokens }) => tokens), ["0,1,2", "3,4"]);
+  assert.deepEqual([compared.about.titles, compared.about.writes], [["“abc”", "“de”"], null]);
+  assert.deepEqual((await told("What if", "temperature=0")).about.writes, { temperature: "0", top_k: null, top_p: null, seed: 1, max_new_tokens: 60 });
+  assert.deepEqual((await told("Masks", "")).about.requests.map(({ changes }) => changes), [null, "without~mask~"]);
+  await assert.rejects(told("Masks", "", { architecture: "encoder-only", mask: 7 }), /no causal mask/);
+  assert.deepEqual((await viewData("Positions", new PageState("length=8&width=5&position=6&shift=3"), null, null)).about, { length: 8, width: 6, base: 10_000, positions: [6, 7] });
+});

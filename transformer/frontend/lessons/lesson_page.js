@@ -1,0 +1,220 @@
+// Runs the lessons of a static site, or the one lesson of a file: each step asks before it shows, and shows live instruments.
+// What is right was measured when the document was made. Answers stay in this browser, and can be saved as CSV.
+
+import { ApiError, sentenceOf } from "../api_error.js";
+import { AttentionView } from "../attention/view.js";
+import { changed } from "../changes.js";
+import { node, partsOf, putHtml, sends } from "../dom.js";
+import { fitToText } from "../field_height.js";
+import { FillingView } from "../filling/view.js";
+import { GenerationView } from "../generation/view.js";
+import { InsideView } from "../inside/view.js";
+import { MasksView } from "../masks/view.js";
+import { csvFile, saveBlob } from "../save.js";
+import { PositionsView } from "../positions/view.js";
+import { drawForPaper } from "../printing.js";
+import { pageState, replaceAddress } from "../page/page_state.js";
+import { redraw, showView } from "../page/view_slot.js";
+import { WhatIfView } from "../what_if/view.js";
+import { keepOffline } from "../site/offline.js";
+import { Models, embeddedModel, fetched } from "../site/models.js";
+import { inWords, isRight, lastOf } from "./questions.js";
+import { ALONE, StepView, bare, html, stateOf } from "./step.js";
+/** @import { Model } from "../page/answers.js" */
+/** @import { Answered } from "./questions.js" */
+/** @import { Step } from "./step.js" */
+
+/**
+ * @typedef {{ page: string, link: string, opened: "before" | "after", picture: string | null, below: string }} View picture: of one that isn't computed
+ *
+ * @typedef {{ name: string, title: string, asks: string, minutes: number, aims: string[], steps: (Step & { view: View | null })[], note?: string }} Lesson texts are HTML
+ */
+
+const VIEWS = { Generate: GenerationView, Filling: FillingView, Attention: AttentionView, Inside: InsideView, Masks: MasksView, Positions: PositionsView, "What if": WhatIfView };
+const KEPT = "headsup-lesson-answers";
+const OF_TEXT = ["prompt", "query", "key", "place", "cell", "moment", "written", "step"]; // what a link says of one text
+/** @type {boolean} */ let isFile;
+/** @type {Models} */ let models;
+/** @type {Record<string, any>} */ let parts;
+
+/** What was answered, by "lesson/step"; a browser may refuse to keep it. @type {Record<string, Answered>} */
+let held = {};
+
+function answers() {
+  try {
+    return { ...JSON.parse(localStorage.getItem(KEPT) ?? "{}"), ...held };
+  } catch {
+    return held;
+  }
+}
+
+function keep(id, answered) {
+  held = { ...answers(), [id]: answered };
+  try {
+    localStorage.setItem(KEPT, JSON.stringify(held));
+  } catch {
+    // they last as long as the page is open
+  }
+}
+
+function button(parent, label, act, className = "act") {
+  const made = node("button", className, parent);
+  Object.assign(made, { type: "button", textContent: label });
+  made.addEventListener("click", act);
+  return made;
+}
+
+/** The list of lessons. @param {(Pick<Lesson, "name" | "title" | "asks" | "minutes"> & { missing?: string })[]} lessons missing: why one isn't here, as HTML */
+function showList(lessons) {
+  parts.lesson.replaceChildren();
+  html("h1", "", parts.lesson, "Learn");
+  node("p", "faint", parts.lesson).textContent = "Predict, look, and see why. Your answers stay in this browser.";
+  const list = node("ul", "site-lessons", parts.lesson);
+  for (const { name, title, asks, minutes, missing } of lessons) {
+    const item = node("li", "", list);
+    const heading = node("h2", "", item);
+    if (missing) putHtml(heading, title);
+    else html("a", "", heading, title).href = `Learn/?${new URLSearchParams({ lesson: name })}`;
+    html("p", "", item, asks);
+    html("span", "faint", item, missing ?? `${minutes} minutes`);
+  }
+}
+
+/** One step. @param {Lesson} lesson @param {number} number */
+function showStep(lesson, number) {
+  const step = lesson.steps[number];
+  const id = `${lesson.name}/${number}`;
+  parts.lesson.replaceChildren();
+  html("h1", "", parts.lesson, lesson.title);
+  node("p", "faint", parts.lesson).textContent = `Step ${number + 1} of ${lesson.steps.length}`;
+  if (lesson.note) node("p", "faint", parts.lesson).textContent = lesson.note;
+  const both = node("div", "site-step", parts.lesson);
+  const text = node("div", "site-text", both);
+  const view = viewIn(both, lesson);
+  const root = node("div", "", text);
+  root.dataset.part = "root";
+  const send = (answered) => {
+    keep(id, answered);
+    draw();
+  };
+  const drawn = new StepView(root, { send });
+  const draw = () => {
+    const state = { ...ALONE, id, answered: answers()[id] ?? null };
+    const { isOpen, isRevealed } = stateOf(step, state);
+    drawn.update(step, state);
+    if (step.view && (step.view.opened === "before" || isRevealed)) view.open(step.view, !isOpen);
+  };
+  draw();
+  const moves = node("div", "site-moves", text);
+  const go = (to) => {
+    pageState().become(linkOf("", lesson));
+    replaceAddress(new URLSearchParams({ ...(isFile ? {} : { lesson: lesson.name }), place_in_lesson: String(to + 1) }).toString());
+    showStep(lesson, to);
+    scrollTo(0, 0);
+  };
+  if (number > 0) button(moves, "Previous", () => go(number - 1));
+  if (number + 1 < lesson.steps.length) button(moves, "Next", () => go(number + 1), "act first");
+  else node("span", "", moves).textContent = "This was the last step.";
+  button(moves, "Save my answers", () => saveAnswers(lesson));
+  if (!isFile) Object.assign(node("a", "act", moves), { href: "Learn/", textContent: "All lessons" });
+}
+
+/** The address of a view in a lesson. @param {string} link @param {Lesson} lesson */
+function linkOf(link, { name }) {
+  return new URLSearchParams([...new URLSearchParams(link), ...(isFile ? [] : [["lesson", name]])]);
+}
+
+/** Makes room for a step's view, which is shown by `open`. @param {HTMLElement} parent @param {Lesson} lesson */
+function viewIn(parent, lesson) {
+  const side = node("div", "site-view", parent);
+  side.hidden = true;
+  const form = node("form", "site-prompt", side);
+  const label = node("label", "", form);
+  label.append("Prompt");
+  const prompt = Object.assign(node("textarea", "", label), { rows: 1, spellcheck: false });
+  const fitPrompt = fitToText(prompt);
+  const compute = Object.assign(node("button", "act", form), { type: "submit", textContent: "Compute" });
+  const problem = node("p", "problem", side);
+  problem.setAttribute("role", "alert");
+  problem.hidden = true;
+  const shown = node("div", "", side);
+  shown.dataset.part = "view";
+  /** @type {View} */
+  let now;
+  /** @type {Model | null} */
+  let model;
+
+  /** @param {View} view */
+  async function show(view) {
+    now = view;
+    const parameters = new URLSearchParams(view.link);
+    pageState().become(linkOf(view.link, lesson));
+    try {
+      model = await showView(shown, view.page, parameters, models, VIEWS, tell);
+      if (model) prompt.value = parameters.get("prompt") ?? model.card.examples[0] ?? "";
+      fitPrompt();
+      problem.hidden = true;
+    } catch (error) {
+      problem.textContent = sentenceOf(error);
+      problem.hidden = false;
+      if (!(error instanceof ApiError)) throw error;
+    }
+  }
+
+  function tell(event, value) {
+    const { lesson: name, ...shown } = pageState().all();
+    if (event === "navigate" && !isFile) location.href = `${new URL(`${value.page}/`, document.baseURI)}?${new URLSearchParams(shown)}`;
+    if (event === "change") show({ ...now, link: new URLSearchParams({ ...shown, changes: changed({ now: shown.changes ?? "", before: [] }, value, model.about).now }).toString() });
+  }
+
+  sends(compute, () => {
+    const left = [...new URLSearchParams(now.link)].filter(([name]) => !OF_TEXT.includes(name));
+    show({ ...now, link: new URLSearchParams([...left, ["prompt", prompt.value]]).toString() });
+  });
+  return {
+    /** @param {View} view @param {boolean} isFree whether another prompt may be typed */
+    open(view, isFree) {
+      form.hidden = !isFree || view.picture !== null || view.page === "Positions";
+      if (!side.hidden) return;
+      side.hidden = false;
+      if (view.below) html("div", "", side, view.below);
+      if (view.picture === null) {
+        show(view);
+        return;
+      }
+      putHtml(shown, view.picture);
+      node("p", "faint", side).textContent = `A still picture of the page ${view.page}. It is live in the app: open this step there.`;
+    },
+  };
+}
+
+/** @param {Lesson} lesson */
+function saveAnswers(lesson) {
+  const given = answers();
+  const rows = lesson.steps.flatMap(({ title, question }, number) => {
+    const answer = lastOf(given[`${lesson.name}/${number}`] ?? null);
+    if (!question || answer === null) return [];
+    const right = question.right === null ? "" : isRight(question, answer) ? "yes" : "no";
+    return [[bare(lesson.title), number + 1, bare(title), bare(inWords(question, answer)), right]];
+  });
+  saveBlob(`${lesson.name}-answers.csv`, csvFile(["lesson", "step", "title", "answer", "right"], rows));
+}
+
+export async function startLessons() {
+  isFile = Boolean(document.getElementById("worker"));
+  models = new Models(isFile ? embeddedModel : fetched);
+  parts = partsOf(document);
+  drawForPaper(redraw);
+  const { lessons = [], lesson: own = null } = JSON.parse(document.getElementById("about").textContent);
+  const parameters = new URLSearchParams(location.search);
+  const name = parameters.get("lesson");
+  let lesson = own;
+  if (!lesson && lessons.some((one) => one.name === name && !one.missing)) {
+    const response = await fetch(new URL(`lessons/${name}.json`, document.baseURI)).catch(() => null);
+    if (response?.ok) lesson = await response.json();
+  }
+  if (lesson) showStep(lesson, Math.min(Math.max(Number(parameters.get("place_in_lesson") ?? 1) - 1 || 0, 0), lesson.steps.length - 1));
+  else showList(lessons);
+  parts.lesson.dataset.state = "shown";
+  if (!isFile) keepOffline();
+}

@@ -1,0 +1,127 @@
+// The menu of the shell: the changes of the model, what is known of it, a link to what is shown, and what a host adds.
+
+import { changesOn } from "../changes.js";
+import { attribute, isComposing, node, put, untranslated } from "../dom.js";
+import table from "../parameters.json" with { type: "json" };
+import { ChangesMenu } from "./changes_menu.js";
+import { factsOf } from "./model_facts.js";
+import { kindOf } from "./text_reading.js";
+/** @import { Changes } from "../changes.js" */
+/** @import { Model } from "./answers.js" */
+/** @import { Reader } from "./change_form.js" */
+/** @import { PageState } from "./page_state.js" */
+/** @import { PageText } from "./text_reading.js" */
+
+const CALLED = new Map(table.parameters.map(({ name, called }) => [name, called]));
+
+export class MoreMenu {
+  /** @type {Model | null} */ model = null;
+
+  /**
+   * @param {HTMLElement} parent
+   * @param {{ become: (changes: Changes) => void, read: Reader, leftOut: () => Record<string, string> }} host leftOut: what a link has no room for
+   */
+  constructor(parent, { become, read, leftOut }) {
+    this.leftOut = leftOut;
+    const place = node("div", "shell-more", parent);
+    this.button = Object.assign(node("button", "", place), { type: "button" });
+    this.panel = node("div", "shell-menu", place);
+    attribute(this.panel, "role", "group");
+    attribute(this.panel, "aria-label", "Menu");
+    this.button.addEventListener("click", () => this.toggle(Boolean(this.panel.hidden)));
+    place.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape" || isComposing(event) || this.panel.hidden) return;
+      this.toggle(false);
+      this.button.focus();
+    });
+    addEventListener("pointerdown", (event) => !event.composedPath().includes(place) && this.toggle(false), { capture: true });
+    const changes = this.section("Changes");
+    this.changesTitle = changes.previousElementSibling;
+    this.changes = new ChangesMenu(changes, { change: become, read });
+    changes.parentElement.addEventListener("toggle", () => this.changes.open());
+    this.card = this.section("About this model");
+    this.share = this.section("Share");
+    this.share.className = "shell-share";
+    this.share.parentElement.addEventListener("toggle", () => this.showLink());
+    this.others = node("div", "shell-others", this.panel);
+    this.toggle(false);
+    this.count(0);
+  }
+
+  /** A part that unfolds. @param {string} title */
+  section(title) {
+    const details = node("details", "", this.panel);
+    put(node("summary", "", details), title);
+    return node("div", "", details);
+  }
+
+  /** @param {boolean} isOpen */
+  toggle(isOpen) {
+    this.panel.hidden = !isOpen;
+    attribute(this.button, "aria-expanded", String(isOpen));
+    if (isOpen) this.showLink();
+  }
+
+  /** @param {{ title: string, act: () => void }[]} items of the host @param {boolean} isLinked whether there is a link to share */
+  offer(items, isLinked) {
+    this.share.parentElement.hidden = !isLinked;
+    this.others.replaceChildren(...items.map(({ title, act }) => {
+      const button = Object.assign(node("button", "", null), { type: "button", textContent: title });
+      button.addEventListener("click", () => {
+        this.toggle(false);
+        act();
+      });
+      return button;
+    }));
+  }
+
+  /** @param {Model | null} model @param {PageState} state @param {Changes} changes @param {PageText | null} text */
+  show(model, state, changes, text) {
+    this.count(changesOn(changes.now).length);
+    if (!model) return;
+    const { about: { attentions }, about, card: { opening, summary } } = model;
+    const [layer, head] = ["layer", "head"].map((name) => state.number(name) ?? opening?.[name] ?? 0);
+    const module = attentions[kindOf(attentions, state.get("attention"))]?.modules[layer] ?? null;
+    this.changes.show({ changes, model: about, looked: { module, head }, length: text?.tokens.length ?? 0 });
+    if (model === this.model) return;
+    this.model = model;
+    this.card.replaceChildren();
+    put(node("p", "", this.card), summary);
+    const rows = node("dl", "", this.card);
+    for (const [label, value] of factsOf(model)) {
+      put(node("dt", "", rows), label);
+      put(untranslated(node("dd", "", rows)), value);
+    }
+  }
+
+  /** @param {number} count of the changes that are on */
+  count(count) {
+    put(this.button, count ? `⋯ ${count}` : "⋯");
+    attribute(this.button, "aria-label", count ? `Menu, ${count} ${count === 1 ? "change" : "changes"}` : "Menu");
+    put(this.changesTitle, count ? `Changes (${count})` : "Changes");
+  }
+
+  /** The link to what is shown now. */
+  showLink() {
+    this.share.replaceChildren();
+    if (this.panel.hidden || !(/** @type {HTMLDetailsElement} */ (this.share.parentElement).open)) return;
+    put(node("p", "", this.share), "Anyone with this link sees this page as you do.");
+    if (this.model?.isOwn) put(node("p", "", this.share), "The link also gives access to your model.");
+    const missing = Object.keys(this.leftOut()).map((name) => CALLED.get(name) ?? name);
+    if (missing.length) put(node("p", "", this.share), `Too long for the link: ${missing.join(" and ")}. It is lost when you close this tab.`);
+    const status = node("p", "", null);
+    attribute(status, "role", "status");
+    const field = Object.assign(untranslated(node("input", "", this.share)), { type: "text", readOnly: true, value: location.href });
+    attribute(field, "aria-label", "Link");
+    const embedded = `${location.href}${location.search ? "&" : "?"}embed=true`;
+    for (const [title, link] of [["Copy link", location.href], ["Copy link to embed", embedded]]) {
+      const button = Object.assign(node("button", "", this.share), { type: "button", textContent: title });
+      button.addEventListener("click", () => {
+        field.value = link;
+        field.select();
+        put(status, document.execCommand("copy") ? "Copied." : "Copy the link above."); // over plain HTTP there is no navigator.clipboard
+      });
+    }
+    this.share.append(status);
+  }
+}

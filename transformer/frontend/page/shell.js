@@ -1,0 +1,259 @@
+// The shell of every page: one line with the model, the prompt, examples and a menu; below it what is to be known, and what went wrong;
+// and the page's view. It computes nothing: it changes the page state, has the text read, and has the view drawn.
+
+import { ApiError, sentenceOf } from "../api_error.js";
+import { changed } from "../changes.js";
+import { attribute, list, node, put } from "../dom.js";
+import { effectOf } from "./changed_model.js";
+import { ModelMenu } from "./model_menu.js";
+import { MoreMenu } from "./more_menu.js";
+import { DEFAULT_MODEL, NotingReader, pageState } from "./page_state.js";
+import { PromptLine } from "./prompt_line.js";
+import { UnreadableText, noticesOf, readPrompt, textOf } from "./text_reading.js";
+import { needsModel, viewData } from "./view_data.js";
+import { ViewSlot, apiOf } from "./view_slot.js";
+/** @import { Answers, Model } from "./answers.js" */
+/** @import { Changes, Wish } from "../changes.js" */
+/** @import { PageState } from "./page_state.js" */
+/** @import { PageText, ReadText } from "./text_reading.js" */
+/** @import { Views } from "./view_slot.js" */
+
+/**
+ * @typedef {{ name: string, title: string, group: string, examples: string[] }} ListedModel
+ *
+ * @typedef {object} ShellHost what a shell needs of where it stands
+ * @property {{ title: string, sentence: string }} page the page that is open
+ * @property {Views} views those of this page; without one of the page's name the host draws it by itself
+ * @property {boolean} [readsPrompt] whether the page uses the prompt; unless it says otherwise, it does
+ * @property {Answers} answers
+ * @property {ListedModel[]} catalogue
+ * @property {((page: string, state: PageState) => void) | null} navigate opens another page with this state; null where there is none
+ * @property {boolean} [isLinked] whether the page has an address that others can open; unless it says otherwise, it has
+ * @property {(state: PageState, read: { model: Model | null, text: PageText | null }) => void} [changed] told whenever something has been read anew
+ * @property {{ title: string, act: () => void }[]} [menu] what else the menu has
+ */
+
+export class Shell {
+  /** @type {ShellHost} */ host;
+  /** @type {NotingReader} */ reader; // of what is shown
+  shown = ""; // the page that is
+  /** @type {Model | null} */ model = null;
+  /** @type {{ model: Model, text: PageText } | null} */ lastRead = null; // what could be read last
+  /** @type {string | null} */ replaced = null; // what is said of a link's model that isn't here
+
+  /** @param {HTMLElement} parent @param {ShellHost} host */
+  constructor(parent, host) {
+    this.state = pageState();
+    this.root = node("div", "shell", parent);
+    const line = node("div", "shell-line", this.root);
+    this.models = new ModelMenu(line, (name) => this.chooseModel(name));
+    this.prompt = new PromptLine(line, (text) => this.type(text));
+    this.more = new MoreMenu(line, {
+      become: (changes) => this.becomeChanged(changes), read: (text) => readPrompt(this.model, text), leftOut: () => this.state.addressed(location.search).leftOut,
+    });
+    this.problem = node("div", "problem", this.root);
+    attribute(this.problem, "role", "alert");
+    this.notices = node("div", "shell-notices", this.root);
+    attribute(this.notices, "role", "status");
+    this.heading = node("div", "shell-heading", this.root);
+    this.title = node("h1", "", this.heading);
+    this.sentence = node("p", "", this.heading);
+    this.place = node("div", "shell-view", this.root);
+    this.place.dataset.part = "view";
+    /** @type {string[]} what the changes of the model were, the latest last */
+    this.changesBefore = [];
+    /** @type {Map<string, Changes>} the changes of models that were shown before */
+    this.putAway = new Map();
+    const unfollow = this.state.follow(() => (this.root.isConnected ? this.follow() : unfollow()));
+    this.update(host);
+  }
+
+  /** Another page is open, or the same has other models. @param {ShellHost} host */
+  update(host) {
+    const isOther = host.page.title !== this.host?.page.title;
+    this.host = host;
+    put(this.title, host.page.title);
+    put(this.sentence, host.page.sentence);
+    this.models.offer(host.catalogue);
+    this.prompt.root.hidden = host.readsPrompt === false;
+    this.more.offer(host.menu ?? [], host.isLinked !== false);
+    if (isOther) {
+      this.place.replaceChildren();
+      this.slot?.choices.remove();
+      this.slot = new ViewSlot(this.place, host.views, (event, value) => this.hear(event, value), { heading: this.heading, navigates: host.navigate !== null });
+    }
+    this.follow();
+  }
+
+  /** The page state is another one: what is computed from it is shown anew if its part of it is. */
+  follow() {
+    if (this.host.page.title !== this.shown || this.reader.isOutdated(this.state)) this.show();
+  }
+
+  get modelName() {
+    return this.reader.get("model") ?? DEFAULT_MODEL;
+  }
+
+  /** Read the prompt and have the view drawn. What was shown before stays while that can't be. */
+  async show() {
+    const turn = (this.turn = {});
+    const reader = (this.reader = new NotingReader(this.state, this.host.page.title));
+    this.shown = this.host.page.title;
+    const { page, catalogue, answers, changed = () => {} } = this.host;
+    this.place.dataset.state = "asking";
+    try {
+      const known = catalogue.find(({ name }) => name === this.modelName);
+      if (!known) {
+        this.replaceModel();
+        return;
+      }
+      this.models.show(this.modelName);
+      this.prompt.show(this.state.get("prompt") ?? known.examples[0] ?? "", known.examples);
+      const model = needsModel(page.title) || this.host.readsPrompt !== false ? await answers.open(this.modelName) : null;
+      if (turn !== this.turn) return;
+      this.model = model;
+      const text = model && (await textOf(model, reader));
+      if (turn !== this.turn) return;
+      if (text) this.lastRead = { model, text };
+      this.more.show(model, this.state, this.changes, text);
+      await this.drawView(turn, model, text);
+      if (turn === this.turn) changed(this.state, { model, text });
+    } catch (error) {
+      if (turn === this.turn) this.fail(error);
+    } finally {
+      if (turn === this.turn) this.follow(); // something that was read may be another by now
+    }
+  }
+
+  /** The link's model isn't here: another one is shown. */
+  replaceModel() {
+    const { catalogue } = this.host;
+    const other = catalogue.find(({ name }) => name === DEFAULT_MODEL) ?? catalogue[0];
+    if (!other) throw new ApiError("There is no model here.");
+    this.replaced = `There is no model “${this.modelName.slice(0, 40)}” here; ${other.title} is shown.`;
+    this.state.set({ model: other.name });
+  }
+
+  /** @param {object} turn @param {Model | null} model @param {PageText | null} text */
+  async drawView(turn, model, text) {
+    const effect = text?.changes ? await effectOf(model, text) : null;
+    if (turn !== this.turn) return;
+    const shown = effect?.overflows ? { ...text, changes: null } : text;
+    const { page, views } = this.host;
+    if (Object.hasOwn(views, page.title)) {
+      const data = await viewData(page.title, this.reader, model, shown);
+      if (turn !== this.turn) return;
+      this.slot.draw(data, apiOf(model));
+    }
+    this.say(null);
+    this.notify([...(this.replaced ? [this.replaced] : []), ...(effect ? [effect.sentence] : []), ...(text ? noticesOf(model, this.state, text) : [])]);
+    this.place.dataset.state = "shown";
+    if (this.prompt.draft !== null) this.type(this.prompt.draft);
+  }
+
+  /** @param {any} error */
+  fail(error) {
+    this.place.dataset.state = "failed";
+    this.say(error);
+    this.more.show(this.model, this.state, this.changes, null);
+    this.host.changed?.(this.state, { model: this.model, text: null });
+    if (!(error instanceof ApiError)) throw error;
+  }
+
+  /** A prompt was typed. It becomes part of the state once it can be read; until then what was shown stays. @param {string} text */
+  async type(text) {
+    const { model, turn } = this;
+    const typed = (this.typed = {});
+    try {
+      if (model) await readPrompt(model, text, this.state.get("reads") ?? undefined);
+      if (typed !== this.typed || turn !== this.turn) return;
+      if (!this.state.choose("prompt", text)) this.show(); // the same as before something that couldn't be read
+    } catch (error) {
+      if (typed !== this.typed || turn !== this.turn) return;
+      this.say(error);
+      if (this.lastRead?.model === model) await this.showLastRead();
+      if (!(error instanceof ApiError)) throw error;
+    }
+  }
+
+  /** What is shown is the last prompt that could be read. */
+  async showLastRead() {
+    const { model, text } = this.lastRead;
+    const { title } = this.host.page;
+    this.notify([`Shown below is the last prompt that could be read: “${text.prompt}”`]);
+    if (!Object.hasOwn(this.host.views, title)) return;
+    const data = await viewData(title, this.state, model, { ...text, isOutdated: true });
+    if (model === this.model) this.slot.draw(data, apiOf(model));
+  }
+
+  /** @param {string} name */
+  chooseModel(name) {
+    this.replaced = null;
+    this.putAway.set(this.modelName, this.changes);
+    const { now, before } = this.putAway.get(name) ?? { now: "", before: [] };
+    this.changesBefore = before;
+    this.prompt.text = ""; // what was typed was for the model before
+    this.state.choose("model", name, { changes: now });
+  }
+
+  /** @param {Wish} wish */
+  change(wish) {
+    try {
+      this.becomeChanged(changed(this.changes, wish, this.model.about));
+    } catch (error) {
+      this.notify([/** @type {Error} */ (error).message]);
+    }
+  }
+
+  /** @returns {Changes} of the model, and what they were */
+  get changes() {
+    return { now: this.state.get("changes") ?? "", before: this.changesBefore };
+  }
+
+  /** @param {Changes} changes */
+  becomeChanged({ now, before }) {
+    this.changesBefore = before;
+    this.state.set({ changes: now });
+  }
+
+  /** @param {string} event @param {any} value */
+  hear(event, value) {
+    if (event === "change") this.change(value);
+    if (event !== "navigate") return;
+    const { page, ...shown } = value;
+    this.state.set(shown);
+    this.state.flush();
+    this.host.navigate?.(page, this.state);
+  }
+
+  redraw() {
+    this.slot.redraw();
+  }
+
+  /** @param {any} error null where nothing is wrong */
+  say(error) {
+    this.problem.replaceChildren();
+    this.problem.hidden = !error;
+    if (!error) return;
+    put(node("p", "", this.problem), sentenceOf(error));
+    const { words = [], known = null } = error instanceof UnreadableText ? error.read : /** @type {Partial<ReadText>} */ ({});
+    if (words.length) put(node("p", "", this.problem), `It knows these words: ${words.map((word) => `“${word}”`).join(", ")}.`);
+    if (known === null) return;
+    const button = Object.assign(node("button", "act", this.problem), { type: "button" });
+    put(button, "Remove what is unknown");
+    button.addEventListener("click", () => {
+      this.prompt.put(known);
+      this.type(known);
+    });
+  }
+
+  /** @param {string[]} sentences */
+  notify(sentences) {
+    list(this.notices, [...new Set(sentences)], (sentence) => {
+      const notice = node("p", "", null);
+      put(notice, sentence);
+      return notice;
+    });
+    this.notices.hidden = !sentences.length;
+  }
+}

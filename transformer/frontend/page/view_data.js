@@ -1,0 +1,241 @@
+// What a view is told of a page: the request that it makes, and all else about it, from the model, the page state and the text.
+
+import { ApiError } from "../api_error.js";
+import { inWords } from "../intervention_codes.js";
+import { windowStart } from "../generation/view_params.js";
+import { kindOf, readPrompt } from "./text_reading.js";
+/** @import { Parameters } from "../api.js" */
+/** @import { Model } from "./answers.js" */
+/** @import { StateReader } from "./page_state.js" */
+/** @import { PageText } from "./text_reading.js" */
+
+/**
+ * @typedef {object} Choice what is chosen beside a view: one of some values of a parameter
+ * @property {string} name
+ * @property {string} label
+ * @property {string} value
+ * @property {[value: string, words: string][]} options
+ * @property {string[]} resets parameters that mean something else with another value
+ *
+ * @typedef {object} ViewData
+ * @property {string} view a page's title, or "Filling"
+ * @property {Parameters} request
+ * @property {Record<string, any>} about
+ * @property {Choice[]} [choices]
+ * @property {string[]} [notes] sentences below the view's heading
+ *
+ * @typedef {{ request: Parameters, about: Record<string, any>, choices?: Choice[], notes?: string[] }} Told
+ *
+ * @typedef {{ tokens: number[], next: string[], isWritten: boolean }} WholeText prompt and what follows; next: the label of the token that was chosen after each
+ */
+
+const ARROW = " → "; // stands for the start token, between the source and what is written from it
+const DRAWN = { temperature: 0.8, top_k: null, top_p: null, seed: 1 }; // of a state that says nothing else
+const MOST_WRITTEN = 60; // tokens that both sides of a comparison write
+const LONGEST_ANSWER = 200; // tokens of what an encoder–decoder would write
+const LONGEST_TITLE = 24; // characters of a prompt that names a column
+const LONGEST_BEFORE = 120; // characters shown of what stands before them
+const PACES = [["slow", "2 tokens a second"], ["steady", "8 tokens a second"], ["fast", "25 tokens a second"], ["unbounded", "as fast as it can"]];
+const LOOKS_AT = { cross: "at the source", decoder: "at its own words" };
+const KINDS = {
+  encoder: ["Encoder: the source attends to itself", "Every token of the source attends to every other: there is no causal mask."],
+  decoder: ["Decoder: the text attends to itself", "Each token of the decoder attends to itself and to those before it."],
+  cross: ["Cross: the text attends to the source", "A row shows what the decoder attended to in the source when it chose the token after the arrow."],
+};
+const POSITIONS = { length: 64, width: 64, base: 10_000, position: 5, shift: 6 }; // of a state that says nothing else
+
+/** Views that need no model. @type {Record<string, (state: StateReader) => Told>} */
+const WITHOUT_MODEL = { Positions: positionsData };
+
+/** @type {Record<string, (model: Model, state: StateReader, text: PageText) => Told | Promise<Told>>} */
+const WITH_MODEL = {
+  Generate: (model, state, text) => generationData(model, state, text), Filling: fillingData, Attention: attentionData, Inside: insideData,
+  Masks: masksData, "What if": whatIfData,
+};
+
+/** Whether a page's view needs a model. @param {string} page */
+export const needsModel = (page) => !Object.hasOwn(WITHOUT_MODEL, page);
+
+/**
+ * Rejects with an ApiError that says why there is nothing to show.
+ *
+ * @param {string} page
+ * @param {StateReader} state
+ * @param {Model | null} model
+ * @param {PageText | null} text
+ * @returns {Promise<ViewData>}
+ */
+export async function viewData(page, state, model, text) {
+  if (!needsModel(page)) return { view: page, ...WITHOUT_MODEL[page](state) };
+  const view = page === "Generate" && model.about.config.architecture === "encoder-only" ? "Filling" : page;
+  return { view, ...(await WITH_MODEL[view](model, state, text)) };
+}
+
+/** Layer and head to show first. @param {Model} model @param {string | null} kind */
+function openingOf({ about, card: { opening } }, kind) {
+  const layers = about.attentions[kind]?.modules.length ?? 0;
+  if (!opening) return { layer: kind === "cross" ? layers - 1 : 0, head: 0 };
+  const isThere = opening.attention === kind && opening.layer < layers && opening.head < about.config.n_heads;
+  return isThere ? { layer: opening.layer, head: opening.head } : { layer: 0, head: 0 };
+}
+
+/** The pass that a text is read in: of a long one the model reads the end. @param {Model} model @param {PageText} text @param {number[]} tokens */
+function passOver({ about: { config } }, { begin }, tokens) {
+  const start = windowStart(tokens.length, config.context_length);
+  return { tokens: tokens.slice(start), begin: begin + start, start };
+}
+
+/** @param {{ tokens: number[], source: number[], changes: string | null, begin?: number }} asked @returns {Parameters} */
+const requestOf = ({ tokens, source, changes, begin = 0 }) => ({ tokens: tokens.join(), source: source.join() || null, changes, begin: begin || null });
+
+const interventionsOf = (changes) => (changes ? changes.split("!").map((code) => ({ code, words: inWords(code) })) : []);
+
+/** What files of a model are called, and what it is called where it is changed. @param {Model} model */
+const fileNameOf = ({ name, fileName, isOwn, card: { title } }) => (fileName ?? (isOwn ? title : name)).replaceAll(/[/\s]+/g, "-");
+
+/** The same for the same prompt and source of the same model, changed in the same way. @param {Model} model @param {PageText} text */
+const identityOf = ({ name, version }, { tokens, source, changes }) => [name, version, tokens, source, changes].join("|");
+
+const labelOf = ({ about: { kinds } }, id) => kinds?.[id]?.[0] ?? `#${id}`;
+
+/** Prompt and what follows: of an encoder–decoder that has written nothing, what it would write. @param {Model} model @param {PageText} text @returns {Promise<WholeText>} */
+async function wholeOf(model, text) {
+  const { tokens, source, written } = text;
+  const isWritten = written.length > 0;
+  const following = isWritten || !source.length ? written.map((id) => ({ id, label: labelOf(model, id) })) : await answerOf(model, text);
+  const isEnded = source.length > 0 && model.about.card.stop_tokens.includes(following.at(-1)?.id); // nothing is looked up from the end token
+  const read = isEnded ? following.slice(0, -1) : following;
+  const labels = [...tokens.map((id) => labelOf(model, id)), ...following.map(({ label }) => label)];
+  return { tokens: [...tokens, ...read.map(({ id }) => id)], next: labels.slice(1), isWritten };
+}
+
+/** What an encoder–decoder would write. @param {Model} model @param {PageText} text @returns {Promise<{ id: number, label: string }[]>} */
+async function answerOf(model, { tokens, source, changes }) {
+  const most = Math.min(LONGEST_ANSWER, model.about.config.context_length - tokens.length);
+  const api = model.apiOf({ tokens: tokens.join(), source: source.join(), changes }, { computed: () => {} });
+  const answer = [];
+  for await (const { event, data } of api.stream("generate", { temperature: 0, max_new_tokens: most })) {
+    if (event === "token") answer.push({ id: data.id, label: data.kinds?.[data.id]?.[0] ?? labelOf(model, data.id) });
+  }
+  return answer;
+}
+
+/** @param {Model} model @param {StateReader} state @param {PageText} text @returns {Told} */
+function generationData(model, state, text) {
+  const { about } = model;
+  const kind = kindOf(about.attentions, state.get("attention"), ["self", "decoder", "cross"]);
+  const { encoder, ...modules } = Object.fromEntries(Object.entries(about.attentions).map(([one, of]) => [one, of.modules]));
+  return {
+    request: requestOf(text),
+    about: {
+      id: identityOf(model, text), prompt: text.tokens, source: text.source, written: text.written.join("."), attention: kind, opening: openingOf(model, kind),
+      restored: ["", state.arrivals], vocabulary: about.config.vocab_size, context: about.config.context_length, ends: about.card.stop_tokens,
+      arrow: ARROW, frozen: text.isOutdated ?? false, title: fileNameOf(model), model: fileNameOf(model), modules,
+      choices: {
+        layers: modules[kind]?.length ?? 0, heads: kind ? about.config.n_heads : 0, paces: PACES,
+        attentions: text.source.length && kind ? Object.entries(LOOKS_AT) : [],
+      },
+    },
+  };
+}
+
+/** @param {Model} model @param {StateReader} _ @param {PageText} text @returns {Told} */
+function fillingData(model, _, text) {
+  const { config, card, attentions } = model.about;
+  const modules = attentions.self?.modules ?? [];
+  return {
+    request: requestOf(text),
+    about: {
+      id: identityOf(model, text), prompt: text.tokens, mask: card.mask_token_id, separator: config.separator_token_id ?? null, modules,
+      layers: modules.length, heads: modules.length ? config.n_heads : 0, opening: openingOf(model, "self"), frozen: text.isOutdated ?? false,
+    },
+  };
+}
+
+/** @param {Model} model @param {StateReader} state @param {PageText} text @returns {Promise<Told>} */
+async function attentionData(model, state, text) {
+  const { attentions, config } = model.about;
+  const kind = kindOf(attentions, state.get("attention"));
+  if (kind === null) throw new ApiError("This model has no attention: no token looks at another.");
+  const isTranslator = text.source.length > 0;
+  const whole = await wholeOf(model, text);
+  const shown = isTranslator || state.get("scope") === "all" ? whole.tokens : text.tokens;
+  const { tokens, begin, start } = passOver(model, text, shown);
+  const choices = [];
+  if (isTranslator) choices.push({ name: "attention", label: "Attention", value: kind, options: Object.keys(KINDS).filter((each) => attentions[each]).map((each) => [each, KINDS[each][0]]), resets: ["query", "key", "zoom"] });
+  else if (config.architecture === "decoder-only" && whole.isWritten) choices.push({ name: "scope", label: "Text", value: state.get("scope") ?? "prompt", options: [["prompt", "The prompt"], ["all", "Prompt and generated text"]], resets: [] });
+  return {
+    request: requestOf({ ...text, tokens, begin }),
+    about: {
+      kind, offsets: { queries: kind === "encoder" ? 0 : begin, keys: kind === "self" || kind === "decoder" ? begin : 0 }, begin: passOver(model, text, whole.tokens).begin,
+      opening: openingOf(model, kind), next: kind === "cross" ? whole.next.slice(start, start + tokens.length) : null, title: fileNameOf(model),
+      model: fileNameOf(model), interventions: interventionsOf(text.changes),
+    },
+    choices, notes: isTranslator ? [`${KINDS[kind][1]}${whole.isWritten ? "" : " The text isn't written yet: the model would write it."}`] : [],
+  };
+}
+
+/** @param {Model} model @param {StateReader} _ @param {PageText} text @returns {Promise<Told>} */
+async function insideData(model, _, text) {
+  const whole = await wholeOf(model, text);
+  const { tokens, begin, start } = passOver(model, text, whole.tokens);
+  const { config } = model.about;
+  const notes = [];
+  if (start) {
+    let first = 0; // the length from which on texts are read from here
+    while (windowStart(first, config.context_length) !== start) first += 1;
+    const older = config.architecture !== "encoder-only" && first > start + 1 ? ` Logits before position ${first} came from earlier windows and differ.` : "";
+    notes.push(`The text is longer than the context, so the model reads its last ${tokens.length} tokens, from position ${begin} on.${older}`);
+  }
+  if (text.source.length && !whole.isWritten) notes.push("No text has been generated yet, so the decoder has read what the model would generate.");
+  return {
+    request: requestOf({ ...text, tokens, begin }),
+    about: { offset: begin, prompt: text.tokens.length, title: fileNameOf(model), model: fileNameOf(model), interventions: interventionsOf(text.changes) },
+    notes,
+  };
+}
+
+/** The mask of the model, and what changes with it alone. @param {Model} model @param {StateReader} _ @param {PageText} text @returns {Told} */
+function masksData(model, _, text) {
+  const { about } = model;
+  if (about.config.architecture !== "decoder-only") throw new ApiError("This model's attention has no causal mask over its prompt. Pick one that continues a text.");
+  const { tokens, begin, start } = passOver(model, text, text.tokens);
+  const kept = (text.changes ?? "").split("!").filter((code) => code && !code.startsWith("without~mask"));
+  const layers = about.attentions.self?.modules.length ?? 0;
+  return {
+    request: requestOf(text),
+    about: {
+      requests: [kept, [...kept, "without~mask~"]].map((codes) => requestOf({ ...text, tokens, begin, changes: codes.join("!") || null })),
+      tokens, labels: text.read.labels.slice(start), offset: begin, kinds: about.kinds, windows: Array.from({ length: layers }, (_layer, at) => about.config.attention_windows?.[at] ?? 0),
+    },
+  };
+}
+
+/** The model with its changes and without them, or with two prompts. @param {Model} model @param {StateReader} state @param {PageText} text @returns {Promise<Told>} */
+async function whatIfData(model, state, text) {
+  const { about } = model;
+  const isComparison = state.get("question") === "comparison";
+  const otherPrompt = state.get("other_prompt") ?? model.card.examples.find((example) => example !== text.prompt) ?? text.prompt;
+  const other = isComparison ? { ...text, ...(await readPrompt(model, otherPrompt, state.get("reads") ?? undefined)) } : null;
+  const sides = other ? [text, other] : [{ ...text, changes: null }, text];
+  const room = text.source.length ? about.config.context_length - text.tokens.length : MOST_WRITTEN;
+  const drawn = Object.fromEntries(Object.entries({ ...DRAWN, max_new_tokens: Math.min(room, MOST_WRITTEN) }).map(([name, value]) => [name, state.get(name) ?? value]));
+  const named = ({ prompt }) => `“${prompt.length > LONGEST_TITLE ? `…${prompt.slice(-LONGEST_TITLE)}` : prompt}”`;
+  return {
+    request: requestOf(text),
+    about: {
+      requests: sides.map((side) => requestOf(side)), titles: other ? sides.map(named) : ["unchanged", "changed"],
+      texts: sides.map(({ prompt, source }) => (source.length ? "" : prompt.slice(-LONGEST_BEFORE))), lengths: sides.map(({ tokens }) => tokens.length),
+      after: sides.map(({ tokens }) => labelOf(model, tokens.at(-1))), kinds: about.kinds, writes: other ? null : drawn, ends: about.card.stop_tokens,
+      modules: Object.values(about.attentions).flatMap(({ modules }) => modules), heads: about.config.n_heads, interventions: interventionsOf(text.changes),
+      other: other?.prompt ?? null,
+    },
+    choices: [{ name: "question", label: "Question", value: isComparison ? "comparison" : "ablation", options: [["ablation", "What a head does"], ["comparison", "Two prompts"]], resets: [] }],
+  };
+}
+
+/** @param {StateReader} state @returns {Told} */
+function positionsData(state) {
+  const [length, width, base, position, shift] = Object.entries(POSITIONS).map(([name, usual]) => Number(state.get(name) ?? usual));
+  return { request: {}, about: { length, width: width + (width % 2), base, positions: [position, Math.min(position + shift, length - 1)] } };
+}

@@ -1,0 +1,126 @@
+// Runs a view in an element of a page: has it drawn for a request, shows what goes wrong above it and who computes below it, and
+// shares the page state with it.
+
+import { ApiError, sentenceOf } from "../api_error.js";
+import { node, put } from "../dom.js";
+import { pageState } from "./page_state.js";
+/** @import { Api, Parameters } from "../api.js" */
+
+/**
+ * @typedef {object} View what draws an instrument
+ * @property {(api: Api, about: Record<string, any>) => Promise<void>} begin resolved once it shows something
+ * @property {() => void} setSelection the page state was changed elsewhere
+ * @property {() => void} draw the page has another theme, or is printed
+ *
+ * @typedef {new (root: HTMLElement, host: ViewFrame) => View} ViewClass
+ *
+ * @typedef {{ computed: (sentence: string) => void }} ApiOptions computed: told who computes what is shown
+ *
+ * @typedef {(request: Parameters, options: ApiOptions) => Api} ApiOf what answers a request
+ *
+ * @typedef {(event: "select" | "change" | "navigate" | "text", value: any) => void} Tell what a view asks of its page
+ */
+
+const AGAIN_MS = 5000; // after which a request that failed for the moment is made again
+
+export class ViewFrame {
+  /** @type {ApiOf} */ apiOf;
+  /** @type {string} */ shown; // the request and all that is said of it, as JSON
+  /** @type {Api} */ api;
+
+  /**
+   * @param {HTMLElement} root
+   * @param {(root: HTMLElement, host: ViewFrame) => View} make
+   * @param {Tell} tell
+   * @param {{ navigates?: boolean }} [options] navigates: whether there are other pages
+   */
+  constructor(root, make, tell, { navigates = true } = {}) {
+    this.root = root;
+    this.tell = tell;
+    this.navigates = navigates;
+    this.problem = node("p", "problem", root);
+    this.problem.setAttribute("role", "alert");
+    this.problem.hidden = true;
+    this.view = make(node("div", "", root), this);
+    this.computed = node("p", "computed", root);
+    this.listener = () => (this.root.isConnected ? this.view.setSelection() : unfollow());
+    const unfollow = pageState().follow(this.listener);
+  }
+
+  /**
+   * Show a request; the same once more is only drawn again.
+   *
+   * @param {Parameters} request
+   * @param {Record<string, any>} about
+   * @param {ApiOf} apiOf
+   */
+  show(request, about, apiOf) {
+    this.apiOf = apiOf;
+    const given = JSON.stringify([request, about]);
+    if (given === this.shown) this.view.draw();
+    else this.begin(request, about, given);
+  }
+
+  async begin(request, about, given) {
+    this.shown = given;
+    clearTimeout(this.later);
+    this.api?.end();
+    const computed = (sentence) => api === this.api && put(this.computed, sentence);
+    const api = (this.api = this.apiOf(request, { computed }));
+    this.root.dataset.state = "asking";
+    computed("");
+    try {
+      await this.view.begin(api, about);
+      if (api !== this.api) return;
+      this.say("");
+      this.root.dataset.state = "shown";
+    } catch (error) {
+      if (api !== this.api) return;
+      this.fail(error);
+      if (error instanceof ApiError && !error.isFinal) this.later = setTimeout(() => this.root.isConnected && this.begin(request, about, given), AGAIN_MS);
+    }
+  }
+
+  /** Ask something more: what the promise gives goes to `use`, unless something else is shown by then. */
+  async fetch(ask, use) {
+    const { api } = this;
+    try {
+      const answer = await ask();
+      if (api !== this.api) return;
+      this.say("");
+      this.root.dataset.state = "shown";
+      use(answer);
+    } catch (error) {
+      if (api === this.api) this.fail(error);
+    }
+  }
+
+  fail(error) {
+    this.root.dataset.state = "failed";
+    this.say(sentenceOf(error));
+    if (!(error instanceof ApiError)) throw error;
+  }
+
+  say(sentence) {
+    put(this.problem, sentence);
+    this.problem.hidden = !sentence;
+  }
+
+  /** The visitor looks at something else here. */
+  select(change) {
+    if (pageState().set(change, this.listener)) this.tell("select", change);
+  }
+
+  /** Have the page change the model. @param {import("../changes.js").Wish} change */
+  change(change) {
+    pageState().flush();
+    this.tell("change", change);
+  }
+
+  /** Leave for another page, with these values of the page state. */
+  navigate(page, change, shown = {}) {
+    pageState().set(change, this.listener);
+    pageState().flush();
+    this.tell("navigate", { page, ...shown });
+  }
+}
