@@ -3,7 +3,7 @@
 import { ApiError } from "../api_error.js";
 import { inWords } from "../intervention_codes.js";
 import { windowStart } from "../generation/view_params.js";
-import { kindOf, textOf } from "./text_reading.js";
+import { kindOf, readPrompt, textOf } from "./text_reading.js";
 /** @import { Parameters } from "../api.js" */
 /** @import { Model } from "./answers.js" */
 /** @import { StateReader } from "./page_state.js" */
@@ -107,6 +107,13 @@ async function wholeOf(model, text) {
   const read = isEnded ? following.slice(0, -1) : following;
   const labels = [...tokens.map((id) => labelOf(model, id)), ...following.map(({ label }) => label)];
   return { tokens: [...tokens, ...read.map(({ id }) => id)], next: labels.slice(1), isWritten };
+}
+
+/** Another prompt, as interventions read it: of an encoder–decoder, with what it would write. @param {Model} model @param {string} prompt */
+export async function otherPromptOf(model, prompt) {
+  const text = await readPrompt(model, prompt, "plain");
+  const { tokens } = await wholeOf(model, { ...text, written: [], changes: null });
+  return { tokens, source: text.source };
 }
 
 /** What an encoder–decoder would write. @param {Model} model @param {PageText} text @returns {Promise<{ id: number, label: string }[]>} */
