@@ -255,7 +255,7 @@ def prepare_first_page() -> None:
     """Import what every page needs, and let the model that a visit begins with read its own prompt."""
     from pages.ui.computations import activations
     from pages.ui.frame.page import open_page  # noqa: F401
-    from pages.ui.frame.visitor_choices import DEFAULT_MODEL
+    from pages.ui.host.page_state import DEFAULT_MODEL
     from pages.ui.models import library
     from pages.ui.views import generate  # noqa: F401
 
