@@ -71,9 +71,9 @@ def student(code, browser=None):
 
 
 def drawn(at, part="line"):
-    """What the page tells the browser of a part of a student's room; None where it draws none."""
+    """What the page tells the browser of a part of a student's room; nothing where it draws none."""
     told = [json.loads(each.json) for each in components(at, "headsup_room_student")]
-    return next((each for each in told if each["part"] == part), None)
+    return next((each for each in told if each["part"] == part), {})
 
 
 def ask(at, method="GET", path="", **more):

@@ -228,8 +228,9 @@ async def _press(tab: Tab, *labels: str) -> float:
 
 def _step(teacher: Tab) -> str:
     """The lesson and the number of the step on the teacher's page; "" for none."""
-    has_step = teacher.has("headsup_lesson_step")
-    return teacher.data("headsup_lesson_step")["state"]["id"] if has_step else ""
+    told = [element.bidi_component for element in teacher.elements("bidi_component")]
+    steps = [json.loads(each.json)["state"]["id"] for each in told if each.component_name == "headsup_lesson_step"]
+    return steps[0] if steps else ""
 
 
 def _texts(tab: Tab) -> list[str]:

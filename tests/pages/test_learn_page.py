@@ -197,17 +197,6 @@ def test_after_a_lesson_the_next_one_is_offered_there_and_in_the_list(monkeypatc
     assert link_of(click(at, "learn_go_on"))["lesson"] == "02-again"
 
 
-def test_the_first_answer_is_kept_beside_the_second():
-    own, step_id = Answers(), StepId("a", 0)
-    own.give(step_id, 1, discuss=True)
-    own.give(step_id, 2)
-    own.give(step_id, 3)
-    own.discuss(step_id)
-    own.give(step_id, 4)
-    response = own.responses[step_id]
-    assert (response.first, response.second, response.last) == (1, 2, 2)
-
-
 @given(some.lists(some.integers(0, 99) | some.floats(0, 1) | some.permutations(range(4)), max_size=5))
 def test_a_link_brings_the_answers_that_it_was_made_of(answers):
     own = Answers()

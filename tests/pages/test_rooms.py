@@ -156,6 +156,7 @@ class OneRoom(RuleBasedStateMachine):
         assert found.shown == (self.shown.get(self.step_id) == phase)
         self.saw(key, None)
         votes = self.rooms.votes_of(self.code, key)
+        assert self.rooms.votes_of(self.code, key, HERE) == {HERE: votes.get(HERE, MemberVotes())}
         for step_id in STEPS:
             both = (self.votes.get((step_id, each), {}).get(key) for each in (Phase.FIRST, Phase.SECOND))
             assert votes.get(step_id, MemberVotes()) == (self.phases[step_id], *both)

@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl
 
 from . import FOLDER
 from .html_page import in_one_file, sheets
-from .html_scripts import as_json, json_in_html, script_in_html
+from .html_scripts import as_json, json_in_html, policy, script_in_html
 from .live_model import Checkpoint, about_card, about_model, weights_of
 from .module_bundle import bundle
 from .page_titles import SENTENCES
@@ -168,6 +168,15 @@ def lesson_page(lesson: Mapping[str, Any], models: Mapping[str, tuple[bytes, byt
         size, most = len(page) / 1e6, MOST_OF_FILE / 1e6
         raise ValueError(f"The lesson would take {size:.1f} MB as one file, and {most:.0f} MB is the most.")
     return page
+
+
+def handout_page(title: str, lesson: Mapping[str, Any], style: str) -> str:
+    """A lesson on paper, as one HTML file that needs no network. title: a text. lesson: its document."""
+    script = script_in_html(bundle(FOLDER / "lessons" / "handout_page.js"))
+    about = f'<script type="application/json" data-part="about">{as_json(lesson)}</script>'
+    body = "\n".join(['<main data-part="handout"></main>', PROBLEM, about, f'<script type="module">{script}</script>'])
+    head = f"{policy([SCRIPT, script])}\n<style>{style}</style>\n<script>{SCRIPT}</script>"
+    return FRAME.format(without_scripts=WITHOUT_SCRIPTS, title=escape(title), head=head, body=body)
 
 
 def models_of(lesson: Mapping[str, Any]) -> list[str]:

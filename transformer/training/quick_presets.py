@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .loop import TrainingConfig
-from .presets import Group, Preset
+from .presets import AS_IN_2017, Group, Preset
 
 # A training of a few hundred steps bears a learning rate several times that of a long one, and Muon with less momentum,
 # since gradients soon go out of date. Two blocks, 64 wide, with a context of 32 or 64 characters learned more in the
@@ -14,6 +14,8 @@ _TEXT_SHAPE = {"context_length": 32, "n_layers": 2, "n_heads": 4, "d_model": 64,
 _TEXT_TRAINING = TrainingConfig(
     steps=500, learning_rate=2e-2, warmup_steps=20, optimizer="muon", momentum=0.9, weight_decay=0.0, seed=1337
 )
+_STORIES_SHAPE = {"n_layers": 4, "n_heads": 2, "d_model": 64, "d_ff": 128, "positions": "rotary"}
+_STORIES_SHAPE |= {"attention_windows": (6, 12, 0, 0)}
 
 _QUICK = (
     Preset(
@@ -36,14 +38,7 @@ _QUICK = (
         summary="The smallest encoder–decoder there is.",
         group=Group.TASKS,
         task="next-vowel",
-        shape={
-            "n_layers": 1,
-            "n_heads": 1,
-            "d_model": 16,
-            "norm": "post",
-            "tie_embeddings": True,
-            "scale_embeddings": True,
-        },
+        shape={"n_layers": 1, "n_heads": 1, "d_model": 16, **AS_IN_2017},
         training=TrainingConfig(steps=500, learning_rate=1e-2, warmup_steps=50, weight_decay=0.0, seed=1),
         batch=64,
         evaluate_every=25,
@@ -55,14 +50,7 @@ _QUICK = (
         summary="The transformer of the paper, small.",
         group=Group.TASKS,
         task="number-words",
-        shape={
-            "n_layers": 2,
-            "n_heads": 4,
-            "d_model": 64,
-            "norm": "post",
-            "tie_embeddings": True,
-            "scale_embeddings": True,
-        },
+        shape={"n_layers": 2, "n_heads": 4, "d_model": 64, **AS_IN_2017},
         training=TrainingConfig(
             steps=600, learning_rate=5e-3, warmup_steps=50, optimizer="muon", weight_decay=0.01, seed=1
         ),
@@ -90,14 +78,7 @@ _QUICK = (
         summary="Reads who has what, who is where, and who gave what to whom.",
         group=Group.TASKS,
         task="stories",
-        shape={
-            "n_layers": 4,
-            "n_heads": 2,
-            "d_model": 64,
-            "d_ff": 128,
-            "positions": "rotary",
-            "attention_windows": (6, 12, 0, 0),
-        },
+        shape=_STORIES_SHAPE,
         training=TrainingConfig(
             steps=700, learning_rate=5e-3, warmup_steps=50, optimizer="muon", momentum=0.9, weight_decay=0.01, seed=1337
         ),
@@ -111,14 +92,7 @@ _QUICK = (
         summary="An encoder: it reads a story in both directions, and fills in what is masked.",
         group=Group.TASKS,
         task="masked-stories",
-        shape={
-            "n_layers": 4,
-            "n_heads": 2,
-            "d_model": 64,
-            "d_ff": 128,
-            "positions": "rotary",
-            "attention_windows": (6, 12, 0, 0),
-        },
+        shape=_STORIES_SHAPE,
         training=TrainingConfig(
             steps=700, learning_rate=3e-3, warmup_steps=50, optimizer="muon", momentum=0.9, weight_decay=0.01, seed=1337
         ),

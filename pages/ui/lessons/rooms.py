@@ -286,15 +286,17 @@ class Rooms:
         self._update(code, change)
         self._see(code, member)
 
-    def votes_of(self, code: str, member: str) -> dict[StepId, MemberVotes]:
-        """What a member has answered to the question of each step that was voted on, or whose phase has changed."""
-        return self._read(
-            code,
-            lambda room, seen: {
+    def votes_of(self, code: str, member: str, *steps: StepId) -> dict[StepId, MemberVotes]:
+        """What a member has answered to the questions of steps; of all that were voted on where none is named."""
+
+        def look(room: Room, seen: Seen) -> dict[StepId, MemberVotes]:
+            polls = {step_id: room.polls.get(step_id, Poll()) for step_id in steps or room.polls}
+            return {
                 step_id: MemberVotes(poll.phase, poll.first.get(member), poll.second.get(member))
-                for step_id, poll in room.polls.items()
-            },
-        )
+                for step_id, poll in polls.items()
+            }
+
+        return self._read(code, look)
 
     def tally(self, code: str, key: str, step_id: StepId | None) -> Tally:
         """The votes on a step, for the teacher."""

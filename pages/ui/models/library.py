@@ -4,12 +4,14 @@ A checkpoint may be replaced while the server runs. A page must not draw one ver
 version's text, so a page's run sees each model as it was when the run first asked for it; `begin_run` looks again.
 """
 
+import contextlib
 import functools
 from contextvars import ContextVar
 
 import streamlit as st
 import torch
 
+from pages.ui.session.session_store import has_session
 from pages.ui.session.visitor_models import is_own, own_models, shared_models
 from transformer import Checkpoint, CheckpointEntry, CheckpointError, ModelConfig, Tokenizer, UnreadableCheckpoint
 from transformer.api.file_names import slug
@@ -75,7 +77,7 @@ def opened(name: str) -> OpenModel:
         if is_own(name):
             seen[name] = _own(name)
         else:
-            seen[name] = shared().open(name, lambda: st.spinner("Opening the model …"))
+            seen[name] = shared().open(name, _waiting)
     return seen[name]
 
 
@@ -127,6 +129,10 @@ def _seen() -> dict[str, OpenModel]:
     """The models that this run of a page has asked for, as they were then; outside of one, none."""
     seen = _SEEN.get()
     return {} if seen is None else seen
+
+
+def _waiting() -> contextlib.AbstractContextManager:
+    return st.spinner("Opening the model …") if has_session() else contextlib.nullcontext()
 
 
 def _own(token: str) -> OpenModel:

@@ -70,20 +70,6 @@ class Answers:
         self.opened.setdefault(step_id.lesson, set()).add(step_id.step)
         self.last = step_id
 
-    def give(self, step_id: StepId, answer: Answer, *, discuss: bool = False) -> None:
-        """Store an answer: the first, or the second after a discussion. Others are ignored."""
-        before = self.responses.get(step_id)
-        if before is None:
-            self.responses[step_id] = Response(answer, discussing=discuss)
-        elif before.discussing:
-            before.discussing = False
-            before.second = None if answer == before.first else answer
-
-    def discuss(self, step_id: StepId) -> None:
-        """Let an answer be given a second time, if it hasn't been yet."""
-        if (response := self.responses.get(step_id)) and response.second is None:
-            response.discussing = True
-
     def keep_vote(self, step_id: StepId, first: Answer, second: Answer | None = None) -> None:
         """Store what a room has of an answer, in the place of any other."""
         second = None if second == first else second

@@ -151,6 +151,11 @@ def without_session() -> Iterator[None]:
         _NOBODY.reset(token)
 
 
+def has_session() -> bool:
+    """Whether this is the run of a visitor's page."""
+    return _NOBODY.get() is None
+
+
 def session_record() -> SessionRecord:
     """This visitor's record; reading it counts as a heartbeat."""
     if nobody := _NOBODY.get():

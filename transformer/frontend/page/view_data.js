@@ -109,6 +109,13 @@ async function wholeOf(model, text) {
   return { tokens: [...tokens, ...read.map(({ id }) => id)], next: labels.slice(1), isWritten };
 }
 
+/** Another prompt, as interventions read it: of an encoder–decoder, with what it would write. @param {Model} model @param {string} prompt */
+export async function otherPromptOf(model, prompt) {
+  const text = await readPrompt(model, prompt, "plain");
+  const { tokens } = await wholeOf(model, { ...text, written: [], changes: null });
+  return { tokens, source: text.source };
+}
+
 /** What an encoder–decoder would write. @param {Model} model @param {PageText} text @returns {Promise<{ id: number, label: string }[]>} */
 async function answerOf(model, { tokens, source, changes }) {
   const most = Math.min(LONGEST_ANSWER, model.about.config.context_length - tokens.length);

@@ -113,7 +113,7 @@ def app_of(rooms: Callable[[], Rooms], events: RoomEvents, counts: Counts | None
         code, on_screen = tidy(code), StepId(lesson, step) if lesson else None
         state = rooms().state(code, key, on_screen)
         step_id = state.step_id or on_screen
-        votes = rooms().votes_of(code, key).get(step_id, MemberVotes()) if step_id else MemberVotes()
+        votes = rooms().votes_of(code, key, step_id)[step_id] if step_id else MemberVotes()
         shown = {
             "step": state.step_id and [state.step_id.lesson, state.step_id.step],
             "lesson": state.lesson,

@@ -89,7 +89,7 @@ def phase(step_id: StepId) -> Phase | None:
     if state and state.step_id == step_id:
         return state.phase
     if not own.is_teacher:
-        return None if is_reached() or step_id in votes() else Phase.FIRST
+        return None if is_reached() or votes().get(step_id, MemberVotes()).given else Phase.FIRST
     if state is None:  # a new session, and the room can't be reached
         return Phase.FIRST
     with contextlib.suppress(RoomError):  # a teacher looks at a step where the class isn't, or is no longer
@@ -99,7 +99,7 @@ def phase(step_id: StepId) -> Phase | None:
 
 
 def votes() -> dict[StepId, MemberVotes]:
-    """What the room has last had of this member's votes; none for the teacher, and outside a room."""
+    """What the room has last had of this member's votes, by steps; none for the teacher, and outside a room."""
     return st.session_state.get(VOTES, {})
 
 
@@ -136,7 +136,9 @@ def refresh() -> None:
             st.session_state[DRAWN] = all_rooms().led(own.code, own.key)
         else:
             state = all_rooms().state(own.code, own.key)
-            st.session_state[VOTES] = all_rooms().votes_of(own.code, own.key)
+            now = (state.step_id, before and before.step_id, StepId(visitor().lesson, visitor().lesson_step))
+            steps = filter(None, now) if VOTES in st.session_state else ()
+            st.session_state[VOTES] = votes() | all_rooms().votes_of(own.code, own.key, *steps)
             st.session_state[DRAWN] = state
     except RoomsAwayError as error:
         if own.is_teacher:  # a student's browser says it

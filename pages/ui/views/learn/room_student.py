@@ -87,7 +87,7 @@ def _draw(own: Membership, part: str, entered: OpenedStep | None) -> None:
                 "is_revealed": is_revealed,
             },
             step=place,
-            answer=response.last if response and not response.discussing else None,
+            answer=response and response.last,
             document=step_document(entered.lesson, entered.step_id.step)
             if part == "step" and entered and is_revealed and has_trained
             else None,
