@@ -80,7 +80,7 @@ export class Shell {
     if (isOther) {
       this.place.replaceChildren();
       this.slot?.choices.remove();
-      this.slot = new ViewSlot(this.place, host.views, (event, value) => this.hear(event, value), { heading: this.heading, navigates: host.navigate !== null });
+      this.slot = new ViewSlot(this.place, host.views, (event, value) => this.receive(event, value), { heading: this.heading, navigates: host.navigate !== null });
     }
     this.follow();
   }
@@ -145,8 +145,8 @@ export class Shell {
       if (turn !== this.turn) return;
       this.slot.draw(data, apiOf(model));
     }
-    this.say(null);
-    this.notify([...(this.replaced ? [this.replaced] : []), ...(effect ? [effect.sentence] : []), ...(text ? noticesOf(model, this.state, text) : [])]);
+    this.showProblem(null);
+    this.showNotices([...(this.replaced ? [this.replaced] : []), ...(effect ? [effect.sentence] : []), ...(text ? noticesOf(model, this.state, text) : [])]);
     this.place.dataset.state = "shown";
     if (this.prompt.draft !== null) this.type(this.prompt.draft);
   }
@@ -154,7 +154,7 @@ export class Shell {
   /** @param {any} error */
   fail(error) {
     this.place.dataset.state = "failed";
-    this.say(error);
+    this.showProblem(error);
     this.more.show(this.model, this.state, this.changes, null);
     this.host.changed?.(this.state, { model: this.model, text: null });
     if (!(error instanceof ApiError)) throw error;
@@ -170,7 +170,7 @@ export class Shell {
       if (!this.state.choose("prompt", text)) this.show(); // the same as before something that couldn't be read
     } catch (error) {
       if (typed !== this.typed || turn !== this.turn) return;
-      this.say(error);
+      this.showProblem(error);
       if (this.lastRead?.model === model) await this.showLastRead();
       if (!(error instanceof ApiError)) throw error;
     }
@@ -180,7 +180,7 @@ export class Shell {
   async showLastRead() {
     const { model, text } = this.lastRead;
     const { title } = this.host.page;
-    this.notify([`Shown below is the last prompt that could be read: “${text.prompt}”`]);
+    this.showNotices([`Shown below is the last prompt that could be read: “${text.prompt}”`]);
     if (!Object.hasOwn(this.host.views, title)) return;
     const data = await viewData(title, this.state, model, { ...text, isOutdated: true });
     if (model === this.model) this.slot.draw(data, apiOf(model));
@@ -201,7 +201,7 @@ export class Shell {
     try {
       this.becomeChanged(changed(this.changes, wish, this.model.about));
     } catch (error) {
-      this.notify([/** @type {Error} */ (error).message]);
+      this.showNotices([/** @type {Error} */ (error).message]);
     }
   }
 
@@ -218,7 +218,7 @@ export class Shell {
   }
 
   /** @param {string} event @param {any} value */
-  hear(event, value) {
+  receive(event, value) {
     if (event === "change") this.change(value);
     if (event !== "navigate") return;
     const { page, ...shown } = value;
@@ -232,7 +232,7 @@ export class Shell {
   }
 
   /** @param {any} error null where nothing is wrong */
-  say(error) {
+  showProblem(error) {
     this.problem.replaceChildren();
     this.problem.hidden = !error;
     if (!error) return;
@@ -249,7 +249,7 @@ export class Shell {
   }
 
   /** @param {string[]} sentences */
-  notify(sentences) {
+  showNotices(sentences) {
     list(this.notices, [...new Set(sentences)], (sentence) => {
       const notice = node("p", "", null);
       put(notice, sentence);

@@ -7,7 +7,7 @@ import { needsModel, viewData } from "./view_data.js";
 import { ViewFrame } from "./view_frame.js";
 /** @import { Answers, Model } from "./answers.js" */
 /** @import { Choice, ViewData } from "./view_data.js" */
-/** @import { ApiOf, Tell, ViewClass } from "./view_frame.js" */
+/** @import { ApiOf, Notify, ViewClass } from "./view_frame.js" */
 
 /** @typedef {Record<string, ViewClass>} Views by page; of Generate, Filling is the one for a model that reads in both directions */
 
@@ -20,14 +20,14 @@ export class ViewSlot {
   /**
    * @param {HTMLElement} parent
    * @param {Views} views
-   * @param {Tell} tell
+   * @param {Notify} notify
    * @param {{ heading?: HTMLElement, navigates?: boolean }} [options] heading: where choices go; navigates: whether there are other pages
    */
-  constructor(parent, views, tell, { heading = parent, navigates = true } = {}) {
+  constructor(parent, views, notify, { heading = parent, navigates = true } = {}) {
     this.navigates = navigates;
     this.parent = parent;
     this.views = views;
-    this.tell = tell;
+    this.notify = notify;
     this.choices = node("div", "view-choices", heading);
     this.notes = node("div", "view-notes", parent);
   }
@@ -39,7 +39,7 @@ export class ViewSlot {
       this.frame?.root.remove();
       const root = node("div", "", this.parent);
       root.dataset.part = "root";
-      this.frame = new ViewFrame(root, (parent, host) => new View(parent, host), (event, value) => this.tell(event, value), { navigates: this.navigates });
+      this.frame = new ViewFrame(root, (parent, host) => new View(parent, host), (event, value) => this.notify(event, value), { navigates: this.navigates });
     }
     this.shown = data;
     this.apiOf = apiOf;
@@ -84,17 +84,17 @@ let latest = null;
  * @param {URLSearchParams} parameters of the link, which the tab's page state holds
  * @param {Answers} answers
  * @param {Views} views
- * @param {Tell} tell
+ * @param {Notify} notify
  * @returns {Promise<Model | null>} null for a view without a model
  */
-export async function showView(parent, page, parameters, answers, views, tell) {
+export async function showView(parent, page, parameters, answers, views, notify) {
   if (!slots.has(parent)) {
     parent.replaceChildren();
-    slots.set(parent, new ViewSlot(parent, views, tell));
+    slots.set(parent, new ViewSlot(parent, views, notify));
   }
   const slot = (latest = slots.get(parent));
   const turn = (slot.turn = {});
-  slot.tell = tell;
+  slot.notify = notify;
   slot.unfollow?.();
   const state = new PageState(parameters);
   state.arrivals = pageState().arrivals;
@@ -106,7 +106,7 @@ export async function showView(parent, page, parameters, answers, views, tell) {
   slot.draw(data, apiOf(model));
   const unfollow = pageState().follow(() => {
     if (!parent.isConnected || state.arrivals !== pageState().arrivals) unfollow(); // whoever had it become another state shows that
-    else if (reader.isOutdated(pageState())) showView(parent, page, new URLSearchParams(pageState().all()), answers, views, tell).catch((error) => slot.frame.fail(error));
+    else if (reader.isOutdated(pageState())) showView(parent, page, new URLSearchParams(pageState().all()), answers, views, notify).catch((error) => slot.frame.fail(error));
   });
   slot.unfollow = unfollow;
   return model;
