@@ -133,7 +133,7 @@ function viewIn(parent, lesson) {
       if (view.picture === null) showLive(side, view, lesson);
       else {
         html("div", "", side, view.picture);
-        node("p", "faint", side).textContent = `A still picture of the page ${view.page}. It is live in the app: open this step there.`;
+        node("p", "faint", side).textContent = `${view.picture ? `A still picture of the page ${view.page}. It` : `The page ${view.page}`} is live in the app: open this step there.`;
       }
     },
   };
