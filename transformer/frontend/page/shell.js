@@ -33,6 +33,12 @@ import { ViewSlot, apiOf } from "./view_slot.js";
  * @property {{ title: string, act: () => void }[]} [menu] what else the menu has
  */
 
+/** What becomes of a prompt, by the model's architecture. */
+const READ = {
+  "decoder-only": "The model continues this.", "encoder-decoder": "The encoder reads this.",
+  "encoder-only": "The model reads this in both directions, and fills in its masks.",
+};
+
 export class Shell {
   /** @type {ShellHost} */ host;
   /** @type {NotingReader} */ reader; // of what is shown
@@ -49,7 +55,8 @@ export class Shell {
     this.models = new ModelMenu(line, (name) => this.chooseModel(name));
     this.prompt = new PromptLine(line, (text) => this.type(text));
     this.more = new MoreMenu(line, {
-      become: (changes) => this.becomeChanged(changes), read: (text) => otherPromptOf(this.model, text), leftOut: () => this.state.addressed(location.search).leftOut,
+      become: (changes) => this.becomeChanged(changes), read: (text) => otherPromptOf(this.model, text),
+      reads: (how) => this.state.set({ reads: how === "chat" ? null : how }), leftOut: () => this.state.addressed(location.search).leftOut,
     });
     this.problem = node("div", "problem", this.root);
     attribute(this.problem, "role", "alert");
@@ -112,6 +119,7 @@ export class Shell {
       const model = needsModel(page.title) || this.host.readsPrompt !== false ? await answers.open(this.modelName) : null;
       if (turn !== this.turn) return;
       this.model = model;
+      if (model) this.prompt.field.title = READ[model.about.config.architecture] ?? READ["decoder-only"];
       const text = model && (await textOf(model, reader));
       if (turn !== this.turn) return;
       if (text) this.lastRead = { model, text };
