@@ -128,7 +128,7 @@ def _link_title(query: bytes, title: str) -> str:
     except ValueError:
         given = {}
     prompt = _one_line(given.get("prompt", ""))
-    model = given.get("model", "") if re.fullmatch(r"[a-z0-9-]{1,40}", given.get("model", "")) else ""
+    model = given.get("model", "") if re.fullmatch(r"[\w./-]{1,60}", given.get("model", "")) else ""
     parts = [f"“{prompt}”" if prompt else "", model if not model.startswith("own-") else "", title]
     return " · ".join(filter(None, parts))
 
