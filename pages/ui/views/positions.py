@@ -13,11 +13,11 @@ from pages.ui.components.matrix import matrix
 from pages.ui.computations import activations
 from pages.ui.figures import positions as figures
 from pages.ui.frame import widgets
+from pages.ui.frame.link_values import MAX_WAVES
 from pages.ui.frame.page import Session
 from pages.ui.frame.state import visitor
 from pages.ui.frame.visitor_choices import Visitor
 from pages.ui.frame.widgets import Binding
-from pages.ui.host.page_state import PARAMETERS
 from pages.ui.markdown import counted
 from pages.ui.tables import offer_data
 from pages.ui.views.charts import chart
@@ -88,9 +88,7 @@ def waves(session: Session, table: np.ndarray) -> None:
     """The columns of the table as waves."""
     width = table.shape[1]
     telling = tuple(sorted({d for d in (0, 1, width // 8 * 2, width // 4 * 2, width // 2) if d < width}))
-    chosen = widgets.multiselect(
-        "Dimensions", range(width), Binding("waves", default=telling), most=PARAMETERS["waves"]["most"]
-    )
+    chosen = widgets.multiselect("Dimensions", range(width), Binding("waves", default=telling), most=MAX_WAVES)
     if not chosen:
         st.info("Pick at least one dimension to see its wave.")
         return
