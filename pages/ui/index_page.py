@@ -15,6 +15,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pages.ui.security_headers import is_https
+from transformer.frontend.page_titles import SENTENCES
 
 ICON = (
     "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 100 100'>"
@@ -91,11 +92,11 @@ class IndexPage:
 
 def head(path: str, query: bytes, preview: str) -> str:
     """What the page at an address has in its head. preview: the address of the picture, or ""."""
-    from pages.ui.components.assets import COMPONENTS, PAGES, address  # which bundles all scripts, so not at the start
+    from pages.ui.components.assets import COMPONENTS, address  # which bundles all scripts, so not at the start
 
     name = path.rpartition("/")[2].replace("_", " ")
-    page = name if name in PAGES else next(iter(PAGES))
-    title, sentence = f"{page} · HeadsUp", PAGES[page]
+    page = name if name in SENTENCES else next(iter(SENTENCES))
+    title, sentence = f"{page} · HeadsUp", SENTENCES[page]
     properties = {"og:type": "website", "og:site_name": "HeadsUp", "og:title": _link_title(query, title)}
     properties |= {"og:description": sentence, "og:image": preview}
     metas = {"description": sentence, "twitter:card": "summary_large_image" if preview else "summary"}

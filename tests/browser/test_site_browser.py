@@ -379,7 +379,7 @@ def test_a_browser_that_lacks_what_is_needed_is_told_so(new_window, folder, chec
     browser_errors.clear()
 
 
-def test_one_line_holds_model_prompt_and_menu_on_every_page(new_window, folder):
+def test_one_line_holds_model_prompt_and_menu_on_every_page(new_window, folder, browser_errors):
     """And the page state goes along, is part of the link, and of a prompt that can't be read it is said why."""
     page = new_window(width=1280, height=720)
     prompt, model, alert = (
@@ -456,6 +456,8 @@ def test_one_line_holds_model_prompt_and_menu_on_every_page(new_window, folder):
         notices = page.get_by_role("status").first
         expect(notices).to_contain_text("There is no model “gone” here; Shakespeare is shown.")
         expect(notices).to_contain_text("There is no layer 7 here; the last one, 5, is shown.")
+    assert all("models/gone/" in error for error in browser_errors)  # which the page's first script asked for
+    browser_errors.clear()
 
 
 def test_a_phone_has_the_same_line_and_edits_the_prompt_over_its_width(new_window, folder):

@@ -19,6 +19,7 @@ from starlette.testclient import TestClient
 from pages.ui import server_startup
 from pages.ui.components import assets
 from pages.ui.index_page import NOSCRIPT, PREVIEW, IndexPage
+from transformer.frontend.page_titles import SENTENCES
 
 STATIC = Path(streamlit.__file__).parent / "static"
 
@@ -60,7 +61,7 @@ def test_each_page_says_what_it_is_and_fetches_its_scripts_at_once(path, page, v
     text = visitor.get(f"/school/{path}").text
     head = Head(text)
     assert re.findall("<title>(.*?)</title>", text) == [f"{page} · HeadsUp"]
-    assert head.metas["description"] == head.metas["og:description"] == assets.PAGES[page]
+    assert head.metas["description"] == head.metas["og:description"] == SENTENCES[page]
     assert head.metas["og:title"] == f"{page} · HeadsUp"
     assert NOSCRIPT in text and "agent" not in text.partition("<body>")[2] and "Streamlit<" not in text
     (icon,) = (given["href"] for tag, given in head.tags if given.get("rel") == "shortcut icon")

@@ -10,9 +10,10 @@ from pages.ui.lessons.lesson import LONGEST_FILE
 from pages.ui.lessons.own_lessons import name_of
 from pages.ui.session import session_store
 from pages.ui.views.learn import lesson_upload, visitor_lessons
-from pages.ui.views.learn.handout import handout
+from pages.ui.views.learn.handout import handout_document
 from tests import learn_page as learning
 from tests.app_driver import checked, component, link_of, start, tell_page
+from tests.frontend_calls import frontend
 from tests.learn_page import answer, button, click, forget_rooms, has, said
 from tests.pages.test_lesson_checks import SAMPLE
 from tests.redis_server import RedisServer
@@ -112,7 +113,7 @@ def test_a_teacher_reads_what_was_found_and_opens_the_lesson_which_outlives_a_re
     for text, words in ((SAMPLE, "No problems found."), (NO_NUMBER, "has 1 to 1000 tokens"), FILES[1]):
         at = upload(at, text)
         assert words in said(at), words
-    printed = handout(own_lessons.own_lesson(SHORT))
+    printed = frontend("lessons/handout.js", "handout", handout_document(own_lessons.own_lesson(SHORT)))
     assert "<script>" not in printed and "href" not in printed and "&lt;script&gt;" in printed
     at = upload(at, SHORT)
     (box,) = at.get("file_uploader")

@@ -67,7 +67,7 @@ def step_json(step: GenerationStep, tokenizer: Tokenizer, module: str | None, he
         payload["top"] = {"ids": ids.tolist(), "logits": _packed(values), "normaliser": normaliser}
         payload["kinds"] = kinds_of(tokenizer, [step.token_id, *ids[:NAMED]])
     if module is not None:
-        payload["row"] = _packed(plain_array(step.cache[f"{module}.hook_pattern"][0, head, -1]))
+        payload["row"] = _packed(step.cache[f"{module}.hook_pattern"][0, head, -1].float().numpy(force=True))
         payload["row_start"] = 0 if module.endswith("cross_attn") else step.window_start
     return payload
 

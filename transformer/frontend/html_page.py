@@ -29,8 +29,8 @@ PAGE = """<!doctype html>
 <script>{startup}</script>
 </head>
 <body>
-<main>{picture}</main>
-{note}{recordings}
+{main}
+{elements}
 <script type="module">{script}</script>
 </body>
 </html>
@@ -41,8 +41,8 @@ STYLES = {
     "inside": ("inside/inside.css", "inside/tensors.css", "inside/circuits.css"),
 }
 STARTS = {
-    "attention/standalone.js": ("attention", "showAttention"),
-    "inside/standalone.js": ("inside", "showInside"),
+    "hosts/recorded_attention.js": ("attention", "showAttention"),
+    "hosts/recorded_inside.js": ("inside", "showInside"),
     "hosts/saved_attention.js": ("attention", "showAttention"),
     "hosts/saved_inside.js": ("inside", "showInside"),
     "hosts/saved_generation.js": ("generation", "showGeneration"),
@@ -108,18 +108,23 @@ def assembled(
     instrument, start = STARTS[script]
     text = f"{script_in_html(bundle(FOLDER / script))}\n{start}();"
     styles = ("standalone.css", "type_scale.css", "tooltip.css", "save.css", "intervention_controls.css", "on_page.css")
-    sheets = "\n".join(
-        map(_sheet, (*styles, "page/shell.css", "page/changes_menu.css", "paper.css", *STYLES[instrument]))
-    )
-    before, after = PAGE.split("{recordings}")
-    noted = f'<p class="note">{html.escape(note)}</p>\n' if note else ""
-    about = {"title": html.escape(title), "policy": policy([SCRIPT, text]), "startup": SCRIPT}
-    pieces = [before.format(**about, style=sheets, picture=picture or WITHOUT_SCRIPTS, note=noted)]
+    style = sheets(*styles, "page/shell.css", "page/changes_menu.css", "paper.css", *STYLES[instrument])
+    noted = f'\n<p class="note">{html.escape(note)}</p>' if note else ""
+    main = f"<main>{picture or WITHOUT_SCRIPTS}</main>{noted}"
+    return SavedPage(in_one_file(title, style, text, main, elements), what, picture)
+
+
+def in_one_file(title: str, style: str, script: str, main: str, elements: Mapping[str, Recording | bytes | str]) -> str:
+    """A page that needs no other file. main: what is seen before its script has run, as HTML; elements: as in
+    `assembled`."""
+    before, after = PAGE.split("{elements}")
+    about = {"title": html.escape(title), "policy": policy([SCRIPT, script]), "startup": SCRIPT}
+    pieces = [before.format(**about, style=style, main=main)]
     for name, part in elements.items():
         body = [script_in_html(part)] if isinstance(part, str) else _in_base64(part)
-        pieces += [f'<script type="text/plain" id="{name}">', *body, "</script>\n"]
-    pieces.append(after.format(script=text))
-    return SavedPage("".join(pieces), what, picture)
+        pieces += [f'<script type="text/plain" id="{html.escape(name)}">', *body, "</script>\n"]
+    pieces.append(after.format(script=script))
+    return "".join(pieces)
 
 
 def picture_of_pass(outlined: Recording, probabilities: np.ndarray | None) -> str:
@@ -135,8 +140,9 @@ def picture_of(rows: Sequence[np.ndarray], seen: str) -> str:
     return STILL.format(png=base64.b64encode(png).decode(), seen=seen, width=width * max(1, round(WIDTH / width)))
 
 
-def _sheet(name: str) -> str:
-    return (FOLDER / name).read_text(encoding="utf-8")
+def sheets(*names: str) -> str:
+    """Style sheets, one after the other."""
+    return "\n".join((FOLDER / name).read_text(encoding="utf-8") for name in names)
 
 
 def _in_base64(part: Recording | bytes, length: int = 3 * 2**18) -> Iterator[str]:

@@ -71,7 +71,7 @@ function read(name, tensor, body) {
     throw new Error(`The tensor ${name} has no shape or no place in the recording.`);
   }
   const [start, end] = offsets;
-  const count = shape.reduce((product, length) => product * length, 1);
+  const count = countOf(shape);
   if (end - start !== count * Kind.BYTES_PER_ELEMENT) {
     throw new Error(`The tensor ${name} of shape ${shape.join(" × ")} needs ${count * Kind.BYTES_PER_ELEMENT} bytes; it has ${end - start}.`);
   }
@@ -99,6 +99,16 @@ function fromFloat16(half) {
   const [sign, exponent, fraction] = [half >> 15 ? -1 : 1, (half >> 10) & 31, half & 1023];
   if (exponent === 31) return fraction ? NaN : sign * Infinity;
   return sign * (exponent ? (1024 + fraction) * 2 ** (exponent - 25) : fraction * 2 ** -24);
+}
+
+/** How many numbers a tensor of this shape has. @param {readonly number[]} shape */
+export function countOf(shape) {
+  return shape.reduce((product, length) => product * length, 1);
+}
+
+/** How far apart neighbours along each dimension lie. @param {readonly number[]} shape */
+export function stridesOf(shape) {
+  return shape.map((_, axis) => countOf(shape.slice(axis + 1)));
 }
 
 /**

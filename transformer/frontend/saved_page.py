@@ -182,7 +182,7 @@ def page(
     what = f"attention ({about['kind']}) over {about['queries']} tokens, {layers} × {heads} heads"
     whole = Recording(_cut(whole, points), {})
     elements = {"outline": Recording(beginning.tensors, about), "whole": whole}
-    return assembled("attention/standalone.js", title, elements, what, picture_of(list(cells), HEADS), note)
+    return assembled("hosts/recorded_attention.js", title, elements, what, picture_of(list(cells), HEADS), note)
 
 
 def attention_fits(config: ModelConfig, kind: str, tokens: int, source: int = 0) -> bool:
@@ -293,7 +293,7 @@ def inside_page(
     what = f"a whole pass over {len(trace.tokens)} tokens, {len(infos)} tensors"
     outlined = Recording(beginning.tensors, {**beginning.metadata, **about})
     elements = {"outline": outlined, "whole": whole}
-    return assembled("inside/standalone.js", title, elements, what, picture, note)
+    return assembled("hosts/recorded_inside.js", title, elements, what, picture, note)
 
 
 def page_fit(config: ModelConfig, tokens: int, source: int = 0) -> Fit | None:
@@ -311,7 +311,7 @@ def page_size(config: ModelConfig, outlined: Recording, fit: Fit) -> int:
     ids = outlined.metadata["ids"]
     whole = view_bytes(config, len(ids["text"]), len(ids["source"]), fit)
     elements = {"outline": outlined, "whole": Recording({}, {})}
-    frame = assembled("inside/standalone.js", "", elements, "", picture_of_pass(outlined, None))
+    frame = assembled("hosts/recorded_inside.js", "", elements, "", picture_of_pass(outlined, None))
     return len(frame.html.encode()) + whole * 4 // 3
 
 

@@ -19,7 +19,8 @@ from typing import Any, Protocol
 from urllib.parse import parse_qsl
 
 from . import FOLDER
-from .html_scripts import as_json, json_in_html, policy, script_in_html
+from .html_page import in_one_file, sheets
+from .html_scripts import as_json, json_in_html, script_in_html
 from .live_model import Checkpoint, about_card, about_model, weights_of
 from .module_bundle import bundle
 from .page_titles import SENTENCES
@@ -69,7 +70,7 @@ BODY = """<header class="site-head"><b>HeadsUp</b><nav data-part="pages" aria-la
 <main class="site-main">
 {main}
 </main>
-<script type="application/json" data-part="about">{about}</script>"""
+<script type="application/json" id="about">{about}</script>"""
 SHELL = '<div data-part="shell"></div>'
 PROBLEM = '<p class="problem" data-part="problem" role="alert" hidden></p>'
 
@@ -154,24 +155,28 @@ def lesson_page(lesson: Mapping[str, Any], models: Mapping[str, tuple[bytes, byt
     models: of each model that its views show, what `described` gives, and its weights.
     Raises: ValueError where the file would be too large.
     """
-    worker = script_in_html(bundle(FOLDER / "engine" / "worker.js"))
-    script = script_in_html(bundle(FOLDER / "site" / "learn.js"))
-    parts = [
-        f'<script type="application/json" data-part="about">{as_json({"lesson": lesson})}</script>',
-        f'<script type="text/plain" id="worker">{worker}</script>',
-    ]
+    elements = {"about": as_json({"lesson": lesson}), "worker": bundle(FOLDER / "engine" / "worker.js")}
     for name in models_of(lesson):
         about, weights = models[name]
-        held = f'{{"described":{json_in_html(about.decode())},"weights":"{base64.b64encode(weights).decode()}"}}'
-        parts.append(f'<script type="application/json" id="model-{escape(name)}">{held}</script>')
-    main = f'<main class="site-main">{PROBLEM}<div data-part="lesson"></div></main>'
-    body = "\n".join([main, *parts, f'<script type="module">{script}</script>'])
-    head = f"{policy([SCRIPT, script])}\n<style>{style()}</style>\n<script>{SCRIPT}</script>"
-    page = FRAME.format(without_scripts=WITHOUT_SCRIPTS, title=escape(lesson["name"]), head=head, body=body)
+        elements[f"model-{name}"] = (
+            f'{{"described":{json_in_html(about.decode())},"weights":"{base64.b64encode(weights).decode()}"}}'
+        )
+    main = f'{WITHOUT_SCRIPTS}\n<main class="site-main">{PROBLEM}<div data-part="lesson"></div></main>'
+    script = script_in_html(bundle(FOLDER / "site" / "learn.js"))
+    page = in_one_file(f"{lesson['name']} · HeadsUp", style(), script, main, elements)
     if len(page.encode()) > MOST_OF_FILE:
         size, most = len(page) / 1e6, MOST_OF_FILE / 1e6
         raise ValueError(f"The lesson would take {size:.1f} MB as one file, and {most:.0f} MB is the most.")
     return page
+
+
+def handout_page(title: str, lesson: Mapping[str, Any], style: str) -> str:
+    """A lesson on paper, as one HTML file that needs no network. title: a text. lesson: its document."""
+    script = script_in_html(bundle(FOLDER / "lessons" / "handout_page.js"))
+    about = f'<script type="application/json" data-part="about">{as_json(lesson)}</script>'
+    body = "\n".join(['<main data-part="handout"></main>', PROBLEM, about, f'<script type="module">{script}</script>'])
+    head = f"{policy([SCRIPT, script])}\n<style>{style}</style>\n<script>{SCRIPT}</script>"
+    return FRAME.format(without_scripts=WITHOUT_SCRIPTS, title=escape(title), head=head, body=body)
 
 
 def models_of(lesson: Mapping[str, Any]) -> list[str]:
@@ -183,7 +188,7 @@ def models_of(lesson: Mapping[str, Any]) -> list[str]:
 
 def style() -> str:
     """The style sheet of all pages."""
-    return "\n".join((FOLDER / name).read_text(encoding="utf-8") for name in STYLES)
+    return sheets(*STYLES)
 
 
 def icon(size: int) -> bytes:

@@ -42,6 +42,9 @@ class Preset:
     """The preset whose trained weights it starts from, instead of random weights."""
 
 
+_STORIES_SHAPE = {"n_layers": 5, "n_heads": 1, "d_model": 64, "d_ff": 128, "positions": "rotary"}
+_STORIES_SHAPE |= {"attention_windows": (6, 12, 0, 0, 0)}
+
 _PRESETS = (
     Preset(
         name="shakespeare",
@@ -184,14 +187,7 @@ _PRESETS = (
         summary="Reads a short story, question and answer in both directions, and fills the words that are masked.",
         group=Group.TASKS,
         task="masked-stories",
-        shape={
-            "n_layers": 5,
-            "n_heads": 1,
-            "d_model": 64,
-            "d_ff": 128,
-            "positions": "rotary",
-            "attention_windows": (6, 12, 0, 0, 0),
-        },
+        shape=_STORIES_SHAPE,
         training=TrainingConfig(
             steps=2000, learning_rate=1e-3, warmup_steps=50, weight_decay=0.01, average_decay=0.998, seed=1337
         ),
@@ -211,14 +207,7 @@ _PRESETS = (
         summary="Reads a short story and answers a question: who has what, who is where, who gave what to whom.",
         group=Group.TASKS,
         task="stories",
-        shape={
-            "n_layers": 5,
-            "n_heads": 1,
-            "d_model": 64,
-            "d_ff": 128,
-            "positions": "rotary",
-            "attention_windows": (6, 12, 0, 0, 0),
-        },
+        shape=_STORIES_SHAPE,
         training=TrainingConfig(
             steps=10000,
             learning_rate=4e-3,

@@ -14,6 +14,8 @@ _TEXT_SHAPE = {"context_length": 32, "n_layers": 2, "n_heads": 4, "d_model": 64,
 _TEXT_TRAINING = TrainingConfig(
     steps=500, learning_rate=2e-2, warmup_steps=20, optimizer="muon", momentum=0.9, weight_decay=0.0, seed=1337
 )
+_STORIES_SHAPE = {"n_layers": 4, "n_heads": 2, "d_model": 64, "d_ff": 128, "positions": "rotary"}
+_STORIES_SHAPE |= {"attention_windows": (6, 12, 0, 0)}
 
 _QUICK = (
     Preset(
@@ -90,14 +92,7 @@ _QUICK = (
         summary="Reads who has what, who is where, and who gave what to whom.",
         group=Group.TASKS,
         task="stories",
-        shape={
-            "n_layers": 4,
-            "n_heads": 2,
-            "d_model": 64,
-            "d_ff": 128,
-            "positions": "rotary",
-            "attention_windows": (6, 12, 0, 0),
-        },
+        shape=_STORIES_SHAPE,
         training=TrainingConfig(
             steps=700, learning_rate=5e-3, warmup_steps=50, optimizer="muon", momentum=0.9, weight_decay=0.01, seed=1337
         ),
@@ -111,14 +106,7 @@ _QUICK = (
         summary="An encoder: it reads a story in both directions, and fills in what is masked.",
         group=Group.TASKS,
         task="masked-stories",
-        shape={
-            "n_layers": 4,
-            "n_heads": 2,
-            "d_model": 64,
-            "d_ff": 128,
-            "positions": "rotary",
-            "attention_windows": (6, 12, 0, 0),
-        },
+        shape=_STORIES_SHAPE,
         training=TrainingConfig(
             steps=700, learning_rate=3e-3, warmup_steps=50, optimizer="muon", momentum=0.9, weight_decay=0.01, seed=1337
         ),

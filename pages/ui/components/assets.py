@@ -36,12 +36,6 @@ export default function (component) {
 """
 
 
-PAGES: dict[str, str] = {
-    page["title"]: page["sentence"] for page in json.loads((frontend.FOLDER / "pages.json").read_text(encoding="utf-8"))
-}
-"""What each page shows, in a sentence, by its title; the first is the one that a visit begins with."""
-
-
 def glossary_terms() -> list[dict[str, Any]]:
     """The glossary as the browser gets it: `words` are all words for a term, its name first."""
     return [{**dataclasses.asdict(term), "words": [term.name, *term.others]} for term in glossary.entries()]

@@ -212,6 +212,30 @@ class Fields:
         return kinds
 
 
+def read_sizes(fields: Fields) -> dict[str, Any]:
+    """Our sizes from the fields that most families have."""
+    return {
+        "vocab_size": fields.whole("vocab_size"),
+        "context_length": fields.whole("max_position_embeddings"),
+        "n_layers": fields.layers("num_hidden_layers"),
+        "n_heads": fields.whole("num_attention_heads"),
+        "d_model": fields.whole("hidden_size"),
+        "d_ff": fields.whole("intermediate_size"),
+    }
+
+
+def write_sizes(config: ModelConfig) -> dict[str, Any]:
+    """The inverse of `read_sizes`."""
+    return {
+        "vocab_size": config.vocab_size,
+        "max_position_embeddings": config.context_length,
+        "num_hidden_layers": config.n_layers,
+        "num_attention_heads": config.n_heads,
+        "hidden_size": config.d_model,
+        "intermediate_size": config.d_ff,
+    }
+
+
 def read_weight(
     weight: Weight, config: ModelConfig, tensors: Sequence[Tensor], ours: tuple[int, ...], dtype: torch.dtype
 ) -> Tensor:

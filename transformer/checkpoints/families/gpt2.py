@@ -8,28 +8,23 @@ from ...config import ModelConfig
 from .family import THEIR_ACTIVATIONS, Family, Fields, Weight, linear, unembedding
 
 
-def read_config(fields: Fields) -> ModelConfig:
-    """Our configuration from config.json."""
-    fields.refuse("add_cross_attention", "which is for a decoder beside an encoder")
-    fields.flag("scale_attn_by_inverse_layer_idx", False)
+def read_common(fields: Fields) -> dict[str, Any]:
+    """The fields that GPT-2 and GPT-J share."""
     width = fields.whole("n_embd")
-    return ModelConfig(
-        vocab_size=fields.whole("vocab_size"),
-        context_length=fields.whole("n_positions"),
-        n_layers=fields.layers("n_layer"),
-        n_heads=fields.whole("n_head"),
-        d_model=width,
-        d_ff=fields.whole("n_inner", 4 * width),
-        positions="learned",
-        activation=fields.activation("activation_function", "gelu_new"),
-        layer_norm_eps=fields.number("layer_norm_epsilon", 1e-5),
-        attention_scale=fields.flag("scale_attn_weights", True),
-        tie_embeddings=fields.flag("tie_word_embeddings", True),
-    )
+    return {
+        "vocab_size": fields.whole("vocab_size"),
+        "context_length": fields.whole("n_positions"),
+        "n_layers": fields.layers("n_layer"),
+        "n_heads": fields.whole("n_head"),
+        "d_model": width,
+        "d_ff": fields.whole("n_inner", 4 * width),
+        "activation": fields.activation("activation_function", "gelu_new"),
+        "layer_norm_eps": fields.number("layer_norm_epsilon", 1e-5),
+    }
 
 
-def write_config(config: ModelConfig) -> dict[str, Any]:
-    """config.json from our configuration."""
+def write_common(config: ModelConfig) -> dict[str, Any]:
+    """The inverse of `read_common`."""
     return {
         "vocab_size": config.vocab_size,
         "n_positions": config.context_length,
@@ -39,11 +34,27 @@ def write_config(config: ModelConfig) -> dict[str, Any]:
         "n_inner": config.d_ff,
         "activation_function": THEIR_ACTIVATIONS[config.activation],
         "layer_norm_epsilon": config.layer_norm_eps,
-        "scale_attn_weights": config.attention_scale,
         "tie_word_embeddings": config.tie_embeddings,
         "bos_token_id": None,
         "eos_token_id": None,
     }
+
+
+def read_config(fields: Fields) -> ModelConfig:
+    """Our configuration from config.json."""
+    fields.refuse("add_cross_attention", "which is for a decoder beside an encoder")
+    fields.flag("scale_attn_by_inverse_layer_idx", False)
+    return ModelConfig(
+        **read_common(fields),
+        positions="learned",
+        attention_scale=fields.flag("scale_attn_weights", True),
+        tie_embeddings=fields.flag("tie_word_embeddings", True),
+    )
+
+
+def write_config(config: ModelConfig) -> dict[str, Any]:
+    """config.json from our configuration."""
+    return {**write_common(config), "scale_attn_weights": config.attention_scale}
 
 
 def weights(config: ModelConfig, fields: Fields) -> list[Weight]:

@@ -5,28 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 from ...config import ModelConfig
-from .family import THEIR_ACTIVATIONS, Family, Fields, Weight, linear, unembedding
+from .family import THEIR_ACTIVATIONS, Family, Fields, Weight, linear, read_sizes, unembedding, write_sizes
 from .rope_scaling import notes_on_rotation, rotary_fields, written_rotation
 
 
 def read_config(fields: Fields) -> ModelConfig:
     """Our configuration from config.json."""
-    width, heads = fields.whole("hidden_size"), fields.whole("num_attention_heads")
+    sizes = read_sizes(fields)
     bases, shares = ("rotary_emb_base", "rope_theta"), ("rotary_pct", "partial_rotary_factor")
-    rotation = rotary_fields(fields, max(width // heads, 1), bases=bases, shares=shares, share=0.25)
+    rotation = rotary_fields(
+        fields, max(sizes["d_model"] // sizes["n_heads"], 1), bases=bases, shares=shares, share=0.25
+    )
     return ModelConfig(
-        vocab_size=fields.whole("vocab_size"),
-        n_layers=fields.layers("num_hidden_layers"),
-        n_heads=heads,
-        d_model=width,
-        d_ff=fields.whole("intermediate_size"),
         rotary_pairs="halves",
         activation=fields.activation("hidden_act", "gelu"),
         layer_norm_eps=fields.number("layer_norm_eps", 1e-5),
         attention_bias=fields.flag("attention_bias", True),
         parallel_residual=fields.flag("use_parallel_residual", True),
         tie_embeddings=fields.flag("tie_word_embeddings", False),
-        **{"context_length": fields.whole("max_position_embeddings"), **rotation},
+        **{**sizes, **rotation},
     )
 
 
@@ -34,12 +31,7 @@ def write_config(config: ModelConfig) -> dict[str, Any]:
     """config.json from our configuration."""
     fraction = config.rotated_dims / config.d_head
     return {
-        "vocab_size": config.vocab_size,
-        "max_position_embeddings": config.context_length,
-        "num_hidden_layers": config.n_layers,
-        "num_attention_heads": config.n_heads,
-        "hidden_size": config.d_model,
-        "intermediate_size": config.d_ff,
+        **write_sizes(config),
         "rotary_pct": fraction,
         "rotary_emb_base": config.rotary_base,
         "rope_parameters": {**written_rotation(config), "partial_rotary_factor": fraction},

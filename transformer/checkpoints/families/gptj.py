@@ -5,26 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from ...config import ModelConfig
-from .family import THEIR_ACTIVATIONS, Family, Fields, Weight, linear, norm, unembedding
+from .family import Family, Fields, Weight, linear, norm, unembedding
+from .gpt2 import read_common, write_common
 
 
 def read_config(fields: Fields) -> ModelConfig:
     """Our configuration from config.json."""
-    width, heads = fields.whole("n_embd"), fields.whole("n_head")
-    dims = fields.whole("rotary_dim", 64)
+    common, dims = read_common(fields), fields.whole("rotary_dim", 64)
     for name in ("rotary", "scale_attn_weights"):
         fields.expect(name, True)
     return ModelConfig(
-        vocab_size=fields.whole("vocab_size"),
-        context_length=fields.whole("n_positions"),
-        n_layers=fields.layers("n_layer"),
-        n_heads=heads,
-        d_model=width,
-        d_ff=fields.whole("n_inner", 4 * width),
+        **common,
         positions="rotary",
-        rotary_dims=None if dims * heads == width else dims,
-        activation=fields.activation("activation_function", "gelu_new"),
-        layer_norm_eps=fields.number("layer_norm_epsilon", 1e-5),
+        rotary_dims=None if dims * common["n_heads"] == common["d_model"] else dims,
         attention_bias=False,
         unembed_bias=True,
         parallel_residual=True,
@@ -34,20 +27,7 @@ def read_config(fields: Fields) -> ModelConfig:
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
     """config.json from our configuration."""
-    return {
-        "vocab_size": config.vocab_size,
-        "n_positions": config.context_length,
-        "n_layer": config.n_layers,
-        "n_head": config.n_heads,
-        "n_embd": config.d_model,
-        "n_inner": config.d_ff,
-        "rotary_dim": config.rotated_dims,
-        "activation_function": THEIR_ACTIVATIONS[config.activation],
-        "layer_norm_epsilon": config.layer_norm_eps,
-        "tie_word_embeddings": config.tie_embeddings,
-        "bos_token_id": None,
-        "eos_token_id": None,
-    }
+    return {**write_common(config), "rotary_dim": config.rotated_dims}
 
 
 def weights(config: ModelConfig, fields: Fields) -> list[Weight]:

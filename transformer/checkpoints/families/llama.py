@@ -8,7 +8,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...config import ModelConfig
-from .family import THEIR_ACTIVATIONS, Family, Fields, Layout, UnsupportedError, Weight, linear, norm, unembedding
+from .family import (
+    THEIR_ACTIVATIONS,
+    Family,
+    Fields,
+    Layout,
+    UnsupportedError,
+    Weight,
+    linear,
+    norm,
+    read_sizes,
+    unembedding,
+    write_sizes,
+)
 from .rope_scaling import notes_on_rotation, rotary_fields, written_rotation
 
 
@@ -36,8 +48,8 @@ def common_fields(
     rotated. tied, epsilon: the defaults of tie_word_embeddings and rms_norm_eps.
     rotation: as in `rotary_fields`.
     """
-    heads = fields.whole("num_attention_heads")
-    width = fields.whole("hidden_size")
+    sizes = read_sizes(fields)
+    heads, width = sizes["n_heads"], sizes["d_model"]
     own_width = fields.get("head_dim", head_width)
     if own_width is not None:
         own_width = fields.whole("head_dim", head_width)
@@ -45,13 +57,8 @@ def common_fields(
     if turned["rotary_dims"] and not turns_part:
         raise UnsupportedError("it turns a part of each head, where all of it is known")
     return {
-        "vocab_size": fields.whole("vocab_size"),
-        "context_length": fields.whole("max_position_embeddings"),
-        "n_layers": fields.layers("num_hidden_layers"),
-        "n_heads": heads,
-        "d_model": width,
+        **sizes,
         "n_kv_heads": fields.whole("num_key_value_heads", heads),
-        "d_ff": fields.whole("intermediate_size"),
         "head_width": own_width,
         "norm_kind": "rms",
         "mlp_gate": True,
@@ -76,13 +83,8 @@ def write_config(config: ModelConfig) -> dict[str, Any]:
 def write_common(config: ModelConfig) -> dict[str, Any]:
     """The shared fields of Llama and its kin, from our configuration."""
     return {
-        "vocab_size": config.vocab_size,
-        "max_position_embeddings": config.context_length,
-        "num_hidden_layers": config.n_layers,
-        "num_attention_heads": config.n_heads,
-        "hidden_size": config.d_model,
+        **write_sizes(config),
         "num_key_value_heads": config.kv_heads,
-        "intermediate_size": config.d_ff,
         "head_dim": config.d_head,
         "rms_norm_eps": config.layer_norm_eps,
         "rope_theta": config.rotary_base,

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...config import ModelConfig
-from .family import THEIR_ACTIVATIONS, Family, Fields, UnsupportedError, Weight, linear, norm, unembedding
+from .family import THEIR_ACTIVATIONS, Family, Fields, UnsupportedError, Weight, linear, norm, unembedding, write_sizes
 from .llama import written_windows
 from .rope_scaling import kind_of, notes_on_rotation, rotary_fields, rotary_parameters, written_by_kind
 
@@ -96,12 +96,7 @@ def write_config(config: ModelConfig) -> dict[str, Any]:
         raise UnsupportedError("it has a norm before each sublayer but the first")
     near = written_windows(config)
     return {
-        "vocab_size": config.vocab_size,
-        "max_position_embeddings": config.context_length,
-        "num_hidden_layers": config.n_layers,
-        "num_attention_heads": config.n_heads,
-        "hidden_size": config.d_model,
-        "intermediate_size": config.d_ff,
+        **write_sizes(config),
         "hidden_activation": THEIR_ACTIVATIONS[config.activation],
         "classifier_activation": THEIR_ACTIVATIONS[config.activation],
         "norm_eps": config.layer_norm_eps,

@@ -2,7 +2,7 @@
 // Weights alone, without a text. Source: Elhage et al. 2021, "A mathematical framework for transformer circuits".
 
 import { wrong } from "../api_error.js";
-import { dotProducts } from "../arithmetic.js";
+import { dotProducts, momentsOf } from "../arithmetic.js";
 import { headWidth, keyHeadOf, keyHeads, scoreDivisor } from "../attention_config.js";
 import { ids, whole } from "./questions.js";
 /** @import { LiveModel, Rest } from "./live_model.js" */
@@ -139,7 +139,7 @@ function centred(config, matrix) {
   const found = Float64Array.from(data);
   for (let row = 0; row < rows; row++) {
     const own = found.subarray(row * columns, (row + 1) * columns);
-    const mean = own.reduce((sum, value) => sum + value, 0) / columns;
+    const { mean } = momentsOf(own);
     for (let at = 0; at < columns; at++) own[at] -= mean;
   }
   return { rows, columns, data: found };

@@ -2,6 +2,7 @@
 // With a cache, a pass computes the newest positions alone: of earlier ones, keys and values are all that is read.
 
 import { headWidth, isCausal, keyHeads } from "../attention_config.js";
+import { countOf, stridesOf } from "../recording.js";
 import { isOfSource, operandsOf } from "./model.js";
 import { TENSOR_OPERATIONS } from "./operations.js";
 import { loopsOf, sumProducts } from "./products.js";
@@ -196,7 +197,7 @@ class Pass {
     const known = last?.rows === rows ? last : null;
     if (known && (known.keys === keys || !known.isKeyed)) return known;
     const sizes = this.sizesOf(equation, rows, keys);
-    const size = product(sizes);
+    const size = countOf(sizes);
     const isKeyed = known?.isKeyed ?? [dims, ...operandsOf(equation).map((operand) => operand.dims)].some((all) => all.includes("key"));
     const numbers = known?.numbers.length >= size ? known.numbers : new this.Numbers(known ? 2 * size : size);
     const tensor = { shape: merged(dims, sizes), data: numbers.subarray(0, size) };
@@ -225,7 +226,7 @@ class Pass {
     this.tensors.set(name, tensor);
     if (equation.dims[0] === "key") tensors.set(name, tensor);
     if (!this.model.cached.has(name)) return;
-    const row = product(tensor.shape.slice(1));
+    const row = countOf(tensor.shape.slice(1));
     if (!tensors.has(name)) tensors.set(name, { shape: [], data: new Float32Array(this.model.config.context_length * row) });
     const whole = tensors.get(name);
     whole.data.set(tensor.data, this.start * row);
@@ -293,7 +294,7 @@ class Pass {
       return [...shape.slice(0, at), this.sizes.kv_head, this.sizes.member, ...shape.slice(at + 1)];
     }
     const known = dims.map((dim) => (["pos", "query", "key", "vocab"].includes(dim) ? undefined : this.sizes[dim]));
-    const rest = product(shape) / product(known.map((size) => size ?? 1));
+    const rest = countOf(shape) / countOf(known.map((size) => size ?? 1));
     return known.map((size) => size ?? rest);
   }
 }
@@ -316,10 +317,6 @@ function merged(dims, sizes) {
 }
 
 function strided(names, sizes) {
-  let stride = product(sizes);
-  return names.map((name, axis) => ({ name, size: sizes[axis], stride: (stride /= sizes[axis]) }));
-}
-
-function product(sizes) {
-  return sizes.reduce((all, size) => all * size, 1);
+  const strides = stridesOf(sizes);
+  return names.map((name, axis) => ({ name, size: sizes[axis], stride: strides[axis] }));
 }

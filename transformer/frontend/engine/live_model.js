@@ -2,6 +2,7 @@
 // the passes that were computed last, which several questions are about.
 
 import { ApiError } from "../api_error.js";
+import { countOf } from "../recording.js";
 import { passInSteps } from "./forward_pass.js";
 import { modelOf } from "./model.js";
 
@@ -112,7 +113,7 @@ export class LiveModel {
 
   async compute(question, rest) {
     const computed = [...this.entries(question).values()].filter(({ kind }) => kind !== "parameter");
-    const bytes = computed.reduce((sum, { sizes }) => sum + 4 * sizes.reduce((product, size) => product * size, 1), 0);
+    const bytes = computed.reduce((sum, { sizes }) => sum + 4 * countOf(sizes), 0);
     if (bytes > MOST_OF_PASS) throw new ApiError(`The numbers of this pass take ${megabytes(bytes)} MB, and a browser holds at most ${megabytes(MOST_OF_PASS)} MB; take a shorter text.`);
     const { tokens, source, hooks, begin } = question;
     return inTurns(passInSteps(this.model, { tokens, source }, { hooks, begin }), rest);
@@ -148,7 +149,7 @@ function opened(weights, { config, equations, tensors }) {
   }
   for (const { name, kind, sizes } of tensors) {
     if (kind !== "parameter") continue;
-    const [needed, there] = [sizes.reduce((product, size) => product * size, 1), model.weights.get(name)?.data.length];
+    const [needed, there] = [countOf(sizes), model.weights.get(name)?.data.length];
     if (there !== needed) throw new ApiError(`This model's file can't be read. ${name} should have ${needed} numbers; ${there ?? "none"} are there.`);
   }
   return model;

@@ -1,6 +1,7 @@
 // Named tensors of a pass, whole or in part, as transformer/api/tensors.py has them: `blocks.2.attn.hook_q[:, 3]`.
 
 import { wrong } from "../api_error.js";
+import { countOf } from "../recording.js";
 /** @import { Entry } from "../inside/loaded_tensors.js" */
 /** @import { Tensor } from "../recording.js" */
 
@@ -54,9 +55,9 @@ export function taken({ shape, data }, ranges) {
   const kept = sizes.filter((_, axis) => !ranges[axis].isOne);
   let inner = ranges.length; // dimensions from here on are taken whole
   while (inner > 0 && sizes[inner - 1] === shape[inner - 1] && ranges[inner - 1].step === 1) inner -= 1;
-  const block = shape.slice(inner).reduce((product, size) => product * size, 1);
+  const block = countOf(shape.slice(inner));
   if (inner === 0) return { shape: kept, data: data.slice() };
-  const out = new data.constructor(sizes.reduce((product, size) => product * size, 1));
+  const out = new data.constructor(countOf(sizes));
   let to = 0;
   const copy = (axis, at) => {
     const { from, count, step } = ranges[axis];

@@ -13,9 +13,9 @@ import { keepOffline } from "../site/offline.js";
 
 /** @param {Views} views that the page needs */
 export function startPage(views) {
-  const { shell: place, pages, about } = partsOf(document);
+  const { shell: place, pages } = partsOf(document);
   /** @type {About} */
-  const { page, first, models: catalogue } = JSON.parse(about.textContent);
+  const { page, first, models: catalogue } = JSON.parse(document.getElementById("about").textContent);
   const state = pageState();
   const isListed = catalogue.some(({ name }) => name === DEFAULT_MODEL);
   if (!state.get("model")) state.set({ model: location.search && isListed ? DEFAULT_MODEL : first });

@@ -1,6 +1,7 @@
 // Draws the analyses below the picture: the logit lens for every token, direct logit attribution, the circuits of a
 // head, and whether the pass agrees with its equations.
 
+import { largestAbsolute, sumOf } from "../arithmetic.js";
 import { isCausal } from "../attention_config.js";
 import { attribute, heading, node, put, putBoth, tableOf, untranslated } from "../dom.js";
 import { percent, plainNumber } from "../number_format.js";
@@ -155,8 +156,8 @@ export class Analyses {
 
   bars(pass, token, chosen, values) {
     const { names } = pass.partMetadata.attribution;
-    const sum = values.reduce((total, value) => total + value, 0);
-    const limit = values.reduce((most, value) => Math.max(most, Math.abs(value)), 0) || 1;
+    const sum = sumOf(values);
+    const limit = largestAbsolute(values) || 1;
     const words = node("p", "note");
     const norms = { none: "", pre: " The final norm divides by the number that it divided by in this pass." }[pass.config.norm] ?? " All later norms divide by the numbers that they divided by in this pass.";
     const head = pass.config.masked_word_head ? " The prediction head isn’t linear, so what it makes of all before it is one part." : "";

@@ -1,6 +1,6 @@
 // Holds the tensors of a pass that have been loaded: completely, by head, or by row.
 
-import { arrayKind } from "../recording.js";
+import { arrayKind, countOf } from "../recording.js";
 /** @import { Numbers } from "../recording.js" */
 
 /**
@@ -57,7 +57,7 @@ export class LoadedTensors {
   /** Whether a tensor is too large to be had whole, and comes row by row: of a position, or of a token. */
   isByRow(name) {
     const { dims, sizes } = this.entries.get(name);
-    return !this.isComplete && dims.includes("vocab") && count(sizes) > BY_ROW;
+    return !this.isComplete && dims.includes("vocab") && countOf(sizes) > BY_ROW;
   }
 
   /** Whether a tensor, or the part of it that belongs to a head, is there. */
@@ -72,7 +72,7 @@ export class LoadedTensors {
     const heads = this.headsOf(name);
     const wanted = head === null ? Array.from({ length: heads }, (_, number) => number) : [head];
     const absent = wanted.filter((number) => !this.loaded.has(`${name}[${number}]`)).map((number) => ["slice", name, number]);
-    return heads && (!absent.length || count(this.entries.get(name).sizes) > SLICED) ? absent : [["tensor", name]];
+    return heads && (!absent.length || countOf(this.entries.get(name).sizes) > SLICED) ? absent : [["tensor", name]];
   }
 
   /** A tensor, or of one with heads what belongs to a head, without that dimension: { dims, sizes, data }; null while it isn't there. */
@@ -86,11 +86,11 @@ export class LoadedTensors {
     if (axis < 0 && whole) return { ...shape, data: whole };
     const slice = axis >= 0 ? this.loaded.get(`${name}[${head}]`) : null;
     if (slice) return { ...shape, data: slice };
-    const own = new (arrayKind(whole ?? Float32Array.of()))(count(shape.sizes));
+    const own = new (arrayKind(whole ?? Float32Array.of()))(countOf(shape.sizes));
     if (axis < 0) {
       for (let at = 0; at < own.length; at++) own[at] = this.cell(name, at);
     } else {
-      const inner = count(sizes.slice(axis + 1));
+      const inner = countOf(sizes.slice(axis + 1));
       for (let at = 0; at < own.length; at++) own[at] = whole[(Math.floor(at / inner) * sizes[axis] + head) * inner + (at % inner)];
     }
     return { ...shape, data: own };
@@ -107,14 +107,10 @@ export class LoadedTensors {
     if (whole) return whole[at];
     const { sizes } = this.entries.get(name);
     const axis = this.partAxis(name);
-    const inner = count(sizes.slice(axis + 1));
+    const inner = countOf(sizes.slice(axis + 1));
     const outer = Math.floor(at / inner);
     return this.loaded.get(`${name}[${outer % sizes[axis]}]`)[Math.floor(outer / sizes[axis]) * inner + (at % inner)];
   }
-}
-
-export function count(sizes) {
-  return sizes.reduce((product, size) => product * size, 1);
 }
 
 /** Where an index is in row-major order. */

@@ -4,7 +4,8 @@
 import { OverwrittenValues } from "../overwritten_values.js";
 import { headWidth, isCausal, keyHeads, windowOf } from "../attention_config.js";
 import { arithmeticOf } from "./cell_arithmetic.js";
-import { LoadedTensors, count, flat } from "./loaded_tensors.js";
+import { countOf } from "../recording.js";
+import { LoadedTensors, flat } from "./loaded_tensors.js";
 /** @import { SetNumbers } from "../overwritten_values.js" */
 /** @import { Described } from "../intervention_controls.js" */
 /** @import { Recording, Tensors } from "../recording.js" */
@@ -218,7 +219,7 @@ export class InsidePass extends LoadedTensors {
       open.forEach((axis, order) => (whole[axis] = indices[order]));
       return unravelled(flat(whole, sizes), this.entries.get(operand.name).sizes);
     };
-    return { index, shape, length: count(lengths), at };
+    return { index, shape, length: countOf(lengths), at };
   }
 
   /** The cells that a cell is made of: [{ name, role, index }], an index having null where all of a dimension is read. */
@@ -318,7 +319,7 @@ export class InsidePass extends LoadedTensors {
     if (dims.includes("member")) return dims.map((dim, at) => ({ kv_head, member })[dim] ?? entry.sizes[at > dims.indexOf("member") ? at - 1 : at]);
     const known = { head, kv_head, d_model, d_head, pair: d_head / 2, side: 2, part: name.includes("cross_attn") ? 2 : 3 };
     const product = dims.reduce((size, dim) => size * (known[dim] ?? 1), 1);
-    return dims.map((dim) => known[dim] ?? count(entry.sizes) / product);
+    return dims.map((dim) => known[dim] ?? countOf(entry.sizes) / product);
   }
 
   viewed(name, cell, dims) {

@@ -1,4 +1,5 @@
 // Requests the parts of a pass and converts the answers to what `InsidePass` takes.
+import { countOf } from "../recording.js";
 /** @import { Api } from "../api.js" */
 /** @import { Recording } from "../recording.js" */
 /** @import { Wanted } from "./fetcher.js" */
@@ -23,7 +24,7 @@ export async function requestParts(api, pass, parts) {
     if (!(what in INDEX)) continue;
     const { dims, sizes } = pass.describe(name);
     const index = INDEX[what](dims, which);
-    const size = sizes.filter((_, axis) => index[axis] === undefined || index[axis] === ":").reduce((product, length) => product * length, 1);
+    const size = countOf(sizes.filter((_, axis) => index[axis] === undefined || index[axis] === ":"));
     if (named.size && (cells + size > MOST_CELLS || named.size >= MOST_NAMES)) continue;
     cells += size;
     named.set(index.length ? `${name}[${index.join(", ")}]` : name, what === "tensor" ? name : `${name}[${which}]`);

@@ -1,6 +1,7 @@
 // Selects the two dimensions of a tensor to draw, with the others fixed. Independent of the DOM.
 
 import { largestAbsolute } from "../arithmetic.js";
+import { stridesOf } from "../recording.js";
 /** @import { InsidePass } from "./pass.js" */
 
 const TABLE = ["part", "head", "kv_head"]; // dimensions that are held before others are
@@ -63,7 +64,7 @@ export class TensorSlice {
     const tensor = this.pass.tensor(this.name, this.part);
     if (!tensor) return null;
     const values = new Float64Array(this.rows * this.columns);
-    const strides = tensor.sizes.map((_, axis) => tensor.sizes.slice(axis + 1).reduce((product, size) => product * size, 1));
+    const strides = stridesOf(tensor.sizes);
     const stride = (dim) => strides[tensor.dims.indexOf(dim)] ?? 0;
     const [down, across] = this.axes.map((axis) => (axis === null ? 0 : stride(this.dims[axis])));
     const start = Object.entries(this.fixed).reduce((sum, [dim, at]) => sum + at * stride(dim), 0);

@@ -6,6 +6,7 @@ import { VectorBars } from "../vector_bars.js";
 import { attribute, button, node, offer, onWidth, put, putBoth, untranslated } from "../dom.js";
 import { Heatmap } from "../heatmap.js";
 import { exactNumber, plainNumber } from "../number_format.js";
+import { countOf } from "../recording.js";
 import { composed, csvFile, png, saveBlob } from "../save.js";
 import { tipWithin } from "../tooltip.js";
 import { valueInWords } from "./cell_view.js";
@@ -133,7 +134,7 @@ export class TensorView {
     put(this.meaning, meaning);
     put(this.formula, formula);
     this.formula.hidden = !formula;
-    const numbers = sizes.reduce((product, size) => product * size, 1);
+    const numbers = countOf(sizes);
     const shape = `${dims.join(" × ")} = ${sizes.join(" × ")}`;
     put(this.shape, `${shape}: ${numbers.toLocaleString("en")} ${numbers === 1 ? "number" : "numbers"}${kind === "parameter" ? ", learned" : ""}`);
     const open = (id) => this.events.open?.(id);

@@ -1,7 +1,9 @@
 // Draws the rows of cells below the tokens, as images with one pixel for each cell.
 
 import { HIDDEN, pixelsOf } from "../colours.js";
+import { largestAbsolute } from "../arithmetic.js";
 import { node } from "../dom.js";
+import { stridesOf } from "../recording.js";
 
 const MOST_CELLS = 48; // of a token
 const SHARES = /pattern$|probabilities$|mask$/;
@@ -18,7 +20,7 @@ export function kindOf(name) {
 export function pooled({ dims, sizes, data }, kind, head = null) {
   const along = dims.findIndex((dim) => dim === "pos" || dim === "query");
   const at = along >= 0 ? along : dims.indexOf("key");
-  const strides = sizes.map((_, dim) => sizes.slice(dim + 1).reduce((product, size) => product * size, 1));
+  const strides = stridesOf(sizes);
   const others = dims.map((dim, axis) => ({ dim, size: sizes[axis], stride: strides[axis] })).filter((_, axis) => axis !== at);
   const offsets = others.reduce((starts, { dim, size, stride }) => {
     const indices = dim === "head" && head !== null ? [Math.min(head, size - 1)] : Array.from({ length: size }, (_, index) => index);
@@ -26,7 +28,7 @@ export function pooled({ dims, sizes, data }, kind, head = null) {
   }, [0]);
   const [tokens, cells] = [sizes[at], Math.min(offsets.length, MOST_CELLS)];
   const bytes = new Uint8Array(tokens * cells);
-  const limit = kind === "weights" ? 1 : largest(data);
+  const limit = kind === "weights" ? 1 : largestAbsolute(data) || 1;
   for (let token = 0; token < tokens; token++) {
     for (let cell = 0; cell < cells; cell++) {
       const [from, to] = [cell, cell + 1].map((edge) => Math.floor((edge * offsets.length) / cells));
@@ -39,12 +41,6 @@ export function pooled({ dims, sizes, data }, kind, head = null) {
     }
   }
   return { tokens, cells, bytes };
-}
-
-function largest(data) {
-  let largest = 0;
-  for (const value of data) if (Math.abs(value) > largest && Math.abs(value) !== Infinity) largest = Math.abs(value);
-  return largest || 1;
 }
 
 /**

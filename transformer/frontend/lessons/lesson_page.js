@@ -205,7 +205,7 @@ export async function startLessons() {
   models = new Models(isFile ? embeddedModel : fetched);
   parts = partsOf(document);
   drawForPaper(redraw);
-  const { lessons = [], lesson: own = null } = JSON.parse(parts.about.textContent);
+  const { lessons = [], lesson: own = null } = JSON.parse(document.getElementById("about").textContent);
   const parameters = new URLSearchParams(location.search);
   const name = parameters.get("lesson");
   let lesson = own;

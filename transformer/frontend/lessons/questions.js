@@ -33,6 +33,7 @@ import { OrderInput } from "./order_input.js";
  *   is for reading only. Returns an answer that stands without being put in
  * @property {(question: Question, answer: any) => boolean} isRight
  * @property {(question: Question, answer: any) => string} inWords as HTML
+ * @property {(question: Question) => string} onPaper what is written on, as HTML
  * @property {(parent: HTMLElement, question: Question, answered: Answered | null, isKnown: boolean) => void} show what could be answered, was, and is right
  */
 
@@ -45,6 +46,7 @@ const KINDS = {
     ask: (parent, { options }, draft, take) => choices(parent, options.map((option) => (label) => putHtml(node("span", "", label), option)), draft, take),
     isRight: ({ right }, answer) => answer === right,
     inWords: ({ options }, answer) => `“${options[answer]}”`,
+    onPaper: ({ options }) => items("ul", options, "options"),
     show(parent, { options, right }, answered, isKnown) {
       const list = node("ul", "options", parent);
       options.forEach((option, at) => {
@@ -63,6 +65,7 @@ const KINDS = {
     ask: slider,
     isRight: ({ right, near }, answer) => Math.abs(answer - right) <= near * (1 + 1e-9),
     inWords: ({ unit }, answer) => escaped(numberInWords(answer, unit)),
+    onPaper: ({ unit }) => `<p>Your answer: __________ ${escaped(unit)}</p>`,
     show() {},
   },
   token: {
@@ -72,6 +75,7 @@ const KINDS = {
     },
     isRight: ({ right }, answer) => right.includes(answer),
     inWords: ({ options }, answer) => (answer < options.length ? `<code>${escaped(options[answer])}</code> at position ${Number(answer)}` : `position ${Number(answer)}`),
+    onPaper: ({ options }) => `<p>Circle it: ${options.map((text) => `<code>${escaped(text)}</code>`).join(" ")}</p>`,
     show(parent, { options, right }, answered, isKnown) {
       const list = node("p", "tokens", parent);
       options.forEach((text, at) => {
@@ -90,6 +94,7 @@ const KINDS = {
     },
     isRight: ({ right }, answer) => same(answer, right),
     inWords: ({ picture }, answer) => escaped(picture ? cellInWords(picture, answer) : `query ${answer[0]}, key ${answer[1]}`),
+    onPaper: ({ picture }) => (picture ? `<p>Mark the cell: rows are queries, columns are keys.</p>${emptyCells(picture)}` : "<p>Query: __________ Key: __________</p>"),
     show(parent, { picture, right }, answered, isKnown) {
       if (picture && isKnown) new CellInput(parent, picture, { chosen: lastOf(answered), right });
     },
@@ -102,12 +107,12 @@ const KINDS = {
     },
     isRight: ({ right }, answer) => answer.every((option, at) => at === 0 || right[answer[at - 1]] <= right[option]),
     inWords: ({ options }, answer) => answer.map((option) => options[option]).join(" → "),
+    onPaper: ({ options }) => items("ul", options, "options to-order"),
     show(parent, { options, right }, answered, isKnown) {
       if (!isKnown) return;
       const label = "In the correct order";
       put(node("p", "sentence", parent), label);
-      const before = lastOf(answered) ?? options.map((_, at) => at); // of equal ranks its order is right
-      new OrderInput(parent, options, [...before].sort((one, other) => (right[one] < right[other] ? -1 : Number(right[one] > right[other]))), { label });
+      new OrderInput(parent, options, inOrder(right, lastOf(answered) ?? undefined), { label });
     },
   },
 };
@@ -120,6 +125,15 @@ export const isRight = (question, answer) => KINDS[question.kind].isRight(questi
 
 /** @type {Kind["inWords"]} */
 export const inWords = (question, answer) => KINDS[question.kind].inWords(question, answer);
+
+/** A question as it is printed. @type {Kind["onPaper"]} */
+export const onPaper = (question) => KINDS[question.kind].onPaper(question);
+
+/** An answer that is right, as it is printed. @param {Question} question */
+export function solution({ kind, right, correct, options }) {
+  if (kind === "order") return items("ol", inOrder(right).map((option) => options[option]));
+  return `<p><strong>Correct: ${correct}</strong></p>`;
+}
 
 /** Draws an answered question. @type {Kind["show"]} */
 export const show = (parent, question, answered, isKnown) => KINDS[question.kind].show(parent, question, answered, isKnown && question.right !== null);
@@ -165,6 +179,22 @@ export function numberInWords(value, unit) {
   if (unit === "%") return percent(value);
   const shown = Math.abs(value) >= 1000 ? Math.round(value).toLocaleString("en") : String(Number(value.toPrecision(3)));
   return `${shown.replace("-", "−")} ${unit}`.trim();
+}
+
+/** Options by their ranks; of equal ones in the order in which they were put. */
+function inOrder(ranks, before = ranks.map((_, at) => at)) {
+  return [...before].sort((one, other) => (ranks[one] < ranks[other] ? -1 : Number(ranks[one] > ranks[other])));
+}
+
+function items(kind, texts, className = "") {
+  return `<${kind}${className && ` class="${className}"`}>${texts.map((text) => `<li>${text}</li>`).join("")}</${kind}>`;
+}
+
+/** @param {Picture} picture */
+function emptyCells({ queries, keys, causal }) {
+  const head = keys.map((key) => `<th><span>${escaped(key)}</span></th>`).join("");
+  const rows = queries.map((query, at) => `<tr><th>${escaped(query)}</th>${keys.map((_, key) => (causal && key > at ? "<td></td>" : '<td class="cell"></td>')).join("")}</tr>`);
+  return `<table class="cells"><tr><th></th>${head}</tr>${rows.join("")}</table>`;
 }
 
 /** One of several. @param {((label: HTMLElement) => void)[]} options each draws one */

@@ -147,6 +147,32 @@ function isDefault(name, value) {
   return value === null || value === undefined || (value === "" && !isTyped);
 }
 
+/** What a page's view is begun with, and from then on changes by itself. */
+const OF_VIEWS = { Generate: ["written", "attention"] };
+
+/** Reads a page state for a page, and notes what it has read: what is shown is computed from that. */
+export class NotingReader {
+  /** @param {PageState} state @param {string} page */
+  constructor(state, page) {
+    this.state = state;
+    this.arrivals = state.arrivals;
+    this.ofView = new Set(OF_VIEWS[page]);
+    /** @type {Map<string, string | null>} */
+    this.values = new Map();
+  }
+
+  /** @param {string} name */
+  get(name) {
+    if (!this.values.has(name)) this.values.set(name, this.state.get(name));
+    return this.values.get(name);
+  }
+
+  /** Whether a page state has something else of what was read. @param {PageState} state */
+  isOutdated(state) {
+    return this.arrivals !== state.arrivals || [...this.values].some(([name, value]) => !this.ofView.has(name) && state.get(name) !== value);
+  }
+}
+
 /** The parameters of an address that the table has, values under their present names. @param {string | URLSearchParams} search */
 function valuesOf(search) {
   const known = [...new URLSearchParams(search)].filter(([name]) => TABLE.has(name));

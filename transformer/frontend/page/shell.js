@@ -7,7 +7,7 @@ import { attribute, list, node, put } from "../dom.js";
 import { effectOf } from "./changed_model.js";
 import { ModelMenu } from "./model_menu.js";
 import { MoreMenu } from "./more_menu.js";
-import { DEFAULT_MODEL, pageState } from "./page_state.js";
+import { DEFAULT_MODEL, NotingReader, pageState } from "./page_state.js";
 import { PromptLine } from "./prompt_line.js";
 import { UnreadableText, noticesOf, readPrompt, textOf } from "./text_reading.js";
 import { needsModel, viewData } from "./view_data.js";
@@ -33,36 +33,10 @@ import { ViewSlot, apiOf } from "./view_slot.js";
  * @property {{ title: string, act: () => void }[]} [menu] what else the menu has
  */
 
-/** What a page's view is begun with, and from then on changes by itself. */
-const OWN = { Generate: ["written", "attention"] };
-
-/** Reads a page state for one page, and notes what it has read: what is shown is computed from that. */
-class NotingReader {
-  /** @param {PageState} state @param {string} page */
-  constructor(state, page) {
-    this.state = state;
-    this.page = page;
-    this.arrivals = state.arrivals;
-    /** @type {Map<string, string | null>} */
-    this.values = new Map();
-  }
-
-  /** @param {string} name */
-  get(name) {
-    if (!this.values.has(name)) this.values.set(name, this.state.get(name));
-    return this.values.get(name);
-  }
-
-  /** Whether a page would read something else now. @param {string} page */
-  isOutdated(page) {
-    const own = OWN[page] ?? [];
-    return page !== this.page || this.arrivals !== this.state.arrivals || [...this.values].some(([name, value]) => !own.includes(name) && this.state.get(name) !== value);
-  }
-}
-
 export class Shell {
   /** @type {ShellHost} */ host;
   /** @type {NotingReader} */ reader; // of what is shown
+  shown = ""; // the page that is
   /** @type {Model | null} */ model = null;
   /** @type {{ model: Model, text: PageText } | null} */ lastRead = null; // what could be read last
   /** @type {string | null} */ replaced = null; // what is said of a link's model that isn't here
@@ -113,7 +87,7 @@ export class Shell {
 
   /** The page state is another one: what is computed from it is shown anew if its part of it is. */
   follow() {
-    if (!this.reader || this.reader.isOutdated(this.host.page.title)) this.show();
+    if (this.host.page.title !== this.shown || this.reader.isOutdated(this.state)) this.show();
   }
 
   get modelName() {
@@ -124,6 +98,7 @@ export class Shell {
   async show() {
     const turn = (this.turn = {});
     const reader = (this.reader = new NotingReader(this.state, this.host.page.title));
+    this.shown = this.host.page.title;
     const { page, catalogue, answers, changed = () => {} } = this.host;
     this.place.dataset.state = "asking";
     try {

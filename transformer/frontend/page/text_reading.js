@@ -117,12 +117,11 @@ export async function readPrompt({ about: { config, card }, read: readBy }, prom
  *
  * @param {Model} model
  * @param {StateReader} state
- * @param {"prompt" | "other_prompt"} [name]
  * @returns {Promise<PageText>}
  */
-export async function textOf(model, state, name = "prompt") {
+export async function textOf(model, state) {
   const { about, card: { examples } } = model;
-  const read = await readPrompt(model, state.get(name) ?? examples[0] ?? "", state.get("reads") ?? undefined);
+  const read = await readPrompt(model, state.get("prompt") ?? examples[0] ?? "", state.get("reads") ?? undefined);
   const ids = (state.get("written") ?? "").split(".").filter((id) => /^\d{1,7}$/.test(id)).map(Number);
   return {
     ...read,

@@ -3,7 +3,7 @@
 import { ApiError } from "../api_error.js";
 import { inWords } from "../intervention_codes.js";
 import { windowStart } from "../generation/view_params.js";
-import { kindOf, textOf } from "./text_reading.js";
+import { kindOf, readPrompt } from "./text_reading.js";
 /** @import { Parameters } from "../api.js" */
 /** @import { Model } from "./answers.js" */
 /** @import { StateReader } from "./page_state.js" */
@@ -215,7 +215,8 @@ function masksData(model, _, text) {
 async function whatIfData(model, state, text) {
   const { about } = model;
   const isComparison = state.get("question") === "comparison";
-  const other = isComparison ? await textOf(model, state, "other_prompt") : null;
+  const otherPrompt = state.get("other_prompt") ?? model.card.examples.find((example) => example !== text.prompt) ?? text.prompt;
+  const other = isComparison ? { ...text, ...(await readPrompt(model, otherPrompt, state.get("reads") ?? undefined)) } : null;
   const sides = other ? [text, other] : [{ ...text, changes: null }, text];
   const room = text.source.length ? about.config.context_length - text.tokens.length : MOST_WRITTEN;
   const drawn = Object.fromEntries(Object.entries({ ...DRAWN, max_new_tokens: Math.min(room, MOST_WRITTEN) }).map(([name, value]) => [name, state.get(name) ?? value]));

@@ -1,7 +1,7 @@
 // Where a page has its view: the instrument, below what is chosen and said beside it.
 
 import { attribute, list, node, put } from "../dom.js";
-import { DEFAULT_MODEL, PageState, pageState } from "./page_state.js";
+import { DEFAULT_MODEL, NotingReader, PageState, pageState } from "./page_state.js";
 import { textOf } from "./text_reading.js";
 import { needsModel, viewData } from "./view_data.js";
 import { ViewFrame } from "./view_frame.js";
@@ -14,6 +14,8 @@ import { ViewFrame } from "./view_frame.js";
 export class ViewSlot {
   /** @type {ViewFrame | null} */ frame = null;
   /** @type {ViewData} */ shown;
+  /** @type {(() => void) | undefined} */ unfollow; // of the tab's page state
+  turn = {}; // of what is being shown
 
   /**
    * @param {HTMLElement} parent
@@ -74,29 +76,39 @@ const slots = new WeakMap();
 let latest = null;
 
 /**
- * Show a page's view for a link, in an element. Rejects with an ApiError that says why it can't be.
+ * Show a page's view for a link, in an element, and anew whenever the tab's page state has something else of what the view is computed
+ * from. Rejects with an ApiError that says why it can't be shown.
  *
  * @param {HTMLElement} parent
  * @param {string} page
- * @param {URLSearchParams} parameters of the link
+ * @param {URLSearchParams} parameters of the link, which the tab's page state holds
  * @param {Answers} answers
  * @param {Views} views
  * @param {Tell} tell
  * @returns {Promise<Model | null>} null for a view without a model
  */
 export async function showView(parent, page, parameters, answers, views, tell) {
-  const state = new PageState(parameters);
-  state.arrivals = pageState().arrivals;
-  const model = needsModel(page) ? await answers.open(state.get("model") ?? DEFAULT_MODEL) : null;
-  const text = model && (await textOf(model, state));
-  const data = await viewData(page, state, model, text);
   if (!slots.has(parent)) {
     parent.replaceChildren();
     slots.set(parent, new ViewSlot(parent, views, tell));
   }
-  latest = slots.get(parent);
-  latest.tell = tell;
-  latest.draw(data, apiOf(model));
+  const slot = (latest = slots.get(parent));
+  const turn = (slot.turn = {});
+  slot.tell = tell;
+  slot.unfollow?.();
+  const state = new PageState(parameters);
+  state.arrivals = pageState().arrivals;
+  const reader = new NotingReader(state, page);
+  const model = needsModel(page) ? await answers.open(reader.get("model") ?? DEFAULT_MODEL) : null;
+  const text = model && (await textOf(model, reader));
+  const data = await viewData(page, reader, model, text);
+  if (turn !== slot.turn) return model;
+  slot.draw(data, apiOf(model));
+  const unfollow = pageState().follow(() => {
+    if (!parent.isConnected || state.arrivals !== pageState().arrivals) unfollow(); // whoever had it become another state shows that
+    else if (reader.isOutdated(pageState())) showView(parent, page, new URLSearchParams(pageState().all()), answers, views, tell).catch((error) => slot.frame.fail(error));
+  });
+  slot.unfollow = unfollow;
   return model;
 }
 

@@ -4,6 +4,7 @@
 import { AblationControls } from "../ablation_controls.js";
 import { ApiError } from "../api_error.js";
 import { node, partsOf, put, untranslated } from "../dom.js";
+import { fitToText } from "../field_height.js";
 import { percent, plainNumber } from "../number_format.js";
 import { divergence, lastOf, likeliestOf, movedMost, probabilityOf, sharedLength } from "./distributions.js";
 import { showTexts } from "./text_comparison.js";
@@ -20,6 +21,7 @@ import { showTexts } from "./text_comparison.js";
  * @property {[string, string]} after the labels of the last tokens
  * @property {Record<string, string[]>} kinds what tokens are called
  * @property {Parameters | null} writes how both go on writing; null for prompts that are compared
+ * @property {string | null} other the prompt that is compared; null for the model with its changes
  * @property {number[]} ends tokens that end a text
  * @property {string[]} modules
  * @property {number} heads
@@ -31,6 +33,7 @@ const MOST_NAMED = 5; // tokens of which it is said that they gained or lost mos
 const MARKUP = `
   <section class="what-if" data-testid="what-if" aria-label="What if">
     <div class="changes" data-part="changes"></div>
+    <label class="site-prompt" data-part="other">The other prompt <textarea rows="1" spellcheck="false" data-part="otherPrompt"></textarea></label>
     <h2>Next token</h2>
     <p class="faint" data-part="where"></p>
     <table class="site-numbers" data-part="bars"></table>
@@ -53,15 +56,20 @@ export class WhatIfView {
     this.host = host;
     root.innerHTML = MARKUP; // constant
     this.parts = partsOf(root);
+    this.fit = fitToText(this.parts.otherPrompt);
+    this.parts.otherPrompt.addEventListener("change", () => host.select({ other_prompt: this.parts.otherPrompt.value }));
   }
 
   /** @param {unknown} _ @param {Record<string, any>} about `Sides` */
   async begin(_, about) {
     this.about = /** @type {Sides} */ (about);
-    const { requests, lengths, writes } = this.about;
+    const { requests, lengths, writes, other } = this.about;
     this.controls ??= new AblationControls(this.parts.changes, this.about, (change) => this.host.change(change));
     this.controls.show(this.about.interventions);
     this.parts.changes.hidden = !writes;
+    this.parts.other.hidden = other === null;
+    this.parts.otherPrompt.value = other ?? "";
+    this.fit();
     this.parts.written.hidden = !writes;
     this.apis.forEach((api) => api.end());
     const apis = (this.apis = requests.map((request) => this.host.apiOf(request, { computed: () => {} })));

@@ -16,17 +16,16 @@ INK = (0x1F, 0x3A, 0x6E)
 """The colour of a weight of 1."""
 
 
-def pattern_svg(weights: np.ndarray | None, queries: Sequence[str], keys: Sequence[str], *, causal: bool) -> str:
+def pattern_svg(weights: np.ndarray, queries: Sequence[str], keys: Sequence[str], *, causal: bool) -> str:
     """The weights of one head, darker for more; what a mask hides is left out.
 
-    weights: (query, key), from 0 to 1; None for empty cells, to be filled in. Rows are queries, columns are keys.
+    weights: (query, key), from 0 to 1. Rows are queries, columns are keys.
     """
     room = max(MARGIN, int(WIDE * max(map(len, [*queries, *keys])) + 10))
     width, height = room + CELL * len(keys), room + CELL * len(queries)
-    what = "Empty cells" if weights is None else "Attention weights"
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" role="img" '
-        f'aria-label="{what}: rows are queries, columns are keys" font-size="{FONT}" '
+        f'aria-label="Attention weights: rows are queries, columns are keys" font-size="{FONT}" '
         'font-family="ui-monospace, monospace">'
     ]
     is_turned = max(map(len, keys)) > 2
@@ -41,10 +40,9 @@ def pattern_svg(weights: np.ndarray | None, queries: Sequence[str], keys: Sequen
         for key in range(len(keys)):
             if causal and key > query:
                 continue
-            weight = 0.0 if weights is None else float(np.clip(weights[query, key], 0, 1))
+            weight = float(np.clip(weights[query, key], 0, 1))
             colour = "#" + "".join(f"{round(255 - (255 - ink) * weight):02x}" for ink in INK)
-            value = "" if weights is None else f": {weight:.2f}"
-            title = f"<title>{escape(label)} → {escape(keys[key])}{value}</title>"
+            title = f"<title>{escape(label)} → {escape(keys[key])}: {weight:.2f}</title>"
             parts.append(
                 f'<rect x="{room + CELL * key}" y="{y}" width="{CELL}" height="{CELL}" fill="{colour}" '
                 f'stroke="#c8c8d0" stroke-width=".5">{title}</rect>'

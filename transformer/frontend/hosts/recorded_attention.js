@@ -1,9 +1,9 @@
 // Starts the Attention instrument in a saved page, which has the whole pass embedded and needs no server.
 import { embedded } from "../embedded_recordings.js";
 import { drawForPaper } from "../printing.js";
-import { AttentionInstrument } from "./instrument.js";
-import { slicesOf } from "./recording_slices.js";
-/** @import { Overview } from "./pass.js" */
+import { AttentionInstrument } from "../attention/instrument.js";
+import { slicesOf } from "../attention/recording_slices.js";
+/** @import { Overview } from "../attention/pass.js" */
 
 /** Show what lies in the page: the recordings `outline` and `whole`. */
 export function showAttention() {

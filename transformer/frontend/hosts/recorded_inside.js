@@ -1,7 +1,7 @@
 // Starts the Inside instrument in a saved page, which has all data embedded and needs no server.
 import { embedded } from "../embedded_recordings.js";
 import { drawForPaper } from "../printing.js";
-import { InsideInstrument } from "./instrument.js";
+import { InsideInstrument } from "../inside/instrument.js";
 
 /** Show what lies in the page: the recordings `outline` and `whole`. */
 export function showInside() {
