@@ -109,8 +109,13 @@ export class Student {
     this.compare();
   }
 
+  get isOnPage() {
+    return [...this.parts.keys()].some((parent) => parent.isConnected);
+  }
+
   /** Take up the place in the room again: it was given to somebody else, or left in another tab. */
   async rejoin() {
+    if (!this.isOnPage) return;
     const response = await join(this.membership);
     if (response?.ok) this.isStale = true;
     else if (response && response.status !== 503) {
@@ -190,7 +195,7 @@ export class Student {
   run(wait) {
     this.later = setTimeout(() => {
       if (this.isOver) return;
-      if ([...this.parts.keys()].some((parent) => parent.isConnected) && !pageChange().isUnderWay(performance.now())) this.tell("changed", true);
+      if (this.isOnPage && !pageChange().isUnderWay(performance.now())) this.tell("changed", true);
       this.later = setTimeout(() => {
         this.later = null;
         if (!this.isOver && [...this.parts.values()].some(({ isGone }) => !isGone)) this.compare();
@@ -266,7 +271,10 @@ function drawLine(line, student) {
 }
 
 export function mountRoomStudent({ data, parentElement, setTriggerValue }) {
-  if (student?.membership.code !== data.membership.code || student.membership.key !== data.membership.key) student = new Student(data.membership);
+  if (!same(student?.membership, data.membership)) {
+    if (student) student.isOver = true;
+    student = new Student(data.membership);
+  }
   const part = follow(data.membership, parentElement, () => new StudentsPart(parentElement));
   part.isLine = data.part === "line";
   student.show(part, data, setTriggerValue);
