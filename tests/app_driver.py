@@ -19,7 +19,7 @@ from streamlit.testing.v1 import AppTest, local_script_runner
 
 from pages.ui.frame.page import PAGES as FILES
 from pages.ui.frame.url_parameters import SELECTION_FIELDS
-from pages.ui.frame.visitor_choices import DEFAULT_MODEL
+from pages.ui.host.page_state import DEFAULT_MODEL
 from pages.ui.markdown import JOINER
 from pages.ui.models import library
 from tests.component_events import sent

@@ -96,6 +96,9 @@ def random_weights(module: nn.Module) -> nn.Module:
     return module.eval()
 
 
+RELATIVE = {"positions": "relative", "relative_buckets": 8, "relative_distance": 16}
+
+
 @st.composite
 def configs(draw, **fixed) -> ModelConfig:
     """Any configuration of a decoder, at a tiny size; fields in `fixed` are not drawn."""
@@ -137,7 +140,7 @@ MODERN = {
     "sandwich of layer norms": {"norm": "sandwich", "unembed_bias": True, "mlp_bias": False, "embed_norm": True},
     "alibi": {"positions": "alibi", "embed_norm": True, "n_kv_heads": 1},
     "slopes": {"positions": "alibi", "alibi_slopes": (0.5, 0.1, 0.2, 0.3), "qkv_clip": 0.1},
-    "relative": {"positions": "relative", "relative_buckets": 8, "relative_distance": 16, "score_cap": 2.0},
+    "relative": {**RELATIVE, "score_cap": 2.0},
     "scaled rotary": {
         "head_width": 4,
         "positions": "rotary",
@@ -171,13 +174,22 @@ def encoder_decoder_configs(draw, **fixed) -> ModelConfig:
 def encoder_configs(draw, **fixed) -> ModelConfig:
     """Any configuration of an encoder: with a head for masked words or without, windows, segments."""
     fields = {
+        "positions": st.sampled_from(["learned", "sinusoidal", "rotary", "relative", "alibi"]),
+        "norm": st.sampled_from(["pre", "post", "sandwich", "res-post"]),
+        "norm_kind": st.sampled_from(["layer", "rms"]),
+        "norm_first_input": st.booleans(),
+        "qk_norm": st.sampled_from(["none", "head", "all"]),
+        "embed_norm": st.booleans(),
         "masked_word_head": st.booleans(),
         "attention_windows": st.sampled_from([(), (3, 0)]),
         "n_segments": st.sampled_from([0, 2]),
-        "norm": st.sampled_from(["pre", "post"]),
     }
     drawn = {name: draw(values) for name, values in fields.items() if name not in fixed}
-    return draw(configs(**{"architecture": "encoder-only", "attention": "softmax", **drawn, **fixed}))
+    if drawn.get("norm") in ("post", "res-post"):
+        drawn["norm_first_input"] = True
+    if drawn.get("norm") in ("sandwich", "res-post"):
+        drawn["residual"] = True
+    return draw(configs(**{"architecture": "encoder-only", "attention": "softmax", **RELATIVE, **drawn, **fixed}))
 
 
 def any_configs(**fixed) -> st.SearchStrategy[ModelConfig]:

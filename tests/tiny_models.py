@@ -57,6 +57,11 @@ def _of_task(name: str, title: str, *examples: str) -> dict[str, object]:
     return {"title": title, "task": name, "examples": list(examples), **ends}
 
 
+def written(text: str) -> str:
+    """A text as a link has what a model of `ALPHABET` has written."""
+    return ".".join(map(str, Tokenizer.of_characters(ALPHABET).encode(text)))
+
+
 def save_translator(folder: Path, name: str = "translator", *, seed: int = 0, **changes: object) -> Checkpoint:
     """Write an encoder–decoder for number words, at random weights: 2 encoder and 1 decoder layers unless `changes`."""
     tokenizer = TASKS["number-words"].tokenizer

@@ -22,6 +22,7 @@ from tests.browser.generate_page import (
     until_written,
     write,
 )
+from tests.tiny_models import written
 
 PROMPT = "ROMEO:"
 
@@ -199,7 +200,7 @@ def the_keyboard_stays_on_what_starts_and_stops_the_writing(page, wait_ready):
 
 
 def a_step_out_of_sight_is_drawn_once_it_comes_in_sight_and_the_box_follows_the_end(visit, page, wait_ready):
-    visit(f"?model=shakespeare&prompt=KING:&tokens=500&pace=fast&text={'ROME' * 150}", page)
+    visit(f"?model=shakespeare&prompt=KING:&tokens=500&pace=fast&written={written('ROME' * 150)}", page)
     expect(tokens(page)).to_have_count(len("KING:") + 600)
     until_shown(page)
     page.set_viewport_size({"width": 1280, "height": 500})
@@ -227,9 +228,9 @@ def a_step_out_of_sight_is_drawn_once_it_comes_in_sight_and_the_box_follows_the_
 
 
 def tokens_are_underlined_by_their_probability_and_one_that_is_cut_off_has_none(visit, page):
-    prompt = "To be"
-    visit(f"?model=shakespeare&prompt={prompt}&temperature=2&text=,%20my%20lord.%0AZounds%20Q", page)
-    expect(tokens(page)).to_have_count(len(prompt) + len(", my lord.\nZounds Q"))
+    prompt, text = "To be", ", my lord.\nZounds Q"
+    visit(f"?model=shakespeare&prompt={prompt}&temperature=2&written={written(text)}", page)
+    expect(tokens(page)).to_have_count(len(prompt) + len(text))
     until_shown(page)
     levels = tokens(page).evaluate_all(SHARES, ["boxShadow", r"(\d+)%"])
     known = [label.rpartition(", ")[2] for label in labels(page)[len(prompt) :]]
@@ -240,7 +241,7 @@ def tokens_are_underlined_by_their_probability_and_one_that_is_cut_off_has_none(
     shares = [float(share.strip("<> %")) for share in known]
     rising = [level for _, level in sorted(zip(shares, levels[len(prompt) :], strict=True))]
     assert rising == sorted(rising) and rising[0] < rising[-1]
-    visit("?model=shakespeare&prompt=ROMEO&text=x&temperature=1&top_k=1&step=5", page)
+    visit(f"?model=shakespeare&prompt=ROMEO&written={written('x')}&temperature=1&top_k=1&step=5", page)
     expect(page.locator("[data-drawn=probabilities] .text")).to_have_text("“x” is cut off, and has 0.")
     expect(page.locator("[data-drawn=point] .text")).to_contain_text("No random number falls on “x”: it is cut off.")
 

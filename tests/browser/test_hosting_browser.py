@@ -94,3 +94,10 @@ def in_a_frame(tab, platform, app, model):
     assert tab.goto(f"{app}/api/docs").ok
     tab.get_by_role("heading").first.wait_for()
     assert tab.refused == []
+
+
+def test_scripts_are_fetched_while_the_page_is_awaited_and_only_once(visit):
+    page = visit("Attention?model=shakespeare&prompt=To+be")
+    assert page.title() == "Attention · HeadsUp"
+    fetched = "performance.getEntriesByType('resource').filter(({ name }) => name.endsWith('/components.js'))"
+    assert page.evaluate(f"{fetched}.map(({{ initiatorType }}) => initiatorType)") == ["other"]  # than a script

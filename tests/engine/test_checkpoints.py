@@ -252,6 +252,7 @@ def test_what_is_saved_can_be_loaded_or_a_sentence_says_why_not(config, card, al
     model = tiny_model(config)
     if config.architecture != "encoder-decoder":
         _wrong_weights(model, wrong)
+        config = dataclasses.replace(config, tie_embeddings=config.tie_embeddings and wrong != "others")
     shutil.rmtree(tmp_path / "model", ignore_errors=True)
     try:
         save_checkpoint(tmp_path / "model", Checkpoint(model, Tokenizer.of_characters(alphabet), card), dtype)

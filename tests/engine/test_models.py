@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from tests.helpers import (
     MODERN,
+    RELATIVE,
     close,
     configs,
+    encoder_configs,
     encoder_decoder_configs,
     modern_config,
     some_inputs,
@@ -27,7 +29,6 @@ from transformer.inference.tracing import deviations, trace_pass
 from transformer.model.equations import LOGITS, equations, unembedding_equation
 from transformer.training.evaluation import token_loss
 
-RELATIVE = {"positions": "relative", "relative_buckets": 8, "relative_distance": 16}
 PAIRS = {
     **{kind: MODERN[kind] for kind in ("rms", "gated", "one for all")},
     "relative pair": {**RELATIVE, "share_embeddings": True, "attention_scale": False, "logit_cap": 0.5},
@@ -38,27 +39,6 @@ LATER = {
     **{kind: modern_config(kind) for kind in MODERN},
     **{f"pair, {kind}": tiny_config(architecture="encoder-decoder", n_heads=4, **PAIRS[kind]) for kind in PAIRS},
 }
-
-
-@st.composite
-def encoder_configs(draw) -> ModelConfig:
-    """Any configuration of an encoder."""
-    options = {
-        "positions": ["learned", "sinusoidal", "rotary", "relative", "alibi"],
-        "norm": ["pre", "post", "sandwich", "res-post"],
-        "norm_kind": ["layer", "rms"],
-        "masked_word_head": [True, False],
-        "n_segments": [0, 2],
-        "embed_norm": [True, False],
-        "attention_windows": [(), (3, 0)],
-        "qk_norm": ["none", "head", "all"],
-        "tie_embeddings": [True, False],
-    }
-    drawn = {name: draw(st.sampled_from(values)) for name, values in options.items()}
-    drawn["norm_first_input"] = drawn["norm"] in ("post", "res-post") or draw(st.booleans())
-    return tiny_config(
-        **{**(RELATIVE if drawn["positions"] == "relative" else {}), "architecture": "encoder-only", **drawn}
-    )
 
 
 def check_what_all_keep(config: ModelConfig) -> None:

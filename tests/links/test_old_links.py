@@ -23,7 +23,7 @@ PARAMETERS = set(
     re.findall(
         r"\w+",
         """
-    model prompt reads text changes temperature top_k top_p seed tokens pace attention layer head step scope stage
+    model prompt reads changes temperature top_k top_p seed tokens pace attention layer head step scope stage
     query key zoom without order direction inside place source_place cell heads moment folds candidate circuit
     question effect token other_prompt own_token other_token ladder beside other_model length width base position
     dimension waves shift filler masks_shown positions_shown batch batch_row pad_side learn task corpus shape rung

@@ -6,9 +6,8 @@ from urllib.parse import urlencode
 import pytest
 from streamlit.runtime.scriptrunner import RerunData, RerunException
 
-from pages.ui.frame import page as frame_page
 from pages.ui.frame import state
-from pages.ui.frame.url_parameters import LONGEST_QUERY
+from pages.ui.host.page_state import LONGEST_ADDRESS
 from pages.ui.markdown import JOINER
 from tests import app_driver as app
 from tests.app_driver import (
@@ -33,7 +32,7 @@ from tests.app_driver import (
     type_prompt,
     write,
 )
-from tests.tiny_models import save_pair, save_tiny, save_translator
+from tests.tiny_models import save_pair, save_tiny, save_translator, written
 from transformer import Tokenizer, save_checkpoint
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -119,7 +118,7 @@ def test_the_link_to_copy_is_the_address_and_says_what_it_has_no_room_for():
     at = go(at, "Generate")
     type_prompt(at, "," * 4000)
     assert lost(at) == "the prompt"
-    assert len(app.link_to_copy(at)) < LONGEST_QUERY + 100
+    assert len(app.link_to_copy(at)) < LONGEST_ADDRESS + 100
     type_prompt(at, "," * 2_440)
     assert not lost(at)
     write(at)
@@ -127,16 +126,16 @@ def test_the_link_to_copy_is_the_address_and_says_what_it_has_no_room_for():
 
 
 def test_a_text_is_brought_back_by_the_next_run_if_the_first_is_cut_short_over_it(monkeypatch):
-    cut, take_over = [], frame_page._restore_text
+    cut, confirm = [], state.confirm_restored_text
 
-    def take_over_at_last(current, name):
+    def confirm_at_last():
         if not cut:
             cut.append(True)
             raise RerunException(RerunData())  # as where something is drawn, if a newer request has come
-        take_over(current, name)
+        confirm()
 
-    monkeypatch.setattr(frame_page, "_restore_text", take_over_at_last)
-    at = start(prompt="To be?", text=" I am")
+    monkeypatch.setattr(state, "confirm_restored_text", confirm_at_last)
+    at = start(prompt="To be?", written=written(" I am"))
     assert cut and text_of(at) == " I am"
 
 
@@ -258,7 +257,7 @@ def test_a_page_knows_the_address_that_its_tab_was_opened_with_whatever_it_has_w
 
 ASKS_TOO_MUCH = {
     **{"model": "hal9000", "layer": 99, "head": 7, "temperature": "abc", "step": 10**9, "seed": "nan", "length": -1},
-    **{"prompt": "é", "text": "é"},
+    **{"prompt": "é", "written": "9999"},
 }
 
 
@@ -274,7 +273,7 @@ def test_a_link_that_asks_for_too_much_is_answered_on_every_page(page):
     press(at, "OK")
     assert said(at).startswith("The prompt is empty.")
     type_prompt(at, "Hi")
-    assert "The link's text was left out: it has characters that this model doesn't know." in said(at)
+    assert "The link's text was left out: it has tokens that this model doesn't know." in said(at)
 
 
 def test_what_a_link_can_t_have_is_answered_with_a_sentence_until_it_is_read():

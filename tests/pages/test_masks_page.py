@@ -14,7 +14,7 @@ from pages.ui.views.without_mask import verdict_in_words
 from tests import app_driver as app
 from tests import masks_page as page
 from tests.app_driver import checked, choose, figure, go, link_of, markdown_with, named, numbers, said, start, use
-from tests.tiny_models import EXAMPLES, save_tiny
+from tests.tiny_models import EXAMPLES, save_tiny, written
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -138,7 +138,7 @@ def test_a_mask_that_is_taken_away_already_is_there_in_what_is_compared_with(whe
 
 
 def test_what_was_written_can_be_read_without_the_mask_too_and_one_token_is_enough():
-    at = page.visit(prompt="To be", text=", or", scope="all")
+    at = page.visit(prompt="To be", written=written(", or"), scope="all")
     assert "".join(page.table(at, page.PREDICTIONS)["token"]) == "To␣be,␣or"
     checked(named(at.get("button_group"), "Text").set_value("prompt").run())
     assert "".join(page.table(at, page.PREDICTIONS)["token"]) == "To␣be"

@@ -8,11 +8,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pages.ui.frame.link_values import MAX_DIMENSIONS, MAX_WAVES, Number, OneOf, SomeOf, Text
-from pages.ui.frame.url_parameters import LONGEST_QUERY, TOO_LONG, from_query, left_out, to_query
-from pages.ui.frame.visitor_choices import LONGEST, PARSERS, QUESTIONS, Visitor, fields
+from pages.ui.frame.link_values import Number, OneOf, SomeOf, Text
+from pages.ui.frame.selection import DERIVATIONS, DIRECTIONS, FOLDS, RULES, STAGES
+from pages.ui.frame.url_parameters import TOO_LONG, from_query, left_out, to_query
+from pages.ui.frame.visitor_choices import LONGEST, Visitor, fields
+from pages.ui.host.page_state import LONGEST_ADDRESS, PARAMETERS, PARSERS, as_text
 from pages.ui.models.changes import Change
-from transformer import Patch, Scale, SetAttention, Without
+from transformer import MEASURES, TASKS, Patch, Scale, SetAttention, Without
+from transformer.data.corpora import SOURCES
+from transformer.training.presets import LADDERS, RUNGS
 
 TEXTS = st.text(max_size=200) | st.sampled_from(
     ["", " ", "\n", "a\r\nb", "á😀\u200d", "<script>alert(1)</script>", "a&b=c?d#e%20+f", "\x00", "None"]
@@ -28,9 +32,9 @@ SPANS = st.tuples(PLACES, PLACES).filter(lambda span: span[0] != span[1]).map(so
 NUMBERS = {name: parser for name, parser in PARSERS.items() if isinstance(parser, Number)}
 WRITTEN_OTHERWISE = {
     "zoom": st.tuples(SPANS, SPANS).map(lambda spans: (*spans[0], *spans[1])),
-    "cell": st.lists(PLACES, min_size=1, max_size=MAX_DIMENSIONS).map(tuple),
+    "cell": st.lists(PLACES, min_size=1, max_size=4).map(tuple),
     "circuit": st.just(("qk", "blocks.0.attn", 1, 3)) | st.just(("ov", "decoder.blocks.1.cross_attn", 0, 2, 4, 5)),
-    "waves": st.lists(st.integers(0, 511), unique=True, max_size=MAX_WAVES).map(tuple),
+    "waves": st.lists(st.integers(0, 511), unique=True, max_size=6).map(tuple),
     "written": st.lists(PLACES, max_size=30).map(tuple),
     "branches": st.sampled_from(["", "0_1.2*"]),
     "inside": st.sampled_from(["", "blocks.0.hook_mlp_out"]),
@@ -39,7 +43,6 @@ WRITTEN_OTHERWISE = {
         max_size=3,
         unique_by=lambda change: change.intervention,
     ).map(tuple),
-    "question": st.sampled_from(QUESTIONS),
     "answers": st.sampled_from(["", "01-counting-pairs~0~0"]),
     "width": st.integers(1, 256).map(lambda half: 2 * half),
 }
@@ -87,7 +90,7 @@ def _assert_refused(name: str, text: str) -> None:
 
 @given(VISITORS)
 @example(Visitor(base=12345.678, temperature=0.1 + 0.2, top_p=math.nextafter(1, 0)))
-@example(Visitor(prompt="", text="\n\n", step=0, query=0, key=0))
+@example(Visitor(prompt="", batch="\n\n", step=0, query=0, key=0))
 def test_a_link_brings_back_the_same_visitor(current):
     assert from_query(_through_an_address(current)) == current
 
@@ -109,7 +112,7 @@ def test_every_field_of_a_visitor_is_in_the_link_and_every_default_can_be_read_f
         ({"zoom": (3, 9, 0, 4)}, {"zoom": "3,9,0,4"}),
         ({"without": ("mask", "scale")}, {"without": "mask,scale"}),
         ({"waves": ()}, {"waves": ""}),
-        ({"task": "stories"}, {"learn": "text", "task": "stories"}),
+        ({"task": "stories"}, {"task": "stories"}),
     ],
 )
 def test_a_link_is_short_and_written_as_it_is_read(visitor, parameters):
@@ -129,6 +132,33 @@ def test_a_link_is_short_and_written_as_it_is_read(visitor, parameters):
 )
 def test_other_ways_of_writing_a_link_are_no_mistakes(parameters, visitor):
     assert from_query(parameters) == Visitor(**visitor)
+
+
+REGISTRIES = {
+    "task": TASKS,
+    "corpus": SOURCES,
+    "ladder": LADDERS,
+    "rung": [preset.name for rungs in RUNGS.values() for preset in rungs],
+    "order": ["", *(measure.name for measure in MEASURES)],
+    "without": sorted(RULES),
+    "direction": DIRECTIONS,
+    "stage": STAGES,
+    "derivation": ["", *DERIVATIONS],
+    "folds": FOLDS,
+}
+
+
+@pytest.mark.parametrize("name", REGISTRIES)
+def test_the_table_offers_what_there_is(name):
+    assert PARAMETERS[name]["options"] == [*REGISTRIES[name]]
+
+
+def test_values_that_were_renamed_are_read_under_their_new_names():
+    renamed = [(name, *pair) for name, row in PARAMETERS.items() for pair in row.get("aliases", {}).items()]
+    assert renamed
+    for name, former, now in renamed:
+        found = from_query({name: former})
+        assert as_text(name, getattr(found, name)) == now and not found.notices
 
 
 # What is wrong in a link
@@ -216,7 +246,7 @@ def test_no_link_is_too_long_and_it_holds_all_that_fits(prompt, batch, written, 
         prompt=prompt, batch=batch, written=written, other_prompt=other, own_token=step, step=step, seed=7
     )
     parameters = to_query(current)
-    assert len(urlencode(parameters)) <= LONGEST_QUERY
+    assert len(urlencode(parameters)) <= LONGEST_ADDRESS
     missing = left_out(current)
     assert set(missing) <= set(TOO_LONG) and parameters["seed"] == "7"
     for name in TOO_LONG:
@@ -237,4 +267,4 @@ def test_the_text_is_left_out_before_the_prompt():
     assert to_query(current) == {"model": "shakespeare", "prompt": "To be", "layer": "1"}
     assert to_query(Visitor(prompt="😀" * 5000, zoom=(0, 9, 0, 9))) == {"model": "shakespeare"}
     assert left_out(Visitor(prompt="😀" * 5000, written=(7, 8))) == ["written", "prompt"]
-    assert left_out(Visitor(prompt="To be", batch="😀" * 4000, written=(7, 8))) == ["batch"]
+    assert left_out(Visitor(prompt="To be", batch="😀" * 4000, written=(7, 8))) == ["written", "batch"]

@@ -104,15 +104,6 @@ def list_checkpoints(folder: str | Path) -> list[CheckpointEntry | UnreadableChe
     return entries
 
 
-def inspect_checkpoint(path: str | Path) -> CheckpointEntry | UnreadableCheckpoint:
-    """A checkpoint's card and configuration, checked against the header of its weights, without reading them."""
-    path = Path(path)
-    try:
-        return _entry(path)
-    except NoFolderError:
-        return UnreadableCheckpoint(path.name, path, _no_folder(path))
-
-
 def checkpoint_stamp(path: str | Path) -> tuple[int, ...]:
     """A value that changes whenever one of a checkpoint's files does; empty if there is no such folder."""
     try:

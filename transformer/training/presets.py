@@ -42,6 +42,8 @@ class Preset:
     """The preset whose trained weights it starts from, instead of random weights."""
 
 
+AS_IN_2017 = {"norm": "post", "tie_embeddings": True, "scale_embeddings": True}
+"""What the paper's transformer has otherwise than `ModelConfig` by default."""
 _STORIES_SHAPE = {"n_layers": 5, "n_heads": 1, "d_model": 64, "d_ff": 128, "positions": "rotary"}
 _STORIES_SHAPE |= {"attention_windows": (6, 12, 0, 0, 0)}
 
@@ -109,14 +111,7 @@ _PRESETS = (
         summary="Reads three characters in alphabetical order and writes the vowel that comes next: abc gives e.",
         group=Group.TASKS,
         task="next-vowel",
-        shape={
-            "n_layers": 1,
-            "n_heads": 1,
-            "d_model": 16,
-            "norm": "post",
-            "tie_embeddings": True,
-            "scale_embeddings": True,
-        },
+        shape={"n_layers": 1, "n_heads": 1, "d_model": 16, **AS_IN_2017},
         training=TrainingConfig(steps=1500, learning_rate=1e-2, warmup_steps=100, weight_decay=0.0, seed=1337),
         batch=64,
         evaluate_every=250,
@@ -128,15 +123,7 @@ _PRESETS = (
         summary="Reads a number in English words and writes it in Spanish: the transformer of the paper, small.",
         group=Group.TASKS,
         task="number-words",
-        shape={
-            "n_layers": 2,
-            "n_heads": 4,
-            "d_model": 64,
-            "norm": "post",
-            "dropout": 0.1,
-            "tie_embeddings": True,
-            "scale_embeddings": True,
-        },
+        shape={"n_layers": 2, "n_heads": 4, "d_model": 64, "dropout": 0.1, **AS_IN_2017},
         training=TrainingConfig(
             steps=3000, learning_rate=3e-3, optimizer="muon", weight_decay=0.01, average_decay=0.99, seed=1337
         ),
@@ -288,15 +275,7 @@ _LADDER = tuple(
     for number, (name, title, summary, shape) in enumerate(_RUNGS, start=1)
 )
 
-_PAPER = {
-    "context_length": 64,
-    "n_layers": 4,
-    "n_heads": 4,
-    "d_model": 64,
-    "norm": "post",
-    "tie_embeddings": True,
-    "scale_embeddings": True,
-}
+_PAPER = {"context_length": 64, "n_layers": 4, "n_heads": 4, "d_model": 64, **AS_IN_2017}
 _PAPER_TRAINING = TrainingConfig(
     steps=1000, learning_rate=4e-3, warmup_steps=100, betas=(0.9, 0.98), weight_decay=0.0, seed=1337
 )

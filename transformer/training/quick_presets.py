@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .loop import TrainingConfig
-from .presets import Group, Preset
+from .presets import AS_IN_2017, Group, Preset
 
 # A training of a few hundred steps bears a learning rate several times that of a long one, and Muon with less momentum,
 # since gradients soon go out of date. Two blocks, 64 wide, with a context of 32 or 64 characters learned more in the
@@ -38,14 +38,7 @@ _QUICK = (
         summary="The smallest encoder–decoder there is.",
         group=Group.TASKS,
         task="next-vowel",
-        shape={
-            "n_layers": 1,
-            "n_heads": 1,
-            "d_model": 16,
-            "norm": "post",
-            "tie_embeddings": True,
-            "scale_embeddings": True,
-        },
+        shape={"n_layers": 1, "n_heads": 1, "d_model": 16, **AS_IN_2017},
         training=TrainingConfig(steps=500, learning_rate=1e-2, warmup_steps=50, weight_decay=0.0, seed=1),
         batch=64,
         evaluate_every=25,
@@ -57,14 +50,7 @@ _QUICK = (
         summary="The transformer of the paper, small.",
         group=Group.TASKS,
         task="number-words",
-        shape={
-            "n_layers": 2,
-            "n_heads": 4,
-            "d_model": 64,
-            "norm": "post",
-            "tie_embeddings": True,
-            "scale_embeddings": True,
-        },
+        shape={"n_layers": 2, "n_heads": 4, "d_model": 64, **AS_IN_2017},
         training=TrainingConfig(
             steps=600, learning_rate=5e-3, warmup_steps=50, optimizer="muon", weight_decay=0.01, seed=1
         ),

@@ -9,7 +9,7 @@ import streamlit as st
 from pages.ui.frame import widgets
 from pages.ui.frame.model_picker import choose_model
 from pages.ui.frame.state import visitor
-from pages.ui.frame.visitor_choices import DEFAULT_MODEL
+from pages.ui.host.page_state import DEFAULT_MODEL
 from pages.ui.markdown import plain
 from pages.ui.models import library
 from pages.ui.models.library import slug

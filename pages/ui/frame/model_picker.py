@@ -7,8 +7,9 @@ import streamlit as st
 
 from pages.ui.frame import selection_sync, widgets
 from pages.ui.frame.state import visitor
-from pages.ui.frame.visitor_choices import DEFAULT_MODEL, Visitor
+from pages.ui.frame.visitor_choices import Visitor
 from pages.ui.frame.widgets import Binding
+from pages.ui.host.page_state import DEFAULT_MODEL
 from pages.ui.markdown import architecture, command, counted, plain
 from pages.ui.models import library
 from pages.ui.number_format import percent
@@ -91,7 +92,7 @@ def choose_model(name: str) -> None:
 def _forget_model() -> None:
     """With another model come its own prompt, and its own layers and heads."""
     current = visitor()
-    current.prompt, current.text, current.written, current.branches = None, "", (), ""
+    current.prompt, current.written, current.branches = None, (), ""
     current.other_prompt = current.own_token = current.other_token = current.token = None
     selection_sync.reset(current, "layer", "head", "query", "key", "step")
 

@@ -301,7 +301,6 @@ def _current_text(
         return Text(model, ())
     before: Text | None = st.session_state.get("text")
     if state.is_text_restored():
-        _restore_text(current, name)
         state.confirm_restored_text()  # no sooner: were this run cut short, the next would take the text for gone
     elif before is None or (before.model.version, before.prompt, before.source) != (model.version, tokens, source):
         current.written, current.branches = (), ""
@@ -312,13 +311,3 @@ def _current_text(
         current.written, current.branches = (), ""
     text = st.session_state["text"] = Text(model, tokens, source, current.written, interventions)
     return text
-
-
-def _restore_text(current: Visitor, name: str) -> None:
-    """Restore a link's text; older links have its characters instead of its tokens."""
-    tokenizer = library.tokenizer(name)
-    if tokenizer.unknown_pieces(current.text):
-        current.notices.append("The link's text was left out: it has characters that this model doesn't know.")
-    elif current.text:
-        current.written = tuple(tokenizer.encode_continuation(current.text))
-    current.text = ""

@@ -139,7 +139,7 @@ def _pick_prompt(current: Visitor, name: str) -> None:
     linked = current.prompt
     widgets.text_area(label, "prompt", height=68, help=f"{what}.")
     if current.prompt != linked:  # a tab that was open before this session has another; the link's text isn't its
-        current.text, current.written, current.branches, current.step = "", (), "", None
+        current.written, current.branches, current.step = (), "", None
 
 
 def _choose_reading(current: Visitor, name: str, prompt: str) -> None:

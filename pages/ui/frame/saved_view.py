@@ -13,7 +13,8 @@ from typing import Any
 import streamlit as st
 
 from pages.ui.frame import selection_sync, state, widgets
-from pages.ui.frame.visitor_choices import PARSERS, Visitor, fields
+from pages.ui.frame.visitor_choices import Visitor, fields
+from pages.ui.host.page_state import PARSERS
 from pages.ui.session.lesson_answers import StepId
 from pages.ui.session.session_store import session_record
 

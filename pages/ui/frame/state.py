@@ -17,7 +17,8 @@ import streamlit as st
 from pages.ui.components.address_bar import address_bar
 from pages.ui.frame import selection_sync
 from pages.ui.frame import url_parameters as links
-from pages.ui.frame.visitor_choices import FIRST_MODEL, Visitor, fields
+from pages.ui.frame.visitor_choices import Visitor, fields
+from pages.ui.host.page_state import FIRST_MODEL
 from pages.ui.session.session_store import session_record
 
 MAX_KNOWN_ADDRESSES = 50

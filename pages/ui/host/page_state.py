@@ -29,10 +29,8 @@ DEFAULT_MODEL: str = PARAMETERS["model"]["default"]
 def _parser(row: Mapping[str, Any]) -> Callable[[str], Any]:
     """What reads the value of a parameter from a link. It raises a ValueError that says what would do."""
     match row["kind"]:
-        case "text":
+        case "text" | "hook":
             return read.Text(row["longest"], row.get("pattern", ""))
-        case "hook":
-            return read.HookName(row["longest"])
         case "integer" | "number" as kind:
             return read.Number(int if kind == "integer" else float, row["low"], row["high"], row["called"])
         case "option":
@@ -49,10 +47,18 @@ def _parser(row: Mapping[str, Any]) -> Callable[[str], Any]:
             ]
 
 
-_PARSERS = {name: _parser(row) for name, row in PARAMETERS.items()}
-_EMPTY: Mapping[str, Any] = {"options": (), "tokens": (), "changes": ()}
-"""The default of kinds whose values are tuples."""
-_DEFAULTS: Mapping[str, Any] = {name: _EMPTY.get(row["kind"], row["default"]) for name, row in PARAMETERS.items()}
+PARSERS = {name: _parser(row) for name, row in PARAMETERS.items()}
+"""What reads each parameter from a link."""
+
+
+def _default(row: Mapping[str, Any]) -> Any:
+    """A parameter's default as its parser would give it."""
+    if row["kind"] in ("options", "tokens", "changes"):
+        return ()
+    return float(row["default"]) if row["kind"] == "number" and row["default"] is not None else row["default"]
+
+
+_DEFAULTS = {name: _default(row) for name, row in PARAMETERS.items()}
 
 
 @dataclass(frozen=True)
@@ -63,7 +69,7 @@ class PageState:
     """The values as the link has them, valid or not."""
     notices: tuple[str, ...]
     """What couldn't be used, a sentence each."""
-    _values: Mapping[str, Any]
+    values: Mapping[str, Any]
 
     @classmethod
     def of(cls, link: Mapping[str, str]) -> "PageState":
@@ -72,7 +78,7 @@ class PageState:
         values, notices = dict(_DEFAULTS), []
         for name, text in texts.items():
             try:
-                values[name] = _PARSERS[name](PARAMETERS[name].get("aliases", {}).get(text, text))
+                values[name] = PARSERS[name](PARAMETERS[name].get("aliases", {}).get(text, text))
             except changes.PartlyInvalidError as error:
                 values[name] = error.kept
                 notices.append(str(error))
@@ -85,7 +91,7 @@ class PageState:
 
     def __getattr__(self, name: str) -> Any:
         try:
-            return self._values[name]
+            return self.values[name]
         except KeyError:
             raise AttributeError(f"There is no parameter {name}.") from None
 

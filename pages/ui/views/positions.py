@@ -17,6 +17,7 @@ from pages.ui.frame.page import Session
 from pages.ui.frame.state import visitor
 from pages.ui.frame.visitor_choices import Visitor
 from pages.ui.frame.widgets import Binding
+from pages.ui.host.page_state import PARAMETERS
 from pages.ui.markdown import counted
 from pages.ui.tables import offer_data
 from pages.ui.views.charts import chart
@@ -24,12 +25,8 @@ from pages.ui.views.side_by_side import side_by_side
 from transformer import ModelConfig, attention_modules, sinusoidal_encoding
 from transformer.model.positions import alibi, position_angles
 
-MOST_WAVES = 6
-"""As many as a link holds."""
 HARDLY = 0.1
 """Radians that a wave turns by from the first position to the last, and less, that can hardly be seen."""
-MAX_WAVES = 6
-"""As many as a link has."""
 
 
 def sinusoidal(session: Session) -> np.ndarray:
@@ -91,7 +88,9 @@ def waves(session: Session, table: np.ndarray) -> None:
     """The columns of the table as waves."""
     width = table.shape[1]
     telling = tuple(sorted({d for d in (0, 1, width // 8 * 2, width // 4 * 2, width // 2) if d < width}))
-    chosen = widgets.multiselect("Dimensions", range(width), Binding("waves", default=telling), most=MOST_WAVES)
+    chosen = widgets.multiselect(
+        "Dimensions", range(width), Binding("waves", default=telling), most=PARAMETERS["waves"]["most"]
+    )
     if not chosen:
         st.info("Pick at least one dimension to see its wave.")
         return

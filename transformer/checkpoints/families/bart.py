@@ -6,6 +6,7 @@ BART has its norms on the stream, mBART before each sublayer. Kin with a fixed t
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -153,15 +154,6 @@ BART = Family(
     shape="encoder-decoder",
     head=HEAD,
 )
-MBART = Family(
-    name="mBART",
-    model_type="mbart",
-    architecture="MBartForConditionalGeneration",
-    prefix="model.",
-    ignored=r"(encoder|decoder)\.version",
-    read_config=read_mbart,
-    write_config=write_config,
-    weights=weights,
-    shape="encoder-decoder",
-    head=HEAD,
+MBART = replace(
+    BART, name="mBART", model_type="mbart", architecture="MBartForConditionalGeneration", read_config=read_mbart
 )

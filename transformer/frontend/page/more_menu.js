@@ -82,7 +82,7 @@ export class MoreMenu {
     const { about: { attentions }, about, card: { opening, summary } } = model;
     const [layer, head] = ["layer", "head"].map((name) => state.number(name) ?? opening?.[name] ?? 0);
     const module = attentions[kindOf(attentions, state.get("attention"))]?.modules[layer] ?? null;
-    this.changes.show({ changes, model: about, looked: { module, head }, length: text?.tokens.length ?? 0 });
+    this.changes.show({ changes, model: about, looked: { module, head }, length: text ? (text.source.length || text.tokens.length) : 0 });
     if (model === this.model) return;
     this.model = model;
     this.card.replaceChildren();

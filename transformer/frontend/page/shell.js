@@ -10,7 +10,7 @@ import { MoreMenu } from "./more_menu.js";
 import { DEFAULT_MODEL, NotingReader, pageState } from "./page_state.js";
 import { PromptLine } from "./prompt_line.js";
 import { UnreadableText, noticesOf, readPrompt, textOf } from "./text_reading.js";
-import { needsModel, viewData } from "./view_data.js";
+import { needsModel, otherPromptOf, viewData } from "./view_data.js";
 import { ViewSlot, apiOf } from "./view_slot.js";
 /** @import { Answers, Model } from "./answers.js" */
 /** @import { Changes, Wish } from "../changes.js" */
@@ -49,7 +49,7 @@ export class Shell {
     this.models = new ModelMenu(line, (name) => this.chooseModel(name));
     this.prompt = new PromptLine(line, (text) => this.type(text));
     this.more = new MoreMenu(line, {
-      become: (changes) => this.becomeChanged(changes), read: (text) => readPrompt(this.model, text), leftOut: () => this.state.addressed(location.search).leftOut,
+      become: (changes) => this.becomeChanged(changes), read: (text) => otherPromptOf(this.model, text), leftOut: () => this.state.addressed(location.search).leftOut,
     });
     this.problem = node("div", "problem", this.root);
     attribute(this.problem, "role", "alert");

@@ -109,6 +109,13 @@ async function wholeOf(model, text) {
   return { tokens: [...tokens, ...read.map(({ id }) => id)], next: labels.slice(1), isWritten };
 }
 
+/** Another prompt, as interventions read it: of an encoder–decoder, with what it would write. @param {Model} model @param {string} prompt */
+export async function otherPromptOf(model, prompt) {
+  const text = await readPrompt(model, prompt, "plain");
+  const { tokens } = await wholeOf(model, { ...text, written: [], changes: null });
+  return { tokens, source: text.source };
+}
+
 /** What an encoder–decoder would write. @param {Model} model @param {PageText} text @returns {Promise<{ id: number, label: string }[]>} */
 async function answerOf(model, { tokens, source, changes }) {
   const most = Math.min(LONGEST_ANSWER, model.about.config.context_length - tokens.length);
@@ -146,7 +153,8 @@ function fillingData(model, _, text) {
   return {
     request: requestOf(text),
     about: {
-      id: identityOf(model, text), prompt: text.tokens, mask: card.mask_token_id, separator: config.separator_token_id ?? null, modules,
+      id: identityOf(model, { ...text, changes: null }), // with a change of the model, what was filled in stays
+      prompt: text.tokens, mask: card.mask_token_id, separator: config.separator_token_id ?? null, modules,
       layers: modules.length, heads: modules.length ? config.n_heads : 0, opening: openingOf(model, "self"), frozen: text.isOutdated ?? false,
     },
   };

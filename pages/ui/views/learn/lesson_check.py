@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pages.ui.frame import url_parameters as links
+from pages.ui.host.page_state import PARAMETERS
 from pages.ui.lessons.did_you_mean import did_you_mean
 from pages.ui.lessons.expressions import ExpressionError, Words
 from pages.ui.lessons.lesson import BLOCKS, FENCE, Lesson, Step, View, examine
@@ -171,8 +172,8 @@ class _Step:
 
 def _view_findings(view: View) -> Iterator[tuple[str, str]]:
     """What is wrong with a view, each with the name of its line."""
-    for name in view.parameters.keys() - links.PARSERS.keys():
-        yield "link", f"a link has no “{name[:40]}”; {did_you_mean(name, links.PARSERS)}"
+    for name in view.parameters.keys() - PARAMETERS.keys():
+        yield "link", f"a link has no “{name[:40]}”; {did_you_mean(name, PARAMETERS)}"
     visitor = links.from_query(view.parameters)
     for notice in visitor.notices:
         yield "link", notice.removesuffix(" The default is used instead.")
