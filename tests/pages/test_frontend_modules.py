@@ -43,6 +43,7 @@ PAGE_SCRIPTS = [
 ]
 RUN_AT_ONCE = {
     *(FOLDER / "site" / f"{name}.js" for name in PAGE_SCRIPTS),
+    FOLDER / "lessons" / "handout_page.js",
     FOLDER / "startup_errors.js",
     COMPONENTS / "room_membership" / "private_link.js",
 }
