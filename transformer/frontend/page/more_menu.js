@@ -36,7 +36,11 @@ export class MoreMenu {
       this.toggle(false);
       this.button.focus();
     });
-    addEventListener("pointerdown", (event) => !event.composedPath().includes(place) && this.toggle(false), { capture: true });
+    const closeOutside = (event) => {
+      if (!place.isConnected) removeEventListener("pointerdown", closeOutside, { capture: true });
+      else if (!event.composedPath().includes(place)) this.toggle(false);
+    };
+    addEventListener("pointerdown", closeOutside, { capture: true });
     const changes = this.section("Changes");
     this.changesTitle = changes.previousElementSibling;
     this.changes = new ChangesMenu(changes, { change: become, read });
