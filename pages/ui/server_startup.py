@@ -10,7 +10,6 @@ import contextlib
 import functools
 import gc
 import logging
-import os
 import re
 import signal
 import sys
@@ -28,24 +27,23 @@ from transformer.api.settings import Check, check_all, check_folder, check_switc
 REST = 3.0
 """Seconds between what the first page needs and what the others do: the first visitor's browser is busy meanwhile."""
 SWITCH_EVERY = 0.0005
-"""Seconds after which Python turns to another thread during the former. The frontend is a hundred files, each of which
-would wait several times for the usual 5 ms."""
+"""Python's switch interval, in seconds, while the first page is prepared: each of the frontend's hundred files would
+wait several times for the usual 5 ms."""
 SEEN_WITHIN = 7.0
-"""Seconds in which a visitor's page sees that its training has ended, and keeps the model."""
+"""Seconds within which a visitor's page notices that its training has ended, and keeps the model."""
 TEXTS_WITHIN, TRAININGS_WITHIN = 5.0, 5.0
-"""Seconds that texts have to end by themselves when the server is told to end, and trainings to end and be measured."""
+"""Seconds that texts have to end by themselves when the server stops, and trainings to end and be measured."""
 _LOGGER = logging.getLogger(__name__)
 _prepared = threading.Event()
 _stopping = threading.Event()
-"""Set when the server is told to end: streams that would last for hours end by it."""
+"""Set when the server is told to stop: it ends streams that would last for hours."""
 _texts_until = _trainings_seen_until = 0.0
-"""On the clock, until when texts may be written on, and visitors' pages have time to see that their trainings ended."""
+"""Deadlines on the monotonic clock: for texts, and for pages to notice that their trainings have ended."""
 
 
 @contextlib.asynccontextmanager
 async def preparing(app: Any) -> AsyncIterator[None]:
-    """The life of a served app: as it begins, what visitors need is prepared on a thread of its own; as it ends, what
-    they have begun."""
+    """Prepare the server on a thread of its own as it starts; as it stops, end texts and trainings in order."""
     from transformer.api.graceful_shutdown import ending_in_order
 
     threading.Thread(target=_prepare, name="preparing", daemon=True).start()
@@ -56,7 +54,7 @@ async def preparing(app: Any) -> AsyncIterator[None]:
 
 
 def _begin_nothing() -> None:
-    """Stop trainings, whose visitors' pages then take their models, and let no computation begin."""
+    """Stop trainings, whose models their visitors' pages then keep, and begin no computation."""
     global _texts_until
     from pages.ui.session.visitor_training import queue
 
@@ -90,7 +88,7 @@ def _cancel() -> None:
 
 
 def _note_as_stopping(number: signal.Signals) -> None:
-    """Let streams that would last for hours know that the server is told to end: it waits for them."""
+    """Set `_stopping` before the signal's usual handler runs: the server waits for streams to end."""
     usual = signal.getsignal(number)
 
     def handle(number: int, frame: FrameType | None) -> None:
@@ -176,12 +174,12 @@ def _api() -> Any:
 
 @functools.cache
 def _counts() -> Any:
-    """Of who asks the engine, and for events: on this server, or on all that share its Redis."""
-    from pages.ui.session.shared_redis import REDIS_VARIABLE, buckets
+    """Counts requests to the engine and for events: of this server, or of all that share its Redis."""
+    from pages.ui.shared_redis import buckets, shared_client
     from transformer.api.limits import Counts
     from transformer.api.shared_counts import SharedCounts
 
-    return SharedCounts(buckets().fill) if os.environ.get(REDIS_VARIABLE) else Counts()
+    return SharedCounts(buckets().fill) if shared_client() else Counts()
 
 
 def _gauges() -> dict[str, float]:
@@ -213,7 +211,7 @@ def _modules() -> Any:
 
 
 class MadeWhenAsked:
-    """An ASGI application that is made by the first who asks: importing it would keep the server from starting."""
+    """An ASGI application that the first request makes: importing it would delay the server's start."""
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self._make, self._lock = make, asyncio.Lock()
@@ -230,10 +228,10 @@ API = MadeWhenAsked(_api)
 
 
 class WaitUntilPrepared:
-    """ASGI middleware: who wants pages run waits until the first page is prepared, everybody else is let in at once."""
+    """ASGI middleware: websockets wait until the first page is prepared; HTTP requests don't."""
 
     connected = 0
-    """Visitors' tabs that are connected: each has one connection that runs its pages."""
+    """How many tabs are connected, by one websocket each."""
 
     def __init__(self, app: Any) -> None:
         self._app = app
@@ -252,7 +250,7 @@ class WaitUntilPrepared:
 
 
 def prepare_first_page() -> None:
-    """Import what every page needs, and let the model that a visit begins with read its own prompt."""
+    """Import what every page needs, and run the default model on its first example."""
     from pages.ui.computations import activations
     from pages.ui.frame.page import open_page  # noqa: F401
     from pages.ui.host.page_state import DEFAULT_MODEL
@@ -294,7 +292,7 @@ def _prepare() -> None:
     try:
         with _uncollected():
             _attempt(prepare_first_page)
-        gc.freeze()  # what is there before the first visitor stays, and needn't be gone through again and again
+        gc.freeze()  # all that is here now stays, so the collector needn't search it again and again
     finally:
         sys.setswitchinterval(usual)
         _prepared.set()
@@ -307,7 +305,7 @@ def _prepare() -> None:
 
 @contextlib.contextmanager
 def _uncollected() -> Iterator[None]:
-    """Within, the garbage collector rests: what is imported is no garbage, and it would look for some a dozen times."""
+    """Keep the garbage collector off: imports leave no garbage, and it would search them a dozen times."""
     gc.disable()
     try:
         yield
@@ -316,7 +314,7 @@ def _uncollected() -> Iterator[None]:
 
 
 def _attempt(prepare: Any) -> None:
-    """What can't be prepared isn't; the page that needs it will say what is wrong."""
+    """Log what fails instead of raising it: the page that needs it will show what is wrong."""
     try:
         prepare()
     except Exception:

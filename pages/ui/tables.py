@@ -7,6 +7,7 @@ import pandas as pd
 import streamlit as st
 from pandas.api.types import is_numeric_dtype
 
+from pages.ui.expanders import drawer
 from pages.ui.frame import widgets
 from transformer.api.csv_file import as_text
 
@@ -14,21 +15,20 @@ from transformer.api.csv_file import as_text
 def offer_data(make: Callable[[], pd.DataFrame], title: str, file_name: str) -> None:
     """A closed drawer with a table and a button that saves it as CSV.
 
-    make: makes the table, once the drawer is open: a table that nobody sees takes the browser as long as a chart.
+    make: makes the table, once the drawer is open.
     file_name: no other drawer of the page has it.
     """
-    drawer = st.expander(title, icon=":material/table:", key=f"drawer_{file_name}", on_change="rerun")
-    if not drawer.open:
+    drawer(title, f"drawer_{file_name}", lambda: _show(make(), file_name), icon=":material/table:")
+
+
+def _show(table: pd.DataFrame, file_name: str) -> None:
+    if table.empty:
+        st.caption("There are no numbers yet.")
         return
-    with drawer:
-        table = make()
-        if table.empty:
-            st.caption("There are no numbers yet.")
-            return
-        st.dataframe(table, hide_index=True, height=280)
-        # Written at once: Streamlit drops a file that is written on demand after two runs of anybody's, which in a
-        # class can be before the browser has fetched it. And pressing it runs nothing, which would replace the file.
-        widgets.download_button("Save as CSV", as_csv(table), file_name, "text/csv", key=f"save_{file_name}")
+    st.dataframe(table, hide_index=True, height=280)
+    # Written at once: Streamlit drops a file that is written on demand after two runs of anybody's, which in a class
+    # can be before the browser has fetched it. And pressing it runs nothing, which would replace the file.
+    widgets.download_button("Save as CSV", as_csv(table), file_name, "text/csv", key=f"save_{file_name}")
 
 
 def as_csv(table: pd.DataFrame) -> bytes:

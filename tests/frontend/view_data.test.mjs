@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { PageState } from "../../transformer/frontend/page/page_state.js";
 import { UnreadableText, noticesOf, textOf, unknownSentence } from "../../transformer/frontend/page/text_reading.js";
-import { viewData } from "../../transformer/frontend/page/view_data.js";
+import { otherPromptOf, viewData } from "../../transformer/frontend/page/view_data.js";
 
 const LETTERS = "abcdefgh";
 
@@ -83,6 +83,7 @@ test("of an encoder–decoder that has written nothing, views show what it would
   assert.deepEqual([encoder.about.kind, encoder.about.next], ["encoder", null]);
   const inside = await told("Inside", "prompt=abc&written=1.1", { architecture: "encoder-decoder" });
   assert.deepEqual([inside.request.tokens, inside.notes], ["9,1,1", []]);
+  assert.deepEqual(await otherPromptOf(modelOf({ architecture: "encoder-decoder" }), "ab"), { tokens: [9, 1], source: [0, 1] });
 });
 
 test("Inside says from where a long text is read, and which logits differ", async () => {

@@ -189,7 +189,7 @@ SHORT = "06-queries-keys-values"
 
 def held(page):
     """The lesson that a file holds, and the models."""
-    about = re.search(r'<script type="application/json" data-part="about">(.*?)</script>', page, re.DOTALL)
+    about = re.search(r'<script type="text/plain" id="about">(.*?)</script>', page, re.DOTALL)
     assert about
     return json.loads(about[1])["lesson"], re.findall(r'id="model-([\w-]+)"', page)
 

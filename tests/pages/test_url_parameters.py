@@ -90,7 +90,7 @@ def _assert_refused(name: str, text: str) -> None:
 
 @given(VISITORS)
 @example(Visitor(base=12345.678, temperature=0.1 + 0.2, top_p=math.nextafter(1, 0)))
-@example(Visitor(prompt="", text="\n\n", step=0, query=0, key=0))
+@example(Visitor(prompt="", batch="\n\n", step=0, query=0, key=0))
 def test_a_link_brings_back_the_same_visitor(current):
     assert from_query(_through_an_address(current)) == current
 

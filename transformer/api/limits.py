@@ -3,8 +3,8 @@
 A visitor is told apart by a signed cookie. Clients without one are counted together by their address, as a few
 visitors, and all of an address together have a cap so generous that a class of thirty behind it never meets it.
 
-Where many wait, visitors are served in turn. Whose cookie is new shares a few turns with the other strangers at the
-address: cookies that are fetched at once buy none.
+Visitors who wait are served in turn. New cookies share a few turns with all strangers at their address, so fetching
+many cookies gains nothing.
 """
 
 import functools

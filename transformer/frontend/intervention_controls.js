@@ -10,7 +10,6 @@ import { WeightBars } from "./weight_bars.js";
 /** @import { Wish } from "./changes.js" */
 
 /**
- * @typedef {Wish} Change
  * @typedef {{ code: string, words: string }} Described a code, and what it says
  * @typedef {{ title: string, point: string, head: number | null }} Part what can be changed
  */

@@ -9,18 +9,14 @@ import { mountInputDrafts } from "./input_drafts/input_drafts.js";
 import { mountScrollToTop } from "./scroll_to_top/scroll_to_top.js";
 import { mountSessionToken } from "./session_token/session_token.js";
 
-/** An instrument of the frontend. @param {Promise<object>} module that exports its view */
-async function instrument(module) {
-  const [View] = Object.values(await module);
-  return (component) => onAppPage(component, (root, host) => new View(root, host));
-}
+const instrument = (View) => (component) => onAppPage(component, (root, host) => new View(root, host));
 
 /** What mounts a component. @type {Record<string, () => any>} */
 const mounts = {
-  attention: () => instrument(import("../../../transformer/frontend/attention/view.js")),
-  filling: () => instrument(import("../../../transformer/frontend/filling/view.js")),
-  generation: () => instrument(import("../../../transformer/frontend/generation/view.js")),
-  inside: () => instrument(import("../../../transformer/frontend/inside/view.js")),
+  attention: async () => instrument((await import("../../../transformer/frontend/attention/view.js")).AttentionView),
+  filling: async () => instrument((await import("../../../transformer/frontend/filling/view.js")).FillingView),
+  generation: async () => instrument((await import("../../../transformer/frontend/generation/view.js")).GenerationView),
+  inside: async () => instrument((await import("../../../transformer/frontend/inside/view.js")).InsideView),
   address_bar: () => mountAddressBar,
   batch_table: async () => (await import("./batch_table/batch_table.js")).mountBatchTable,
   copy_button: () => mountCopyButton,
@@ -42,6 +38,10 @@ const mounts = {
   votes: async () => (await import("./votes/votes.js")).mountVotes,
   word_orders: async () => (await import("./word_orders/word_orders.js")).mountWordOrders,
 };
+
+// The part of the page that is being opened is fetched while Python still runs it. If it can't be had, its mount says so.
+const page = globalThis.location?.pathname.split("/").at(-1).toLowerCase();
+Promise.resolve(mounts[{ "": "generation", generate: "generation" }[page] ?? page]?.()).catch(() => {});
 
 /** What Streamlit calls with a component's data and place. None of its events is lost: they go through a queue. */
 export async function mountOf(name) {

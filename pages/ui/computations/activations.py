@@ -1,7 +1,7 @@
 """Runs models for pages, cached: next token, generated text, scores, ablations.
 
 Pages ask by the model's name, or with a model that is open; each question is computed once and answered in NumPy.
-Tensors of a pass are had from `transformer.api.tensors`. `tokens` is what a decoder has before it; `source` what an
+Tensors of a pass come from `transformer.api.tensors`. `tokens` is what a decoder has before it; `source` what an
 encoder reads, empty for a model that has none; `interventions` change the pass, at positions that count from the text's
 start.
 Dimensions: text, position, d_model, vocab.

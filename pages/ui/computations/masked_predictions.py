@@ -24,11 +24,11 @@ from transformer.model.models import Model
 TOP_K = 5
 """Tokens that are kept of a prediction."""
 AT_ONCE = 4_096
-"""Tokens of a batch in which one text is read with one token after another masked,"""
+"""Tokens of a batch of copies of one text, each with another token masked."""
 MAX_COMPUTE = 90_000_000_000
-"""and the weights of a model times all such tokens, at most,"""
+"""Parameters times tokens that masking each in turn may cost."""
 FEWEST_MASKED = 8
-"""unless it would be so few of them."""
+"""Tokens that are masked at least, whatever that costs."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def predict_masked(
 
 
 def most_masked(name: str, length: int) -> int:
-    """Of how many tokens of so long a text `predict_masked` is asked for at most."""
+    """How many tokens of a text of this length `predict_masked` may mask."""
     return max(MAX_COMPUTE // max(library.model(name).card.parameters * length, 1), FEWEST_MASKED)
 
 

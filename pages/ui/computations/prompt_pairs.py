@@ -23,15 +23,15 @@ from transformer.inference.patching import Patching
 from transformer.jobs import progress
 
 MAX_TOKENS = 96
-"""Tokens from the first that differs on: each takes three passes a layer, through all that comes after it."""
+"""Tokens that can be patched, from the first that differs: each takes three passes a layer."""
 MAX_TOKENS_READ = 8_000
-"""Tokens that looking for a text to suggest may read,"""
+"""Tokens that the search for a suggestion may read."""
 MAX_COMPUTE = 90_000_000_000
-"""and the weights of a model times such tokens: of a large one it reads fewer."""
+"""Parameters times tokens that it may read: fewer tokens for a large model."""
 MAX_TRIED_TOKENS = 512
-"""Tokens that are tried at a position; of a larger vocabulary, as many evenly spread."""
+"""Tokens that are tried at a position, evenly spread over a larger vocabulary."""
 LAST_TOKEN_WEIGHT = 0.05
-"""What a change of the last token counts, beside one further back: that the last token matters is no surprise."""
+"""Weight of a change of the last token, against one further back: that the last token matters is no surprise."""
 _TEXTS = tomllib.loads(Path(__file__).with_name("prompt_pairs.toml").read_text("utf-8"))
 PAIRS = {name: tuple((one, other) for one, other in pairs) for name, pairs in _TEXTS["pairs"].items()}
 FACTS = tuple((one, other) for one, other in _TEXTS["facts"])

@@ -49,9 +49,16 @@ def _parser(row: Mapping[str, Any]) -> Callable[[str], Any]:
 
 PARSERS = {name: _parser(row) for name, row in PARAMETERS.items()}
 """What reads each parameter from a link."""
-_EMPTY: Mapping[str, Any] = {"options": (), "tokens": (), "changes": ()}
-"""The default of kinds whose values are tuples."""
-_DEFAULTS: Mapping[str, Any] = {name: _EMPTY.get(row["kind"], row["default"]) for name, row in PARAMETERS.items()}
+
+
+def _default(row: Mapping[str, Any]) -> Any:
+    """A parameter's default as its parser would give it."""
+    if row["kind"] in ("options", "tokens", "changes"):
+        return ()
+    return float(row["default"]) if row["kind"] == "number" and row["default"] is not None else row["default"]
+
+
+_DEFAULTS = {name: _default(row) for name, row in PARAMETERS.items()}
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,13 @@
 
 import streamlit as st
 
+from pages.ui.expanders import drawer
 from pages.ui.frame import selection_sync as looked_at
 from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
 from pages.ui.frame.page_text import PassInput
 from pages.ui.views import python_lines
 from pages.ui.views.attention import next_labels
-from pages.ui.views.expanders import drawer
 from transformer import attention_modules
 from transformer.api import exports
 from transformer.frontend.live_page import LIVE, too_large

@@ -2,9 +2,9 @@
 
 import streamlit as st
 
+from pages.ui.expanders import drawer
 from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
-from pages.ui.views.expanders import drawer
 from transformer.api import exports
 from transformer.frontend.live_page import too_large
 

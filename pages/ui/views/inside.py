@@ -4,6 +4,7 @@ import streamlit as st
 
 from pages.ui.components.instruments import asks_server_first, instrument, request_of
 from pages.ui.computations import activations
+from pages.ui.expanders import drawer
 from pages.ui.frame import changes, widgets
 from pages.ui.frame import selection_sync as held
 from pages.ui.frame.page import Session
@@ -13,7 +14,6 @@ from pages.ui.frame.selection import Selection, is_cell, is_circuit
 from pages.ui.markdown import code, counted
 from pages.ui.models import library
 from pages.ui.views import python_lines
-from pages.ui.views.expanders import drawer
 from transformer import attention_modules
 from transformer.api import exports
 from transformer.api.outlines import outline

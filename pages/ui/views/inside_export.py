@@ -4,13 +4,13 @@ import dataclasses
 
 import streamlit as st
 
+from pages.ui.expanders import drawer
 from pages.ui.frame import selection_sync as held
 from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
 from pages.ui.frame.page_text import PassInput
 from pages.ui.frame.selection import Selection
 from pages.ui.views import python_lines
-from pages.ui.views.expanders import drawer
 from pages.ui.views.inside import selection_of, texts_as_code
 from transformer.api import exports
 from transformer.api.outlines import outline

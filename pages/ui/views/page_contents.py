@@ -46,9 +46,9 @@ def attention(session: Session) -> None:
 
 
 def masks(session: Session) -> None:
+    from pages.ui.expanders import lazy_expander
     from pages.ui.views import encoder_mask, padded_batch, without_mask
     from pages.ui.views import masks as view
-    from pages.ui.views.expanders import lazy_expander
 
     with _large_model_spinner(session):
         reading = view.causal(session) if session.config.is_causal else encoder_mask.show(session)
@@ -75,9 +75,9 @@ def masks(session: Session) -> None:
 
 
 def positions(session: Session) -> None:
+    from pages.ui.expanders import lazy_expander
     from pages.ui.views import positions as view
     from pages.ui.views import shuffled_prompt
-    from pages.ui.views.expanders import lazy_expander
 
     with _large_model_spinner(session):
         shuffled_prompt.show(session)

@@ -14,13 +14,12 @@ from pages.ui.frame.page import Session
 from pages.ui.markdown import POSITIONS, plain
 from pages.ui.models import library
 from pages.ui.tables import offer_data
+from pages.ui.views.two_readings import ROUNDING_ERROR
 from transformer import attention_modules, in_window
 
 LONGEST = 48
 """Tokens of a prompt that are read, from the end: what can be taken in at a glance."""
 CANDIDATES = 3
-ROUNDING_ERROR = 1e-5
-"""A change of probability this small is rounding."""
 TEXTS = ("Original", "Shuffled")
 
 

@@ -1,7 +1,7 @@
 // The interventions offered for what is open: on a sublayer, one of its heads, the residual stream, or a rule.
 
-import { isCausal } from "../attention_config.js";
-import { codeOf } from "../intervention_codes.js";
+import { pointsWithout } from "../intervention_checks.js";
+import { RULES, codeOf } from "../intervention_codes.js";
 import { fullName } from "./plain_names.js";
 
 /** As `InterventionControls.show` takes it. focus: what is open, as `focusOf` has it; head, token, source: what is looked at. */
@@ -36,18 +36,10 @@ function ofTensor(pass, name, title, head) {
 }
 
 function rulesOf(pass, { group, part }) {
-  const within = part ? [part] : group.parts;
-  const rules = [];
-  for (const { names, title, module, kind } of within) {
-    for (const name of names) {
-      const where = name.slice(0, name.lastIndexOf(".") + 1);
-      const isMask = name.endsWith("attn.hook_mask") && !name.includes("cross_attn") && !name.startsWith("encoder.");
-      if (isMask && isCausal(pass.config)) rules.push({ title: "Without the causal mask", code: codeOf("without", { rule: "mask", where }) });
-      if (module && name.endsWith("hook_scaled_scores")) rules.push({ title: `Without ÷ √d_head in this ${title}`, code: codeOf("without", { rule: "scale", where }) });
-      if (name.endsWith("hook_scale")) rules.push({ title: `Without the norm's division${kind === "ln_final" ? "" : ` in this ${title}`}`, code: codeOf("without", { rule: "norm", where }) });
-      if (/hook_(rot_q|position_bias)$/.test(name)) rules.push({ title: `Without positions in this ${title}`, code: codeOf("without", { rule: "positions", where }) });
-      if (name.endsWith("hook_pos_embed")) rules.push({ title: "Without positions", code: codeOf("without", { rule: "positions", where }) });
-    }
-  }
-  return rules;
+  return (part ? [part] : group.parts).flatMap(({ names, title }) => Object.keys(RULES).flatMap((rule) => {
+    const points = pointsWithout(pass.metadata, { rule }).filter((point) => names.includes(point));
+    const wheres = new Set(points.map((point) => point.slice(0, point.lastIndexOf(".") + 1)));
+    const here = group.kind === "block" ? ` in this ${title}` : "";
+    return [...wheres].map((where) => ({ title: `Without ${RULES[rule].words}${here}`, code: codeOf("without", { rule, where }) }));
+  }));
 }

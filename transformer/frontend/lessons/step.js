@@ -105,6 +105,7 @@ export class StepView {
   draw() {
     const { root, step, state, shows } = this;
     root.classList.add("lesson-step");
+    root.classList.toggle("no-formulas", !globalThis.MathMLElement); // Chrome before 109
     root.replaceChildren();
     if (shows.includes("words")) {
       html("h2", "", root, step.title);

@@ -20,6 +20,7 @@ from pages.ui.models import library
 from pages.ui.number_format import percent
 from pages.ui.tables import offer_data
 from pages.ui.views.charts import chart
+from pages.ui.views.two_readings import ROUNDING_ERROR
 from pages.ui.views.what_if.shared import TOO_LARGE, ModelInput, after_what, divergence, predicted_heading
 from transformer.api.ablation_and_patching import Ablation
 from transformer.inference.plain_names import describe_part
@@ -35,8 +36,6 @@ LONGEST = 120
 """Characters shown of what stands before them."""
 NOTICEABLE = 0.01
 """A divergence, in nats, of less isn't far."""
-ROUNDING_ERROR = 1e-5
-"""A change of probability this small is rounding."""
 
 
 @dataclass(frozen=True)

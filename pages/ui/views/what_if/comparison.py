@@ -25,6 +25,7 @@ from pages.ui.tables import matrix_table, offer_data
 from pages.ui.views.attention import KINDS
 from pages.ui.views.charts import chart
 from pages.ui.views.side_by_side import side_by_side
+from pages.ui.views.two_readings import ROUNDING_ERROR
 from pages.ui.views.what_if import comparison_sides, python_code
 from pages.ui.views.what_if.comparison_sides import Side
 from pages.ui.views.what_if.shared import TOO_LARGE, divergence, predicted_heading
@@ -40,8 +41,6 @@ MOVED = 3
 """Tokens of which it is said how much likelier or less likely they are."""
 MAX_TOKENS = 64
 """Tokens of a picture of attention, from the end of a longer text."""
-ROUNDING_ERROR = 1e-5
-"""A change of probability this small isn't worth a word."""
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,11 @@
 """Shows Python code that computes the views of the page What if without the app."""
 
 from pages.ui.computations.prompt_pairs import PromptPair
+from pages.ui.expanders import drawer
 from pages.ui.frame.page import Session
 from pages.ui.models import library
 from pages.ui.models.changes import as_python
 from pages.ui.views import python_lines
-from pages.ui.views.expanders import drawer
 from pages.ui.views.what_if.ablation_map import AblationMap
 from pages.ui.views.what_if.comparison_sides import Side
 from pages.ui.views.what_if.shared import ModelInput
