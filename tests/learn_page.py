@@ -7,6 +7,7 @@ import re
 import secrets
 from html import unescape
 from pathlib import Path
+from urllib.parse import quote
 
 from starlette.testclient import TestClient
 
@@ -37,10 +38,8 @@ def rooms_client():
 
 def join(code, key="", browser=None):
     """What the API answers to a browser that joins a room, which is another one each time."""
-    headers = {HEADER: key} if key else {}
-    return rooms_client().post(
-        f"/{code}/members", headers=headers, json={"browser": secrets.token_hex(16) if browser is None else browser}
-    )
+    body, headers = {"browser": browser or secrets.token_hex(16)}, {HEADER: key} if key else {}
+    return rooms_client().post(f"/{quote(code)}/members", headers=headers, json=body)
 
 
 def tab_has(at, kept="", browser=None):

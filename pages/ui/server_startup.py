@@ -10,7 +10,6 @@ import contextlib
 import functools
 import gc
 import logging
-import os
 import re
 import signal
 import sys
@@ -176,11 +175,11 @@ def _api() -> Any:
 @functools.cache
 def _counts() -> Any:
     """Counts requests to the engine and for events: of this server, or of all that share its Redis."""
-    from pages.ui.session.shared_redis import REDIS_VARIABLE, buckets
+    from pages.ui.shared_redis import buckets, shared_client
     from transformer.api.limits import Counts
     from transformer.api.shared_counts import SharedCounts
 
-    return SharedCounts(buckets().fill) if os.environ.get(REDIS_VARIABLE) else Counts()
+    return SharedCounts(buckets().fill) if shared_client() else Counts()
 
 
 def _gauges() -> dict[str, float]:

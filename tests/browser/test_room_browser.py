@@ -115,6 +115,11 @@ def test_a_phone_joins_by_its_link_and_a_projector_shows_question_and_votes(app_
     wait_ready(teacher)
     teacher.keyboard.press("n")
     expect(phone.get_by_role("heading", name="Token")).to_be_visible()
+    phone.get_by_role("button", name="Leave the room").click()
+    expect(teacher.locator(".st-key-room_teacher")).to_contain_text("0 students ")
+    phone.goto(f"{app_url}/Learn?room={code}")
+    expect(phone.get_by_role("heading", name="Token")).to_be_visible()
+    expect(teacher.locator(".st-key-room_teacher")).to_contain_text("1 student ")
 
 
 ROUNDS, MEMBERS, IN_BROWSERS = 10, 30, 3

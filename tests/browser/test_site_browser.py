@@ -110,7 +110,7 @@ def folder(checkpoints, lesson, tmp_path_factory):
     models = [(CHECKPOINTS / name, checkpoints[name], checkpoints[name].card) for name in ("shakespeare", "stories")]
     note = "It needs <em>another</em> model."
     other = {**lesson, "name": "other", "title": "Of a large model", "steps": [], "note": note}
-    shown = {"Inside": "model=stories&prompt=Mary+took+the+ball.", "Generate": "model=stories&prompt=Mary+took+the+ball."}
+    shown = dict.fromkeys(("Inside", "Generate"), "model=stories&prompt=Mary+took+the+ball.")
     pictures = site_document(read_lesson("pictures", lesson_of("Pictures", shown)), is_live=False)
     write_site(folder / BELOW, models, [lesson, other, pictures])
     return folder

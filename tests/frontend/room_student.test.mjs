@@ -58,9 +58,20 @@ test("a vote is sent at once, and needs no run of a page", async () => {
   await student.vote(1);
   assert.deepEqual([api.sent, told, student.notice], [[[1, 1, 0]], [], ""]);
   assert.deepEqual(student.state(), { id: "heads/1", answered: { first: 1, second: null, discussing: false }, phase: "first", canChange: true, isTeacher: false });
-  api.voting = 409;
-  await student.vote(2);
-  assert.equal(student.notice, "refused with 409", "what the room says is said");
+  for (const refused of [409, 400]) {
+    api.voting = refused;
+    await student.vote(2);
+    assert.deepEqual([student.notice, student.unsent], [`refused with ${refused}`, null], "what the room says is said");
+  }
+  for (const later of [404, 429]) {
+    api.voting = later;
+    await student.vote(0);
+    api.voting = 200;
+    api.asked = [];
+    student.hear(student.version); // which says no more than that the server is there
+    await settled();
+    assert.deepEqual(api.sent, [[1, 0, 0]], "and what wasn't heard is sent again");
+  }
 });
 
 for (const status of [0, 503]) {

@@ -20,6 +20,7 @@ from pages.ui.lessons.room_events import AT_ONCE, HEADER, RoomEvents
 from pages.ui.lessons.room_stores import STREAMS_LAPSE, MemoryStore, RedisStore
 from pages.ui.lessons.rooms import Rooms
 from pages.ui.session.lesson_answers import StepId
+from pages.ui.shared_redis import redis_client
 from pages.ui.views.learn.room_api import app_of
 from tests.redis_server import RedisServer, within
 
@@ -84,7 +85,7 @@ def servers(request, tmp_path) -> Iterator[tuple[Rooms, Rooms, str, str]]:
             url = another = stack.enter_context(serving(one))
         else:
             redis = stack.enter_context(RedisServer(tmp_path))
-            one, other = (Rooms(RedisStore(redis.address)) for _ in range(2))
+            one, other = (Rooms(RedisStore(redis_client(redis.address))) for _ in range(2))
             url, another = (stack.enter_context(serving(each)) for each in (one, other))
         yield one, other, url, another
 
@@ -151,7 +152,7 @@ def test_streams_end_where_the_server_stops_and_say_so_where_rooms_cannot_be_rea
     monkeypatch.setattr(room_events, "LOOK_EVERY", 0.2)
     stopping = threading.Event()
     with RedisServer(tmp_path) as redis:
-        all_rooms = Rooms(RedisStore(redis.address))
+        all_rooms = Rooms(RedisStore(redis_client(redis.address)))
         code, key = all_rooms.open(HERE)
         with serving(all_rooms, stopping.is_set) as url:
             first = Follower(url, code, key)

@@ -308,7 +308,7 @@ def test_what_a_room_or_a_server_refuses_is_said_beside_the_form(monkeypatch):
     code = membership(teacher).code
     member = student(code)
     assert "1 student (the room is full)" in markdown_with(again(teacher), f"### Room {code}")
-    for typed, sentence in ((code, "This room is full: it takes 1 students. Ask your teacher"), ("zzz", "has ended")):
+    for typed, sentence in ((code, "This room is full: it takes 1 students. Ask your teacher"), ("..", "has ended")):
         at = join(student("🦉"), typed)
         assert sentence in said(at) and has(at, "room_join")
     monkeypatch.setattr(room_attempts, "ADDRESS", (1, 1e-6))

@@ -15,6 +15,7 @@ from pages.ui.lessons.room import Phase, RoomError, RoomsAwayError
 from pages.ui.lessons.room_stores import MemoryStore, RedisStore
 from pages.ui.lessons.rooms import LETTERS, MemberVotes, Rooms
 from pages.ui.session.lesson_answers import StepId
+from pages.ui.shared_redis import redis_client
 from tests.redis_server import RedisServer, within
 
 STEPS = [StepId("heads", 0), StepId("heads", 1), StepId("masks", 0)]
@@ -42,7 +43,7 @@ def rooms_of(request: pytest.FixtureRequest) -> Callable[[Clock], Rooms]:
     if request.param == "memory":
         return lambda clock: Rooms(MemoryStore(clock))
     server = request.getfixturevalue("redis")
-    return lambda clock: server.clear() or Rooms(RedisStore(server.address, clock))
+    return lambda clock: server.clear() or Rooms(RedisStore(redis_client(server.address), clock))
 
 
 @pytest.fixture
@@ -318,7 +319,7 @@ def test_thirty_threads_vote_at_once(all_rooms):
 
 
 def test_two_servers_with_one_redis_have_one_room_which_outlives_the_redis(redis):
-    one, other = (Rooms(RedisStore(redis.address)) for _ in range(2))
+    one, other = (Rooms(RedisStore(redis_client(redis.address))) for _ in range(2))
     code, key = one.open(HERE)
     members = [(each, each.join(code)[1]) for each in (one, other) for _ in range(10)]
     with ThreadPoolExecutor(20) as pool:

@@ -5,7 +5,7 @@ import pytest
 from pages.ui.lessons import room_attempts
 from pages.ui.lessons.room import RoomError
 from pages.ui.lessons.room_attempts import Attempts
-from pages.ui.session.shared_redis import REDIS_VARIABLE, buckets, redis_client
+from pages.ui.shared_redis import REDIS_VARIABLE, buckets, redis_client
 from tests.redis_server import RedisServer
 from transformer.api.errors import ApiError
 from transformer.api.leaky_buckets import MemoryBuckets

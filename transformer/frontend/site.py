@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl
 
 from . import FOLDER
 from .html_page import in_one_file, sheets
-from .html_scripts import as_json, json_in_html, policy, script_in_html
+from .html_scripts import as_json, json_in_html, script_in_html
 from .live_model import Checkpoint, about_card, about_model, weights_of
 from .module_bundle import bundle
 from .page_titles import SENTENCES

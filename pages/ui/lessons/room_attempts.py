@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from pages.ui.lessons.room import TooOftenError
-from pages.ui.session.shared_redis import Buckets
+from pages.ui.shared_redis import Buckets
 
 VISITOR, ADDRESS, ALL = (10, 0.1), (600, 0.2), (3_000, 1.0)
 """Wrong codes of a visitor, of an address (as of a lecture hall) and of all: so many at once, and so many a second."""

@@ -6,16 +6,13 @@ pages have drawn, and tells whoever listens that a room has changed.
 
 import contextlib
 import json
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
-import redis
-
 from pages.ui.lessons.room import NoRoomError, Room, RoomsAwayError
-from pages.ui.session.shared_redis import PATIENCE, PREFIX, REDIS_VARIABLE, redis_client
+from pages.ui.shared_redis import PATIENCE, PREFIX, shared_client
 
 TEACHER = "teacher"
 """Stands for the teacher among those who are connected."""
@@ -129,13 +126,12 @@ class MemoryStore:
 class RedisStore:
     """Rooms in Redis: of each a hash of texts, and one of who was connected when.
 
-    Its methods do what those of `MemoryStore` do; each may raise RoomsAwayError.
-
-    Raises: ValueError for an address that isn't one. clock: seconds, Redis's own where it isn't given.
+    Its methods do what those of `MemoryStore` do; each may raise RoomsAwayError. clock: seconds, Redis's own where it
+    isn't given.
     """
 
-    def __init__(self, address: str, clock: Callable[[], float] | None = None) -> None:
-        self._redis = redis_client(address)
+    def __init__(self, client: Any, clock: Callable[[], float] | None = None) -> None:
+        self._redis = client
         self._clock = clock
         self._lock = threading.Lock()
 
@@ -235,8 +231,10 @@ class RedisStore:
         threading.Thread(target=self._listen, args=(on_change,), name="room changes", daemon=True).start()
 
     def _listen(self, on_change: Callable[[str | None], object]) -> None:
+        from redis import RedisError
+
         while True:
-            with contextlib.suppress(redis.RedisError), self._redis.pubsub(ignore_subscribe_messages=True) as changes:
+            with contextlib.suppress(RedisError), self._redis.pubsub(ignore_subscribe_messages=True) as changes:
                 changes.subscribe(CHANGES)
                 on_change(None)  # what changed before nobody heard
                 while True:
@@ -281,22 +279,17 @@ def _stored(fields: Mapping[str, str], seen: Mapping[str, str]) -> tuple[Room, S
 @contextlib.contextmanager
 def _reachable() -> Iterator[None]:
     """Within, that Redis can't be asked is a sentence."""
+    from redis import RedisError
+
     try:
         yield
-    except redis.RedisError:
+    except RedisError:
         raise RoomsAwayError(
             "Rooms can't be reached at the moment. A page that is in a room tries again by itself."
         ) from None
 
 
 def room_store() -> RoomStore:
-    """The store that the environment names. Raises: ValueError, saying what would do, for what is none."""
-    address = os.environ.get(REDIS_VARIABLE, "")
-    if not address:
-        return MemoryStore()
-    try:
-        return RedisStore(address)
-    except ValueError:
-        raise ValueError(
-            f"{REDIS_VARIABLE} isn't the address of a Redis, such as 'redis://localhost:6379/0'."
-        ) from None
+    """The store of all servers that share a Redis, or of this process. Raises: ValueError, saying what would do."""
+    client = shared_client()
+    return RedisStore(client) if client else MemoryStore()

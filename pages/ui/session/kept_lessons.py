@@ -3,11 +3,7 @@
 Where there is none, or it can't be reached, a lesson is lost with its server, as the rest of its session is.
 """
 
-import functools
-import os
-from typing import Any
-
-from pages.ui.session.shared_redis import PREFIX, REDIS_VARIABLE, attempt, redis_client
+from pages.ui.shared_redis import PREFIX, attempt, shared_client
 
 KEPT_FOR = 8 * 3600
 """Seconds since it was uploaded, or came back: a day at school."""
@@ -15,22 +11,14 @@ KEPT_FOR = 8 * 3600
 
 def keep_lesson(token: str, text: str) -> None:
     """Keep the text of a session's lesson; "" removes it."""
-    if client := _client():
+    if client := shared_client():
         attempt(lambda: client.set(_key(token), text, ex=KEPT_FOR) if text else client.delete(_key(token)))
 
 
 def kept_lesson(token: str) -> str:
     """The text of a session's lesson; "" for none."""
-    client = _client()
+    client = shared_client()
     return (client and attempt(lambda: client.get(_key(token)))) or ""
-
-
-def _client() -> Any:
-    address = os.environ.get(REDIS_VARIABLE, "")
-    return _connected(address) if address else None
-
-
-_connected = functools.cache(redis_client)
 
 
 def _key(token: str) -> str:

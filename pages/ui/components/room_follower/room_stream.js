@@ -6,7 +6,7 @@ import { put } from "../../../../transformer/frontend/dom.js";
 import { eventsOf } from "../../../../transformer/frontend/api.js";
 
 /** The version of a room that there isn't, or that this tab isn't in. */
-export const GONE = "gone";
+const GONE = "gone";
 const FIRST_WAIT = 500, LONGEST_WAIT = 8_000;
 export const TICK = 1_000;
 /** Milliseconds without an event after which a connection counts as lost, and the page as offline: some come every four seconds. */

@@ -18,6 +18,7 @@ _Place = tuple[str, int] | None
 def room_student(
     code: str,
     member: str,
+    entry: str,
     *,
     part: str,
     room: dict[str, Any] | None,
@@ -30,18 +31,19 @@ def room_student(
 ) -> None:
     """Draw a part of the room.
 
-    member: the visitor's key. part: "line", above what is on screen, or "step". room: where the page that is being
-    drawn has the room: `step`, `lesson` (the room's own), `is_revealed`; None where it couldn't be reached. step: the
-    one on screen. answer: the visitor's to its question, which counts in the room if nothing does yet; None for none.
-    document: the step's, as `views/learn/document` makes it, where the room's API can't measure it. opens: whether the
-    page draws more once it is revealed: then it runs again.
+    member: the visitor's key. entry: tells this stay in the room from another one. part: "line", above what is on
+    screen, or "step". room: where the page that is being drawn has the room: `step`, `lesson` (the room's own),
+    `is_revealed`; None where it couldn't be reached. step: the one on screen. answer: the visitor's to its question,
+    which counts in the room if nothing does yet; None for none. document: the step's, as `views/learn/document` makes
+    it, where the room's API can't measure it. opens: whether the page draws more once it is revealed: then it runs
+    again.
     on_lost: called with why this visitor is no longer in the room; "" where it has ended.
     """
     key = f"room_student_{part}"
     data = {
         "key": key,
         "part": part,
-        "membership": {"code": code, "key": member},
+        "membership": {"code": code, "key": member, "entry": entry},
         "room": room,
         "step": step,
         "answer": answer,

@@ -70,7 +70,7 @@ export class Student {
 
   /** @param {string | null} version */
   hear(version) {
-    if (this.version !== version || this.isAway) this.refresh();
+    if (this.version !== version || this.isAway || this.unsent?.isWaiting) this.refresh();
     this.version = version;
   }
 
@@ -93,7 +93,8 @@ export class Student {
     const { step } = this.drawn;
     const query = step ? `?${new URLSearchParams({ lesson: step[0], step: String(step[1]) })}` : "";
     const response = await roomRequest(this.membership, query).catch(() => null);
-    this.isAway = !response?.ok;
+    const shown = response?.ok ? await response.json().catch(() => null) : null;
+    this.isAway = shown === null;
     if (this.isAway) {
       if (response?.status === 404) await this.rejoin();
       if (response?.status === 503) this.notice = AWAY;
@@ -101,7 +102,7 @@ export class Student {
       return;
     }
     const before = this.shown;
-    this.shown = await response.json();
+    this.shown = shown;
     this.heardAt = Date.now();
     if (this.notice === AWAY ? !this.unsent : before?.phase !== this.shown.phase || !this.isAt(before.step)) this.notice = "";
     await this.sendAnswers();
@@ -109,8 +110,13 @@ export class Student {
     this.compare();
   }
 
+  get isOnPage() {
+    return [...this.parts.keys()].some((parent) => parent.isConnected);
+  }
+
   /** Take up the place in the room again: it was given to somebody else, or left in another tab. */
   async rejoin() {
+    if (!this.isOnPage) return;
     const response = await join(this.membership);
     if (response?.ok) this.isStale = true;
     else if (response && response.status !== 503) {
@@ -123,25 +129,25 @@ export class Student {
   async sendAnswers() {
     const { unsent, drawn: { step, answer }, shown } = this;
     if (unsent?.isWaiting) {
-      const status = await this.post(unsent);
-      if (status === 503) return;
+      const { isTaken, isRefused } = await this.post(unsent);
+      if (!isTaken && !isRefused) return;
       this.unsent = null;
-      this.notice = status === 200 ? "Your room is back, and what you answered meanwhile counts in it." : "Your room is back. Voting on what you answered meanwhile is closed.";
+      this.notice = isTaken ? "Your room is back, and what you answered meanwhile counts in it." : "Your room is back. Voting on what you answered meanwhile is closed.";
       this.isStale = true;
     } else if (!unsent && answer !== null && shown.votes[0] === null && shown.phase === FIRST && (!shown.step || this.isAt(step))) {
-      if (await this.post({ step, phase: FIRST, answer }) !== 200) return;
+      if (!(await this.post({ step, phase: FIRST, answer })).isTaken) return;
       if (this.isAt(step)) this.notice = "Your earlier answer to this question counts in the room, too.";
       this.isStale = true;
     }
   }
 
-  /** @returns {Promise<number>} the status; 503 where there is no connection, too */
+  /** Send an answer. One that is neither taken nor refused can be sent again. */
   async post({ step: [lesson, step], phase, answer }) {
     const response = await roomRequest(this.membership, "/votes", {
       method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ lesson, step, phase, answer }),
     }).catch(() => null);
-    if (response?.status === 409) this.notice = (await response.json()).error;
-    return response?.status ?? 503;
+    const isRefused = response?.status === 409 || response?.status === 400;
+    return { isTaken: Boolean(response?.ok), isRefused, why: isRefused ? (await response.json()).error : "" };
   }
 
   async vote(answer) {
@@ -149,13 +155,10 @@ export class Student {
     this.notice = "";
     this.unsent = given;
     this.draw();
-    const status = await this.post(given);
-    if (status === 503) {
-      given.isWaiting = true;
-      this.notice = AWAY;
-    } else if (this.unsent === given) {
-      this.unsent = null;
-    }
+    const { isTaken, isRefused, why } = await this.post(given);
+    given.isWaiting = !isTaken && !isRefused;
+    this.notice = given.isWaiting ? AWAY : why;
+    if (!given.isWaiting && this.unsent === given) this.unsent = null;
     await this.refresh();
   }
 
@@ -190,7 +193,7 @@ export class Student {
   run(wait) {
     this.later = setTimeout(() => {
       if (this.isOver) return;
-      if ([...this.parts.keys()].some((parent) => parent.isConnected) && !pageChange().isUnderWay(performance.now())) this.tell("changed", true);
+      if (this.isOnPage && !pageChange().isUnderWay(performance.now())) this.tell("changed", true);
       this.later = setTimeout(() => {
         this.later = null;
         if (!this.isOver && [...this.parts.values()].some(({ isGone }) => !isGone)) this.compare();
@@ -266,7 +269,10 @@ function drawLine(line, student) {
 }
 
 export function mountRoomStudent({ data, parentElement, setTriggerValue }) {
-  if (student?.membership.code !== data.membership.code || student.membership.key !== data.membership.key) student = new Student(data.membership);
+  if (!same(student?.membership, data.membership)) {
+    if (student) student.isOver = true;
+    student = new Student(data.membership);
+  }
   const part = follow(data.membership, parentElement, () => new StudentsPart(parentElement));
   part.isLine = data.part === "line";
   student.show(part, data, setTriggerValue);

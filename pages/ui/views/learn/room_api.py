@@ -26,7 +26,7 @@ from pages.ui.lessons.room_events import HEADER, RoomEvents
 from pages.ui.lessons.rooms import KEY, MemberVotes, Rooms, tidy
 from pages.ui.session.lesson_answers import StepId
 from pages.ui.session.session_store import without_session
-from pages.ui.session.shared_redis import buckets
+from pages.ui.shared_redis import buckets
 from pages.ui.views.learn.document import step_document, without_answer
 from transformer.api.errors import ApiError, on_api_error, on_exception, on_http_error, on_invalid
 from transformer.api.limits import COOKIE, Counts, Limits, counted_address, visitor_of

@@ -20,9 +20,12 @@ from pages.ui.lessons.rooms import ENDED, MemberVotes, State, all_rooms, tidy
 from pages.ui.session.lesson_answers import StepId
 from pages.ui.session.session_store import session_record
 
-MEMBERSHIP, HEARD, DRAWN, JOINING = "room_membership", "room_membership_heard", "room_drawn", "room_joining"
-"""Keys of the session: the membership, whether the tab has told it, the state of the room that this run draws, and the
-code of the room that the tab is to join, after a number that tells it from others."""
+MEMBERSHIP, ENTRY, HEARD = "room_membership", "room_entry", "room_membership_heard"
+"""Keys of the session: the membership, what tells this stay in the room from another one, and whether the tab has told
+of a membership."""
+DRAWN, JOINING = "room_drawn", "room_joining"
+"""The state of the room that this run draws; the code of the room that the tab is to join, after a number that tells
+this wish from another one."""
 LEADING, OPEN_VOTES, COUNTED, PROBLEM = "room_leading", "room_votes_open", "room_counted", "room_problem"
 """Whether the class, which is nowhere yet, follows to the first step that the teacher opens; the step whose votes are
 shown before it is revealed, what was counted of them, and what went wrong."""
@@ -194,7 +197,7 @@ def open_room(step_id: StepId | None) -> None:
 
 def join() -> None:
     """Have the tab join the room whose code was typed."""
-    st.session_state[JOINING] = (secrets.token_hex(4), visitor().room)
+    st.session_state[JOINING] = (secrets.token_hex(4), tidy(visitor().room) or "?")
 
 
 def lose(problem: str) -> None:
@@ -264,7 +267,7 @@ def _take_up(own: Membership) -> None:
                 visitor().lesson, visitor().lesson_step = step_id.lesson, step_id.step
         except NoRoomError:
             raise NoRoomError(ENDED) from None
-    st.session_state[MEMBERSHIP] = own
+    st.session_state[MEMBERSHIP], st.session_state[ENTRY] = own, secrets.token_hex(4)
 
 
 def _last_state() -> State | None:

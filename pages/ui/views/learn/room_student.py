@@ -22,7 +22,7 @@ from pages.ui.session.lesson_answers import StepId
 from pages.ui.views.learn import room_membership, room_teacher
 from pages.ui.views.learn.document import step_document
 from pages.ui.views.learn.opened_step import OpenedStep, opened_step
-from pages.ui.views.learn.room_membership import DRAWN, HEARD, JOINING, PROBLEM, Membership
+from pages.ui.views.learn.room_membership import DRAWN, ENTRY, HEARD, JOINING, PROBLEM, Membership
 
 FORM_SHOWN = "room_form_shown"
 """Key of the session: whether this run has drawn the form that joins or opens a room."""
@@ -79,6 +79,7 @@ def _draw(own: Membership, part: str, entered: OpenedStep | None) -> None:
         room_student.room_student(
             own.code,
             own.key,
+            st.session_state[ENTRY],
             part=part,
             room=state
             and {

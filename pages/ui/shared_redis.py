@@ -1,5 +1,6 @@
 """Connects to the Redis that servers share, where there is one, and counts in it what is limited."""
 
+import functools
 import os
 from collections.abc import Callable, Mapping
 from hashlib import blake2b
@@ -22,7 +23,21 @@ return left
 """A bucket is a key that lives until the bucket is empty. In a script, nothing comes between its two halves."""
 
 
-def redis_client(address: str) -> Any:  # whose types have the asynchronous client's answers, too
+def shared_client() -> Any:  # whose types have the asynchronous client's answers, too
+    """A client of the Redis that servers share; None for a server by itself. Safe from any thread.
+
+    Raises: ValueError, saying what would do, for what is no address.
+    """
+    address = os.environ.get(REDIS_VARIABLE, "")
+    try:
+        return redis_client(address) if address else None
+    except ValueError:
+        example = "redis://localhost:6379/0"
+        raise ValueError(f"{REDIS_VARIABLE} isn't the address of a Redis, such as {example!r}.") from None
+
+
+@functools.cache
+def redis_client(address: str) -> Any:
     """Raises: ValueError for an address that isn't one."""
     import redis  # takes a fifth of a second, and most servers have none
     from redis.backoff import NoBackoff
@@ -73,5 +88,5 @@ Buckets = MemoryBuckets | RedisBuckets
 
 def buckets() -> Buckets:
     """Of all servers that share a Redis, or of this process."""
-    address = os.environ.get(REDIS_VARIABLE, "")
-    return RedisBuckets(redis_client(address)) if address else MemoryBuckets()
+    client = shared_client()
+    return RedisBuckets(client) if client else MemoryBuckets()
