@@ -1,5 +1,5 @@
-// The menu of changes: what is changed in the model, each change with a menu of its own, and the form that adds another. What the
-// visitor makes of it the host is told, which shows the changed model.
+// The menu of changes: the list of changes, each with a menu of its own, and the form that adds one. It tells its host of the changes
+// that result; the host shows the changed model.
 
 import { changed, changesIn, readChanges } from "../changes.js";
 import { arrange, attribute, focusedIn, node, put } from "../dom.js";
