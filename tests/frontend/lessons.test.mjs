@@ -9,7 +9,7 @@ const kinds = {
   choose: { kind: "choose", options: ["<b>one</b>", "two"], right: 1, correct: "“two”" },
   number: { kind: "number", low: 0, high: 1, step: 0.1, near: 0.1, unit: "nats", right: 0.3, correct: "0.3 nats" },
   token: { kind: "token", options: ["a", "<"], right: [1], correct: "<code>&lt;</code> at position 1" },
-  cell: { kind: "cell", picture, right: [5, 3], correct: "b (5) looks at d (3)" },
+  cell: { kind: "cell", picture, right: [5, 3], correct: "<code>b</code> (5) looks at <code>d</code> (3)" },
   order: { kind: "order", options: ["x", "y", "z"], right: [2, 0, 0], correct: "y → z → x" },
 };
 const question = (kind, more = {}) => ({ text: "", options: [], later: "", problem: "", ...kinds[kind], ...more });
@@ -36,7 +36,7 @@ for (const [kind, right, wrong] of [
 test("an answer is said as people read it, and no token becomes an element", () => {
   assert.equal(inWords(question("token"), 1), "<code>&lt;</code> at position 1");
   assert.equal(inWords(question("token"), 9), "position 9");
-  assert.equal(inWords(question("cell"), [5, 9]), "b (5) looks at another (9)");
+  assert.equal(inWords(question("cell"), [5, 9]), "<code>b</code> (5) looks at another (9)");
   assert.equal(inWords(question("order"), [2, 0, 1]), "z → x → y");
   assert.deepEqual([numberInWords(0.5, "%"), numberInWords(3.0561, "nats"), numberInWords(-12345, "")], ["50%", "3.06 nats", "−12,345"]);
   assert.equal(verdict(question("number"), answered(0.4)).sentence, "Your answer: 0.4 nats. Correct: 0.3 nats, close enough.");

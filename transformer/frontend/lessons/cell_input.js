@@ -14,9 +14,9 @@ import { attribute, node, put, untranslated } from "../dom.js";
 const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 const LONGEST_UPRIGHT = 2; // letters of a key above a column; longer ones are turned, so that the columns stay narrow
 
-/** A query and a key, by their positions, in words. @param {Picture} picture @param {number[]} cell */
-export function cellInWords({ queries, keys, begin }, [query, key]) {
-  const name = (labels, at) => labels[at] ?? "another";
+/** A query and a key, by their positions, in words. @param {Picture} picture @param {number[]} cell @param {(label: string) => string} [show] */
+export function cellInWords({ queries, keys, begin }, [query, key], show = String) {
+  const name = (labels, at) => (labels[at] === undefined ? "another" : show(labels[at]));
   return `${name(queries, query - begin[0])} (${query}) looks at ${name(keys, key - begin[1])} (${key})`;
 }
 

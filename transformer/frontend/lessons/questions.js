@@ -13,7 +13,6 @@ import { OrderInput } from "./order_input.js";
  * @property {string[]} options of choose and order; of token the labels of the prompt, which are no HTML
  * @property {Picture | null} picture of cell
  * @property {any} right an option, a number, a list of positions, a query and a key, or a rank for each option; null where it isn't known
- * @property {string} correct an answer that is right, in words
  * @property {string} later why what is right isn't known; no HTML
  * @property {boolean} isComing whether it can be known once the visitor has trained a model
  * @property {string} problem why it can't be asked; no HTML
@@ -32,6 +31,7 @@ import { OrderInput } from "./order_input.js";
  * @property {(parent: HTMLElement, question: Question, draft: any, take?: (answer: any) => void) => any} ask draws the input, with what was put in so far; without `take` it
  *   is for reading only. Returns an answer that stands without being put in
  * @property {(question: Question, answer: any) => boolean} isRight
+ * @property {(question: Question) => any} [solved] an answer that is right, if that isn't what `right` says
  * @property {(question: Question, answer: any) => string} inWords as HTML
  * @property {(question: Question) => string} onPaper what is written on, as HTML
  * @property {(parent: HTMLElement, question: Question, answered: Answered | null, isKnown: boolean) => void} show what could be answered, was, and is right
@@ -74,6 +74,7 @@ const KINDS = {
       return choices(parent, options.map((text, at) => (label) => token(label, text, at)), draft, take, "tokens");
     },
     isRight: ({ right }, answer) => right.includes(answer),
+    solved: ({ right }) => right[0],
     inWords: ({ options }, answer) => (answer < options.length ? `<code>${escaped(options[answer])}</code> at position ${Number(answer)}` : `position ${Number(answer)}`),
     onPaper: ({ options }) => `<p>Circle it: ${options.map((text) => `<code>${escaped(text)}</code>`).join(" ")}</p>`,
     show(parent, { options, right }, answered, isKnown) {
@@ -93,7 +94,7 @@ const KINDS = {
       if (picture) new CellInput(parent, picture, { chosen: draft, take });
     },
     isRight: ({ right }, answer) => same(answer, right),
-    inWords: ({ picture }, answer) => escaped(picture ? cellInWords(picture, answer) : `query ${answer[0]}, key ${answer[1]}`),
+    inWords: ({ picture }, [query, key]) => (picture ? cellInWords(picture, [query, key], (label) => `<code>${escaped(label)}</code>`) : `query ${Number(query)}, key ${Number(key)}`),
     onPaper: ({ picture }) => (picture ? `<p>Mark the cell: rows are queries, columns are keys.</p>${emptyCells(picture)}` : "<p>Query: __________ Key: __________</p>"),
     show(parent, { picture, right }, answered, isKnown) {
       if (picture && isKnown) new CellInput(parent, picture, { chosen: lastOf(answered), right });
@@ -106,6 +107,7 @@ const KINDS = {
       return order;
     },
     isRight: ({ right }, answer) => answer.every((option, at) => at === 0 || right[answer[at - 1]] <= right[option]),
+    solved: ({ right }) => inOrder(right),
     inWords: ({ options }, answer) => answer.map((option) => options[option]).join(" → "),
     onPaper: ({ options }) => items("ul", options, "options to-order"),
     show(parent, { options, right }, answered, isKnown) {
@@ -130,9 +132,16 @@ export const inWords = (question, answer) => KINDS[question.kind].inWords(questi
 export const onPaper = (question) => KINDS[question.kind].onPaper(question);
 
 /** An answer that is right, as it is printed. @param {Question} question */
-export function solution({ kind, right, correct, options }) {
+export function solution(question) {
+  const { kind, right, options } = question;
   if (kind === "order") return items("ol", inOrder(right).map((option) => options[option]));
-  return `<p><strong>Correct: ${correct}</strong></p>`;
+  return `<p><strong>Correct: ${correctOf(question)}</strong></p>`;
+}
+
+/** An answer that is right, in words. @param {Question} question */
+function correctOf(question) {
+  const { solved } = KINDS[question.kind];
+  return inWords(question, solved ? solved(question) : question.right);
 }
 
 /** Draws an answered question. @type {Kind["show"]} */
@@ -164,14 +173,14 @@ export function withAnswer(answered, answer, { discusses = false, isChange = fal
  * @param {Answered | null} answered null for a visitor who hasn't answered when it is revealed
  */
 export function verdict(question, answered) {
-  const { kind, right, correct, later } = question;
+  const { kind, right, later } = question;
   const given = answered && [answered.first, answered.second].filter((answer) => answer !== null).map((answer) => inWords(question, answer)).join(", then ");
   const before = given ? `Your answer: ${given}. ` : "";
   if (right === null) return { right: false, sentence: before + escaped(later) };
   const isOrder = kind === "order";
-  if (!answered) return { right: false, sentence: isOrder ? "" : `Correct: ${correct}.` };
-  if (!isRight(question, lastOf(answered))) return { right: false, sentence: before + (isOrder ? "The correct order is above." : `Correct: ${correct}.`) };
-  return { right: true, sentence: kind === "number" ? `${before}Correct: ${correct}, close enough.` : `Correct: ${given}.` };
+  if (!answered) return { right: false, sentence: isOrder ? "" : `Correct: ${correctOf(question)}.` };
+  if (!isRight(question, lastOf(answered))) return { right: false, sentence: before + (isOrder ? "The correct order is above." : `Correct: ${correctOf(question)}.`) };
+  return { right: true, sentence: kind === "number" ? `${before}Correct: ${correctOf(question)}, close enough.` : `Correct: ${given}.` };
 }
 
 /** A number as people read it. @param {number} value @param {string} unit */

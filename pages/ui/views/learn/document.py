@@ -10,7 +10,7 @@ from pages.ui.lessons.expressions import ExpressionError, Words
 from pages.ui.lessons.lesson import Lesson, View
 from pages.ui.lessons.measure_setup import NotMeasurableYet
 from pages.ui.lessons.measured_values import MeasuredValues, failed_claims
-from pages.ui.lessons.questions import answer_of, right_of
+from pages.ui.lessons.questions import right_of
 from pages.ui.markdown import passage, plain
 from pages.ui.printable_html import as_html, inline
 from pages.ui.views.learn.answer_wording import Wording, wording_of
@@ -52,7 +52,7 @@ def step_document(lesson: Lesson, number: int) -> dict[str, Any]:
 
 def without_answer(step: dict[str, Any]) -> dict[str, Any]:
     """A step's document as it is before a teacher reveals the answer."""
-    question = step["question"] and step["question"] | {"right": None, "correct": "", "later": ""}
+    question = step["question"] and step["question"] | {"right": None, "later": ""}
     return step | {"question": question, "reveal": "", "toTry": "", "problems": ""}
 
 
@@ -73,8 +73,7 @@ def _question(wording: Wording) -> dict[str, Any]:
     """One question, as `lessons/questions.js` describes it. right: None where that can't be computed."""
     question, values = wording.question, wording.values
     asked = {name: getattr(question, name) for name in ("kind", "low", "high", "step", "near", "unit")}
-    asked |= {"text": "", "options": [], "picture": None, "right": None, "isComing": False}
-    asked |= dict.fromkeys(("correct", "later", "problem"), "")
+    asked |= {"text": "", "options": [], "picture": None, "right": None, "later": "", "isComing": False, "problem": ""}
     try:
         asked["text"] = inline(question.text.filled(values, passage))
         asked["options"] = [inline(option.filled(values, passage)) for option in question.options]
@@ -86,9 +85,8 @@ def _question(wording: Wording) -> dict[str, Any]:
         return asked | {"problem": f"This question can't be asked here: {error}."}
     try:
         asked["right"] = right_of(question, values)
-        asked["correct"] = inline(wording.markdown(answer_of(question, asked["right"])))
     except NotMeasurableYet as error:
         asked |= {"later": f"The correct one isn't known yet: {error}.", "isComing": True}
     except ExpressionError as error:
-        asked |= {"right": None, "later": f"The correct one can't be computed: {error}."}
+        asked["later"] = f"The correct one can't be computed: {error}."
     return asked
