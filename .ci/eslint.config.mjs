@@ -28,6 +28,6 @@ export default [
     },
   },
   // Data are imported with an attribute of 2025, which our bundles don't have: browsers get the data themselves.
-  { files: ["transformer/frontend/page/*.js", "transformer/frontend/intervention_codes.js"], languageOptions: { ecmaVersion: 2025 } },
+  { files: ["transformer/frontend/page/*.js", "pages/ui/host/*.js", "transformer/frontend/intervention_codes.js"], languageOptions: { ecmaVersion: 2025 } },
   { files: ["tests/**"], languageOptions: { globals: globals.nodeBuiltin } },
 ];

@@ -92,7 +92,7 @@ class IndexPage:
 
 def head(path: str, query: bytes, preview: str) -> str:
     """What the page at an address has in its head. preview: the address of the picture, or ""."""
-    from pages.ui.components.assets import COMPONENTS, address  # which bundles all scripts, so not at the start
+    from pages.ui.components.assets import first_scripts  # which bundles all scripts, so not at the start
 
     name = path.rpartition("/")[2].replace("_", " ")
     page = name if name in SENTENCES else next(iter(SENTENCES))
@@ -104,7 +104,7 @@ def head(path: str, query: bytes, preview: str) -> str:
         f"<title>{html.escape(title)}</title>",
         *(f'<meta name="{name}" content="{html.escape(value)}" />' for name, value in metas.items()),
         *(f'<meta property="{name}" content="{html.escape(value)}" />' for name, value in properties.items() if value),
-        f'<link rel="modulepreload" href="./{address(COMPONENTS)}" />',
+        *(f'<link rel="modulepreload" href="./{script}" />' for script in first_scripts(page)),
     ]
     return "\n    ".join(lines)
 
@@ -128,7 +128,7 @@ def _link_title(query: bytes, title: str) -> str:
     except ValueError:
         given = {}
     prompt = _one_line(given.get("prompt", ""))
-    model = given.get("model", "") if re.fullmatch(r"[a-z0-9-]{1,40}", given.get("model", "")) else ""
+    model = given.get("model", "") if re.fullmatch(r"[\w./-]{1,60}", given.get("model", "")) else ""
     parts = [f"“{prompt}”" if prompt else "", model if not model.startswith("own-") else "", title]
     return " · ".join(filter(None, parts))
 

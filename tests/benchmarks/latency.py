@@ -83,7 +83,7 @@ TURN = """([name, selector, quiet]) => new Promise((resolve) => {
     }
     const running = app.dataset.testScriptState !== "notRunning" || main.querySelector("[data-stale=true]");
     if (running) last = now;
-    if (content === null && main.querySelector("h1")?.innerText.trim() === name) {
+    if (content === null && roots().some((root) => root.querySelector("h1")?.textContent.trim() === name)) {
       const drawn = roots().map((root) => root.querySelector(selector)).find(Boolean);
       if (drawn && !(running && before.has(drawn))) content = now;
     }

@@ -63,7 +63,7 @@ def edit(page, name):
 
 
 def test_changes_are_turned_off_edited_removed_and_undone(menu):
-    page = menu(f"{HEAD}!-{MASK}")
+    page = menu(f"nonsense!{HEAD}!-{MASK}")
     assert listed(page) == ["layer 0, head 0 × 0.5", "without the causal mask"]
     box = page.get_by_role("checkbox", name="without the causal mask")
     expect(box).not_to_be_checked()

@@ -43,7 +43,6 @@ SLIP_IN = """(text) => new Promise((done) => {
   image.addEventListener("error", () => setTimeout(() => done(window.did ?? null)));
 })"""
 AROUND = "() => { try { return parent.document.title; } catch { return 'denied'; } }"
-LIVE = ".live[data-state=shown]"
 MEASURE = '```measure\n[sure]\nwhat = "probability"\ntoken = "b"\n```'
 LESSON = """+++
 title = {0}
@@ -131,8 +130,8 @@ def test_what_a_saved_page_and_a_notebook_show_runs_nothing(opened, hostile):
     expect(page.locator(".token.written")).to_have_count(1)
     unknown = PAYLOADS[3].replace("'", "") * 2
     page.get_by_label("Prompt").fill(unknown)
-    page.get_by_role("button", name="Compute").click()
-    expect(page.get_by_role("alert")).to_contain_text(unknown)
+    page.get_by_label("Prompt").press("Enter")
+    expect(page.get_by_role("alert").filter(visible=True)).to_contain_text(unknown)
 
     recording = record_pass(hostile.model, range(len(PAYLOADS)), labels=hostile.tokenizer.labels)
     for shown in (show(hostile, text, title=PAYLOADS[0]), show(recording, title=PAYLOADS[1])):
@@ -142,7 +141,7 @@ def test_what_a_saved_page_and_a_notebook_show_runs_nothing(opened, hostile):
     expect(page.locator("main")).to_contain_text(labels[3])
     page.set_content(show(hostile, text, view="attention", title=PAYLOADS[3])._repr_html_())
     frame = page.frame_locator("iframe")
-    expect(frame.locator(LIVE)).to_contain_text(labels[3])
+    expect(frame.locator(SHOWN)).to_contain_text(labels[3])
     assert (
         page.frames[1].evaluate("() => { try { return parent.document.title; } catch { return 'denied'; } }")
         == "denied"
@@ -165,8 +164,8 @@ def test_what_a_lesson_says_runs_nothing_on_paper_and_in_a_frame_that_allows_scr
     answer.click()
     expect(said).to_contain_text(f"Your answer: “{PAYLOADS[3]}”. Correct: “{PAYLOADS[1].expandtabs(1)}”.")
     expect(frame.locator(SHOWN)).to_contain_text(PAYLOADS[3])
-    frame.get_by_label("Prompt").fill(PAYLOADS[4])
-    frame.get_by_role("button", name="Compute").click()
+    frame.get_by_label("Prompt", exact=True).fill(PAYLOADS[4])
+    frame.get_by_label("Prompt", exact=True).press("Enter")
     expect(frame.locator(SHOWN)).to_contain_text(PAYLOADS[4])
     following.click()
     frame.get_by_role("slider").fill("3")
@@ -191,11 +190,12 @@ def test_what_a_site_shows_runs_nothing(opened, hostile, tmp_path, browser_error
     with served(tmp_path) as (site, _):
         page.goto(f"{site}?{urlencode({'prompt': PAYLOADS[3]})}")
         expect(page.locator(SHOWN)).to_contain_text(PAYLOADS[3])
-        expect(page.get_by_label("Model").locator("option")).to_have_text(PAYLOADS[0])
+        expect(page.get_by_label("Model", exact=True).locator("option")).to_have_text(PAYLOADS[0])
         page.goto(f"{site}Attention/?{urlencode({'model': PAYLOADS[0], 'changes': PAYLOADS[3]})}")
-        expect(page.get_by_role("alert")).to_contain_text(f"There is no model “{PAYLOADS[0][:40]}”")
+        notices = page.locator(".shell-notices")
+        expect(notices).to_contain_text(f"There is no model “{PAYLOADS[0][:40]}” here; {PAYLOADS[0]} is shown.")
         page.goto(f"{site}Inside/?{urlencode({'model': folder, 'changes': PAYLOADS[3]})}")
-        expect(page.get_by_role("alert").filter(visible=True)).to_contain_text('There is no change called “"><img/src')
+        expect(notices).to_contain_text('Reason: there is no change called “"><img/src')
         browser_errors.clear()  # a model that isn't there was looked for
         page.goto(f"{site}Learn/?lesson={PAYLOADS[11]}")
         expect(page.get_by_role("listitem").nth(1)).to_contain_text(PAYLOADS[3])
@@ -207,7 +207,7 @@ def test_what_is_slipped_into_a_saved_page_does_not_run(chromium, hostile, tmp_p
     """By the page's own policy, which lets its own script compute."""
     lesson = site_document(read_lesson("own", LESSON), is_live=False)
     pages = {
-        show(hostile, PAYLOADS[3]).html: LIVE,
+        show(hostile, PAYLOADS[3]).html: SHOWN,
         lesson_page(lesson, {}): "h1",
         handout(read_lesson("own", LESSON)): "h1",
     }

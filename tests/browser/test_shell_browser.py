@@ -10,6 +10,7 @@ import uvicorn
 
 from tests.browser.attention_page import until
 from tests.browser.servers import ROOT
+from tests.tiny_models import save_chatty
 from transformer import load_checkpoint
 from transformer.api.model_library import Library
 from transformer.api.serve import application
@@ -25,9 +26,13 @@ PAGE = """<!doctype html>
 
 
 @pytest.fixture(scope="module")
-def api():
-    """The address of the API, which the shipped models answer."""
-    server = uvicorn.Server(uvicorn.Config(application(Library(ROOT / "checkpoints")), port=0, log_level="error"))
+def api(tmp_path_factory):
+    """The address of the API, which two shipped models answer, and one that reads its prompts in a chat template."""
+    folder = tmp_path_factory.mktemp("checkpoints")
+    save_chatty(folder)
+    for name in ("stories", "number-words-en-es"):
+        (folder / name).symlink_to(ROOT / "checkpoints" / name)
+    server = uvicorn.Server(uvicorn.Config(application(Library(folder)), port=0, log_level="error"))
     thread = threading.Thread(target=lambda: asyncio.run(server.serve()), daemon=True)
     thread.start()
     while not server.started:
@@ -37,13 +42,19 @@ def api():
     thread.join()
 
 
-def test_a_page_asks_a_server_and_computes_what_follows_in_the_browser(api, new_window):
-    page, asked = new_window(), []
-    page.on("request", lambda request: asked.append(urlsplit(request.url).path.removeprefix("/api/")))
+@pytest.fixture
+def page(api, new_window):
+    """A tab in which `page?LINK` is such a page."""
+    page, worker = new_window(), bundle(FOLDER / "engine" / "worker.js")
     html = PAGE.format(style=style(), script=bundle(Path(__file__).with_name("page_over_http.js")))
     page.route(f"{api}page**", lambda route: route.fulfill(body=html, content_type="text/html"))
-    worker = bundle(FOLDER / "engine" / "worker.js")
     page.route("**/worker_bundle.js", lambda route: route.fulfill(body=worker, content_type="text/javascript"))
+    return page
+
+
+def test_a_page_asks_a_server_and_computes_what_follows_in_the_browser(api, page):
+    asked = []
+    page.on("request", lambda request: asked.append(urlsplit(request.url).path.removeprefix("/api/")))
     page.goto(f"{api}page?model=stories&prompt=Tom+ran.")
     page.wait_for_selector(SHOWN)
     checkpoint = load_checkpoint(ROOT / "checkpoints" / "stories")
@@ -71,3 +82,19 @@ def test_a_page_asks_a_server_and_computes_what_follows_in_the_browser(api, new_
     expect(page.get_by_role("heading", name="Inside", exact=True)).to_be_visible()
     page.wait_for_selector(SHOWN)
     until(page, lambda: "cross_attn" in parse_qs(urlsplit(page.url).query).get("inside", [""])[0])
+
+
+def test_a_model_that_was_tuned_to_answer_reads_its_prompt_in_a_template_or_as_plain_text(api, page):
+    page.goto(f"{api}page?model=chatty&prompt=Hi")
+    page.wait_for_selector(SHOWN)
+    page.get_by_role("button", name="Menu").click()
+    page.locator("summary", has_text="Read as").click()
+    menu = page.get_by_role("group", name="Menu")
+    expect(menu).to_contain_text("⟨im_start⟩user\nHi⟨im_end⟩", use_inner_text=True)
+    in_template = page.evaluate("document.body.dataset.read")
+    menu.get_by_label("The prompt is read as").select_option("plain")
+    until(page, lambda: page.evaluate("document.body.dataset.read") != in_template)
+    expect(menu).not_to_contain_text("im_start")
+    until(page, lambda: parse_qs(urlsplit(page.url).query).get("reads") == ["plain"])
+    page.reload()
+    until(page, lambda: len(page.evaluate("document.body.dataset.read ?? ''")) < len(in_template))

@@ -44,6 +44,7 @@ test("what can't be is said in a sentence, and nothing is changed", () => {
     [two, { add: [head(7, 0)] }, "This change wasn't added: blocks.0.attn.hook_z has no head 7."],
     [two, { add: [head(0, 21)] }, "This change wasn't added: the factor is from −20 to 20."],
     [two, { replace: [1, head(0, 2)] }, "The change wasn't edited: another change in the list affects the same part."],
+    [two, { add: [`from~blocks.0.hook_mlp_out~~~${"1.".repeat(2999)}1~`] }, "This change wasn't added: the other prompt has 3000 tokens, and this model reads 8."],
     [full, { add: [head(0, 1)] }, "This change wasn't added: at most 24 changes can be made at once."],
   ])) assert.throws(() => changed(changes, wish, model), { message: sentence });
 });
@@ -54,6 +55,7 @@ test("of a link, what can't be read or done with the model is left out with a se
   const { now, problems } = readChanges(`${head(9, 0)}!${head(1, 0)}!nonsense!scale~a~b`, model);
   assert.equal(now, head(1, "0.0"));
   assert.deepEqual(problems, ["This change of the model is left out: layer 0, head 9 ablated. Reason: blocks.0.attn.hook_z has no head 9.", "2 more are left out, too."]);
+  assert.equal(after(`nonsense!${head(1, "0.0")}`, { toggle: 0 }), `-${head(1, "0.0")}`);
   assert.match(readChanges("x".repeat(6001), model).problems[0], /more than 6,000 characters/);
 });
 
@@ -88,4 +90,11 @@ test("at one press a change becomes another of its place, never itself", () => {
   assert.deepEqual(others("mean~blocks.0.hook_mlp_out~~"), ["Ablate it: feed-forward of layer 0 ablated", "Its opposite: feed-forward of layer 0 × -1"]);
   assert.deepEqual(others(weight(0.3)), ["Its opposite: layer 0, head 0: query 3 gives key 1 the weight 0.7"]);
   assert.deepEqual(others("without~mask~"), []);
+});
+
+test("changes that a link couldn't have aren't made", () => {
+  const wide = { ...model, config: { ...model.config, context_length: 3000 } };
+  const other = (position) => `from~blocks.0.hook_mlp_out~~${position}~${"1.".repeat(1499)}1~`;
+  const one = changed({ now: other(0), before: [] }, { add: [head(0, 1)] }, wide);
+  assert.throws(() => changed(one, { add: [other(1)] }, wide), { message: "The change wasn't made: all changes together would have more than 6,000 characters." });
 });

@@ -37,9 +37,9 @@ def test_components_are_served_in_parts_beside_the_worker_and_the_glossary():
     assert worker.headers["Content-Type"].startswith("text/javascript") and "onmessage" in worker.text
     assert not beginning.search(script) and not beginning.search(worker.text)
     parts = re.findall(r'import\("\./(\w+\.js)"\)', script)
-    assert {"attention_view.js", "inside_view.js"} < {*parts} and len(script) < 200_000
-    for part in parts:
-        assert set(re.findall(r'from "\./(.*?)"', served(f"transformer/frontend/{part}").text)) <= {"components.js"}
+    texts = {part: served(f"transformer/frontend/{part}").text for part in parts}
+    assert {"attention_view.js", "inside_view.js"} < {*parts} and len(script) < sum(map(len, texts.values()))
+    assert {name for text in texts.values() for name in re.findall(r'from "\./(.*?)"', text)} == {"components.js"}
     assert served(assets.GLOSSARY).json() == json.loads(json.dumps(assets.glossary_terms()))
 
 

@@ -197,10 +197,12 @@ def test_the_instrument_knows_nothing_of_who_shows_it():
         assert not re.search(r"streamlit|--st-|setTriggerValue", path.read_text(encoding="utf-8"), re.IGNORECASE), path
 
 
-def test_an_installed_engine_has_the_scripts():
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
-    packed = {path for pattern in settings["package-data"]["transformer.frontend"] for path in FOLDER.glob(pattern)}
-    assert packed == {path for path in FOLDER.rglob("*") if path.suffix in (".js", ".css", ".json")}
+def test_an_installed_engine_has_the_scripts_and_the_data():
+    data = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["package-data"]
+    for package in ("inference", "frontend"):
+        folder = FOLDER.parent / package
+        packed = {path for pattern in data[f"transformer.{package}"] for path in folder.glob(pattern)}
+        assert packed == {path for path in folder.rglob("*") if path.suffix in (".js", ".css", ".json")}
 
 
 # Node

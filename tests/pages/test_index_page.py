@@ -66,8 +66,11 @@ def test_each_page_says_what_it_is_and_fetches_its_scripts_at_once(path, page, v
     assert NOSCRIPT in text and "agent" not in text.partition("<body>")[2] and "Streamlit<" not in text
     (icon,) = (given["href"] for tag, given in head.tags if given.get("rel") == "shortcut icon")
     assert icon.startswith("data:image/svg+xml,<svg")
-    first = next(given["href"] for tag, given in head.tags if given.get("rel") == "modulepreload")
-    assert first == f"./{assets.address(assets.COMPONENTS)}", "before Streamlit's own, which it needs as much"
+    preloaded = [given["href"] for tag, given in head.tags if given.get("rel") == "modulepreload"]
+    part = {"Generate": "/generation_view.js", "Attention": "/attention_view.js"}.get(page, "")
+    ours = [f"./{assets.address(assets.COMPONENTS)}"]
+    ours += [ours[0].replace("/components.js", part)] if part else []
+    assert preloaded[: len(ours) + 1] == [*ours, next(each for each in preloaded if "/static/" in each)]
     scripts = re.findall("<script.*?</script>", (STATIC / "index.html").read_text(encoding="utf-8"), re.DOTALL)
     assert re.findall("<script.*?</script>", text, re.DOTALL) == scripts, "the policy knows Streamlit's, and no others"
 

@@ -81,7 +81,7 @@ def test_what_parts_are_needed_for_is_kept_of_the_likeliest_tokens_and_measured_
 
 def ablated(**link):
     """A visitor who has asked for what takes long, and waited for it."""
-    at = start("What if", model="chatty", prompt=PROMPT, question="needed", **link)
+    at = start("What if", model="chatty", prompt=PROMPT, **link)
     checked(named(at.button, "Ablate each part").click().run())
     assert at.session_state["job"][1].exception(60) is None
     return checked(at.run())
@@ -94,7 +94,7 @@ def test_what_takes_long_is_asked_for_and_of_a_token_whose_logits_are_not_kept_t
     assert components(at, "headsup_effect_heatmaps") and "among them" not in said(at)
     options = named(at.selectbox, "Token").options
     left_out = next(each for each in range(70, 200) if library.tokenizer("chatty").label(each) not in options)
-    at = start("What if", model="chatty", prompt=PROMPT, question="needed", effect="logit", token=left_out)
+    at = start("What if", model="chatty", prompt=PROMPT, effect="logit", token=left_out)
     assert "Of this model the 40 likeliest tokens can be chosen" in said(at)
 
 
@@ -118,7 +118,7 @@ def test_another_prompt_is_suggested_without_reading_any(folder, monkeypatch):
 
 
 def test_it_can_be_stopped(folder, monkeypatch):
-    at = start("What if", model="chatty", prompt=PROMPT, question="needed")
+    at = start("What if", model="chatty", prompt=PROMPT)
     monkeypatch.setattr(Job, "done", lambda job: False)
     checked(named(at.button, "Ablate each part").click().run())
     checked(named(at.button, "Stop").click().run())

@@ -216,8 +216,8 @@ def inputs_of(query: PassQuery, model: OpenModel, *, fits: bool = True) -> PassI
         if model.checkpoint.model.config.architecture == "encoder-decoder":
             tokens, source = model.checkpoint.card.start_tokens, tokens
     _check_pass(model, tokens, source, "tokens" if query.text is None else "text", fits=fits)
-    changes = changes_of(query.changes, model)
-    return PassInputs(model, tokens, source, in_window(changes, query.begin), changes)
+    interventions = interventions_of(query.changes, model)
+    return PassInputs(model, tokens, source, in_window(interventions, query.begin), interventions)
 
 
 def clean_inputs_of(query: PatchingQuery, inputs: PassInputs) -> tuple[Tokens, Tokens]:
@@ -308,7 +308,7 @@ def ids_of(written: str | None) -> Tokens:
     return tuple(map(int, written.split(","))) if written else ()
 
 
-def changes_of(written: str, model: OpenModel) -> Interventions:
+def interventions_of(written: str, model: OpenModel) -> Interventions:
     """Interventions as an address has them. Raises: ApiError for what can't be done with this model."""
     codes = written.split(BETWEEN) if written else []
     if len(codes) > MOST_CHANGES:

@@ -52,6 +52,16 @@ export function fitColumns(widths, pitch) {
   return { turned, step, height: turned ? widest + 6 : line + 2 };
 }
 
+/** Write the label of a column with its middle at x, from y on where it is turned. */
+export function writeColumn(context, label, x, y, turned) {
+  context.save();
+  context.translate(x, y);
+  if (turned) context.rotate(-Math.PI / 2);
+  context.textAlign = turned ? "right" : "center";
+  context.fillText(label, 0, 0);
+  context.restore();
+}
+
 /** How the labels of rows are set: every so many-th, and the pixels they take. */
 export function fitRows(widths, pitch) {
   return { step: Math.max(1, Math.ceil(scaled(LINE) / pitch)), width: Math.max(0, ...widths) + 6 };

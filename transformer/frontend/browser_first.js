@@ -68,7 +68,7 @@ export class BrowserFirstApi extends Api {
     if (!here) return null;
     try {
       const found = await question(here);
-      this.say();
+      this.showWho();
       return found;
     } catch (error) {
       if (error instanceof ApiError) return null;
@@ -79,7 +79,7 @@ export class BrowserFirstApi extends Api {
   /** @type {Api["stream"]} */
   stream(path, values, options) {
     const { here } = this;
-    if (here) this.say();
+    if (here) this.showWho();
     return here ? here.stream(path, values, options) : super.stream(path, values, options);
   }
 
@@ -93,7 +93,7 @@ export class BrowserFirstApi extends Api {
     return answer;
   }
 
-  say() {
+  showWho() {
     this.computed(tab.model.inWords(!this.hasAskedServer));
   }
 }
@@ -115,7 +115,7 @@ async function fetchModel(api) {
     const model = await openModel(about, token);
     if (tab.key !== key) model.engine.end(); // another model is asked about by now
     else tab.model = model;
-    if (tab.model && tab.asking.here) tab.asking.say();
+    if (tab.model && tab.asking.here) tab.asking.showWho();
   } catch (error) {
     if (tab.key === key && error instanceof ApiError && !error.isFinal) tab.key = ""; // the server is away: later
   }

@@ -73,11 +73,13 @@ export function readChanges(text, model) {
       problems.push(`This change of the model is left out: ${inWords(code).slice(0, 100)}. Reason: ${/** @type {Error} */ (error).message.slice(0, 160)}.`);
     }
   }
-  return { now: asText(changes), problems: problems.length > 1 ? [problems[0], `${problems.length - 1} more are left out, too.`] : problems };
+  const more = problems.length - 1;
+  return { now: asText(changes), problems: more > 0 ? [problems[0], `${more} more ${more === 1 ? "is" : "are"} left out, too.`] : problems };
 }
 
 /**
- * The changes after a wish, the same if nothing is another. An Error says, in a sentence, why it can't be.
+ * The changes after a wish, without those that can't be read or made; the same object if nothing is different. An Error says in a
+ * sentence why the wish can't be.
  *
  * @param {Changes} changes
  * @param {Wish} wish
@@ -87,7 +89,8 @@ export function readChanges(text, model) {
 export function changed(changes, wish, model) {
   const { now, before } = changes;
   if (wish.undo) return before.length ? { now: before.at(-1), before: before.slice(0, -1) } : changes;
-  const then = asText(wish.clear ? [] : wished(changesIn(now), wish, model));
+  const then = asText(wish.clear ? [] : wished(changesIn(readChanges(now, model).now), wish, model));
+  if (then.length > MOST_CHARACTERS) throw new Error(`The change wasn't made: all changes together would have more than ${MOST_CHARACTERS.toLocaleString("en")} characters.`);
   return then === now ? changes : { now: then, before: [...before, now].slice(-MOST_STEPS) };
 }
 

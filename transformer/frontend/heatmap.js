@@ -7,7 +7,7 @@ import { hatchBox, pageOf, pixelRatio, prepared } from "./canvas.js";
 import { focusable, node, put } from "./dom.js";
 import { drawCells } from "./heatmap_cells.js";
 import { Gestures } from "./heatmap_gestures.js";
-import { LINE, LONGEST, cut, fitColumns, fitRows, labelFont, scaled } from "./axis_labels.js";
+import { LINE, LONGEST, cut, fitColumns, fitRows, labelFont, scaled, writeColumn } from "./axis_labels.js";
 import { plainNumber } from "./number_format.js";
 
 /**
@@ -172,6 +172,11 @@ export class Heatmap {
     this.height = high + Math.max(below.height, this.data.columnLabels ? this.columnFit.height : 0) + under + scaled(HALF_LINE) + 2;
   }
 
+  /** Where labels of columns are written. */
+  get columnTop() {
+    return this.plotArea.top + this.plotArea.high + (this.columnFit.turned ? 4 : scaled(9));
+  }
+
   drawLabels(context) {
     const { rowLabels, columnLabels } = this.data;
     const { plotArea, window, rowFit, columnFit } = this;
@@ -185,12 +190,7 @@ export class Heatmap {
     }
     for (let column = window.left; columnLabels && column < window.right; column += columnFit.step) {
       const x = plotArea.left + (column - window.left + 0.5) * plotArea.cellWidth;
-      context.save();
-      context.translate(x, plotArea.top + plotArea.high + (columnFit.turned ? 4 : scaled(9)));
-      if (columnFit.turned) context.rotate(-Math.PI / 2);
-      context.textAlign = columnFit.turned ? "right" : "center";
-      context.fillText(cut(columnLabels[column], LONGEST.columns), 0, 0);
-      context.restore();
+      writeColumn(context, cut(columnLabels[column], LONGEST.columns), x, this.columnTop, columnFit.turned);
     }
   }
 
@@ -266,12 +266,7 @@ export class Heatmap {
       const width = columnFit.turned ? line : Math.max(context.measureText(label).width, columnFit.step * plotArea.cellWidth - 1);
       this.cover(context, nearest(column, window.left, columnFit.step, plotArea.cellWidth, width), (at) =>
         [plotArea.left + (at - window.left + 0.5) * plotArea.cellWidth - width / 2, plotArea.top + plotArea.high + 3, width, this.height - plotArea.top - plotArea.high - 3 - under]);
-      context.save();
-      context.translate(x, plotArea.top + plotArea.high + (columnFit.turned ? 4 : scaled(9)));
-      if (columnFit.turned) context.rotate(-Math.PI / 2);
-      context.textAlign = columnFit.turned ? "right" : "center";
-      context.fillText(label, 0, 0);
-      context.restore();
+      writeColumn(context, label, x, this.columnTop, columnFit.turned);
     }
   }
 

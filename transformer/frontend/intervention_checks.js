@@ -1,4 +1,4 @@
-// Says why a model can't be changed in a way, in the words of transformer/inference/interventions.py.
+// Says why a model can't be changed in a way, in the words of transformer/inference/intervention_checks.py.
 
 import { isCausal, keyHeads } from "./attention_config.js";
 import { FIELDS, KINDS, POINTS, RULES, moduleInWords, otherText, parsed } from "./intervention_codes.js";

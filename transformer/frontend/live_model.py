@@ -89,7 +89,8 @@ def about_model(config: ModelConfig, tokenizer: Tokenizer, card: Card, *, names:
 
 def about_card(card: Any) -> dict[str, Any]:
     """What a visitor is told of a model, JSON-ready. card: a `ModelCard`, or what has some of its fields."""
-    return {name: getattr(card, name) for name in SHOWN_OF_CARD if hasattr(card, name)}
+    shown = {name: getattr(card, name) for name in SHOWN_OF_CARD if hasattr(card, name)}
+    return {**shown, "chats": getattr(card, "chat", None) is not None}
 
 
 def _about_attention(config: ModelConfig, kind: str, modules: list[str]) -> Mapping[str, Any]:

@@ -37,7 +37,7 @@ export function onPage(component, make) {
   const { request, token, sends_selection: sendsSelection, ...about } = data;
   let frame = frames.get(parentElement);
   if (!frame?.root.isConnected) frames.set(parentElement, (frame = new ViewFrame(root, make, () => {})));
-  frame.tell = (event, value) => (event === "select" ? sendsSelection && sendLater(frame, setTriggerValue) : setTriggerValue(event, value));
+  frame.notify = (event, value) => (event === "select" ? sendsSelection && sendLater(frame, setTriggerValue) : setTriggerValue(event, value));
   pageChange();
   frame.show(request, about, apiOf ?? ((asked) => new Api(asked, { token })));
 }

@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl
 
 from . import FOLDER
 from .html_page import in_one_file, sheets
-from .html_scripts import as_json, json_in_html, policy, script_in_html
+from .html_scripts import as_json, json_in_html, script_in_html
 from .live_model import Checkpoint, about_card, about_model, weights_of
 from .module_bundle import bundle
 from .page_titles import SENTENCES
@@ -155,11 +155,14 @@ def lesson_page(lesson: Mapping[str, Any], models: Mapping[str, tuple[bytes, byt
     models: of each model that its views show, what `described` gives, and its weights.
     Raises: ValueError where the file would be too large.
     """
-    elements = {"about": as_json({"lesson": lesson}), "worker": bundle(FOLDER / "engine" / "worker.js")}
+    cards = {name: json.loads(models[name][0])["card"] for name in models_of(lesson)}
+    listed = [{"name": name, "group": "", **card} for name, card in cards.items()]
+    about = as_json({"lesson": lesson, "models": listed})
+    elements = {"about": about, "worker": bundle(FOLDER / "engine" / "worker.js")}
     for name in models_of(lesson):
-        about, weights = models[name]
+        model, weights = models[name]
         elements[f"model-{name}"] = (
-            f'{{"described":{json_in_html(about.decode())},"weights":"{base64.b64encode(weights).decode()}"}}'
+            f'{{"described":{json_in_html(model.decode())},"weights":"{base64.b64encode(weights).decode()}"}}'
         )
     main = f'{WITHOUT_SCRIPTS}\n<main class="site-main">{PROBLEM}<div data-part="lesson"></div></main>'
     script = script_in_html(bundle(FOLDER / "site" / "learn.js"))
@@ -173,10 +176,8 @@ def lesson_page(lesson: Mapping[str, Any], models: Mapping[str, tuple[bytes, byt
 def handout_page(title: str, lesson: Mapping[str, Any], style: str) -> str:
     """A lesson on paper, as one HTML file that needs no network. title: a text. lesson: its document."""
     script = script_in_html(bundle(FOLDER / "lessons" / "handout_page.js"))
-    about = f'<script type="application/json" data-part="about">{as_json(lesson)}</script>'
-    body = "\n".join(['<main data-part="handout"></main>', PROBLEM, about, f'<script type="module">{script}</script>'])
-    head = f"{policy([SCRIPT, script])}\n<style>{style}</style>\n<script>{SCRIPT}</script>"
-    return FRAME.format(without_scripts=WITHOUT_SCRIPTS, title=escape(title), head=head, body=body)
+    main = f'{WITHOUT_SCRIPTS}\n{PROBLEM}<main data-part="handout"></main>'
+    return in_one_file(title, style, script, main, {"about": as_json(lesson)})
 
 
 def models_of(lesson: Mapping[str, Any]) -> list[str]:
@@ -235,7 +236,7 @@ def _page(
     ]
     first, otherwise = (next((m["name"] for m in listed if m["name"] == name), listed[0]["name"]) for name in DEFAULTS)
     shown = {"title": page, "sentence": PAGES[page]}
-    about = {"page": page, "lessons": cards} if page == "Learn" else {"page": shown, "first": first, "models": listed}
+    about = {"models": listed} | ({"lessons": cards} if page == "Learn" else {"page": shown, "first": first})
     main = [PROBLEM, '<div data-part="lesson"></div>'] if page == "Learn" else [PROBLEM, SHELL]
     body = BODY.format(links=links, main="\n".join(main), about=as_json(about))
     needs_model = page not in ("Learn", *WITHOUT_MODEL)

@@ -1,5 +1,6 @@
 // Draws vectors as rows of bars over the same dimensions, one above the other.
 
+import { largestAbsolute } from "./arithmetic.js";
 import { attribute, focusable, node } from "./dom.js";
 import { pageOf, prepared } from "./canvas.js";
 import { nextCell } from "./grid_navigation.js";
@@ -26,6 +27,12 @@ export const gutter = () => scaled(GUTTER);
 const POSITIVE = "#b2182b";
 const NEGATIVE = "#2166ac";
 const MARKED = "#d55e00";
+
+/** Rows that can be compared: drawn to the same scale. @template {{ values: ArrayLike<number> }} Row @param {Row[]} rows */
+export function alike(rows) {
+  const limit = Math.max(...rows.map(({ values }) => largestAbsolute(values)));
+  return rows.map((row) => ({ ...row, limit }));
+}
 
 export class VectorBars {
   /** @type {BarRow[]} */ rows;

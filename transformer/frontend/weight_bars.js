@@ -3,7 +3,7 @@
 import { SELECTED } from "./colours.js";
 import { attribute, focusable, node, put } from "./dom.js";
 import { pageOf, prepared } from "./canvas.js";
-import { LONGEST, cut, fitColumns, labelFont } from "./axis_labels.js";
+import { LONGEST, cut, fitColumns, labelFont, writeColumn } from "./axis_labels.js";
 import { plainNumber } from "./number_format.js";
 
 const HIGH = 72; // pixels of a bar of weight 1
@@ -73,12 +73,7 @@ export class WeightBars {
       context.globalAlpha = 1;
       context.fillStyle = this.isHidden(key) ? muted : ink;
       if (key % step && key !== this.at) return;
-      context.save();
-      context.translate(left + this.pitch / 2, ground + (turned ? 4 : 10));
-      if (turned) context.rotate(-Math.PI / 2);
-      context.textAlign = turned ? "right" : "center";
-      context.fillText(texts[key], 0, 0);
-      context.restore();
+      writeColumn(context, texts[key], left + this.pitch / 2, ground + (turned ? 4 : 10), turned);
     });
     context.strokeStyle = muted;
     context.strokeRect(0, ground + 0.5, this.pitch * count, 0);

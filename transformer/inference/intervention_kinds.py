@@ -1,20 +1,24 @@
-"""Reads interventions.json: all that Python and the frontend's JavaScript say of interventions alike.
+"""Reads interventions.json: what Python and the frontend's JavaScript both need to know of interventions.
 
 `kinds`, by the first word of their codes:
-    class: in `interventions.py`; fields: in the order of a code, "?" where one may be empty.
-    becomes: the formula of a value's successor, a list of an operation and its operands. An operand is a formula, a
-        number, a field, or "value". Operations: + - * min max, "or" (the first that isn't 0), "mean" (over the text),
-        and "same position" and "last position", which read one of the texts.
-    texts: other texts that it reads: which field has the tokens, and which the source, of several the first that isn't
-        empty.
-    points: the hook points that it can change, of those in `points`.
-    words: a template, from which the part in brackets is left out if its field is empty; ablates: fields with which it
-        sets values to zero, and the words for that.
-    offers: what the menu of changes calls it, perhaps with fields that are set; opposite: another kind, or another
-        field, at one press.
+    class: its class in `interventions.py`.
+    fields: their order in a code; "?" marks one that may be empty.
+    becomes: the formula that replaces a value: an operation and its operands. An operand is a formula, a number, a
+        field, or "value". Operations: + - * min max; "mean" over the text; "same position" and "last position" of one
+        of `texts`, by its number.
+    texts: the other texts that it reads: the field with the tokens, and the fields with the source, of which the first
+        that isn't empty counts.
+    points: which hook points it can change, an entry of the table `points`.
+    words: a template; the part in brackets is left out if its field is empty.
+    ablates: values of fields with which it sets numbers to zero, and its words then.
+    offers, title: its names in the menu of changes, as a way to change a part or as something of its own; `set` are
+        fields that the menu doesn't ask for.
+    opposite: what the menu turns it into at one press, by formulas of its fields; "or" takes the first that isn't 0.
 
-`fields`: their types, and the bounds that the engine accepts. Two changes that differ by a dial alone are one change,
-set anew; a visitor's dials go `from` … `to`. `rules`: what a pass can go without, and at which hook points.
+`fields`: type, label, and the bounds that the engine accepts. A `dial` says how much: a later change that differs from
+another by its dials alone takes its place, and a visitor's dials go `from` … `to`. `rules`: what a pass can go without,
+at which hook points, and what a model needs to have it. `parts`: what the menu can change, and their hook points.
+`names`: plain words for modules and hook points.
 """
 
 from __future__ import annotations

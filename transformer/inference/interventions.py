@@ -13,8 +13,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from abc import ABC
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import Field, dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -27,8 +26,9 @@ from ..model.models import Model
 from ..model.modes import is_traced, keep_tensors
 from ..model.registry import hook_points
 from .inputs import inputs_of
-from .intervention_kinds import FIELDS, KINDS, POINTS, RULES, WORDS, uses
-from .plain_names import describe_module, in_words
+from .intervention_checks import check_point, check_rule, other_text, points_without
+from .intervention_kinds import KINDS, RULES, WORDS, uses
+from .plain_names import in_words
 
 __all__ = ["Intervention", "MeanAblate", "Patch", "Scale", "SetAttention", "Steer", "Without"]
 
@@ -87,33 +87,11 @@ class PointIntervention(CodedIntervention):
 
     def check(self, config: ModelConfig) -> None:
         """Raise ValueError, saying what is wrong, unless a model of this configuration has it."""
-        point, values = self.point, self.values
-        if point not in hook_points(config):
-            raise ValueError(f"this model computes no {point}")
-        dims = hook_points(config)[point].shape
-        _check_point(point, dims, POINTS[KINDS[self.word]["points"]])
-        heads = config.n_heads if "head" in dims else config.kv_heads if "kv_head" in dims else 0
-        for name, value in values.items():
-            if value is None:
-                continue
-            bounds = FIELDS[name].get("bounds", (-math.inf, math.inf))
-            if name == "head" and not 0 <= value < heads:
-                raise ValueError(f"{point} has no head {value}")
-            if name in ("position", "query", "key"):
-                of_source = point.startswith("encoder.") or (name == "key" and ".cross_attn." in point)
-                longest = config.context_length if of_source else math.inf  # a decoder's text slides
-                if not (name.replace("position", "pos") in dims and 0 <= value < longest):
-                    raise ValueError(f"{point} has no {name} {value}")
-            if FIELDS[name]["type"] == "number" and not math.isfinite(value):
-                raise ValueError(f"the {name} must be a number, not {value}")
-            if FIELDS[name]["type"] == "number" and not bounds[0] <= value <= bounds[1]:
-                raise ValueError(f"the {name} is from {bounds[0]:g} to {bounds[1]:g}, not {value:g}")
-        for text in KINDS[self.word].get("texts", ()):
-            _check_text(config, *_text(text, values))
+        check_point(self.word, self.values, config)
 
 
 @dataclass(frozen=True)
-class HookPointIntervention(PointIntervention, ABC):
+class HookPointIntervention(PointIntervention):
     """What the interventions below have in common: a hook point, perhaps one head of it, perhaps one position."""
 
     point: str
@@ -156,7 +134,7 @@ class HookPointIntervention(PointIntervention, ABC):
         kind, value = KINDS[self.word], tensor[:, first - begin : last - begin]
 
         def there(text: int) -> Tensor:
-            return self._of_head(other(*_text(kind["texts"][text], self.values)))
+            return self._of_head(other(*other_text(kind["texts"][text], self.values)))
 
         def evaluate(formula: Any) -> Any:
             match formula:
@@ -228,11 +206,7 @@ class Without(CodedIntervention):
 
     def check(self, config: ModelConfig) -> None:
         """Raise ValueError unless a model of this configuration has the rule there."""
-        if self.rule not in RULES:
-            raise ValueError(f"there is no rule “{self.rule}”; it can be {', '.join(RULES)}")
-        if not self.sets(config):
-            where = f"in {describe_module(self.where)}" if self.where else "anywhere"
-            raise ValueError(f"this model doesn't have {RULES[self.rule]['words']} {where}")
+        check_rule(self.rule, self.where, config)
 
     def fwd_hooks(self, model: Model, start: Start = from_the_start) -> Sequence[ForwardHook]:
         """As in `Intervention`."""
@@ -254,14 +228,7 @@ class Without(CodedIntervention):
 
     def sets(self, config: ModelConfig) -> list[str]:
         """The points whose numbers it sets in a model of this configuration."""
-        rule = RULES[self.rule]
-        return [
-            name
-            for name in hook_points(config)
-            if name.endswith(tuple(rule["points"]))
-            and name.startswith(self.where)
-            and _has(config, rule.get("needs"), name)
-        ]
+        return points_without(self.rule, self.where, config)
 
 
 @dataclass(frozen=True)
@@ -323,35 +290,6 @@ def _overlaid(values: Tensor, there: Tensor, first: int) -> Tensor:
     values, padding = values.clone(), max(-first, 0)
     values[:, padding : padding + there.shape[1]] = there
     return values
-
-
-def _check_point(point: str, dims: Sequence[str], points: Mapping[str, str]) -> None:
-    """Raise ValueError unless a hook point is one of these. points: an entry of `POINTS`."""
-    is_one = point.endswith(points.get("only", ""))
-    if not is_one or points.get("without") in dims or ("except" in points and point.endswith(points["except"])):
-        raise ValueError(f"{point} {points['refused']}")
-
-
-def _text(text: Mapping[str, Any], values: Mapping[str, Any]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The tokens and the source of another text. text: an entry of `texts`."""
-    return values[text["tokens"]], next((values[name] for name in text["source"] if values[name]), ())
-
-
-def _check_text(config: ModelConfig, tokens: Sequence[int], source: Sequence[int]) -> None:
-    """Raise ValueError unless a model of this configuration can read another text."""
-    if not tokens or bool(source) != (config.architecture == "encoder-decoder"):
-        raise ValueError("the other prompt is one that this model can't read")
-    if (longest := max(len(tokens), len(source))) > config.context_length:
-        raise ValueError(f"the other prompt has {longest} tokens, and this model reads {config.context_length}")
-    if unknown := [token for token in (*tokens, *source) if not 0 <= token < config.vocab_size]:
-        raise ValueError(f"the other prompt has a token {unknown[0]}, which this model doesn't know")
-
-
-def _has(config: ModelConfig, need: str | None, point: str) -> bool:
-    """Whether a model has what a rule needs, at this point."""
-    if need == "causal":
-        return config.is_causal and not point.startswith("encoder.")
-    return need != "attention_scale" or config.attention_scale
 
 
 @torch.no_grad()

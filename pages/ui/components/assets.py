@@ -25,6 +25,13 @@ WORKER = "transformer/frontend/engine/worker_bundle.js"
 COMPONENTS = "transformer/frontend/components.js"
 """What every page mounts, and what several components need; the others' scripts are fetched when they are mounted, from
 the same folder. Scripts find the worker from there, too: the folder is the frontend's."""
+PARTS = {
+    "Generate": "generation_view.js",
+    "Attention": "attention_view.js",
+    "Inside": "inside_view.js",
+    "Masks": "masks_masks.js",
+}
+"""What a page mounts first of the others, by its title: a browser fetches that, too, while the page is prepared."""
 PRIVATE_LINK = "pages/ui/components/room_membership/private_link.js"
 LOADER = """const loaded = import(new URL(%s, document.baseURI)).then(({ mountOf }) => mountOf(%s));
 export default function (component) {
@@ -56,6 +63,12 @@ MODULES = FrontendModules(
 def address(path: str) -> str:
     """Where a file is served, relative to the app's pages. Raises: KeyError if there is no such file."""
     return f"{MOUNTED_AT}/{MODULES.address(path)}"
+
+
+def first_scripts(page: str) -> list[str]:
+    """The addresses of the scripts that a page needs first. page: its title."""
+    part = [f"{_FOLDER}/{PARTS[page]}"] if page in PARTS else []
+    return [address(path) for path in (COMPONENTS, *part)]
 
 
 def reader(module_file: str) -> Callable[[str], str]:

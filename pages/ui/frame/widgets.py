@@ -83,16 +83,6 @@ def segmented_control(
     return _choice(st.segmented_control, "default", label, options, binding, labels, {"required": True, **look})
 
 
-def pills_or_none(label: str, options: Iterable[Any], binding: str | Binding, labels: Labels = str, **look: Any) -> Any:
-    """One of a few, as pills, of which none is chosen at first; returns it, or None."""
-    return _choice(st.pills, "default", label, options, binding, labels, look, is_optional=True)
-
-
-def radio_or_none(label: str, options: Iterable[Any], binding: str | Binding, labels: Labels = str, **look: Any) -> Any:
-    """One of a few, one below another, of which none is chosen at first; returns it, or None."""
-    return _choice(st.radio, "index", label, options, binding, labels, look, is_optional=True)
-
-
 def select_slider(
     label: str,
     options: Iterable[Any],
@@ -246,16 +236,15 @@ def _choice(
     labels: Labels,
     look: Mapping[str, Any],
     *,
-    is_optional: bool = False,
     offered: Hashable = None,
 ) -> Any:
-    """One of several, or None where it is optional. start: what `draw` calls its first choice."""
+    """One of several. start: what `draw` calls its first choice."""
     binding, options = _binding_of(binding), list(options)
     shown = binding.shown()
-    value = shown if _is_one(shown, options) else None if is_optional else options[0]
-    offered = offered or (is_optional, tuple(options), tuple(map(labels, options)))
+    value = shown if _is_one(shown, options) else options[0]
+    offered = offered or (tuple(options), tuple(map(labels, options)))
     widget = _widget(binding, offered, value, lambda choice: _is_one(choice, options))
-    begun = options.index(value) if start == "index" and value is not None else value
+    begun = options.index(value) if start == "index" else value
     return widget.settle(draw(label, options, **{start: begun}, format_func=labels, **widget.kwargs, **look))
 
 

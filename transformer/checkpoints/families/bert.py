@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...config import ModelConfig
-from .family import THEIR_ACTIVATIONS, Family, Fields, UnsupportedError, Weight, linear, unembedding
+from .family import THEIR_ACTIVATIONS, Family, Fields, UnsupportedError, Weight, linear, unembedding, write_sizes
 
 IN_LAYER = {
     "attn.qkv": ("attention.self.query", "attention.self.key", "attention.self.value"),
@@ -62,10 +62,7 @@ def write_config(config: ModelConfig) -> dict[str, Any]:
     """config.json from our configuration."""
     return {
         **write_common(config),
-        "num_hidden_layers": config.n_layers,
-        "num_attention_heads": config.n_heads,
-        "hidden_size": config.d_model,
-        "intermediate_size": config.d_ff,
+        **write_sizes(config),
         "type_vocab_size": config.n_segments,
         "hidden_act": THEIR_ACTIVATIONS[config.activation],
         "layer_norm_eps": config.layer_norm_eps,

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ...config import ModelConfig, alibi_slopes
-from .family import THEIR_ACTIVATIONS, Family, Fields, UnsupportedError, Weight, linear, norm, unembedding
+from .family import THEIR_ACTIVATIONS, Family, Fields, UnsupportedError, Weight, linear, norm, unembedding, write_sizes
 from .rope_scaling import notes_on_rotation, rotary_fields, written_rotation
 
 
@@ -62,12 +62,7 @@ def write_config(config: ModelConfig) -> dict[str, Any]:
     if is_alibi and config.alibi_slopes != slopes(config.n_heads, config.d_head):
         raise UnsupportedError("its slopes are the paper's, divided by √d_head")
     said: dict[str, Any] = {
-        "vocab_size": config.vocab_size,
-        "max_position_embeddings": config.context_length,
-        "num_hidden_layers": config.n_layers,
-        "num_attention_heads": config.n_heads,
-        "hidden_size": config.d_model,
-        "ffn_hidden_size": config.d_ff,
+        **write_sizes(config, "ffn_hidden_size"),
         "alibi": is_alibi,
         "bias": config.mlp_bias,
         "activation": THEIR_ACTIVATIONS[config.activation],

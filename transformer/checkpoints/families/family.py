@@ -212,19 +212,19 @@ class Fields:
         return kinds
 
 
-def read_sizes(fields: Fields) -> dict[str, Any]:
-    """Our sizes from the fields that most families have."""
+def read_sizes(fields: Fields, inner: str = "intermediate_size") -> dict[str, Any]:
+    """Our sizes from the fields that most families have. inner: the name of the feed-forward layer's width."""
     return {
         "vocab_size": fields.whole("vocab_size"),
         "context_length": fields.whole("max_position_embeddings"),
         "n_layers": fields.layers("num_hidden_layers"),
         "n_heads": fields.whole("num_attention_heads"),
         "d_model": fields.whole("hidden_size"),
-        "d_ff": fields.whole("intermediate_size"),
+        "d_ff": fields.whole(inner),
     }
 
 
-def write_sizes(config: ModelConfig) -> dict[str, Any]:
+def write_sizes(config: ModelConfig, inner: str = "intermediate_size") -> dict[str, Any]:
     """The inverse of `read_sizes`."""
     return {
         "vocab_size": config.vocab_size,
@@ -232,7 +232,7 @@ def write_sizes(config: ModelConfig) -> dict[str, Any]:
         "num_hidden_layers": config.n_layers,
         "num_attention_heads": config.n_heads,
         "hidden_size": config.d_model,
-        "intermediate_size": config.d_ff,
+        inner: config.d_ff,
     }
 
 

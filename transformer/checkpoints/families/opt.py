@@ -5,7 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from ...config import ModelConfig
-from .family import THEIR_ACTIVATIONS, Family, Fields, UnsupportedError, Weight, linear, norm, unembedding
+from .family import (
+    THEIR_ACTIVATIONS,
+    Family,
+    Fields,
+    UnsupportedError,
+    Weight,
+    linear,
+    norm,
+    read_sizes,
+    unembedding,
+    write_sizes,
+)
 
 OFFSET = 2
 """Unused first rows of the table of positions."""
@@ -19,12 +30,7 @@ def read_config(fields: Fields) -> ModelConfig:
     fields.flag("layer_norm_elementwise_affine", True)
     is_tied, is_narrow = fields.flag("tie_word_embeddings", True), table_width(fields) is not None
     return ModelConfig(
-        vocab_size=fields.whole("vocab_size"),
-        context_length=fields.whole("max_position_embeddings"),
-        n_layers=fields.layers("num_hidden_layers"),
-        n_heads=fields.whole("num_attention_heads"),
-        d_model=fields.whole("hidden_size"),
-        d_ff=fields.whole("ffn_dim"),
+        **read_sizes(fields, "ffn_dim"),
         positions="learned",
         norm="pre" if is_before else "post",
         activation=fields.activation("activation_function", "relu"),
@@ -45,13 +51,8 @@ def write_config(config: ModelConfig) -> dict[str, Any]:
     if config.attention_bias != config.mlp_bias:
         raise UnsupportedError("it has all biases or none")
     return {
-        "vocab_size": config.vocab_size,
-        "max_position_embeddings": config.context_length,
-        "num_hidden_layers": config.n_layers,
-        "num_attention_heads": config.n_heads,
-        "hidden_size": config.d_model,
+        **write_sizes(config, "ffn_dim"),
         "word_embed_proj_dim": config.d_model,
-        "ffn_dim": config.d_ff,
         "do_layer_norm_before": config.norm == "pre",
         "enable_bias": config.mlp_bias,
         "activation_function": THEIR_ACTIVATIONS[config.activation],

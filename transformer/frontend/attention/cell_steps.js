@@ -2,7 +2,7 @@
 // residual stream. Each step ends in a number that is compared with the model's own.
 
 import { dotProducts, exponentiate, largestAbsolute, largestDifference, norm, weightedValues } from "../arithmetic.js";
-import { VectorBars, gutter } from "../vector_bars.js";
+import { VectorBars, alike, gutter } from "../vector_bars.js";
 import { sayCompared } from "../number_check.js";
 import { attribute, button, choice, dataTable, node, offer, put } from "../dom.js";
 import { Heatmap } from "../heatmap.js";
@@ -92,12 +92,8 @@ export class CellSteps {
     const d = pass.width;
     const [q, k] = [["q", row], ["k", column]].map(([name, position]) =>
       pass.start(layer, head, name).subarray(position * d, (position + 1) * d));
-    const limit = Math.max(largestAbsolute(q), largestAbsolute(k));
     const products = q.map((value, at) => value * k[at]);
-    this.dotBars.show([
-      { name: "q", values: q, limit }, { name: "k", values: k, limit },
-      { name: "q × k", values: products, limit: largestAbsolute(products) },
-    ]);
+    this.dotBars.show([...alike([{ name: "q", values: q }, { name: "k", values: k }]), { name: "q × k", values: products, limit: largestAbsolute(products) }]);
     const n = (value) => plainNumber(value, FIVE);
     const { raw, scaled, capped, biased, masked, weights } = rows;
     const own = (name) => pass.own(layer, name, `[${head}, ${row}]`);
@@ -192,8 +188,7 @@ export class CellSteps {
     const rows = [{ name: "this head", values: result }, { name: "all heads", values: all }];
     if (before) rows.unshift({ name: "before", values: before });
     if (after) rows.push({ name: "after", values: after });
-    const limit = Math.max(...rows.map(({ values }) => largestAbsolute(values)));
-    this.streamBars.show(rows.map((entry) => ({ ...entry, limit })));
+    this.streamBars.show(alike(rows));
     const [changedOut, changedAfter] = ["out", "after"].map((name) => pass.changed.setBy(pass.names[layer][name], null, row));
     const { attention_bias: bias, attention_out_bias: outBias } = pass.config;
     const [adds, added] = this.shown.changed.length ? ["Redrawn, this head would add", "would add"] : ["This head adds", "adds"];
@@ -220,8 +215,7 @@ export class CellSteps {
     const isRedrawn = this.shown.changed.length > 0;
     const rows = [{ name: "this head", values: result }, { name: "all heads", values: all }];
     if (!isRedrawn) rows.push({ name: "normalised", values: out }, { name: "before", values: before }, { name: "after", values: after });
-    const limit = Math.max(...rows.map(({ values }) => largestAbsolute(values)));
-    this.streamBars.show(rows.map((entry) => ({ ...entry, limit })));
+    this.streamBars.show(alike(rows));
     const share = `Layer ${layer}, head ${head} ${isRedrawn ? "would give" : "gives"} a vector of length ${n(norm(result))}, and all of attention ${n(norm(all))}.`;
     if (isRedrawn) {
       this.say("stream", `${share} A norm follows before it is added to the stream.`);

@@ -65,19 +65,20 @@ export class Fetcher {
     const isPending = this.pending && (!urgent || this.pending.head?.join() === head.join()); // a head that is looked at waits for no other
     const wait = isPending ? this.pending.until - performance.now() : urgent ? 0 : this.restsAt - performance.now();
     if (wait > 0) {
-      this.timer = setTimeout(() => {
-        this.pending = null;
-        this.next();
-      }, wait);
+      this.tryAgain(wait);
       return;
     }
     this.pending = { until: performance.now() + ANSWER_MS, head };
     if (wanted.isAhead) this.fetched += wanted.length * this.headBytes;
     this.want(wanted);
+    this.tryAgain(ANSWER_MS);
+  }
+
+  tryAgain(milliseconds) {
     this.timer = setTimeout(() => {
       this.pending = null;
       this.next();
-    }, ANSWER_MS);
+    }, milliseconds);
   }
 
   /** @returns {Wanted[] & { isAhead?: boolean }} */

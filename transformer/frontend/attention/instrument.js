@@ -5,6 +5,7 @@
 import { attribute, button, offer, partsOf, put } from "../dom.js";
 import { HeadOverview } from "../head_overview.js";
 import { typeSize } from "../axis_labels.js";
+import { parsed } from "../intervention_codes.js";
 import { InterventionControls } from "../intervention_controls.js";
 import { Tooltip } from "../tooltip.js";
 import { CellSteps } from "./cell_steps.js";
@@ -64,8 +65,8 @@ export class AttentionInstrument {
     this.overview = new HeadOverview(this.parts.heads, (layer, head) => this.choose({ layer, head }), (layer, head) => this.fetcher.hint(layer, head));
     this.changing = new InterventionControls(this.parts.change, this.parts.changing, host.change && ((change) => {
       // A weight that is set is the one that is looked at then, whichever is the heaviest.
-      const code = change.add.filter((code) => code.startsWith("weigh")).at(-1);
-      if (code) this.host.select({ ...this.chosen, query: this.cell.row, key: Number(code.split("~")[4]) - this.pass.offsets.keys });
+      const weight = (change.add ?? []).map(parsed).filter(({ kind }) => kind === "weigh").at(-1);
+      if (weight) this.host.select({ ...this.chosen, query: this.cell.row, key: weight.values.key - this.pass.offsets.keys });
       host.change(change);
     }));
     if (host.change) this.overview.offerMenu(() => this.changing.open());

@@ -13,7 +13,7 @@ export class FillingView {
     this.instrument = new FillingInstrument(root, {
       ...requestsOf(this),
       select: (change) => host.select(change),
-      fail: (error) => (error ? host.fail(error) : host.say("")),
+      fail: (error) => (error ? host.fail(error) : host.showProblem("")),
       inside: host.navigates && ((position, id) => host.navigate("Inside", { inside: "logits", moment: null, place: position, cell: [position, id].join() })),
     });
   }

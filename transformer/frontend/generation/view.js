@@ -29,13 +29,13 @@ export class GenerationView {
       select: (step) => host.select({ step }),
       textChanged: () => this.keepLater(),
       settled: () => this.send(),
-      problem: (sentence) => host.say(sentence),
+      problem: (sentence) => host.showProblem(sentence),
       inside: host.navigates && ((position, token) => {
         const { generated: { context }, length } = this.instrument;
         const there = toLogit(position, token, length, context);
         this.send();
         if (there) host.navigate("Inside", there);
-        else host.say(`The model now reads from token ${windowStart(length, context)} on: Inside has no numbers for token ${position - 1}.`);
+        else host.showProblem(`The model now reads from token ${windowStart(length, context)} on: Inside has no numbers for token ${position - 1}.`);
       }),
     });
     const gone = new AbortController();
@@ -122,7 +122,7 @@ export class GenerationView {
     const written = writtenIn(this.idsOf(this.instrument.tree));
     if (written === this.lastSent && !always) return;
     this.lastSent = written;
-    this.host.tell("text", { id: this.about.id, selection: pageState().all(), time: Date.now() });
+    this.host.notify("text", { id: this.about.id, selection: pageState().all(), time: Date.now() });
   }
 
   setSelection() {

@@ -128,9 +128,8 @@ export class Writer {
       try {
         return await this.score(first);
       } catch (error) {
-        this.on.problem(sentenceOf(error));
-        if (!(error instanceof ApiError)) throw error;
-        if (error.isFinal) return;
+        this.fail(error);
+        if (/** @type {ApiError} */ (error).isFinal) return;
         await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
       }
     }
@@ -142,8 +141,7 @@ export class Writer {
     try {
       return await this.api.recording("scores", { ...this.sampling(), tokens: tokens.join(), first });
     } catch (error) {
-      this.on.problem(sentenceOf(error));
-      if (!(error instanceof ApiError)) throw error;
+      this.fail(error);
       return null;
     }
   }
@@ -187,12 +185,17 @@ export class Writer {
       const answer = await question();
       if (generated === this.generated && generated.have >= count) take(answer);
     } catch (error) {
-      this.on.problem(sentenceOf(error));
-      if (!(error instanceof ApiError)) throw error;
+      this.fail(error);
     } finally {
       this.asking = null;
       if (generated === this.generated) this.on.changed();
     }
+  }
+
+  /** Say why something can't be had; an error of the page's own is thrown on. */
+  fail(error) {
+    this.on.problem(sentenceOf(error));
+    if (!(error instanceof ApiError)) throw error;
   }
 
   /** Whether a row was asked for, and hasn't come. */

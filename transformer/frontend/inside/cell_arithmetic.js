@@ -1,9 +1,10 @@
 // Recomputes one cell of a pass: its equation with the numbers filled in, in double precision, beside the number that
 // the model computed. Needs every cell that the equation reads.
 
-import { ACTIVATIONS, bucketOf, capped, exponentiate, largestAbsolute, largestDifference, momentsOf, normalShare, positionAngle, sumOf } from "../arithmetic.js";
+import { ACTIVATIONS, bucketOf, capped, exponentiate, largestDifference, momentsOf, normalShare, positionAngle, sumOf } from "../arithmetic.js";
 import { counted, exactNumber, factor } from "../number_format.js";
 import { headWidth } from "../attention_config.js";
+import { alike } from "../vector_bars.js";
 import { Cell } from "./cell.js";
 import { condensed, hasMany, inParts, largestOf, sumOfOthers } from "./largest_terms.js";
 import { rotatedCell } from "./rotary_cell.js";
@@ -313,12 +314,6 @@ function quoted(label) {
 function streamRows(terms, values, name) {
   const rows = terms.length > 1 ? terms.map((term) => ({ name: term.title, values: term.values })) : [];
   return alike([...rows, { name, values }]);
-}
-
-/** Rows that are drawn to the same scale. */
-function alike(rows) {
-  const limit = Math.max(...rows.map(({ values }) => largestAbsolute(values)));
-  return rows.map((row) => ({ ...row, limit }));
 }
 
 /** What each head adds to a sum over all of them: [{ title, value, name, index }]. */

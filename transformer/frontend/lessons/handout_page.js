@@ -3,5 +3,4 @@
 import { partsOf, putHtml } from "../dom.js";
 import { handout } from "./handout.js";
 
-const { about, handout: root } = partsOf(document);
-putHtml(root, handout(JSON.parse(about.textContent)));
+putHtml(partsOf(document).handout, handout(JSON.parse(document.getElementById("about").textContent)));

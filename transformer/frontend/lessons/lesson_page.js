@@ -1,11 +1,8 @@
 // Runs the lessons of a static site, or the one lesson of a file: each step asks before it shows, and shows live instruments.
 // What is right was measured when the document was made. Answers stay in this browser, and can be saved as CSV.
 
-import { ApiError, sentenceOf } from "../api_error.js";
 import { AttentionView } from "../attention/view.js";
-import { changed } from "../changes.js";
-import { node, partsOf, putHtml, sends } from "../dom.js";
-import { fitToText } from "../field_height.js";
+import { node, partsOf, putHtml } from "../dom.js";
 import { FillingView } from "../filling/view.js";
 import { GenerationView } from "../generation/view.js";
 import { InsideView } from "../inside/view.js";
@@ -13,14 +10,15 @@ import { MasksView } from "../masks/view.js";
 import { csvFile, saveBlob } from "../save.js";
 import { PositionsView } from "../positions/view.js";
 import { drawForPaper } from "../printing.js";
-import { pageState, replaceAddress } from "../page/page_state.js";
-import { redraw, showView } from "../page/view_slot.js";
+import { DEFAULT_MODEL, pageState, replaceAddress } from "../page/page_state.js";
+import { Shell } from "../page/shell.js";
+import { needsModel } from "../page/view_data.js";
 import { WhatIfView } from "../what_if/view.js";
 import { keepOffline } from "../site/offline.js";
 import { Models, embeddedModel, fetched } from "../site/models.js";
 import { inWords, isRight, lastOf } from "./questions.js";
 import { ALONE, StepView, bare, html, stateOf } from "./step.js";
-/** @import { Model } from "../page/answers.js" */
+/** @import { ListedModel } from "../page/shell.js" */
 /** @import { Answered } from "./questions.js" */
 /** @import { Step } from "./step.js" */
 
@@ -32,10 +30,11 @@ import { ALONE, StepView, bare, html, stateOf } from "./step.js";
 
 const VIEWS = { Generate: GenerationView, Filling: FillingView, Attention: AttentionView, Inside: InsideView, Masks: MasksView, Positions: PositionsView, "What if": WhatIfView };
 const KEPT = "headsup-lesson-answers";
-const OF_TEXT = ["prompt", "query", "key", "place", "cell", "moment", "written", "step"]; // what a link says of one text
 /** @type {boolean} */ let isFile;
 /** @type {Models} */ let models;
 /** @type {Record<string, any>} */ let parts;
+/** @type {{ models: ListedModel[], lessons?: any[], lesson?: Lesson }} models: that are here */ let about;
+/** @type {Shell | null} of the step's view */ let shell = null;
 
 /** What was answered, by "lesson/step"; a browser may refuse to keep it. @type {Record<string, Answered>} */
 let held = {};
@@ -107,6 +106,7 @@ function showStep(lesson, number) {
   draw();
   const moves = node("div", "site-moves", text);
   const go = (to) => {
+    parts.lesson.replaceChildren(); // the view of the step before follows nothing more
     pageState().become(linkOf("", lesson));
     replaceAddress(new URLSearchParams({ ...(isFile ? {} : { lesson: lesson.name }), place_in_lesson: String(to + 1) }).toString());
     showStep(lesson, to);
@@ -119,73 +119,42 @@ function showStep(lesson, number) {
   if (!isFile) Object.assign(node("a", "act", moves), { href: "Learn/", textContent: "All lessons" });
 }
 
-/** The address of a view in a lesson. @param {string} link @param {Lesson} lesson */
-function linkOf(link, { name }) {
-  return new URLSearchParams([...new URLSearchParams(link), ...(isFile ? [] : [["lesson", name]])]);
-}
-
 /** Makes room for a step's view, which is shown by `open`. @param {HTMLElement} parent @param {Lesson} lesson */
 function viewIn(parent, lesson) {
   const side = node("div", "site-view", parent);
   side.hidden = true;
-  const form = node("form", "site-prompt", side);
-  const label = node("label", "", form);
-  label.append("Prompt");
-  const prompt = Object.assign(node("textarea", "", label), { rows: 1, spellcheck: false });
-  const fitPrompt = fitToText(prompt);
-  const compute = Object.assign(node("button", "act", form), { type: "submit", textContent: "Compute" });
-  const problem = node("p", "problem", side);
-  problem.setAttribute("role", "alert");
-  problem.hidden = true;
-  const shown = node("div", "", side);
-  shown.dataset.part = "view";
-  /** @type {View} */
-  let now;
-  /** @type {Model | null} */
-  let model;
-
-  /** @param {View} view */
-  async function show(view) {
-    now = view;
-    const parameters = new URLSearchParams(view.link);
-    pageState().become(linkOf(view.link, lesson));
-    try {
-      model = await showView(shown, view.page, parameters, models, VIEWS, tell);
-      if (model) prompt.value = parameters.get("prompt") ?? model.card.examples[0] ?? "";
-      fitPrompt();
-      problem.hidden = true;
-    } catch (error) {
-      problem.textContent = sentenceOf(error);
-      problem.hidden = false;
-      if (!(error instanceof ApiError)) throw error;
-    }
-  }
-
-  function tell(event, value) {
-    const { lesson: name, ...shown } = pageState().all();
-    if (event === "navigate" && !isFile) location.href = `${new URL(`${value.page}/`, document.baseURI)}?${new URLSearchParams(shown)}`;
-    if (event === "change") show({ ...now, link: new URLSearchParams({ ...shown, changes: changed({ now: shown.changes ?? "", before: [] }, value, model.about).now }).toString() });
-  }
-
-  sends(compute, () => {
-    const left = [...new URLSearchParams(now.link)].filter(([name]) => !OF_TEXT.includes(name));
-    show({ ...now, link: new URLSearchParams([...left, ["prompt", prompt.value]]).toString() });
-  });
   return {
-    /** @param {View} view @param {boolean} isFree whether another prompt may be typed */
+    /** @param {View} view @param {boolean} isFree whether model, prompt and changes can be changed */
     open(view, isFree) {
-      form.hidden = !isFree || view.picture !== null || view.page === "Positions";
+      side.classList.toggle("fixed", !isFree || !needsModel(view.page));
       if (!side.hidden) return;
       side.hidden = false;
       if (view.below) html("div", "", side, view.below);
-      if (view.picture === null) {
-        show(view);
-        return;
+      if (view.picture === null) showLive(side, view, lesson);
+      else {
+        html("div", "", side, view.picture);
+        node("p", "faint", side).textContent = `${view.picture ? `A still picture of the page ${view.page}. It` : `The page ${view.page}`} is live in the app: open this step there.`;
       }
-      putHtml(shown, view.picture);
-      node("p", "faint", side).textContent = `A still picture of the page ${view.page}. It is live in the app: open this step there.`;
     },
   };
+}
+
+/** @param {HTMLElement} side @param {View} view @param {Lesson} lesson */
+function showLive(side, view, lesson) {
+  pageState().become(linkOf(view.link, lesson));
+  shell = new Shell(side, {
+    page: { title: view.page, sentence: "" }, views: VIEWS, answers: models, isLinked: false, readsPrompt: needsModel(view.page),
+    catalogue: needsModel(view.page) ? about.models : [{ name: pageState().get("model") ?? DEFAULT_MODEL, title: "", group: "", examples: [] }],
+    navigate: isFile ? null : (page, state) => {
+      const { lesson: _, ...shown } = state.all();
+      location.href = `${new URL(`${page.replaceAll(" ", "_")}/`, document.baseURI)}?${new URLSearchParams(shown)}`;
+    },
+  });
+}
+
+/** The address of a view in a lesson. @param {string} link @param {Lesson} lesson */
+function linkOf(link, { name }) {
+  return new URLSearchParams([...new URLSearchParams(link), ...(isFile ? [] : [["lesson", name]])]);
 }
 
 /** @param {Lesson} lesson */
@@ -204,8 +173,9 @@ export async function startLessons() {
   isFile = Boolean(document.getElementById("worker"));
   models = new Models(isFile ? embeddedModel : fetched);
   parts = partsOf(document);
-  drawForPaper(redraw);
-  const { lessons = [], lesson: own = null } = JSON.parse(document.getElementById("about").textContent);
+  drawForPaper(() => shell?.redraw());
+  about = JSON.parse(document.getElementById("about").textContent);
+  const { lessons = [], lesson: own = null } = about;
   const parameters = new URLSearchParams(location.search);
   const name = parameters.get("lesson");
   let lesson = own;

@@ -1,6 +1,6 @@
 // Draws a step of a lesson: its words, its question, what became of the answer, the explanation, and what to try.
 
-import { attribute, node, put, putHtml, sends } from "../dom.js";
+import { attribute, focusedIn, node, put, putHtml, sends } from "../dom.js";
 import { ask, lastOf, show, verdict, withAnswer } from "./questions.js";
 /** @import { Answered, Question } from "./questions.js" */
 
@@ -102,9 +102,19 @@ export class StepView {
     this.draw();
   }
 
+  /** Where the focus was on what goes, it is on what has become of it. */
   draw() {
+    const hadFocus = this.root.contains(focusedIn(this.root));
+    this.drawParts();
+    /** @type {HTMLElement | null} */
+    const next = hadFocus ? this.root.querySelector(".verdict, .question :is(input, button, [tabindex='0'])") : null;
+    next?.focus();
+  }
+
+  drawParts() {
     const { root, step, state, shows } = this;
     root.classList.add("lesson-step");
+    root.classList.toggle("no-formulas", !globalThis.MathMLElement); // Chrome before 109
     root.replaceChildren();
     if (shows.includes("words")) {
       html("h2", "", root, step.title);
@@ -142,6 +152,7 @@ export class StepView {
     if (sentence) {
       const line = html("p", isOpen ? "sentence" : `verdict${right ? " right" : ""}`, form, sentence);
       attribute(line, "role", "status");
+      line.tabIndex = -1;
     }
     const row = node("div", "buttons", form);
     for (const [at, button] of buttonsOf(step, state, isChanging).entries()) {

@@ -14,6 +14,7 @@ import { readWith, tokenizerOf } from "./text_reading.js";
  * @property {string} summary
  * @property {string[]} examples prompts that suit it
  * @property {{ layer: number, head: number, attention: string } | null} opening the head to show first
+ * @property {boolean} [chats] whether it was tuned to answer, and has a chat template
  * @property {string} [language]
  * @property {string} [task]
  * @property {Record<string, any>} [corpus] the text it was trained on

@@ -1,4 +1,4 @@
-// Draws an intervention's fields as controls, each with its label. A control that is in use keeps what it says.
+// Draws an intervention's fields as controls, each with its label. A number that is being typed isn't overwritten.
 
 import { attribute, focusedIn, node, put } from "../dom.js";
 import { FIELDS, KINDS, fieldsOf } from "../intervention_codes.js";

@@ -1,6 +1,6 @@
 // What the menu of changes offers for a model: parts and rules that it has, and what a change can become.
 
-import { check, hookPoints } from "../intervention_checks.js";
+import { hookPoints, pointsWithout } from "../intervention_checks.js";
 import { KINDS, PARTS, POINTS, RULES, codeOf, fieldsOf, inWords, moduleInWords, parsed, partInWords } from "../intervention_codes.js";
 import { compiled } from "../intervention_formulas.js";
 /** @import { Described } from "../intervention_checks.js" */
@@ -30,9 +30,10 @@ export function rulesOf(model) {
 
 /** Where a model can go without a rule: everywhere (""), in one of its sides, in a layer. @param {Described} model @param {string} rule */
 export function wheres(model, rule) {
+  const points = pointsWithout(model, { rule });
   const sides = model.config.architecture === "encoder-decoder" ? ["encoder.", "decoder."] : [];
-  const layers = new Set(hookPoints(model).flatMap((point) => /^(.+\.)?blocks\.\d+\./.exec(point)?.[0] ?? []));
-  return ["", ...sides, ...layers].filter((where) => can({ kind: "without", values: { rule, where } }, model));
+  const layers = new Set(points.flatMap((point) => /^(.+\.)?blocks\.\d+\./.exec(point)?.[0] ?? []));
+  return ["", ...sides, ...layers].filter((where) => points.some((point) => point.startsWith(where)));
 }
 
 /** The hook points of what is of one kind with this one, which is among them. @param {Described} model @param {string} point */
@@ -78,13 +79,4 @@ export function ruleInWords(rule) {
 
 function named(model, lasts) {
   return hookPoints(model).filter((point) => lasts.includes(point.slice(point.lastIndexOf(".") + 1)));
-}
-
-function can(intervention, model) {
-  try {
-    check(intervention, model);
-    return true;
-  } catch {
-    return false;
-  }
 }

@@ -1,7 +1,7 @@
-// The menu of changes: what is changed in the model, each change with a menu of its own, and the form that adds another. What the
-// visitor makes of it the host is told, which shows the changed model.
+// The menu of changes: the list of changes, each with a menu of its own, and the form that adds one. It tells its host of the changes
+// that result; the host shows the changed model.
 
-import { changed, changesIn } from "../changes.js";
+import { changed, changesIn, readChanges } from "../changes.js";
 import { arrange, attribute, focusedIn, node, put } from "../dom.js";
 import { codeOf, inWords, parsed } from "../intervention_codes.js";
 import { drawFields } from "./change_fields.js";
@@ -48,7 +48,7 @@ export class ChangesMenu {
     const { changes, model, looked = { module: null, head: 0 }, length = 0 } = shown;
     this.shown = shown;
     const hadFocus = this.list.contains(focusedIn(this.list));
-    const listed = changesIn(changes.now);
+    const listed = changesIn(readChanges(changes.now, model).now);
     const stay = new Set(listed.map(({ code }) => code));
     this.items = listed.map(({ code, on }, at) => {
       const edited = stay.has(this.items[at]?.code) ? undefined : this.items[at];

@@ -19,9 +19,11 @@ export class MoreMenu {
 
   /**
    * @param {HTMLElement} parent
-   * @param {{ become: (changes: Changes) => void, read: Reader, leftOut: () => Record<string, string> }} host leftOut: what a link has no room for
+   * @param {{ become: (changes: Changes) => void, read: Reader, reads: (how: string) => void, leftOut: () => Record<string, string> }} host
+   *   reads: told how the prompt is to be read, of a model with a chat template; leftOut: what a link has no room for
    */
-  constructor(parent, { become, read, leftOut }) {
+  constructor(parent, { become, read, reads, leftOut }) {
+    this.reads = reads;
     this.leftOut = leftOut;
     const place = node("div", "shell-more", parent);
     this.button = Object.assign(node("button", "", place), { type: "button" });
@@ -40,6 +42,7 @@ export class MoreMenu {
     this.changes = new ChangesMenu(changes, { change: become, read });
     changes.parentElement.addEventListener("toggle", () => this.changes.open());
     this.card = this.section("About this model");
+    this.reading = this.section("Read as");
     this.share = this.section("Share");
     this.share.className = "shell-share";
     this.share.parentElement.addEventListener("toggle", () => this.showLink());
@@ -83,6 +86,7 @@ export class MoreMenu {
     const [layer, head] = ["layer", "head"].map((name) => state.number(name) ?? opening?.[name] ?? 0);
     const module = attentions[kindOf(attentions, state.get("attention"))]?.modules[layer] ?? null;
     this.changes.show({ changes, model: about, looked: { module, head }, length: text ? (text.source.length || text.tokens.length) : 0 });
+    this.showReading(model, state.get("reads") ?? "chat", text);
     if (model === this.model) return;
     this.model = model;
     this.card.replaceChildren();
@@ -92,6 +96,21 @@ export class MoreMenu {
       put(node("dt", "", rows), label);
       put(untranslated(node("dd", "", rows)), value);
     }
+  }
+
+  /** How a model that was tuned to answer reads the prompt, and what it then reads. @param {Model} model @param {string} how @param {PageText | null} text */
+  showReading({ card: { chats = false } }, how, text) {
+    this.reading.parentElement.hidden = !chats;
+    if (!chats) return;
+    const select = node("select", "", null);
+    attribute(select, "aria-label", "The prompt is read as");
+    select.replaceChildren(new Option("A chat", "chat"), new Option("Plain text", "plain"));
+    select.value = how;
+    select.addEventListener("change", () => this.reads(select.value));
+    this.reading.replaceChildren(select);
+    if (!text?.read.chat) return;
+    put(node("p", "", this.reading), "This model was tuned on conversations. It reads this, and goes on with the assistant's turn; names in ⟨…⟩ are single tokens of its own:");
+    put(untranslated(node("pre", "", this.reading)), text.read.chat.replaceAll("<|", "⟨").replaceAll("|>", "⟩"));
   }
 
   /** @param {number} count of the changes that are on */

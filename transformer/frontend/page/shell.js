@@ -2,7 +2,7 @@
 // and the page's view. It computes nothing: it changes the page state, has the text read, and has the view drawn.
 
 import { ApiError, sentenceOf } from "../api_error.js";
-import { changed } from "../changes.js";
+import { changed, readChanges } from "../changes.js";
 import { attribute, list, node, put } from "../dom.js";
 import { effectOf } from "./changed_model.js";
 import { ModelMenu } from "./model_menu.js";
@@ -33,6 +33,12 @@ import { ViewSlot, apiOf } from "./view_slot.js";
  * @property {{ title: string, act: () => void }[]} [menu] what else the menu has
  */
 
+/** What becomes of a prompt, by the model's architecture. */
+const READ = {
+  "decoder-only": "The model continues this.", "encoder-decoder": "The encoder reads this.",
+  "encoder-only": "The model reads this in both directions, and fills in its masks.",
+};
+
 export class Shell {
   /** @type {ShellHost} */ host;
   /** @type {NotingReader} */ reader; // of what is shown
@@ -49,7 +55,8 @@ export class Shell {
     this.models = new ModelMenu(line, (name) => this.chooseModel(name));
     this.prompt = new PromptLine(line, (text) => this.type(text));
     this.more = new MoreMenu(line, {
-      become: (changes) => this.becomeChanged(changes), read: (text) => otherPromptOf(this.model, text), leftOut: () => this.state.addressed(location.search).leftOut,
+      become: (changes) => this.becomeChanged(changes), read: (text) => otherPromptOf(this.model, text),
+      reads: (how) => this.state.set({ reads: how === "chat" ? null : how }), leftOut: () => this.state.addressed(location.search).leftOut,
     });
     this.problem = node("div", "problem", this.root);
     attribute(this.problem, "role", "alert");
@@ -80,7 +87,7 @@ export class Shell {
     if (isOther) {
       this.place.replaceChildren();
       this.slot?.choices.remove();
-      this.slot = new ViewSlot(this.place, host.views, (event, value) => this.hear(event, value), { heading: this.heading, navigates: host.navigate !== null });
+      this.slot = new ViewSlot(this.place, host.views, (event, value) => this.receive(event, value), { heading: this.heading, navigates: host.navigate !== null });
     }
     this.follow();
   }
@@ -99,7 +106,7 @@ export class Shell {
     const turn = (this.turn = {});
     const reader = (this.reader = new NotingReader(this.state, this.host.page.title));
     this.shown = this.host.page.title;
-    const { page, catalogue, answers, changed = () => {} } = this.host;
+    const { page, catalogue, answers } = this.host;
     this.place.dataset.state = "asking";
     try {
       const known = catalogue.find(({ name }) => name === this.modelName);
@@ -112,12 +119,13 @@ export class Shell {
       const model = needsModel(page.title) || this.host.readsPrompt !== false ? await answers.open(this.modelName) : null;
       if (turn !== this.turn) return;
       this.model = model;
+      if (model) this.prompt.field.title = READ[model.about.config.architecture] ?? READ["decoder-only"];
       const text = model && (await textOf(model, reader));
       if (turn !== this.turn) return;
       if (text) this.lastRead = { model, text };
       this.more.show(model, this.state, this.changes, text);
       await this.drawView(turn, model, text);
-      if (turn === this.turn) changed(this.state, { model, text });
+      if (turn === this.turn) this.host.changed?.(this.state, { model, text });
     } catch (error) {
       if (turn === this.turn) this.fail(error);
     } finally {
@@ -145,8 +153,8 @@ export class Shell {
       if (turn !== this.turn) return;
       this.slot.draw(data, apiOf(model));
     }
-    this.say(null);
-    this.notify([...(this.replaced ? [this.replaced] : []), ...(effect ? [effect.sentence] : []), ...(text ? noticesOf(model, this.state, text) : [])]);
+    this.showProblem(null);
+    this.showNotices([...(this.replaced ? [this.replaced] : []), ...(effect ? [effect.sentence] : []), ...(text ? noticesOf(model, this.state, text) : [])]);
     this.place.dataset.state = "shown";
     if (this.prompt.draft !== null) this.type(this.prompt.draft);
   }
@@ -154,7 +162,7 @@ export class Shell {
   /** @param {any} error */
   fail(error) {
     this.place.dataset.state = "failed";
-    this.say(error);
+    this.showProblem(error);
     this.more.show(this.model, this.state, this.changes, null);
     this.host.changed?.(this.state, { model: this.model, text: null });
     if (!(error instanceof ApiError)) throw error;
@@ -170,7 +178,7 @@ export class Shell {
       if (!this.state.choose("prompt", text)) this.show(); // the same as before something that couldn't be read
     } catch (error) {
       if (typed !== this.typed || turn !== this.turn) return;
-      this.say(error);
+      this.showProblem(error);
       if (this.lastRead?.model === model) await this.showLastRead();
       if (!(error instanceof ApiError)) throw error;
     }
@@ -180,7 +188,7 @@ export class Shell {
   async showLastRead() {
     const { model, text } = this.lastRead;
     const { title } = this.host.page;
-    this.notify([`Shown below is the last prompt that could be read: “${text.prompt}”`]);
+    this.showNotices([`Shown below is the last prompt that could be read: “${text.prompt}”`]);
     if (!Object.hasOwn(this.host.views, title)) return;
     const data = await viewData(title, this.state, model, { ...text, isOutdated: true });
     if (model === this.model) this.slot.draw(data, apiOf(model));
@@ -201,13 +209,14 @@ export class Shell {
     try {
       this.becomeChanged(changed(this.changes, wish, this.model.about));
     } catch (error) {
-      this.notify([/** @type {Error} */ (error).message]);
+      this.showNotices([/** @type {Error} */ (error).message]);
     }
   }
 
-  /** @returns {Changes} of the model, and what they were */
+  /** @returns {Changes} those that the model can be changed by, and what they were */
   get changes() {
-    return { now: this.state.get("changes") ?? "", before: this.changesBefore };
+    const now = this.state.get("changes") ?? "";
+    return { now: this.model ? readChanges(now, this.model.about).now : now, before: this.changesBefore };
   }
 
   /** @param {Changes} changes */
@@ -217,7 +226,7 @@ export class Shell {
   }
 
   /** @param {string} event @param {any} value */
-  hear(event, value) {
+  receive(event, value) {
     if (event === "change") this.change(value);
     if (event !== "navigate") return;
     const { page, ...shown } = value;
@@ -231,7 +240,7 @@ export class Shell {
   }
 
   /** @param {any} error null where nothing is wrong */
-  say(error) {
+  showProblem(error) {
     this.problem.replaceChildren();
     this.problem.hidden = !error;
     if (!error) return;
@@ -248,7 +257,7 @@ export class Shell {
   }
 
   /** @param {string[]} sentences */
-  notify(sentences) {
+  showNotices(sentences) {
     list(this.notices, [...new Set(sentences)], (sentence) => {
       const notice = node("p", "", null);
       put(notice, sentence);

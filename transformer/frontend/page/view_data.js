@@ -24,7 +24,7 @@ import { kindOf, readPrompt } from "./text_reading.js";
  * @property {Choice[]} [choices]
  * @property {string[]} [notes] sentences below the view's heading
  *
- * @typedef {{ request: Parameters, about: Record<string, any>, choices?: Choice[], notes?: string[] }} Told
+ * @typedef {{ request: Parameters, about: Record<string, any>, choices?: Choice[], notes?: string[] }} ViewInput
  *
  * @typedef {{ tokens: number[], next: string[], isWritten: boolean }} WholeText prompt and what follows; next: the label of the token that was chosen after each
  */
@@ -44,10 +44,10 @@ const KINDS = {
 };
 const POSITIONS = { length: 64, width: 64, base: 10_000, position: 5, shift: 6 }; // of a state that says nothing else
 
-/** Views that need no model. @type {Record<string, (state: StateReader) => Told>} */
+/** Views that need no model. @type {Record<string, (state: StateReader) => ViewInput>} */
 const WITHOUT_MODEL = { Positions: positionsData };
 
-/** @type {Record<string, (model: Model, state: StateReader, text: PageText) => Told | Promise<Told>>} */
+/** @type {Record<string, (model: Model, state: StateReader, text: PageText) => ViewInput | Promise<ViewInput>>} */
 const WITH_MODEL = {
   Generate: (model, state, text) => generationData(model, state, text), Filling: fillingData, Attention: attentionData, Inside: insideData,
   Masks: masksData, "What if": whatIfData,
@@ -127,7 +127,7 @@ async function answerOf(model, { tokens, source, changes }) {
   return answer;
 }
 
-/** @param {Model} model @param {StateReader} state @param {PageText} text @returns {Told} */
+/** @param {Model} model @param {StateReader} state @param {PageText} text @returns {ViewInput} */
 function generationData(model, state, text) {
   const { about } = model;
   const kind = kindOf(about.attentions, state.get("attention"), ["self", "decoder", "cross"]);
@@ -146,7 +146,7 @@ function generationData(model, state, text) {
   };
 }
 
-/** @param {Model} model @param {StateReader} _ @param {PageText} text @returns {Told} */
+/** @param {Model} model @param {StateReader} _ @param {PageText} text @returns {ViewInput} */
 function fillingData(model, _, text) {
   const { config, card, attentions } = model.about;
   const modules = attentions.self?.modules ?? [];
@@ -160,7 +160,7 @@ function fillingData(model, _, text) {
   };
 }
 
-/** @param {Model} model @param {StateReader} state @param {PageText} text @returns {Promise<Told>} */
+/** @param {Model} model @param {StateReader} state @param {PageText} text @returns {Promise<ViewInput>} */
 async function attentionData(model, state, text) {
   const { attentions, config } = model.about;
   const kind = kindOf(attentions, state.get("attention"));
@@ -183,7 +183,7 @@ async function attentionData(model, state, text) {
   };
 }
 
-/** @param {Model} model @param {StateReader} _ @param {PageText} text @returns {Promise<Told>} */
+/** @param {Model} model @param {StateReader} _ @param {PageText} text @returns {Promise<ViewInput>} */
 async function insideData(model, _, text) {
   const whole = await wholeOf(model, text);
   const { tokens, begin, start } = passOver(model, text, whole.tokens);
@@ -203,7 +203,7 @@ async function insideData(model, _, text) {
   };
 }
 
-/** The mask of the model, and what changes with it alone. @param {Model} model @param {StateReader} _ @param {PageText} text @returns {Told} */
+/** The mask of the model, and what changes with it alone. @param {Model} model @param {StateReader} _ @param {PageText} text @returns {ViewInput} */
 function masksData(model, _, text) {
   const { about } = model;
   if (about.config.architecture !== "decoder-only") throw new ApiError("This model's attention has no causal mask over its prompt. Pick one that continues a text.");
@@ -219,7 +219,7 @@ function masksData(model, _, text) {
   };
 }
 
-/** The model with its changes and without them, or with two prompts. @param {Model} model @param {StateReader} state @param {PageText} text @returns {Promise<Told>} */
+/** The model with its changes and without them, or with two prompts. @param {Model} model @param {StateReader} state @param {PageText} text @returns {Promise<ViewInput>} */
 async function whatIfData(model, state, text) {
   const { about } = model;
   const isComparison = state.get("question") === "comparison";
@@ -242,7 +242,7 @@ async function whatIfData(model, state, text) {
   };
 }
 
-/** @param {StateReader} state @returns {Told} */
+/** @param {StateReader} state @returns {ViewInput} */
 function positionsData(state) {
   const [length, width, base, position, shift] = Object.entries(POSITIONS).map(([name, usual]) => Number(state.get(name) ?? usual));
   return { request: {}, about: { length, width: width + (width % 2), base, positions: [position, Math.min(position + shift, length - 1)] } };

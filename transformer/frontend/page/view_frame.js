@@ -18,7 +18,7 @@ import { pageState } from "./page_state.js";
  *
  * @typedef {(request: Parameters, options: ApiOptions) => Api} ApiOf what answers a request
  *
- * @typedef {(event: "select" | "change" | "navigate" | "text", value: any) => void} Tell what a view asks of its page
+ * @typedef {(event: "select" | "change" | "navigate" | "text", value: any) => void} Notify what a view asks of its page
  */
 
 const AGAIN_MS = 5000; // after which a request that failed for the moment is made again
@@ -31,12 +31,12 @@ export class ViewFrame {
   /**
    * @param {HTMLElement} root
    * @param {(root: HTMLElement, host: ViewFrame) => View} make
-   * @param {Tell} tell
+   * @param {Notify} notify
    * @param {{ navigates?: boolean }} [options] navigates: whether there are other pages
    */
-  constructor(root, make, tell, { navigates = true } = {}) {
+  constructor(root, make, notify, { navigates = true } = {}) {
     this.root = root;
-    this.tell = tell;
+    this.notify = notify;
     this.navigates = navigates;
     this.problem = node("p", "problem", root);
     this.problem.setAttribute("role", "alert");
@@ -72,7 +72,7 @@ export class ViewFrame {
     try {
       await this.view.begin(api, about);
       if (api !== this.api) return;
-      this.say("");
+      this.showProblem("");
       this.root.dataset.state = "shown";
     } catch (error) {
       if (api !== this.api) return;
@@ -87,7 +87,7 @@ export class ViewFrame {
     try {
       const answer = await ask();
       if (api !== this.api) return;
-      this.say("");
+      this.showProblem("");
       this.root.dataset.state = "shown";
       use(answer);
     } catch (error) {
@@ -97,30 +97,30 @@ export class ViewFrame {
 
   fail(error) {
     this.root.dataset.state = "failed";
-    this.say(sentenceOf(error));
+    this.showProblem(sentenceOf(error));
     if (!(error instanceof ApiError)) throw error;
   }
 
-  say(sentence) {
+  showProblem(sentence) {
     put(this.problem, sentence);
     this.problem.hidden = !sentence;
   }
 
   /** The visitor looks at something else here. */
   select(change) {
-    if (pageState().set(change, this.listener)) this.tell("select", change);
+    if (pageState().set(change, this.listener)) this.notify("select", change);
   }
 
   /** Have the page change the model. @param {import("../changes.js").Wish} change */
   change(change) {
     pageState().flush();
-    this.tell("change", change);
+    this.notify("change", change);
   }
 
   /** Leave for another page, with these values of the page state. */
   navigate(page, change, shown = {}) {
     pageState().set(change, this.listener);
     pageState().flush();
-    this.tell("navigate", { page, ...shown });
+    this.notify("navigate", { page, ...shown });
   }
 }

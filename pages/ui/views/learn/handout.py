@@ -8,10 +8,21 @@ from pages.ui.lessons.lesson import Lesson, View
 from pages.ui.lessons.measure_setup import Setup
 from pages.ui.lessons.own_lessons import file_stem
 from pages.ui.printable_html import STYLE
-from pages.ui.views.learn import lesson_export
+from pages.ui.session.visitor_share import visitor_share
 from pages.ui.views.learn.document import lesson_document
+from pages.ui.views.learn.site_lessons import file_bytes, lesson_file, too_large
 from pages.ui.views.learn.still_view import attention_picture
+from transformer.frontend.html_page import in_words
 from transformer.frontend.site import handout_page
+from transformer.jobs import FairThreads
+
+_one_at_a_time = FairThreads(1, "lesson file")
+"""A class that presses at once doesn't need thirty files in memory."""
+PAPER = "To print: a part for each question, to be folded, and the answers on pages of their own."
+FILE = (
+    "An HTML file that works offline: texts, questions with their answers, and live views with their models. What is "
+    "answered in it can be saved as a table."
+)
 
 
 def offer(lesson: Lesson, key: str = "save_handout") -> None:
@@ -24,9 +35,19 @@ def offer(lesson: Lesson, key: str = "save_handout") -> None:
         key=key,
         icon="print",
         type="tertiary",
-        help="To print: a part for each question, to be folded, and the answers on pages of their own.",
+        help=PAPER,
     )
-    lesson_export.offer(lesson, f"{key}_live")
+    share = visitor_share()
+    widgets.download_button(
+        f"This lesson as one file ({in_words(file_bytes(lesson))})",
+        lambda: _one_at_a_time.submit(share, lambda: lesson_file(lesson).encode()).result(),
+        f"{file_stem(lesson)}-lesson.html",
+        "text/html",
+        key=f"{key}_live",
+        icon="html",
+        type="tertiary",
+        help=too_large(lesson) or FILE,
+    )
 
 
 def handout(lesson: Lesson) -> str:

@@ -132,7 +132,7 @@ def site_document(lesson: Lesson, *, is_live: bool = True, models: Collection[st
 
 def _view(view: View, may_be_live: bool) -> dict[str, Any]:
     """picture: of a view that isn't computed, as HTML. below: what a view that is computed has below it."""
-    picture = None if may_be_live and is_live(view) else still_view(view)
+    picture = None if view.page in WITHOUT_MODEL or (may_be_live and is_live(view)) else still_view(view)
     opened = "after" if view.page == "Train" else view.opened  # what came of a training tells the answer
     below = ""
     chosen = links.from_query(view.parameters)

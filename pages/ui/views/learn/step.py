@@ -1,5 +1,6 @@
 """Draws a step of a lesson beside the live view."""
 
+from collections.abc import Callable
 from functools import partial
 
 import streamlit as st
@@ -66,7 +67,7 @@ def _show(entered: OpenedStep) -> None:
         elif room_student.draws(entered):
             room_student.step(entered)
         else:
-            _draw(entered, *PARTS)
+            _drawer(entered)(*PARTS)
         if entered.is_revealed and entered.step is entered.lesson.steps[-1]:
             _sum_up(entered)
         _move(entered)
@@ -74,27 +75,28 @@ def _show(entered: OpenedStep) -> None:
 
 def _show_to_class(entered: OpenedStep) -> None:
     """The step with the votes of the class, between its question and the explanation."""
-    _draw(entered, "words")
+    drawer = _drawer(entered)
+    drawer("words")
     with st.container(key="lesson_asked"):
         with st.container(key="lesson_question"):
-            _draw(entered, "question")
+            drawer("question")
             room_teacher.count(entered.step_id)
         room_teacher.controls(entered.step_id)
         if wording := wording_of(entered.lesson, entered.step_id.step):
             right = wording.right() if entered.is_revealed else None
             tells = None if right is None else partial(is_right, wording.question, right)
             room_teacher.show_tally(entered.step_id, wording, tells)
-    _draw(entered, "found")
+    drawer("found")
 
 
-def _draw(entered: OpenedStep, *parts: str) -> None:
-    """Parts of the step's document, as far as this visitor may see it."""
+def _drawer(entered: OpenedStep) -> Callable[..., None]:
+    """What draws parts of the step's document, as far as this visitor may see it."""
     phase, response = room_membership.phase(entered.step_id), entered.response
     document = step_document(entered.lesson, entered.step_id.step)
     if phase not in (None, Phase.REVEALED):
         document = without_answer(document)
     elif phase is None and document["question"] and document["question"]["isComing"]:
-        document["reveal"] = ""  # which would tell before the visitor has seen it
+        document["reveal"] = ""  # it would tell what the visitor's own training is about to show
     state = {
         "id": f"{entered.step_id.lesson}/{entered.step_id.step}",
         "answered": response
@@ -103,7 +105,7 @@ def _draw(entered: OpenedStep, *parts: str) -> None:
         "canChange": False,
         "isTeacher": room_membership.is_teacher(),
     }
-    lesson_step(document, state, shows=parts, take=take, key=f"lesson_step_{parts[0]}")
+    return lambda *parts: lesson_step(document, state, shows=parts, take=take, key=f"lesson_step_{parts[0]}")
 
 
 def _sum_up(entered: OpenedStep) -> None:

@@ -21,7 +21,7 @@ from pages.ui.models import library
 from pages.ui.number_format import percent
 from pages.ui.views.learn.attention_svg import pattern_svg
 from pages.ui.views.what_if.ablation_map import AblationMap, matrices_of
-from transformer import attention_modules, sinusoidal_encoding, trace_pass
+from transformer import attention_modules, trace_pass
 from transformer.api.tensors import tensor
 from transformer.frontend.static_image import still
 from transformer.inference.context_windows import in_window
@@ -42,7 +42,7 @@ def still_view(view: View) -> str:
     """What a view shows; "" where it can't be drawn."""
     try:
         setup = Setup.of(view.parameters, {})
-        return "\n".join(_DRAWN[view.page](view.parameters, setup))
+        return "\n".join(_DRAWN[view.page](view.parameters, setup)) if view.page in _DRAWN else ""
     except (ExpressionError, ValueError, IndexError):
         return ""  # the app says what is wrong with such a view
 
@@ -179,23 +179,6 @@ def _ladder(link: Mapping[str, str], setup: Setup) -> str:
     return _figure(_table(names, rows), "The prompt on each rung. Losses are in nats per token.")
 
 
-def _masks(link: Mapping[str, str], setup: Setup) -> Iterator[str]:
-    length = min(len(setup.window), MAX_TOKENS)
-    labels = setup.tokenizer.labels(setup.window[-length:])
-    drawn = pattern_svg(np.tri(length), labels, labels, causal=not setup.fills_masks)
-    yield _figure(drawn, "The causal mask: rows are queries, columns are keys; dark cells are visible.")
-    pair = [_probabilities(replace(setup, changes=changes)) for changes in ("", "without~mask~")]
-    drawn = _bars(setup.tokenizer.labels, pair, ("with the mask", "without it"))
-    yield _figure(drawn, "The likeliest tokens after the text, with the mask and without it.")
-
-
-def _positions(link: Mapping[str, str], setup: Setup) -> Iterator[str]:
-    chosen = links.from_query(link)
-    table = sinusoidal_encoding(chosen.length, chosen.width, chosen.base).numpy()
-    picture = quantise(*pool(table[None] / 2 + 0.5, None))
-    yield _pixels([picture], f"The sinusoidal table: {chosen.length} positions down, {chosen.width} dimensions across.")
-
-
 def _train(link: Mapping[str, str], setup: Setup) -> Iterator[str]:
     """The curve of a training that was recorded; else the losses with which models that ship ended."""
     chosen = links.from_query(link)
@@ -241,8 +224,6 @@ _DRAWN: Mapping[str, Callable[[Mapping[str, str], Setup], Iterator[str]]] = {
     "Generate": _generate,
     "Attention": _attention,
     "Inside": _inside,
-    "Masks": _masks,
-    "Positions": _positions,
     "What if": _what_if,
     "Train": _train,
 }
