@@ -71,7 +71,7 @@ def student(code, browser=None):
 
 def drawn(at, part="line"):
     """What the page tells the browser of a part of a student's room; nothing where it draws none."""
-    told = [json.loads(each.json) for each in components(at, "headsup_room_student")]
+    told = [json.loads(each.json) for each in components(at, "headsup_room")]
     return next((each for each in told if each["part"] == part), {})
 
 
@@ -98,7 +98,7 @@ def vote(at, answer):
 def leave(at):
     """Press *Leave the room*, which is the browser's."""
     ask(at, "DELETE", "/members")
-    return tell_page(at, "headsup_room_student", "left", True, 0)
+    return tell_page(at, "headsup_room", "left", True, 0)
 
 
 def open_step(number, **more):

@@ -38,7 +38,7 @@ WITHIN = 2.0
 """Seconds within which everybody answers."""
 PATIENCE = 20.0
 SPREAD = 1.5
-"""Seconds over which the pages of a class ask for the run that a reveal needs, as `room_student.js` has it."""
+"""Seconds over which the pages of a class ask for the run that a reveal needs, as `room.js` has it."""
 
 
 def run(quick: bool = False) -> dict:
@@ -132,7 +132,7 @@ class Student:
         """Look at the room at each event, and have the page run where it has drawn another step, or not yet the view
         that a reveal opens."""
         async for _ in _events(self.tab.url, self.membership):
-            drawn = self.tab.data("headsup_room_student")
+            drawn = self.tab.data("headsup_room")
             query = f"?{urlencode(dict(zip(('lesson', 'step'), drawn['step'], strict=True)))}" if drawn["step"] else ""
             self.seen = await self._ask("GET", query)
             is_there = drawn["room"] and drawn["room"]["step"] == self.seen["step"]
@@ -141,7 +141,7 @@ class Student:
             if is_there:
                 await asyncio.sleep(random.random() * SPREAD)
             with contextlib.suppress(FailedError):
-                await self.tab.tell("headsup_room_student", "changed", True)
+                await self.tab.tell("headsup_room", "changed", True)
 
     @property
     def step(self) -> str:

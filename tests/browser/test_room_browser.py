@@ -10,7 +10,7 @@ from starlette.applications import Starlette
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
 
-from pages.ui.components import room_student
+from pages.ui.components import room
 from pages.ui.lessons import lesson_files, room_events
 from pages.ui.lessons.room import Phase
 from pages.ui.lessons.room_events import RoomEvents
@@ -116,7 +116,7 @@ def test_a_phone_joins_by_its_link_and_a_projector_shows_question_and_votes(app_
     teacher.keyboard.press("n")
     expect(phone.get_by_role("heading", name="Token")).to_be_visible()
     phone.get_by_role("button", name="Leave the room").click()
-    expect(teacher.locator(".st-key-room_teacher")).to_contain_text("0 students ")
+    expect(teacher.locator(".st-key-room_teacher")).to_contain_text("no students ")
     phone.goto(f"{app_url}/Learn?room={code}")
     expect(phone.get_by_role("heading", name="Token")).to_be_visible()
     expect(teacher.locator(".st-key-room_teacher")).to_contain_text("1 student ")
@@ -139,7 +139,7 @@ It is a.
 ```
 """
 PAGE = """async (membership) => {
-  const { mountRoomStudent } = await import("/student.js");
+  const { mountRoom } = await import("/student.js");
   const fetched = window.fetch;
   window.events = 0;
   window.fetch = async (...request) => {
@@ -155,7 +155,7 @@ PAGE = """async (membership) => {
     window.place = document.body.appendChild(document.createElement("div"));
     place.innerHTML = markup;
     const data = { membership, part: "step", room, step: room.step, answer: null, document: null, opens: true };
-    mountRoomStudent({ data, parentElement: place, setTriggerValue: draw });
+    mountRoom({ data, parentElement: place, setTriggerValue: draw });
   };
   await window.draw();
 }"""
@@ -180,9 +180,9 @@ def test_thirty_members_see_every_reveal_of_ten_rounds(new_page, monkeypatch, tm
         place = [state.step_id.lesson, state.step_id.step]
         return JSONResponse({"step": place, "lesson": "", "is_revealed": state.phase is Phase.REVEALED})
 
-    folder = Path(room_student.__file__).parent
-    script = bundle(folder / "room_student.js")
-    markup = json.dumps((folder / "room_student.html").read_text())
+    folder = Path(room.__file__).parent
+    script = bundle(folder / "room.js")
+    markup = json.dumps((folder / "room.html").read_text())
     html = f'<!doctype html><title>A room</title><link rel="icon" href="data:,"><script>markup = {markup}</script>'
     app = Starlette(
         routes=[

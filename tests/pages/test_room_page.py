@@ -1,6 +1,6 @@
 """Tests a room on the page Learn: what Python draws for a teacher and two students.
 
-What the browser draws for students is tested in tests/frontend/room_student.test.mjs.
+What the browser draws for students is tested in tests/frontend/room.test.mjs.
 """
 
 import json
@@ -229,7 +229,7 @@ def test_a_page_that_has_lost_its_place_waits_for_its_browser_to_take_it_again(t
     assert ask(one).status_code == 404 and learning.join(code, membership(one).key).status_code == 200
     assert drawn(again(one))["room"]["step"] == [LESSON, CHOOSE]
     for problem, sentence in (("This room is full.", "This room is full."), ("", f"Room {code} has ended.")):
-        at = tell_page(student(code), "headsup_room_student", "lost", problem, 0)
+        at = tell_page(student(code), "headsup_room", "lost", problem, 0)
         assert sentence in said(at) and has(at, "room_open")
 
 

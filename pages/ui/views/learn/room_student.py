@@ -1,6 +1,6 @@
 """Draws the forms to join and open a room, and a room for its students.
 
-The browser draws the room and its step by itself (`components/room_student`). The page runs anew when the class goes to
+The browser draws the room and its step by itself (`components/room`). The page runs anew when the class goes to
 another step, and when a reveal opens a view.
 """
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import streamlit as st
 
-from pages.ui.components import room_student
+from pages.ui.components.room import room_part
 from pages.ui.components.room_follower import follow_room
 from pages.ui.components.room_membership import keep_membership
 from pages.ui.frame import widgets
@@ -76,7 +76,7 @@ def _draw(own: Membership, part: str, entered: OpenedStep | None) -> None:
     is_revealed = state is not None and state.phase is Phase.REVEALED
     has_trained = visitor_training.training_record().job is not None
     with st.container(key="room_member" if part == "line" else "room_step"):
-        room_student.room_student(
+        room_part(
             own.code,
             own.key,
             st.session_state[ENTRY],

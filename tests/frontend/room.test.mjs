@@ -4,7 +4,7 @@ import { mock, test } from "node:test";
 
 Object.assign(globalThis, { addEventListener() {}, location: { pathname: "/" }, document: { baseURI: "http://here/", addEventListener() {} } });
 mock.timers.enable({ apis: ["setTimeout", "setInterval", "Date"] });
-const { Student } = await import("../../pages/ui/components/room_student/room_student.js");
+const { Student } = await import("../../pages/ui/components/room/room.js");
 
 const STEP = ["heads", 1], OTHER = ["heads", 2];
 const settled = async () => {

@@ -15,7 +15,7 @@ _mount = custom_component(__file__, "lessons/lessons.css")
 _Place = tuple[str, int] | None
 
 
-def room_student(
+def room_part(
     code: str,
     member: str,
     entry: str,
@@ -39,7 +39,7 @@ def room_student(
     again.
     on_lost: called with why this visitor is no longer in the room; "" where it has ended.
     """
-    key = f"room_student_{part}"
+    key = f"room_part_{part}"
     data = {
         "key": key,
         "part": part,

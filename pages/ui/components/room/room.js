@@ -268,7 +268,7 @@ function drawLine(line, student) {
   put(line.querySelector("[data-part=notice]"), student.notice);
 }
 
-export function mountRoomStudent({ data, parentElement, setTriggerValue }) {
+export function mountRoom({ data, parentElement, setTriggerValue }) {
   if (!same(student?.membership, data.membership)) {
     if (student) student.isOver = true;
     student = new Student(data.membership);
