@@ -243,7 +243,7 @@ def test_views_of_lessons_are_computed_from_one_file(opened, checkpoints):
         expect(row).to_contain_text(percent(float(share)))
         if changes:
             page.get_by_role("button", name="Take back").click()
-    page.get_by_label("Prompt").fill("Tom ran to the")
+    page.get_by_label("Prompt", exact=True).fill("Tom ran to the")
     page.get_by_role("button", name="Compute").click()
     expect(what_if).to_contain_text("Tom ran to the")
     following.click()
@@ -383,7 +383,7 @@ def test_one_line_holds_model_prompt_and_menu_on_every_page(new_window, folder, 
     """And the page state goes along, is part of the link, and of a prompt that can't be read it is said why."""
     page = new_window(width=1280, height=720)
     prompt, model, alert = (
-        page.get_by_label("Prompt"),
+        page.get_by_label("Prompt", exact=True),
         page.get_by_label("Model", exact=True),
         page.get_by_role("alert"),
     )
@@ -465,7 +465,7 @@ def test_a_phone_has_the_same_line_and_edits_the_prompt_over_its_width(new_windo
         page = new_window(width=390, height=780)
         page.goto(f"{site}Generate/?model=stories")
         page.wait_for_selector(SHOWN)
-        prompt = page.get_by_label("Prompt")
+        prompt = page.get_by_label("Prompt", exact=True)
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
         narrow = prompt.bounding_box()
         prompt.click()

@@ -146,7 +146,8 @@ function fillingData(model, _, text) {
   return {
     request: requestOf(text),
     about: {
-      id: identityOf(model, text), prompt: text.tokens, mask: card.mask_token_id, separator: config.separator_token_id ?? null, modules,
+      id: identityOf(model, { ...text, changes: null }), // with a change of the model, what was filled in stays
+      prompt: text.tokens, mask: card.mask_token_id, separator: config.separator_token_id ?? null, modules,
       layers: modules.length, heads: modules.length ? config.n_heads : 0, opening: openingOf(model, "self"), frozen: text.isOutdated ?? false,
     },
   };
