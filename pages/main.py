@@ -44,4 +44,4 @@ except Finished:
     pass
 except LogitsError as error:
     st.error(str(error))
-finish(layout)
+finish()

@@ -1,7 +1,7 @@
 // All components of the app, by name. What every page mounts is bundled into one file, which a browser fetches once; the
 // others come with the first page that has them.
 import { onAppPage } from "../../../transformer/frontend/browser_first.js";
-import { mountAddressBar } from "./address_bar/address_bar.js";
+import { mountShell } from "../host/host.js";
 import { mountCopyButton } from "./copy_button/copy_button.js";
 import { senderOf } from "./event_queue.js";
 import { mountGuide } from "./guide/guide.js";
@@ -21,7 +21,6 @@ const mounts = {
   filling: () => instrument(import("../../../transformer/frontend/filling/view.js")),
   generation: () => instrument(import("../../../transformer/frontend/generation/view.js")),
   inside: () => instrument(import("../../../transformer/frontend/inside/view.js")),
-  address_bar: () => mountAddressBar,
   batch_table: async () => (await import("./batch_table/batch_table.js")).mountBatchTable,
   copy_button: () => mountCopyButton,
   effect_heatmaps: async () => (await import("./effect_heatmaps/effect_heatmaps.js")).mountEffectHeatmaps,
@@ -38,6 +37,7 @@ const mounts = {
   room_student: async () => (await import("./room_student/room_student.js")).mountRoomStudent,
   scroll_to_top: () => mountScrollToTop,
   session_token: () => mountSessionToken,
+  shell: () => mountShell,
   text_comparison: async () => (await import("./text_comparison/text_comparison.js")).mountTextComparison,
   votes: async () => (await import("./votes/votes.js")).mountVotes,
   word_orders: async () => (await import("./word_orders/word_orders.js")).mountWordOrders,
