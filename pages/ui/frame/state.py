@@ -37,13 +37,13 @@ def begin_run(page: str) -> Visitor:
     current = visitor()
     now, before = links.everything(current), st.session_state["synced"]
     made = {name for name in PARAMETERS if now.get(name) != before.get(name)} | st.session_state.pop("reset", set())
-    known = exchange()
-    reading, sent = known.reading, known.sent
     own = exchange(page)
     if st.session_state.pop("opens_view", False):
         own.open(now)
     elif made:
         own.change({name: getattr(current, name) for name in made})
+    reading, sent = st.session_state.get("taken_up", (own.reading, own.sent))
+    st.session_state["taken_up"] = own.reading, own.sent
     st.session_state["has_returned"] = own.reading != reading
     if own.reading != reading or own.sent != sent:
         _take_up(current, links.from_query(own.texts))
