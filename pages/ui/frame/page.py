@@ -74,16 +74,14 @@ class Session:
 class PageOptions:
     """How a page opens.
 
-    subtitle: one sentence below the title. writes: whether a text is written further while the page is open.
-    reads_prompt: whether the page uses the prompt; if not, it says nothing of one that can't be read. uses_model:
-    whether it uses the model; if not, the bar is one line on what the other pages show. has_bar: whether there is one.
+    sentence: below its title. view: the page that it embeds. reads_prompt: whether it uses one. is_bare: whether it
+    shows nothing of the model yet.
     """
 
-    subtitle: str
-    writes: bool = False
+    sentence: str
+    view: str = ""
     reads_prompt: bool = True
-    uses_model: bool = True
-    has_bar: bool = True
+    is_bare: bool = False
 
 
 class Finished(Exception):
@@ -119,7 +117,7 @@ def open_page(
     hear_all()  # what was broken off, if anything was
     saved_view.restore_outside_lessons(title)
     current = state.begin_run(title)
-    st.session_state["opening"] = decide()
+    opening = decide()
     st.set_page_config(
         page_title=f"{title} · HeadsUp", page_icon=ICON, layout="wide", initial_sidebar_state="collapsed"
     )
@@ -128,8 +126,9 @@ def open_page(
     training.store_result()
     session_restore.find_record()
     name, prompt = prompt_bar.pick(current, finish_early)
+    state.tell_changes(title)
     with layout.shell:
-        shell(title, exchange(title), state.next_page())
+        shell(title, vars(opening), exchange(title), state.next_page())
     with layout.heading:
         st.html(STYLE)
         with st.container(horizontal=True, vertical_alignment="center", gap="small", key="heading_line"):

@@ -35,23 +35,31 @@ def visitor() -> Visitor:
 def begin_run(page: str) -> Visitor:
     """Begin a run of a page: tell the exchange what Python has changed, and take up what the tab has."""
     current = visitor()
-    now, before = links.everything(current), st.session_state["synced"]
-    made = {name for name in PARAMETERS if now.get(name) != before.get(name)} | st.session_state.pop("reset", set())
+    tell_changes(page)
     own = exchange(page)
-    if st.session_state.pop("opens_view", False):
-        own.open(now)
-    elif made:
-        own.change({name: getattr(current, name) for name in made})
     reading, sent = st.session_state.get("taken_up", (own.reading, own.sent))
     st.session_state["taken_up"] = own.reading, own.sent
     st.session_state["has_returned"] = own.reading != reading
     if own.reading != reading or own.sent != sent:
         _take_up(current, links.from_query(own.texts))
-    st.session_state["synced"] = links.everything(current)
+        st.session_state["synced"] = links.everything(current)
     if st.session_state.get("page") != page:
         st.session_state.pop("next_page", None)
     st.session_state["page"] = page
     return current
+
+
+def tell_changes(page: str) -> None:
+    """Tell the exchange what Python has changed in the page state since it was told, or had it from the tab."""
+    current = visitor()
+    now, before = links.everything(current), st.session_state["synced"]
+    made = {name for name in PARAMETERS if now.get(name) != before.get(name)} | st.session_state.pop("reset", set())
+    if st.session_state.pop("opens_view", False):
+        exchange(page).open(now)
+        st.session_state["taken_up"] = exchange(page).reading, exchange(page).sent
+    elif made:
+        exchange(page).change({name: getattr(current, name) for name in made})
+    st.session_state["synced"] = now
 
 
 def _take_up(current: Visitor, told: Visitor) -> None:

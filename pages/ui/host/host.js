@@ -10,7 +10,7 @@ import { Exchange } from "./exchange.js";
 /** @import { Views } from "../../../transformer/frontend/page/view_slot.js" */
 /** @import { Told } from "./exchange.js" */
 
-/** @typedef {Told & { page: { title: string, sentence: string }, reads_prompt: boolean, catalogue: ListedModel[], own: string[], heard: number[], next_page: string | null }} Page own: keys of the visitor's models */
+/** @typedef {Told & { page: { title: string, sentence: string }, reads_prompt: boolean, is_bare: boolean, catalogue: ListedModel[], own: string[], heard: number[], next_page: string | null }} Page own: keys of the visitor's models */
 
 /** The views that the frontend draws whole, by page; each is fetched with the first page that has it. @type {Record<string, () => Promise<Views>>} */
 const VIEWS = {
@@ -27,11 +27,13 @@ let exchange = null;
 let page;
 const answers = new HttpAnswers({ isOwn: (name) => page.own.includes(name) });
 
-/** @param {{ key: string, data: Page, parentElement: HTMLElement, setStateValue: (name: string, value: object) => void }} component */
+/** @param {{ key: string, data: Page, parentElement: HTMLElement, setStateValue: (name: string, value: unknown) => void }} component */
 export async function mountShell({ key, data, parentElement, setStateValue }) {
   const root = /** @type {HTMLElement} */ (parentElement.querySelector("[data-part=root]"));
   if (!data || !root || trimmed(data.path) !== trimmed(location.pathname)) return; // after Back, a page that was drawn late
   page = data;
+  root.toggleAttribute("data-bare", data.is_bare);
+  document.documentElement.dataset.headsupPage = data.page.title;
   acknowledge(data, { key, setStateValue });
   exchange ??= new Exchange(pageState(), { stale: (isStale) => document.documentElement.toggleAttribute("data-headsup-stale", isStale) });
   exchange.draw(data, (message) => setStateValue("page_state", message));
