@@ -1,7 +1,11 @@
 """Runs the page Attention: every head's weights, and how each weight is computed."""
 
 from pages.ui.frame.page import session
-from pages.ui.views import page_contents
+from pages.ui.models import attention_kinds
+from pages.ui.views.attention import text_of
+from pages.ui.views.attention_export import offer_files
 
-session().require_tokens()
-page_contents.attention(session())
+current = session()
+current.require_tokens()
+if kind := attention_kinds.shown_kind(current.config, current.visitor.attention):
+    offer_files(current, current.text.pass_over(text_of(current), kind))

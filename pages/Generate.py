@@ -1,7 +1,7 @@
 """Runs the page Generate: a model writes a text token by token."""
 
 from pages.ui.frame.page import session
-from pages.ui.views import page_contents
+from pages.ui.views.generate_export import offer_page
 
 session().require_tokens()
-page_contents.generate(session())
+offer_page(session())

@@ -1,7 +1,11 @@
 """Runs the page Inside: the whole forward pass as one picture, down to every number."""
 
 from pages.ui.frame.page import session
-from pages.ui.views import page_contents
+from pages.ui.views.inside import offer_numbers
+from pages.ui.views.inside_export import offer_page
 
-session().require_tokens()
-page_contents.inside(session())
+current = session()
+current.require_tokens()
+inputs = current.text.pass_over(current.text.read())
+offer_page(current, inputs)
+offer_numbers(current, inputs)

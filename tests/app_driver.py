@@ -6,7 +6,7 @@ import json
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import urlencode
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -18,8 +18,7 @@ from streamlit.runtime.media_file_manager import MediaFileManager
 from streamlit.testing.v1 import AppTest, local_script_runner
 
 from pages.ui.frame.page import PAGES as FILES
-from pages.ui.frame.url_parameters import SELECTION_FIELDS
-from pages.ui.host.page_state import DEFAULT_MODEL
+from pages.ui.host.page_state import DEFAULT_MODEL, FIRST_MODEL, PARAMETERS
 from pages.ui.markdown import JOINER
 from pages.ui.models import library
 from tests.component_events import sent
@@ -75,15 +74,15 @@ def visitor(page="Generate", **link):
 
 def go(at, page):
     """Follow a link of the navigation, which has no parameters."""
-    tab_of(at)
     at.query_params.clear()
     at.switch_page(FILES[page])
     return checked(at.run())
 
 
 def come_back(at, page, link):
-    """Go back, or forward, to a page whose address has these parameters: the tab looks at what they say."""
-    tab_of(at).looked = {name: value for name, value in link.items() if name in SELECTION_FIELDS}
+    """Go back, or forward, to a page whose address has these parameters."""
+    tab = tab_of(at)
+    tab.values, tab.agreed = dict(link), None
     at.query_params.clear()
     at.query_params.update(link)
     at.switch_page(FILES[page])
@@ -91,72 +90,87 @@ def come_back(at, page, link):
 
 
 def checked(at):
-    """Nothing has gone wrong, and the tab has heard what was said, and said what is wanted of it."""
+    """Nothing has gone wrong, and the tab has told Python what it draws something of."""
     assert not at.exception, [error.message for error in at.exception]
     tab = tab_of(at)
-    if tab.leave:
-        page, tab.leave = tab.leave, None
+    if page := tab.draw(told_of(at)):
         return go(at, page)
-    if tab.wanted:
-        tab.wanted = False
-        tell_page(at, "headsup_address_bar", "selection", tab.looked)
+    if message := tab.message():
+        states = at._tree.get_widget_states()
+        state = states.widgets.add()
+        state.id, state.json_value = component(at, SHELL).id, json.dumps({"page_state": message})
+        at._run(states)
+        return checked(at)
     return at
+
+
+SHELL = "headsup_shell"
+DIALS = [name for name, row in PARAMETERS.items() if row["owner"] == "widget"]
 
 
 @dataclass
 class Tab:
-    """What a visitor's browser tab holds, as far as the app has told it."""
+    """What a visitor's browser tab holds: `exchange.js` in Python."""
 
-    looked: dict
-    """What is looked at, by its name in a link."""
-    query: dict = field(default_factory=dict)
-    """The other parameters of the address bar."""
-    heard: float = 0.0
-    """When the page said the last that the tab has heard."""
-    leave: str | None = None
-    """The title of the page that is to be opened next."""
-    wanted: bool = False
-    """Whether the page wants to know what the tab holds, and doesn't."""
+    values: dict
+    told: dict = field(default_factory=dict)
+    agreed: str | None = None
+    sent: int = 0
+    obeyed: int = 0
+
+    def draw(self, told):
+        """Hear what a run tells; returns the page that it opens."""
+        if told["session"] != self.told.get("session"):
+            self.obeyed = 0
+        self.told = told
+        self.values.setdefault("model", DEFAULT_MODEL if self.values else FIRST_MODEL)
+        for command in told["commands"]:
+            if command["number"] > self.obeyed:
+                self.obeyed = command["number"]
+                if command["is_whole"]:
+                    self.values, self.agreed = {}, None
+                self.set(command["values"])
+        if all(self.values.get(name) == told["dials_read"].get(name) for name in DIALS):
+            self.agreed = told["reading"]
+        if self.agreed == told["reading"]:
+            self.set({name: told["dials"].get(name) for name in DIALS})
+        return told["next_page"]
+
+    def set(self, values):
+        """Have other values; None for a default."""
+        self.values = {name: text for name, text in {**self.values, **values}.items() if text is not None}
+
+    def choose(self, name, value):
+        """Another model or prompt, without what belonged to the one before."""
+        self.set({**{other: None for other, row in PARAMETERS.items() if name in row.get("of", ())}, name: value})
+
+    def message(self):
+        """What is to be sent, if anything."""
+        if self.agreed == self.told["reading"] and all(
+            self.values.get(name) == text for name, text in self.told["drawn"].items()
+        ):
+            return None
+        self.sent += 1
+        about = {"sent": self.sent, "agreed": self.agreed, "session": self.told["session"], "obeyed": self.obeyed}
+        return {**about, "values": self.values}
 
 
 _tabs: WeakKeyDictionary[AppTest, Tab] = WeakKeyDictionary()
 
 
+def told_of(at):
+    """What the run has told the tab."""
+    return json.loads(component(at, SHELL).json)
+
+
 def tab_of(at):
-    """The tab, once it has heard what the last run has said: the next begins with what its address bar then holds."""
-    tab = _tabs.setdefault(
-        at, Tab({name: value for name, value in at.query_params.items() if name in SELECTION_FIELDS})
-    )
-    written = [json.loads(proto.json) for proto in components(at, "headsup_address_bar")]
-    for said in sorted(written, key=lambda data: data["time"]):
-        if said["time"] > tab.heard:
-            tab.heard, tab.query = said["time"], dict(parse_qsl(said["query"], keep_blank_values=True))
-            look(tab, said["selection_changes"])
-            tab.leave = said["next_page"]
-            tab.wanted = said["requests_selection"] and tab.looked != said["known_selection"]
-            at.query_params = {**tab.query, **tab.looked}
-    return tab
-
-
-def look(tab, changes):
-    for name, value in changes.items():
-        assert name in SELECTION_FIELDS
-        if value is None:
-            tab.looked.pop(name, None)
-        else:
-            tab.looked[name] = str(value)
+    return _tabs.setdefault(at, Tab({name: text for name, text in at.query_params.items() if name in PARAMETERS}))
 
 
 def look_at(at, **changes):
-    """Look at something else, as a click in an instrument does: by the names that links have, None for as at first.
-
-    It runs no page, unless that says something of what is looked at.
-    """
-    tab = tab_of(at)
-    look(tab, changes)
-    at.query_params = {**tab.query, **tab.looked}
-    follows = any(json.loads(proto.json)["sends_selection"] for proto in components(at, *INSTRUMENTS))
-    return wish(at, "select", tab.looked) if follows else at
+    """Look at something else: by the names that links have, None for as at first. It runs pages that draw it."""
+    tab_of(at).set({name: None if value is None else str(value) for name, value in changes.items()})
+    return checked(at)
 
 
 def named(elements, label):
@@ -169,6 +183,9 @@ def press(at, label):
 
 
 def choose(at, label, value):
+    if label == "Model":  # in the shell
+        tab_of(at).choose("model", value)
+        return checked(at)
     return checked(named(at.selectbox, label).set_value(value).run())
 
 
@@ -191,11 +208,13 @@ def open_folds(at):
 
 
 def type_prompt(at, text):
-    return checked(at.text_area(key="tied_prompt").set_value(text).run())
+    tab_of(at).choose("prompt", text)
+    return checked(at)
 
 
 def prompt(at):
-    return at.text_area(key="tied_prompt").value
+    values = tab_of(at).values
+    return values.get("prompt", (library.model(values["model"]).card.examples or [""])[0])
 
 
 def said(at):
@@ -206,22 +225,12 @@ def said(at):
 
 def link_of(at):
     """The parameters that the address bar holds."""
-    tab = tab_of(at)
-    return {**tab.query, **tab.looked}
-
-
-def link_to_copy(at):
-    """The whole address, as it stands under *Share* once that is opened."""
-    (room,) = [code for code in at.code if not code.value.strip(f"{JOINER}\u00a0")]
-    at.session_state["popover_link"] = True
-    (block,) = [code for code in checked(at.run()).code if "model=" in code.value]
-    assert len(room.value) == len(block.value) + 2
-    return block.value
+    return dict(tab_of(at).values)
 
 
 def dials(at):
     """What the dials of the page Generate say: what the tab holds, else what they begin with."""
-    return frontend("generation/view_params.js", "selectionFrom", Looked(urlencode(tab_of(at).looked)), given(at))
+    return frontend("generation/view_params.js", "selectionFrom", Looked(urlencode(tab_of(at).values)), given(at))
 
 
 def turn(at, **dials):
@@ -242,7 +251,7 @@ def _sampling(at):
 
 def ids_of(at):
     """The tokens that were written, as the tab's address has them."""
-    return [int(each) for each in tab_of(at).looked.get("written", "").split(".") if each]
+    return [int(each) for each in tab_of(at).values.get("written", "").split(".") if each]
 
 
 def text_of(at):
@@ -257,7 +266,7 @@ def show_text(at, ids):
 
 
 def tell_text(at):
-    return wish(at, "text", {"selection": tab_of(at).looked, "id": given(at)["id"], "time": 0})
+    return wish(at, "text", {"selection": tab_of(at).values, "id": given(at)["id"], "time": 0})
 
 
 def write(at, tokens=None):
@@ -387,7 +396,7 @@ def looked_at(at):
     that the model reads."""
     about = given(at)
     which, metadata = ("attention", overview(at).metadata) if "kind" in about else ("inside", outline(at).metadata)
-    return frontend(f"{which}/view_params.js", "selectionFrom", Looked(urlencode(tab_of(at).looked)), about, metadata)
+    return frontend(f"{which}/view_params.js", "selectionFrom", Looked(urlencode(tab_of(at).values)), about, metadata)
 
 
 def parts(at, *more):

@@ -11,5 +11,5 @@ export function pageLink(title) {
 
 /** The title of the page that is open. Its link can't be told by its address: that of the first page is empty. */
 export function openPage() {
-  return document.querySelector("[data-testid=stMain] h1")?.textContent.trim() ?? "";
+  return document.documentElement.dataset.headsupPage ?? "";
 }

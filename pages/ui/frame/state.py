@@ -7,67 +7,78 @@ bound to the URL replaces it, too, but adds an entry when a page without that wi
 two steps.
 """
 
-import contextlib
 import dataclasses
-import time
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import urlencode
 
 import streamlit as st
 
-from pages.ui.components.address_bar import address_bar
-from pages.ui.frame import selection_sync
 from pages.ui.frame import url_parameters as links
-from pages.ui.frame.visitor_choices import Visitor, fields
-from pages.ui.host.page_state import FIRST_MODEL
+from pages.ui.frame.visitor_choices import Visitor
+from pages.ui.host.exchange import exchange
+from pages.ui.host.page_state import PARAMETERS
 from pages.ui.session.session_store import session_record
-
-MAX_KNOWN_ADDRESSES = 50
-"""Addresses that the page that is open is known to have had. A run can be asked for before the last is written, and in
-a tab that was opened by a link Streamlit tells that link's parameters, whatever was written since, until another page
-is opened."""
 
 
 def visitor() -> Visitor:
-    """This session's visitor; made from the URL when the session begins."""
+    """This session's visitor: the page state, with what Python has changed in it since the run began."""
     if "visitor" not in st.session_state:
-        parameters = st.query_params.to_dict()
-        st.session_state["visitor"] = links.from_query(parameters or {"model": FIRST_MODEL})
-        selection_sync.mark_known(st.session_state["visitor"])
-        st.session_state["visitor"].own_text = session_record().own_text
+        texts = exchange().texts
+        current = st.session_state["visitor"] = links.from_query(texts)
+        current.own_text = session_record().own_text
+        st.session_state["synced"] = links.everything(current)
         mark_restored()
-        st.session_state["begins"] = True
-        st.session_state["view_from_link"] = "model" in parameters
-        st.session_state["came_by_link"] = bool(parameters)
+        st.session_state["view_from_link"] = bool(st.query_params)
+        st.session_state["came_by_link"] = bool(st.query_params)
     return st.session_state["visitor"]
 
 
 def begin_run(page: str) -> Visitor:
-    """Begin a run of a page; if the visitor has gone back or forward, with what the page's URL says."""
-    current, parameters = visitor(), st.query_params.to_dict()
-    has_returned = st.session_state["has_returned"] = returns(page)
-    if has_returned:
-        _return_to(current, links.from_query(parameters))
-    if has_returned or st.session_state.get("page") != page:
+    """Begin a run of a page: tell the exchange what Python has changed, and take up what the tab has."""
+    current = visitor()
+    tell_changes(page)
+    own = exchange(page)
+    reading, sent = st.session_state.get("taken_up", (own.reading, own.sent))
+    st.session_state["taken_up"] = own.reading, own.sent
+    st.session_state["has_returned"] = own.reading != reading
+    if own.reading != reading or own.sent != sent:
+        _take_up(current, links.from_query(own.texts))
+        st.session_state["synced"] = links.everything(current)
+    if st.session_state.get("page") != page:
         st.session_state.pop("next_page", None)
-        st.session_state["known_addresses"] = []
-    written, _ = st.session_state.get("written_address", (None, 0.0))
-    if parameters != (written and written[1]):
-        st.session_state.pop("written_address", None)  # so that the bar is written, whatever it holds now
-    _remember_address(parameters)
     st.session_state["page"] = page
     return current
 
 
-def returns(page: str) -> bool:
-    """Whether the run that begins has its view from the URL: after *Back* and *Forward*, or by a link within the app.
+def tell_changes(page: str) -> None:
+    """Tell the exchange what Python has changed in the page state since it was told, or had it from the tab."""
+    current = visitor()
+    now, before = links.everything(current), st.session_state["synced"]
+    made = {name for name in PARAMETERS if now.get(name) != before.get(name)} | st.session_state.pop("reset", set())
+    if st.session_state.pop("opens_view", False):
+        exchange(page).open(now)
+        st.session_state["taken_up"] = exchange(page).reading, exchange(page).sent
+    elif made:
+        exchange(page).change({name: getattr(current, name) for name in made})
+    st.session_state["synced"] = now
 
-    A link of the navigation has no parameters. So it does if the URL has some as another page opens, or some that this
-    page hasn't written.
-    """
-    parameters = _server_parameters(st.query_params.to_dict())
-    if "model" not in parameters or "page" not in st.session_state:  # one without was left before it was written
-        return False
-    return st.session_state["page"] != page or parameters not in st.session_state["known_addresses"]
+
+def _take_up(current: Visitor, told: Visitor) -> None:
+    for name in PARAMETERS:
+        setattr(current, name, getattr(told, name))
+    current.notices = told.notices
+    mark_restored()
+    st.session_state["opens_view"] = False
+    st.session_state["view_from_link"] = has_returned()
+
+
+def next_page() -> str | None:
+    """The page that is to be opened, once."""
+    return st.session_state.pop("next_page", None)
+
+
+def returns(page: str) -> bool:
+    """Whether the run that begins has its view from the address, as after *Back* or by a link within the app."""
+    return st.session_state.get("page") not in (None, page) and "model" in st.query_params
 
 
 def has_returned() -> bool:
@@ -79,7 +90,6 @@ def end_run() -> None:
     """End a run of a page that has drawn all it has to draw."""
     st.session_state["completed_runs"] = completed_runs() + 1
     st.session_state["view_from_link"] = False
-    st.session_state["begins"] = False
 
 
 def open_page(page: str) -> None:
@@ -122,79 +132,10 @@ def restored_texts() -> int:
     return st.session_state.get("restored_texts", 0)
 
 
-def _return_to(current: Visitor, earlier: Visitor) -> None:
-    """Restore an earlier view. Texts too long for its link stay as they are."""
-    given = {"own_text"}
-    missing = set(links.left_out(current)) - set(links.to_query(earlier))
-    if earlier.model == current.model:
-        given |= missing & {"batch", "prompt", "other_prompt", "changes"}
-        if "prompt" in missing or earlier.prompt == current.prompt:
-            given |= missing & {"written", "branches"}
-    for name in set(fields()) - given:
-        setattr(current, name, getattr(earlier, name))
-    current.notices = earlier.notices
-    mark_restored()
-    selection_sync.mark_known(earlier)
-    st.session_state["view_from_link"] = True
-
-
 def mark_restored() -> None:
     """Note that a link or a lesson has set the view: text, selection and changes."""
     st.session_state["text_restored"] = True
-    selection_sync.send_all()
     st.session_state["changed_model"] = visitor().model
-
-
-def write_address(key: str = "tab") -> None:
-    """Bring the address bar up to date; called at the end of each run: a page's, or, with its own key, a part's."""
-    current, linked, is_new_session = visitor(), linked_visitor(), st.session_state["begins"]
-    parameters = _server_parameters(links.to_query(linked))
-    left_out = _server_parameters(links.left_out_parameters(linked))
-    changes, known = selection_sync.changes_to_send(current)
-    address = (st.session_state["page"], parameters, left_out)
-    before, written_at = st.session_state.get("written_address", (None, 0.0))
-    next_page = st.session_state.pop("next_page", None)
-    if address != before or changes or next_page:
-        before, written_at = st.session_state["written_address"] = address, time.time()
-        _remember_address(parameters)
-    address_bar(
-        {
-            "query": urlencode(parameters),
-            "time": written_at,
-            "overflow": left_out,
-            "selection_changes": changes,
-            "known_selection": known,
-            "requests_selection": st.session_state.pop("selection_requested", False),
-            "next_page": next_page,
-            "path": urlsplit(st.context.url or "").path,
-            "is_new_session": is_new_session,
-        },
-        key=key,
-        on_restore=_restore_from_tab,
-        on_select=lambda selection: selection_sync.update_from_browser(current, selection),
-    )
-
-
-def _remember_address(parameters: dict[str, str]) -> None:
-    """Note that the page that is open has these in its address."""
-    known, written = st.session_state["known_addresses"], _server_parameters(parameters)
-    if written not in known:
-        st.session_state["known_addresses"] = [*known[:1], *known[1:][2 - MAX_KNOWN_ADDRESSES :], written]
-
-
-def _server_parameters(parameters: dict[str, str]) -> dict[str, str]:
-    """The parameters that Python writes."""
-    return {name: value for name, value in parameters.items() if name not in links.SELECTION_FIELDS}
-
-
-def _restore_from_tab(query: str, others: dict[str, str]) -> None:
-    """Take up what the tab knows of a view: of one whose session was lost, or what an address had no room for.
-
-    others: what it holds beside the address, and what the address had no room for.
-    """
-    with contextlib.suppress(ValueError):
-        parameters = dict(parse_qsl(query, keep_blank_values=True, max_num_fields=100))
-        _return_to(visitor(), links.from_query(parameters | others))
 
 
 def link_prompt(prompt: str) -> None:

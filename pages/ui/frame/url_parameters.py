@@ -29,23 +29,12 @@ def from_query(parameters: Mapping[str, str]) -> Visitor:
 
 def to_query(current: Visitor) -> dict[str, str]:
     """The link's parameters: everything that differs from the default, less what makes it too long."""
-    return _without(_everything(current), left_out(current))
-
-
-def selection_in_query(current: Visitor) -> dict[str, str]:
-    """Of those the ones that are looked at, which the browser writes into the address by itself."""
-    return {name: value for name, value in _everything(current).items() if name in SELECTION_FIELDS}
-
-
-def left_out_parameters(current: Visitor) -> dict[str, str]:
-    """The parameters that the link has no room for, those that mean nothing without them among them."""
-    everything = _everything(current)
-    return {name: value for name, value in everything.items() if name not in _without(everything, left_out(current))}
+    return _without(everything(current), left_out(current))
 
 
 def left_out(current: Visitor) -> list[str]:
     """The texts that the link has no room for, of those in `TOO_LONG`."""
-    parameters, names = _everything(current), []
+    parameters, names = everything(current), []
     for name in TOO_LONG:
         if len(urlencode(_without(parameters, names))) <= LONGEST_ADDRESS:
             break
@@ -59,6 +48,6 @@ def _without(parameters: dict[str, str], names: Iterable[str]) -> dict[str, str]
     return {name: value for name, value in parameters.items() if name not in gone}
 
 
-def _everything(current: Visitor) -> dict[str, str]:
+def everything(current: Visitor) -> dict[str, str]:
     texts = {name: as_text(name, getattr(current, name)) for name in PARAMETERS}
     return {"model": current.model} | {name: text for name, text in texts.items() if text is not None}

@@ -113,15 +113,15 @@ class Exchange:
         self.commands = [*self.commands[1 - MOST_COMMANDS :], command]
         self._obey(command)
 
-    def told(self, page: str) -> dict[str, Any]:
-        """What the tab is told of a run: which view it draws of which page, and the commands."""
+    def told(self, page: str, view: str = "") -> dict[str, Any]:
+        """What the tab is told of a run of a page, which may embed another's view: what it draws, and the commands."""
         return {
             "session": self.session,
             "sent": self.sent,
             "reading": self.reading,
             "dials_read": self.dials_read,
             "dials": dials_of(self.texts),
-            "drawn": {name: self.texts.get(name) for name in drawn_by(page) if not is_dial(name)},
+            "drawn": {name: self.texts.get(name) for name in drawn_by(page, view) if not is_dial(name)},
             "commands": self.commands,
         }
 

@@ -108,6 +108,10 @@ def as_text(name: str, value: Any) -> str | None:
     return str(value).removesuffix(".0") if isinstance(value, float) else str(value)
 
 
-def drawn_by(page: str) -> tuple[str, ...]:
-    """The parameters of which Python draws something on a page."""
-    return tuple(name for name, row in PARAMETERS.items() if page in row["pages"])
+def drawn_by(page: str, view: str = "") -> tuple[str, ...]:
+    """The parameters of which Python draws something on a page that may embed another's view.
+
+    Python hands an embedded view all that *What if* depends on, too.
+    """
+    pages = {page, view, "What if" if view else ""}
+    return tuple(name for name, row in PARAMETERS.items() if not pages.isdisjoint(row["pages"]))

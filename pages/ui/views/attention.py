@@ -37,7 +37,7 @@ def choose(session: Session, kind: str) -> PassInput:
         # Another attention has other queries and keys.
         binding = Binding("attention", after=lambda: held.reset(session.visitor, "query", "key", "zoom"))
         kind = widgets.selectbox("Attention", kinds, binding, KINDS.__getitem__, label_visibility="collapsed")
-    return session.text.pass_over(_text(session), kind)
+    return session.text.pass_over(text_of(session), kind)
 
 
 def next_labels(session: Session, inputs: PassInput) -> list[str] | None:
@@ -59,7 +59,7 @@ def choose_text(session: Session) -> None:
 
 def explain(session: Session, inputs: PassInput) -> None:
     """For an encoder–decoder: what looks at what, and where the text comes from."""
-    written = library.tokenizer(session.name).decode(_text(session)[1:])
+    written = library.tokenizer(session.name).decode(text_of(session)[1:])
     words = {
         "encoder": "Every token of the source attends to every other: there is no causal mask.",
         "decoder": "Each token of the decoder attends to itself and to those before it.",
@@ -90,11 +90,10 @@ def show(session: Session, inputs: PassInput) -> None:
         },
         on_change=lambda wish: changes.take(wish, session.name, session.config),
         on_navigate=open_with_lesson_view,
-        on_select=held.listener(current, bool(st.session_state.get("drawer_numbers"))),
     )
 
 
-def _text(session: Session) -> tuple[int, ...]:
+def text_of(session: Session) -> tuple[int, ...]:
     """What the decoder has before it."""
     is_prompt = not session.source and session.visitor.scope == "prompt"
     return session.text.prompt if is_prompt else session.text.read()

@@ -1,13 +1,11 @@
 """Draws the page Generate; the tab keeps its text, branches and sampling settings."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import streamlit as st
 
-from pages.ui.components.events import Texts, parsed, session_id
+from pages.ui.components.events import session_id
 from pages.ui.components.instruments import instrument, request_of
-from pages.ui.frame import selection_sync
 from pages.ui.frame.page import Session
 from pages.ui.frame.saved_view import open_with_lesson_view
 from pages.ui.frame.state import restored_texts
@@ -28,13 +26,6 @@ def show(session: Session) -> None:
     kind = begins["attention"]
     choosable = [value for value in LOOKS_AT if session.source and kind]
     checkpoint = text.model.checkpoint
-
-    def update(value: Mapping[str, Any]) -> None:
-        before, selection = current.written, parsed(Texts, value.get("selection"))
-        if selection is not None:
-            selection_sync.update_from_browser(current, selection)
-        if value.get("id") != text.identity:
-            current.written = before
 
     instrument(
         "generation",
@@ -62,7 +53,6 @@ def show(session: Session) -> None:
             },
         },
         on_navigate=open_with_lesson_view,
-        on_text=update,
     )
 
 

@@ -55,7 +55,6 @@ def explain(session: Session, inputs: PassInput) -> None:
 def show(session: Session, inputs: PassInput) -> None:
     if asks_server_first(inputs.model):
         activations.compute_ahead(outline, *inputs.passed, inputs.interventions)
-    is_said = any(st.session_state.get(f"drawer_{name}") for name in ("page", "numbers"))
     instrument(
         "inside",
         key=KEY,
@@ -70,7 +69,6 @@ def show(session: Session, inputs: PassInput) -> None:
         },
         on_change=lambda wish: changes.take(wish, session.name, session.config),
         on_navigate=open_with_lesson_view,
-        on_select=held.listener(session.visitor, is_said),
     )
 
 

@@ -14,7 +14,6 @@ from pages.ui.lessons.lesson import Lesson, Step, View
 from pages.ui.lessons.own_lessons import is_own
 from pages.ui.lessons.questions import fits
 from pages.ui.lessons.room import Phase, answer_of
-from pages.ui.markdown import plain
 from pages.ui.models import library
 from pages.ui.session.lesson_answers import Response, StepId, from_text
 from pages.ui.session.session_store import session_record
@@ -99,7 +98,7 @@ def open_requested() -> PageOptions:
     opened = st.session_state["entered"] = _requested_step(current)
     if opened is None:
         saved_view.restore_view()
-        return PageOptions(SUBTITLES[current.lesson], reads_prompt=False, uses_model=False)
+        return PageOptions(SUBTITLES[current.lesson], reads_prompt=False)
     room_membership.lead_to(opened.step_id)
     own = session_record().answers
     loan = saved_view.saved_view()
@@ -111,13 +110,12 @@ def open_requested() -> PageOptions:
     if opened.is_open and opened.step.view:
         _lock_view(current, opened.view)
     page = opened.view.page if opened.view and opened.shows_view else ""
-    is_led = room_membership.phase(opened.step_id) is not None
     return PageOptions(
-        f"**{plain(opened.lesson.title)}** · step {opened.step_id.step + 1} of {len(opened.lesson.steps)}, "
+        f"{opened.lesson.title} · step {opened.step_id.step + 1} of {len(opened.lesson.steps)}, "
         f"about {opened.lesson.minutes} minutes in all",
-        writes=page == "Generate",
+        view=page,
+        is_bare=not page,
         reads_prompt=bool(page) and page not in NEEDS_NO_TEXT,
-        has_bar=bool(page) and (not is_led or (opened.is_revealed and opened.step.to_try is not None)),
     )
 
 

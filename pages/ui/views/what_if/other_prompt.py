@@ -5,12 +5,12 @@ import streamlit as st
 from pages.ui.computations import prompt_pairs
 from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
-from pages.ui.frame.prompt_bar import unknown_sentence
 from pages.ui.frame.state import visitor
 from pages.ui.frame.widgets import Binding
 from pages.ui.markdown import plain
 from pages.ui.models import library
 from transformer import TASKS
+from transformer.api.text_reading import unknown_sentence
 
 SHOWN = 24
 """Characters of a prompt on a button,"""

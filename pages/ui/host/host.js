@@ -1,0 +1,58 @@
+// Mounts the shell as a component of the app: one for all pages, whose element Streamlit keeps when another page is opened.
+import { HttpAnswers } from "../../../transformer/frontend/page/answers.js";
+import { pageState } from "../../../transformer/frontend/page/page_state.js";
+import { Shell } from "../../../transformer/frontend/page/shell.js";
+import { pageLink } from "../../../transformer/frontend/page_link.js";
+import { drawForPaper } from "../../../transformer/frontend/printing.js";
+import { acknowledge } from "../components/event_queue.js";
+import { Exchange } from "./exchange.js";
+/** @import { ShellHost, ListedModel } from "../../../transformer/frontend/page/shell.js" */
+/** @import { Views } from "../../../transformer/frontend/page/view_slot.js" */
+/** @import { Told } from "./exchange.js" */
+
+/** @typedef {Told & { page: { title: string, sentence: string }, reads_prompt: boolean, is_bare: boolean, catalogue: ListedModel[], own: string[], heard: number[], next_page: string | null }} Page own: keys of the visitor's models */
+
+/** The views that the frontend draws whole, by page; each is fetched with the first page that has it. @type {Record<string, () => Promise<Views>>} */
+const VIEWS = {
+  Generate: async () => ({ Generate: (await import("../../../transformer/frontend/generation/view.js")).GenerationView, Filling: (await import("../../../transformer/frontend/filling/view.js")).FillingView }),
+  Attention: async () => ({ Attention: (await import("../../../transformer/frontend/attention/view.js")).AttentionView }),
+  Inside: async () => ({ Inside: (await import("../../../transformer/frontend/inside/view.js")).InsideView }),
+};
+
+/** @type {{ shell: Shell, root: HTMLElement } | null} */
+let shown = null;
+/** @type {Exchange | null} */
+let exchange = null;
+/** @type {Page} */
+let page;
+const answers = new HttpAnswers({ isOwn: (name) => page.own.includes(name) });
+
+/** @param {{ key: string, data: Page, parentElement: HTMLElement, setStateValue: (name: string, value: unknown) => void }} component */
+export async function mountShell({ key, data, parentElement, setStateValue }) {
+  const root = /** @type {HTMLElement} */ (parentElement.querySelector("[data-part=root]"));
+  if (!data || !root || trimmed(data.path) !== trimmed(location.pathname)) return; // after Back, a page that was drawn late
+  page = data;
+  root.toggleAttribute("data-bare", data.is_bare);
+  document.documentElement.dataset.headsupPage = data.page.title;
+  acknowledge(data, { key, setStateValue });
+  exchange ??= new Exchange(pageState(), { stale: (isStale) => document.documentElement.toggleAttribute("data-headsup-stale", isStale) });
+  exchange.draw(data, (message) => setStateValue("page_state", message));
+  const views = (await VIEWS[data.page.title]?.()) ?? {};
+  if (page !== data) return;
+  const host = hostOf(data, views);
+  if (shown?.root === root) shown.shell.update(host);
+  else {
+    root.replaceChildren();
+    shown = { root, shell: new Shell(root, host) };
+    drawForPaper(() => shown.shell.redraw());
+  }
+  shown.shell.redraw();
+  if (data.next_page) pageLink(data.next_page)?.click();
+}
+
+/** @param {Page} data @param {Views} views @returns {ShellHost} */
+function hostOf({ page, reads_prompt: readsPrompt, catalogue }, views) {
+  return { page, views, readsPrompt, catalogue, answers, navigate: (title) => pageLink(title)?.click() };
+}
+
+const trimmed = (path) => path.replace(/\/+$/, "");
