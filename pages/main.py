@@ -2,8 +2,8 @@
 
 import streamlit as st
 
-from pages.ui.components.assets import PAGES as SENTENCES
-from pages.ui.frame.page import PAGES, Finished, PageOptions, finish, lay_out, open_page
+from pages.ui.frame.page import Finished, PageOptions, finish, lay_out, open_page
+from transformer.frontend.page_titles import SENTENCES
 from transformer.inference.analysis import LogitsError
 
 # In the dark theme's accent, which can be read on a light page, too.
@@ -15,7 +15,8 @@ LOGO = (
 
 st.logo(LOGO, size="medium")
 page = st.navigation(
-    [st.Page(file, title=title, default=title == "Generate") for title, file in PAGES.items()], position="top"
+    [st.Page(f"{title.replace(' ', '_')}.py", title=title, default=title == "Generate") for title in SENTENCES],
+    position="top",
 )
 layout = lay_out()
 try:

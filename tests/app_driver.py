@@ -17,7 +17,6 @@ from starlette.testclient import TestClient
 from streamlit.runtime.media_file_manager import MediaFileManager
 from streamlit.testing.v1 import AppTest, local_script_runner
 
-from pages.ui.frame.page import PAGES as FILES
 from pages.ui.host.page_state import DEFAULT_MODEL, FIRST_MODEL, PARAMETERS
 from pages.ui.markdown import JOINER
 from pages.ui.models import library
@@ -66,7 +65,7 @@ def visitor(page="Generate", **link):
     """A visitor who is about to open a page, perhaps by a link; else on the model of a link that names none."""
     at = AppTest.from_file(str(MAIN), default_timeout=120)
     if page != "Generate":  # which opens first, and has no address of its own
-        at.switch_page(FILES[page])
+        at.switch_page(f"{page.replace(' ', '_')}.py")
     for name, value in (link or {"model": DEFAULT_MODEL}).items():
         at.query_params[name] = str(value)
     return at
@@ -75,7 +74,7 @@ def visitor(page="Generate", **link):
 def go(at, page):
     """Follow a link of the navigation, which has no parameters."""
     at.query_params.clear()
-    at.switch_page(FILES[page])
+    at.switch_page(f"{page.replace(' ', '_')}.py")
     return checked(at.run())
 
 
@@ -85,7 +84,7 @@ def come_back(at, page, link):
     tab.values, tab.agreed = dict(link), None
     at.query_params.clear()
     at.query_params.update(link)
-    at.switch_page(FILES[page])
+    at.switch_page(f"{page.replace(' ', '_')}.py")
     return checked(at.run())
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from pages.ui.components.assets import glossary_terms
-from pages.ui.frame.page import PAGES
 from pages.ui.glossary import Term, entries, glossary, read_glossary
 from transformer import ModelConfig, hook_points
+from transformer.frontend.page_titles import SENTENCES
 from transformer.inference.head_measures import MEASURES
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +30,7 @@ TECHNICAL = re.compile(
 
 def texts() -> set[str]:
     """What pages say: titles, measures, hook points, and what is given to captions, headings, dials and buttons."""
-    found = {*PAGES, *(measure.title for measure in MEASURES)}
+    found = {*SENTENCES, *(measure.title for measure in MEASURES)}
     for architecture in ("decoder-only", "encoder-decoder"):
         sizes = {"vocab_size": 4, "context_length": 4, "n_layers": 1, "n_heads": 1, "d_model": 2}
         found |= {info.meaning for info in hook_points(ModelConfig(**sizes, architecture=architecture)).values()}
@@ -62,7 +62,7 @@ def test_an_entry_is_short_and_what_it_names_is_there():
     names = {*re.findall(r"\w+", code)}
     for term in entries():
         assert 20 < len(term.meaning) < 260 and term.meaning.endswith(".") and "!" not in term.meaning, term
-        assert re.search(r"\b(19|20)\d\d\b", term.source) and term.page in PAGES, term
+        assert re.search(r"\b(19|20)\d\d\b", term.source) and term.page in SENTENCES, term
         assert names >= {*re.findall(r"\w+", term.code)}, term
 
 

@@ -25,17 +25,6 @@ from pages.ui.session import visitor_training as training
 from pages.ui.session.session_store import session_record
 from transformer import ModelConfig
 
-PAGES = {
-    "Generate": "Generate.py",
-    "Learn": "Learn.py",
-    "Attention": "Attention.py",
-    "Inside": "Inside.py",
-    "Masks": "Masks.py",
-    "Positions": "Positions.py",
-    "What if": "What_if.py",
-    "Train": "Train.py",
-}
-"""The file of each page, by its title. The file's name is the page's address."""
 STYLE = f"<style>{without_comments(reader(__file__)('style.css'))}</style>"
 
 
