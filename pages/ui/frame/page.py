@@ -19,6 +19,7 @@ from pages.ui.frame.visitor_choices import Visitor
 from pages.ui.host.exchange import exchange
 from pages.ui.host.shell import shell
 from pages.ui.index_page import ICON
+from pages.ui.markdown import plain
 from pages.ui.models import attention_kinds, library
 from pages.ui.models.changes import Changes, in_force
 from pages.ui.session import visitor_training as training
@@ -142,6 +143,11 @@ def open_page(
     interventions = in_force(current.changes)
     text = _current_text(current, name, tokens, source, interventions)
     _clamp_selection(current, library.config(name), text if tokens else None)
+    with layout.heading:  # last, so that it says what this run has found
+        if current.notices:
+            with st.container(horizontal=True, vertical_alignment="center", key="frame_notices"):
+                st.warning(plain(" ".join(dict.fromkeys(current.notices))), icon=":material/info:")
+                widgets.button("OK", current.notices.clear)
     st.session_state["session"] = Session(
         current, text, theme(), name, library.config(name), prompt, tokens, source, current.changes, interventions
     )
