@@ -17,6 +17,7 @@ from pages.ui.frame.page_text import Text
 from pages.ui.frame.state import visitor
 from pages.ui.frame.visitor_choices import Visitor
 from pages.ui.host.exchange import exchange
+from pages.ui.host.page_state import FILES
 from pages.ui.host.shell import shell
 from pages.ui.index_page import ICON
 from pages.ui.markdown import plain
@@ -129,7 +130,9 @@ def open_page(
     name, prompt = prompt_bar.pick(current, finish_early)
     state.tell_changes(title)
     with layout.shell:
-        shell(title, vars(opening), exchange(title), state.next_page())
+        is_exporting = any(st.session_state.get(f"drawer_{name}") for name in ("numbers", "page", "live"))
+        view = FILES if is_exporting else opening.view
+        shell(title, {**vars(opening), "view": view}, exchange(title), state.next_page())
     with layout.heading:
         st.html(STYLE)
         with st.container(horizontal=True, vertical_alignment="center", gap="small", key="heading_line"):
