@@ -17,8 +17,10 @@ from pages.ui.frame.page_text import Text
 from pages.ui.frame.state import visitor
 from pages.ui.frame.visitor_choices import Visitor
 from pages.ui.host.exchange import exchange
+from pages.ui.host.page_state import FILES
 from pages.ui.host.shell import shell
 from pages.ui.index_page import ICON
+from pages.ui.markdown import plain
 from pages.ui.models import attention_kinds, library
 from pages.ui.models.changes import Changes, in_force
 from pages.ui.session import visitor_training as training
@@ -117,7 +119,9 @@ def open_page(
     name, prompt = prompt_bar.pick(current, finish_early)
     state.tell_changes(title)
     with layout.shell:
-        shell(title, vars(opening), exchange(title), state.next_page())
+        is_exporting = any(st.session_state.get(f"drawer_{name}") for name in ("numbers", "page", "live"))
+        view = FILES if is_exporting else opening.view
+        shell(title, {**vars(opening), "view": view}, exchange(title), state.next_page())
     with layout.heading:
         st.html(STYLE)
         with st.container(horizontal=True, vertical_alignment="center", gap="small", key="heading_line"):
@@ -131,6 +135,11 @@ def open_page(
     interventions = in_force(current.changes)
     text = _current_text(current, name, tokens, source, interventions)
     _clamp_selection(current, library.config(name), text if tokens else None)
+    with layout.heading:  # last, so that it says what this run has found
+        if current.notices:
+            with st.container(horizontal=True, vertical_alignment="center", key="frame_notices"):
+                st.warning(plain(" ".join(dict.fromkeys(current.notices))), icon=":material/info:")
+                widgets.button("OK", current.notices.clear)
     st.session_state["session"] = Session(
         current, text, theme(), name, library.config(name), prompt, tokens, source, current.changes, interventions
     )

@@ -52,7 +52,8 @@ def begin_run(page: str) -> Visitor:
 def tell_changes(page: str) -> None:
     """Tell the exchange what Python has changed in the page state since it was told, or had it from the tab."""
     current = visitor()
-    now, before = links.everything(current), st.session_state["synced"]
+    now = links.everything(current)
+    before = st.session_state.setdefault("synced", now)
     made = {name for name in PARAMETERS if now.get(name) != before.get(name)} | st.session_state.pop("reset", set())
     if st.session_state.pop("opens_view", False):
         exchange(page).open(now)

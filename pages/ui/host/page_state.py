@@ -16,6 +16,8 @@ from pages.ui.models import changes
 from transformer.frontend import FOLDER
 
 _TABLE = json.loads((FOLDER / "parameters.json").read_text(encoding="utf-8"))
+FILES = "files"
+"""Stands for a view's files and lines of Python, where a page says which parameters it draws something of."""
 PARAMETERS: Mapping[str, Mapping[str, Any]] = {row["name"]: row for row in _TABLE["parameters"]}
 """The rows of the table by name, in the order of a link."""
 LONGEST_ADDRESS: int = _TABLE["longest_address"]
@@ -111,7 +113,7 @@ def as_text(name: str, value: Any) -> str | None:
 def drawn_by(page: str, view: str = "") -> tuple[str, ...]:
     """The parameters of which Python draws something on a page that may embed another's view.
 
-    Python hands an embedded view all that *What if* depends on, too.
+    Python hands an embedded view all that *What if* depends on, too, and a file or lines of Python may hold anything.
     """
     pages = {page, view, "What if" if view else ""}
-    return tuple(name for name, row in PARAMETERS.items() if not pages.isdisjoint(row["pages"]))
+    return tuple(name for name, row in PARAMETERS.items() if view == FILES or not pages.isdisjoint(row["pages"]))

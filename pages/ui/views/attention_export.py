@@ -3,7 +3,6 @@
 import streamlit as st
 
 from pages.ui.expanders import drawer
-from pages.ui.frame import selection_sync as looked_at
 from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
 from pages.ui.frame.page_text import PassInput
@@ -33,8 +32,6 @@ def offer_files(session: Session, inputs: PassInput) -> None:
 
 
 def _show(session: Session, inputs: PassInput) -> None:
-    # What is looked at may have changed since in the browser.
-    looked_at.request()
     current, title = session.visitor, session.file_name
     if attention_fits(session.config, inputs.kind, len(inputs.tokens), len(inputs.source)):
         computes = too_large(inputs.model.checkpoint.model) or LIVE

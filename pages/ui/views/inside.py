@@ -6,7 +6,6 @@ from pages.ui.components.instruments import asks_server_first, instrument, reque
 from pages.ui.computations import activations
 from pages.ui.expanders import drawer
 from pages.ui.frame import changes, widgets
-from pages.ui.frame import selection_sync as held
 from pages.ui.frame.page import Session
 from pages.ui.frame.page_text import PassInput
 from pages.ui.frame.saved_view import open_with_lesson_view
@@ -78,7 +77,6 @@ def offer_numbers(session: Session, inputs: PassInput) -> None:
 
 
 def _show_export(session: Session, inputs: PassInput) -> None:
-    held.request()
     current, file = session.visitor, f"{session.file_name}-inside.safetensors"
     if problem := exports.too_much(*inputs.passed, current.inside):
         st.markdown(problem)

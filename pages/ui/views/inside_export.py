@@ -5,7 +5,6 @@ import dataclasses
 import streamlit as st
 
 from pages.ui.expanders import drawer
-from pages.ui.frame import selection_sync as held
 from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
 from pages.ui.frame.page_text import PassInput
@@ -48,8 +47,6 @@ def offer_page(session: Session, inputs: PassInput) -> None:
 
 
 def _show(session: Session, inputs: PassInput) -> None:
-    # What is looked at may have changed since in the browser.
-    held.request()
     title = f"{session.file_name}-inside"
     fit = page_fit(session.config, len(inputs.tokens), len(inputs.source))
     if (too_large_to_compute := too_large(inputs.model.checkpoint.model)) is None:
