@@ -8,10 +8,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pages.ui.frame.link_values import Number, OneOf, SomeOf, Text
 from pages.ui.frame.selection import DERIVATIONS, DIRECTIONS, FOLDS, RULES, STAGES
 from pages.ui.frame.url_parameters import TOO_LONG, from_query, left_out, to_query
 from pages.ui.frame.visitor_choices import LONGEST, Visitor, fields
+from pages.ui.host.link_values import Number, OneOf, SomeOf, Text
 from pages.ui.host.page_state import LONGEST_ADDRESS, PARAMETERS, PARSERS, as_text
 from pages.ui.models.changes import Change
 from transformer import MEASURES, TASKS, Patch, Scale, SetAttention, Without

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from pages.ui.frame import link_values as read
+from pages.ui.host import link_values as read
 from pages.ui.models import changes
 from transformer.frontend import FOLDER
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from pages.ui.frame.selection import FARTHEST
 from pages.ui.session import lesson_answers
 
 PLACE = 10**6
@@ -112,7 +111,7 @@ def circuit(text: str) -> tuple[str | int, ...]:
     """A kind, an attention, a head, a distance, and perhaps a row and a column."""
     kind, _, rest = text.partition(",")
     attention, _, numbers = rest.partition(",")
-    indices = _several(numbers, Number(int, 0, FARTHEST - 1, "each number"))
+    indices = _several(numbers, Number(int, 0, PLACE - 1, "each number"))
     if len(text) > 200 or len(indices) not in (2, 4):
         raise ValueError("it needs a kind, an attention, a head, a distance, and perhaps a row and a column")
     return kind, attention, *indices
