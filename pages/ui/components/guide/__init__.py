@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-from pydantic import BaseModel
 from streamlit.components.v2 import component
 
 from pages.ui.components.assets import GLOSSARY, address, reader, script, style
@@ -23,33 +22,12 @@ _mount = component(
 )
 
 
-class Undo(BaseModel):
-    """What the tour has changed and takes back: a model, and codes of interventions."""
-
-    model: str
-    codes: list[str]
-
-
-def guide(
-    *,
-    begins: bool,
-    tour_requests: int,
-    changed: tuple[str, list[str]],
-    on_present: Callable[[bool], None],
-    on_undo: Callable[[Undo], None],
-) -> None:
+def guide(*, begins: bool, tour_requests: int, on_present: Callable[[bool], None]) -> None:
     """Show its buttons, and have it at hand.
 
     begins: a visit begins, so that a newcomer is to be offered the tour; whoever has seen it isn't. tour_requests:
-    how often it has been asked for by other means than its own button. changed: a model, and the codes of what is
-    changed in it. on_present: called, before another run, when the page begins or ceases to be presented, with whether
-    figures have room for large labels now. on_undo: called with what the tour takes back.
+    how often it has been asked for by other means than its own button. on_present: called, before another run, when
+    the page begins or ceases to be presented, with whether figures have room for large labels now.
     """
-    data = {
-        "key": KEY,
-        "terms": address(GLOSSARY),
-        "begins": begins,
-        "tour_requests": tour_requests,
-        "changed": dict(zip(("model", "codes"), changed, strict=True)),
-    }
-    _mount(data=data, **listening(KEY, presenting=(bool, on_present), undo=(Undo, on_undo)))
+    data = {"key": KEY, "terms": address(GLOSSARY), "begins": begins, "tour_requests": tour_requests}
+    _mount(data=data, **listening(KEY, presenting=(bool, on_present)))
