@@ -3,6 +3,7 @@
 // It is a state of the tab: it stays from page to page and over a reload. Python is told of it, and draws its figures larger.
 import { attribute, isComposing, isVisible } from "../../../../transformer/frontend/dom.js";
 import { PAGE_LINK, openPage } from "../../../../transformer/frontend/page_link.js";
+import { inComponents } from "./in_components.js";
 import { areKeysOn, isTyped } from "./shortcuts.js";
 
 const KEPT = "headsup-presenting";
@@ -115,9 +116,8 @@ function stopsIn(main) {
 
 /** Where the views of a page begin, in pixels from the window's top, those that are one to the eye only once. */
 function viewsIn(main) {
-  const within = (root) => [...root.querySelectorAll("[data-testid=stBidiComponentIsolated]")].flatMap(({ shadowRoot }) => [...shadowRoot.querySelectorAll(VIEWS_WITHIN)]);
   const isPart = (view) => (view.getRootNode().host ?? view).parentElement.closest(BESIDE);
-  const views = [...main.querySelectorAll(`${VIEWS}, ${BESIDE}`), ...within(main)].filter((view) => !isPart(view));
+  const views = [...main.querySelectorAll(`${VIEWS}, ${BESIDE}`), ...inComponents(VIEWS_WITHIN, main)].filter((view) => !isPart(view));
   const boxes = views.filter((view) => isVisible(view)).map((view) => [view.getBoundingClientRect(), view]);
   const tall = boxes.filter(([{ height }, view]) => height >= LEAST || /^H\d$/.test(view.tagName));
   const tops = tall.map(([{ top }]) => top).sort((one, other) => one - other);

@@ -7,6 +7,7 @@ import { attribute, isComposing, isVisible, node, put } from "../../../../transf
 import { asText, changesIn, changesOn } from "../../../../transformer/frontend/changes.js";
 import { pageState } from "../../../../transformer/frontend/page/page_state.js";
 import { openPage, pageLink } from "../../../../transformer/frontend/page_link.js";
+import { inComponents } from "./in_components.js";
 import { ELSEWHERE, PATH } from "./tour_steps.js";
 import { placeCard } from "./card_position.js";
 
@@ -208,16 +209,11 @@ export function takeBack({ model, codes }, state = pageState()) {
 /** An element by a selector, "component: selector" for one in a component with this test id; null if there is none. */
 function find(selector) {
   const [, component, within] = /^([\w-]+): (.+)$/.exec(selector) ?? [];
-  if (!component) return document.querySelector(selector);
-  for (const { shadowRoot } of document.querySelectorAll("[data-testid=stMain] [data-testid=stBidiComponentIsolated]")) {
-    const root = shadowRoot?.querySelector(`[data-testid=${component}]`);
-    if (root) return root.querySelector(within);
-  }
-  return null;
+  return component ? inComponents(`[data-testid=${component}] ${within}`)[0] ?? null : document.querySelector(selector);
 }
 
 function isOpenAbove(event) {
-  return Boolean(document.querySelector("[data-testid=stDialog]"))
+  return Boolean(document.querySelector("[data-testid=stPopoverBody], [data-testid=stDialog]"))
     || event.composedPath().some((element) => element.querySelector?.("[role=tooltip][data-raised]"));
 }
 
