@@ -89,7 +89,7 @@ class PageLayout:
 
 def lay_out() -> PageLayout:
     """Create the empty frame."""
-    return PageLayout(st.container(), st.container(key="frame_heading"))
+    return PageLayout(st.container(key="frame_shell"), st.container(key="frame_heading"))
 
 
 def open_page(
@@ -121,13 +121,11 @@ def open_page(
     with layout.shell:
         is_exporting = any(st.session_state.get(f"drawer_{name}") for name in ("numbers", "page", "live"))
         view = FILES if is_exporting else opening.view
-        shell(title, {**vars(opening), "view": view}, exchange(title), state.next_page())
-    with layout.heading:
+        opened = {**vars(opening), "view": view, "offers_tour": page_guide.offers_tour()}
+        shell(title, opened, exchange(title), state.next_page())
         st.html(STYLE)
-        with st.container(horizontal=True, vertical_alignment="center", gap="small", key="heading_line"):
-            if not st.context.is_embedded:  # a frame in another page has less room
-                page_guide.offer_first_lesson()
-            page_guide.show()
+        page_guide.show()
+    with layout.heading:
         saved_view.show_back_links()
         _show_training()
     first()
@@ -151,6 +149,7 @@ def session() -> Session:
 
 def finish() -> None:
     """End a page."""
+    page_guide.offer_first_lesson()
     widgets.act_if_pressed()  # one that isn't drawn any more
     session_record().own_text = visitor().own_text
     session_restore.stay_here()

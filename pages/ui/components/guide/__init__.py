@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from streamlit.components.v2 import component
 
-from pages.ui.components.assets import GLOSSARY, address, reader, script, style
+from pages.ui.components.assets import GLOSSARY, address, reader, script
 from pages.ui.components.events import listening
 
 KEY = "guide"
@@ -15,19 +15,15 @@ _STYLES = {
     "presented_css": _read("presentation_instruments.css"),
 }
 _mount = component(
-    "headsup_guide",
-    html=_read("guide.html") + _read("overlay.html").format(**_STYLES),
-    css=style(__file__, "guide.css"),
-    js=script("guide"),
+    "headsup_guide", html=_read("guide.html") + _read("overlay.html").format(**_STYLES), js=script("guide")
 )
 
 
-def guide(*, begins: bool, tour_requests: int, on_present: Callable[[bool], None]) -> None:
-    """Show its buttons, and have it at hand.
+def guide(*, tour_requests: int, on_present: Callable[[bool], None]) -> None:
+    """Have it at hand; the shell's menu opens its parts.
 
-    begins: a visit begins, so that a newcomer is to be offered the tour; whoever has seen it isn't. tour_requests:
-    how often it has been asked for by other means than its own button. on_present: called, before another run, when
-    the page begins or ceases to be presented, with whether figures have room for large labels now.
+    tour_requests: how often the tour has been asked for by other means than that menu. on_present: called, before
+    another run, when the page begins or ceases to be presented, with whether figures have room for large labels now.
     """
-    data = {"key": KEY, "terms": address(GLOSSARY), "begins": begins, "tour_requests": tour_requests}
+    data = {"key": KEY, "terms": address(GLOSSARY), "tour_requests": tour_requests}
     _mount(data=data, **listening(KEY, presenting=(bool, on_present)))
