@@ -408,7 +408,7 @@ def test_counts_are_kept_for_prometheus(client):
 
 def test_health_fails_when_the_engine_does(client, tmp_path, monkeypatch):
     computations, begun, done = client.app.state.responder._short, threading.Event(), threading.Event()
-    with computations.join("stuck", lambda progress: begun.set() or done.wait(60)):
+    with computations.join("stuck", lambda: begun.set() or done.wait(60)):
         assert begun.wait(20) and client.get("/health").status_code == 200
         monkeypatch.setattr(responses, "STUCK_AFTER", 0.0)
         assert "stuck" in client.get("/health").json()["error"]
@@ -425,7 +425,7 @@ def test_a_server_is_busy_while_somebody_waits_for_an_answer(client, library):
     responder, model = client.app.state.responder, library.open("rotary").checkpoint.model
     until(lambda: not responder.is_busy())
     done = threading.Event()
-    with responder._short.join("computation", lambda progress: done.wait(60)):
+    with responder._short.join("computation", lambda: done.wait(60)):
         assert responder.is_busy()
         done.set()
     assert not responder.is_busy()

@@ -89,7 +89,7 @@ class PageLayout:
 
 def lay_out() -> PageLayout:
     """Create the empty frame."""
-    return PageLayout(st.container(), st.container(key="frame_heading"))
+    return PageLayout(st.container(key="frame_shell"), st.container(key="frame_heading"))
 
 
 def open_page(
@@ -121,20 +121,19 @@ def open_page(
     with layout.shell:
         is_exporting = any(st.session_state.get(f"drawer_{name}") for name in ("numbers", "page", "live"))
         view = FILES if is_exporting else opening.view
-        shell(title, {**vars(opening), "view": view}, exchange(title), state.next_page())
-    with layout.heading:
+        opened = {**vars(opening), "view": view, "offers_tour": page_guide.offers_tour()}
+        shell(title, opened, exchange(title), state.next_page())
         st.html(STYLE)
-        with st.container(horizontal=True, vertical_alignment="center", gap="small", key="heading_line"):
-            if not st.context.is_embedded:  # a frame in another page has less room
-                page_guide.offer_first_lesson()
-            page_guide.show()
+        page_guide.show()
+    with layout.heading:
         saved_view.show_back_links()
         _show_training()
     first()
     tokens, source = prompt_bar.read_prompt(name, prompt)
     interventions = in_force(current.changes)
-    text = _current_text(current, name, tokens, source, interventions)
-    _clamp_selection(current, library.config(name), text if tokens else None)
+    with state.kept_from_tab():
+        text = _current_text(current, name, tokens, source, interventions)
+        _clamp_selection(current, library.config(name), text if tokens else None)
     with layout.heading:  # last, so that it says what this run has found
         if current.notices:
             with st.container(horizontal=True, vertical_alignment="center", key="frame_notices"):
@@ -151,6 +150,7 @@ def session() -> Session:
 
 def finish() -> None:
     """End a page."""
+    page_guide.offer_first_lesson()
     widgets.act_if_pressed()  # one that isn't drawn any more
     session_record().own_text = visitor().own_text
     session_restore.stay_here()

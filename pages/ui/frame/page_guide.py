@@ -13,12 +13,8 @@ VARIABLE, OFF = "HEADSUP_START", "off"
 
 
 def show() -> None:
-    """Draw the guide's buttons beside the page's title."""
-    is_here = st.session_state["page"] == "Generate"
-    is_wanted = os.environ.get(VARIABLE, "").lower() != OFF and not st.session_state["came_by_link"]
+    """Have it at hand on the page."""
     guide(
-        # Decided once: visitors who follow a link want to see its view, and the tour is about the page Generate.
-        begins=st.session_state.setdefault("tour_offered", is_here and is_wanted) and is_here,
         tour_requests=st.session_state.get("tour_requests", 0),
         changed=changes.coded(),
         on_present=lambda is_large: st.session_state.update(presenting=is_large),
@@ -26,11 +22,18 @@ def show() -> None:
     )
 
 
+def offers_tour() -> bool:
+    """Whether the tour is offered: where a visit begins on Generate, and not over the view of a link."""
+    is_here = st.session_state["page"] == "Generate"
+    is_wanted = os.environ.get(VARIABLE, "").lower() != OFF and not st.session_state["came_by_link"]
+    return st.session_state.setdefault("tour_offered", is_here and is_wanted) and is_here
+
+
 def offer_first_lesson() -> None:
-    """Draw a button on the page Generate that opens the first lesson, until a lesson has been opened."""
-    if st.session_state["page"] != "Generate" or not session_record().answers.is_empty:
-        return
-    widgets.button("Start with lesson 1", _open_first_lesson, key="first_lesson", type="tertiary")
+    """Draw a button below the page Generate that opens the first lesson, until a lesson has been opened."""
+    is_here = st.session_state["page"] == "Generate" and not st.context.is_embedded
+    if is_here and session_record().answers.is_empty:
+        widgets.button("Start with lesson 1", _open_first_lesson, key="first_lesson", type="tertiary")
 
 
 def offer_tour() -> None:

@@ -5,12 +5,14 @@ import { Shell } from "../../../transformer/frontend/page/shell.js";
 import { pageLink } from "../../../transformer/frontend/page_link.js";
 import { drawForPaper } from "../../../transformer/frontend/printing.js";
 import { acknowledge } from "../components/event_queue.js";
+import { guideMenu } from "../components/guide/guide.js";
+import { remember, wasSeen } from "../components/guide/tour.js";
 import { Exchange } from "./exchange.js";
 /** @import { ShellHost, ListedModel } from "../../../transformer/frontend/page/shell.js" */
 /** @import { Views } from "../../../transformer/frontend/page/view_slot.js" */
 /** @import { Told } from "./exchange.js" */
 
-/** @typedef {Told & { page: { title: string, sentence: string }, reads_prompt: boolean, is_bare: boolean, catalogue: ListedModel[], own: string[], heard: number[], next_page: string | null }} Page own: keys of the visitor's models */
+/** @typedef {Told & { page: { title: string, sentence: string }, reads_prompt: boolean, is_bare: boolean, offers_tour: boolean, catalogue: ListedModel[], own: string[], heard: number[], next_page: string | null }} Page own: keys of the visitor's models */
 
 /** The views that the frontend draws whole, by page; each is fetched with the first page that has it. @type {Record<string, () => Promise<Views>>} */
 const VIEWS = {
@@ -51,8 +53,10 @@ export async function mountShell({ key, data, parentElement, setStateValue }) {
 }
 
 /** @param {Page} data @param {Views} views @returns {ShellHost} */
-function hostOf({ page, reads_prompt: readsPrompt, catalogue }, views) {
-  return { page, views, readsPrompt, catalogue, answers, navigate: (title) => pageLink(title)?.click() };
+function hostOf({ page, reads_prompt: readsPrompt, offers_tour: offersTour, catalogue }, views) {
+  const menu = guideMenu();
+  const offer = { title: "New here? Take the tour", dismissal: "No tour", act: menu[0].act, dismiss: remember };
+  return { page, views, readsPrompt, catalogue, answers, menu, offer: offersTour && !wasSeen() ? offer : null, navigate: (title) => pageLink(title)?.click() };
 }
 
 const trimmed = (path) => path.replace(/\/+$/, "");

@@ -26,7 +26,8 @@ _mount = component(
 def shell(page: str, opening: Mapping[str, Any], exchange: Exchange, next_page: str | None) -> None:
     """Draw it, and tell the tab what this run draws.
 
-    opening: how the page opens, as `PageOptions` has it. next_page: the title of a page to open.
+    opening: how the page opens, as `PageOptions` has it, and whether the tour is offered. next_page: the title of
+    a page to open.
     """
     _mount(
         data={
@@ -37,6 +38,7 @@ def shell(page: str, opening: Mapping[str, Any], exchange: Exchange, next_page: 
             "page": {"title": page, "sentence": opening["sentence"]},
             "reads_prompt": opening["reads_prompt"],
             "is_bare": opening["is_bare"],
+            "offers_tour": opening["offers_tour"],
             "catalogue": _catalogue(),
             "own": [name for name, entry in library.usable().items() if library.is_own(name)],
             "next_page": next_page,

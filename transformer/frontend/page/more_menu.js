@@ -13,6 +13,8 @@ import { kindOf } from "./text_reading.js";
 
 const EMBEDS = ["embed", "embed_options"]; // what a page that frames the app adds to its address
 
+/** @typedef {{ title: string, key?: string, act: () => void }} MenuItem key: a shortcut */
+
 export class MoreMenu {
   /** @type {Model | null} */ model = null;
 
@@ -68,13 +70,16 @@ export class MoreMenu {
     if (isOpen) this.showLink();
   }
 
-  /** @param {{ title: string, act: () => void }[]} items of the host @param {boolean} isLinked whether there is a link to share */
+  /** @param {MenuItem[]} items of the host @param {boolean} isLinked whether there is a link to share */
   offer(items, isLinked) {
     this.share.parentElement.hidden = !isLinked;
-    this.others.replaceChildren(...items.map(({ title, act }) => {
+    this.others.replaceChildren(...items.map(({ title, key, act }) => {
       const button = Object.assign(node("button", "", null), { type: "button", textContent: title });
+      if (key) attribute(button, "aria-keyshortcuts", key);
+      if (key) button.title = `Key: ${key.toUpperCase()}`;
       button.addEventListener("click", () => {
         this.toggle(false);
+        this.button.focus();
         act();
       });
       return button;

@@ -14,6 +14,7 @@ import { needsModel, otherPromptOf, viewData } from "./view_data.js";
 import { ViewSlot, apiOf } from "./view_slot.js";
 /** @import { Answers, Model } from "./answers.js" */
 /** @import { Changes, Wish } from "../changes.js" */
+/** @import { MenuItem } from "./more_menu.js" */
 /** @import { PageState } from "./page_state.js" */
 /** @import { PageText, ReadText } from "./text_reading.js" */
 /** @import { Views } from "./view_slot.js" */
@@ -30,7 +31,8 @@ import { ViewSlot, apiOf } from "./view_slot.js";
  * @property {((page: string, state: PageState) => void) | null} navigate opens another page with this state; null where there is none
  * @property {boolean} [isLinked] whether the page has an address that others can open; unless it says otherwise, it has
  * @property {(state: PageState, read: { model: Model | null, text: PageText | null }) => void} [changed] told whenever something has been read anew
- * @property {{ title: string, act: () => void }[]} [menu] what else the menu has
+ * @property {MenuItem[]} [menu] what else the menu has
+ * @property {(MenuItem & { dismissal: string, dismiss: () => void }) | null} [offer] what a newcomer is offered, until it is taken or dismissed
  */
 
 /** What becomes of a prompt, by the model's architecture. */
@@ -65,6 +67,7 @@ export class Shell {
     this.heading = node("div", "shell-heading", this.root);
     this.title = node("h1", "", this.heading);
     this.sentence = node("p", "", this.heading);
+    this.offer = node("div", "shell-offer", this.heading);
     this.place = node("div", "shell-view", this.root);
     this.place.dataset.part = "view";
     /** @type {string[]} what the changes of the model were, the latest last */
@@ -84,6 +87,7 @@ export class Shell {
     this.models.offer(host.catalogue);
     this.prompt.root.hidden = host.readsPrompt === false;
     this.more.offer(host.menu ?? [], host.isLinked !== false);
+    this.showOffer(host.offer ?? null);
     if (isOther) {
       this.place.replaceChildren();
       this.slot?.choices.remove();
@@ -260,6 +264,23 @@ export class Shell {
       this.prompt.put(known);
       this.type(known);
     });
+  }
+
+  /** @param {ShellHost["offer"]} offer */
+  showOffer(offer) {
+    this.offer.hidden = !offer;
+    this.offer.replaceChildren();
+    if (!offer) return;
+    const { title, act, dismissal, dismiss } = offer;
+    for (const [words, name, choose] of /** @type {[string, string, () => void][]} */ ([[title, title, act], ["✕", dismissal, dismiss]])) {
+      const button = Object.assign(node("button", "", this.offer), { type: "button", textContent: words });
+      attribute(button, "aria-label", name);
+      button.addEventListener("click", () => {
+        this.showOffer(null);
+        this.more.button.focus();
+        choose();
+      });
+    }
   }
 
   /** @param {string[]} sentences */

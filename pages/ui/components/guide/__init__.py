@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pydantic import BaseModel
 from streamlit.components.v2 import component
 
-from pages.ui.components.assets import GLOSSARY, address, reader, script, style
+from pages.ui.components.assets import GLOSSARY, address, reader, script
 from pages.ui.components.events import listening
 
 KEY = "guide"
@@ -16,10 +16,7 @@ _STYLES = {
     "presented_css": _read("presentation_instruments.css"),
 }
 _mount = component(
-    "headsup_guide",
-    html=_read("guide.html") + _read("overlay.html").format(**_STYLES),
-    css=style(__file__, "guide.css"),
-    js=script("guide"),
+    "headsup_guide", html=_read("guide.html") + _read("overlay.html").format(**_STYLES), js=script("guide")
 )
 
 
@@ -32,23 +29,20 @@ class Undo(BaseModel):
 
 def guide(
     *,
-    begins: bool,
     tour_requests: int,
     changed: tuple[str, list[str]],
     on_present: Callable[[bool], None],
     on_undo: Callable[[Undo], None],
 ) -> None:
-    """Show its buttons, and have it at hand.
+    """Have it at hand; the shell's menu opens its parts.
 
-    begins: a visit begins, so that a newcomer is to be offered the tour; whoever has seen it isn't. tour_requests:
-    how often it has been asked for by other means than its own button. changed: a model, and the codes of what is
-    changed in it. on_present: called, before another run, when the page begins or ceases to be presented, with whether
-    figures have room for large labels now. on_undo: called with what the tour takes back.
+    tour_requests: how often the tour has been asked for by other means than that menu. changed: a model, and the codes
+    of what is changed in it. on_present: called, before another run, when the page begins or ceases to be presented,
+    with whether figures have room for large labels now. on_undo: called with what the tour takes back.
     """
     data = {
         "key": KEY,
         "terms": address(GLOSSARY),
-        "begins": begins,
         "tour_requests": tour_requests,
         "changed": dict(zip(("model", "codes"), changed, strict=True)),
     }

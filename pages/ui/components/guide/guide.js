@@ -1,13 +1,13 @@
 // Starts what helps on every page: the tour, the glossary's underlined terms, presentation mode. It lies over the page,
 // at the end of the document, and lives as long as the tab: pages come and go beneath it.
 import { markUntranslated } from "./untranslated_page.js";
-import { attribute, partsOf, put, withView } from "../../../../transformer/frontend/dom.js";
+import { partsOf, withView } from "../../../../transformer/frontend/dom.js";
 import { TermTooltip } from "./term_tooltip.js";
 import { areKeysOn, listenForKeys, turnKeys } from "./shortcuts.js";
 import { TermUnderlines } from "./term_underlines.js";
 import { TermPanel } from "./term_panel.js";
 import { Presentation } from "./presentation.js";
-import { Tour, remember, wasSeen } from "./tour.js";
+import { Tour } from "./tour.js";
 import { glossaryTerms, matcherOf } from "./terms.js";
 
 const THEME = ["text-color", "background-color", "border-color", "primary-color", "base-radius", "font"].map((name) => `--st-${name}`);
@@ -62,36 +62,24 @@ function closeMenu({ target }) {
 class View {
   constructor(parts) {
     this.parts = parts;
-    parts.openStart.addEventListener("click", () => {
-      this.guide.start.begin();
-      this.offer(false);
-    });
-    parts.dismiss.addEventListener("click", () => {
-      remember();
-      this.offer(false);
-      parts.openStart.focus();
-    });
-    parts.openTerms.addEventListener("click", () => this.guide.panel.toggle());
-    parts.openPresenting.addEventListener("click", () => this.guide.presentation.set(true));
-  }
-
-  /** Offer the tour to who has never seen it, where a visit begins. */
-  offer(isOffered) {
-    put(this.parts.openStart, isOffered ? "New here? Take the tour" : "Tour");
-    attribute(this.parts.openStart, "data-offered", String(isOffered));
-    this.parts.dismiss.hidden = !isOffered;
   }
 
   update(data, terms, tell) {
     const isFirst = !globalThis.headsupGuide;
-    this.guide = globalThis.headsupGuide ??= new Guide(this.parts, terms);
-    this.guide.tell = tell;
-    if (isFirst) this.guide.presentation.resume();
-    this.guide.dress(this.parts.root);
-    this.guide.lead(data);
-    this.offer(data.begins && !wasSeen());
+    const guide = (globalThis.headsupGuide ??= new Guide(this.parts, terms));
+    guide.tell = tell;
+    if (isFirst) guide.presentation.resume();
+    guide.dress(this.parts.root);
+    guide.lead(data);
   }
 }
+
+/** What the menu of a page has of it; each does nothing until the guide is there. */
+export const guideMenu = () => [
+  { title: "Tour", act: () => globalThis.headsupGuide?.start.begin() },
+  { title: "Terms", key: "?", act: () => globalThis.headsupGuide?.panel.toggle() },
+  { title: "Present", key: "p", act: () => globalThis.headsupGuide?.presentation.set(true) },
+];
 
 // Nothing is returned to clean up with: Streamlit also runs that when newer data overtake a call whose view lives on.
 export async function mountGuide({ data, parentElement, setTriggerValue }) {
