@@ -232,8 +232,7 @@ def pick(page, label, option):
 
 def expect_model_of(page, group):
     """The list of models has one of these."""
-    option_of(page, "^Model$", re.compile(f"^{group} · "))
-    page.keyboard.press("Escape")
+    page.get_by_label("Model", exact=True).locator(f"optgroup[label={group}]").wait_for(state="attached")
 
 
 def derive(page):
