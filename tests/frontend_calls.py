@@ -11,7 +11,7 @@ SCRIPT = Path(__file__).with_name("frontend") / "frontend_calls.mjs"
 
 
 class Looked(dict):
-    """What is looked at, as the parameters of an address say it; there it is a `Looked` of view_state.js."""
+    """What is looked at, as the parameters of an address say it; there it is a `Looked`."""
 
     def __init__(self, search):
         super().__init__(isLooked=True, search=search)
