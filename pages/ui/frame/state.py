@@ -63,6 +63,12 @@ def tell_changes(page: str) -> None:
     st.session_state["synced"] = now
 
 
+def keep_from_tab(*names: str) -> None:
+    """Don't tell the exchange what this run has filled in, or left out: the tab may hold another value by the next."""
+    now, told = links.everything(visitor()), st.session_state["synced"]
+    st.session_state["synced"] = {**told, **dict.fromkeys(names), **{name: now[name] for name in names if name in now}}
+
+
 def _take_up(current: Visitor, told: Visitor) -> None:
     for name in PARAMETERS:
         setattr(current, name, getattr(told, name))
