@@ -211,29 +211,16 @@ def queries(page):
     return part(page, "hand").get_by_label("Query (row)").locator("option")
 
 
-def option_of(page, label, option):
-    """The first option of a list that has this name. The list is open: a run of the page may close it, then it is
-    opened again."""
-    box = page.get_by_role("combobox", name=re.compile(label))
-    wanted = page.get_by_role("option", name=option, exact=True).first
-
-    def is_open():
-        if box.get_attribute("aria-expanded") != "true":
-            box.click()
-        return wanted.is_visible()
-
-    until(page, is_open)
-    return wanted
+def models(page):
+    """The list from which a model is picked."""
+    return page.get_by_label("Model", exact=True)
 
 
-def pick(page, label, option):
-    option_of(page, label, option).click()
-
-
-def expect_model_of(page, group):
-    """The list of models has one of these."""
-    option_of(page, "^Model$", re.compile(f"^{group} · "))
-    page.keyboard.press("Escape")
+def model_of(page, group):
+    """The key of the first model of a group, once there is one."""
+    option = models(page).locator(f"optgroup[label='{group}'] option").first
+    option.wait_for(state="attached")
+    return option.get_attribute("value")
 
 
 def derive(page):

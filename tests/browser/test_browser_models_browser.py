@@ -13,8 +13,9 @@ from tests.browser.attention_page import (
     WHOLE,
     all_equal,
     head,
+    model_of,
+    models,
     parameters,
-    pick,
     queries,
     turn_to,
     type_prompt,
@@ -116,7 +117,8 @@ def a_tab_is_back_with_its_own_model_when_its_copy_is_killed(page, replicas, wai
     wait_ready(page)
     tokens(page).first.wait_for()
     before = tokens(page).all_inner_texts()
-    pick(page, "^Model$", re.compile("^Yours · "))
+    own = model_of(page, "Yours")
+    models(page).select_option(own)
     wait_ready(page)
     until(page, lambda: tokens(page).all_inner_texts() not in ([], before))
     write(page, wait_ready, 1)
@@ -127,7 +129,7 @@ def a_tab_is_back_with_its_own_model_when_its_copy_is_killed(page, replicas, wai
     page.locator(CONNECTED).wait_for()
     wait_ready(page)
     until(page, lambda: (parameters(page), tokens(page).all_inner_texts()) == (address, shown))
-    expect(page.get_by_role("combobox", name="Model")).to_have_value(re.compile("^Yours · "))
+    expect(models(page)).to_have_value(own)
     turn_to(page, "Attention")
     expect(page.get_by_role("heading", name="Layer 0, head 0")).to_be_visible()
     assert page.get_by_text("was deleted").count() == 0 and parameters(page)["model"] == address["model"]
@@ -154,7 +156,7 @@ def test_attention_a_pass_and_a_text_are_computed_where_they_are_looked_at_even_
     all_equal(page)
     wait_ready(page)
     assert asked == []
-    pick(page, "Model", "Average")
+    models(page).select_option(label="Average")
     expect(said(page)).to_have_text(FROM_NOW_ON)
     assert {question.split("?")[0] for question in asked} >= {"overview", *FILES}  # of the other model
     until(page, lambda: len(page.workers) == 1)
