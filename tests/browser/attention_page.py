@@ -201,9 +201,20 @@ def turn_to(page, name):
 
 
 def type_prompt(page, typed):
-    box = page.get_by_role("textbox", name=re.compile("Prompt|Source"))
+    box = page.get_by_role("textbox", name="Prompt", exact=True)
     box.fill(typed)
-    box.press("Control+Enter")
+    box.press("Enter")
+
+
+def open_menu(page, section):
+    """Open a part of the shell's menu, and return it."""
+    menu = page.get_by_role("group", name="Menu", exact=True)
+    if not menu.is_visible():
+        page.get_by_role("button", name=re.compile("^Menu")).click()
+    part = menu.locator("details", has=page.locator("summary", has_text=section))
+    if part.get_attribute("open") is None:
+        part.locator("> summary").click()
+    return part
 
 
 def queries(page):
@@ -211,16 +222,14 @@ def queries(page):
     return part(page, "hand").get_by_label("Query (row)").locator("option")
 
 
-def models(page):
-    """The list from which a model is picked."""
-    return page.get_by_label("Model", exact=True)
+def pick_model(page, name):
+    """Pick a model by its title, or by its name."""
+    page.get_by_label("Model", exact=True).select_option(name)
 
 
-def model_of(page, group):
-    """The key of the first model of a group, once there is one."""
-    option = models(page).locator(f"optgroup[label='{group}'] option").first
-    option.wait_for(state="attached")
-    return option.get_attribute("value")
+def expect_model_of(page, group):
+    """The list of models has one of these."""
+    page.get_by_label("Model", exact=True).locator(f"optgroup[label={group}]").wait_for(state="attached")
 
 
 def derive(page):

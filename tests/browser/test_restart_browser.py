@@ -4,7 +4,7 @@ import re
 import signal
 
 from tests.browser.at_rest import CONNECTED, DISCONNECTED
-from tests.browser.attention_page import model_of, parameters, turn_to, type_prompt, until
+from tests.browser.attention_page import expect_model_of, parameters, turn_to, type_prompt, until
 from tests.browser.generate_page import expect, look_at, main_button, picture, tokens, write, written
 
 PROMPT = "KING: I am"
@@ -58,7 +58,6 @@ def one_who_chooses_a_head(visit, wait_ready):
 def one_who_types(visit, wait_ready):
     """And hasn't applied it yet."""
     page = visit("?prompt=ROMEO")
-    page.wait_for_function("globalThis.headsupInputDrafts?.session")
     box = page.get_by_role("textbox", name="Prompt", exact=True)
     box.fill("A horse")
     yield page
@@ -77,7 +76,7 @@ def one_who_trains(visit, wait_ready, store):
     yield
     turn_to(page, "Masks")
     wait_ready(page)
-    assert model_of(page, "Yours")
+    expect_model_of(page, "Yours")
     assert len({*store.iterdir()} - before) == 1
 
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.browser.attention_page import model_of, turn_to, until
+from tests.browser.attention_page import expect_model_of, turn_to, until
 from tests.browser.generate_page import main_button
 from tests.browser.test_accessibility import look_through
 from transformer.checkpoints.archive import unpack_checkpoint
@@ -79,4 +79,4 @@ def test_a_training_goes_on_whatever_its_page_does_and_its_model_can_be_used_and
     page.get_by_role("heading", level=1, name="Attention").wait_for()
     expect(heads.first).to_be_visible()
     wait_ready(page)
-    assert model_of(page, "Yours")
+    expect_model_of(page, "Yours")

@@ -8,6 +8,8 @@ two steps.
 """
 
 import dataclasses
+from collections.abc import Iterator
+from contextlib import contextmanager
 from urllib.parse import urlencode
 
 import streamlit as st
@@ -61,6 +63,15 @@ def tell_changes(page: str) -> None:
     elif made:
         exchange(page).change({name: getattr(current, name) for name in made})
     st.session_state["synced"] = now
+
+
+@contextmanager
+def kept_from_tab() -> Iterator[None]:
+    """Change what this run draws, and not the tab's page state: the tab may hold another layer by the next run."""
+    before = links.everything(visitor())
+    yield
+    now = links.everything(visitor())
+    st.session_state["synced"] |= {name: now.get(name) for name in PARAMETERS if now.get(name) != before.get(name)}
 
 
 def _take_up(current: Visitor, told: Visitor) -> None:
