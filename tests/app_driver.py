@@ -229,7 +229,9 @@ def said(at):
     """All sentences that inform, warn or report an error, without what keeps Markdown away; the shell's among them."""
     boxes = " ".join(box.value for box in [*at.info, *at.warning, *at.error])
     found = shown(at)
-    return " ".join([*filter(None, [re.sub(rf"\\(?=[^\w\s])|{JOINER}", "", boxes), found["problem"]]), *found["notices"]])
+    return " ".join(
+        [*filter(None, [re.sub(rf"\\(?=[^\w\s])|{JOINER}", "", boxes), found["problem"]]), *found["notices"]]
+    )
 
 
 def link_of(at):
@@ -363,7 +365,9 @@ def shown(at):
     if page == "Learn" or not told["reads_prompt"]:
         return {"about": None, "notices": [], "problem": ""}
     state = Looked(urlencode(tab_of(at).values))
-    return frontend("../../tests/frontend/shown_page.mjs", "shownPage", page, state, told["own"], page in DRAWN, ask=_ask)
+    return frontend(
+        "../../tests/frontend/shown_page.mjs", "shownPage", page, state, told["own"], page in DRAWN, ask=_ask
+    )
 
 
 def _ask(request):

@@ -158,8 +158,9 @@ def test_what_a_tab_can_t_have_sent_changes_nothing():
         states = at._tree.get_widget_states()
         state = states.widgets.add()
         of_shell = app.component(at, app.SHELL).id
-        state.id, state.json_value = of_shell, json.dumps(
-            {"page_state": {**usual, **message} if isinstance(message, dict) else message}
+        state.id, state.json_value = (
+            of_shell,
+            json.dumps({"page_state": {**usual, **message} if isinstance(message, dict) else message}),
         )
         at._run(states)
         assert not at.exception and app.told_of(at) == before, message

@@ -12,7 +12,16 @@ from pages.ui.components.events import hear_all
 from pages.ui.components.input_drafts import keep_input_drafts
 from pages.ui.computations.activations import Interventions, Tokens
 from pages.ui.figures.palette import Theme
-from pages.ui.frame import page_guide, prompt_bar, saved_view, selection_sync, session_restore, state, widgets
+from pages.ui.frame import (
+    model_picker,
+    page_guide,
+    prompt_bar,
+    saved_view,
+    selection_sync,
+    session_restore,
+    state,
+    widgets,
+)
 from pages.ui.frame.page_text import Text
 from pages.ui.frame.state import visitor
 from pages.ui.frame.visitor_choices import Visitor
@@ -145,7 +154,7 @@ def _draw_shell(layout: PageLayout, title: str, opening: PageOptions) -> None:
         is_exporting = any(st.session_state.get(f"drawer_{name}") for name in ("numbers", "page", "live"))
         view = FILES if is_exporting else opening.view
         opened = {**vars(opening), "view": view, "offers_tour": page_guide.offers_tour()}
-        shell(title, opened, exchange(title), state.next_page())
+        shell(title, opened, model_picker.catalogue(), exchange(title), state.next_page())
         st.html(STYLE)
         page_guide.show()
 
