@@ -65,8 +65,8 @@ class Session:
 class PageOptions:
     """How a page opens.
 
-    sentence: below its title. view: the page that it embeds. reads_prompt: whether it uses one. is_bare: whether it
-    shows nothing of the model yet.
+    sentence: below its title. view: the page that it embeds. reads_prompt: whether it uses one. is_bare: whether the
+    shell lets nobody choose a model, a prompt or changes.
     """
 
     sentence: str
