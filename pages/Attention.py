@@ -2,10 +2,12 @@
 
 from pages.ui.frame.page import session
 from pages.ui.models import attention_kinds
-from pages.ui.views.attention import text_of
+from pages.ui.views.attention import compute_ahead, text_of
 from pages.ui.views.attention_export import offer_files
 
 current = session()
 current.require_tokens()
 if kind := attention_kinds.shown_kind(current.config, current.visitor.attention):
-    offer_files(current, current.text.pass_over(text_of(current), kind))
+    inputs = current.text.pass_over(text_of(current), kind)
+    compute_ahead(inputs)
+    offer_files(current, inputs)

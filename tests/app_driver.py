@@ -58,7 +58,9 @@ def forget_models():
 
 def start(page="Generate", **link):
     """A visitor who opens a page, perhaps by a link."""
-    return checked(visitor(page, **link).run())
+    at = visitor(page, **link)
+    tab_of(at)  # which holds the link before the page is run
+    return checked(at.run())
 
 
 def visitor(page="Generate", **link):
@@ -92,6 +94,8 @@ def checked(at):
     """Nothing has gone wrong, and the tab has told Python what it draws something of."""
     assert not at.exception, [error.message for error in at.exception]
     tab = tab_of(at)
+    if not components(at, SHELL):
+        return at
     if page := tab.draw(told_of(at)):
         return go(at, page)
     if message := tab.message():
@@ -162,6 +166,11 @@ def told_of(at):
     return json.loads(component(at, SHELL).json)
 
 
+def sentence(at):
+    """What stands below the page's title."""
+    return told_of(at)["page"]["sentence"]
+
+
 def tab_of(at):
     return _tabs.setdefault(at, Tab({name: text for name, text in at.query_params.items() if name in PARAMETERS}))
 
@@ -213,13 +222,14 @@ def type_prompt(at, text):
 
 def prompt(at):
     values = tab_of(at).values
-    return values.get("prompt", (library.model(values["model"]).card.examples or [""])[0])
+    return values.get("prompt", (library.model(values.get("model", DEFAULT_MODEL)).card.examples or [""])[0])
 
 
 def said(at):
-    """All sentences that inform, warn or report an error, without what keeps Markdown away."""
-    boxes = [*at.info, *at.warning, *at.error]
-    return re.sub(rf"\\(?=[^\w\s])|{JOINER}", "", " ".join(box.value for box in boxes))
+    """All sentences that inform, warn or report an error, without what keeps Markdown away; the shell's among them."""
+    boxes = " ".join(box.value for box in [*at.info, *at.warning, *at.error])
+    found = shown(at)
+    return " ".join([*filter(None, [re.sub(rf"\\(?=[^\w\s])|{JOINER}", "", boxes), found["problem"]]), *found["notices"]])
 
 
 def link_of(at):
@@ -233,9 +243,8 @@ def dials(at):
 
 
 def turn(at, **dials):
-    """Turn dials of the page Generate; the page is told once the hand rests."""
-    look_at(at, **frontend("generation/view_params.js", "paramsFrom", dials))
-    return tell_text(at)
+    """Turn dials of the page Generate."""
+    return look_at(at, **frontend("generation/view_params.js", "paramsFrom", dials))
 
 
 def _sampling(at):
@@ -255,21 +264,16 @@ def ids_of(at):
 
 def text_of(at):
     """What was written."""
-    return library.tokenizer(link_of(at)["model"]).decode(ids_of(at))
+    return library.tokenizer(link_of(at).get("model", DEFAULT_MODEL)).decode(ids_of(at))
 
 
 def show_text(at, ids):
-    """Have this text on screen, as one does that was written, or goes on with another candidate; the page is told."""
-    look_at(at, written=".".join(map(str, ids)) or None)
-    return tell_text(at)
-
-
-def tell_text(at):
-    return wish(at, "text", {"selection": tab_of(at).values, "id": given(at)["id"], "time": 0})
+    """Have this text on screen, as one does that was written, or goes on with another candidate."""
+    return look_at(at, written=".".join(map(str, ids)) or None)
 
 
 def write(at, tokens=None):
-    """Press Generate and see all that is written; the page is told of it. tokens: how many, if not as the dial says."""
+    """Press Generate and see all that is written. tokens: how many, if not as the dial says."""
     about, written = given(at), ids_of(at)
     response = asked(
         at,
@@ -348,12 +352,36 @@ def tell(at, name, event, value):
     return checked(at)
 
 
-INSTRUMENTS = {"headsup_attention": "attention", "headsup_inside": "inside", "headsup_generation": "generation"}
+INSTRUMENTS = ("headsup_attention", "headsup_inside", "headsup_generation")
+DRAWN = ("Generate", "Attention", "Inside")
+"""The pages whose views the frontend draws whole."""
+
+
+def shown(at):
+    """What the shell shows of the page: what its view is told, the sentences that it says, and what went wrong."""
+    told, page = told_of(at), at.session_state["page"]
+    if page == "Learn" or not told["reads_prompt"]:
+        return {"about": None, "notices": [], "problem": ""}
+    state = Looked(urlencode(tab_of(at).values))
+    return frontend("../../tests/frontend/shown_page.mjs", "shownPage", page, state, told["own"], page in DRAWN, ask=_ask)
+
+
+def _ask(request):
+    """The API's answer to what the frontend asks; its small models aren't computed by the frontend itself."""
+    api().app.state.responder.forget()
+    content = request["body"] and request["body"].encode()
+    address = request["asks"].replace("/api/", "/", 1)
+    found = api().request(request["method"], address, headers=request["headers"], content=content)
+    return found.status_code, found.content.replace(b'"in_browser":true', b'"in_browser":false')
 
 
 def given(at):
-    """What the instrument on the page is given: `asks`, the parameters of its questions, and what it shows beside."""
-    return json.loads(component(at, *INSTRUMENTS).json)
+    """What the instrument on the page is given: `request`, the parameters of its questions, and what it shows beside."""
+    if instruments := components(at, *INSTRUMENTS):
+        return json.loads(instruments[0].json)
+    found, own = shown(at), told_of(at)["own"]
+    name = tab_of(at).values.get("model", DEFAULT_MODEL)
+    return {**found["about"], "request": found["request"], "token": name if name in own else None}
 
 
 @functools.cache
@@ -403,12 +431,6 @@ def parts(at, *more):
     about, chosen = overview(at).metadata, looked_at(at)
     wanted = [["head", chosen["layer"], chosen["head"]], *more]
     return answered(at, "tensors", names=frontend("attention/tensor_names.js", "namesOf", about, wanted))
-
-
-def wish(at, event, value):
-    """What an instrument tells the page, and the run that this causes: "change" the model, "navigate" to a page, which
-    the tab then opens, "text" that was written."""
-    return tell_page(at, component(at, *INSTRUMENTS).component_name, event, value)
 
 
 def figure(at, key):

@@ -1,5 +1,6 @@
 """Calls functions of the frontend from Python, in one Node process."""
 
+import base64
 import functools
 import json
 import subprocess
@@ -11,7 +12,7 @@ SCRIPT = Path(__file__).with_name("frontend") / "frontend_calls.mjs"
 
 
 class Looked(dict):
-    """What is looked at, as the parameters of an address say it; there it is a `Looked` of view_state.js."""
+    """What is looked at, as the parameters of an address say it; there it is a `PageState`."""
 
     def __init__(self, search):
         super().__init__(isLooked=True, search=search)
@@ -24,8 +25,13 @@ def _node():
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8")
 
 
-def frontend(module, name, *args):
-    """What an exported function of a module returns. args: whatever JSON can say."""
+def frontend(module, name, *args, ask=None):
+    """What an exported function of a module returns. args: whatever JSON can say. ask: answers what it asks of the API,
+    a request as JSON, with a status and bytes."""
     node = _node()
     print(json.dumps({"module": module, "name": name, "args": args}), file=node.stdin, flush=True)
-    return json.loads(node.stdout.readline())
+    while "returns" not in (line := json.loads(node.stdout.readline())):
+        status, content = ask(line)
+        answer = {"status": status, "content": base64.b64encode(content).decode()}
+        print(json.dumps(answer), file=node.stdin, flush=True)
+    return line["returns"]

@@ -5,7 +5,7 @@ import pytest
 from pages.ui.components.instruments import request_of
 from pages.ui.models import library
 from tests import app_driver as app
-from tests.app_driver import choose, given, go, ids_of, link_of, looked_at, overview, said, start, text_of, write
+from tests.app_driver import given, go, ids_of, link_of, looked_at, overview, said, start, text_of, write
 from tests.tiny_models import save_tiny, save_translator
 from transformer.data.tasks import TASKS
 
@@ -25,6 +25,12 @@ def tiny(tmp_path_factory):
     return folder
 
 
+NOT_WRITTEN = (
+    "A row shows what the decoder attended to in the source when it chose the token after the arrow. "
+    "The text isn't written yet: the model would write it."
+)
+
+
 def greedy(count):
     """What the translator writes: ids, the start token not among them."""
     begin = [library.model("translator").card.start_token_id]
@@ -40,7 +46,7 @@ def strip(at):
 
 def test_the_prompt_is_a_source_and_the_target_is_streamed_and_can_be_changed():
     at = start(model="translator", temperature=0, tokens=5, layer=0, head=1)
-    assert at.text_area[0].label == "Source" and app.prompt(at) == SOURCE
+    assert app.prompt(at) == SOURCE
     assert strip(at) == [*SOURCE.split(), "[start]"] and "→" in given(at)["arrow"]
     write(at)
     expected = greedy(5)
@@ -77,23 +83,20 @@ def test_writing_ends_with_the_end_token_which_a_link_and_a_reload_keep():
     assert ids_of(again) == ids_of(at) and strip(again)[-1] == "[end]"
 
 
-NO_NUMBERS = {
-    "205": "two hundred and five",
-    "five two": "isn't one",
-    "two hundred five": "written like this: two hundred and five",
-    "two hundred and fish": "never seen “`fish`”",
-    "": "The prompt is empty",
-    "-,- ": "isn't one",
-}
-
-
-@pytest.mark.parametrize("page", ["Generate", "Attention"])
-def test_what_is_no_number_is_answered_with_what_would_do(page):
-    at = start(page, model="translator")
-    for typed, sentence in NO_NUMBERS.items() if page == "Generate" else [("five two", "isn't one")]:
-        at = app.type_prompt(at, typed)
-        assert sentence in said(at) and app.prompt(at) == typed
-    assert text_of(app.type_prompt(at, "forty-two")) == "" and not at.error
+@pytest.mark.parametrize(
+    ("typed", "sentence"),
+    [
+        ("five two", "isn't one"),
+        ("two hundred five", "written like this: two hundred and five"),
+        ("two hundred and fish", "never seen “fish”"),
+        ("", "The prompt is empty"),
+        ("-,- ", "isn't one"),
+    ],
+)
+def test_what_is_no_number_is_answered_with_what_would_do(typed, sentence):
+    at = start("Attention", model="translator", prompt=typed)
+    assert sentence in said(at)
+    assert not said(app.type_prompt(at, "forty-two")).replace(NOT_WRITTEN, "")
 
 
 def test_a_source_longer_than_the_model_reads_is_refused(tmp_path, monkeypatch):
@@ -114,7 +117,7 @@ def test_each_attention_is_shown_with_its_own_labels_and_layers(count):
     target = [begin, *(token for token in written if token != END)]
     chosen = TOKENIZER.labels(written)
     for kind, layers in (("cross", 1), ("encoder", 2), ("decoder", 1)):
-        choose(at, "Attention", kind)
+        app.look_at(at, attention=kind)
         about = overview(at).metadata
         assert about["kind"] == kind and len(about["modules"]) == layers
         assert given(at)["request"] == request_of(library.opened("translator"), target, source, (), 0)
@@ -126,7 +129,9 @@ def test_each_attention_is_shown_with_its_own_labels_and_layers(count):
 def test_another_attention_is_another_pass_with_another_cell_and_its_own_layers():
     at = start("Attention", model="translator", attention="encoder", layer=1, query=1, key=2, zoom="0,2,0,3")
     assert looked_at(at)["key"] == 2 and looked_at(at)["zoom"] and looked_at(at)["layer"] == 1
-    choose(at, "Attention", "cross")
+    view = app.shown(at)
+    (choice,) = [each for each in view["choices"] if each["name"] == "attention"]
+    app.look_at(at, attention=None, **dict.fromkeys(choice["resets"]))
     assert looked_at(at)["layer"] == 0 and "the last one, 0, is shown" in said(at)
     assert [looked_at(at)[name] for name in ("query", "key", "zoom")] == [None] * 3
     assert not {"query", "key", "zoom"} & link_of(at).keys()
@@ -134,6 +139,7 @@ def test_another_attention_is_another_pass_with_another_cell_and_its_own_layers(
 
 def test_uniform_attention_is_shown_without_scores():
     at = start("Attention", model="average")
-    assert app.named(at.selectbox, "Model").options == ["Shakespeare", "Translator", "Ladder · Average"]
+    listed = [(entry["title"], entry["group"]) for entry in app.told_of(at)["catalogue"]]
+    assert listed == [("Shakespeare", "Texts"), ("Translator", "Tasks"), ("Average", "Ladder")]
     assert overview(at).metadata["uniform"]
     assert [name.partition("[")[0] for name in app.parts(at).tensors] == ["blocks.0.attn.hook_v"]

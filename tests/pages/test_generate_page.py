@@ -29,14 +29,6 @@ def test_generate_and_step_write_what_the_engine_says_and_another_visitor_sees_n
     assert text_of(write(at)).startswith(wanted) and len(text_of(at)) == 60
 
 
-def test_an_old_link_has_its_characters_translated_to_tokens_once():
-    text = written_by_the_engine(EXAMPLES[0], 7, seed=1, temperature=0.8)
-    at = start(text=text)
-    assert text_of(at) == text and "text" not in link_of(at)
-    app.type_prompt(at, "KING: ")
-    assert text_of(at) == "" and text_of(checked(at.run())) == ""
-
-
 def test_another_page_keeps_what_was_written():
     at = write(start(tokens=5))
     text, ids = text_of(at), ids_of(at)
@@ -44,23 +36,21 @@ def test_another_page_keeps_what_was_written():
     assert app.outline(at).metadata["ids"]["text"][-5:] == ids
     app.go(at, "Attention")
     assert "".join(app.overview(at).metadata["labels"]["text"]) == EXAMPLES[0].replace(" ", "␣").replace("\n", "↵")
-    checked(at.get("button_group")[-1].set_value("all").run())
+    app.look_at(at, scope="all")
     assert "".join(app.overview(at).metadata["labels"]["text"]).endswith(text.replace(" ", "␣").replace("\n", "↵"))
     app.go(at, "Generate")
-    assert text_of(at) == text and ids_of(at) == list(at.session_state["visitor"].written)
+    assert text_of(at) == text and ids_of(at) == ids
     app.show_text(at, [])
     assert text_of(at) == "" and app.prompt(checked(at.run())) == EXAMPLES[0] and "written" not in link_of(at)
 
 
-def test_what_a_tab_has_told_begins_nothing_anew_and_what_is_brought_does():
+def test_what_is_chosen_before_a_run_stays_and_a_link_brings_it_back():
     at = start(tokens=5)
-    before = given(at)
     turn(write(at), layer=1, head=0, temperature=1.5, pace="slow")
-    assert given(checked(at.run())) == before and at.session_state["visitor"].layer == 1
-    assert link_of(at).items() >= {"temperature": "1.5", "pace": "slow", "tokens": "5"}.items()
-    again = start(**link_of(at))
-    assert given(again)["written"] == link_of(at)["written"] and given(again)["opening"] == {"layer": 1, "head": 0}
-    assert dials(again)["temperature"] == 1.5
+    link = link_of(checked(checked(at.run()).run()))
+    assert link.items() >= {"layer": "1", "temperature": "1.5", "pace": "slow", "tokens": "5"}.items()
+    again = start(**link)
+    assert given(again)["written"] == link["written"] and dials(again)["temperature"] == 1.5
     turn(at, temperature=0.8)  # as it is at first
     assert "temperature" not in link_of(at)
 
@@ -70,28 +60,6 @@ def test_another_prompt_begins_without_what_was_written_after_the_former():
     before = given(at)["id"]
     app.type_prompt(at, "KING: ")
     assert text_of(at) == "" and given(at)["written"] == "" and given(at)["id"] != before
-    app.wish(at, "text", {"selection": {"written": "1.2.3"}, "id": before, "time": 0})  # of the other prompt, too late
-    assert at.session_state["visitor"].written == () and given(at)["written"] == ""
-
-
-def test_what_a_tab_tells_that_is_no_text_changes_nothing():
-    at = write(start(tokens=3))
-    before = at.session_state["visitor"].written
-    for told in (None, 5, "1.2", {}, {"selection": {"written": [1]}}, {"selection": {"written": 5}}):
-        app.wish(at, "text", {**told, "id": given(at)["id"]} if isinstance(told, dict) else told)
-        assert at.session_state["visitor"].written == before
-    for text, tokens in (("1.2", (1, 2)), ("1.-2", ()), ("9" * 99, ()), ("x", ())):
-        app.wish(at, "text", {"selection": {"written": text}, "id": given(at)["id"]})
-        assert at.session_state["visitor"].written == tokens
-
-
-def test_what_of_a_link_there_is_not_is_left_out_with_a_sentence():
-    at = start(written="1.2.99999", step=99)
-    assert "it has tokens that this model doesn't know" in app.said(at) and text_of(at) == ""
-    assert "The text has no predicted token at position 99; the last one is shown." in app.said(at)
-    assert "step" not in link_of(at)
-    app.press(at, "OK")
-    assert "doesn't know" not in app.said(at)
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,11 @@
 """Tests that a link restores the whole view, that going back does, and that a broken or long link says why."""
 
 import json
-from urllib.parse import urlencode
 
 import pytest
 from streamlit.runtime.scriptrunner import RerunData, RerunException
 
 from pages.ui.frame import state
-from pages.ui.host.page_state import LONGEST_ADDRESS
 from pages.ui.markdown import JOINER
 from tests import app_driver as app
 from tests.app_driver import (
@@ -27,13 +25,11 @@ from tests.app_driver import (
     prompt,
     said,
     start,
-    tell,
     text_of,
     type_prompt,
     write,
 )
-from tests.tiny_models import save_pair, save_tiny, save_translator, written
-from transformer import Tokenizer, save_checkpoint
+from tests.tiny_models import save_pair, save_translator, save_tiny, written
 
 pytestmark = pytest.mark.usefixtures("folder")
 LONG = "abcdefghijklmnopqrstuvwxyz" * 3
@@ -63,8 +59,7 @@ def test_a_link_opens_the_same_state_on_every_page(page, tmp_path, monkeypatch):
     inside |= {"folds": "lens,circuits", "candidate": "5", "circuit": "qk,blocks.0.attn,1,3"}
     link = link_of(at) | place | weight | heads | inside | {"length": "20", "position": "7", "dimension": "3"}
     other = start(page, **link)
-    assert link_of(other) == link
-    assert not said(other)
+    assert link_of(other) == link and "link" not in said(other)
     for again in PAGES:
         go(other, again)
         assert prompt(other) == "KING:\nAye"
@@ -106,25 +101,6 @@ def test_what_changes_a_picture_is_in_the_link_and_only_then():
             assert drawn(at) == drawn(other)
 
 
-def test_the_link_to_copy_is_the_address_and_says_what_it_has_no_room_for():
-    def lost(at):
-        said_of_it = " ".join(element.value for element in at.caption)
-        return said_of_it.partition("Too long for the link: ")[2].partition(".")[0]
-
-    at = start("Masks", layer=1, prompt="To be?\n& not=1")
-    address = app.link_to_copy(at)
-    assert "?model=shakespeare&prompt=To+be%3F%0A%26+not%3D1" in address
-    assert address.endswith("&layer=1&head=0") and not lost(at)
-    at = go(at, "Generate")
-    type_prompt(at, "," * 4000)
-    assert lost(at) == "the prompt"
-    assert len(app.link_to_copy(at)) < LONGEST_ADDRESS + 100
-    type_prompt(at, "," * 2_440)
-    assert not lost(at)
-    write(at)
-    assert lost(at) == "what was written", "as soon as it outgrows it"
-
-
 def test_a_text_is_brought_back_by_the_next_run_if_the_first_is_cut_short_over_it(monkeypatch):
     cut, confirm = [], state.confirm_restored_text
 
@@ -136,7 +112,7 @@ def test_a_text_is_brought_back_by_the_next_run_if_the_first_is_cut_short_over_i
 
     monkeypatch.setattr(state, "confirm_restored_text", confirm_at_last)
     at = start(prompt="To be?", written=written(" I am"))
-    assert cut and text_of(at) == " I am"
+    assert cut and at.session_state["text"].written == tuple(app.ids(" I am"))
 
 
 # Back and forward
@@ -163,93 +139,30 @@ def test_going_back_brings_the_page_as_it_was():
     assert link_of(at)["filler"] == "7" and prompt(at) == "KING:"
 
 
-def test_a_text_that_a_link_has_no_room_for_stays_when_its_visitor_goes_back():
-    at = start(prompt="é" * 4000)
-    short = link_of(at)
-    assert "prompt" not in short
-    go(at, "Masks")
-    come_back(at, "Generate", short)
-    assert prompt(at) == "é" * 4000
-    come_back(at, "Generate", {"model": "shakespeare", "prompt": "To be"})
-    assert prompt(at) == "To be"
-    come_back(at, "Masks", {})  # a page that was left before its address was written
-    assert prompt(at) == "To be"
-
-
-# What a tab holds when its session doesn't
-
-
-def told(at):
-    """What the address bar's component is told."""
-    return json.loads(app.component(at, "headsup_address_bar").json)
-
-
-def test_what_a_tab_showed_before_its_session_was_lost_comes_back():
-    at = start("Masks")
-    assert told(at)["is_new_session"] and not told(checked(at.run()))["is_new_session"]
-    tell(at, "headsup_address_bar", "restored", {"query": "model=shakespeare&prompt=KING%3A&filler=5", "others": {}})
-    assert prompt(at) == "KING:" and link_of(at)["filler"] == "5"
-    at = start("Masks", prompt="é" * 4000, seed=7)  # for which the address has no room
-    kept = told(at)["overflow"]
-    assert kept == {"prompt": "é" * 4000}
-    other = start("Masks", **link_of(at))
-    assert prompt(other) != "é" * 4000
-    tell(other, "headsup_address_bar", "restored", {"query": urlencode(link_of(at)), "others": kept})
-    assert prompt(other) == "é" * 4000 and link_of(other) == link_of(at)
-
-
-def run_as_opened(at, link):
-    """A run in a tab that was opened by a link: Streamlit tells that link, whatever the address bar holds since."""
-    at.query_params = dict(link)
-    return checked(at.run())
-
-
-def test_what_is_looked_at_in_a_tab_that_was_opened_by_a_link_is_told_by_the_tab():
-    link = {"model": "shakespeare", "prompt": "To be", "layer": "0", "head": "1"}
-    at = start("Attention", **link)
-    at.query_params = dict(link)
-    tell(at, "headsup_address_bar", "selection", {"layer": "1", "head": "0", "order": "spread", "zoom": "x"})
-    seen = at.session_state["visitor"]
-    assert (seen.layer, seen.head, seen.order, seen.zoom) == (1, 0, "spread", None)
-    run_as_opened(at, link)
-    assert (seen.layer, seen.head, seen.order) == (1, 0, "spread")
-    seen.layer = 0  # by a button, say
-    for _ in range(2):
-        run_as_opened(at, link)
-        assert (seen.layer, seen.head) == (0, 0)
-    assert told(at)["known_selection"] == {"layer": "0", "head": "0", "order": "spread"}
+# What a tab can't have sent
 
 
 STRANGE = [
-    ("restored", None),
-    ("restored", "model=x"),
-    ("restored", {"query": 1, "others": {}}),
-    ("restored", {"query": "", "others": {"prompt": 5}}),
-    ("restored", {"query": "x" * 200_000, "others": {}}),
-    ("restored", {"query": "&".join("a" * 200), "others": {}}),
-    ("restored", {"query": "", "others": {str(number): "" for number in range(200)}}),
-    *(("selection", value) for value in (None, "layer=1", {"layer": 1}, {"layer": "x" * 200_000}, {"layer": "many"})),
-    *(("selection", value) for value in ({"model": "hal9000"}, {"prompt": "another"})),
+    *(None, "", 5, [], {}, {"sent": 1}),
+    *({"values": values} for values in (None, [], "model=x", {"layer": 1}, {"x" * 41: "1"}, {"layer": "x" * 200_001})),
+    {"values": {f"name {number}": "" for number in range(201)}},
+    *({"values": {}, name: value} for name, value in (("sent", "x"), ("agreed", 5), ("session", None), ("obeyed", []))),
 ]
 
 
-def test_what_a_tab_can_t_have_shown_changes_nothing():
-    for event, value in STRANGE:
-        at = start("Masks", prompt="To be")
-        before = link_of(at)
-        tell(at, "headsup_address_bar", event, value)
-        assert prompt(at) == "To be", value
-        assert event == "restored" or link_of(checked(at.run())) == before, value
-
-
-def test_a_page_knows_the_address_that_its_tab_was_opened_with_whatever_it_has_written_since():
-    link = {"model": "shakespeare", "prompt": "To be", "filler": "5"}
-    at = start("Masks", **link)
-    for number in range(state.MAX_KNOWN_ADDRESSES + 5):
-        at.session_state["visitor"].prompt = f"To be {number}"
-        run_as_opened(at, link)
-    assert prompt(at) == f"To be {state.MAX_KNOWN_ADDRESSES + 4}"
-    assert len(at.session_state["known_addresses"]) == state.MAX_KNOWN_ADDRESSES
+def test_what_a_tab_can_t_have_sent_changes_nothing():
+    at = start("Masks", prompt="To be", filler=7)
+    before = app.told_of(at)
+    usual = {"sent": 9, "agreed": None, "session": before["session"], "obeyed": 0}
+    for message in STRANGE:
+        states = at._tree.get_widget_states()
+        state = states.widgets.add()
+        of_shell = app.component(at, app.SHELL).id
+        state.id, state.json_value = of_shell, json.dumps(
+            {"page_state": {**usual, **message} if isinstance(message, dict) else message}
+        )
+        at._run(states)
+        assert not at.exception and app.told_of(at) == before, message
 
 
 # Links that can't be followed, and texts that can't be shown as they are
@@ -257,34 +170,25 @@ def test_a_page_knows_the_address_that_its_tab_was_opened_with_whatever_it_has_w
 
 ASKS_TOO_MUCH = {
     **{"model": "hal9000", "layer": 99, "head": 7, "temperature": "abc", "step": 10**9, "seed": "nan", "length": -1},
-    **{"prompt": "é", "written": "9999"},
+    **{"scope": "<b>", "written": "9999"},
 }
 
 
 @every_page
 def test_a_link_that_asks_for_too_much_is_answered_on_every_page(page):
     at = start(page, **ASKS_TOO_MUCH)
-    assert {name for name in ASKS_TOO_MUCH if f"{name} = “" in said(at)} == {"temperature", "step", "seed", "length"}
-    assert "There is no model “hal9000” here; Shakespeare is shown." in said(at)
-    for what, number in (("layer", 99), ("head", 7)):
-        assert f"There is no {what} {number} here; the last one, 1, is shown." in said(at)
-    assert "never seen “`é`” (character 1)" in said(at)
-    press(at, "Remove what is unknown")
-    press(at, "OK")
-    assert said(at).startswith("The prompt is empty.")
-    type_prompt(at, "Hi")
-    assert "The link's text was left out: it has tokens that this model doesn't know." in said(at)
-
-
-def test_what_a_link_can_t_have_is_answered_with_a_sentence_until_it_is_read():
-    at = start(model="../../../etc", step=999, scope="<b>")
-    assert "There is no model “../../../etc” here; Shakespeare is shown." in said(at)
-    assert "The text has no predicted token at position 999; the last one is shown." in said(at)
+    unreadable = {name for name in ASKS_TOO_MUCH if f"{name} = “" in said(at)}
+    assert unreadable == {"temperature", "step", "seed", "length", "scope"}
     assert "scope = “<b>”, but it can be prompt, all." in said(at)
-    assert named(at.selectbox, "Model").value == "shakespeare"
-    assert link_of(start(**link_of(at))) == link_of(at)
+    for sentence in (
+        "There is no model “hal9000” here; Shakespeare is shown.",
+        "There is no layer 99 here; the last one, 1, is shown.",
+        "There is no head 7 here; the last one, 1, is shown.",
+        "The link's text was left out: it has tokens that this model doesn't know.",
+    ):
+        assert said(at).count(sentence) == 1
     press(at, "OK")
-    assert not said(at)
+    assert "The link has" not in said(at)
 
 
 @pytest.mark.parametrize(
@@ -295,23 +199,3 @@ def test_no_address_or_picture_in_a_notice_is_left_whole(value):
     (warning,) = at.warning
     assert value not in warning.value and "![" not in warning.value and JOINER in warning.value
     assert value.partition("\n")[0] in said(at) and "\n\n#" not in warning.value
-
-
-def test_a_command_in_a_card_can_be_copied(tmp_path, monkeypatch):
-    checkpoint = save_tiny(tmp_path, "shakespeare")
-    checkpoint.card.training["command"] = "python -m transformer train shakespeare --steps 10 `![x](http://a.b/c.png)`"
-    save_checkpoint(tmp_path / "shakespeare", checkpoint)
-    app.use(monkeypatch, tmp_path)
-    (card,) = [element.value for element in start().markdown if "Train it again" in element.value]
-    assert "`` python -m transformer train shakespeare --steps 10 `![x](http://a.b/c.png)` ``" in card
-
-
-def test_texts_are_bounded_and_what_can_t_be_read_is_taken_out_when_that_is_asked_for(monkeypatch):
-    calls, taken_out = [], Tokenizer.without_unknown
-    monkeypatch.setattr(Tokenizer, "without_unknown", lambda *given: calls.append(1) or taken_out(*given))
-    at = app.open_folds(start("Masks"))
-    assert sorted(box.proto.max_chars for box in at.text_area) == [4_000, 5_000]
-    assert type_prompt(at, "中" * 9_000) and prompt(at) == "中" * 5_000
-    assert "This model has never seen" in said(at) and not calls
-    press(at, "Remove what is unknown")
-    assert calls == [1] and prompt(at) == ""

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pages.ui.frame import model_picker, prompt_bar
 from pages.ui.markdown import plain
 from pages.ui.models import attention_kinds
 from pages.ui.views.prompt_batch import suggest_batch
@@ -63,9 +62,6 @@ def shown_on_every_page(card: ModelCard) -> None:
     for text in (card.title, card.summary, card.group, *card.examples):
         json.dumps(text, ensure_ascii=False).encode()  # to the browser
     plain(card.title, 60).encode()
-    model_picker._show_card(card, tiny_config())
-    for example in card.examples:
-        prompt_bar._one_line(example).encode()
     suggest_batch(card.examples, Tokenizer.of_characters("ab"), 8)
     json.dumps(dataclasses.asdict(card), allow_nan=False, ensure_ascii=False).encode()  # to a file
     for shape in (tiny_config(), tiny_config(architecture="encoder-decoder", n_layers=3, n_encoder_layers=2)):

@@ -50,9 +50,11 @@ def request_of(
 
 
 def asks_server_first(model: OpenModel) -> bool:
-    """Whether the browser will ask the server for what an instrument draws first, and not compute it itself: a small
-    model, once it has been shown, it has."""
-    return st.session_state.get("model_shown") != (model.name, model.version) or not is_for_browsers(model)
+    """Whether the browser will ask the server for what it draws first, and not compute it itself: a small model, once
+    it has been shown, it has."""
+    before, now = st.session_state.get("model_shown"), (model.name, model.version)
+    st.session_state["model_shown"] = now
+    return before != now or not is_for_browsers(model)
 
 
 def instrument(
@@ -72,7 +74,6 @@ def instrument(
     about: its other data. Callbacks get untrusted values: on_navigate the page to open, on_change a change of the
     model, on_text the generated text, on_select the selection. Without on_select, selections don't rerun the page.
     """
-    st.session_state["model_shown"] = model.name, model.version
     token = model.name if model.is_own else None
     callbacks = {"navigate": on_navigate, "change": on_change, "text": on_text, "select": on_select}
     listeners = listening(key, **{event: (dict, act) for event, act in callbacks.items() if act})

@@ -117,15 +117,10 @@ def open_page(
     library.begin_run(keep=begun.model if begun and begun.written else None)
     training.store_result()
     session_restore.find_record()
-    name, prompt = prompt_bar.pick(current, finish_early)
-    state.tell_changes(title)
-    with layout.shell:
-        is_exporting = any(st.session_state.get(f"drawer_{name}") for name in ("numbers", "page", "live"))
-        view = FILES if is_exporting else opening.view
-        opened = {**vars(opening), "view": view, "offers_tour": page_guide.offers_tour()}
-        shell(title, opened, exchange(title), state.next_page())
-        st.html(STYLE)
-        page_guide.show()
+    try:
+        name, prompt = prompt_bar.pick(current, finish_early)
+    finally:  # where its model can't be opened, the shell offers others
+        _draw_shell(layout, title, opening)
     with layout.heading:
         saved_view.show_back_links()
         _show_training()
@@ -142,6 +137,17 @@ def open_page(
     st.session_state["session"] = Session(
         current, text, theme(), name, library.config(name), prompt, tokens, source, current.changes, interventions
     )
+
+
+def _draw_shell(layout: PageLayout, title: str, opening: PageOptions) -> None:
+    state.tell_changes(title)
+    with layout.shell:
+        is_exporting = any(st.session_state.get(f"drawer_{name}") for name in ("numbers", "page", "live"))
+        view = FILES if is_exporting else opening.view
+        opened = {**vars(opening), "view": view, "offers_tour": page_guide.offers_tour()}
+        shell(title, opened, exchange(title), state.next_page())
+        st.html(STYLE)
+        page_guide.show()
 
 
 def session() -> Session:
@@ -176,7 +182,7 @@ def _show_training() -> None:
 
 
 def _clamp_selection(current: Visitor, config: ModelConfig, text: Text | None) -> None:
-    """Clamp layer, head and step to this model and text. text: None if there is none."""
+    """Clamp layer, head and step to this model and text, as the shell does, and says. text: None if there is none."""
     if kind := attention_kinds.shown_kind(config, current.attention):
         if current.layer is None and current.head is None:
             current.layer, current.head = attention_kinds.first_layer_and_head(
@@ -185,11 +191,8 @@ def _clamp_selection(current: Visitor, config: ModelConfig, text: Text | None) -
         # A link that names one of them alone was made when the other was 0.
         current.layer, current.head = current.layer or 0, current.head or 0
         for name, count in (("layer", attention_kinds.layer_count(config, kind)), ("head", config.n_heads)):
-            if (value := getattr(current, name)) >= count:
-                current.notices.append(f"There is no {name} {value} here; the last one, {count - 1}, is shown.")
-                setattr(current, name, count - 1)
+            setattr(current, name, min(getattr(current, name), count - 1))
     if text and current.step is not None and not 0 < current.step < len(text.tokens):
-        current.notices.append(f"The text has no predicted token at position {current.step}; the last one is shown.")
         current.step = None
 
 
@@ -207,7 +210,6 @@ def _current_text(
         current.written, current.branches, current.step, current.zoom = (), "", None, None
     size = model.checkpoint.model.config.vocab_size
     if any(token >= size for token in current.written):
-        current.notices.append("The link's text was left out: it has tokens that this model doesn't know.")
         current.written, current.branches = (), ""
     text = st.session_state["text"] = Text(model, tokens, source, current.written, interventions)
     return text

@@ -95,6 +95,8 @@ class Exchange:
     def change(self, values: Mapping[str, Any]) -> None:
         """Give parameters other values: dials at once, others by a command to the tab."""
         texts = {name: as_text(name, value) for name, value in values.items()}
+        if "model" in texts:
+            texts["model"] = values["model"]  # an address names it always, the default, too
         for name, text in texts.items():
             if is_dial(name):
                 self.texts.pop(name, None)

@@ -51,9 +51,14 @@ def explain(session: Session, inputs: PassInput) -> None:
         st.caption(f"The decoder has read: {code(written)}.{whose}")
 
 
-def show(session: Session, inputs: PassInput) -> None:
+def compute_ahead(inputs: PassInput) -> None:
+    """Have what the browser will ask for first computed, while it still loads what draws it."""
     if asks_server_first(inputs.model):
         activations.compute_ahead(outline, *inputs.passed, inputs.interventions)
+
+
+def show(session: Session, inputs: PassInput) -> None:
+    compute_ahead(inputs)
     instrument(
         "inside",
         key=KEY,

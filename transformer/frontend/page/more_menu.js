@@ -34,6 +34,7 @@ export class MoreMenu {
     this.button.addEventListener("click", () => this.toggle(Boolean(this.panel.hidden)));
     place.addEventListener("keydown", (event) => {
       if (event.key !== "Escape" || isComposing(event) || this.panel.hidden) return;
+      event.preventDefault(); // it closes this and nothing else
       this.toggle(false);
       this.button.focus();
     });

@@ -8,7 +8,7 @@ const EVERY_MS = 400; // between two writes to the bar: browsers allow a hundred
 const LEFT_OUT = "headsup-page-state"; // where the tab keeps what its address has no room for
 const MESSAGE = "SET_QUERY_PARAM"; // tells a page that frames the app what its own bar should hold
 
-/** @typedef {{ name: string, kind: string, default: any, first?: any, called?: string, of?: string[], needs?: string[], left_out?: number, aliases?: Record<string, string> }} Parameter */
+/** @typedef {{ name: string, kind: string, default: any, first?: any, longest?: number, called?: string, of?: string[], needs?: string[], left_out?: number, aliases?: Record<string, string> }} Parameter */
 
 /** @typedef {{ get: (name: string) => string | null, arrivals: number }} StateReader */
 
@@ -20,6 +20,9 @@ export const DEFAULT_MODEL = TABLE.get("model").default;
 
 /** The model of an address without parameters. */
 export const FIRST_MODEL = TABLE.get("model").first;
+
+/** Characters that a prompt may have. */
+export const LONGEST_PROMPT = TABLE.get("prompt").longest;
 
 /** What an address has no room for, first what is missed least. */
 const SACRIFICES = [...TABLE.values()].filter(({ left_out: rank }) => rank).sort((one, other) => one.left_out - other.left_out).map(({ name }) => name);

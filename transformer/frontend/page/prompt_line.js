@@ -2,6 +2,7 @@
 
 import { attribute, isComposing, node, untranslated } from "../dom.js";
 import { fitToText } from "../field_height.js";
+import { LONGEST_PROMPT } from "./page_state.js";
 
 const DRAFT = "headsup-draft"; // where the tab keeps what is typed instead of the prompt that is shown, over a reload
 
@@ -13,7 +14,7 @@ export class PromptLine {
   constructor(parent, type) {
     this.root = node("div", "shell-prompts", parent);
     const place = node("div", "shell-prompt", this.root);
-    this.field = Object.assign(node("textarea", "", place), { rows: 1, spellcheck: false });
+    this.field = Object.assign(node("textarea", "", place), { rows: 1, spellcheck: false, maxLength: LONGEST_PROMPT });
     attribute(this.field, "aria-label", "Prompt");
     this.fit = fitToText(this.field);
     this.field.addEventListener("input", () => {

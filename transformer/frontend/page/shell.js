@@ -53,6 +53,7 @@ export class Shell {
   constructor(parent, host) {
     this.state = pageState();
     this.root = node("div", "shell", parent);
+    this.root.dataset.testid = "shell";
     const line = node("div", "shell-line", this.root);
     this.models = new ModelMenu(line, (name) => this.chooseModel(name));
     this.prompt = new PromptLine(line, (text) => this.type(text));

@@ -1,0 +1,24 @@
+// What the shell shows of a page, without its DOM: what its view is told, and the sentences around it.
+import { ApiError } from "../../transformer/frontend/api_error.js";
+import { HttpAnswers } from "../../transformer/frontend/page/answers.js";
+import { effectOf } from "../../transformer/frontend/page/changed_model.js";
+import { DEFAULT_MODEL } from "../../transformer/frontend/page/page_state.js";
+import { noticesOf, textOf } from "../../transformer/frontend/page/text_reading.js";
+import { viewData } from "../../transformer/frontend/page/view_data.js";
+/** @import { PageState } from "../../transformer/frontend/page/page_state.js" */
+
+/** @param {string} page @param {PageState} state @param {string[]} own keys of the visitor's models @param {boolean} isDrawn whether the frontend draws the page */
+export async function shownPage(page, state, own, isDrawn) {
+  try {
+    const model = await new HttpAnswers({ isOwn: (name) => own.includes(name) }).open(state.get("model") ?? DEFAULT_MODEL);
+    const text = await textOf(model, state);
+    const effect = text.changes ? await effectOf(model, text) : null;
+    const data = isDrawn ? await viewData(page, state, model, effect?.overflows ? { ...text, changes: null } : text) : null;
+    const { isOwn, name, version } = model;
+    const request = { model: isOwn ? "own" : name, version: isOwn ? null : version, ...data?.request };
+    return { ...data, request, notices: [...(effect ? [effect.sentence] : []), ...noticesOf(model, state, text), ...(data?.notes ?? [])], problem: "" };
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    return { about: null, notices: [], problem: error.message };
+  }
+}
