@@ -106,6 +106,8 @@ def test_before_the_answer_the_view_stays_as_the_step_shows_it_and_a_link_tells_
     at = type_prompt(at, "kR7wZkR7wZ")
     link = link_of(at)
     assert prompt(at) == "kR7wZkR7wZ" == link["prompt"] and "answers" not in link and link["lesson_step"] == "1"
+    alone = start("Learn", lesson=LESSON, lesson_step="1")  # brings no view, so the step's is shown
+    assert prompt(alone) == PROMPT and "Answer first" not in said(alone)
     other = start("Learn", **link)  # carries the step and the view, and no answer
     assert "step 2 of 6" in sentence(other) and offers(other) == ["Answer", "Discuss first"]
     at = click(at, "lesson_reset")
