@@ -159,7 +159,7 @@ def test_a_visitor_finds_their_own_view_again_and_can_take_the_lesson_s_along():
     assert prompt(at) == PROMPT and link_of(at)["head"] == "1"
     at = click(at, "give_back")
     assert prompt(at) == "KING:\nAye" and not has(at, "give_back")
-    at = app.wish(go(at, "Learn"), "navigate", {"page": "Inside"})
+    at = app.tell_page(go(at, "Learn"), "headsup_attention", "navigate", {"page": "Inside"})
     assert told_of(at)["page"]["title"] == "Inside" and prompt(at) == PROMPT
     at = click(go(at, "Learn"), "learn_list")
     assert before.items() <= link_of(at).items()
