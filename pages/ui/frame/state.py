@@ -27,7 +27,7 @@ def visitor() -> Visitor:
         current.own_text = session_record().own_text
         st.session_state["synced"] = links.everything(current)
         mark_restored()
-        st.session_state["view_from_link"] = bool(st.query_params)
+        st.session_state["view_from_link"] = "model" in st.query_params
         st.session_state["came_by_link"] = bool(st.query_params)
     return st.session_state["visitor"]
 
