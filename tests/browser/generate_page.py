@@ -92,7 +92,7 @@ def write(page, wait_ready, count):
 
 def look_at(page, name, words):
     """Choose a layer, or a head, by the words of its option."""
-    dial = page.get_by_label(name, exact=True)
+    dial = live_text(page).get_by_label(name, exact=True)
     dial.focus()  # as a hand does: what was typed elsewhere counts from then on
     dial.select_option(words)
 
