@@ -181,7 +181,7 @@ def test_a_prompt_that_isn_t_applied_can_t_be_read_or_is_too_long_for_a_link_out
     until_on(page, "Generate", wait_ready)
     assert page.evaluate(DRAFT) is None
     expect(prompt_box(page)).to_have_value("ROMEO")
-    visit("?" + "&".join(f"{name}={value}" for name, value in CLICKABLE.items()), page)
+    page = visit("?" + "&".join(f"{name}={value}" for name, value in CLICKABLE.items()))
     alert = page.get_by_test_id("stMain").get_by_test_id("stAlert")
     alert.wait_for()
     said = alert.inner_text().replace("\u2060", "")
