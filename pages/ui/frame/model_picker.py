@@ -1,4 +1,4 @@
-"""Draws the model picker, and says what the model is and where it comes from."""
+"""Opens the model of the page state, or another where it is gone."""
 
 from collections.abc import Callable
 from typing import NoReturn
@@ -13,26 +13,9 @@ from pages.ui.markdown import plain
 from pages.ui.models import library
 from pages.ui.session.visitor_models import add_shared_model, is_own
 from transformer import CheckpointError
-from transformer.training.presets import Group
-
-YOURS, SHARED = "Yours", "Shared with you"
-GROUPS = {
-    Group.TEXTS: "These continue a text in the style of their training text.",
-    Group.TASKS: "Each of these solves one task.",
-    Group.LADDER: "All trained on one text, from a bigram table to a transformer: each adds one part.",
-    Group.SINCE_2017: "The paper's decoder, and later changes: each adds one.",
-    YOURS: "Trained or uploaded by you. Only you, and people with a link, can see these.",
-    SHARED: "Trained or uploaded by the person who shared the link.",
-}
-OTHERS = "Others"
-
 
 def pick_model(current: Visitor, stop: Callable[[], NoReturn]) -> str:
-    """The list that picks a model; returns the name of the one picked.
-
-    stop: ends the page where there is no model that can be looked into. is_shown: whether the list is drawn. look:
-    passed on to Streamlit.
-    """
+    """The model of the page state, or another where it is gone. stop: ends the page where there is none to look into."""
     for linked in (current.model, current.other_model or ""):
         add_shared_model(linked)
     entries = library.usable()
@@ -56,8 +39,7 @@ def pick_model(current: Visitor, stop: Callable[[], NoReturn]) -> str:
         current.model = fallback
     try:
         library.model(current.model)
-    except CheckpointError as error:
-        st.error(plain(f"This model can't be opened. {error} Pick another one."))
+    except CheckpointError:  # the shell says why, and offers others
         stop()
     return current.model
 
