@@ -3,7 +3,7 @@
 import json
 import time
 
-from tests.app_driver import checked, component, named, press, said, tell_page, told_of
+from tests.app_driver import checked, component, press, said, tell_page, told_of
 
 SHAPE = {"shape": "dials", "n_layers": 1, "n_heads": 1, "d_model": 16}
 SMALL = {"learn": "task", "task": "next-vowel", "steps": 50, **SHAPE}

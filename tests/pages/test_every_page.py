@@ -16,6 +16,7 @@ from transformer import save_checkpoint
 
 pytestmark = pytest.mark.usefixtures("folder")
 
+
 def shows_something(at, page):
     """Whether what the page is about has been computed, of the whole prompt."""
     length = len(at.session_state["text"].tokens) if page in ("Attention", "Inside") else 0

@@ -14,8 +14,9 @@ from pages.ui.models import library
 from pages.ui.session.visitor_models import add_shared_model, is_own
 from transformer import CheckpointError
 
+
 def pick_model(current: Visitor, stop: Callable[[], NoReturn]) -> str:
-    """The model of the page state, or another where it is gone. stop: ends the page where there is none to look into."""
+    """The model of the page state, or another where it is gone. stop: ends the page where none can be opened."""
     for linked in (current.model, current.other_model or ""):
         add_shared_model(linked)
     entries = library.usable()
