@@ -166,6 +166,11 @@ def told_of(at):
     return json.loads(component(at, SHELL).json)
 
 
+def sentence(at):
+    """What stands below the page's title."""
+    return told_of(at)["page"]["sentence"]
+
+
 def tab_of(at):
     return _tabs.setdefault(at, Tab({name: text for name, text in at.query_params.items() if name in PARAMETERS}))
 

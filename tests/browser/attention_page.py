@@ -201,9 +201,20 @@ def turn_to(page, name):
 
 
 def type_prompt(page, typed):
-    box = page.get_by_role("textbox", name=re.compile("Prompt|Source"))
+    box = page.get_by_role("textbox", name="Prompt", exact=True)
     box.fill(typed)
-    box.press("Control+Enter")
+    box.press("Enter")
+
+
+def open_menu(page, section):
+    """Open a part of the shell's menu, and return it."""
+    menu = page.get_by_role("group", name="Menu", exact=True)
+    if not menu.is_visible():
+        page.get_by_role("button", name=re.compile("^Menu")).click()
+    part = menu.locator("details", has=page.locator("summary", has_text=section))
+    if part.get_attribute("open") is None:
+        part.locator("> summary").click()
+    return part
 
 
 def queries(page):
@@ -211,29 +222,14 @@ def queries(page):
     return part(page, "hand").get_by_label("Query (row)").locator("option")
 
 
-def option_of(page, label, option):
-    """The first option of a list that has this name. The list is open: a run of the page may close it, then it is
-    opened again."""
-    box = page.get_by_role("combobox", name=re.compile(label))
-    wanted = page.get_by_role("option", name=option, exact=True).first
-
-    def is_open():
-        if box.get_attribute("aria-expanded") != "true":
-            box.click()
-        return wanted.is_visible()
-
-    until(page, is_open)
-    return wanted
-
-
-def pick(page, label, option):
-    option_of(page, label, option).click()
+def pick_model(page, name):
+    """Pick a model by its title, or by its name."""
+    page.get_by_label("Model", exact=True).select_option(name)
 
 
 def expect_model_of(page, group):
     """The list of models has one of these."""
-    option_of(page, "^Model$", re.compile(f"^{group} · "))
-    page.keyboard.press("Escape")
+    page.get_by_label("Model", exact=True).locator(f"optgroup[label={group}]").wait_for(state="attached")
 
 
 def derive(page):

@@ -39,10 +39,11 @@ FIND = """() => {
       if (element.disabled || element.matches(foreign) || element.pathname === location.pathname) continue;
       const hidden = kind === "switch" || kind === "upload";  // their inputs have no box of their own
       if (!(hidden ? element.parentElement : element).checkVisibility({ visibilityProperty: true })) continue;
-      if (kind === "press" && element.getRootNode() !== document) kind = "look at";
+      const menu = element.closest(".shell-menu");
+      if (kind === "press" && element.getRootNode() !== document && !menu) kind = "look at";
       const text = element.querySelector("p") ?? element;  // without its icon
       const label = (element.getAttribute("aria-label") || text.textContent).trim();
-      found.push({ element, kind, place, label: label.replace(/\\s+/g, " ").slice(0, 40) });
+      found.push({ element, kind, place: menu ? "menu" : place, label: label.replace(/\\s+/g, " ").slice(0, 40) });
     }
   return found;
 }"""
@@ -61,15 +62,16 @@ HEADING = "[data-testid=stMain] h1"
 
 # How often each kind of step is taken where it can be. Texts and pages come first: a text that replaces another, and
 # what a page leaves in the session, are what the other browser tests see least of.
-WEIGHTS = {"write": 26, "turn to": 18, "select": 12, "press": 12, "choose": 6, "look at": 6, "slide": 6, "back": 4}
-WEIGHTS |= {"steer": 4, "pick": 3, "click": 3, "open": 3, "switch": 2, "count": 2, "forward": 2, "reload": 1}
+WEIGHTS = {"write": 26, "turn to": 18, "select": 6, "press": 12, "choose": 6, "look at": 6, "slide": 6, "back": 4}
+WEIGHTS |= {"steer": 4, "pick": 12, "click": 3, "open": 3, "switch": 2, "count": 2, "forward": 2, "reload": 1}
 WEIGHTS |= {"follow": 1, "upload": 1}
 ALWAYS = ("back", "forward", "reload", "follow")
 """The kinds that need nothing of the page."""
 AGAIN = 0.4
 """How likely one text is followed by another in the same place."""
 STAYS_FLOATING = 0.6
-"""How likely the next step is inside an open popover."""
+"""How likely the next step is inside an open menu or popover."""
+FLOATING = ("menu", "stPopoverBody")
 OF_THE_PAGE = 3
 """How many times as often something on the page is used as a link of the navigation."""
 START = "?shape=dials&steps=50"
@@ -88,8 +90,8 @@ BENIGN = re.compile(
 
 PROMPTS = ("Hello world", "the king", "To be, or not to be, that is the question", "a", "", "ROMEO:\nBut, soft", "\n")
 PROMPTS += ("naïve café 😀", "<b>$x$</b> **`_", "forty-two", "hello=", "Aquí me pongo", "And so on, and on," * 12)
+PROMPTS += ("two hundred and five", "nine thousand and nine", "To [mask]e")
 TEXTS = {
-    "source": ("two hundred and five", "seven", "nine thousand and nine", *PROMPTS),
     "a line": ("one\ntwo\nthree", "one", "", "To be\nor\n<b>é😀\nnot", "\n\nthe king\n\n", "a\nbb\nccc\nd\neeeee\nf"),
     "paste": ("", "Too short a text.", "Twinkle, twinkle, little star,\nHow I wonder what you are. 😀\n" * 30),
 }
@@ -186,7 +188,7 @@ class Walk:
         """Kind and label of the next step, and what of all that is found it uses."""
         things = [(thing["kind"], thing["label"], index) for index, thing in enumerate(found)]
         things = [thing for thing in things if self._is_short(thing[1])]
-        if floating := [thing for thing in things if found[thing[2]]["place"] == "stPopoverBody"]:
+        if floating := [thing for thing in things if found[thing[2]]["place"] in FLOATING]:
             if rng.random() < STAYS_FLOATING:
                 return rng.choice(floating)
             things = [thing for thing in things if thing not in floating]

@@ -14,7 +14,7 @@ from tests.browser.attention_page import (
     all_equal,
     head,
     parameters,
-    pick,
+    pick_model,
     queries,
     turn_to,
     type_prompt,
@@ -116,7 +116,8 @@ def a_tab_is_back_with_its_own_model_when_its_copy_is_killed(page, replicas, wai
     wait_ready(page)
     tokens(page).first.wait_for()
     before = tokens(page).all_inner_texts()
-    pick(page, "^Model$", re.compile("^Yours · "))
+    own = page.get_by_label("Model", exact=True).locator("optgroup[label=Yours] option")
+    pick_model(page, own.first.get_attribute("value"))
     wait_ready(page)
     until(page, lambda: tokens(page).all_inner_texts() not in ([], before))
     write(page, wait_ready, 1)
@@ -154,7 +155,7 @@ def test_attention_a_pass_and_a_text_are_computed_where_they_are_looked_at_even_
     all_equal(page)
     wait_ready(page)
     assert asked == []
-    pick(page, "Model", "Average")
+    pick_model(page, "Average")
     expect(said(page)).to_have_text(FROM_NOW_ON)
     assert {question.split("?")[0] for question in asked} >= {"overview", *FILES}  # of the other model
     until(page, lambda: len(page.workers) == 1)

@@ -7,20 +7,24 @@ from itertools import pairwise
 import pytest
 
 from tests.browser.address_bar import address, come_to
-from tests.browser.attention_page import option_of, until
+from tests.browser.attention_page import until
 from tests.browser.older_browser import OLDER_THAN_STREAMLIT
 from tests.browser.test_accessibility import found
+
+expect = pytest.importorskip("playwright.sync_api").expect
 
 STATE = """() => {
   const { start } = headsupGuide;
   start.look();
   const rects = (elements) => elements.filter(Boolean).map((each) => each.getBoundingClientRect());
   const [card, subject] = rects([start.parts.card, start.target]);
+  const menus = [...document.querySelectorAll("[data-testid=stBidiComponentIsolated]")]
+    .flatMap(({ shadowRoot }) => [...shadowRoot.querySelectorAll(".shell-menu")]);
   const overlaps = (other) => Math.min(card.right, other.right) - Math.max(card.left, other.left) > 1
     && Math.min(card.bottom, other.bottom) - Math.max(card.top, other.top) > 1;
   return {
     places: [card, subject].map((rect) => rect && [rect.left, rect.top, rect.right, rect.bottom].map(Math.round)),
-    covers: rects([start.target, ...document.querySelectorAll("[data-testid=stPopoverBody]")]).filter(overlaps).length,
+    covers: rects([start.target, ...menus]).filter(overlaps).length,
     isOutside: card.left < -1 || card.top < -1 || card.right > innerWidth + 1 || card.bottom > innerHeight + 1,
     isSeen: !subject || (subject.bottom > 0 && subject.top < innerHeight),
   };
@@ -97,6 +101,16 @@ def visit(app_url, new_page, wait_ready):
     return open_page
 
 
+def menu_button(page):
+    return page.get_by_role("button", name=re.compile("^Menu"))
+
+
+def choose_in_menu(page, name, key=None):
+    """Choose what the shell's menu has, by mouse or by a key."""
+    for button in (menu_button(page), page.get_by_role("group", name="Menu").get_by_role("button", name=name)):
+        button.press(key) if key else button.click()
+
+
 class Tour:
     """The tour on a page; after each step it lies still, covers nothing of what it is about, and is in the window."""
 
@@ -124,14 +138,14 @@ class Tour:
 
 def test_the_tour_is_offered_once_gone_through_and_covers_nothing_that_it_is_about(visit, wait_ready):
     page = visit(width=1280, height=720)
-    offer, again = (page.get_by_role("button", name=name, exact=True) for name in ("New here? Take the tour", "Tour"))
+    offer = page.get_by_role("button", name="New here? Take the tour")
     offer.wait_for()
     assert page.get_by_test_id("start").is_hidden()
     page.get_by_role("button", name="No tour").click()
     offer.wait_for(state="hidden")
-    until(page, lambda: again.evaluate("(tour) => tour.getRootNode().activeElement === tour"))
+    expect(menu_button(page)).to_be_focused()
 
-    again.click()
+    choose_in_menu(page, "Tour")
     tour = Tour(page)
     tour.look()
     page.get_by_role("button", name="Generate", exact=True).click()
@@ -143,9 +157,12 @@ def test_the_tour_is_offered_once_gone_through_and_covers_nothing_that_it_is_abo
     written.first.click()
     tour.look(is_done=True)
     tour.go_on("Ablate a head")
-    layer, head = (page.get_by_label(dial, exact=True).input_value().split()[-1] for dial in ("Layer", "Head"))
-    page.get_by_role("button", name="Changes", exact=True).click()
-    page.get_by_text(f"Layer {layer}, head {head} ablated.").wait_for()
+    writing = page.get_by_test_id("live-text")
+    layer, head = (writing.get_by_label(dial, exact=True).input_value().split()[-1] for dial in ("Layer", "Head"))
+    menu_button(page).click()
+    tour.look()
+    page.locator("summary", has_text="Changes").click()
+    page.get_by_text(f"The change: layer {layer}, head {head} ablated.").wait_for()
     tour.look()
     page.get_by_role("button", name="Change this").click()
     tour.look(is_done=True)
@@ -158,20 +175,21 @@ def test_the_tour_is_offered_once_gone_through_and_covers_nothing_that_it_is_abo
 
     come_to(page, "/Learn")
     page.get_by_role("heading", level=1, name="Learn").wait_for()
-    again.click()  # begun on another page
+    choose_in_menu(page, "Tour")  # begun on another page
     tour.card.get_by_role("heading", name="Six steps on Generate").wait_for()
     page.get_by_role("heading", level=1, name="Learn").wait_for()
     tour.button("Next").click()
     page.get_by_role("heading", level=1, name="Generate").wait_for()
     tour.look(is_done=True)  # the text has ended: there is nothing to press
     page.goto(address(page).partition("?")[0])
-    again.wait_for()
+    menu_button(page).wait_for()
+    wait_ready(page)
     assert offer.is_hidden()
 
 
 def test_the_tour_is_gone_through_by_keyboard_on_a_phone(visit, wait_ready):
     page = visit("?model=shakespeare&seed=3", width=420, height=860)
-    page.get_by_role("button", name="Tour", exact=True).press("Enter")
+    choose_in_menu(page, "Tour", key="Enter")
     tour = Tour(page)
     card = tour.card
     until(page, lambda: card.evaluate("(card) => card.getRootNode().activeElement === card"))
@@ -197,15 +215,17 @@ def test_the_tour_is_gone_through_by_keyboard_on_a_phone(visit, wait_ready):
     tour.look(is_done=True)
     go_on("Ablate a head")
     take("Enter")
-    page.wait_for_function("() => document.activeElement.closest('.st-key-change_this')", polling=100)
-    wait_ready(page)
-    page.keyboard.press("Enter")
+    for control in (page.locator("summary", has_text="Changes"), page.get_by_role("button", name="Change this")):
+        expect(control).to_be_focused()
+        tour.look()
+        page.keyboard.press("Enter")
     tour.look(is_done=True)
     assert len(page.evaluate(CHANGED)) == 1
     go_on("Another head")
     until(page, lambda: page.evaluate(CHANGED) == [])
     wait_ready(page)
-    is_first = page.get_by_label("Layer", exact=True).evaluate("(dial) => dial.selectedIndex === 0")
+    layers = page.get_by_test_id("live-text").get_by_label("Layer", exact=True)
+    is_first = layers.evaluate("(dial) => dial.selectedIndex === 0")
     take("ArrowDown" if is_first else "ArrowUp")
     tour.look(is_done=True)
     go_on("Follow a logit")
@@ -261,7 +281,7 @@ def test_a_term_is_underlined_once_in_running_text_explained_over_nothing_that_i
     assert stays_away()
     page.keyboard.press("Tab")  # what was typed into is left, of which the page is told before the list is open
     wait_ready(page)
-    option_of(page, "^Model$", "Shakespeare")
+    menu_button(page).click()
     place = page.evaluate(TERM, page.evaluate(IN_SIGHT))
     page.mouse.move(place["x"], place["y"])
     assert stays_away()
@@ -340,7 +360,7 @@ def test_a_page_is_presented_in_large_type_and_gone_through_by_a_clicker(visit, 
     page.keyboard.press("Escape")
     bar.wait_for(state="hidden")
     page.get_by_test_id("stTopNavLink").first.wait_for()
-    page.get_by_role("button", name="Present", exact=True).click()
+    choose_in_menu(page, "Present")
     bar.wait_for()
 
 

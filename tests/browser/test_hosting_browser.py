@@ -59,9 +59,9 @@ def in_a_frame(tab, platform, app, model):
     room.wait_for()
 
     turn_to("Attention")
-    frame.get_by_role("button", name="Share").click()
-    code = frame.get_by_test_id("stCode").filter(has_text="?model=")  # until it has come, its place is held by blanks
-    link = urlsplit(code.inner_text().strip())
+    frame.get_by_role("button", name="Menu").click()
+    frame.locator("summary", has_text="Share").click()
+    link = urlsplit(frame.get_by_label("Link", exact=True).input_value())
     assert f"{link.scheme}://{link.netloc}{link.path}" == f"{app}/Attention"
     assert parse_qs(link.query)["prompt"] == [SECRET] and "embed" not in parse_qs(link.query)
     frame.get_by_role("button", name="Copy link to embed").click()

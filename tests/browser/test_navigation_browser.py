@@ -12,7 +12,7 @@ CHOOSE_AND_LEAVE = """([dial, link, ms]) => new Promise((resolve) => {
   setTimeout(() => { link.click(); resolve(); }, ms);
 })"""
 """Chooses something, and follows a link so many milliseconds later."""
-DRAFT = "sessionStorage.getItem('headsup_input_drafts')"
+DRAFT = "sessionStorage.getItem('headsup-draft')"
 CLICKABLE = {
     "seed": "http://example.org/x",
     "model": "https://www.example.org",
@@ -142,7 +142,6 @@ def a_number_is_opened_inside_and_back_and_the_browser_returns(visit, page):
 
 def test_a_prompt_that_isn_t_applied_can_t_be_read_or_is_too_long_for_a_link_outlives_a_reload(visit, wait_ready):
     page = visit("?prompt=ROMEO&seed=7")
-    page.wait_for_function("globalThis.headsupInputDrafts?.session")
     prompt_box(page).fill("KING: I")
     page.reload()
     wait_ready(page)
@@ -180,7 +179,6 @@ def test_a_prompt_that_isn_t_applied_can_t_be_read_or_is_too_long_for_a_link_out
     assert page.evaluate(DRAFT)
     page.goto(f"{address(page).partition('?')[0]}?prompt=ROMEO&seed=7")
     until_on(page, "Generate", wait_ready)
-    page.wait_for_function("globalThis.headsupInputDrafts?.session")
     assert page.evaluate(DRAFT) is None
     expect(prompt_box(page)).to_have_value("ROMEO")
     visit("?" + "&".join(f"{name}={value}" for name, value in CLICKABLE.items()), page)

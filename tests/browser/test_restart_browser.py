@@ -58,7 +58,6 @@ def one_who_chooses_a_head(visit, wait_ready):
 def one_who_types(visit, wait_ready):
     """And hasn't applied it yet."""
     page = visit("?prompt=ROMEO")
-    page.wait_for_function("globalThis.headsupInputDrafts?.session")
     box = page.get_by_role("textbox", name="Prompt", exact=True)
     box.fill("A horse")
     yield page
@@ -76,7 +75,7 @@ def one_who_trains(visit, wait_ready, store):
     yield page
     yield
     turn_to(page, "Masks")
-    wait_ready(page)  # a run of the page closes the list
+    wait_ready(page)
     expect_model_of(page, "Yours")
     assert len({*store.iterdir()} - before) == 1
 

@@ -1,7 +1,9 @@
-// Tests where the tour's card lies beside what a step is about.
+// Tests where the tour's card lies beside what a step is about, and that a step takes back what it has changed.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { placeCard } from "../../pages/ui/components/guide/card_position.js";
+import { takeBack } from "../../pages/ui/components/guide/tour.js";
+import { PageState } from "../../transformer/frontend/page/page_state.js";
 
 const rect = (left, top, width, height) => ({ left, top, right: left + width, bottom: top + height });
 const CARD = { width: 336, height: 200 }, ROOM = { width: 1280, height: 720 };
@@ -25,4 +27,17 @@ test("in a narrow window it lies at the bottom, and at the top where that covers
   assert.deepEqual(placeCard(card, rect(16, 451, 87, 40), [], narrow, true), { left: 0, top: 680, covered: 0 });
   assert.deepEqual(placeCard(card, rect(16, 650, 388, 208), [], narrow, true), { left: 0, top: 0, covered: 0 });
   assert.equal(placeCard(card, undefined, [], narrow, true).top, 680);
+});
+
+test("the tour takes back what it has changed and nothing else, of a model that was left once it is shown again", () => {
+  const [head, other] = ["scale~blocks.0.attn.hook_z~0~~0.0", "scale~blocks.1.attn.hook_z~1~~0.0"];
+  const state = new PageState(new URLSearchParams({ model: "induction", changes: `${head}!${other}` }));
+  takeBack({ model: "no", codes: [head] }, state);
+  assert.equal(state.get("changes"), `${head}!${other}`);
+  takeBack({ model: "induction", codes: [head] }, state);
+  assert.equal(state.get("changes"), other);
+  state.set({ model: "shakespeare", changes: null });
+  takeBack({ model: "induction", codes: [other] }, state);
+  state.set({ model: "induction", changes: other });
+  assert.equal(state.get("changes"), null);
 });

@@ -127,23 +127,6 @@ def without(interventions: Iterable[Intervention]) -> None:
     _become(tuple(change for change in visitor().changes if change.intervention not in gone))
 
 
-def coded() -> tuple[str, list[str]]:
-    """The model that is changed, and codes of the changes that are in force."""
-    return st.session_state.get("changed_model", ""), [to_code(change) for change in in_force(visitor().changes)]
-
-
-def take_back(name: str, codes: list[str]) -> None:
-    """Take these back, given as codes, wherever the changes of this model are: in force, or put away with it."""
-
-    def others(changes: Changes) -> Changes:
-        return tuple(change for change in changes if to_code(change.intervention) not in codes)
-
-    if name == st.session_state.get("changed_model"):
-        _become(others(visitor().changes))
-    elif name in st.session_state.get("changes_of_other_models", {}):
-        _changes_of(name).changes = others(_changes_of(name).changes)
-
-
 def clear() -> None:
     _become(())
 

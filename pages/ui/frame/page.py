@@ -126,9 +126,9 @@ def open_page(
     first()
     tokens, source = prompt_bar.read_prompt(name, prompt)
     interventions = in_force(current.changes)
-    text = _current_text(current, name, tokens, source, interventions)
-    _clamp_selection(current, library.config(name), text if tokens else None)
-    state.keep_from_tab("layer", "head", "step", "written", "branches")
+    with state.kept_from_tab():
+        text = _current_text(current, name, tokens, source, interventions)
+        _clamp_selection(current, library.config(name), text if tokens else None)
     with layout.heading:  # last, so that it says what this run has found
         if current.notices:
             with st.container(horizontal=True, vertical_alignment="center", key="frame_notices"):

@@ -5,7 +5,7 @@ import os
 import streamlit as st
 
 from pages.ui.components.guide import guide
-from pages.ui.frame import changes, state, widgets
+from pages.ui.frame import state, widgets
 from pages.ui.session.session_store import session_record
 
 VARIABLE, OFF = "HEADSUP_START", "off"
@@ -16,9 +16,7 @@ def show() -> None:
     """Have it at hand on the page."""
     guide(
         tour_requests=st.session_state.get("tour_requests", 0),
-        changed=changes.coded(),
         on_present=lambda is_large: st.session_state.update(presenting=is_large),
-        on_undo=lambda made: changes.take_back(made.model, made.codes),
     )
 
 

@@ -8,6 +8,8 @@ two steps.
 """
 
 import dataclasses
+from collections.abc import Iterator
+from contextlib import contextmanager
 from urllib.parse import urlencode
 
 import streamlit as st
@@ -63,10 +65,13 @@ def tell_changes(page: str) -> None:
     st.session_state["synced"] = now
 
 
-def keep_from_tab(*names: str) -> None:
-    """Don't tell the exchange what this run has filled in, or left out: the tab may hold another value by the next."""
-    now, told = links.everything(visitor()), st.session_state["synced"]
-    st.session_state["synced"] = {**told, **dict.fromkeys(names), **{name: now[name] for name in names if name in now}}
+@contextmanager
+def kept_from_tab() -> Iterator[None]:
+    """Change what this run draws, and not the tab's page state: the tab may hold another layer by the next run."""
+    before = links.everything(visitor())
+    yield
+    now = links.everything(visitor())
+    st.session_state["synced"] |= {name: now.get(name) for name in PARAMETERS if now.get(name) != before.get(name)}
 
 
 def _take_up(current: Visitor, told: Visitor) -> None:

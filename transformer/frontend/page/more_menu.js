@@ -2,7 +2,6 @@
 
 import { changesOn } from "../changes.js";
 import { attribute, isComposing, node, put, untranslated } from "../dom.js";
-import table from "../parameters.json" with { type: "json" };
 import { ChangesMenu } from "./changes_menu.js";
 import { factsOf } from "./model_facts.js";
 import { kindOf } from "./text_reading.js";
@@ -12,21 +11,21 @@ import { kindOf } from "./text_reading.js";
 /** @import { PageState } from "./page_state.js" */
 /** @import { PageText } from "./text_reading.js" */
 
-/** @typedef {{ title: string, key?: string, act: () => void }} MenuItem key: a shortcut */
+const EMBEDS = ["embed", "embed_options"]; // what a page that frames the app adds to its address
 
-const CALLED = new Map(table.parameters.map(({ name, called }) => [name, called]));
+/** @typedef {{ title: string, key?: string, act: () => void }} MenuItem key: a shortcut */
 
 export class MoreMenu {
   /** @type {Model | null} */ model = null;
 
   /**
    * @param {HTMLElement} parent
-   * @param {{ become: (changes: Changes) => void, read: Reader, reads: (how: string) => void, leftOut: () => Record<string, string> }} host
-   *   reads: told how the prompt is to be read, of a model with a chat template; leftOut: what a link has no room for
+   * @param {{ become: (changes: Changes) => void, read: Reader, reads: (how: string) => void, tooLong: () => string[] }} host
+   *   reads: told how the prompt is to be read, of a model with a chat template; tooLong: what is said if a link has no room for all
    */
-  constructor(parent, { become, read, reads, leftOut }) {
+  constructor(parent, { become, read, reads, tooLong }) {
     this.reads = reads;
-    this.leftOut = leftOut;
+    this.tooLong = tooLong;
     const place = node("div", "shell-more", parent);
     this.button = Object.assign(node("button", "", place), { type: "button" });
     this.panel = node("div", "shell-menu", place);
@@ -35,6 +34,7 @@ export class MoreMenu {
     this.button.addEventListener("click", () => this.toggle(Boolean(this.panel.hidden)));
     place.addEventListener("keydown", (event) => {
       if (event.key !== "Escape" || isComposing(event) || this.panel.hidden) return;
+      event.preventDefault(); // it closes this and nothing else
       this.toggle(false);
       this.button.focus();
     });
@@ -135,17 +135,18 @@ export class MoreMenu {
     if (this.panel.hidden || !(/** @type {HTMLDetailsElement} */ (this.share.parentElement).open)) return;
     put(node("p", "", this.share), "Anyone with this link sees this page as you do.");
     if (this.model?.isOwn) put(node("p", "", this.share), "The link also gives access to your model.");
-    const missing = Object.keys(this.leftOut()).map((name) => CALLED.get(name) ?? name);
-    if (missing.length) put(node("p", "", this.share), `Too long for the link: ${missing.join(" and ")}. It is lost when you close this tab.`);
+    for (const sentence of this.tooLong()) put(node("p", "", this.share), sentence);
     const status = node("p", "", null);
     attribute(status, "role", "status");
-    const field = Object.assign(untranslated(node("input", "", this.share)), { type: "text", readOnly: true, value: location.href });
+    const link = new URL(location.href);
+    for (const name of EMBEDS) link.searchParams.delete(name);
+    const field = Object.assign(untranslated(node("input", "", this.share)), { type: "text", readOnly: true, value: link.href });
     attribute(field, "aria-label", "Link");
-    const embedded = `${location.href}${location.search ? "&" : "?"}embed=true`;
-    for (const [title, link] of [["Copy link", location.href], ["Copy link to embed", embedded]]) {
+    const embedded = `${link.href}${link.search ? "&" : "?"}embed=true`;
+    for (const [title, copied] of [["Copy link", link.href], ["Copy link to embed", embedded]]) {
       const button = Object.assign(node("button", "", this.share), { type: "button", textContent: title });
       button.addEventListener("click", () => {
-        field.value = link;
+        field.value = copied;
         field.select();
         put(status, document.execCommand("copy") ? "Copied." : "Copy the link above."); // over plain HTTP there is no navigator.clipboard
       });

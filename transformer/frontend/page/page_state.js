@@ -27,6 +27,9 @@ export const LONGEST_PROMPT = TABLE.get("prompt").longest;
 /** What an address has no room for, first what is missed least. */
 const SACRIFICES = [...TABLE.values()].filter(({ left_out: rank }) => rank).sort((one, other) => one.left_out - other.left_out).map(({ name }) => name);
 
+/** What parameters are called in a sentence. @param {string[]} names */
+export const calledOf = (names) => names.map((name) => TABLE.get(name).called ?? name);
+
 /** The parameters of which a column names this one. @param {"of" | "needs"} column @param {string} name */
 const namesWith = (column, name) => [...TABLE.values()].filter((parameter) => parameter[column]?.includes(name)).map((parameter) => parameter.name);
 

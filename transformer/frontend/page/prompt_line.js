@@ -1,13 +1,14 @@
 // The prompt: one line, which grows over the page while it is edited; and examples of prompts.
 
-import { attribute, focusedIn, isComposing, node, untranslated } from "../dom.js";
+import { attribute, isComposing, node, untranslated } from "../dom.js";
 import { fitToText } from "../field_height.js";
 import { LONGEST_PROMPT } from "./page_state.js";
 
-const DRAFT = "headsup-draft"; // where the tab keeps what is typed and can't be read, beside the prompt that is shown
+const DRAFT = "headsup-draft"; // where the tab keeps what is typed instead of the prompt that is shown, over a reload
 
 export class PromptLine {
   /** @type {string | null} */ text = null; // the prompt that is shown on the page
+  isEdited = false; // what was typed waits for Enter, or for the field to be left
 
   /** @param {HTMLElement} parent @param {(text: string) => void} type told of a text that was typed, or picked from the examples */
   constructor(parent, type) {
@@ -16,9 +17,9 @@ export class PromptLine {
     this.field = Object.assign(node("textarea", "", place), { rows: 1, spellcheck: false, maxLength: LONGEST_PROMPT });
     attribute(this.field, "aria-label", "Prompt");
     this.fit = fitToText(this.field);
-    this.field.addEventListener("change", () => {
+    this.field.addEventListener("input", () => {
+      this.isEdited = true;
       this.store();
-      type(this.field.value);
     });
     this.field.addEventListener("keydown", (event) => {
       if (isComposing(event)) return;
@@ -27,7 +28,14 @@ export class PromptLine {
       event.preventDefault();
       this.field.blur();
     });
-    this.field.addEventListener("blur", () => (this.field.scrollTop = 0));
+    // A draft that was restored and isn't edited further has no change event.
+    this.field.addEventListener("blur", () => {
+      this.field.scrollTop = 0;
+      if (!this.isEdited) return;
+      this.isEdited = false;
+      this.store();
+      type(this.field.value);
+    });
     this.examples = node("select", "shell-examples", this.root);
     attribute(this.examples, "aria-label", "Examples");
     this.examples.addEventListener("change", () => {
@@ -42,42 +50,60 @@ export class PromptLine {
   /** The prompt is on the page; what was typed instead of it stays in the field. @param {string} text @param {string[]} examples */
   show(text, examples) {
     if (text !== this.text) {
-      const isFirst = this.text === null;
+      const draft = this.text === null ? storedDraft(text) : null;
       this.text = text;
-      this.put((isFirst && this.stored()) || text);
+      this.put(draft ? draft.value : text);
+      if (draft?.isEdited) this.editAgain();
     }
     this.examples.replaceChildren(new Option("Examples", ""), ...examples.map((example) => untranslated(new Option(example, example))));
     this.examples.hidden = !examples.length;
   }
 
-  /** What was typed instead of the prompt on the page, once it isn't being edited any more; null for nothing. */
+  /** What was typed instead of the prompt on the page, and can't be read; null for nothing. */
   get draft() {
-    return this.field.value === this.text || focusedIn(this.field) === this.field ? null : this.field.value;
+    return this.isEdited || this.field.value === this.text ? null : this.field.value;
   }
 
   /** @param {string} text */
   put(text) {
     this.field.value = text;
+    this.isEdited = false;
     this.fit();
     this.store();
   }
 
+  /** Wait for Enter again, as before the page was loaded anew. */
+  editAgain() {
+    this.isEdited = true;
+    this.field.focus();
+    this.field.setSelectionRange(this.field.value.length, this.field.value.length);
+    this.store();
+  }
+
   store() {
+    const { text, field: { value }, isEdited } = this;
     try {
-      if (this.field.value === this.text) sessionStorage.removeItem(DRAFT);
-      else sessionStorage.setItem(DRAFT, JSON.stringify([this.text, this.field.value]));
+      if (value === text) sessionStorage.removeItem(DRAFT);
+      else sessionStorage.setItem(DRAFT, JSON.stringify({ text, value, isEdited, page: performance.timeOrigin }));
     } catch {
       // A browser may refuse to store anything.
     }
   }
+}
 
-  /** What was typed instead of this prompt before the page was loaded anew. @returns {string | null} */
-  stored() {
-    try {
-      const [text, draft] = JSON.parse(sessionStorage.getItem(DRAFT));
-      return text === this.text ? draft : null;
-    } catch {
-      return null;
-    }
+/**
+ * What was typed instead of this prompt before the page was loaded anew, or its server came back. A link that was followed says itself
+ * what the page is to show.
+ *
+ * @param {string} text
+ * @returns {{ value: string, isEdited: boolean } | null}
+ */
+function storedDraft(text) {
+  try {
+    const draft = JSON.parse(sessionStorage.getItem(DRAFT));
+    const isOfLink = performance.getEntriesByType("navigation").some((entry) => /** @type {PerformanceNavigationTiming} */ (entry).type === "navigate");
+    return draft?.text === text && (draft.page === performance.timeOrigin || !isOfLink) ? draft : null;
+  } catch {
+    return null;
   }
 }

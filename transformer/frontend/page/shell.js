@@ -7,7 +7,7 @@ import { attribute, list, node, put } from "../dom.js";
 import { effectOf } from "./changed_model.js";
 import { ModelMenu } from "./model_menu.js";
 import { MoreMenu } from "./more_menu.js";
-import { DEFAULT_MODEL, NotingReader, pageState } from "./page_state.js";
+import { DEFAULT_MODEL, NotingReader, calledOf, pageState } from "./page_state.js";
 import { PromptLine } from "./prompt_line.js";
 import { UnreadableText, noticesOf, readPrompt, textOf } from "./text_reading.js";
 import { needsModel, otherPromptOf, viewData } from "./view_data.js";
@@ -53,12 +53,13 @@ export class Shell {
   constructor(parent, host) {
     this.state = pageState();
     this.root = node("div", "shell", parent);
+    this.root.dataset.testid = "shell";
     const line = node("div", "shell-line", this.root);
     this.models = new ModelMenu(line, (name) => this.chooseModel(name));
     this.prompt = new PromptLine(line, (text) => this.type(text));
     this.more = new MoreMenu(line, {
       become: (changes) => this.becomeChanged(changes), read: (text) => otherPromptOf(this.model, text),
-      reads: (how) => this.state.set({ reads: how === "chat" ? null : how }), leftOut: () => this.state.addressed(location.search).leftOut,
+      reads: (how) => this.state.set({ reads: how === "chat" ? null : how }), tooLong: () => this.tooLong(),
     });
     this.problem = node("div", "problem", this.root);
     attribute(this.problem, "role", "alert");
@@ -158,7 +159,7 @@ export class Shell {
       this.slot.draw(data, apiOf(model));
     }
     this.showProblem(null);
-    this.showNotices([...(this.replaced ? [this.replaced] : []), ...(effect ? [effect.sentence] : []), ...(text ? noticesOf(model, this.state, text) : [])]);
+    this.showNotices([...(this.replaced ? [this.replaced] : []), ...(effect ? [effect.sentence] : []), ...(text ? noticesOf(model, this.state, text) : []), ...this.tooLong()]);
     this.place.dataset.state = "shown";
     if (this.prompt.draft !== null) this.type(this.prompt.draft);
   }
@@ -237,6 +238,12 @@ export class Shell {
     this.state.set(shown);
     this.state.flush();
     this.host.navigate?.(page, this.state);
+  }
+
+  /** @returns {string[]} what is said of the link if it has no room for all of the page state */
+  tooLong() {
+    const missing = calledOf(Object.keys(this.state.addressed(location.search).leftOut));
+    return missing.length && this.host.isLinked !== false ? [`Too long for the link: ${missing.join(" and ")}. It is lost when you close this tab.`] : [];
   }
 
   redraw() {

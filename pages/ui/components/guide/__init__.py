@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-from pydantic import BaseModel
 from streamlit.components.v2 import component
 
 from pages.ui.components.assets import GLOSSARY, address, reader, script
@@ -20,30 +19,11 @@ _mount = component(
 )
 
 
-class Undo(BaseModel):
-    """What the tour has changed and takes back: a model, and codes of interventions."""
-
-    model: str
-    codes: list[str]
-
-
-def guide(
-    *,
-    tour_requests: int,
-    changed: tuple[str, list[str]],
-    on_present: Callable[[bool], None],
-    on_undo: Callable[[Undo], None],
-) -> None:
+def guide(*, tour_requests: int, on_present: Callable[[bool], None]) -> None:
     """Have it at hand; the shell's menu opens its parts.
 
-    tour_requests: how often the tour has been asked for by other means than that menu. changed: a model, and the codes
-    of what is changed in it. on_present: called, before another run, when the page begins or ceases to be presented,
-    with whether figures have room for large labels now. on_undo: called with what the tour takes back.
+    tour_requests: how often the tour has been asked for by other means than that menu. on_present: called, before
+    another run, when the page begins or ceases to be presented, with whether figures have room for large labels now.
     """
-    data = {
-        "key": KEY,
-        "terms": address(GLOSSARY),
-        "tour_requests": tour_requests,
-        "changed": dict(zip(("model", "codes"), changed, strict=True)),
-    }
-    _mount(data=data, **listening(KEY, presenting=(bool, on_present), undo=(Undo, on_undo)))
+    data = {"key": KEY, "terms": address(GLOSSARY), "tour_requests": tour_requests}
+    _mount(data=data, **listening(KEY, presenting=(bool, on_present)))

@@ -30,7 +30,7 @@ class Guide {
     this.underlines = new TermUnderlines(matcherOf(terms), within);
     this.gloss = new TermTooltip(parts.gloss, this.underlines);
     this.panel = new TermPanel(parts, terms, this.underlines);
-    this.start = new Tour(parts, (made) => this.tell?.("undo", made));
+    this.start = new Tour(parts);
     this.presentation = new Presentation(parts, within, (isLarge) => this.tell?.("presenting", isLarge));
     listenForKeys({ "?": () => this.panel.toggle(), p: () => this.presentation.set(!this.presentation.isOn) });
     document.addEventListener("click", closeMenu);
@@ -46,8 +46,7 @@ class Guide {
   }
 
   /** Begin the tour as often as it was asked for. */
-  lead({ tour_requests: requests, changed }) {
-    this.start.changed = changed;
+  lead({ tour_requests: requests }) {
     if (requests > (this.requests ?? 0)) this.start.begin();
     this.requests = requests;
   }

@@ -3,6 +3,7 @@
 // It is a state of the tab: it stays from page to page and over a reload. Python is told of it, and draws its figures larger.
 import { attribute, isComposing, isVisible } from "../../../../transformer/frontend/dom.js";
 import { PAGE_LINK, openPage } from "../../../../transformer/frontend/page_link.js";
+import { inComponents } from "./in_components.js";
 import { areKeysOn, isTyped } from "./shortcuts.js";
 
 const KEPT = "headsup-presenting";
@@ -12,7 +13,7 @@ const NEAR = 4; // the page's type sizes between two beginnings that are one to 
 const AGAIN = 0.15; // of the window's height that is seen again where a view goes on beyond it
 const BESIDE = ".st-key-side_by_side_halves_ablation, .st-key-side_by_side_thirds_train"; // one view: parts that stay beside one another
 const VIEWS = "h1, h2, [data-testid=stPlotlyChart], [class*=st-key-view_], [class*=st-key-side_by_side] > *, .st-key-lesson_asked";
-const VIEWS_WITHIN = "section[aria-label], figure, .inside, .inside :is(.tensor, .cell, .prose, details[open])";
+const VIEWS_WITHIN = "h1, section[aria-label], figure, .inside, .inside :is(.tensor, .cell, .prose, details[open])";
 const AWAKE_MS = 3000; // for which the bar is seen after the hand has moved
 const LEAST = 90; // pixels of the height of a view
 const FORWARD = ["PageDown", "ArrowRight"], BACK = ["PageUp", "ArrowLeft"];
@@ -115,9 +116,8 @@ function stopsIn(main) {
 
 /** Where the views of a page begin, in pixels from the window's top, those that are one to the eye only once. */
 function viewsIn(main) {
-  const within = (root) => [...root.querySelectorAll("[data-testid=stBidiComponentIsolated]")].flatMap(({ shadowRoot }) => [...shadowRoot.querySelectorAll(VIEWS_WITHIN)]);
   const isPart = (view) => (view.getRootNode().host ?? view).parentElement.closest(BESIDE);
-  const views = [...main.querySelectorAll(`${VIEWS}, ${BESIDE}`), ...within(main)].filter((view) => !isPart(view));
+  const views = [...main.querySelectorAll(`${VIEWS}, ${BESIDE}`), ...inComponents(VIEWS_WITHIN, main)].filter((view) => !isPart(view));
   const boxes = views.filter((view) => isVisible(view)).map((view) => [view.getBoundingClientRect(), view]);
   const tall = boxes.filter(([{ height }, view]) => height >= LEAST || /^H\d$/.test(view.tagName));
   const tops = tall.map(([{ top }]) => top).sort((one, other) => one - other);

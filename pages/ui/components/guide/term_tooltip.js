@@ -5,6 +5,7 @@
 import { isComposing, put } from "../../../../transformer/frontend/dom.js";
 import { isRaised, lower, place, raise } from "../../../../transformer/frontend/top_layer.js";
 import { drawEntry } from "./glossary_entry.js";
+import { inComponents } from "./in_components.js";
 import { focused } from "./shortcuts.js";
 
 const REST_MS = 300; // for which the pointer rests on a term before it is explained
@@ -14,6 +15,7 @@ const GAP = 6; // pixels
 const PRESSED = "button, a, label, summary, [role=button], [role=radio], [role=tab], [role=checkbox]";
 /** What is open for as long as something is chosen from it. */
 const OPEN = "[role=listbox], [role=menu], [data-baseweb=popover], [data-testid=stPopoverBody], [data-testid=stDialog]";
+const MENU = ".shell-menu:not([hidden])";
 
 export class TermTooltip {
   /** element: the tip, with popover="manual"; underlines: `TermUnderlines`, in which terms are looked up. */
@@ -104,7 +106,7 @@ export class TermTooltip {
     this.leaving = undefined;
     this.byFocus = false;
     if (!element.isConnected || (this.isOpen && this.term === term)) return;
-    if (document.querySelector(OPEN)) return this.hide();
+    if (document.querySelector(OPEN) || inComponents(MENU).length) return this.hide();
     this.term = term;
     put(element, "");
     drawEntry(element, term, () => this.hide());

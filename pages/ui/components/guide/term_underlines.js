@@ -18,7 +18,7 @@ const SENTENCE = /\p{L}\p{L}[.?](\s|$)/u;
 const FIGURE = "[data-testid=stMetric]"; // a number, and what it is a number of
 /** What is pressed, or names what is; what lies over the page. */
 const CONTROLS = "button, label, legend, summary, h1, h2, h3, h4, h5, h6, [role=radio], [role=tab], [role=checkbox], " +
-  "[data-testid=stWidgetLabel], [data-testid=stMetric], [data-testid=stPopoverBody]";
+  "[data-testid=stWidgetLabel], [data-testid=stMetric], [data-testid=stPopoverBody], .shell-menu";
 /** Text that is a visitor's, a model's, or a number; what is a picture; what leads elsewhere; the guide's own. */
 const FOREIGN = "[role=listbox], [role=tooltip], .strip, .text-comparison p, table, svg, canvas, textarea, input, select, option, code, pre, " +
   "script, style, a, .katex, [data-testid=stCode], [data-testid=stIconMaterial], [class*=st-key-example_], [data-no-terms], h1";

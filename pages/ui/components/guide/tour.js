@@ -4,7 +4,10 @@
 // The card is a dialog that isn't modal. It takes the focus as it appears, and from then on only from somebody who has it
 // there, or who works with the keyboard; what it says is announced either way.
 import { attribute, isComposing, isVisible, node, put } from "../../../../transformer/frontend/dom.js";
+import { asText, changesIn, changesOn } from "../../../../transformer/frontend/changes.js";
+import { pageState } from "../../../../transformer/frontend/page/page_state.js";
 import { openPage, pageLink } from "../../../../transformer/frontend/page_link.js";
+import { inComponents } from "./in_components.js";
 import { ELSEWHERE, PATH } from "./tour_steps.js";
 import { placeCard } from "./card_position.js";
 
@@ -13,16 +16,12 @@ const NARROW = 640; // pixels of a window in which the card lies above or below,
 const LOOK_MS = 200; // between two looks at what has been done, and where the control is now
 const REVEAL_MS = 1200; // for which a control that has just come is scrolled to: what is around it may still be growing
 const HEADER = 70; // pixels at the top of the window that Streamlit's own bar covers
-const FORM = "[data-testid=stPopoverBody]"; // has to be pressed while it is open
+const MENU = ".shell-menu"; // of the shell; what has to be pressed in it is there while it is open
 
 export class Tour {
-  /** What is changed in the model, as the page has it: its name, and codes. */
-  changed = { model: "", codes: [] };
-
-  /** parts: the overlay's; undo(made): takes back what a step has changed, like `changed`. It is shown by `begin`. */
-  constructor(parts, undo) {
+  /** parts: the overlay's. It is shown by `begin`. */
+  constructor(parts) {
     this.parts = parts;
-    this.undo = undo;
     parts.next.addEventListener("click", () => this.go(this.step + 1));
     parts.previous.addEventListener("click", () => this.go(this.step - 1));
     parts.skip.addEventListener("click", () => this.end());
@@ -40,6 +39,12 @@ export class Tour {
 
   get isOn() {
     return !this.parts.card.hidden;
+  }
+
+  /** The model, and the codes of what is changed in it. */
+  get changed() {
+    const state = pageState();
+    return { model: state.get("model"), codes: changesOn(state.get("changes")) };
   }
 
   begin() {
@@ -66,7 +71,7 @@ export class Tour {
   leaveStep() {
     const { made } = this;
     this.made = undefined;
-    if (made) this.undo(made);
+    if (made) takeBack(made);
   }
 
   get record() {
@@ -142,9 +147,7 @@ export class Tour {
   settle(closes, before) {
     const { model, codes } = this.changed;
     this.made = { model, codes: codes.filter((code) => !before.includes(code)) };
-    /** @type {HTMLElement | null} */
-    const button = document.querySelector(closes);
-    button?.click();
+    find(closes)?.click();
   }
 
   get target() {
@@ -157,12 +160,11 @@ export class Tour {
     const { target } = this;
     if (target !== this.control) {
       this.revealUntil = performance.now() + REVEAL_MS;
-      // A form closes when the focus leaves it, so it can't be asked for on the card.
-      if (target && this.isByKey && target.closest(FORM)) this.focusControl();
+      if (target && this.isByKey && target.closest(MENU)) this.focusControl(); // the menu is open: the keyboard goes on there
     }
     this.control = target;
     spot.hidden = !target;
-    const kept = [...document.querySelectorAll(FORM), this.record.keep && find(this.record.keep)];
+    const kept = [find(`shell: ${MENU}`), this.record.keep && find(this.record.keep)];
     const keep = kept.flatMap((element) => element?.getBoundingClientRect() ?? []);
     const rect = target?.getBoundingClientRect();
     if (rect) Object.assign(spot.style, { left: `${rect.left - 5}px`, top: `${rect.top - 5}px`, width: `${rect.width + 10}px`, height: `${rect.height + 10}px` });
@@ -188,20 +190,26 @@ export class Tour {
 function reveal(target, isClear) {
   const { top, bottom } = target.getBoundingClientRect();
   const isAtTop = Math.abs(top - HEADER) < 10;
-  if (isAtTop || (isClear && top >= HEADER - 10 && bottom <= innerHeight) || target.closest(FORM)) return;
+  if (isAtTop || (isClear && top >= HEADER - 10 && bottom <= innerHeight) || target.closest(MENU)) return;
   target.scrollIntoView({ block: "start" });
   document.querySelector("[data-testid=stMain]").scrollBy(0, -HEADER);
+}
+
+/** Take back what a step has changed: now, or when its model is shown again. @param {{ model: string | null, codes: string[] }} made */
+export function takeBack({ model, codes }, state = pageState()) {
+  const tryIt = () => {
+    if (state.get("model") !== model) return;
+    unfollow();
+    state.set({ changes: asText(changesIn(state.get("changes")).filter(({ code }) => !codes.includes(code))) });
+  };
+  const unfollow = state.follow(tryIt);
+  tryIt();
 }
 
 /** An element by a selector, "component: selector" for one in a component with this test id; null if there is none. */
 function find(selector) {
   const [, component, within] = /^([\w-]+): (.+)$/.exec(selector) ?? [];
-  if (!component) return document.querySelector(selector);
-  for (const { shadowRoot } of document.querySelectorAll("[data-testid=stMain] [data-testid=stBidiComponentIsolated]")) {
-    const root = shadowRoot?.querySelector(`[data-testid=${component}]`);
-    if (root) return root.querySelector(within);
-  }
-  return null;
+  return component ? inComponents(`[data-testid=${component}] ${within}`)[0] ?? null : document.querySelector(selector);
 }
 
 function isOpenAbove(event) {

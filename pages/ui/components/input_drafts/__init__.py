@@ -9,10 +9,7 @@ from pages.ui.components.assets import custom_component
 _mount = custom_component(__file__)
 
 
-def keep_input_drafts(unread_prompt: str | None = None) -> None:
-    """Called once in each run of a page. The browser hears of it when a session begins.
-
-    unread_prompt: what was applied and can't be read, so that no address holds it; the tab keeps that, too.
-    """
+def keep_input_drafts() -> None:
+    """Called once in each run of a page. The browser hears of it when a session begins."""
     session = st.session_state.setdefault("typed_session", secrets.token_hex(4))
-    _mount(key="typed", data={"session": session, "unread_prompt": unread_prompt})
+    _mount(key="typed", data={"session": session})

@@ -1,6 +1,6 @@
 // Keeps what is typed into a field and not yet applied over a reload or a restart of the server. It comes back into its
 // field and waits to be applied. (Streamlit takes it for applied when the connection is lost, and forgets it with the
-// next change of page.) So does a prompt that was applied and can't be read: no address holds it.
+// next change of page.) The shell keeps its prompt by itself.
 import { isComposing } from "../../../../transformer/frontend/dom.js";
 
 const NAME = "headsup_input_drafts";
@@ -92,13 +92,9 @@ function bringBack(isNew, looks = LOOKS) {
 
 export function mountInputDrafts({ data }) {
   const tab = (globalThis.headsupInputDrafts ??= {});
-  const { unread_prompt: unread } = data;
+  if (tab.session === data.session) return; // called again, by a change of theme or page
   const isNew = !tab.session;
   if (isNew && isByLink()) store(null); // which says itself what the page is to show
-  if (unread === null && tab.isUnread) store(null); // another has taken its place
-  tab.isUnread = unread !== null;
-  if (tab.isUnread) store({ label: document.querySelector("textarea[aria-label=Source]") ? "Source" : "Prompt", text: unread, path: location.pathname });
-  if (tab.session === data.session) return; // called again, by a change of theme or page
   if (isNew) listen(tab);
   tab.session = data.session;
   bringBack(isNew);
