@@ -229,9 +229,8 @@ def said(at):
     """All sentences that inform, warn or report an error, without what keeps Markdown away; the shell's among them."""
     boxes = " ".join(box.value for box in [*at.info, *at.warning, *at.error])
     found = shown(at)
-    return " ".join(
-        [*filter(None, [re.sub(rf"\\(?=[^\w\s])|{JOINER}", "", boxes), found["problem"]]), *found["notices"]]
-    )
+    sentences = [re.sub(rf"\\(?=[^\w\s])|{JOINER}", "", boxes), found["problem"], *found["notices"]]
+    return " ".join(filter(None, sentences))
 
 
 def link_of(at):
@@ -380,7 +379,7 @@ def _ask(request):
 
 
 def given(at):
-    """What the instrument on the page is given: `request`, the parameters of its questions, and what it shows beside."""
+    """What the instrument on the page is given: `request`, what its questions have in common, and what else it is told."""
     if instruments := components(at, *INSTRUMENTS):
         return json.loads(instruments[0].json)
     found, own = shown(at), told_of(at)["own"]

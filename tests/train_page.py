@@ -67,4 +67,4 @@ def reloaded(before, at):
 
 def groups(at):
     """Whose models are listed, of those that don't ship."""
-    return {model["group"] for model in told_of(at)["catalogue"]} & {"Yours", "Shared with you"}
+    return {"Yours", "Shared with you"} & {entry["group"] for entry in told_of(at)["catalogue"]}

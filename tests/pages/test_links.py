@@ -29,7 +29,7 @@ from tests.app_driver import (
     type_prompt,
     write,
 )
-from tests.tiny_models import save_pair, save_translator, save_tiny, written
+from tests.tiny_models import save_pair, save_tiny, save_translator, written
 
 pytestmark = pytest.mark.usefixtures("folder")
 LONG = "abcdefghijklmnopqrstuvwxyz" * 3

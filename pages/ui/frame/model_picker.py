@@ -55,8 +55,7 @@ def pick_model(current: Visitor, stop: Callable[[], NoReturn]) -> str:
         current.model = fallback
     try:
         library.model(current.model)
-    except CheckpointError as error:
-        st.error(plain(f"This model can't be opened. {error} Pick another one."))
+    except CheckpointError:  # the shell says why, and offers others
         stop()
     return current.model
 

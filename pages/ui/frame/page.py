@@ -184,12 +184,9 @@ def _show_training() -> None:
 def _clamp_selection(current: Visitor, config: ModelConfig, text: Text | None) -> None:
     """Clamp layer, head and step to this model and text, as the shell does, and says. text: None if there is none."""
     if kind := attention_kinds.shown_kind(config, current.attention):
-        if current.layer is None and current.head is None:
-            current.layer, current.head = attention_kinds.first_layer_and_head(
-                config, library.model(current.model).card, kind
-            )
-        # A link that names one of them alone was made when the other was 0.
-        current.layer, current.head = current.layer or 0, current.head or 0
+        opening = attention_kinds.first_layer_and_head(config, library.model(current.model).card, kind)
+        current.layer = opening[0] if current.layer is None else current.layer
+        current.head = opening[1] if current.head is None else current.head
         for name, count in (("layer", attention_kinds.layer_count(config, kind)), ("head", config.n_heads)):
             setattr(current, name, min(getattr(current, name), count - 1))
     if text and current.step is not None and not 0 < current.step < len(text.tokens):
