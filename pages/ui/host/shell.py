@@ -17,7 +17,12 @@ _STYLES = (
     *("attention/attention.css", "inside/inside.css", "inside/tensors.css", "inside/circuits.css"),
     *("generation/generation.css", "filling/filling.css", "page/shell.css", "page/changes_menu.css"),
 )
-MARKUP = '<div data-part="root"></div>'
+MARKUP = """<div data-part="root"><div class="shell">
+<div class="shell-line"><b data-part="waiting_model"></b><span data-part="waiting_prompt"></span></div>
+<div class="shell-heading"><h1 data-part="waiting_title"></h1>
+<p data-part="waiting_for" role="status">The page is being loaded. If it takes long, reload it.</p></div>
+</div></div>"""
+"""What is seen until the frontend is there, which takes its place."""
 _mount = component(
     "headsup_shell", html=MARKUP, js=script("shell"), css=style(__file__, "host.css", instruments=_STYLES)
 )
@@ -46,9 +51,17 @@ def shell(
             "is_bare": opening["is_bare"],
             "offers_tour": opening["offers_tour"],
             "catalogue": models,
+            "waiting": {"waiting_title": page} if opening["is_bare"] else _waiting(page, exchange.texts, models),
             "own": [model["name"] for model in models if is_own(model["name"])],
             "next_page": next_page,
         },
         on_page_state_change=lambda: None,
         **listening(KEY),
     )
+
+
+def _waiting(page: str, texts: Mapping[str, str], models: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """What the markup says of the page: its title, its model and its prompt."""
+    model = next((entry for entry in models if entry["name"] == texts.get("model")), {"title": "", "examples": []})
+    prompt = texts.get("prompt") or "".join(model["examples"][:1])
+    return {"waiting_title": page, "waiting_model": model["title"], "waiting_prompt": prompt[:200]}

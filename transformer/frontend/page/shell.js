@@ -35,6 +35,8 @@ import { ViewSlot, apiOf } from "./view_slot.js";
  * @property {(MenuItem & { dismissal: string, dismiss: () => void }) | null} [offer] what a newcomer is offered, until it is taken or dismissed
  */
 
+const AGAIN_MS = 5000; // after which what failed for the moment is tried again
+
 /** What becomes of a prompt, by the model's architecture. */
 const READ = {
   "decoder-only": "The model continues this.", "encoder-decoder": "The encoder reads this.",
@@ -109,6 +111,7 @@ export class Shell {
 
   /** Read the prompt and have the view drawn. What was shown before stays while that can't be. */
   async show() {
+    clearTimeout(this.again);
     const turn = (this.turn = {});
     const reader = (this.reader = new NotingReader(this.state, this.host.page.title));
     this.shown = this.host.page.title;
@@ -171,7 +174,14 @@ export class Shell {
     this.showProblem(error);
     this.more.show(this.model, this.state, this.changes, null);
     this.host.changed?.(this.state, { model: this.model, text: null });
+    this.tryAgain(error, () => this.show());
     if (!(error instanceof ApiError)) throw error;
+  }
+
+  /** @param {any} error @param {() => void} attempt */
+  tryAgain(error, attempt) {
+    clearTimeout(this.again);
+    if (error instanceof ApiError && !error.isFinal) this.again = setTimeout(() => this.root.isConnected && attempt(), AGAIN_MS);
   }
 
   /** A prompt was typed. It becomes part of the state once it can be read; until then what was shown stays. @param {string} text */
@@ -186,6 +196,7 @@ export class Shell {
     } catch (error) {
       if (typed !== this.typed || turn !== this.turn) return;
       this.showProblem(error);
+      this.tryAgain(error, () => typed === this.typed && this.type(text));
       if (this.lastRead?.model === model) await this.showLastRead();
       if (!(error instanceof ApiError)) throw error;
     }
