@@ -73,7 +73,7 @@ def until_written(page, count):
 
 def until_shown(page):
     """Until the model has said what it thinks of the text that is there."""
-    page.locator("[data-state=shown]").get_by_test_id("live-text").wait_for()
+    page.locator("[data-part=root][data-state=shown]").get_by_test_id("live-text").wait_for()
 
 
 def until_at_rest(page, wait_ready):

@@ -12,7 +12,7 @@ from pages.ui.components.events import hear_all
 from pages.ui.components.input_drafts import keep_input_drafts
 from pages.ui.computations.activations import Interventions, Tokens
 from pages.ui.figures.palette import Theme
-from pages.ui.frame import page_guide, prompt_bar, saved_view, session_restore, state, widgets
+from pages.ui.frame import model_picker, page_guide, prompt_bar, saved_view, session_restore, state, widgets
 from pages.ui.frame.page_text import Text
 from pages.ui.frame.state import visitor
 from pages.ui.frame.visitor_choices import Visitor
@@ -65,8 +65,8 @@ class Session:
 class PageOptions:
     """How a page opens.
 
-    sentence: below its title. view: the page that it embeds. reads_prompt: whether it uses one. is_bare: whether it
-    shows nothing of the model yet.
+    sentence: below its title. view: the page that it embeds. reads_prompt: whether it uses one. is_bare: whether the
+    shell lets nobody choose a model, a prompt or changes.
     """
 
     sentence: str
@@ -145,7 +145,7 @@ def _draw_shell(layout: PageLayout, title: str, opening: PageOptions) -> None:
         is_exporting = any(st.session_state.get(f"drawer_{name}") for name in ("numbers", "page", "live"))
         view = FILES if is_exporting else opening.view
         opened = {**vars(opening), "view": view, "offers_tour": page_guide.offers_tour()}
-        shell(title, opened, exchange(title), state.next_page())
+        shell(title, opened, model_picker.catalogue(), exchange(title), state.next_page())
         st.html(STYLE)
         page_guide.show()
 
@@ -184,12 +184,9 @@ def _show_training() -> None:
 def _clamp_selection(current: Visitor, config: ModelConfig, text: Text | None) -> None:
     """Clamp layer, head and step to this model and text, as the shell does, and says. text: None if there is none."""
     if kind := attention_kinds.shown_kind(config, current.attention):
-        if current.layer is None and current.head is None:
-            current.layer, current.head = attention_kinds.first_layer_and_head(
-                config, library.model(current.model).card, kind
-            )
-        # A link that names one of them alone was made when the other was 0.
-        current.layer, current.head = current.layer or 0, current.head or 0
+        opening = attention_kinds.first_layer_and_head(config, library.model(current.model).card, kind)
+        current.layer = opening[0] if current.layer is None else current.layer
+        current.head = opening[1] if current.head is None else current.head
         for name, count in (("layer", attention_kinds.layer_count(config, kind)), ("head", config.n_heads)):
             setattr(current, name, min(getattr(current, name), count - 1))
     if text and current.step is not None and not 0 < current.step < len(text.tokens):
