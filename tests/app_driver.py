@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, cast
 from urllib.parse import urlencode
 from weakref import WeakKeyDictionary
 
@@ -229,7 +230,8 @@ def said(at):
     """All sentences that inform, warn or report an error, without what keeps Markdown away; the shell's among them."""
     boxes = " ".join(box.value for box in [*at.info, *at.warning, *at.error])
     found = shown(at)
-    return " ".join([*filter(None, [re.sub(rf"\\(?=[^\w\s])|{JOINER}", "", boxes), found["problem"]]), *found["notices"]])
+    sentences = [re.sub(rf"\\(?=[^\w\s])|{JOINER}", "", boxes), found["problem"], *found["notices"]]
+    return " ".join(filter(None, sentences))
 
 
 def link_of(at):
@@ -363,12 +365,14 @@ def shown(at):
     if page == "Learn" or not told["reads_prompt"]:
         return {"about": None, "notices": [], "problem": ""}
     state = Looked(urlencode(tab_of(at).values))
-    return frontend("../../tests/frontend/shown_page.mjs", "shownPage", page, state, told["own"], page in DRAWN, ask=_ask)
+    return frontend(
+        "../../tests/frontend/shown_page.mjs", "shownPage", page, state, told["own"], page in DRAWN, ask=_ask
+    )
 
 
 def _ask(request):
     """The API's answer to what the frontend asks; its small models aren't computed by the frontend itself."""
-    api().app.state.responder.forget()
+    cast(Any, api().app).state.responder.forget()
     content = request["body"] and request["body"].encode()
     address = request["asks"].replace("/api/", "/", 1)
     found = api().request(request["method"], address, headers=request["headers"], content=content)
@@ -376,7 +380,7 @@ def _ask(request):
 
 
 def given(at):
-    """What the instrument on the page is given: `request`, the parameters of its questions, and what it shows beside."""
+    """What the instrument on the page is given: `request`, what its questions have in common, and what it is told."""
     if instruments := components(at, *INSTRUMENTS):
         return json.loads(instruments[0].json)
     found, own = shown(at), told_of(at)["own"]
@@ -394,7 +398,7 @@ def asked(at, path, **details):
     """The API's response to what the instrument on the page asks. details: the parameters of this question alone."""
     about = given(at)
     query = {name: value for name, value in {**about["request"], **details}.items() if value is not None}
-    api().app.state.responder.forget()
+    cast(Any, api().app).state.responder.forget()
     return api().get(f"/{path}", params=query, headers={OWN_HEADER: about["token"]} if about["token"] else {})
 
 

@@ -209,7 +209,7 @@ def test_on_a_phone_a_finger_selects_and_carries_a_weight_and_inside_is_changed_
     until_carried(page, 6, 3, 5)
 
     # A rule is taken away on Inside.
-    come_to(page, "/Inside?prompt=To be&inside=blocks.0.attn")
+    come_to(page, "/Inside?prompt=To be, or not&inside=blocks.0.attn")
     inside = page.get_by_test_id("inside")
     inside.get_by_role("button", name="layer 1").first.click(button="right")
     expect(inside).to_have_attribute("data-open", "blocks.1")
@@ -220,7 +220,7 @@ def test_on_a_phone_a_finger_selects_and_carries_a_weight_and_inside_is_changed_
     assert page.get_by_label("Without ÷ √d_head").evaluate(TICK_AND_DRAW)
     expect(said(page)).to_have_text(re.compile("without ÷ √d_head in layer 0"))
     page.locator("summary", has_text="Checks").click()
-    expect(page.get_by_text(re.compile("In the other 2 something was set"))).to_be_visible()
+    expect(page.get_by_text(re.compile("In the other one something was set"))).to_be_visible()
     expect(page.get_by_role("cell", name="set by: without ÷ √d_head in layer 0")).to_have_count(1)
     until(page, lambda: fits(page))
 

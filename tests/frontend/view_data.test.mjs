@@ -96,7 +96,7 @@ test("Generate begins with the head that the card names; a model that reads both
   const opening = { layer: 1, head: 1, attention: "self" };
   const { view, about } = await told("Generate", "written=3", { opening });
   assert.deepEqual([view, about.opening, about.written, about.restored], ["Generate", { layer: 1, head: 1 }, "3", ["", 0]]);
-  assert.deepEqual((await told("Generate", "", { opening: { ...opening, layer: 7 } })).about.opening, { layer: 0, head: 0 });
+  assert.deepEqual((await told("Generate", "", { opening: { ...opening, layer: 7 } })).about.opening, { layer: 0, head: 1 });
   assert.equal((await told("Generate", "", { architecture: "encoder-only", mask: 7 })).view, "Filling");
 });
 

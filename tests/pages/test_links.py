@@ -29,7 +29,7 @@ from tests.app_driver import (
     type_prompt,
     write,
 )
-from tests.tiny_models import save_pair, save_translator, save_tiny, written
+from tests.tiny_models import save_pair, save_tiny, save_translator, written
 
 pytestmark = pytest.mark.usefixtures("folder")
 LONG = "abcdefghijklmnopqrstuvwxyz" * 3
@@ -158,8 +158,9 @@ def test_what_a_tab_can_t_have_sent_changes_nothing():
         states = at._tree.get_widget_states()
         state = states.widgets.add()
         of_shell = app.component(at, app.SHELL).id
-        state.id, state.json_value = of_shell, json.dumps(
-            {"page_state": {**usual, **message} if isinstance(message, dict) else message}
+        state.id, state.json_value = (
+            of_shell,
+            json.dumps({"page_state": {**usual, **message} if isinstance(message, dict) else message}),
         )
         at._run(states)
         assert not at.exception and app.told_of(at) == before, message

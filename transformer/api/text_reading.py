@@ -69,13 +69,15 @@ def description(model: OpenModel) -> dict[str, Any]:
     checkpoint = model.checkpoint
     config, tokenizer = checkpoint.model.config, checkpoint.tokenizer
     is_small, written = is_for_browsers(model), json.loads(tokenizer.to_json())
+    task = TASKS.get(checkpoint.card.task)
+    is_read_there = is_small and written["model"]["type"] == "WordLevel" and (task is None or task.takes_any_text)
     return {
         "version": None if model.is_own else model.version,
         "about": about_model(config, tokenizer, checkpoint.card, names=tokenizer.vocab_size <= MOST_NAMES),
         "card": about_card(checkpoint.card),
         "file_name": slug(checkpoint.card.title) if model.is_own else model.name.replace("/", "-"),
         "in_browser": is_small,
-        "tokenizer": written if is_small and written["model"]["type"] == "WordLevel" else None,
+        "tokenizer": written if is_read_there else None,
     }
 
 

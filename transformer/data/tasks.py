@@ -72,6 +72,8 @@ class Task(ABC):
     architecture: Architecture
     ends = True
     """Whether the model ends its answer with `[end]`."""
+    takes_any_text = False
+    """Whether `problem` never finds anything: unknown pieces of a text are named elsewhere."""
     longest: int
     """The longest sequence in tokens, special ones included."""
 
@@ -88,9 +90,9 @@ class Task(ABC):
         """A batch of random training examples. batch: its number, counted from 0."""
         return [self.draw(random) for _ in range(count)]
 
-    @abstractmethod
     def problem(self, text: str) -> str | None:
         """Why the model can't read this text, and what it could read; None if it can."""
+        return None
 
     def sample(self, count: int, seed: int = 0) -> list[Example]:
         """Distinct held-out examples, the same ones for the same seed; fewer if there are fewer."""
@@ -244,6 +246,7 @@ class Induction(Task):
     summary = "Random characters, then the same ones again: what repeats continues as it did before."
     architecture = "decoder-only"
     ends = False
+    takes_any_text = True
     longest = 64
     shortest_period = 6
     alphabet = f"{string.ascii_letters}{string.digits} .,'!?-"
@@ -264,9 +267,6 @@ class Induction(Task):
                 text = (stretch * self.longest)[: self.longest]
                 return Example(text[0], text[1:])
 
-    def problem(self, text: str) -> str | None:
-        return None  # any text of its characters; unknown ones are reported one by one elsewhere
-
 
 class Stories(Task):
     """A short story and a question, to be followed by the one word of the story that answers it.
@@ -281,6 +281,7 @@ class Stories(Task):
     summary = "Reads a short story and answers a question: who has what, who is where, who gave what to whom."
     language = "English"
     architecture = "decoder-only"
+    takes_any_text = True
     longest = MOST_FACTS * LONGEST_FACT + MOST_QUESTIONS * (LONGEST_QUESTION + 1) + 1
 
     @cached_property
@@ -320,9 +321,6 @@ class Stories(Task):
     def is_held_out(self, story: Sequence[str]) -> bool:
         """True for the stories that training never asks anything about."""
         return _in_tenth(f"story {' '.join(story)}")
-
-    def problem(self, text: str) -> str | None:
-        return None  # any text of its words; unknown ones are reported one by one elsewhere
 
 
 class MaskedStories(Stories):

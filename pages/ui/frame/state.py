@@ -7,10 +7,8 @@ bound to the URL replaces it, too, but adds an entry when a page without that wi
 two steps.
 """
 
-import dataclasses
 from collections.abc import Iterator
 from contextlib import contextmanager
-from urllib.parse import urlencode
 
 import streamlit as st
 
@@ -29,7 +27,7 @@ def visitor() -> Visitor:
         current.own_text = session_record().own_text
         st.session_state["synced"] = links.everything(current)
         mark_restored()
-        st.session_state["view_from_link"] = bool(st.query_params)
+        st.session_state["view_from_link"] = "model" in st.query_params
         st.session_state["came_by_link"] = bool(st.query_params)
     return st.session_state["visitor"]
 
@@ -153,20 +151,3 @@ def mark_restored() -> None:
     """Note that a link or a lesson has set the view: text, selection and changes."""
     st.session_state["text_restored"] = True
     st.session_state["changed_model"] = visitor().model
-
-
-def link_prompt(prompt: str) -> None:
-    """Have links hold a prompt for the one that was typed: while that can't be read, the last that could."""
-    st.session_state["linked_prompt"] = visitor().prompt, prompt
-
-
-def linked_visitor() -> Visitor:
-    """The choices that the link holds."""
-    typed, linked = st.session_state.get("linked_prompt", (None, None))
-    return dataclasses.replace(visitor(), prompt=linked) if typed == visitor().prompt else visitor()
-
-
-def page_link() -> str:
-    """The address that opens this page in this state on any server that runs the app."""
-    parts = (st.context.url or "").split("?")[0], urlencode(links.to_query(linked_visitor()))
-    return "?".join(parts)

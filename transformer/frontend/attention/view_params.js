@@ -42,7 +42,7 @@ const shifted = (position, by) => (position === null || position === undefined ?
  *
  * @param {PageState} looked
  * @param {Pick<About, "offsets" | "opening">} about
- * @param {Pick<Overview, "queries" | "keys">} pass
+ * @param {Pick<Overview, "queries" | "keys" | "modules" | "config">} pass
  * @returns {Chosen}
  */
 export function selectionFrom(looked, { offsets: { queries, keys }, opening }, pass) {
@@ -51,8 +51,8 @@ export function selectionFrom(looked, { offsets: { queries, keys }, opening }, p
   const isThere = Math.min(top, left) >= 0 && top < bottom && left < right && bottom <= pass.queries && right <= pass.keys;
   const choice = (name) => (ONE_OF[name].includes(looked.get(name)) ? looked.get(name) : ONE_OF[name][0]);
   const chosen = {
-    layer: looked.number("layer") ?? opening.layer,
-    head: looked.number("head") ?? opening.head,
+    layer: Math.min(looked.number("layer") ?? opening.layer, pass.modules.length - 1),
+    head: Math.min(looked.number("head") ?? opening.head, pass.config.n_heads - 1),
     query: within(shifted(looked.number("query"), -queries), pass.queries),
     key: within(shifted(looked.number("key"), -keys), pass.keys),
     stage: choice("stage"),

@@ -1,5 +1,6 @@
 // What the changes of a model do to the token after the prompt, in a sentence.
 
+import { ApiError } from "../api_error.js";
 import { changedSentence } from "../changes.js";
 import { percent } from "../number_format.js";
 import { lastOf, likeliestOf, probabilityOf } from "../what_if/distributions.js";
@@ -22,7 +23,11 @@ export async function effectOf(model, text) {
 /** The likeliest token and its probability; null where the numbers overflow. */
 async function likeliest(model, { tokens, source }, changes) {
   const api = model.apiOf({ tokens: tokens.join(), source: source.join() || null, changes }, { computed: () => {} });
-  const recording = await api.recording("scores", { first: tokens.length });
+  const recording = await api.recording("scores", { first: tokens.length }).catch((error) => {
+    if (changes === null || !(error instanceof ApiError) || !error.isFinal) throw error;
+    return null; // the server refuses to answer with numbers that overflow
+  });
+  if (recording === null) return null;
   const distribution = lastOf(recording);
   if ([...distribution.values()].some((logit) => Number.isNaN(logit))) return null;
   const [id] = likeliestOf([distribution, distribution], 1);

@@ -20,7 +20,7 @@ import { ViewSlot, apiOf } from "./view_slot.js";
 /** @import { Views } from "./view_slot.js" */
 
 /**
- * @typedef {{ name: string, title: string, group: string, examples: string[] }} ListedModel
+ * @typedef {{ name: string, title: string, group: string, meaning?: string, examples: string[] }} ListedModel meaning: of its group, in a sentence
  *
  * @typedef {object} ShellHost what a shell needs of where it stands
  * @property {{ title: string, sentence: string }} page the page that is open
@@ -61,6 +61,7 @@ export class Shell {
     this.prompt = new PromptLine(line, (text) => this.type(text));
     this.more = new MoreMenu(line, {
       become: (changes) => this.becomeChanged(changes), read: (text) => otherPromptOf(this.model, text),
+      listed: (name) => this.host.catalogue.find((model) => model.name === name),
       reads: (how) => this.state.set({ reads: how === "chat" ? null : how }), tooLong: () => this.tooLong(),
     });
     this.problem = node("div", "problem", this.root);
@@ -190,7 +191,8 @@ export class Shell {
     try {
       if (model) await readPrompt(model, text, this.state.get("reads") ?? undefined);
       if (typed !== this.typed || turn !== this.turn) return;
-      if (!this.state.choose("prompt", text)) this.show(); // the same as before something that couldn't be read
+      if (text === this.prompt.text) this.show(); // the one before what couldn't be read
+      else this.state.choose("prompt", text);
     } catch (error) {
       if (typed !== this.typed || turn !== this.turn) return;
       this.showProblem(error);

@@ -75,8 +75,8 @@ export async function viewData(page, state, model, text) {
 function openingOf({ about, card: { opening } }, kind) {
   const layers = about.attentions[kind]?.modules.length ?? 0;
   if (!opening) return { layer: kind === "cross" ? layers - 1 : 0, head: 0 };
-  const isThere = opening.attention === kind && opening.layer < layers && opening.head < about.config.n_heads;
-  return isThere ? { layer: opening.layer, head: opening.head } : { layer: 0, head: 0 };
+  if (opening.attention !== kind) return { layer: 0, head: 0 };
+  return { layer: opening.layer < layers ? opening.layer : 0, head: opening.head < about.config.n_heads ? opening.head : 0 };
 }
 
 /** The pass that a text is read in: of a long one the model reads the end. @param {Model} model @param {PageText} text @param {number[]} tokens */
