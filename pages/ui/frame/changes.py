@@ -1,35 +1,19 @@
-"""Adds, removes and undoes the changes that a visitor makes to a model.
+"""Makes and takes back changes of a model that pages of Python ask for; the rest is the shell's.
 
 Changes belong to the model that they were made on: its layers, its heads, the tokens of its vocabulary. With another
 model they are put away, and they come back with their own. A link's changes belong to the link's model.
 """
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import streamlit as st
 
-from pages.ui.frame import widgets
 from pages.ui.frame.state import visitor
-from pages.ui.frame.widgets import Binding
-from pages.ui.markdown import plain
-from pages.ui.models.changes import Change, Changes, in_force, problem_of, with_change, without_strength
+from pages.ui.models.changes import Changes, in_force, problem_of, with_change
 from transformer import Intervention, ModelConfig, from_code, to_code
 from transformer.inference.intervention_kinds import MOST_CHANGES, MOST_CHARACTERS
-
-MAX_STEPS = 100
-"""Steps that can be undone."""
-
-
-@dataclass
-class _ChangesOfModel:
-    """What is put away with a model."""
-
-    changes: Changes = ()
-    before: list[Changes] = field(default_factory=list)
-    """What it was changed to earlier, the latest last."""
 
 
 def settle(name: str, config: ModelConfig) -> None:
@@ -37,8 +21,8 @@ def settle(name: str, config: ModelConfig) -> None:
     current = visitor()
     own = st.session_state.get("changed_model", name)
     if own != name:
-        _changes_of(own).changes = current.changes
-        current.changes = _changes_of(name).changes
+        _put_away()[own] = current.changes
+        current.changes = _put_away().get(name, ())
     st.session_state["changed_model"] = name
     kept = []
     for change in current.changes:
@@ -59,7 +43,7 @@ def add(*interventions: Intervention) -> None:
         except ValueError as error:
             visitor().notices.append(f"This change wasn't added: {error}.")
             break
-    _become(changes)
+    visitor().changes = changes
 
 
 def take(wish: Mapping[str, Any], name: str, config: ModelConfig) -> None:
@@ -86,33 +70,6 @@ def listed(interventions: Iterable[Intervention]) -> list[dict[str, str]]:
     return [{"code": to_code(intervention), "words": str(intervention)} for intervention in interventions]
 
 
-def remove(change: Change) -> None:
-    """Take a change back; nothing happens if it isn't there."""
-    _become(tuple(other for other in visitor().changes if other != change))
-
-
-def toggle(index: int) -> None:
-    """Turn a change off, or on again."""
-    changes = visitor().changes
-    _become(tuple(Change(change.intervention, change.on != (at == index)) for at, change in enumerate(changes)))
-
-
-def replace(index: int, intervention: Intervention, config: ModelConfig) -> None:
-    """Put another in the place of a change; where that can't be, it stays as it is, and a notice says why."""
-    changes = list(visitor().changes)
-    if index >= len(changes):
-        return
-    problem = problem_of(intervention, config)
-    others = {without_strength(change.intervention) for at, change in enumerate(changes) if at != index}
-    if not problem and without_strength(intervention) in others:
-        problem = "another change in the list affects the same part"
-    if problem:
-        visitor().notices.append(f"The change wasn't edited: {problem}.")
-        return
-    changes[index] = Change(intervention, changes[index].on)
-    _become(tuple(changes))
-
-
 def switch(intervention: Intervention) -> None:
     """Make a change; take it back if it is in force."""
     if intervention in in_force(visitor().changes):
@@ -124,51 +81,7 @@ def switch(intervention: Intervention) -> None:
 def without(interventions: Iterable[Intervention]) -> None:
     """Take these back, of those that there are."""
     gone = set(interventions)
-    _become(tuple(change for change in visitor().changes if change.intervention not in gone))
-
-
-def clear() -> None:
-    _become(())
-
-
-def undo() -> None:
-    """Go back to what was changed before the last step."""
-    current, before = visitor(), _changes_of().before
-    if before:
-        current.changes = before.pop()
-
-
-def show(menu: Callable[[int, Change], None]) -> None:
-    """The list: each change in plain words, on or off, its menu, and what takes it back."""
-    changes = visitor().changes
-    if changes:
-        st.caption("Changed in this model")
-        with st.container(gap="xsmall", key="changes"):
-            for index, change in enumerate(changes):
-                _chip(index, change, menu)
-    before = _changes_of().before
-    if changes or before:
-        with st.container(horizontal=True, gap="small"):
-            widgets.button("Undo", undo, key="undo_change", icon="undo", type="tertiary", disabled=not before)
-            if len(changes) > 1:
-                widgets.button("Take all back", clear, key="clear_changes", type="tertiary")
-
-
-def beyond(interventions: Iterable[Intervention], text: int, source: int) -> list[Intervention]:
-    """Those of a position that a text of so many tokens, after a source of so many, doesn't have."""
-    outside = []
-    for intervention in interventions:
-        of_source = getattr(intervention, "point", "").startswith("encoder.")
-        position = getattr(intervention, "query", getattr(intervention, "position", None))
-        # What a translator would write isn't written yet, and its pages show it all the same.
-        if position is not None and (of_source or not source) and position >= (source if of_source else text):
-            outside.append(intervention)
-    return outside
-
-
-def in_words(interventions: Iterable[Intervention]) -> str:
-    """What is changed, in one sentence."""
-    return f"Changed: {'; '.join(map(str, interventions))}."
+    visitor().changes = tuple(change for change in visitor().changes if change.intervention not in gone)
 
 
 def _read(codes: Any, config: ModelConfig) -> list[Intervention]:
@@ -183,33 +96,6 @@ def _read(codes: Any, config: ModelConfig) -> list[Intervention]:
     return interventions
 
 
-def sentence(intervention: Intervention) -> str:
-    """One change as a sentence of its own."""
-    words = str(intervention)
-    return f"{words[0].upper()}{words[1:]}."
-
-
-def _chip(at: int, change: Change, menu: Callable[[int, Change], None]) -> None:
-    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        widgets.checkbox(
-            plain(str(change)), Binding(f"change_{at}", value=change.on, take=lambda on: toggle(at)), width="stretch"
-        )
-        menu(at, change)
-        widgets.button(
-            "Remove this change", remove, change, key=f"remove_change_{hash(change)}", icon="close", type="tertiary"
-        )
-
-
-def _become(changes: Changes) -> None:
-    current = visitor()
-    if changes != current.changes:
-        before = _changes_of().before
-        before.append(current.changes)
-        del before[:-MAX_STEPS]
-        current.changes = changes
-
-
-def _changes_of(name: str | None = None) -> _ChangesOfModel:
-    """The changes of a model; without a name, of the one that is being changed."""
-    by_model: dict[str, _ChangesOfModel] = st.session_state.setdefault("changes_of_other_models", {})
-    return by_model.setdefault(st.session_state.get("changed_model", "") if name is None else name, _ChangesOfModel())
+def _put_away() -> dict[str, Changes]:
+    """The changes of the models that were shown before, by model."""
+    return st.session_state.setdefault("changes_of_other_models", {})

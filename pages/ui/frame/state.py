@@ -7,7 +7,6 @@ bound to the URL replaces it, too, but adds an entry when a page without that wi
 two steps.
 """
 
-import dataclasses
 from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import urlencode
@@ -150,18 +149,7 @@ def mark_restored() -> None:
     st.session_state["changed_model"] = visitor().model
 
 
-def link_prompt(prompt: str) -> None:
-    """Have links hold a prompt for the one that was typed: while that can't be read, the last that could."""
-    st.session_state["linked_prompt"] = visitor().prompt, prompt
-
-
-def linked_visitor() -> Visitor:
-    """The choices that the link holds."""
-    typed, linked = st.session_state.get("linked_prompt", (None, None))
-    return dataclasses.replace(visitor(), prompt=linked) if typed == visitor().prompt else visitor()
-
-
 def page_link() -> str:
     """The address that opens this page in this state on any server that runs the app."""
-    parts = (st.context.url or "").split("?")[0], urlencode(links.to_query(linked_visitor()))
+    parts = (st.context.url or "").split("?")[0], urlencode(links.to_query(visitor()))
     return "?".join(parts)
