@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, cast
 from urllib.parse import urlencode
 from weakref import WeakKeyDictionary
 
@@ -373,7 +374,7 @@ def shown(at):
 
 def _ask(request):
     """The API's answer to what the frontend asks; its small models aren't computed by the frontend itself."""
-    api().app.state.responder.forget()
+    cast(Any, api().app).state.responder.forget()
     content = request["body"] and request["body"].encode()
     address = request["asks"].replace("/api/", "/", 1)
     found = api().request(request["method"], address, headers=request["headers"], content=content)
@@ -399,7 +400,7 @@ def asked(at, path, **details):
     """The API's response to what the instrument on the page asks. details: the parameters of this question alone."""
     about = given(at)
     query = {name: value for name, value in {**about["request"], **details}.items() if value is not None}
-    api().app.state.responder.forget()
+    cast(Any, api().app).state.responder.forget()
     return api().get(f"/{path}", params=query, headers={OWN_HEADER: about["token"]} if about["token"] else {})
 
 

@@ -24,6 +24,8 @@ from websockets.exceptions import ConnectionClosed
 
 PATIENCE = 60.0
 """Seconds after which a request counts as failed."""
+SHELL = "headsup_shell"
+"""The component that every page draws first."""
 ENDS = (ForwardMsg.FINISHED_SUCCESSFULLY, ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY)
 
 
@@ -77,6 +79,8 @@ class Tab:
         self._placed: dict[tuple[int, ...], _Placed] = {}
         self._values: dict[str, WidgetState] = {}
         self._told = 0
+        self._held = 0
+        """How often the tab has sent its page state."""
         self._run = 0
         self._running: tuple[str, ...] = ()
         self._timers: dict[str, asyncio.Task] = {}
@@ -134,6 +138,17 @@ class Tab:
         told = {"session": self.data("headsup_session_token")["session"], "events": [told]}
         state = WidgetState(id=name, json_value=json.dumps({"events": told}))
         return await self._ask(_Request(placed.fragment, self.page), state)
+
+    async def hold(self, values: dict[str, str]) -> float:
+        """The page state where it isn't what the page has drawn, and the run of the page that this causes."""
+        told = self.data(SHELL)
+        self._held += 1
+        obeyed = max((command["number"] for command in told["commands"]), default=0)
+        message = {"sent": self._held, "agreed": told["reading"], "session": told["session"], "obeyed": obeyed}
+        name = self._component(SHELL).element.bidi_component.id
+        state = WidgetState(id=name, json_value=json.dumps({"page_state": {**message, "values": values}}))
+        self._values[name] = state
+        return await self._ask(_Request("", self.page))
 
     def data(self, component: str) -> dict[str, Any]:
         """What a component is given."""

@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from pages.ui.components.assets import WORKER, address
+from pages.ui.host.page_state import drawn_by
 from tests.browser.servers import ROOT
 from transformer import Tokenizer
 
@@ -25,8 +26,6 @@ from .engine_client import EngineClient
 from .protocol import FailedError, Tab
 
 PAGES = ("Generate", "Attention", "Masks", "Positions", "Inside", "What if", "Learn", "Train")
-DRAWN_BY_PYTHON = ("Positions", "What if")
-"""Pages that run again for another prompt."""
 MODELS = ("shakespeare", "shakespeare", "shakespeare", "martin-fierro")
 WORDS = ("to", "be", "or", "not", "that", "is", "the", "question", "in", "mind", "suffer", "come", "all", "night")
 """Of letters that all of these models know."""
@@ -142,8 +141,8 @@ class Visitor:
         if self.at in ("Learn", "Train"):
             return
         self._begin_text()
-        if self.at in DRAWN_BY_PYTHON:
-            await self.log.timed("prompt", self.tab.turn(self.at))
+        if "prompt" in drawn_by(self.at):  # by Python, whose page runs again
+            await self.log.timed("prompt", self.tab.hold({"model": self.model, "prompt": self.prompt}))
         await self._draw()
 
     async def _draw(self) -> None:

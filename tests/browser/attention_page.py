@@ -206,11 +206,15 @@ def type_prompt(page, typed):
     box.press("Enter")
 
 
+def menu_button(page):
+    return page.get_by_role("button", name=re.compile("^Menu"))
+
+
 def open_menu(page, section):
     """Open a part of the shell's menu, and return it."""
     menu = page.get_by_role("group", name="Menu", exact=True)
     if not menu.is_visible():
-        page.get_by_role("button", name=re.compile("^Menu")).click()
+        menu_button(page).click()
     part = menu.locator("details", has=page.locator("summary", has_text=section))
     if part.get_attribute("open") is None:
         part.locator("> summary").click()

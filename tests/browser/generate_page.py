@@ -73,7 +73,7 @@ def until_written(page, count):
 
 def until_shown(page):
     """Until the model has said what it thinks of the text that is there."""
-    page.locator("[data-state=shown]").get_by_test_id("live-text").wait_for()
+    page.locator("[data-part=root][data-state=shown]").get_by_test_id("live-text").wait_for()
 
 
 def until_at_rest(page, wait_ready):
@@ -92,7 +92,7 @@ def write(page, wait_ready, count):
 
 def look_at(page, name, words):
     """Choose a layer, or a head, by the words of its option."""
-    dial = page.get_by_label(name, exact=True)
+    dial = live_text(page).get_by_label(name, exact=True)
     dial.focus()  # as a hand does: what was typed elsewhere counts from then on
     dial.select_option(words)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser.attention_page import until
+from tests.browser.attention_page import open_menu, until
 from tests.browser.plotly_figures import CRAMPED
 
 axe = pytest.importorskip("axe_playwright_python")
@@ -137,8 +137,7 @@ def the_keyboard_passes_by_a_sidebar_that_is_closed_as_it_is_once_a_page_is_chos
 def what_opens_over_the_page(page, wait_ready):
     """Looks through the shell's menu, of which all has been opened."""
     page.set_viewport_size({"width": 1280, "height": 900})
-    page.get_by_role("button", name=re.compile("^Menu")).click()
-    expect(page.get_by_role("group", name="Menu").get_by_label("Link")).to_have_value(re.compile("model="))
+    expect(open_menu(page, "Share").get_by_label("Link")).to_have_value(re.compile("model="))
     for scheme in ("light", "dark"):
         turn(page, scheme, wait_ready)
         assert found(page) == [], scheme

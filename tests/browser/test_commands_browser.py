@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from tests.benchmarks.protocol import SHELL
 from tests.benchmarks.visitors import Log, Visitor
 from tests.browser.random_walk import BENIGN, Walk
 from tests.browser.reach_everything import reach
@@ -36,23 +37,21 @@ def test_a_visitor_of_the_load_benchmark_goes_through_a_lesson(tiny_server):
         visitor = Visitor(tiny_server.url, 1, log)
         async with visitor.tab:
             await visitor.open()
-            for name in ("Attention", "Inside", "Generate"):
+            for name in ("Attention", "Inside", "Positions", "Generate"):
                 await visitor.change_page(name)
-                (heading,) = [found for found in visitor.tab.elements("heading") if found.heading.tag == "h1"]
-                assert heading.heading.body == name
-                assert visitor.tab.labelled("selectbox", "Model").default == 0  # the link's model stays
-                for page, instrument in (("Attention", "attention"), ("Inside", "inside"), ("Generate", "generation")):
-                    assert visitor.tab.has(f"headsup_{instrument}") == (name == page)
+                assert visitor.tab.data(SHELL)["page"]["title"] == name
+                if name == "Positions":
+                    await visitor.type_prompt()
+                    drawn = visitor.tab.data(SHELL)["drawn"]
+                    assert (drawn["model"], drawn["prompt"]) == (visitor.model, visitor.prompt)
                 await visitor.look()
-            await visitor.type_prompt()
             first, rate = await visitor.write(20, anew=False)
             assert first > 0 and rate < 30  # tokens a second, at a pace of 25
-            known = visitor.tab.data("headsup_address_bar")["known_selection"]["written"]
-            assert len(known.split(".")) == 20  # the page knows what was written
+            assert len(visitor.written) == 20
 
     with ThreadPoolExecutor(1) as elsewhere:  # Playwright's own loop runs on this thread
         elsewhere.submit(lambda: asyncio.run(attend())).result()
     assert not log.failures
     answers = {kind: len(times) for kind, times in log.answers.items()}
-    assert answers["page"] == 4 and answers["overview"] == answers["outline"] == answers["prompt"] == 1
+    assert answers["page"] == 5 and answers["overview"] == answers["outline"] == answers["prompt"] == 1
     assert answers["text"] == 1 and 1 <= answers["block"] <= 2 and answers["head"] >= 1

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from tests.browser.address_bar import address, come_to
-from tests.browser.attention_page import until
+from tests.browser.attention_page import menu_button, until
 from tests.browser.older_browser import OLDER_THAN_STREAMLIT
 from tests.browser.test_accessibility import found
 
@@ -99,10 +99,6 @@ def visit(app_url, new_page, wait_ready):
         return page
 
     return open_page
-
-
-def menu_button(page):
-    return page.get_by_role("button", name=re.compile("^Menu"))
 
 
 def choose_in_menu(page, name, key=None):

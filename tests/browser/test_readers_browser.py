@@ -56,7 +56,7 @@ SHARPNESS = """() => {
   return seen.map((one) => Math.round(one.width / one.clientWidth));
 }"""
 DATA = {
-    "": f"{TOKEN}, .choosing li, [data-part=title] bdi, [data-part=examples] option:nth-child(2)",
+    "": f"{TOKEN}, .choosing li, .shell-examples option:nth-child(2)",
     "Attention/": ".texts .token, .hand option, .sentence bdi",
     "Inside/": ".names .token, .names .next, .names .answer, .lens b, .readout bdi, .formula",
     "Learn/?lesson=words": "code",
@@ -124,7 +124,7 @@ def test_a_tap_says_what_hovering_says(opened):
         page.locator(target).nth(1 if "token" in target else 0).tap()
         expect(page.locator(TIP)).to_contain_text(said)
         assert page.locator("input, select, textarea").evaluate_all(SMALL) == 0
-        page.get_by_label("Model").tap()
+        page.get_by_role("heading", level=1).tap()
         expect(page.locator(TIP)).to_have_count(0)
     opened("Attention/", page)
     marks = page.locator(".one canvas.marks")

@@ -46,7 +46,7 @@ def one_who_chooses_a_head(visit, wait_ready):
     write_text(page, wait_ready, 6)
     before, shown_text = parameters(page), tokens(page).all_inner_texts()
     yield page
-    page.get_by_label("Head", exact=True).select_option("head 1")
+    picture(page).get_by_label("Head", exact=True).select_option("head 1")
     yield
     wait_ready(page)  # until then the picture of before may stand beside the new one
     expect(picture(page)).to_contain_text(" looks most at ")

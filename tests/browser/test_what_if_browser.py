@@ -18,8 +18,8 @@ def sentence(page):
 
 
 def until_changed(page, wait_ready, words):
-    """Until the bar says how much is changed."""
-    expect(page.get_by_role("button", name=words, exact=True)).to_be_visible()
+    """Until the menu says how much is changed."""
+    expect(page.get_by_role("button", name=f"Menu, {words}", exact=True)).to_be_visible()
     wait_ready(page)
 
 

@@ -29,3 +29,13 @@ test("a page that never comes is waited for no more", () => {
   assert.equal(change.isUnderWay(10_999), true);
   assert.equal(change.isUnderWay(11_000), false);
 });
+
+test("Back within a page awaits none, unless another was on its way", () => {
+  const change = new PageChange();
+  change.arrived("/Masks");
+  change.go("/Masks/", 0);
+  assert.equal(change.isUnderWay(0), false);
+  change.begin("/Inside", 10);
+  change.go("/Masks", 20);
+  assert.equal(change.isUnderWay(30), true);
+});

@@ -106,6 +106,8 @@ def test_before_the_answer_the_view_stays_as_the_step_shows_it_and_a_link_tells_
     at = type_prompt(at, "kR7wZkR7wZ")
     link = link_of(at)
     assert prompt(at) == "kR7wZkR7wZ" == link["prompt"] and "answers" not in link and link["lesson_step"] == "1"
+    alone = start("Learn", lesson=LESSON, lesson_step="1")  # brings no view, so the step's is shown
+    assert prompt(alone) == PROMPT and "Answer first" not in said(alone)
     other = start("Learn", **link)  # carries the step and the view, and no answer
     assert "step 2 of 6" in sentence(other) and offers(other) == ["Answer", "Discuss first"]
     at = click(at, "lesson_reset")
@@ -157,7 +159,7 @@ def test_a_visitor_finds_their_own_view_again_and_can_take_the_lesson_s_along():
     assert prompt(at) == PROMPT and link_of(at)["head"] == "1"
     at = click(at, "give_back")
     assert prompt(at) == "KING:\nAye" and not has(at, "give_back")
-    at = app.wish(go(at, "Learn"), "navigate", {"page": "Inside"})
+    at = app.tell_page(go(at, "Learn"), "headsup_attention", "navigate", {"page": "Inside"})
     assert told_of(at)["page"]["title"] == "Inside" and prompt(at) == PROMPT
     at = click(go(at, "Learn"), "learn_list")
     assert before.items() <= link_of(at).items()

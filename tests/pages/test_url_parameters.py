@@ -9,10 +9,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pages.ui.frame.selection import DERIVATIONS, DIRECTIONS, FOLDS, RULES, STAGES
-from pages.ui.frame.url_parameters import TOO_LONG, from_query, left_out, to_query
-from pages.ui.frame.visitor_choices import LONGEST, Visitor, fields
+from pages.ui.frame.url_parameters import everything, from_query
+from pages.ui.frame.visitor_choices import Visitor, fields
 from pages.ui.host.link_values import Number, OneOf, SomeOf, Text
-from pages.ui.host.page_state import LONGEST_ADDRESS, PARAMETERS, PARSERS, as_text
+from pages.ui.host.page_state import PARAMETERS, PARSERS, as_text
 from pages.ui.models.changes import Change
 from transformer import MEASURES, TASKS, Patch, Scale, SetAttention, Without
 from transformer.data.corpora import SOURCES
@@ -73,7 +73,7 @@ VISITORS = st.builds(Visitor, **{name: _values(name) for name in PARSERS})
 
 
 def _through_an_address(current: Visitor) -> dict[str, str]:
-    return dict(parse_qsl(urlencode(to_query(current)), keep_blank_values=True, max_num_fields=100))
+    return dict(parse_qsl(urlencode(everything(current)), keep_blank_values=True, max_num_fields=100))
 
 
 def _assert_refused(name: str, text: str) -> None:
@@ -116,7 +116,7 @@ def test_every_field_of_a_visitor_is_in_the_link_and_every_default_can_be_read_f
     ],
 )
 def test_a_link_is_short_and_written_as_it_is_read(visitor, parameters):
-    assert to_query(Visitor(**visitor)) == {"model": "shakespeare", **parameters}
+    assert everything(Visitor(**visitor)) == {"model": "shakespeare", **parameters}
     assert from_query(parameters) == Visitor(**visitor)
 
 
@@ -222,49 +222,3 @@ def test_no_link_is_too_strange_to_be_read(parameters):
         value = getattr(found, name)
         assert value is None or (type(value) is number.kind and number.low <= value <= number.high)
     assert from_query(_through_an_address(found)) == Visitor(**{name: getattr(found, name) for name in fields()})
-
-
-# Links that would be too long
-
-
-LONG_TEXTS = st.sampled_from(["", "a", "é", "😀", "\n"]).flatmap(
-    lambda letter: st.integers(0, 6000).map(lambda count: letter * count)
-)
-
-
-@given(
-    LONG_TEXTS.map(lambda text: text[: LONGEST["prompt"]]),
-    LONG_TEXTS.map(lambda text: text[: LONGEST["batch"]]),
-    st.integers(0, 6000).map(lambda count: (7,) * count),
-    LONG_TEXTS.map(lambda text: text[: LONGEST["other_prompt"]]),
-    st.none() | st.integers(0, 99),
-)
-@example("😀" * 5000, "", (), "", None)
-@example("x", "y" * LONGEST["batch"], (7,) * 20_000, "😀" * 2000, 3)
-def test_no_link_is_too_long_and_it_holds_all_that_fits(prompt, batch, written, other, step):
-    current = Visitor(
-        prompt=prompt, batch=batch, written=written, other_prompt=other, own_token=step, step=step, seed=7
-    )
-    parameters = to_query(current)
-    assert len(urlencode(parameters)) <= LONGEST_ADDRESS
-    missing = left_out(current)
-    assert set(missing) <= set(TOO_LONG) and parameters["seed"] == "7"
-    for name in TOO_LONG:
-        assert (name in missing) == (getattr(current, name) not in ("", None, ()) and name not in parameters)
-    if "prompt" in missing:
-        assert "written" not in parameters  # it goes on from the prompt
-    if "written" in missing:
-        assert "step" not in parameters  # a place in the text
-    if "other_prompt" in missing:
-        assert "own_token" not in parameters
-    if not missing:
-        assert from_query(parameters) == current
-
-
-def test_the_text_is_left_out_before_the_prompt():
-    current = Visitor(prompt="To be", written=(7,) * 9000, step=12, query=3, key=2, zoom=(0, 9, 0, 9), layer=1)
-    assert left_out(current) == ["written"]
-    assert to_query(current) == {"model": "shakespeare", "prompt": "To be", "layer": "1"}
-    assert to_query(Visitor(prompt="😀" * 5000, zoom=(0, 9, 0, 9))) == {"model": "shakespeare"}
-    assert left_out(Visitor(prompt="😀" * 5000, written=(7, 8))) == ["written", "prompt"]
-    assert left_out(Visitor(prompt="To be", batch="😀" * 4000, written=(7, 8))) == ["written", "batch"]

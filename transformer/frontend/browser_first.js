@@ -106,7 +106,10 @@ export class BrowserFirstApi extends Api {
 async function fetchModel(api) {
   const { key, about, token } = api;
   tab.asking = api;
-  if (tab.key === key) return;
+  if (tab.key === key) {
+    if (api.here) api.showWho(); // it came before the server's answer
+    return;
+  }
   tab.model?.engine.break(new ApiError("Another model is computed now.")); // who waits for this one is answered by the server
   Object.assign(tab, { key, model: null });
   await idle();

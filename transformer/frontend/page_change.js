@@ -11,6 +11,7 @@ const trimmed = (path) => path.replace(/\/+$/, "");
 export class PageChange {
   /** @type {string | null} */ path = null; // of the page that is awaited
   until = 0;
+  drawn = ""; // the path of the page that was drawn last
 
   /** The visitor leaves for the page at this path. now: milliseconds. */
   begin(path, now) {
@@ -20,7 +21,13 @@ export class PageChange {
 
   /** The page at this path is drawn. */
   arrived(path) {
-    if (trimmed(path) === this.path) this.path = null;
+    this.drawn = trimmed(path);
+    if (this.drawn === this.path) this.path = null;
+  }
+
+  /** Back or Forward: within a page no other is awaited. */
+  go(path, now) {
+    if (trimmed(path) !== this.drawn || this.isUnderWay(now)) this.begin(path, now);
   }
 
   isUnderWay(now) {
@@ -44,7 +51,7 @@ export function pageChange() {
       const link = followedLink(event);
       if (link && trimmed(link.pathname) !== trimmed(location.pathname)) shared.begin(link.pathname, performance.now());
     }, { capture: true });
-    addEventListener("popstate", () => shared.begin(location.pathname, performance.now()), { capture: true });
+    addEventListener("popstate", () => shared.go(location.pathname, performance.now()), { capture: true });
   }
   return shared;
 }

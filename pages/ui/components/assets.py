@@ -35,12 +35,17 @@ PARTS = {
 PRIVATE_LINK = "pages/ui/components/room_membership/private_link.js"
 LOADER = """const loaded = import(new URL(%s, document.baseURI)).then(({ mountOf }) => mountOf(%s));
 export default function (component) {
+  const find = (part) => component.parentElement.querySelector(`[data-part=${part}]`);
+  for (const [part, words] of Object.entries(component.data?.waiting ?? {})) {
+    if (find(part)) find(part).textContent = words;
+  }
   loaded.then((mount) => mount(component), () => {
-    const root = component.parentElement.querySelector("[data-part=root]");
-    if (root) root.textContent = "This part of the page could not be loaded. Reload the page.";
+    const place = find("waiting_for") ?? find("root");
+    if (place) place.textContent = "This part of the page could not be loaded. Reload the page.";
   });
 }
 """
+"""Mounts a component. `waiting` of its data is what its markup says until then, by part."""
 
 
 def glossary_terms() -> list[dict[str, Any]]:

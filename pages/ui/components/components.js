@@ -39,10 +39,6 @@ const mounts = {
   word_orders: async () => (await import("./word_orders/word_orders.js")).mountWordOrders,
 };
 
-// The part of the page that is being opened is fetched while Python still runs it. If it can't be had, its mount says so.
-const page = globalThis.location?.pathname.split("/").at(-1).toLowerCase();
-Promise.resolve(mounts[{ "": "generation", generate: "generation" }[page] ?? page]?.()).catch(() => {});
-
 /** What Streamlit calls with a component's data and place. None of its events is lost: they go through a queue. */
 export async function mountOf(name) {
   const mount = await mounts[name]();

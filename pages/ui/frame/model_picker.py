@@ -1,7 +1,7 @@
-"""Opens the model of the page state, or another where it is gone."""
+"""Lists the models by group, and opens the one that the page state names."""
 
 from collections.abc import Callable
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import streamlit as st
 
@@ -11,12 +11,27 @@ from pages.ui.frame.visitor_choices import Visitor
 from pages.ui.host.page_state import DEFAULT_MODEL
 from pages.ui.markdown import plain
 from pages.ui.models import library
-from pages.ui.session.visitor_models import add_shared_model, is_own
-from transformer import CheckpointError
+from pages.ui.session.visitor_models import add_shared_model, is_own, own_models
+from transformer import CheckpointError, ModelCard
+from transformer.training.presets import Group
+
+YOURS, SHARED = "Yours", "Shared with you"
+GROUPS = {
+    Group.TEXTS: "These continue a text in the style of their training text.",
+    Group.TASKS: "Each of these solves one task.",
+    Group.LADDER: "All trained on one text, from a bigram table to a transformer: each adds one part.",
+    Group.SINCE_2017: "The paper's decoder, and later changes: each adds one.",
+    YOURS: "Trained or uploaded by you. Only you, and people with a link, can see these.",
+    SHARED: "Trained or uploaded by the person who shared the link.",
+}
+OTHERS = "Others"
 
 
 def pick_model(current: Visitor, stop: Callable[[], NoReturn]) -> str:
-    """The model of the page state, or another where it is gone. stop: ends the page where none can be opened."""
+    """The name of the model that the page state names, or of the one that is shown instead.
+
+    stop: ends the page where there is no model that can be looked into.
+    """
     for linked in (current.model, current.other_model or ""):
         add_shared_model(linked)
     entries = library.usable()
@@ -43,6 +58,31 @@ def pick_model(current: Visitor, stop: Callable[[], NoReturn]) -> str:
     except CheckpointError:  # the shell says why, and offers others
         stop()
     return current.model
+
+
+def catalogue() -> list[dict[str, Any]]:
+    """The models that can be picked, as the shell lists them: group by group, the default first."""
+    groups = [*GROUPS, OTHERS]
+    listed = [
+        {
+            "name": name,
+            "title": entry.card.title,
+            "group": (group := _group(name, entry.card)),
+            "meaning": GROUPS.get(group, ""),
+            "examples": list(entry.card.examples),
+        }
+        for name, entry in library.usable().items()
+    ]
+
+    def rank(model: dict[str, Any]) -> tuple[int, bool, str]:
+        group, name = model["group"], model["name"]
+        return groups.index(group) if group in groups else len(groups), name != DEFAULT_MODEL, name
+
+    return sorted(listed, key=rank)
+
+
+def _group(name: str, card: ModelCard) -> str:
+    return YOURS if name in own_models() else SHARED if is_own(name) else card.group or OTHERS
 
 
 def choose_model(name: str) -> None:

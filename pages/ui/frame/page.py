@@ -12,7 +12,7 @@ from pages.ui.components.events import hear_all
 from pages.ui.components.input_drafts import keep_input_drafts
 from pages.ui.computations.activations import Interventions, Tokens
 from pages.ui.figures.palette import Theme
-from pages.ui.frame import page_guide, prompt_bar, saved_view, selection_sync, session_restore, state, widgets
+from pages.ui.frame import model_picker, page_guide, prompt_bar, saved_view, session_restore, state, widgets
 from pages.ui.frame.page_text import Text
 from pages.ui.frame.state import visitor
 from pages.ui.frame.visitor_choices import Visitor
@@ -65,8 +65,8 @@ class Session:
 class PageOptions:
     """How a page opens.
 
-    sentence: below its title. view: the page that it embeds. reads_prompt: whether it uses one. is_bare: whether it
-    shows nothing of the model yet.
+    sentence: below its title. view: the page that it embeds. reads_prompt: whether it uses one. is_bare: whether the
+    shell lets nobody choose a model, a prompt or changes.
     """
 
     sentence: str
@@ -83,13 +83,14 @@ class Finished(Exception):
 class PageLayout:
     """The containers of the frame, from top to bottom."""
 
+    notices: DeltaGenerator
     shell: DeltaGenerator
     heading: DeltaGenerator
 
 
 def lay_out() -> PageLayout:
     """Create the empty frame."""
-    return PageLayout(st.container(key="frame_shell"), st.container(key="frame_heading"))
+    return PageLayout(st.container(), st.container(key="frame_shell"), st.container(key="frame_heading"))
 
 
 def open_page(
@@ -129,11 +130,10 @@ def open_page(
     with state.kept_from_tab():
         text = _current_text(current, name, tokens, source, interventions)
         _clamp_selection(current, library.config(name), text if tokens else None)
-    with layout.heading:  # last, so that it says what this run has found
-        if current.notices:
-            with st.container(horizontal=True, vertical_alignment="center", key="frame_notices"):
-                st.warning(plain(" ".join(dict.fromkeys(current.notices))), icon=":material/info:")
-                widgets.button("OK", current.notices.clear)
+    if current.notices:  # last, so that it says what this run has found
+        with layout.notices.container(horizontal=True, vertical_alignment="center", key="frame_notices"):
+            st.warning(plain(" ".join(dict.fromkeys(current.notices))), icon=":material/info:")
+            widgets.button("OK", current.notices.clear)
     st.session_state["session"] = Session(
         current, text, theme(), name, library.config(name), prompt, tokens, source, current.changes, interventions
     )
@@ -145,7 +145,7 @@ def _draw_shell(layout: PageLayout, title: str, opening: PageOptions) -> None:
         is_exporting = any(st.session_state.get(f"drawer_{name}") for name in ("numbers", "page", "live"))
         view = FILES if is_exporting else opening.view
         opened = {**vars(opening), "view": view, "offers_tour": page_guide.offers_tour()}
-        shell(title, opened, exchange(title), state.next_page())
+        shell(title, opened, model_picker.catalogue(), exchange(title), state.next_page())
         st.html(STYLE)
         page_guide.show()
 
@@ -204,8 +204,7 @@ def _current_text(
     if state.is_text_restored():
         state.confirm_restored_text()  # no sooner: were this run cut short, the next would take the text for gone
     elif before is None or (before.model.version, before.prompt, before.source) != (model.version, tokens, source):
-        current.written, current.branches = (), ""
-        selection_sync.reset(current, "step", "zoom")
+        current.written, current.branches, current.step, current.zoom = (), "", None, None
     size = model.checkpoint.model.config.vocab_size
     if any(token >= size for token in current.written):
         current.written, current.branches = (), ""

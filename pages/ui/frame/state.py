@@ -9,7 +9,6 @@ two steps.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from urllib.parse import urlencode
 
 import streamlit as st
 
@@ -28,7 +27,7 @@ def visitor() -> Visitor:
         current.own_text = session_record().own_text
         st.session_state["synced"] = links.everything(current)
         mark_restored()
-        st.session_state["view_from_link"] = bool(st.query_params)
+        st.session_state["view_from_link"] = "model" in st.query_params
         st.session_state["came_by_link"] = bool(st.query_params)
     return st.session_state["visitor"]
 
@@ -147,9 +146,3 @@ def mark_restored() -> None:
     """Note that a link or a lesson has set the view: text, selection and changes."""
     st.session_state["text_restored"] = True
     st.session_state["changed_model"] = visitor().model
-
-
-def page_link() -> str:
-    """The address that opens this page in this state on any server that runs the app."""
-    parts = (st.context.url or "").split("?")[0], urlencode(links.to_query(visitor()))
-    return "?".join(parts)

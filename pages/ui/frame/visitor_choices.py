@@ -26,7 +26,7 @@ PACES = {"slow": 2.0, "steady": 8.0, "fast": 25.0, "unbounded": float("inf")}
 
 @dataclass
 class Selection:
-    """What the browser holds: the view, a text, and how it is generated; as in `frontend/view_state.js`."""
+    """What the browser holds: the view, a text, and how it is generated."""
 
     written: tuple[int, ...] = ()
     """The same as tokens, as the tab has told."""

@@ -9,6 +9,7 @@ import { kindOf } from "./text_reading.js";
 /** @import { Model } from "./answers.js" */
 /** @import { Reader } from "./change_form.js" */
 /** @import { PageState } from "./page_state.js" */
+/** @import { ListedModel } from "./shell.js" */
 /** @import { PageText } from "./text_reading.js" */
 
 const EMBEDS = ["embed", "embed_options"]; // what a page that frames the app adds to its address
@@ -20,10 +21,11 @@ export class MoreMenu {
 
   /**
    * @param {HTMLElement} parent
-   * @param {{ become: (changes: Changes) => void, read: Reader, reads: (how: string) => void, tooLong: () => string[] }} host
-   *   reads: told how the prompt is to be read, of a model with a chat template; tooLong: what is said if a link has no room for all
+   * @param {{ become: (changes: Changes) => void, read: Reader, listed: (name: string) => ListedModel | undefined, reads: (how: string) => void, tooLong: () => string[] }} host
+   *   listed: a model as the list has it; reads: told how the prompt is to be read, of a model with a chat template; tooLong: what is said if a link has no room for all
    */
-  constructor(parent, { become, read, reads, tooLong }) {
+  constructor(parent, { become, read, listed, reads, tooLong }) {
+    this.listed = listed;
     this.reads = reads;
     this.tooLong = tooLong;
     const place = node("div", "shell-more", parent);
@@ -105,6 +107,8 @@ export class MoreMenu {
       put(node("dt", "", rows), label);
       put(untranslated(node("dd", "", rows)), value);
     }
+    const { group, meaning } = this.listed(model.name) ?? {};
+    if (meaning) put(node("p", "", this.card), `${group}: ${meaning}`);
   }
 
   /** How a model that was tuned to answer reads the prompt, and what it then reads. @param {Model} model @param {string} how @param {PageText | null} text */

@@ -98,9 +98,9 @@ export class PageState {
     return this.set({ ...Object.fromEntries(namesWith("of", name).map((other) => [other, null])), ...others, [name]: value });
   }
 
-  /** Hold what an address says, and nothing else. @param {string | URLSearchParams} search */
-  become(search) {
-    this.values = valuesOf(search);
+  /** Hold what an address says, and what it had no room for; nothing else. @param {string | URLSearchParams} search @param {Record<string, string>} [leftOut] */
+  become(search, leftOut = {}) {
+    this.values = new Map([...Object.entries(leftOut), ...valuesOf(search)]);
     this.arrivals += 1;
     this.changed(null);
   }
@@ -196,12 +196,12 @@ export function pageState() {
       replaceAddress(query);
       storeLeftOut(query, leftOut);
     });
-    for (const [name, value] of Object.entries(storedLeftOut(location.search))) if (!shared.values.has(name)) shared.values.set(name, value);
+    shared.values = new Map([...Object.entries(storedLeftOut(location.search)), ...shared.values]);
     const flush = () => shared.flush();
     // What is pressed may open another page, which reads the bar.
     for (const kind of ["pointerdown", "keydown", "pagehide"]) addEventListener(kind, flush, { capture: true });
     // An address without parameters was left before they were written.
-    addEventListener("popstate", () => location.search && shared.become(location.search), { capture: true });
+    addEventListener("popstate", () => location.search && shared.become(location.search, storedLeftOut(location.search)), { capture: true });
   }
   return shared;
 }

@@ -20,7 +20,7 @@ import { ViewSlot, apiOf } from "./view_slot.js";
 /** @import { Views } from "./view_slot.js" */
 
 /**
- * @typedef {{ name: string, title: string, group: string, examples: string[] }} ListedModel
+ * @typedef {{ name: string, title: string, group: string, meaning?: string, examples: string[] }} ListedModel meaning: of its group, in a sentence
  *
  * @typedef {object} ShellHost what a shell needs of where it stands
  * @property {{ title: string, sentence: string }} page the page that is open
@@ -34,6 +34,8 @@ import { ViewSlot, apiOf } from "./view_slot.js";
  * @property {MenuItem[]} [menu] what else the menu has
  * @property {(MenuItem & { dismissal: string, dismiss: () => void }) | null} [offer] what a newcomer is offered, until it is taken or dismissed
  */
+
+const AGAIN_MS = 5000; // after which what failed for the moment is tried again
 
 /** What becomes of a prompt, by the model's architecture. */
 const READ = {
@@ -59,6 +61,7 @@ export class Shell {
     this.prompt = new PromptLine(line, (text) => this.type(text));
     this.more = new MoreMenu(line, {
       become: (changes) => this.becomeChanged(changes), read: (text) => otherPromptOf(this.model, text),
+      listed: (name) => this.host.catalogue.find((model) => model.name === name),
       reads: (how) => this.state.set({ reads: how === "chat" ? null : how }), tooLong: () => this.tooLong(),
     });
     this.problem = node("div", "problem", this.root);
@@ -108,6 +111,7 @@ export class Shell {
 
   /** Read the prompt and have the view drawn. What was shown before stays while that can't be. */
   async show() {
+    clearTimeout(this.again);
     const turn = (this.turn = {});
     const reader = (this.reader = new NotingReader(this.state, this.host.page.title));
     this.shown = this.host.page.title;
@@ -170,7 +174,14 @@ export class Shell {
     this.showProblem(error);
     this.more.show(this.model, this.state, this.changes, null);
     this.host.changed?.(this.state, { model: this.model, text: null });
+    this.tryAgain(error, () => this.show());
     if (!(error instanceof ApiError)) throw error;
+  }
+
+  /** @param {any} error @param {() => void} attempt */
+  tryAgain(error, attempt) {
+    clearTimeout(this.again);
+    if (error instanceof ApiError && !error.isFinal) this.again = setTimeout(() => this.root.isConnected && attempt(), AGAIN_MS);
   }
 
   /** A prompt was typed. It becomes part of the state once it can be read; until then what was shown stays. @param {string} text */
@@ -180,10 +191,12 @@ export class Shell {
     try {
       if (model) await readPrompt(model, text, this.state.get("reads") ?? undefined);
       if (typed !== this.typed || turn !== this.turn) return;
-      if (!this.state.choose("prompt", text)) this.show(); // the same as before something that couldn't be read
+      if (text === this.prompt.text) this.show(); // the one before what couldn't be read
+      else this.state.choose("prompt", text);
     } catch (error) {
       if (typed !== this.typed || turn !== this.turn) return;
       this.showProblem(error);
+      this.tryAgain(error, () => typed === this.typed && this.type(text));
       if (this.lastRead?.model === model) await this.showLastRead();
       if (!(error instanceof ApiError)) throw error;
     }

@@ -98,7 +98,7 @@ def open_requested() -> PageOptions:
     opened = st.session_state["entered"] = _requested_step(current)
     if opened is None:
         saved_view.restore_view()
-        return PageOptions(SUBTITLES[current.lesson], reads_prompt=False)
+        return PageOptions(SUBTITLES[current.lesson], reads_prompt=False, is_bare=True)
     room_membership.lead_to(opened.step_id)
     own = session_record().answers
     loan = saved_view.saved_view()
@@ -110,11 +110,12 @@ def open_requested() -> PageOptions:
     if opened.is_open and opened.step.view:
         _lock_view(current, opened.view)
     page = opened.view.page if opened.view and opened.shows_view else ""
+    is_led = room_membership.phase(opened.step_id) is not None
     return PageOptions(
         f"{opened.lesson.title} · step {opened.step_id.step + 1} of {len(opened.lesson.steps)}, "
         f"about {opened.lesson.minutes} minutes in all",
         view=page,
-        is_bare=not page,
+        is_bare=not page or (is_led and not (opened.is_revealed and opened.step.to_try is not None)),
         reads_prompt=bool(page) and page not in NEEDS_NO_TEXT,
     )
 
