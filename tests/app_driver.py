@@ -379,7 +379,7 @@ def _ask(request):
 
 
 def given(at):
-    """What the instrument on the page is given: `request`, what its questions have in common, and what else it is told."""
+    """What the instrument on the page is given: `request`, what all its questions hold, and what else it is told."""
     if instruments := components(at, *INSTRUMENTS):
         return json.loads(instruments[0].json)
     found, own = shown(at), told_of(at)["own"]
