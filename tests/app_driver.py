@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, cast
 from urllib.parse import urlencode
 from weakref import WeakKeyDictionary
 
@@ -172,7 +173,9 @@ def sentence(at):
 
 
 def tab_of(at):
-    return _tabs.setdefault(at, Tab({name: text for name, text in at.query_params.items() if name in PARAMETERS}))
+    aliases = {name: row.get("aliases", {}) for name, row in PARAMETERS.items()}
+    held = {name: aliases[name].get(text, text) for name, text in at.query_params.items() if name in PARAMETERS}
+    return _tabs.setdefault(at, Tab(held))
 
 
 def look_at(at, **changes):
@@ -362,7 +365,7 @@ def shown(at):
     """What the shell shows of the page: what its view is told, the sentences that it says, and what went wrong."""
     told, page = told_of(at), at.session_state["page"]
     if page == "Learn" or not told["reads_prompt"]:
-        return {"about": None, "notices": [], "problem": ""}
+        return {"about": None, "effect": None, "notices": [], "problem": ""}
     state = Looked(urlencode(tab_of(at).values))
     return frontend(
         "../../tests/frontend/shown_page.mjs", "shownPage", page, state, told["own"], page in DRAWN, ask=_ask
@@ -371,7 +374,7 @@ def shown(at):
 
 def _ask(request):
     """The API's answer to what the frontend asks; its small models aren't computed by the frontend itself."""
-    api().app.state.responder.forget()
+    cast(Any, api().app).state.responder.forget()
     content = request["body"] and request["body"].encode()
     address = request["asks"].replace("/api/", "/", 1)
     found = api().request(request["method"], address, headers=request["headers"], content=content)
@@ -379,7 +382,7 @@ def _ask(request):
 
 
 def given(at):
-    """What the instrument on the page is given: `request`, what all its questions hold, and what else it is told."""
+    """What the view of the page is told, with the parameters of its requests as `request`."""
     if instruments := components(at, *INSTRUMENTS):
         return json.loads(instruments[0].json)
     found, own = shown(at), told_of(at)["own"]
@@ -397,7 +400,7 @@ def asked(at, path, **details):
     """The API's response to what the instrument on the page asks. details: the parameters of this question alone."""
     about = given(at)
     query = {name: value for name, value in {**about["request"], **details}.items() if value is not None}
-    api().app.state.responder.forget()
+    cast(Any, api().app).state.responder.forget()
     return api().get(f"/{path}", params=query, headers={OWN_HEADER: about["token"]} if about["token"] else {})
 
 

@@ -85,21 +85,22 @@ test("the first picture is the server's; what follows is computed here, and said
 
 test("what the server was asked before the model was here doesn't count as computed in part, however late it answers", async () => {
   const { api, ask, said } = asking();
-  let answer;
+  const other = asking(); // of a page that is opened meanwhile
+  const answers = [];
   const fetchNow = globalThis.fetch;
   globalThis.fetch = async (url) => {
     const found = await fetchNow(url);
-    if (/** @type {URL} */ (url).pathname.endsWith("overview")) await new Promise((resolve) => (answer = resolve));
+    if (/** @type {URL} */ (url).pathname.endsWith("overview")) await new Promise((resolve) => answers.push(resolve));
     return found;
   };
-  const late = ask("overview");
+  const late = [ask("overview"), other.ask("overview")];
   await ask("outline");
   await until(() => api.here);
-  await until(() => answer);
-  answer();
-  await late;
+  await until(() => answers.length === late.length);
+  for (const answer of answers) answer();
+  await Promise.all(late);
   globalThis.fetch = fetchNow;
-  assert.match(said(), /^Computed on the server at first, from now on in your browser/);
+  for (const sentence of [said(), other.said()]) assert.match(sentence, /^Computed on the server at first, from now on in your browser/);
 });
 
 test("a text goes on with the same tokens when its answerer changes", async () => {

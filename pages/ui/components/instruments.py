@@ -66,16 +66,15 @@ def instrument(
     about: Mapping[str, Any],
     on_navigate: Callable[[Mapping[str, Any]], None],
     on_change: Callable[[Mapping[str, Any]], None] | None = None,
-    on_text: Callable[[Mapping[str, Any]], None] | None = None,
     on_select: Callable[[Mapping[str, Any]], None] | None = None,
 ) -> None:
     """Show an instrument. kind: of `STYLES`; request: the parameters of its API requests, from `request_of`.
 
     about: its other data. Callbacks get untrusted values: on_navigate the page to open, on_change a change of the
-    model, on_text the generated text, on_select the selection. Without on_select, selections don't rerun the page.
+    model, on_select the selection. Without on_select, selections don't rerun the page.
     """
     token = model.name if model.is_own else None
-    callbacks = {"navigate": on_navigate, "change": on_change, "text": on_text, "select": on_select}
+    callbacks = {"navigate": on_navigate, "change": on_change, "select": on_select}
     listeners = listening(key, **{event: (dict, act) for event, act in callbacks.items() if act})
     shown = {"sends_selection": on_select is not None, "in_browser": is_for_browsers(model)}
     data = {"key": key, "request": dict(request), "token": token, **shown, **about}

@@ -1,6 +1,5 @@
 // Connects the Generate instrument to its page and the HTTP API. Texts live in this tab: in the address, as far as it
-// has room, and with their branches in the tab's storage, where a reload finds them. The page is told of a text once it
-// has stopped changing.
+// has room, and with their branches in the tab's storage, where a reload finds them.
 import { pageState } from "../page/page_state.js";
 import { GenerationInstrument } from "./instrument.js";
 import { selectionFrom, paramsFrom, toLogit, windowStart } from "./view_params.js";
@@ -10,7 +9,6 @@ import { branchesIn, branchesOf, idsIn, writtenIn } from "./branch_codes.js";
 
 const KEPT = "headsup-texts";
 const KEEP_MS = 500; // while a text is written, it is kept so often
-const REST_MS = 600; // after which a changed setting is told
 const SAMPLING = ["temperature", "top_k", "top_p", "seed"]; // settings that a link opens
 let branchStore; // of this tab
 let before = null; // the text that was on screen last: { about, prompt, ids }
@@ -22,18 +20,15 @@ export class GenerationView {
     this.host = host;
     branchStore ??= new BranchStore(storage(), KEPT);
     this.instrument = new GenerationInstrument(root, {
-      settingsChanged: (change) => {
-        host.select(paramsFrom(change));
-        this.sendLater();
-      },
+      settingsChanged: (change) => host.select(paramsFrom(change)),
       select: (step) => host.select({ step }),
       textChanged: () => this.keepLater(),
-      settled: () => this.send(),
+      settled: () => this.save(),
       problem: (sentence) => host.showProblem(sentence),
       inside: host.navigates && ((position, token) => {
         const { generated: { context }, length } = this.instrument;
         const there = toLogit(position, token, length, context);
-        this.send();
+        this.save();
         if (there) host.navigate("Inside", there);
         else host.showProblem(`The model now reads from token ${windowStart(length, context)} on: Inside has no numbers for token ${position - 1}.`);
       }),
@@ -66,13 +61,12 @@ export class GenerationView {
     else if (!isKnown && before?.prompt === prompt) tree.restore(before.ids); // the same prompt, and the model is changed otherwise
     else if (!isKnown) tree.restore(idsIn(written));
     if (codes && !isKnown && (isRestored || !before)) branchesIn(codes, tree, about.vocabulary); // beside the text on screen
-    this.lastSent = written;
     before = { prompt, session, count, ids: this.idsOf(tree) };
     this.show(tree);
     const goal = tree === this.instrument.tree ? this.instrument.goal : null; // as where the server has come back, and knows nobody
     await this.instrument.begin(api, about, tree, this.chosen());
     if (goal !== null) this.instrument.generate(goal);
-    this.send();
+    this.save();
   }
 
   chosen() {
@@ -101,28 +95,12 @@ export class GenerationView {
     branchStore.keep();
   }
 
-  sendLater() {
-    clearTimeout(this.sending);
-    this.sending = setTimeout(() => this.send(true), REST_MS);
-  }
-
   /** Have address and storage hold all that is seen. */
   save() {
     if (!this.about) return;
     this.show(this.instrument.tree);
     this.keep();
     pageState().flush();
-  }
-
-  /** Tell the page what is written, if it doesn't know; what it says of the text follows. always: settings were changed. */
-  send(always = false) {
-    clearTimeout(this.sending);
-    if (!this.about) return;
-    this.save();
-    const written = writtenIn(this.idsOf(this.instrument.tree));
-    if (written === this.lastSent && !always) return;
-    this.lastSent = written;
-    this.host.notify("text", { id: this.about.id, selection: pageState().all(), time: Date.now() });
   }
 
   setSelection() {

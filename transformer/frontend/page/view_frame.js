@@ -18,7 +18,7 @@ import { pageState } from "./page_state.js";
  *
  * @typedef {(request: Parameters, options: ApiOptions) => Api} ApiOf what answers a request
  *
- * @typedef {(event: "select" | "change" | "navigate" | "text", value: any) => void} Notify what a view asks of its page
+ * @typedef {(event: "select" | "change" | "navigate", value: any) => void} Notify what a view asks of its page
  */
 
 const AGAIN_MS = 5000; // after which a request that failed for the moment is made again
