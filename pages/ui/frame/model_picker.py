@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 import streamlit as st
 
 from pages.ui.frame import selection_sync
-from pages.ui.frame.state import visitor
+from pages.ui.frame.state import kept_from_tab, visitor
 from pages.ui.frame.visitor_choices import Visitor
 from pages.ui.host.page_state import DEFAULT_MODEL
 from pages.ui.markdown import plain
@@ -53,7 +53,10 @@ def pick_model(current: Visitor, stop: Callable[[], NoReturn]) -> str:
             missing = f"There is no model “{current.model[:40]}” here"
         if "model" in st.query_params:
             current.notices.append(f"{missing}; {title} is shown.")
-        current.model = fallback
+            current.model = fallback
+        else:
+            with kept_from_tab():  # which may hold another model, after a restart of the server
+                current.model = fallback
     try:
         library.model(current.model)
     except CheckpointError:  # the shell says why, and offers others
