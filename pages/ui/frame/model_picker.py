@@ -51,7 +51,8 @@ def pick_model(current: Visitor, stop: Callable[[], NoReturn]) -> str:
             missing = "The link's model, trained or uploaded by a visitor, was deleted a day after its last use"
         else:
             missing = f"There is no model “{current.model[:40]}” here"
-        current.notices.append(f"{missing}; {title} is shown.")
+        if "model" in st.query_params:
+            current.notices.append(f"{missing}; {title} is shown.")
         current.model = fallback
     try:
         library.model(current.model)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from pages.ui.frame import changes, model_picker
-from pages.ui.frame.state import visitor
+from pages.ui.frame.state import kept_from_tab, visitor
 from pages.ui.frame.visitor_choices import Visitor
 from pages.ui.models import library
 from transformer.api.text_reading import reading
@@ -12,7 +12,8 @@ from transformer.api.text_reading import reading
 
 def pick(current: Visitor, stop: Callable[[], NoReturn]) -> tuple[str, str]:
     """The model and the prompt. stop: ends the page where there is no model at all."""
-    name = model_picker.pick_model(current, stop)
+    with kept_from_tab():  # the shell replaces a model that isn't here by itself
+        name = model_picker.pick_model(current, stop)
     changes.settle(name, library.config(name))
     return name, next(iter(library.model(name).card.examples), "") if current.prompt is None else current.prompt
 
