@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tests.browser.address_bar import address
-from tests.browser.attention_page import Traffic, turn_to, type_prompt, until
+from tests.browser.attention_page import Traffic, open_menu, turn_to, type_prompt, until
 from tests.browser.generate_page import (
     branches,
     candidates,
@@ -247,6 +247,9 @@ def test_what_was_written_is_looked_at_without_the_server_branched_compared_link
     assert len(lines) == len(other) - len(PROMPT) + 1 and lines[1].startswith(f"{len(PROMPT)},")
     content = (tmp_path / "png").read_bytes()
     assert content.startswith(b"\x89PNG\r\n\x1a\n") and len(content) > 20_000
+
+    expect(open_menu(page, "About this model")).to_contain_text("Texts: These continue a text in the style of")
+    page.keyboard.press("Escape")
 
     # With all of it open, and with markup as the prompt, nothing is wrong with the page.
     branches(page).first.get_by_role("button", name="Compare").click()
