@@ -73,7 +73,7 @@ def kept_from_tab() -> Iterator[None]:
 
 
 def has_untold_changes() -> bool:
-    """Whether Python has changed the page state, or opens another page, since the run told the tab, as fragments may."""
+    """Whether Python, in a fragment say, has changed the page state or opens a page since the run told the tab."""
     return is_leaving_page() or links.everything(visitor()) != st.session_state["synced"]
 
 
