@@ -173,7 +173,9 @@ def sentence(at):
 
 
 def tab_of(at):
-    return _tabs.setdefault(at, Tab({name: text for name, text in at.query_params.items() if name in PARAMETERS}))
+    aliases = {name: row.get("aliases", {}) for name, row in PARAMETERS.items()}
+    held = {name: aliases[name].get(text, text) for name, text in at.query_params.items() if name in PARAMETERS}
+    return _tabs.setdefault(at, Tab(held))
 
 
 def look_at(at, **changes):
@@ -363,7 +365,7 @@ def shown(at):
     """What the shell shows of the page: what its view is told, the sentences that it says, and what went wrong."""
     told, page = told_of(at), at.session_state["page"]
     if page == "Learn" or not told["reads_prompt"]:
-        return {"about": None, "notices": [], "problem": ""}
+        return {"about": None, "effect": None, "notices": [], "problem": ""}
     state = Looked(urlencode(tab_of(at).values))
     return frontend(
         "../../tests/frontend/shown_page.mjs", "shownPage", page, state, told["own"], page in DRAWN, ask=_ask
@@ -380,7 +382,7 @@ def _ask(request):
 
 
 def given(at):
-    """What the instrument on the page is given: `request`, what its questions have in common, and what it is told."""
+    """What the view of the page is told, with the parameters of its requests as `request`."""
     if instruments := components(at, *INSTRUMENTS):
         return json.loads(instruments[0].json)
     found, own = shown(at), told_of(at)["own"]

@@ -86,6 +86,7 @@ DEBOUNCE_MS = {"slide": 250, "look at": 150}
 BENIGN = re.compile(
     r"Failed to load resource: .* 404 .*/media/\w+\.csv\)|Client Error: Download Button source error - 404 .*"
     r"|Failed to load resource: .* 404 .*/\w+/_stcore/(health|host-config)\)"  # Streamlit asks below the page first
+    r"|Failed to load resource: .* 404 .*/api/rooms/[^/]*/members\)"  # somebody joins a room that isn't there
 )
 
 PROMPTS = ("Hello world", "the king", "To be, or not to be, that is the question", "a", "", "ROMEO:\nBut, soft", "\n")

@@ -57,7 +57,7 @@ def test_a_lesson_is_taken_with_the_keyboard_alone(app_url, new_page, wait_ready
     assert traffic.page_runs == 0  # a choice is the browser's
     before = heading.bounding_box()
     answer("Correct: “Hardly”.")
-    expect(page.locator(".st-key-lesson_live").get_by_role("textbox", name="Prompt")).to_be_visible()
+    expect(page.get_by_role("textbox", name="Prompt", exact=True)).to_be_visible()
     wait_ready(page)
     assert heading.bounding_box() == before  # the words stay where they were
     expect(step.get_by_role("status")).to_be_in_viewport(ratio=1)

@@ -188,3 +188,14 @@ def test_a_prompt_that_isn_t_applied_can_t_be_read_or_is_too_long_for_a_link_out
     assert [said.count(f"“{value}”") for value in CLICKABLE.values()] == [1] * len(CLICKABLE)
     assert alert.locator("a, img, [data-testid=stIconMaterial]:not(:scope > *)").count() <= 1  # the alert's own icon
     assert page.get_by_test_id("stMain").locator("a").count() == 0
+
+
+def test_a_page_whose_scripts_can_t_be_had_says_what_it_is_and_what_to_do(app_url, new_page, browser_errors):
+    page = new_page()
+    page.route("**/modules/**", lambda route: route.abort())
+    page.goto(f"{app_url}/Masks?model=shakespeare&prompt=To+be")
+    shell = page.locator(".st-key-shell")
+    shell.get_by_text("This part of the page could not be loaded. Reload the page.").wait_for()
+    assert shell.get_by_role("heading", level=1).inner_text() == "Masks"
+    assert shell.get_by_text("Shakespeare").is_visible() and shell.get_by_text("To be", exact=True).is_visible()
+    browser_errors.clear()

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import uvicorn
 
-from tests.browser.attention_page import until
+from tests.browser.attention_page import type_prompt, until
 from tests.browser.servers import ROOT
 from tests.tiny_models import save_chatty
 from transformer import load_checkpoint
@@ -98,3 +98,40 @@ def test_a_model_that_was_tuned_to_answer_reads_its_prompt_in_a_template_or_as_p
     until(page, lambda: parse_qs(urlsplit(page.url).query).get("reads") == ["plain"])
     page.reload()
     until(page, lambda: len(page.evaluate("document.body.dataset.read ?? ''")) < len(in_template))
+
+
+def test_what_failed_for_the_moment_is_tried_again(api, page, browser_errors):
+    page.clock.install()
+    problem = page.get_by_role("alert").filter(has_text="The server can't be reached just now", visible=True)
+
+    def meanwhile(is_so):
+        """Let the pauses between two tries pass until something is so."""
+        until(page, lambda: is_so() or page.clock.fast_forward(2_000), seconds=60)
+
+    page.route("**/api/models/**", lambda route: route.abort())
+    page.goto(f"{api}page?model=chatty&prompt=Hi")
+    meanwhile(problem.is_visible)
+    page.unroute("**/api/models/**")
+    meanwhile(lambda: page.locator(SHOWN).count())
+    expect(problem).to_have_count(0)
+
+    before = page.evaluate("document.body.dataset.read")
+    page.route("**/api/tokens*", lambda route: route.abort())
+    type_prompt(page, "Ho")
+    meanwhile(problem.is_visible)
+    page.unroute("**/api/tokens*")
+    meanwhile(lambda: page.evaluate("document.body.dataset.read") != before)
+    expect(problem).to_have_count(0)
+    browser_errors.clear()  # which were provoked
+
+
+def test_a_model_s_changes_are_put_away_with_it_and_come_back(api, page):
+    change = "scale~blocks.0.attn.hook_z~0~~0.0"
+    page.goto(f"{api}page?model=stories&changes={change}")
+    page.wait_for_selector(SHOWN)
+    changes = lambda: parse_qs(urlsplit(page.url).query).get("changes")  # noqa: E731
+    for name, own in (("number-words-en-es", None), ("stories", [change])):
+        page.get_by_label("Model", exact=True).select_option(name)
+        until(page, lambda name=name, own=own: f"model={name}" in page.url and changes() == own)
+        page.wait_for_selector(SHOWN)
+        expect(page.get_by_role("button", name="Menu, 1 change")).to_be_visible(visible=own is not None)

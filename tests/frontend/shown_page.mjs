@@ -16,9 +16,10 @@ export async function shownPage(page, state, own, isDrawn) {
     const data = isDrawn ? await viewData(page, state, model, effect?.overflows ? { ...text, changes: null } : text) : null;
     const { isOwn, name, version } = model;
     const request = { model: isOwn ? "own" : name, version: isOwn ? null : version, ...data?.request };
-    return { ...data, request, notices: [...(effect ? [effect.sentence] : []), ...noticesOf(model, state, text), ...(data?.notes ?? [])], problem: "" };
+    const notices = [...(effect?.overflows ? [effect.sentence] : []), ...noticesOf(model, state, text), ...(data?.notes ?? [])];
+    return { ...data, request, effect: effect?.sentence ?? null, notices, problem: "" };
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    return { about: null, notices: [], problem: error.message };
+    return { about: null, effect: null, notices: [], problem: error.message };
   }
 }

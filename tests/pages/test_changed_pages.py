@@ -40,7 +40,7 @@ def test_every_page_says_what_is_changed_and_shows_the_changed_model(page):
     off = Without("norm")
     at = start(page, prompt=PROMPT, changes=f"{code_of(*ALL)}!-{code_of(off)}")
     told = f"Changed: {'; '.join(map(str, ALL))}. After the prompt: {likeliest(*ALL)}; unchanged: {likeliest()}."
-    assert told in said(at) and likeliest() != likeliest(*ALL)
+    assert app.shown(at)["effect"] == told and likeliest() != likeliest(*ALL)
     assert not at.warning and not at.error
     if page == "Generate":
         np.testing.assert_allclose(writing(at).tensors["logits"][-1], logits(*ALL)[-1], atol=1e-4)

@@ -32,7 +32,7 @@ def test_components_are_served_in_parts_beside_the_worker_and_the_glossary():
     (names,) = re.findall(r"const mounts = {(.*?)};", script, re.DOTALL)
     mounts = re.compile(r"^export (async )?function mount", re.MULTILINE)
     mounted = {path.stem for path in assets.HERE.glob("*/*.js") if mounts.search(path.read_text(encoding="utf-8"))}
-    assert set(re.findall(r"(\w+):", names)) == mounted | set(STYLES)
+    assert set(re.findall(r"(\w+):", names)) == mounted | set(STYLES) | {"shell"}
     worker = served(assets.WORKER)
     assert worker.headers["Content-Type"].startswith("text/javascript") and "onmessage" in worker.text
     assert not beginning.search(script) and not beginning.search(worker.text)

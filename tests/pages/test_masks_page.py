@@ -14,7 +14,7 @@ from pages.ui.views.without_mask import verdict_in_words
 from tests import app_driver as app
 from tests import masks_page as page
 from tests.app_driver import checked, choose, figure, go, link_of, markdown_with, named, numbers, said, start, use
-from tests.tiny_models import EXAMPLES, save_tiny, written
+from tests.tiny_models import save_tiny, written
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -33,7 +33,7 @@ def test_at_first_one_picture_is_there_and_the_rest_is_made_when_it_is_opened():
     assert [panel["title"] for panel in page.masks_of(at, "causal")["panels"]] == ["Causal mask"]
     assert len(app.components(at, "headsup_masks")) == 1
     at = app.open_folds(at)
-    assert link_of(at) == {"model": "shakespeare", "prompt": EXAMPLES[0], "layer": "0", "head": "0"}
+    assert link_of(at) == {"model": "shakespeare"}
     assert page.editor(at).value == page.SUGGESTED
     mask, predictions = "These masks as a table", "These predictions as a table"
     drawers = [expander.label for expander in at.main.expander if "table" in expander.label]

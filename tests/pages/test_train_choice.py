@@ -159,7 +159,7 @@ class TestTheTextThatIsSuggested:
             at = start("Train", learn="text")
             assert named(at.selectbox, "Text").value == suggested
             assert "will be downloaded" not in captions(at) and "Train" in labels(at)
-            assert link_of(at)["corpus"] == suggested  # so that the link opens the same text elsewhere
+            assert link_of(checked(at.run()))["corpus"] == suggested  # so that the link opens the same text elsewhere
         at = start("Train", learn="text", corpus="martin-fierro")
         assert named(at.selectbox, "Text").value == "martin-fierro"
         checked(named(at.selectbox, "Text").select("python-manual").run())
@@ -194,18 +194,3 @@ def test_a_link_brings_the_choice():
     assert all(link[key] == str(SMALL[key]) for key in ("task", "shape", "n_layers", "d_model", "steps"))
     wrong = start("Train", steps=10**9, n_heads=3, learn="magic")
     assert all(word in said(wrong) for word in ("steps", "heads", "learn"))
-
-
-@pytest.mark.parametrize(
-    ("link", "learn"),
-    [
-        *(({"steps": 300, "shape": "dials"}, "task"), ({"task": "sort-letters"}, "task"), ({"snapshot": 250}, "task")),
-        *(({"learn": "text", "shape": "dials"}, "text"), ({}, "text")),
-    ],
-    ids=str,
-)
-def test_an_old_link_that_left_out_the_task_opens_on_it_and_a_new_one_says_what_it_learns_from(link, learn):
-    at = start("Train", **link)
-    assert kind(at) == link_of(at)["learn"] == learn
-    again = start("Train", **link_of(at))
-    assert kind(again) == learn and not said(again)

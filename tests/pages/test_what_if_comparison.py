@@ -134,7 +134,7 @@ BESIDE = [
     ({"beside": "models", "other_model": "accents", "own": "KING"}, "To Accents, your prompt: This model"),
     ({"beside": "models", "other_model": "translator"}, "To Translator, your prompt: This model has never seen"),
     ({"beside": "models", "model": "encoder", "own": MASKED}, "There is no other encoder here."),
-    ({"beside": "prompts", "other_prompt": "é"}, "The other prompt: This model has never seen “`é`”"),
+    ({"beside": "prompts", "other_prompt": "é"}, "The other prompt: This model has never seen “é”"),
     ({"beside": "models", "model": "ladder-1", "other_model": "shakespeare"}, "1. Bigram: this model has no"),
     ({"beside": "walls"}, "beside = “walls”, but it can be prompts, models, changes."),
 ]

@@ -8,7 +8,7 @@ import pytest
 from pages.ui.computations import prompt_pairs
 from pages.ui.models import library
 from tests import app_driver as app
-from tests.app_driver import checked, choose, go, ids, link_of, markdown_with, named, press, prompt, said, start, use
+from tests.app_driver import checked, choose, go, ids, link_of, named, press, prompt, said, start, use
 from tests.tiny_models import save_encoder, save_tiny, save_translator
 from transformer import Patch, list_checkpoints
 
@@ -97,7 +97,7 @@ def test_a_click_puts_a_place_in_on_every_page_and_another_takes_it_out(link, ro
         assert [np.shape(each["values"]) for each in matrices(at)] == [(2, 4)] * 3 and len(matrices(at, 1)) == 4
     else:
         assert change == Patch("blocks.1.hook_resid_pre", position=OTHER.index("x"), tokens=ids(OTHER))
-        assert str(change) in markdown_with(start("What if", **{**link_of(at), "question": "before"}), "Changed")
+        assert str(change) in app.shown(at)["effect"]
     assert matrices(at)[0] == before | {"marked": [[row, column]]} and "left out of this map" in captions(at)
     click(at, 0, row, column)
     assert "changes" not in link_of(at) and matrices(at)[0] == before

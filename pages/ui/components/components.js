@@ -13,10 +13,10 @@ const instrument = (View) => (component) => onAppPage(component, (root, host) =>
 
 /** What mounts a component. @type {Record<string, () => any>} */
 const mounts = {
-  attention: () => instrument(import("../../../transformer/frontend/attention/view.js")),
-  filling: () => instrument(import("../../../transformer/frontend/filling/view.js")),
-  generation: () => instrument(import("../../../transformer/frontend/generation/view.js")),
-  inside: () => instrument(import("../../../transformer/frontend/inside/view.js")),
+  attention: async () => instrument((await import("../../../transformer/frontend/attention/view.js")).AttentionView),
+  filling: async () => instrument((await import("../../../transformer/frontend/filling/view.js")).FillingView),
+  generation: async () => instrument((await import("../../../transformer/frontend/generation/view.js")).GenerationView),
+  inside: async () => instrument((await import("../../../transformer/frontend/inside/view.js")).InsideView),
   batch_table: async () => (await import("./batch_table/batch_table.js")).mountBatchTable,
   copy_button: () => mountCopyButton,
   effect_heatmaps: async () => (await import("./effect_heatmaps/effect_heatmaps.js")).mountEffectHeatmaps,

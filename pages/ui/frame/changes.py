@@ -1,4 +1,4 @@
-"""Adds and removes the changes that a visitor makes to a model.
+"""Makes and takes back changes of a model that pages of Python ask for; the rest is the shell's.
 
 Changes belong to the model that they were made on: its layers, its heads, the tokens of its vocabulary. With another
 model they are put away, and they come back with their own. A link's changes belong to the link's model.
@@ -43,7 +43,7 @@ def add(*interventions: Intervention) -> None:
         except ValueError as error:
             visitor().notices.append(f"This change wasn't added: {error}.")
             break
-    _become(changes)
+    visitor().changes = changes
 
 
 def take(wish: Mapping[str, Any], name: str, config: ModelConfig) -> None:
@@ -81,7 +81,7 @@ def switch(intervention: Intervention) -> None:
 def without(interventions: Iterable[Intervention]) -> None:
     """Take these back, of those that there are."""
     gone = set(interventions)
-    _become(tuple(change for change in visitor().changes if change.intervention not in gone))
+    visitor().changes = tuple(change for change in visitor().changes if change.intervention not in gone)
 
 
 def _read(codes: Any, config: ModelConfig) -> list[Intervention]:
@@ -94,10 +94,6 @@ def _read(codes: Any, config: ModelConfig) -> list[Intervention]:
                 intervention.check(config)
                 interventions.append(intervention)
     return interventions
-
-
-def _become(changes: Changes) -> None:
-    visitor().changes = changes
 
 
 def _put_away() -> dict[str, Changes]:

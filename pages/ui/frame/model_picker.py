@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 import streamlit as st
 
 from pages.ui.frame import selection_sync
-from pages.ui.frame.state import visitor
+from pages.ui.frame.state import kept_from_tab, visitor
 from pages.ui.frame.visitor_choices import Visitor
 from pages.ui.host.page_state import DEFAULT_MODEL
 from pages.ui.markdown import plain
@@ -51,8 +51,12 @@ def pick_model(current: Visitor, stop: Callable[[], NoReturn]) -> str:
             missing = "The link's model, trained or uploaded by a visitor, was deleted a day after its last use"
         else:
             missing = f"There is no model “{current.model[:40]}” here"
-        current.notices.append(f"{missing}; {title} is shown.")
-        current.model = fallback
+        if "model" in st.query_params:
+            current.notices.append(f"{missing}; {title} is shown.")
+            current.model = fallback
+        else:
+            with kept_from_tab():  # which may hold another model, after a restart of the server
+                current.model = fallback
     try:
         library.model(current.model)
     except CheckpointError:  # the shell says why, and offers others

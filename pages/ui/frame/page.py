@@ -94,17 +94,13 @@ def lay_out() -> PageLayout:
 
 
 def open_page(
-    layout: PageLayout,
-    title: str,
-    decide: Callable[[], PageOptions],
-    *,
-    first: Callable[[], DeltaGenerator | None] = lambda: None,
+    layout: PageLayout, title: str, decide: Callable[[], PageOptions], *, first: Callable[[], None] = lambda: None
 ) -> None:
     """Fill the frame: browser title, bar, heading, notices. The page reads the result with `session()`.
 
     decide: says how the page opens, once the visitor's choices are known; it may still change them. first: draws what a
     page has to say of no model and no prompt, before they are picked: thirty who are led to it at once read that before
-    the first of them has a whole page. It returns where the bar stands, if not on top.
+    the first of them has a whole page.
     """
     hear_all()  # what was broken off, if anything was
     saved_view.restore_outside_lessons(title)

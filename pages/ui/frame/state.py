@@ -72,6 +72,11 @@ def kept_from_tab() -> Iterator[None]:
     st.session_state["synced"] |= {name: now.get(name) for name in PARAMETERS if now.get(name) != before.get(name)}
 
 
+def has_untold_changes() -> bool:
+    """Whether Python has changed the page state, or opens a page, since the run told the tab: as a fragment may."""
+    return is_leaving_page() or links.everything(visitor()) != st.session_state["synced"]
+
+
 def _take_up(current: Visitor, told: Visitor) -> None:
     for name in PARAMETERS:
         setattr(current, name, getattr(told, name))

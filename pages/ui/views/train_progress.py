@@ -12,7 +12,7 @@ from pages.ui.components.loss_chart import loss_chart
 from pages.ui.frame import saved_view, widgets
 from pages.ui.frame.model_files import offer_download
 from pages.ui.frame.model_picker import choose_model
-from pages.ui.frame.state import visitor
+from pages.ui.frame.state import has_untold_changes, visitor
 from pages.ui.frame.widgets import Binding
 from pages.ui.markdown import code, counted, plain
 from pages.ui.number_format import percent
@@ -84,6 +84,8 @@ def _watch() -> None:
             _attention(own.probe_text, snapshots, chosen)
     if ended:
         _tables(job, chosen)
+    if has_untold_changes():
+        st.rerun()
 
 
 def _progress(job: TrainingJob) -> None:

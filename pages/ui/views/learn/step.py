@@ -4,7 +4,6 @@ from collections.abc import Callable
 from functools import partial
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from pages.ui.components.copy_button import copy_button
 from pages.ui.components.lesson_step import PARTS, lesson_step
@@ -29,20 +28,14 @@ VIEW = "lesson_view"
 """Key of the session: where this run of the page draws the live view, which it comes to last."""
 
 
-def show() -> DeltaGenerator | None:
-    """The step that is open, except for its live view; nothing if none is.
-
-    Returns where that view's model and prompt are picked, if it may be seen: beside the words, which stay where they
-    are when an answer opens it.
-    """
+def show() -> None:
+    """The step that is open, except for its live view; nothing if none is."""
     if (entered := opened_step.opened_step()) is None:
-        return None
+        return
     with room_student.around(entered.step_id), st.container(key="lesson_step"):
         _show(entered)
-        if not entered.step.view:
-            return None
-        live = st.session_state[VIEW] = st.container(key="lesson_live")
-        return live.container() if entered.shows_view else None
+        if entered.step.view:
+            st.session_state[VIEW] = st.container(key="lesson_live")
 
 
 def show_view(session: Session) -> None:
