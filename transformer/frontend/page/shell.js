@@ -93,8 +93,8 @@ export class Shell {
     this.more.offer(host.menu ?? [], host.isLinked !== false);
     this.showOffer(host.offer ?? null);
     if (isOther) {
+      this.slot?.end();
       this.place.replaceChildren();
-      this.slot?.choices.remove();
       this.slot = new ViewSlot(this.place, host.views, (event, value) => this.receive(event, value), { heading: this.heading, navigates: host.navigate !== null });
     }
     this.follow();

@@ -61,6 +61,14 @@ export class ViewFrame {
     else this.begin(request, about, given);
   }
 
+  /** Another view takes its place: nothing that it waits for counts any more. */
+  end() {
+    clearTimeout(this.later);
+    this.api?.end();
+    this.api = undefined;
+    this.root.remove();
+  }
+
   async begin(request, about, given) {
     this.shown = given;
     clearTimeout(this.later);

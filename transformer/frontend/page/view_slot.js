@@ -32,7 +32,7 @@ export class ViewSlot {
   draw(data, apiOf) {
     const View = this.views[data.view];
     if (this.shown?.view !== data.view) {
-      this.frame?.root.remove();
+      this.frame?.end();
       const root = node("div", "", this.parent);
       root.dataset.part = "root";
       this.frame = new ViewFrame(root, (parent, host) => new View(parent, host), (event, value) => this.notify(event, value), { navigates: this.navigates });
@@ -46,6 +46,12 @@ export class ViewSlot {
       return note;
     });
     this.frame.show(data.request, data.about, apiOf);
+  }
+
+  /** Another page takes its place. */
+  end() {
+    this.choices.remove();
+    this.frame?.end();
   }
 
   /** Draw the same once more, in the page's present size and colours. */
