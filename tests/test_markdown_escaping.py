@@ -8,7 +8,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from pages.ui.frame.model_picker import _duration, _size
 from pages.ui.markdown import JOINER, architecture, code, command, counted, passage, plain, unmarked
 from tests.helpers import tiny_config
 from transformer.data.tokenizers import printable
@@ -52,9 +51,6 @@ def test_code_is_shown_as_it_is(text):
         (passage("a ``b"), "``` a ``b ```"),
         (unmarked(f"“After {code('a th')}”, {passage('b `c` d')}"), "“After a␣th”, b `c` d"),
         (", ".join(counted(number, "token") for number in (0, 1, 2000)), "no tokens, 1 token, 2,000 tokens"),
-        (_size(1_234), "1,234 parameters"),
-        (_duration(0.4), "1 second"),
-        (_duration(89), "89 seconds"),
         (architecture(tiny_config(n_layers=1)), "1 layer × 2 heads, 8 wide, sinusoidal positions, context 8"),
         (architecture(tiny_config(n_layers=0, positions="none")), "no layers, 8 wide, no positions, context 8"),
         (

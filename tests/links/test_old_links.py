@@ -14,7 +14,22 @@ from urllib.parse import parse_qsl
 import pytest
 
 from pages.ui.markdown import JOINER
-from tests.app_driver import ROOT, dials, given, looked_at, open_folds, outline, overview, start, tab_of, writing
+from tests.app_driver import (
+    ROOT,
+    dials,
+    given,
+    looked_at,
+    open_folds,
+    outline,
+    overview,
+    prompt,
+    said,
+    shown,
+    start,
+    tab_of,
+    told_of,
+    writing,
+)
 from transformer import load_checkpoint
 
 FOLDER = Path(__file__).parent
@@ -52,7 +67,7 @@ def test_an_old_link_opens_the_view_that_it_was_made_of(address):
     expected = {"model": json.loads(card.read_text(encoding="utf-8"))["title"], "changes": {}, "looked": {}}
     expected |= {name: parameters[name] for name in ("prompt",) if name in parameters} | link
     seen = Seen(page, parameters)
-    assert seen.at.title[0].value == page
+    assert seen.at.session_state["page"] == page
     for part in {"model", "prompt", "text", "reads", "views", "changes", "looked"} & expected.keys():
         assert getattr(seen, part)() == expected[part], part
     assert seen.widgets().items() >= link.get("widgets", {}).items()
@@ -72,30 +87,24 @@ class Seen:
 
     def __init__(self, page, parameters):
         self.at = start(page, **parameters)
-        boxes = [box.value for kind in ("info", "success", "warning", "error") for box in getattr(self.at, kind)]
-        self.says = _plain(" ".join(boxes))
+        self.says = _plain(said(self.at))
         if any("-fold_" in each.proto.id for each in self.at.expander):
             open_folds(self.at)
         self._drawn = {each.proto.component_name for each in self.at.get("bidi_component")}
+        if about := page in INSTRUMENTS and shown(self.at)["about"]:  # the shell draws it
+            self._drawn.add("headsup_filling" if "mask" in about else INSTRUMENTS[page])
         self._widgets = [each for kind in WIDGETS.split() for each in getattr(self.at.main, kind)]
 
     def model(self):
-        """The title of the picked model; on a page without a picker, of the one that the next will have picked."""
-        for picker in self.at.selectbox:
-            if picker.label == "Model":
-                return picker.options[picker.index].rpartition(" · ")[2]
+        """The title of the model that is shown."""
         return load_checkpoint(ROOT / "checkpoints" / self.at.session_state["visitor"].model).card.title
 
     def prompt(self):
-        """What stands in the box of the prompt, or of the source; on a page without one, what will on the next."""
-        boxes = [box for box in self.at.text_area if box.key == "tied_prompt"]
-        return boxes[0].value if boxes else self.at.session_state["visitor"].prompt
+        return prompt(self.at)
 
     def changes(self):
-        """What is changed in the model, and whether that is on; without a picker, of the model on the next page."""
-        if not any(each.label == "Model" for each in self.at.selectbox):
-            return {str(each): each.on for each in self.at.session_state["visitor"].changes}
-        return {_plain(each.label): each.value for each in self.at.checkbox}
+        """What is changed in the model, and whether that is on."""
+        return {str(each): each.on for each in self.at.session_state["visitor"].changes}
 
     def views(self):
         """The pages whose instruments or dials are on screen; a lesson shows that of another page."""
@@ -130,7 +139,7 @@ class Seen:
         """What the instrument shows first, less what it shows anyway; nothing where there is none."""
         found = {}
         if "headsup_generation" in self._drawn:
-            step, turned = tab_of(self.at).looked.get("step"), dials(self.at)
+            step, turned = tab_of(self.at).values.get("step"), dials(self.at)
             shown = {name: turned[name] for name in ("attention", "layer", "head")} if turned["attention"] else {}
             found = {"step": step and int(step), **shown}
         elif "headsup_attention" in self._drawn:
@@ -150,6 +159,7 @@ class Seen:
         """All words of the page itself, without those in boxes: headings, sentences and figures."""
         main = self.at.main
         words = [each.value for each in (*main.header, *main.markdown, *main.caption)]
+        words += told_of(self.at)["page"].values()
         return _plain(" ".join([*words, *(f"{each.label} {each.value}" for each in main.metric)]))
 
 

@@ -9,7 +9,7 @@ import streamlit as st
 from pydantic import BaseModel, Field
 
 from pages.ui.components.events import parsed
-from pages.ui.host.page_state import DEFAULT_MODEL, FIRST_MODEL, PARAMETERS, PageState, as_text, drawn_by
+from pages.ui.host.page_state import DEFAULT_MODEL, FIRST_MODEL, PARAMETERS, PageState, as_text, drawn_by, renamed
 
 KEY = "shell"
 """Of the component that every page draws first."""
@@ -79,7 +79,7 @@ class Exchange:
 
     def _hold(self, texts: Mapping[str, str], is_whole: bool) -> None:
         given = {"model": DEFAULT_MODEL if texts else FIRST_MODEL, **texts}
-        self.texts = {name: given[name] for name in PARAMETERS if name in given}
+        self.texts = {name: renamed(name, given[name]) for name in PARAMETERS if name in given}
         if is_whole:
             self.readings += 1
             self.dials_read = dials_of(self.texts)

@@ -80,7 +80,7 @@ class PageState:
         values, notices = dict(_DEFAULTS), []
         for name, text in texts.items():
             try:
-                values[name] = PARSERS[name](PARAMETERS[name].get("aliases", {}).get(text, text))
+                values[name] = PARSERS[name](renamed(name, text))
             except changes.PartlyInvalidError as error:
                 values[name] = error.kept
                 notices.append(str(error))
@@ -96,6 +96,11 @@ class PageState:
             return self.values[name]
         except KeyError:
             raise AttributeError(f"There is no parameter {name}.") from None
+
+
+def renamed(name: str, text: str) -> str:
+    """A parameter's value as it is called today."""
+    return PARAMETERS[name].get("aliases", {}).get(text, text)
 
 
 def as_text(name: str, value: Any) -> str | None:
