@@ -2,6 +2,7 @@
 
 import base64
 import functools
+import itertools
 import json
 import subprocess
 from pathlib import Path
@@ -25,13 +26,22 @@ def _node():
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8")
 
 
+_numbers = itertools.count()
+
+
 def frontend(module, name, *args, ask=None):
     """What an exported function of a module returns. args: whatever JSON can say. ask: answers what it asks of the API,
-    a request as JSON, with a status and bytes."""
-    node = _node()
-    print(json.dumps({"module": module, "name": name, "args": args}), file=node.stdin, flush=True)
-    while "returns" not in (line := json.loads(node.stdout.readline())):
+    a request as JSON, with a status and bytes; what an earlier call still asks isn't answered."""
+    node, call = _node(), next(_numbers)
+    print(json.dumps({"call": call, "module": module, "name": name, "args": args}), file=node.stdin, flush=True)
+    while True:
+        line = json.loads(node.stdout.readline())
+        if line["call"] != call:
+            continue
+        if "returns" in line:
+            return line["returns"]
+        if "raises" in line:
+            raise RuntimeError(line["raises"])
         status, content = ask(line)
-        answer = {"status": status, "content": base64.b64encode(content).decode()}
+        answer = {"answers": line["number"], "status": status, "content": base64.b64encode(content).decode()}
         print(json.dumps(answer), file=node.stdin, flush=True)
-    return line["returns"]

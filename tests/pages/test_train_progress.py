@@ -189,6 +189,7 @@ def test_a_model_is_given_away_by_its_link_and_gone_when_it_is_removed():
     (remove,) = [label for label in labels(go(at, "Train")) if label.startswith("Remove")]
     press(at, remove)
     assert link_of(at)["model"] == "shakespeare" and not record(at).models
+    other.query_params.update(link_of(other))  # where a tab keeps them
     assert "was deleted a day after its last use" in said(checked(other.run()))
 
 
@@ -202,7 +203,7 @@ def test_what_the_card_of_a_file_says_is_text(tiny):
     at = upload_model(start("Train"), f"{picture}.zip", pack_checkpoint(replace(ours, card=card)))
     for each in (*PAGES, "Train"):
         at = go(at, each)
-        shown = [element.value for element in (*at.markdown, *at.caption, *at.header, *at.success)]
+        shown = [element.value for element in (*at.markdown, *at.caption, *at.header, *at.success)] + labels(at)
         assert any("example" in text for text in shown) or each != "Train"
         assert not any(picture in re.sub("`.*`", "", text) for text in shown)
 
