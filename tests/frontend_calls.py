@@ -2,6 +2,7 @@
 
 import base64
 import functools
+import itertools
 import json
 import subprocess
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 SCRIPT = Path(__file__).with_name("frontend") / "frontend_calls.mjs"
+_calls = itertools.count()
 
 
 class Looked(dict):
@@ -28,10 +30,18 @@ def _node():
 def frontend(module, name, *args, ask=None):
     """What an exported function of a module returns. args: whatever JSON can say. ask: answers what it asks of the API,
     a request as JSON, with a status and bytes."""
-    node = _node()
-    print(json.dumps({"module": module, "name": name, "args": args}), file=node.stdin, flush=True)
-    while "returns" not in (line := json.loads(node.stdout.readline())):
+    node, call = _node(), next(_calls)
+
+    def tell(**told):
+        print(json.dumps({"call": call, **told}), file=node.stdin, flush=True)
+
+    tell(module=module, name=name, args=args)
+    while True:
+        line = json.loads(node.stdout.readline())
+        if line["call"] != call:  # said by one that has failed here
+            continue
+        if "returns" in line:
+            return line["returns"]
+        assert "throws" not in line, line["throws"]
         status, content = ask(line)
-        answer = {"status": status, "content": base64.b64encode(content).decode()}
-        print(json.dumps(answer), file=node.stdin, flush=True)
-    return line["returns"]
+        tell(question=line["question"], status=status, content=base64.b64encode(content).decode())
