@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 SCRIPT = Path(__file__).with_name("frontend") / "frontend_calls.mjs"
+_calls = itertools.count()
 
 
 class Looked(dict):
@@ -26,22 +27,21 @@ def _node():
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8")
 
 
-_numbers = itertools.count()
-
-
 def frontend(module, name, *args, ask=None):
     """What an exported function of a module returns. args: whatever JSON can say. ask: answers what it asks of the API,
-    a request as JSON, with a status and bytes; what an earlier call still asks isn't answered."""
-    node, call = _node(), next(_numbers)
-    print(json.dumps({"call": call, "module": module, "name": name, "args": args}), file=node.stdin, flush=True)
+    a request as JSON, with a status and bytes."""
+    node, call = _node(), next(_calls)
+
+    def tell(**told):
+        print(json.dumps({"call": call, **told}), file=node.stdin, flush=True)
+
+    tell(module=module, name=name, args=args)
     while True:
         line = json.loads(node.stdout.readline())
-        if line["call"] != call:
+        if line["call"] != call:  # said by one that has failed here
             continue
         if "returns" in line:
             return line["returns"]
-        if "raises" in line:
-            raise RuntimeError(line["raises"])
+        assert "throws" not in line, line["throws"]
         status, content = ask(line)
-        answer = {"answers": line["number"], "status": status, "content": base64.b64encode(content).decode()}
-        print(json.dumps(answer), file=node.stdin, flush=True)
+        tell(question=line["question"], status=status, content=base64.b64encode(content).decode())

@@ -33,7 +33,7 @@ SCROLL = "(top) => document.querySelector('[data-testid=stMain]').scrollTo(0, to
 
 
 def test_a_phone_joins_by_its_link_and_a_projector_shows_question_and_votes(app_url, new_page, wait_ready):
-    teacher = new_page(width=420, height=500)
+    teacher = new_page(width=420, height=400)
     teacher.goto(f"{app_url}/Learn")
     teacher.get_by_role("button", name="For teachers").scroll_into_view_if_needed()
     wait_ready(teacher)
