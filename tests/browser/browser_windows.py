@@ -37,13 +37,14 @@ class Window:
 
 
 def _empty(page):
-    """Leave what the tab shows, and forget the way there; False if it can't be done."""
+    """Leave what the tab shows, and forget the way there and what was held up; False if it can't be done."""
     from playwright.sync_api import Error
 
     try:
         page.mouse.move(0, 0)
         page.evaluate("() => { try { sessionStorage.clear(); } catch { /* a page of no address has none */ } }")
         page.goto("about:blank")
+        page.unroute_all()
         history = page.context.new_cdp_session(page)
         history.send("Page.resetNavigationHistory")
         history.detach()
