@@ -6,6 +6,7 @@ const heard = new Map();
 const listen = (name, listener) => heard.set(name, listener);
 Object.assign(globalThis, { addEventListener: listen, location: { pathname: "/" }, document: { baseURI: "http://here/", addEventListener: listen } });
 mock.timers.enable({ apis: ["setTimeout", "setInterval", "Date"] });
+const { endStream } = await import("../../pages/ui/components/room_follower/room_stream.js");
 const { mountRoomFollower } = await import("../../pages/ui/components/room_follower/room_follower.js");
 
 const LATER = 60; // seconds in which whatever was lost is found
@@ -186,6 +187,17 @@ test("a page that is at rest asks for nothing, and one that nobody follows any m
   page.takeOff();
   await page.live(LATER);
   assert.deepEqual([room.asked, room.open.size], [1, 0]);
+});
+
+test("a tab that leaves its room asks no more about it, though what follows it is still on the page", async () => {
+  const page = new Page();
+  page.draw();
+  await page.live(1);
+  const { asked } = room;
+  endStream();
+  await page.live(LATER);
+  assert.deepEqual([room.asked, room.open.size], [asked, 0]);
+  page.takeOff();
 });
 
 test("while a class votes, a page asks for one run at a time", async () => {

@@ -5,7 +5,7 @@ import { node, partsOf, put, untranslated } from "../../../../transformer/fronte
 import { lastOf } from "../../../../transformer/frontend/lessons/questions.js";
 import { StepView } from "../../../../transformer/frontend/lessons/step.js";
 import { pageChange } from "../../../../transformer/frontend/page_change.js";
-import { Follower, TICK, follow, join, roomRequest } from "../room_follower/room_stream.js";
+import { Follower, TICK, endStream, follow, join, roomRequest } from "../room_follower/room_stream.js";
 /** @import { State, Step } from "../../../../transformer/frontend/lessons/step.js" */
 /** @import { Membership } from "../room_follower/room_stream.js" */
 
@@ -174,6 +174,7 @@ export class Student {
 
   async leave() {
     this.isOver = true;
+    endStream();
     await roomRequest(this.membership, "/members", { method: "DELETE" }).catch(() => null);
     this.tell("left", true);
   }

@@ -175,6 +175,9 @@ function listen() {
 /** The version of the tab's room; null before it is known. */
 export const roomVersion = () => stream?.version ?? null;
 
+/** The tab leaves its room: it asks no more about it. */
+export const endStream = () => stream?.end();
+
 /** Whether an element still follows. */
 export const isFollowed = (parent) => followers.has(parent);
 
