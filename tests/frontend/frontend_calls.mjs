@@ -24,7 +24,7 @@ async function answered(of, { module, name, args }) {
     const found = await import(`../../transformer/frontend/${module}`);
     return { returns: (await found[name](...args)) ?? null };
   } catch (error) {
-    return { throws: String(error?.stack ?? error) };
+    return { throws: error instanceof Error ? error.stack : String(error) };
   } finally {
     of.isOver = true;
   }
