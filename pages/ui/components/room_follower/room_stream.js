@@ -31,6 +31,8 @@ const OFFLINE = "Offline: this page can't reach the room at the moment. It tries
 const followers = new Map();
 /** @type {Stream | null} */
 let stream = null;
+/** The code of the room that the tab has left: what is still drawn of it follows no more. */
+let left = "";
 
 /** A request about a room. @param {Membership} membership @param {string} path after the room's code @param {RequestInit} [options] */
 export function roomRequest({ code, key }, path, options = {}) {
@@ -46,6 +48,7 @@ export function roomRequest({ code, key }, path, options = {}) {
  * @returns {Promise<Response | null>} null without a connection
  */
 export function join({ code, key = "" }, browser = "") {
+  left = "";
   return roomRequest({ code: encodeURIComponent(code), key }, "/members", {
     method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ browser }),
   }).catch(() => null);
@@ -176,7 +179,10 @@ function listen() {
 export const roomVersion = () => stream?.version ?? null;
 
 /** The tab leaves its room: it asks no more about it. */
-export const endStream = () => stream?.end();
+export function endStream() {
+  left = stream?.membership.code ?? "";
+  stream?.end();
+}
 
 /** Whether an element still follows. */
 export const isFollowed = (parent) => followers.has(parent);
@@ -193,7 +199,7 @@ export const isFollowed = (parent) => followers.has(parent);
 export function follow(membership, parent, make) {
   listen();
   if (!followers.has(parent)) followers.set(parent, make());
-  if (stream?.membership.code !== membership.code || stream.membership.key !== membership.key) {
+  if (membership.code !== left && (stream?.membership.code !== membership.code || stream.membership.key !== membership.key)) {
     stream?.end();
     stream = new Stream(membership);
   }
