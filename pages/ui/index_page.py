@@ -1,4 +1,4 @@
-"""Rewrites the page that Streamlit serves at every address: title, description, icon, preview and preloaded scripts.
+"""Rewrites the page that Streamlit serves at every address: title, description, icon, preview, files to fetch early.
 
 Search engines, and messengers that show a preview of a link, read that page and run no script.
 """
@@ -92,7 +92,11 @@ class IndexPage:
 
 def head(path: str, query: bytes, preview: str) -> str:
     """What the page at an address has in its head. preview: the address of the picture, or ""."""
-    from pages.ui.components.assets import first_scripts  # which bundles all scripts, so not at the start
+    from pages.ui.components.assets import (
+        SHELL_STYLE,
+        address,
+        first_scripts,
+    )  # which bundles all scripts, so not at the start
 
     name = path.rpartition("/")[2].replace("_", " ")
     page = name if name in SENTENCES else next(iter(SENTENCES))
@@ -104,6 +108,7 @@ def head(path: str, query: bytes, preview: str) -> str:
         f"<title>{html.escape(title)}</title>",
         *(f'<meta name="{name}" content="{html.escape(value)}" />' for name, value in metas.items()),
         *(f'<meta property="{name}" content="{html.escape(value)}" />' for name, value in properties.items() if value),
+        f'<link rel="preload" as="style" href="./{address(SHELL_STYLE)}" />',
         *(f'<link rel="modulepreload" href="./{script}" />' for script in first_scripts(page)),
     ]
     return "\n    ".join(lines)

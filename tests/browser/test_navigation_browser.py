@@ -200,3 +200,18 @@ def test_a_page_whose_scripts_can_t_be_had_says_what_it_is_and_what_to_do(app_ur
     assert shell.get_by_text("Shakespeare").is_visible() and shell.get_by_text("To be", exact=True).is_visible()
     page.goto("about:blank")  # each part asks for its script in its own time
     browser_errors.clear()
+
+
+def test_the_shell_is_hidden_until_its_style_sheet_is_there_or_can_t_be_had(app_url, new_page, browser_errors):
+    page, held = new_page(), []
+    page.route("**/modules/**/shell.css", lambda route: held.append(route))
+    page.goto(f"{app_url}/Attention?model=shakespeare&prompt=To+be")
+    shell = page.locator(".st-key-shell")
+    shell.get_by_text("The page is being loaded.").wait_for(state="attached")
+    until(page, lambda: page.evaluate("globalThis.headsupGuide !== undefined"))  # by then the shell's script is there
+    expect(shell.get_by_text("The page is being loaded.")).to_be_hidden()
+    for route in held:
+        route.abort()
+    page.locator(WHOLE).wait_for()
+    expect(shell.get_by_role("heading", level=1)).to_be_visible()
+    browser_errors.clear()

@@ -16,6 +16,7 @@ from streamlit.testing.v1 import AppTest
 from pages.ui.components import assets, head_grid
 from pages.ui.components.instruments import STYLES
 from pages.ui.components.rounding import rounded
+from pages.ui.host.shell import MARKUP
 
 # Their files
 
@@ -40,6 +41,9 @@ def test_components_are_served_in_parts_beside_the_worker_and_the_glossary():
     texts = {part: served(f"transformer/frontend/{part}").text for part in parts}
     assert {"attention_view.js", "inside_view.js"} < {*parts} and len(script) < sum(map(len, texts.values()))
     assert {name for text in texts.values() for name in re.findall(r'from "\./(.*?)"', text)} == {"components.js"}
+    sheet = served(assets.SHELL_STYLE).text
+    assert "/*" not in sheet and sheet.index("--ink:") < sheet.index(".shell-line") < sheet.index(".waiting")
+    assert assets.address(assets.SHELL_STYLE) in MARKUP
     assert served(assets.GLOSSARY).json() == json.loads(json.dumps(assets.glossary_terms()))
 
 

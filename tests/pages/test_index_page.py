@@ -67,6 +67,8 @@ def test_each_page_says_what_it_is_and_fetches_its_scripts_at_once(path, page, v
     (icon,) = (given["href"] for tag, given in head.tags if given.get("rel") == "shortcut icon")
     assert icon.startswith("data:image/svg+xml,<svg")
     preloaded = [given["href"] for tag, given in head.tags if given.get("rel") == "modulepreload"]
+    (sheet,) = (given["href"] for tag, given in head.tags if given.get("as") == "style")
+    assert sheet == f"./{assets.address(assets.SHELL_STYLE)}"
     part = {"Generate": "/generation_view.js", "Attention": "/attention_view.js"}.get(page, "")
     ours = [f"./{assets.address(assets.COMPONENTS)}"]
     ours += [ours[0].replace("/components.js", part)] if part else []

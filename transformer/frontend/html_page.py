@@ -12,7 +12,7 @@ import numpy as np
 
 from ..inference.pattern_pooling import pool, quantise
 from ..inference.recording import Recording
-from . import FOLDER
+from . import FOLDER, sheets
 from .html_scripts import policy, script_in_html
 from .module_bundle import bundle
 from .startup import SCRIPT, WITHOUT_SCRIPTS
@@ -138,11 +138,6 @@ def picture_of(rows: Sequence[np.ndarray], seen: str) -> str:
     """A still picture, as `still` draws it, and a sentence. seen: what is on it."""
     png, width, _ = still(rows)
     return STILL.format(png=base64.b64encode(png).decode(), seen=seen, width=width * max(1, round(WIDTH / width)))
-
-
-def sheets(*names: str) -> str:
-    """Style sheets, one after the other."""
-    return "\n".join((FOLDER / name).read_text(encoding="utf-8") for name in names)
 
 
 def _in_base64(part: Recording | bytes, length: int = 3 * 2**18) -> Iterator[str]:

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import parse_qsl
 
-from . import FOLDER
-from .html_page import in_one_file, sheets
+from . import FOLDER, STYLES, sheets
+from .html_page import in_one_file
 from .html_scripts import as_json, json_in_html, script_in_html
 from .live_model import Checkpoint, about_card, about_model, weights_of
 from .module_bundle import bundle
@@ -28,13 +28,6 @@ from .startup import SCRIPT, WITHOUT_SCRIPTS
 
 PAGES = {page: sentence for page, sentence in SENTENCES.items() if page != "Train"}
 """The pages, each with a sentence on what it shows; nothing is trained in a browser."""
-STYLES = (
-    *("type_scale.css", "tooltip.css", "save.css", "intervention_controls.css", "on_page.css", "head_overview.css"),
-    *("attention/attention.css", "inside/inside.css", "inside/tensors.css", "inside/circuits.css"),
-    *("generation/generation.css", "filling/filling.css", "lessons/lessons.css", "page/shell.css"),
-    *("page/changes_menu.css", "site/site.css", "paper.css"),
-    *("top_tokens.css", "masks/masks.css", "matrix/matrix.css", "what_if/text_comparison.css"),
-)
 WITHOUT_MODEL = ("Positions",)
 """Views that compute with no model."""
 MOST_BYTES = 20_000_000
@@ -189,7 +182,7 @@ def models_of(lesson: Mapping[str, Any]) -> list[str]:
 
 def style() -> str:
     """The style sheet of all pages."""
-    return sheets(*STYLES)
+    return sheets("type_scale.css", *STYLES, "site/site.css", "paper.css")
 
 
 def icon(size: int) -> bytes:

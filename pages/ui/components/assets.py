@@ -32,6 +32,8 @@ PARTS = {
     "Masks": "masks_masks.js",
 }
 """What a page mounts first of the others, by its title: a browser fetches that, too, while the page is prepared."""
+SHELL_STYLE = "pages/ui/components/shell.css"
+"""The style sheet of the shell and of all views."""
 PRIVATE_LINK = "pages/ui/components/room_membership/private_link.js"
 LOADER = """const loaded = import(new URL(%s, document.baseURI)).then(({ mountOf }) => mountOf(%s));
 export default function (component) {
@@ -42,15 +44,35 @@ export default function (component) {
   loaded.then((mount) => mount(component), () => {
     const place = find("waiting_for") ?? find("root");
     if (place) place.textContent = "This part of the page could not be loaded. Reload the page.";
+    find("until_styled")?.remove();
   });
 }
 """
-"""Mounts a component. `waiting` of its data is what its markup says until then, by part."""
+"""Mounts a component. `waiting` of its data is what its markup says until then, by part; its part `until_styled` hides
+that as long as the style sheet is on its way."""
 
 
 def glossary_terms() -> list[dict[str, Any]]:
     """The glossary as the browser gets it: `words` are all words for a term, its name first."""
     return [{**dataclasses.asdict(term), "words": [term.name, *term.others]} for term in glossary.entries()]
+
+
+def reader(module_file: str) -> Callable[[str], str]:
+    """A function that returns the text of a file beside a module. module_file: the module's `__file__`."""
+    folder = Path(module_file).parent
+    return lambda name: (folder / name).read_text(encoding="utf-8")
+
+
+def style(module_file: str, *names: str, instruments: Sequence[str] = ()) -> str:
+    """One style sheet: the theme, the scale, the frontend's of these names, then those beside a Python module."""
+    own = map(reader(module_file), names)
+    sheets = frontend.sheets("type_scale.css", *instruments)
+    return without_comments("\n".join([reader(__file__)("theme.css"), sheets, *own]))
+
+
+def without_comments(css: str) -> str:
+    """A style sheet as it is sent: a component's own comes again with every page that a browser opens."""
+    return re.sub(r"/\*.*?\*/\s*", "", css, flags=re.DOTALL)
 
 
 _FOLDER, _, _NAME = COMPONENTS.rpartition("/")
@@ -61,6 +83,7 @@ MODULES = FrontendModules(
         GLOSSARY: json.dumps(glossary_terms(), ensure_ascii=False).encode(),
         PRIVATE_LINK: frontend.bundle(HERE / "room_membership" / "private_link.js").encode(),
         WORKER: frontend.bundle(frontend.FOLDER / "engine" / "worker.js").encode(),
+        SHELL_STYLE: style(__file__, "shell.css", instruments=frontend.STYLES).encode(),
     }
 )
 
@@ -74,12 +97,6 @@ def first_scripts(page: str) -> list[str]:
     """The addresses of the scripts that a page needs first. page: its title."""
     part = [f"{_FOLDER}/{PARTS[page]}"] if page in PARTS else []
     return [address(path) for path in (COMPONENTS, *part)]
-
-
-def reader(module_file: str) -> Callable[[str], str]:
-    """A function that returns the text of a file beside a module. module_file: the module's `__file__`."""
-    folder = Path(module_file).parent
-    return lambda name: (folder / name).read_text(encoding="utf-8")
 
 
 def custom_component(module_file: str, *instruments: str) -> Callable[..., Any]:
@@ -98,15 +115,3 @@ def custom_component(module_file: str, *instruments: str) -> Callable[..., Any]:
 def script(name: str) -> str:
     """A script that mounts a component. name: its name in components.js."""
     return LOADER % (json.dumps(address(COMPONENTS)), json.dumps(name))
-
-
-def style(module_file: str, *names: str, instruments: Sequence[str] = ()) -> str:
-    """One style sheet: the theme, the scale, the frontend's of these names, then those beside a Python module."""
-    read, read_instruments = reader(module_file), reader(frontend.__file__)
-    sheets = map(read_instruments, ("type_scale.css", *instruments))
-    return without_comments("\n".join([reader(__file__)("theme.css"), *sheets, *map(read, names)]))
-
-
-def without_comments(css: str) -> str:
-    """A style sheet as a session is sent it: each visitor's browser gets it again with every page it opens."""
-    return re.sub(r"/\*.*?\*/\s*", "", css, flags=re.DOTALL)

@@ -40,6 +40,7 @@ export async function mountShell({ key, data, parentElement, setStateValue }) {
   exchange ??= new Exchange(pageState(), { stale: (isStale) => document.documentElement.toggleAttribute("data-headsup-stale", isStale) });
   exchange.draw(data, (message) => setStateValue("page_state", message));
   const views = (await VIEWS[data.page.title]?.()) ?? {};
+  await settled(parentElement.querySelector("link"));
   if (page !== data) return;
   const host = hostOf(data, views);
   if (shown?.root === root) shown.shell.update(host);
@@ -51,6 +52,9 @@ export async function mountShell({ key, data, parentElement, setStateValue }) {
   shown.shell.redraw();
   if (data.next_page) pageLink(data.next_page)?.click();
 }
+
+/** Resolves when a style sheet is there, or can't be had. @param {HTMLLinkElement} link */
+const settled = (link) => link.sheet ?? new Promise((resolve) => ["load", "error"].forEach((kind) => link.addEventListener(kind, resolve, { once: true })));
 
 /** @param {Page} data @param {Views} views @returns {ShellHost} */
 function hostOf({ page, reads_prompt: readsPrompt, offers_tour: offersTour, catalogue }, views) {

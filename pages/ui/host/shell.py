@@ -7,25 +7,20 @@ from urllib.parse import urlsplit
 import streamlit as st
 from streamlit.components.v2 import component
 
-from pages.ui.components.assets import script, style
+from pages.ui.components.assets import SHELL_STYLE, address, script
 from pages.ui.components.events import heard, listening
 from pages.ui.host.exchange import KEY, Exchange
 from pages.ui.session.visitor_models import is_own
 
-_STYLES = (
-    *("tooltip.css", "save.css", "intervention_controls.css", "on_page.css", "head_overview.css", "top_tokens.css"),
-    *("attention/attention.css", "inside/inside.css", "inside/tensors.css", "inside/circuits.css"),
-    *("generation/generation.css", "filling/filling.css", "page/shell.css", "page/changes_menu.css"),
-)
-MARKUP = """<div data-part="root"><div class="shell">
+MARKUP = f"""<style data-part="until_styled">.waiting {{ visibility: hidden; }}</style>
+<link rel="stylesheet" href="./{address(SHELL_STYLE)}">
+<div data-part="root"><div class="shell waiting">
 <div class="shell-line"><b data-part="waiting_model"></b><span data-part="waiting_prompt"></span></div>
 <div class="shell-heading"><h1 data-part="waiting_title"></h1>
 <p data-part="waiting_for" role="status">The page is being loaded. If it takes long, reload it.</p></div>
 </div></div>"""
-"""What is seen until the frontend is there, which takes its place."""
-_mount = component(
-    "headsup_shell", html=MARKUP, js=script("shell"), css=style(__file__, "host.css", instruments=_STYLES)
-)
+"""What is seen, once the style sheet is there, until the frontend takes its place."""
+_mount = component("headsup_shell", html=MARKUP, js=script("shell"))
 
 
 def shell(
