@@ -133,7 +133,7 @@ def _changes(config: ModelConfig, inputs: Sequence[Sequence[int]]) -> list[tuple
             SetAttention(f"{attention}hook_pattern", 1, query=3, key=1, weight=0.7),
             SetAttention(f"{attention}hook_pattern", 0, query=3, key=3, weight=0.2, renormalised=False),
         ),
-        *((Without(rule),) for rule in ("mask", "scale", "positions", "norm")),
+        *((Without(rule),) for rule in RULES),
     ]
     if source:
         of_encoder = Scale("encoder.blocks.0.attn.hook_z", head=0, position=1, factor=-1.0)

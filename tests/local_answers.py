@@ -78,7 +78,7 @@ def _questions(checkpoint: Checkpoint, is_changed: bool) -> Iterator[tuple[str, 
         block, _, module = last.rpartition(".")
         codes = [f"scale~{last}.hook_z~0~~0.0", f"scale~{block}.hook_{module}_out~~4~1.5"]
         codes += [f"weigh~{first}.hook_pattern~0~1~0~0.25~1", f"mean~{first}.hook_v~~"]
-        changes += ["!".join(codes), "without~mask~" if config.is_causal else None]
+        changes += ["!".join(codes), "without~mask~" if config.is_causal else "without~later~"]
     text: dict[str, Any] = {"tokens": ",".join(map(str, tokens)), "source": source}
     length = config.context_length + 3 if config.context_length < 40 else 12
     long = {**text, "tokens": ",".join(str((7 * at + 3) % config.vocab_size) for at in range(length))}
@@ -93,6 +93,7 @@ def _questions(checkpoint: Checkpoint, is_changed: bool) -> Iterator[tuple[str, 
         names = ["logits", "logits[1]", "probabilities[:, -2]", "unembed.weight[1]", "unembed.weight[::-2, 1:-1]"]
         parts = ("hook_z[::-1, 0, :9]", "hook_mask", "hook_pattern[0, 1:3]", "out.weight[:, -2::3]") if last else ()
         yield "tensors", {**of, "names": names + [f"{last}.{part}" for part in parts]}
+        yield "predictions", {**of, "first": 1, "last": count - 2}
         if not config.is_causal:
             yield "masked", of
             continue

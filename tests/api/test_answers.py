@@ -49,6 +49,7 @@ QUESTIONS = {
     "/patching": PASS | {"clean_text": "So be, or not", "answer": 3, "against": 4},
     "/export": PASS | {"format": "csv", "name": "blocks.0.attn.hook_pattern"},
     "/scores": PASS | {"first": 3, "seed": 1},
+    "/predictions": PASS | {"first": 3},
     "/rows": PASS | {"attention": "blocks.0.attn", "first": 1, "last": 3},
     "/circuit": {"model": "rotary", "kind": "ov", "attention": "blocks.0.attn", "head": 1},
     "/weights": {"model": "rotary"},

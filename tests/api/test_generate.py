@@ -25,7 +25,7 @@ from transformer import (
     generate,
     to_code,
 )
-from transformer.api import generated_texts
+from transformer.api import generated_texts, predictions
 from transformer.data import token_names
 from transformer.inference.analysis import LogitsError
 from transformer.inference.context_windows import window_start
@@ -226,6 +226,38 @@ def test_what_is_expected_at_each_mask_is_what_the_model_says_there(client, libr
     assert asked(client, "masked", text="To be", model="encoder").json()["masks"] == []
 
 
+@pytest.mark.parametrize("model", ["rotary", "translator", "many", "encoder"])
+def test_predictions_are_those_of_one_pass_and_an_encoder_s_those_of_each_token_masked(client, library, model):
+    checkpoint, source = library.open(model).checkpoint, (4, 2, 3) if model == "translator" else ()
+    change = Without("later" if model == "encoder" else "mask")
+    asks = {"model": model, "tokens": ids(PROMPT), "source": ids(source) or None, "changes": coded([change])}
+    found = recording(client, "predictions", first=1, last=3, **asks)
+    for row, at in enumerate(range(1, 4)):
+        mask = checkpoint.card.mask_token_id
+        text = [mask if place == at and model == "encoder" else token for place, token in enumerate(PROMPT)]
+        inputs = [torch.tensor([each]) for each in (source, text) if each]
+        with torch.no_grad():
+            hooks = change.fwd_hooks(checkpoint.model)
+            expected = checkpoint.model.run_with_hooks(*inputs, fwd_hooks=hooks)[0, at]
+        if "top_ids" in found.tensors:
+            best = expected.sort(descending=True, stable=True)
+            assert found.tensors["top_ids"][row].tolist() == best.indices[:64].tolist()
+            close(torch.tensor(found.tensors["normaliser"][row]), expected.logsumexp(-1))
+            expected, logits = best.values[:64], found.tensors["top_logits"][row]
+        else:
+            logits = found.tensors["logits"][row]
+        close(torch.tensor(logits), expected)
+    assert {str(token) for token in PROMPT} <= found.metadata["kinds"].keys()
+    assert len(recording(client, "predictions", **asks).tensors.popitem()[1]) == len(PROMPT)
+
+
+def test_of_a_large_encoder_few_tokens_are_masked_in_turn(client, monkeypatch):
+    monkeypatch.setattr(predictions, "MAX_COMPUTE", 1)
+    told = asked(client, "predictions", 413, model="encoder", tokens=ids([5] * 12)).json()
+    assert told["parameter"] == "first" and "At most 8 tokens" in told["error"]
+    assert asked(client, "predictions", model="encoder", tokens=ids([5] * 12), last=7)
+
+
 def test_tokens_are_named_as_they_look_in_a_text_unless_they_cannot_be_seen(library):
     for text, label, shown in (
         *((" ", "␣", " "), ("\n", "↵", "\n"), ("", "<pad>", " <pad>"), ("<script>", "<script>", "<script>")),
@@ -261,6 +293,10 @@ WRONG = [
     ("generate", {"model": "encoder", "text": "To [mask]e"}, 400, "tokens"),
     ("masked", {"model": "rotary", "text": "To be"}, 400, "model"),
     *(("scores", {"model": "rotary", "tokens": "1,2", "first": first}, 400, "first") for first in (3, 0)),
+    *(
+        ("predictions", {"model": "rotary", "tokens": "1,2", "first": first, "last": last}, 400, "last")
+        for first, last in ((1, 0), (0, 2), (2, None))
+    ),
     *(("rows", TWO | {"first": first, "last": last}, 400, "last") for first, last in ((2, 1), (1, 3))),
     ("rows", TWO | {"attention": "nowhere", "first": 1, "last": 1}, 400, "attention"),
 ]

@@ -130,6 +130,19 @@ class TestWithout:
             assert torch.equal(cache["mask", 1].expand(seen.shape), seen)
             assert ((cache["pattern", 1] > 0) == seen).all()
 
+    def test_of_an_encoder_later_tokens_and_windows_are_taken_away_where_it_has_them(self):
+        model = tiny_model(architecture="encoder-only", attention_windows=(2, 0), pad_token_id=0)
+        tokens, near = torch.tensor([[1, 2, 3, 4, 0]]), (torch.arange(5)[:, None] - torch.arange(5)).abs() < 2
+        real, earlier = tokens != 0, torch.ones(5, 5).tril().bool()
+        for rules, expected in (
+            (["later"], [near & earlier, earlier]),
+            (["windows"], [torch.ones(5, 5).bool()] * 2),
+            (["windows", "later"], [earlier, earlier]),
+        ):
+            _, cache = model.run_with_cache(tokens, fwd_hooks=hooks_of(list(map(Without, rules)), model))
+            for layer, mask in enumerate(expected):
+                assert torch.equal(cache["mask", layer].expand(1, 1, 5, 5)[0, 0], mask & real)
+
     @pytest.mark.parametrize(
         "fields",
         [
@@ -214,6 +227,8 @@ REFUSED = [
     (Steer("hook_embed", tokens=(1,), against=(11,)), "has a token 11"),
     (Without("gravity"), "no rule “gravity”"),
     (Without("positions"), "doesn't have positions anywhere"),
+    (Without("later"), "doesn't have attention to later tokens anywhere"),
+    (Without("windows"), "doesn't have sliding windows anywhere"),
     (Without("mask", "encoder."), "doesn't have the causal mask in the encoder"),
     (SetAttention("blocks.0.attn.hook_z", 0, 0, 0, 1.0), "no attention pattern"),
     (SetAttention("blocks.0.attn.hook_pattern", 0, 0, 0, 2.0), "from 0 to 1"),
@@ -242,6 +257,7 @@ IN_WORDS = {
     Steer("blocks.1.attn.hook_q", 1): "layer 1, head 1, queries + 1 × the difference of two prompts",
     Without("mask"): "without the causal mask",
     Without("positions", "encoder."): "without positions in the encoder",
+    Without("later"): "without attention to later tokens",
     SetAttention(CROSS, 1, 2, 0, 0.9): "decoder layer 0, cross-attention, head 1: query 2 gives key 0 the weight 0.9",
 }
 

@@ -69,7 +69,7 @@ test("what is no code is said, and said as it is", () => {
     "weigh~a~~0~0~1~1": "head can't be “”",
     "weigh~a~0~0~0~1~2": "renormalised can't be “2”",
     "from~hook_embed~~~1.-2~": "tokens can't be “1.-2”",
-    "without~constructor~": "there is no rule “constructor”; it can be mask, scale, positions, norm",
+    "without~constructor~": "there is no rule “constructor”; it can be mask, later, windows, scale, positions, norm",
   };
   for (const [code, problem] of Object.entries(refused)) {
     assert.equal(problemOf(code, { config: { n_heads: 1, d_model: 1 }, equations: [] }), problem);

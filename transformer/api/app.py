@@ -28,6 +28,7 @@ from . import (
     generation_routes,
     masked_words,
     outlines,
+    predictions,
     text_reading,
 )
 from .docs import page_of
@@ -46,6 +47,7 @@ from .request_parameters import (
     PassInputs,
     PassQuery,
     PatchingQuery,
+    PredictionsQuery,
     TensorsQuery,
     check_position,
     check_size,
@@ -174,6 +176,19 @@ def _passes(responder: Responder) -> APIRouter:
         if inputs.model.checkpoint.model.config.is_causal:
             raise wrong("model", "it sees nothing after a token, so it fills no masks; ask /generate")
         return lambda: masked_words.masked_words(inputs.model, inputs.tokens, inputs.interventions)
+
+    @routes.of_pass("/predictions", PredictionsQuery, "What a model predicts at each position of a pass")
+    def predicted(query: PredictionsQuery, inputs: PassInputs) -> Callable:
+        """By position, after each token, or of an encoder in place of each, which is masked for it: `logits`, or with a
+        large vocabulary only those of the likeliest tokens."""
+        first, last = query.first, len(inputs.tokens) - 1 if query.last is None else query.last
+        if not first <= last < len(inputs.tokens):
+            raise wrong("last", f"first and last are positions from 0 to {len(inputs.tokens) - 1}, in this order")
+        checkpoint = inputs.model.checkpoint
+        most = predictions.most_masked(checkpoint, len(inputs.tokens))
+        if not checkpoint.model.config.is_causal and last - first >= most:
+            raise ApiError(413, f"At most {most} tokens of this text can be masked in turn; ask for fewer.", "first")
+        return lambda: predictions.predictions(*inputs.passed, first, last, inputs.interventions)
 
     @routes.of_pass("/checks", PassQuery, "Every tensor of a pass against its equation", responder.json, JSON)
     def checks(query: PassQuery, inputs: PassInputs) -> Callable:

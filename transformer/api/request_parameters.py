@@ -162,6 +162,14 @@ class ScoresQuery(SamplingQuery):
     """The first position that is reported; the one after the text's last token is the next token's."""
 
 
+class PredictionsQuery(PassQuery):
+    """At which positions."""
+
+    first: Index = 0
+    last: Index | None = None
+    """Without it, the last."""
+
+
 class RowsQuery(PassQuery):
     """Whose rows, of which positions."""
 

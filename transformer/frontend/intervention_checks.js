@@ -28,7 +28,11 @@ export function hookPoints({ equations }) {
 export function pointsWithout(model, { rule, where = "" }) {
   const { points, needs } = RULES[rule];
   const { config } = model;
-  const has = { causal: (name) => isCausal(config) && !name.startsWith("encoder."), attention_scale: () => config.attention_scale !== false };
+  const readsBothWays = (name) => !isCausal(config) || name.startsWith("encoder.");
+  const has = {
+    causal: (name) => !readsBothWays(name), encoder: readsBothWays,
+    encoder_windows: (name) => readsBothWays(name) && (config.attention_windows ?? []).some(Boolean), attention_scale: () => config.attention_scale !== false,
+  };
   return hookPoints(model).filter((name) => name.startsWith(where) && points.some((point) => name.endsWith(point)) && (has[needs]?.(name) ?? true));
 }
 

@@ -64,9 +64,10 @@ export class OverwrittenValues {
     return [...new Set(records.map(({ words }) => words))];
   }
 
-  /** The rules that an attention goes without, of "mask", "scale" and "positions", where these are added to its scores. */
+  /** The rules that an attention goes without; "positions" where these are added to its scores. */
   rules(module) {
-    const points = { mask: `${module}.hook_mask`, scale: `${module}.hook_scaled_scores`, positions: `${module}.hook_position_bias` };
+    const mask = `${module}.hook_mask`;
+    const points = { mask, later: mask, windows: mask, scale: `${module}.hook_scaled_scores`, positions: `${module}.hook_position_bias` };
     return Object.keys(points).filter((rule) => this.records.some((record) => record.rule === rule && record.point === points[rule]));
   }
 

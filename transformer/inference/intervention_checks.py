@@ -54,10 +54,23 @@ def check_rule(rule: str, where: str, config: ModelConfig) -> None:
 def points_without(rule: str, where: str, config: ModelConfig) -> list[str]:
     """The hook points at which a pass goes without a rule. where: what their names begin with."""
     points, needs = tuple(RULES[rule]["points"]), RULES[rule].get("needs")
-    if (needs == "causal" and not config.is_causal) or (needs == "attention_scale" and not config.attention_scale):
-        return []
     found = [name for name in hook_points(config) if name.endswith(points) and name.startswith(where)]
-    return [name for name in found if needs != "causal" or not name.startswith("encoder.")]
+    return [name for name in found if _follows(name, needs, config)]
+
+
+def _follows(point: str, needs: str | None, config: ModelConfig) -> bool:
+    """Whether a hook point's module has what a rule needs."""
+    reads_both_ways = not config.is_causal or point.startswith("encoder.")
+    match needs:
+        case "causal":
+            return not reads_both_ways
+        case "encoder":
+            return reads_both_ways
+        case "encoder_windows":
+            return reads_both_ways and any(config.attention_windows)
+        case "attention_scale":
+            return config.attention_scale
+    return True
 
 
 def other_text(text: Mapping[str, Any], values: Mapping[str, Any]) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -22,6 +22,7 @@ from torch import Tensor
 
 from ..config import ModelConfig
 from ..hooks import ForwardHook, HookPoint
+from ..model.masks import causal_mask
 from ..model.models import Model
 from ..model.modes import is_traced, keep_tensors
 from ..model.registry import hook_points
@@ -213,7 +214,9 @@ class Without(CodedIntervention):
         config = model.config
         self.check(config)
         changes: dict[str, Callable[[Tensor], Tensor]] = {
-            "mask": lambda mask: mask.any(-2, keepdim=True).expand_as(mask),  # what no query sees is padding
+            "mask": _shown_to_all,
+            "later": lambda mask: mask & causal_mask(*mask.shape[-2:], device=mask.device),
+            "windows": _shown_to_all,
             "scale": lambda scores: scores * math.sqrt(config.d_head),
             "positions": torch.zeros_like,
             "norm": torch.ones_like,
@@ -296,6 +299,11 @@ def _overlaid(values: Tensor, there: Tensor, first: int) -> Tensor:
 def recorded(model: Model, point: str, tokens: Sequence[int], source: Sequence[int] = ()) -> Tensor:
     """One point's tensor on another text, which nothing intervenes in."""
     return model.run_until_recorded(*inputs_of(model, tokens, source), names_filter=point)[point]
+
+
+def _shown_to_all(mask: Tensor) -> Tensor:
+    """Every query sees every key; a key that none of them saw is padding, and stays hidden."""
+    return mask.any(-2, keepdim=True).expand_as(mask)
 
 
 def _unrotated(point: str, config: ModelConfig) -> list[ForwardHook]:

@@ -32,7 +32,7 @@ export function cellInWords(pass, { layer, head, row, column }, steps, without =
   const who = `Query ${pass.token("queries", row)}, key ${pass.token("keys", column)}`;
   if (!steps) return `${who}.`;
   if (steps.masked && steps.masked[at] === -Infinity) {
-    const mask = pass.causal && column <= row && row - column >= pass.window(layer) ? "sliding window" : "mask";
+    const mask = pass.isCausal(layer) && column <= row && row - column >= pass.window(layer) ? "sliding window" : "mask";
     return `${who}: hidden by the ${mask}, weight 0.`;
   }
   if (!steps.raw) return `${who}: weight ${percent(steps.weights[at])}.`;

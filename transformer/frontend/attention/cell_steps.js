@@ -121,9 +121,9 @@ export class CellSteps {
     const left = pass.left(layer, this.shown.changed);
     if (left.includes("mask")) return "+ mask: left out, so the score stays";
     if (!pass.hasMask(layer, left)) return `No mask: ${UNMASKED[pass.kind]}. The score stays ${score}`;
-    const far = pass.causal ? "is too far before the query" : `is ${pass.window(layer)} or more positions away from the query`;
-    if (hidden) return `+ mask: the key ${pass.causal && column > row ? "comes after the query" : far}, so its score becomes −∞`;
-    return `+ mask: the key is ${pass.causal ? "not after the query" : `fewer than ${pass.window(layer)} positions away`}, so the score stays ${score}`;
+    const far = pass.isCausal(layer) ? "is too far before the query" : `is ${pass.window(layer)} or more positions away from the query`;
+    if (hidden) return `+ mask: the key ${pass.isCausal(layer) && column > row ? "comes after the query" : far}, so its score becomes −∞`;
+    return `+ mask: the key is ${pass.isCausal(layer) ? "not after the query" : `fewer than ${pass.window(layer)} positions away`}, so the score stays ${score}`;
   }
 
   /** What is added to a score for how far away its key is. */

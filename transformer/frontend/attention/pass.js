@@ -177,13 +177,13 @@ export class Pass {
 
   /** @returns {Steps} */
   follow(layer, head, without) {
-    const [divisor, window] = [scoreDivisor(this.config), this.window(layer)];
+    const [divisor, causal, window] = [scoreDivisor(this.config), this.isCausal(layer, without), this.window(layer, without)];
     if (this.uniform) {
-      const mask = without.includes("mask") ? visibleMask(this.queries, this.keys, false) : visibleMask(this.queries, this.keys, this.causal, window);
+      const mask = without.includes("mask") ? visibleMask(this.queries, this.keys, false) : visibleMask(this.queries, this.keys, causal, window);
       return { weights: averageWeights(mask, this.keys) };
     }
     const [q, k] = ["q", "k"].map((name) => this.start(layer, head, name));
-    return attentionSteps({ q, k, d: this.width, causal: this.causal, without, divisor, window, cap: this.cap, bias: this.biasOf(layer, head) });
+    return attentionSteps({ q, k, d: this.width, causal, without, divisor, window, cap: this.cap, bias: this.biasOf(layer, head) });
   }
 
   /** The rules that are left out of a layer's steps: those that the model went without, and `without`. */
@@ -230,12 +230,12 @@ export class Pass {
   }
 
   visible(layer, query, key) {
-    return this.left(layer).includes("mask") || isVisible(query, key, this.causal, this.window(layer));
+    return this.left(layer).includes("mask") || isVisible(query, key, this.isCausal(layer), this.window(layer));
   }
 
   /** Whether a layer's mask hides any key. left: the rules that the layer does without. */
   hasMask(layer, left = this.left(layer)) {
-    return !left.includes("mask") && (this.causal || this.window(layer) < this.keys);
+    return !left.includes("mask") && (this.isCausal(layer, left) || this.window(layer, left) < this.keys);
   }
 
   /** Whether the model leaves ÷ √d_head out. */
@@ -243,9 +243,14 @@ export class Pass {
     return this.config.attention_scale === false;
   }
 
+  /** Whether a layer hides later keys, as its mask does or a change of it. */
+  isCausal(layer, left = this.left(layer)) {
+    return this.causal || left.includes("later");
+  }
+
   /** How far away a key is hidden in a layer. */
-  window(layer) {
-    return windowOf(this.config, layer);
+  window(layer, left = this.left(layer)) {
+    return left.includes("windows") ? Infinity : windowOf(this.config, layer);
   }
 
   /** "“r” at position 5": a token in words. which: "queries" or "keys". */

@@ -11,13 +11,13 @@ import { attribution, lens } from "./logit_lens.js";
 import { checks, outline } from "./pass_outline.js";
 import { questionOf } from "./questions.js";
 import { partsOf, taken } from "./tensor_parts.js";
-import { generate, rows, scores } from "./written_texts.js";
+import { generate, predictions, rows, scores } from "./written_texts.js";
 /** @import { LiveModel, Rest } from "./live_model.js" */
 /** @import { Question } from "./questions.js" */
 /** @import { Recording } from "../recording.js" */
 
 const CANDIDATES = 10; // tokens that are named at a mask
-const ANSWERS = { tensors, overview, outline, lens, attribution, checks, masked };
+const ANSWERS = { tensors, overview, outline, lens, attribution, checks, masked, predictions };
 const OF_TEXTS = { generate, scores, rows }; // which may be longer than the context
 
 /**

@@ -59,13 +59,11 @@ function weightSet({ point, head, query, key, weight, renormalised }) {
 
 /** By a rule: what a tensor becomes without it. */
 const WITHOUT = {
-  mask: () => ({ shape: [queries, keys], data }) => {
-    for (let key = 0; key < keys; key++) {
-      let isSeen = 0; // what no query sees is padding
-      for (let query = 0; query < queries; query++) isSeen ||= data[query * keys + key];
-      for (let query = 0; query < queries; query++) data[query * keys + key] = isSeen;
-    }
+  mask: () => showToAll,
+  later: () => ({ shape: [queries, keys], data }) => {
+    for (let query = 0; query < queries; query++) data.fill(0, query * keys + query + 1, (query + 1) * keys);
   },
+  windows: () => showToAll,
   scale: ({ config }) => ({ data }) => data.forEach((value, at) => (data[at] = value * scoreDivisor(config))),
   positions: (_, { operation, operands }) => ({ data }, { tensors }) => {
     if (operation === "rotate") data.set(tensors.get(operands.x[0].name).data); // as they were before they were turned
@@ -73,6 +71,15 @@ const WITHOUT = {
   },
   norm: () => ({ data }) => data.fill(1),
 };
+
+/** Every query sees every key; a key that none of them saw is padding, and stays hidden. @param {Tensor} mask */
+function showToAll({ shape: [queries, keys], data }) {
+  for (let key = 0; key < keys; key++) {
+    let isSeen = 0;
+    for (let query = 0; query < queries; query++) isSeen ||= data[query * keys + key];
+    for (let query = 0; query < queries; query++) data[query * keys + key] = isSeen;
+  }
+}
 
 /** Changes the rows of a point, of a head or a position of it: each value becomes what the kind's formula says. */
 function changeRows(model, kind, values, put) {

@@ -2,14 +2,16 @@
 // those of a text, and where a head looked to choose each.
 
 import { wrong } from "../api_error.js";
+import { isCausal } from "../attention_config.js";
 import { windowStart } from "../generation/view_params.js";
 import { logSumExp } from "../arithmetic.js";
-import { ranking, statisticsOf, tokenAt } from "../generation/sampling.js";
+import { checkLogits, ranking, statisticsOf, tokenAt } from "../generation/sampling.js";
 import { inTurns } from "./live_model.js";
 import { DecodeState, pointAt } from "./generation.js";
 import { passInSteps } from "./forward_pass.js";
 import { neededFor } from "./model.js";
 import { samplingOf, whole } from "./questions.js";
+/** @import { Floats } from "./model.js" */
 /** @import { LiveModel, Rest } from "./live_model.js" */
 /** @import { Question } from "./questions.js" */
 /** @import { Recording } from "../recording.js" */
@@ -95,13 +97,11 @@ export async function scores(live, question, values, rest) {
   const first = whole("first", values.first ?? 1, 1, tokens.length);
   const settings = samplingOf(values);
   const count = tokens.length - first + 1;
-  const isSmall = vocab <= SMALL_VOCABULARY;
-  const width = isSmall ? vocab : LIKELIEST;
   const found = {
     drawn: new Int32Array(count), points: new Float64Array(count), probability: new Float64Array(count), rank: new Int32Array(count),
-    entropy: new Float32Array(count), window_start: new Int32Array(count), ...(!isSmall && { normaliser: new Float32Array(count) }),
+    entropy: new Float32Array(count), window_start: new Int32Array(count),
   };
-  const [logitsOf, idsOf] = [new Float32Array(count * width), new Int32Array(count * width)];
+  const expected = new LogitRows(vocab, count);
   const named = new Set([...tokens, ...source]);
   for (const window of byWindow(first, tokens.length, context, question.hooks)) {
     const { data } = await ofWindow(live, question, window, "logits", rest);
@@ -111,17 +111,67 @@ export async function scores(live, question, values, rest) {
       const point = pointAt(position, settings);
       const drawn = tokenAt(point, logits, settings);
       const told = { drawn, points: point, ...statisticsOf(logits, tokens[position] ?? drawn), window_start: window.start };
-      const top = isSmall ? null : topOf(logits);
-      logitsOf.set(top ? top.values : logits, at * width);
-      if (top) idsOf.set(top.ids, at * width);
-      for (const [name, value] of Object.entries(top ? { ...told, normaliser: top.normaliser } : told)) found[name][at] = value;
-      for (const id of top ? [drawn, ...top.ids.slice(0, NAMED)] : []) named.add(id);
+      for (const [name, value] of Object.entries(told)) found[name][at] = value;
+      for (const id of [drawn, ...expected.put(at, logits)]) named.add(id);
     }
   }
   const tensors = Object.fromEntries(Object.entries(found).map(([name, data]) => [name, { shape: [count], data }]));
-  const shape = [count, width];
-  const scored = isSmall ? { logits: { shape, data: logitsOf } } : { top_ids: { shape, data: idsOf }, top_logits: { shape, data: logitsOf } };
-  return { tensors: { ...tensors, ...scored }, metadata: { first, kinds: isSmall ? live.about.kinds : live.kindsOf(named) } };
+  return { tensors: { ...tensors, ...expected.tensors }, metadata: { first, kinds: expected.isWhole ? live.about.kinds : live.kindsOf(named) } };
+}
+
+/**
+ * What a model predicts after the token at each of some positions, all of one pass; an encoder in its place, where it is masked.
+ *
+ * @param {LiveModel} live
+ * @param {Question} question
+ * @param {Record<string, any>} values
+ * @param {Rest} rest
+ * @returns {Promise<Recording>}
+ */
+export async function predictions(live, question, values, rest) {
+  const { tokens, source, hooks, begin } = question;
+  const { config, model, about: { card: { mask_token_id: mask } } } = live;
+  const last = whole("last", values.last ?? tokens.length - 1, 0, tokens.length - 1);
+  const first = whole("first", values.first ?? 0, 0, last);
+  const expected = new LogitRows(config.vocab_size, last - first + 1);
+  const named = new Set([...tokens, ...source]);
+  const wanted = neededFor(["logits", ...hooks.at.keys()], model.equations);
+  const pass = async (/** @type {number[]} */ read) => (await inTurns(passInSteps(model, { tokens: read, source }, { wanted, hooks, begin }), rest)).get("logits").data;
+  const ofText = isCausal(config) ? await pass(tokens) : null;
+  for (let position = first; position <= last; position++) {
+    const data = ofText ?? (await pass(tokens.map((token, at) => (at === position ? mask : token))));
+    const logits = data.subarray(position * config.vocab_size, (position + 1) * config.vocab_size);
+    checkLogits(logits);
+    for (const id of expected.put(position - first, logits)) named.add(id);
+  }
+  return { tensors: expected.tensors, metadata: { kinds: expected.isWhole ? live.about.kinds : live.kindsOf(named) } };
+}
+
+/** Logits of some positions: of a small vocabulary all, of a larger one the likeliest. */
+class LogitRows {
+  /** @param {number} vocab @param {number} count of positions */
+  constructor(vocab, count) {
+    this.isWhole = vocab <= SMALL_VOCABULARY;
+    this.width = this.isWhole ? vocab : LIKELIEST;
+    const shape = [count, this.width];
+    const logits = { shape, data: new Float32Array(count * this.width) };
+    /** @type {Recording["tensors"]} */
+    this.tensors = this.isWhole ? { logits } : { top_ids: { shape, data: new Int32Array(count * this.width) }, top_logits: logits, normaliser: { shape: [count], data: new Float32Array(count) } };
+  }
+
+  /** Returns the tokens that are named with them. @param {number} at @param {Floats} logits @returns {number[]} */
+  put(at, logits) {
+    const { logits: all, top_ids: ids, top_logits: values, normaliser } = this.tensors;
+    if (this.isWhole) {
+      all.data.set(logits, at * this.width);
+      return [];
+    }
+    const top = topOf(logits);
+    ids.data.set(top.ids, at * this.width);
+    values.data.set(top.values, at * this.width);
+    normaliser.data[at] = top.normaliser;
+    return [...top.ids.slice(0, NAMED)];
+  }
 }
 
 /** The attention rows from which the token at each of some positions was chosen, in the last few windows. @param {LiveModel} live @param {Question} question @param {Record<string, any>} values @param {Rest} rest @returns {Promise<Recording>} */
