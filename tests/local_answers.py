@@ -88,12 +88,17 @@ def _questions(checkpoint: Checkpoint, is_changed: bool) -> Iterator[tuple[str, 
         yield "checks", of
         for kind in kinds:
             yield "overview", {**of, "kind": kind}
-        yield "lens", {**of, "position": 1}
+        yield "lens", {**of, "position": 1, "of": "4,2"}
         yield "attribution", {**of, "position": count - 1, "token": 4}
         names = ["logits", "logits[1]", "probabilities[:, -2]", "unembed.weight[1]", "unembed.weight[::-2, 1:-1]"]
         parts = ("hook_z[::-1, 0, :9]", "hook_mask", "hook_pattern[0, 1:3]", "out.weight[:, -2::3]") if last else ()
         yield "tensors", {**of, "names": names + [f"{last}.{part}" for part in parts]}
         yield "predictions", {**of, "first": 1, "last": count - 2}
+        if last:
+            yield "ablation", {**of, "position": 1, "token": 4}
+            yield "ablation", {**of, "changes": f"scale~{last}.hook_z~0~~0.0", "begin": 2}
+            other = ",".join(str((id + (at % 3 == 1)) % config.vocab_size) for at, id in enumerate(tokens))
+            yield "patching", {**of, "clean_tokens": other, "clean_source": source, "answer": 7, "against": 3}
         if not config.is_causal:
             yield "masked", of
             continue

@@ -12,8 +12,9 @@ from pages.ui.views.what_if import ablation_map
 from tests.app_driver import PAGES, checked, components, named, outline, said, start, step, text_of, use
 from tests.tiny_models import save_chatty
 from transformer import Scale, save_checkpoint
-from transformer.api import ablation_and_patching, exports, generated_texts, outlines, tensors
+from transformer.api import ablation_and_patching, exports, generated_texts, open_models, outlines, tensors
 from transformer.api import cache as api_cache
+from transformer.api import prompt_pairs as suggestions
 from transformer.checkpoints import weight_numbers
 from transformer.jobs import Job
 
@@ -32,7 +33,7 @@ def folder(request, tmp_path, monkeypatch):
     monkeypatch.setattr(tensors, "BY_ROW", 1000)
     monkeypatch.setattr(tensors, "WHOLE_BELOW", 0)
     monkeypatch.setattr(outlines, "READ", 20)
-    monkeypatch.setattr(library, "MANY_PARAMETERS", 0)
+    monkeypatch.setattr(open_models, "MANY_PARAMETERS", 0)
     return tmp_path
 
 
@@ -100,7 +101,7 @@ def test_what_takes_long_is_asked_for_and_of_a_token_whose_logits_are_not_kept_t
 
 def test_another_prompt_is_suggested_without_reading_any(folder, monkeypatch):
     """One of equally many tokens; where no word has one of its kind, the page says what to do."""
-    monkeypatch.setattr(prompt_pairs, "_after", lambda *texts: pytest.fail("texts are tried on a large model"))
+    monkeypatch.setattr(suggestions, "_after", lambda *texts: pytest.fail("texts are tried on a large model"))
     encode = library.tokenizer("chatty").encode
     for prompt, expected in (("the dog and the hat", "the cat and the hat"), ("It was here.", None), ("Oh", None)):
         at = start("What if", model="chatty", prompt=prompt, reads="plain", question="patching")

@@ -159,11 +159,14 @@ def ablation_json(ablation: Ablation, token: int | None) -> dict[str, Any]:
         raise ValueError("Of so large a vocabulary only the likeliest tokens are compared; take one of those.")
     column = int(where[0])
     rises = ablation.logits[:, column].astype(np.float64) - ablation.kept[:, column]
+    with_it, without = np.exp(ablation.log_probabilities[..., column])
     return {
         "parts": [{"point": part.point, "head": part.head} for part in ablation.parts],
         "loss": None if ablation.loss is None else _finite(ablation.loss),
         "token": int(ablation.tokens[column]),
         "logit": _finite(rises),
+        "with": _finite(with_it),
+        "without": _finite(without),
         "divergence": _finite(ablation.moved),
     }
 

@@ -57,17 +57,17 @@ def named_tensors(
 
 @cached
 def _lens(
-    checkpoint: Checkpoint, tokens: Tokens, source: Tokens, position: int, interventions: Interventions
+    checkpoint: Checkpoint, tokens: Tokens, source: Tokens, position: int, interventions: Interventions, of: Tokens
 ) -> Mapping[str, np.ndarray]:
-    return lens_at(checkpoint.model, tokens, source, position, interventions, checkpoint.card.mask_token_id)
+    return lens_at(checkpoint.model, tokens, source, position, interventions, checkpoint.card.mask_token_id, of)
 
 
 def lens(
-    model: OpenModel, tokens: Tokens, source: Tokens, position: int, interventions: Interventions = ()
+    model: OpenModel, tokens: Tokens, source: Tokens, position: int, interventions: Interventions = (), of: Tokens = ()
 ) -> Recording:
-    """What each depth would have said at one position: `lens`, `lens.probability`, `lens.right`, `lens.rank`,
-    (depth, 1) each, as an outline has them; metadata `vocabulary`, the tokens' labels."""
-    lens_tensors = _lens(model, tokens, source, position, interventions)
+    """What each depth would have said at one position, as `lens_at` has it; metadata `vocabulary`, the tokens'
+    labels."""
+    lens_tensors = _lens(model, tokens, source, position, interventions, of)
     return Recording(lens_tensors, {"vocabulary": labels_of(model.checkpoint.tokenizer, lens_tensors["lens"].flat)})
 
 

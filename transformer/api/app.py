@@ -158,9 +158,13 @@ def _passes(responder: Responder) -> APIRouter:
 
     @routes.of_pass("/lens", LensQuery, "The logit lens at one position")
     def lens(query: LensQuery, inputs: PassInputs) -> Callable:
-        """The logit lens: tensors `lens`, `lens.probability`, `lens.right`, `lens.rank`."""
+        """The logit lens: tensors `lens`, `lens.probability`, `lens.right`, `lens.rank`; with `of`, `lens.of` (depth,
+        token): the probabilities of those tokens."""
         check_position(query.position, inputs)
-        return lambda: analyses.lens(*inputs.passed, query.position, inputs.interventions)
+        of = ids_of(query.of)
+        for token in of:
+            check_token("of", token, inputs.model)
+        return lambda: analyses.lens(*inputs.passed, query.position, inputs.interventions, of)
 
     @routes.of_pass("/attribution", AttributionQuery, "Each part's share in a logit")
     def attribution(query: AttributionQuery, inputs: PassInputs) -> Callable:
@@ -217,7 +221,8 @@ def _passes(responder: Responder) -> APIRouter:
     )
     def ablation(query: AblationQuery, inputs: PassInputs) -> Callable:
         """Events `progress` {share}, then `result`: `parts`, each {point, head}, and what happens without it: how much
-        the mean `loss` rises, in nats, and the `logit` of `token`; the `divergence` of the next token. Or `error`."""
+        the mean `loss` rises, in nats, and the `logit` of `token`; the token's probability `with` the part and
+        `without` it; the `divergence` of the next token. Or `error`."""
         predicted = inputs.model.checkpoint.predicted_position(inputs.tokens)
         position = predicted if query.position is None else query.position
         check_position(position, inputs)

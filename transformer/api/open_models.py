@@ -21,6 +21,9 @@ MOST_PARAMETERS = 3_000_000
 """Of a model that browsers compute; with so many, they read a prompt of 64 tokens within about 150 ms
 (`python -m tests.benchmarks javascript`)."""
 
+MANY_PARAMETERS = 40_000_000
+"""A model from this size on is called large."""
+
 
 @dataclass(frozen=True)
 class OpenModel:
@@ -31,6 +34,11 @@ class OpenModel:
     """Of two checkpoints that differ, no two have the same; of an own model its token."""
     checkpoint: Checkpoint
     is_own: bool = False
+
+
+def is_large(checkpoint: Checkpoint) -> bool:
+    """Whether a model is so large that passes over many variants of a text take long."""
+    return checkpoint.card.parameters >= MANY_PARAMETERS
 
 
 def is_for_browsers(model: OpenModel) -> bool:

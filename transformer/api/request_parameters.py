@@ -78,14 +78,21 @@ class TensorsQuery(PassQuery):
     blocks.2.attn.hook_q[:, 3] or logits[-1]. May be given several times."""
 
 
-class LensQuery(PassQuery):
-    """Which position the logit lens reads."""
+class PositionQuery(PassQuery):
+    """Which position is read."""
 
     position: Index
     """Of a token that was read, from 0."""
 
 
-class AttributionQuery(LensQuery):
+class LensQuery(PositionQuery):
+    """What the logit lens is asked for."""
+
+    of: Ids | None = None
+    """Tokens whose probabilities are told, too."""
+
+
+class AttributionQuery(PositionQuery):
     """Whose logit is taken apart."""
 
     token: Index

@@ -15,7 +15,8 @@ from ..frontend.live_model import about_card, about_model
 from ..inference.context_windows import window_start
 from .browser_models import is_for_browsers
 from .file_names import slug
-from .open_models import OpenModel
+from .open_models import OpenModel, is_large
+from .prompt_pairs import prompt_pairs
 from .request_parameters import LONGEST_TEXT, ModelQuery
 from .responses import Responder
 from .routing import JSON, Routes
@@ -26,6 +27,12 @@ MOST_NAMES = 20_000
 """Tokens of a vocabulary whose names a page is told."""
 NAMED = 6
 """Unknown pieces that a sentence names."""
+
+
+class PromptQuery(ModelQuery):
+    """Which prompt."""
+
+    text: Annotated[str, Field(max_length=LONGEST_TEXT)]
 
 
 class TextQuery(ModelQuery):
@@ -47,7 +54,8 @@ def routes(responder: Responder) -> APIRouter:
         version: Annotated[str | None, Query(max_length=80)] = None,
     ) -> Response:
         """`version`, `about` (configuration, equations, tensors, tokens' names), `card`, `file_name`; `in_browser`:
-        whether browsers compute it; `tokenizer`, as in tokenizer.json, where they read texts, too."""
+        whether browsers compute it; `is_large`: whether many passes take long; `tokenizer`, as in tokenizer.json,
+        where they read texts, too."""
         query = ModelQuery(model=name, version=version)
         model = await responder.model(query, request)
         return await responder.json(request, query, model, lambda: description(model), takes_long=False)
@@ -60,6 +68,21 @@ def routes(responder: Responder) -> APIRouter:
         model = await responder.model(query, request)
         made = lambda: reading(model.checkpoint, query.text, query.reads)  # noqa: E731
         return await responder.json(request, query, model, made, takes_long=False)
+
+    @routes.both("/vocabulary", ModelQuery, "What a model's tokens are called", JSON)
+    async def vocabulary(request: Request, query: ModelQuery) -> Response:
+        """`labels`, of every token, by its id."""
+        model = await responder.model(query, request)
+        tokenizer = model.checkpoint.tokenizer
+        made = lambda: {"labels": tokenizer.labels(range(tokenizer.vocab_size))}  # noqa: E731
+        return await responder.json(request, query, model, made)
+
+    @routes.both("/prompt-pairs", PromptQuery, "Prompts to put beside one another", JSON)
+    async def pairs(request: Request, query: PromptQuery) -> Response:
+        """`suggested`, another prompt that changes what the model predicts, or null; `pairs` of `prompts` that suit the
+        model, and whether it `continues` them, rather than to answer."""
+        model = await responder.model(query, request)
+        return await responder.json(request, query, model, lambda: prompt_pairs(model, query.text))
 
     return routes.router
 
@@ -77,6 +100,7 @@ def description(model: OpenModel) -> dict[str, Any]:
         "card": about_card(checkpoint.card),
         "file_name": slug(checkpoint.card.title) if model.is_own else model.name.replace("/", "-"),
         "in_browser": is_small,
+        "is_large": is_large(model.checkpoint),
         "tokenizer": written if is_read_there else None,
     }
 

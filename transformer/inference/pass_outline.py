@@ -30,7 +30,7 @@ from .logits import logits_in_pieces, probabilities_of
 from .overwritten_values import overwritten_values
 from .pattern_pooling import pool, quantise
 from .recording import Recording, rounding_of
-from .residual_stream import LogitLensSummary, logit_lens_summary, stream_points
+from .residual_stream import LogitLensSummary, logit_lens, logit_lens_summary, stream_points
 from .tensor_statistics import Statistics, Summary, statistics, strip
 from .tracing import Trace, Traced
 
@@ -156,9 +156,10 @@ def lens_at(
     position: int,
     interventions: Sequence[Intervention] = (),
     mask_token_id: int | None = None,
+    of: Sequence[int] = (),
 ) -> dict[str, np.ndarray]:
     """The logit lens at one position, as in `outline`: `lens`, `lens.probability`, `lens.right` and `lens.rank`,
-    (depth, 1) each."""
+    (depth, 1) each. of: tokens whose probabilities are wanted, too; then `lens.of` has them, (depth, token)."""
     config = model.config
     check_index("position", position, len(tokens))
     wanted = {name for depth in stream_points(config, "decoder." if len(source) else "") for name in depth}
@@ -169,7 +170,10 @@ def lens_at(
     text, at = torch.tensor(list(tokens)), slice(position, position + 1)
     trace = Trace(config, text[at], torch.tensor(list(source)), {**parameters_of(model), **here})
     lens = logit_lens_summary(trace, _right_tokens(config, text)[at])
-    return _lens_arrays(lens, _has_right(config, text, mask_token_id)[at])
+    arrays = _lens_arrays(lens, _has_right(config, text, mask_token_id)[at])
+    if of:
+        arrays["lens.of"] = logit_lens(trace).logits[:, 0].double().softmax(-1)[:, list(of)].numpy()
+    return arrays
 
 
 @dataclass

@@ -18,6 +18,7 @@ from transformer.api.file_names import slug
 from transformer.api.model_library import FOLDER, Library
 from transformer.api.model_store import model_store
 from transformer.api.open_models import OpenModel
+from transformer.api.open_models import is_large as is_large
 from transformer.data.chat import Chat
 from transformer.inference import context_windows
 
@@ -27,8 +28,6 @@ torch.set_num_threads(1)
 
 _SEEN: ContextVar[dict[str, OpenModel] | None] = ContextVar("models_seen", default=None)
 """Each run of a page has a thread, and so a context, of its own."""
-MANY_PARAMETERS = 40_000_000
-"""A model from this size on is called large."""
 
 
 def shared() -> Library:
@@ -140,8 +139,3 @@ def _own(token: str) -> OpenModel:
     if checkpoint is None:
         raise CheckpointError("It is no longer kept here.")
     return OpenModel(token, token, checkpoint, is_own=True)
-
-
-def is_large(checkpoint: Checkpoint) -> bool:
-    """Whether a model is so large that passes over many variants of a text take long."""
-    return checkpoint.card.parameters >= MANY_PARAMETERS

@@ -5,9 +5,11 @@ import { ApiError, wrong } from "../api_error.js";
 import { logSumExp } from "../arithmetic.js";
 import { isCausal } from "../attention_config.js";
 import { checkLogits, ranking } from "../generation/sampling.js";
+import { ablation } from "./ablation.js";
 import { overview } from "./attention_overview.js";
 import { circuit } from "./circuits.js";
 import { attribution, lens } from "./logit_lens.js";
+import { patching } from "./patching.js";
 import { checks, outline } from "./pass_outline.js";
 import { questionOf } from "./questions.js";
 import { partsOf, taken } from "./tensor_parts.js";
@@ -17,11 +19,11 @@ import { generate, predictions, rows, scores } from "./written_texts.js";
 /** @import { Recording } from "../recording.js" */
 
 const CANDIDATES = 10; // tokens that are named at a mask
-const ANSWERS = { tensors, overview, outline, lens, attribution, checks, masked, predictions };
+const ANSWERS = { tensors, overview, outline, lens, attribution, checks, masked, predictions, ablation, patching };
 const OF_TEXTS = { generate, scores, rows }; // which may be longer than the context
 
 /**
- * A recording, or what JSON can hold; of "generate" nothing, as its events are told. Rejects with an ApiError for what can't be.
+ * A recording, or what JSON can hold; of a stream nothing, as its events are told. Rejects with an ApiError for what can't be.
  *
  * @param {LiveModel} live
  * @param {string} path

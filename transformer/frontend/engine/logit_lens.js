@@ -5,7 +5,7 @@ import { ACTIVATIONS, capped, dotProducts, logSumExp, momentsOf, sumOf } from ".
 import { isCausal } from "../attention_config.js";
 import { likeliest, rankOf } from "../generation/sampling.js";
 import { recomputed } from "./forward_pass.js";
-import { whole } from "./questions.js";
+import { ids, whole } from "./questions.js";
 /** @import { LiveModel, Rest } from "./live_model.js" */
 /** @import { Equation, Tensor } from "./model.js" */
 /** @import { Question } from "./questions.js" */
@@ -14,9 +14,19 @@ import { whole } from "./questions.js";
 /** @typedef {ArrayLike<number>} Vector */
 
 /** The logit lens at one position. @param {LiveModel} live @param {Question} question @param {Record<string, any>} values @param {Rest} rest */
-export async function lens(live, question, { position: asked }, rest) {
+export async function lens(live, question, { position: asked, of = "" }, rest) {
   const position = whole("position", asked, 0, question.tokens.length - 1);
-  const tensors = await logitLens(live, question, await live.pass(question, rest), [position], rest);
+  const tokens = ids("of", of).map((id) => whole("of", id, 0, live.config.vocab_size - 1));
+  const computed = await live.pass(question, rest);
+  const tensors = await logitLens(live, question, computed, [position], rest);
+  if (tokens.length) {
+    const probabilities = heightsOf(live).map((points) => {
+      const logits = logitsAt(live, computed, points, position);
+      const total = logSumExp(logits);
+      return tokens.map((id) => Math.exp(logits[id] - total));
+    });
+    tensors["lens.of"] = { shape: [probabilities.length, tokens.length], data: Float64Array.from(probabilities.flat()) };
+  }
   return { tensors, metadata: { vocabulary: labelsOf(live, tensors.lens.data) } };
 }
 
@@ -36,8 +46,8 @@ function labelsOf(live, ids) {
  * @returns {Promise<Tensors>}
  */
 export async function logitLens(live, { tokens }, computed, positions, rest) {
-  const { config, about: { stacks, card } } = live;
-  const { heights } = stacks.find((stack) => stack.tokens === "text");
+  const { config, about: { card } } = live;
+  const heights = heightsOf(live);
   const count = heights.length * positions.length;
   const [best, rank] = [new Int32Array(count), new Int32Array(count)];
   const [share, right] = [new Float64Array(count), new Float64Array(count).fill(NaN)];
@@ -45,7 +55,7 @@ export async function logitLens(live, { tokens }, computed, positions, rest) {
     for (const [index, position] of positions.entries()) {
       await rest();
       const at = depth * positions.length + index;
-      const logits = logitsOf(live, readOut(live, streamAt(computed, points, position, config.d_model)));
+      const logits = logitsAt(live, computed, points, position);
       const total = logSumExp(logits);
       best[at] = likeliest(logits);
       share[at] = Math.exp(logits[best[at]] - total);
@@ -60,6 +70,14 @@ export async function logitLens(live, { tokens }, computed, positions, rest) {
     lens: { shape, data: best }, "lens.probability": { shape, data: share },
     "lens.right": { shape, data: right }, "lens.rank": { shape, data: rank },
   };
+}
+
+/** The points that sum to the stream of a text, by depth. @param {LiveModel} live */
+const heightsOf = ({ about: { stacks } }) => stacks.find((stack) => stack.tokens === "text").heights;
+
+/** @param {LiveModel} live @param {Map<string, Tensor>} computed @param {string[]} points @param {number} position */
+function logitsAt(live, computed, points, position) {
+  return logitsOf(live, readOut(live, streamAt(computed, points, position, live.config.d_model)));
 }
 
 function streamAt(computed, points, position, width) {
