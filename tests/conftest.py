@@ -92,7 +92,10 @@ def queues() -> Iterator[Callable]:
     yield make
     for queue in made:
         queue.close(60)
-    assert not [thread for thread in threading.enumerate() if thread.name == "training"]
+    for thread in threading.enumerate():
+        if thread.name == "training":
+            thread.join(60)
+            assert not thread.is_alive()
 
 
 @pytest.fixture(scope="session")

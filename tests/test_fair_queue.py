@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pages.ui.session import visitor_job
 from pages.ui.views.learn import lesson_upload
 from tests.helpers import tiny_model
-from tests.training_plans import until
+from tests.training_plans import text_plan, until
 from transformer.api.computations import Computations
 from transformer.api.errors import ApiError
 from transformer.fair_queue import FairQueue
@@ -130,12 +130,12 @@ def test_sixteen_long_computations_of_one_keep_nobody_else_waiting_for_more_than
     mine, theirs = [Call("one", order) for _ in range(16)], [Call(f"other {number}", order) for number in range(3)]
     for call in [*mine, *theirs]:
         ask(call)
-    if pool._threads > 1:
+    if pool.limit > 1:
         assert theirs[0].begun.wait(PATIENCE), "though nothing of the first has ended"
     for call in [*mine, *theirs]:
         call.may_end.set()
     assert all(call.begun.wait(PATIENCE) for call in [*mine, *theirs])
-    assert max(order.index(call.owner) for call in theirs) <= pool._threads + len(theirs) + 1, order
+    assert max(order.index(call.owner) for call in theirs) <= pool.limit + len(theirs) + 1, order
 
 
 def test_what_waits_for_two_begins_in_the_turn_of_either_and_whoever_has_most_makes_room():
@@ -183,20 +183,11 @@ def owners_in_batch(scheduler):
     return [request.owner for request in scheduler._next_batch(scheduler._active())]
 
 
-class Training:
-    """What a queue knows of a job."""
-
-    is_ending = finishing = False
-
-    def __init__(self, owner):
-        self.owner, self.state, self.paused_at = owner, "", 0.0
-
-
 @pytest.mark.parametrize(("limit", "positions"), [(1, [2, 4]), (3, [None, 2])])
-def test_trainings_of_one_leave_others_their_turn_and_a_slot(limit, positions):
-    queue, mine, theirs = TrainingQueue(limit), [Training("one") for _ in range(50)], [Training("two") for _ in "12"]
-    for job in [*mine, *theirs]:
-        queue.enter(job)
+def test_trainings_of_one_leave_others_their_turn_and_a_slot(monkeypatch, limit, positions):
+    monkeypatch.setattr(TrainingQueue, "_run", lambda queue, job: None)
+    queue, plan = TrainingQueue(limit), text_plan(1)
+    mine, theirs = ([queue.train(plan, owner) for _ in range(count)] for owner, count in (("one", 50), ("two", 2)))
     assert [queue.position(job) for job in theirs] == positions
     assert queue.owners.count("one") == 50 and queue.counts == (limit, 52 - limit)
     for job in mine[:2]:

@@ -9,11 +9,12 @@ import time
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from .fair_queue import FairQueue, most_of
 
 T = TypeVar("T")
+J = TypeVar("J", bound="Job[Any]")
 
 
 class StoppedError(Exception):
@@ -21,62 +22,103 @@ class StoppedError(Exception):
 
 
 class Job(Future[T]):
-    """A call that waits for a thread, runs or has ended, and what came of it."""
+    """A call that waits for a thread, runs or has ended, and its result."""
 
     def __init__(self, owner: Hashable, compute: Callable[[], T]) -> None:
         super().__init__()
         self.owner, self.compute = owner, compute
         self.share = 0.0
-        """How much of it is done, 0 to 1, if it says so."""
+        """The share that is done, 0 to 1, if the call reports it."""
         self.begun_at: float | None = None
-        """Since when it runs, in seconds of the monotonic clock."""
+        """The start, in seconds of the monotonic clock."""
         self.was_stopped = False
 
     def stop(self) -> None:
-        """Cancel it, or if it runs, end it when it next tells its progress."""
+        """Cancel the job or, if it runs, end it at its next call of `progress`."""
         self.was_stopped = True
         self.cancel()
-
-    def progress(self, share: float) -> None:
-        """Note how much is done. Raises: StoppedError once it should end."""
-        self.share = min(max(share, 0.0), 1.0)
-        if self.was_stopped:
-            raise StoppedError
 
 
 _current: ContextVar[Job[Any] | None] = ContextVar("job", default=None)
 
 
 def progress(share: float) -> None:
-    """How much of the job that calls this is done, 0 to 1; outside of one, nothing. Raises: StoppedError, to end it."""
+    """Report how much of the calling job is done, 0 to 1; outside a job, do nothing. Raises: StoppedError to end it."""
     if (job := _current.get()) is not None:
-        job.progress(share)
+        job.share = min(max(share, 0.0), 1.0)
+        if job.was_stopped:
+            raise StoppedError
 
 
-class FairThreads:
-    """A pool of threads that begins waiting jobs owner by owner, of each as many at once as `most_of` says.
+class FairSlots(Generic[J]):
+    """Slots that jobs get in turn among their owners; an owner has at most `most_of` of them at once."""
 
-    niceness: how far its threads stand back behind others, where the system lets them.
-    """
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.changed = threading.Condition()
+        """Guards all state."""
+        self._waiting, self._running = FairQueue[J](), set[J]()
 
-    def __init__(self, threads: int, name: str, niceness: int = 0) -> None:
-        self._threads, self._niceness = threads, niceness
-        self._pool = ThreadPoolExecutor(threads, name, self._stand_back if niceness else None)
-        self._lock = threading.RLock()
-        self._waiting, self._running = FairQueue[Job[Any]](), set[Job[Any]]()
+    def enter(self, job: J) -> None:
+        """Give a job a slot in its owner's turn, after the owner's other jobs."""
+        with self.changed:
+            self._waiting.put(job.owner, job)
+            self._hand_out()
+
+    def leave(self, job: J) -> None:
+        """Take a job's slot, or its place among those that wait; the next one gets the slot."""
+        with self.changed:
+            self._waiting.remove(job)
+            self._running.discard(job)
+            self._hand_out()
+
+    def _hand_out(self) -> None:
+        while len(self._running) < self.limit and (taken := self._waiting.take(self._may_run)):
+            owner, job = taken
+            if job.begun_at is not None or job.set_running_or_notify_cancel():
+                job.owner = owner
+                self._running.add(job)
+                self._start(job)
+                job.begun_at = job.begun_at or time.monotonic()
+
+    def _may_run(self, owner: Hashable) -> bool:
+        return sum(job.owner == owner for job in self._running) < most_of(owner, self.limit)
+
+    def _start(self, job: J) -> None:
+        """Begin a job, which has just got a slot, or let it go on. Called with the lock held."""
+        raise NotImplementedError
+
+    def _run(self, job: J) -> None:
+        """Call the job's function, on whatever thread this is."""
+        token = _current.set(job)
+        try:
+            result = job.compute()
+        except BaseException as error:
+            job.set_exception(error)
+        else:
+            job.set_result(result)
+        finally:
+            _current.reset(token)
+
+
+class FairThreads(FairSlots[Job[Any]]):
+    """A pool of `limit` threads. niceness: how far they stand back behind others, where the system lets them."""
+
+    def __init__(self, limit: int, name: str, niceness: int = 0) -> None:
+        super().__init__(limit)
+        self._niceness = niceness
+        self._pool = ThreadPoolExecutor(limit, name, self._stand_back if niceness else None)
 
     def submit(self, owner: Hashable, compute: Callable[[], T]) -> Job[T]:
         """Call a function on one of the threads, in its owner's turn. It can be cancelled until it begins."""
         job = Job(owner, compute)
-        job.add_done_callback(self._forget)
-        with self._lock:
-            self._waiting.put(owner, job)
-            self._begin()
+        job.add_done_callback(self._done)
+        self.enter(job)
         return job
 
     def share(self, owner: Hashable, job: Job[Any]) -> None:
         """Let a job that waits begin in this owner's turn, too, if that comes first."""
-        with self._lock:
+        with self.changed:
             if job in self._waiting:
                 self._waiting.put(owner, job)
 
@@ -85,7 +127,7 @@ class FairThreads:
 
         There is none if this owner would have as many.
         """
-        with self._lock:
+        with self.changed:
             job = self._waiting.last_of_longest(owner)
             if job is not None:
                 self._waiting.remove(job)
@@ -96,12 +138,12 @@ class FairThreads:
     @property
     def seconds_running(self) -> float:
         """For how long the job has run that has run for longest; 0 if none does."""
-        with self._lock:
+        with self.changed:
             return max((time.monotonic() - (job.begun_at or time.monotonic()) for job in self._running), default=0.0)
 
     def stop_all(self) -> None:
         """Stop what waits and what runs."""
-        with self._lock:
+        with self.changed:
             jobs = [*self._waiting, *self._running]
         for job in jobs:
             job.stop()
@@ -115,35 +157,9 @@ class FairThreads:
         with contextlib.suppress(AttributeError, OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), self._niceness)
 
-    def _forget(self, job: Future[Any]) -> None:
-        with self._lock:
-            if isinstance(job, Job):
-                self._waiting.remove(job)
+    def _done(self, job: Future[Any]) -> None:
+        if isinstance(job, Job):
+            self.leave(job)
 
-    def _begin(self) -> None:
-        while len(self._running) < self._threads:
-            taken = self._waiting.take(self._may_run)
-            if taken is None:
-                return
-            owner, job = taken
-            if job.set_running_or_notify_cancel():
-                job.owner = owner
-                self._running.add(job)
-                self._pool.submit(self._run, job)
-
-    def _may_run(self, owner: Hashable) -> bool:
-        return sum(job.owner == owner for job in self._running) < most_of(owner, self._threads)
-
-    def _run(self, job: Job[Any]) -> None:
-        job.begun_at, token = time.monotonic(), _current.set(job)
-        try:
-            result = job.compute()
-        except BaseException as error:
-            job.set_exception(error)
-        else:
-            job.set_result(result)
-        finally:
-            _current.reset(token)
-            with self._lock:
-                self._running.remove(job)
-                self._begin()
+    def _start(self, job: Job[Any]) -> None:
+        self._pool.submit(self._run, job)

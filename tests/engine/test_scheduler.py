@@ -246,8 +246,8 @@ class TestThreads:
             "from transformer.training.training_queue import TrainingQueue\n"
             "model = tiny_model()\n"
             "requests = [schedulers.of(model).submit(DecodeState(model, [1]), buffer=10**9) for _ in range(5)]\n"
-            "job = TrainingQueue(1).submit(text_plan(10**6))\n"
-            "until(lambda: job.step > 3)\n"
+            "job = TrainingQueue(1).train(text_plan(10**6))\n"
+            "until(lambda: job.progress.step > 3)\n"
             "next(iter(requests[0]))\n"
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=250, check=False)

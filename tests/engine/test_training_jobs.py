@@ -23,44 +23,47 @@ def test_it_learns_and_is_watched_and_what_comes_out_is_what_training_alone_give
     """Looking at it on the way, resting and measuring leave no trace."""
     threads = []
     monkeypatch.setattr(torch, "set_num_threads", threads.append)
-    job = ended(queues().submit(text_plan(50)))
-    assert (job.state, job.step, job.steps, job.problem, job.reason) == ("finished", 50, 50, None, "")
-    assert (job.seconds_left, threads) == (0, [1]) and job.tokens_per_second >= 0 < job.seconds
-    for losses in (job.batch_losses, job.validation_losses):
+    job = ended(queues().train(text_plan(50)))
+    assert (job.state, job.progress.step, job.progress.steps, job.problem, job.reason) == ("finished", 50, 50, None, "")
+    assert (job.progress.seconds_left, threads) == (
+        0,
+        [1],
+    ) and job.progress.tokens_per_second >= 0 < job.progress.seconds
+    for losses in (job.progress.batch_losses, job.progress.validation_losses):
         assert losses[0][1] > 2 > 1 > losses[-1][1]
-    model = job.result.model
+    model = job.checkpoint.model
     assert same_weights(model, trained_alone(text_plan(50)))
     assert not model.training and all(weight.dtype == torch.float32 for weight in model.parameters())
 
-    steps = [snapshot.step for snapshot in job.snapshots]
+    steps = [snapshot.step for snapshot in job.progress.snapshots]
     assert steps[:5] == [0, 1, 2, 4, 8] and steps[-1] == 50
-    first, last = job.snapshots[0], job.snapshots[-1]
-    assert first.validation_loss > 1 > last.validation_loss == job.validation_losses[-1][1]
+    first, last = job.progress.snapshots[0], job.progress.snapshots[-1]
+    assert first.validation_loss > 1 > last.validation_loss == job.progress.validation_losses[-1][1]
     assert len(last.sample) == 12 and last.sample != first.sample
-    for snapshot in job.snapshots:
+    for snapshot in job.progress.snapshots:
         patterns = snapshot.patterns["self"]
         assert (list(snapshot.patterns), patterns.shape, patterns.dtype) == (["self"], (2, 2, 8, 8), np.float16)
         np.testing.assert_allclose(patterns.astype(float).sum(-1), 1, atol=4e-3)
     assert np.abs(last.patterns["self"] - first.patterns["self"]).max() > 0.1
 
-    result = job.result
+    result = job.checkpoint
     for too_late in (job.pause, job.resume, job.stop):
         too_late()
-    assert (job.state, job.result) == ("finished", result)
+    assert (job.state, job.checkpoint) == ("finished", result)
     job.close()
-    assert (job.state, job.result) == ("finished", None)
+    assert (job.state, job.checkpoint) == ("finished", None)
 
 
 def test_the_curves_are_bounded_and_lose_no_batch(queues, monkeypatch):
     plan = text_plan(50, evaluate_every=1, snapshots=2)
-    losses = [loss for _, loss in ended(queues().submit(plan)).batch_losses]
+    losses = [loss for _, loss in ended(queues().train(plan)).progress.batch_losses]
     monkeypatch.setattr(training_runner, "MOST_POINTS", 20)
     monkeypatch.setattr(training_runner, "MOST_VALIDATIONS", 10)
-    job = ended(queues().submit(plan))
-    assert [step for step, _ in job.batch_losses] == [*range(3, 50, 3), 50]
+    job = ended(queues().train(plan))
+    assert [step for step, _ in job.progress.batch_losses] == [*range(3, 50, 3), 50]
     means = [np.mean(losses[at : at + 3]) for at in range(0, 50, 3)]
-    assert len(losses) == 50 and [loss for _, loss in job.batch_losses] == pytest.approx(means)
-    assert [step for step, _ in job.validation_losses] == list(range(0, 51, 5))
+    assert len(losses) == 50 and [loss for _, loss in job.progress.batch_losses] == pytest.approx(means)
+    assert [step for step, _ in job.progress.validation_losses] == list(range(0, 51, 5))
 
 
 STEPS, SECONDS = 5, 0.02
@@ -84,28 +87,28 @@ def test_visitors_who_wait_have_nine_tenths_of_the_time(queues, monkeypatch, bus
     )
     monkeypatch.setattr(training_job, "time", clock)
     monkeypatch.setattr(plan.objective, "batches", lambda step: stepped.append(SECONDS) or draw(step))
-    job = ended(queues(is_busy=lambda: sum(slept) < busy_until).submit(plan))
-    assert (job.state, job.step) == ("finished", STEPS) and least - 1e-9 <= sum(slept) <= most + 1e-9
+    job = ended(queues(is_busy=lambda: sum(slept) < busy_until).train(plan))
+    assert (job.state, job.progress.step) == ("finished", STEPS) and least - 1e-9 <= sum(slept) <= most + 1e-9
 
 
 def test_it_can_be_stopped_and_paused_meanwhile(queues, monkeypatch):
     monkeypatch.setattr(training_job, "LEAST_SHARE", 1e-9)
-    job = queues(is_busy=lambda: True).submit(text_plan(5, snapshots=0))
-    until(lambda: job.step == 1)
+    job = queues(is_busy=lambda: True).train(text_plan(5, snapshots=0))
+    until(lambda: job.progress.step == 1)
     job.pause()
     job.stop()
-    assert ended(job).step == 1
+    assert ended(job).progress.step == 1
 
 
 @pytest.mark.parametrize("name", ["next-vowel", "sort-letters", "induction"])
 def test_what_has_right_answers_is_measured_by_them(queues, monkeypatch, name):
     for few in ("EXAMPLES", "HELD_OUT"):
         monkeypatch.setattr(evaluation, few, 40)
-    job = ended(queues().submit(task_plan(name, **{"n_encoder_layers": 1} if name == "next-vowel" else {})))
-    card, last = job.result.card, job.snapshots[-1]
+    job = ended(queues().train(task_plan(name, **{"n_encoder_layers": 1} if name == "next-vowel" else {})))
+    card, last = job.checkpoint.card, job.progress.snapshots[-1]
     assert job.state == "finished" and "examples held out" in card.training["measured_on"]
     assert (card.accuracy is None) == (name == "induction") and 0 <= (card.accuracy or 0) <= 1
-    assert card.start_token_id == job.result.tokenizer.special_id("[start]")
+    assert card.start_token_id == job.checkpoint.tokenizer.special_id("[start]")
     assert card.train_loss > 0 and card.validation_loss > 0 and isinstance(last.sample, str)
     if name == "next-vowel":
         shapes = {kind: found.shape for kind, found in last.patterns.items()}
@@ -127,34 +130,39 @@ class TestObeying:
         monkeypatch.setattr(training_runner.time, "perf_counter", lambda: now[0])
         monkeypatch.setattr(queue, "wait_for_turn", wait_long)
         plan = text_plan(9, objective=objective, snapshots=0)
-        job = queue.submit(plan)
+        job = queue.train(plan)
         objective.allow(2)
         until(lambda: objective.asked == 2)
         job.pause()
         objective.allow()
         until(lambda: waited == [job, job])  # for its turn, and in the pause
-        assert (job.state, job.step) == ("paused", 3)  # with the step in progress
+        assert (job.state, job.progress.step) == ("paused", 3)  # with the step in progress
         job.resume()
         assert job.state == "running" and ended(job).state == "finished"
-        assert now == [2000.0] and job.result.card.training["seconds"] == 0  # pauses don't count
-        assert same_weights(job.result.model, trained_alone(plan))
+        assert now == [2000.0] and job.checkpoint.card.training["seconds"] == 0  # pauses don't count
+        assert same_weights(job.checkpoint.model, trained_alone(plan))
 
     def test_stopping_keeps_the_model_as_it_is(self, queues):
         objective = Gated()
         plan = text_plan(100, objective=objective)
-        job = queues().submit(plan)
+        job = queues().train(plan)
         objective.allow(7)
         until(lambda: objective.asked == 7)
         job.stop("It was stopped for a reason.")
         job.stop("Another comes too late.")
         objective.allow(1)  # the step in progress
         ended(job)  # else it waited for the next
-        assert (job.state, job.step, job.problem) == ("stopped", 8, None)
+        assert (job.state, job.progress.step, job.problem) == ("stopped", 8, None)
         assert job.reason == "It was stopped for a reason."
-        assert job.snapshots[-1].step == job.batch_losses[-1][0] == job.result.card.training["best_step"] == 8
+        assert (
+            job.progress.snapshots[-1].step
+            == job.progress.batch_losses[-1][0]
+            == job.checkpoint.card.training["best_step"]
+            == 8
+        )
         objective.allow()
-        assert same_weights(job.result.model, trained_alone(plan, 8))
-        assert job.result.card.summary == "Goes up and down. Stopped early, after 8 of 100 steps."
+        assert same_weights(job.checkpoint.model, trained_alone(plan, 8))
+        assert job.checkpoint.card.summary == "Goes up and down. Stopped early, after 8 of 100 steps."
 
     def test_closing_ends_it_and_forgets_everything(self, queues, monkeypatch):
         models = []
@@ -165,11 +173,16 @@ class TestObeying:
             return model
 
         monkeypatch.setattr(training_runner, "build_model", build)
-        job = queues().submit(text_plan(10**6))
-        until(lambda: job.step >= 3)
+        job = queues().train(text_plan(10**6))
+        until(lambda: job.progress.step >= 3)
         job.close()
         assert job.state == "stopped" and job.join(30)
-        assert (job.result, job.snapshots, job.batch_losses, job.validation_losses) == (None, [], [], [])
+        assert (job.checkpoint, job.progress.snapshots, job.progress.batch_losses, job.progress.validation_losses) == (
+            None,
+            [],
+            [],
+            [],
+        )
         gc.collect()
         assert models[0]() is None
 
@@ -177,11 +190,11 @@ class TestObeying:
         monkeypatch.setattr(training_runner, "MEASURING_SECONDS", 1e9)
         monkeypatch.setattr(evaluation, "GLANCE_TOKENS", 8)
         corpus = text_corpus("abcdefgh hgfedcba " * 50_000, "Long")
-        job = queues().submit(text_plan(3, objective=TextObjective(corpus, 8, 8, 0)))
+        job = queues().train(text_plan(3, objective=TextObjective(corpus, 8, 8, 0)))
         until(lambda: job.finishing)
         job.close()
         assert job.join(30)
-        assert (job.state, job.result, job.finishing) == ("stopped", None, False)
+        assert (job.state, job.checkpoint, job.finishing) == ("stopped", None, False)
 
 
 class TestFailing:
@@ -198,31 +211,31 @@ class TestFailing:
             return loss * float("nan") if sum(calls) == 6 else loss
 
         monkeypatch.setattr(execution, "token_loss", token_loss)
-        job = ended(queues().submit(plan))
-        assert (job.state, job.step) == ("failed", 5)
+        job = ended(queues().train(plan))
+        assert (job.state, job.progress.step) == ("failed", 5)
         assert job.problem == (
             "The loss became nan at step 6; a lower learning rate may help. "
             "The model is kept as it was before that step."
         )
-        assert same_weights(job.result.model, expected)
-        assert job.result.card.summary.endswith("Broke off, after 5 of 50 steps.")
+        assert same_weights(job.checkpoint.model, expected)
+        assert job.checkpoint.card.summary.endswith("Broke off, after 5 of 50 steps.")
 
     def test_a_learning_rate_beyond_all_bounds_and_a_model_that_can_not_be_measured(self, queues, caplog, monkeypatch):
         plan = text_plan(50)
-        job = ended(queues().submit(dataclasses.replace(plan, training=TrainingConfig(steps=50, learning_rate=1e18))))
-        assert job.state == "failed" and job.problem.startswith("The ") and job.result is None
+        job = ended(queues().train(dataclasses.replace(plan, training=TrainingConfig(steps=50, learning_rate=1e18))))
+        assert job.state == "failed" and job.problem.startswith("The ") and job.checkpoint is None
         monkeypatch.setattr(training_runner, "card_of", lambda *args, **kwargs: 1 / 0)
-        job = ended(queues().submit(text_plan(3)))
-        assert (job.state, job.result) == ("failed", None) and "ZeroDivisionError" in caplog.text
+        job = ended(queues().train(text_plan(3)))
+        assert (job.state, job.checkpoint) == ("failed", None) and "ZeroDivisionError" in caplog.text
         assert job.problem == "The training ended. Its model could not be kept."
 
     @pytest.mark.parametrize("fails_at", [0, 4])
     def test_any_other_error_is_logged_and_said(self, queues, caplog, fails_at):
         queue, objective = queues(), Gated()
         objective.fails_at = fails_at
-        job, after = queue.submit(text_plan(9, objective=objective)), queue.submit(text_plan(2))
+        job, after = queue.train(text_plan(9, objective=objective)), queue.train(text_plan(2))
         objective.allow()
-        assert (ended(job).state, job.step, job.result is None) == ("failed", fails_at, fails_at == 0)
+        assert (ended(job).state, job.progress.step, job.checkpoint is None) == ("failed", fails_at, fails_at == 0)
         assert job.problem.startswith("The training broke off because of an error")
         assert "no such batch" not in job.problem and "no such batch" in caplog.text
         assert ended(after).state == "finished"
@@ -256,7 +269,7 @@ def test_a_queue_gives_places_in_turn_and_all_come_to_their_end(queues, limit, p
 
     def submit() -> None:
         objectives.append(Gated())
-        jobs.append(queue.submit(text_plan(3, objective=objectives[-1], snapshots=0)))
+        jobs.append(queue.train(text_plan(3, objective=objectives[-1], snapshots=0)))
 
     def found() -> list:
         return [queue.position(job) or job.state for job in jobs]
@@ -283,22 +296,22 @@ def test_a_queue_gives_places_in_turn_and_all_come_to_their_end(queues, limit, p
     expected = trained_alone(text_plan(3, objective=objectives[0]))
     for job, state in zip(jobs, states, strict=True):
         assert ended(job).state == (END if state == END else "finished")
-        assert state == END or same_weights(job.result.model, expected)
+        assert state == END or same_weights(job.checkpoint.model, expected)
     assert queue.counts == (0, 0)
 
 
 def test_a_server_that_ends_stops_all_and_keeps_what_they_have(queues):
     queue, objective = queues(1), Gated()
-    first, second = queue.submit(text_plan(50, objective=objective)), queue.submit(text_plan(3))
+    first, second = queue.train(text_plan(50, objective=objective)), queue.train(text_plan(3))
     objective.allow(2)
-    until(lambda: first.step == 2)
+    until(lambda: first.progress.step == 2)
     second.pause()  # and so leaves the queue
     assert queue.counts == (1, 0) and queue.unfinished == 2
     queue.stop("It ends.")
     objective.allow()
-    third = queue.submit(text_plan(3))
+    third = queue.train(text_plan(3))
     assert [ended(job).state for job in (first, second, third)] == ["stopped"] * 3
-    assert first.result is not None and first.reason == third.reason == "It ends." and queue.counts == (0, 0)
+    assert first.checkpoint is not None and first.reason == third.reason == "It ends." and queue.counts == (0, 0)
     assert queue.unfinished == 0
 
 
@@ -307,10 +320,10 @@ def test_trainings_side_by_side_do_not_disturb_each_other(queues):
     plans = [text_plan(12, seed=seed, snapshots=0) for seed in (1, 2)]
     plans = [dataclasses.replace(plan, config=dataclasses.replace(plan.config, dropout=0.3)) for plan in plans]
     queue = queues(2)
-    jobs = [queue.submit(plan) for plan in plans]
+    jobs = [queue.train(plan) for plan in plans]
     for job, plan in zip(jobs, plans, strict=True):
-        assert same_weights(ended(job).result.model, trained_alone(plan))
-    assert not same_weights(*(job.result.model for job in jobs))
+        assert same_weights(ended(job).checkpoint.model, trained_alone(plan))
+    assert not same_weights(*(job.checkpoint.model for job in jobs))
 
 
 def test_the_environment_says_how_many_or_one_core_is_left_to_answer_visitors(monkeypatch):

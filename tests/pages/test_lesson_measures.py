@@ -264,11 +264,13 @@ class TestOwnTraining:
                 take("own_last_loss")
 
         waits_for("press Train")
-        job = slot.job = SimpleNamespace(state="running", result=None, validation_losses=CLIFF)
+        job = slot.job = SimpleNamespace(
+            state="running", checkpoint=None, progress=SimpleNamespace(validation_losses=CLIFF)
+        )
         waits_for("under way")
         job.state = "finished"
         waits_for("something else")
-        job.result = library.model("induction")
+        job.checkpoint = library.model("induction")
         assert take("own_last_loss") == 1.0 and take("own_steepest_fall") > 0.9
-        job.validation_losses = CLIFF[:7]
+        job.progress.validation_losses = CLIFF[:7]
         waits_for("stopped too early")

@@ -35,6 +35,7 @@ from transformer.api.limits import Share
 from transformer.api.model_store import model_store
 from transformer.checkpoints.archive import pack_checkpoint, unpack_checkpoint
 from transformer.training import evaluation
+from transformer.training.trainer import Progress
 from transformer.training.training_job import ENDED
 from transformer.training.training_queue import TrainingQueue
 
@@ -82,7 +83,7 @@ def test_a_running_training_can_be_watched_paused_and_stopped():
         time.sleep(0.1)
         (bar,) = checked(at.run()).get("progress")
         text, job = bar.proto.text, record(at).training.job
-        assert bar.proto.value <= 100 * job.step / job.steps + 1
+        assert bar.proto.value <= 100 * job.progress.step / job.progress.steps + 1
     assert "Resume" in labels(press(at, "Pause"))
     press(at, "Resume")
     assert "Your training continues" in captions(go(at, "Positions"))
@@ -103,7 +104,7 @@ def test_a_running_training_can_be_watched_paused_and_stopped():
     ],
 )
 def test_its_times(state, step, seconds, left, words):
-    job = SimpleNamespace(state=state, step=step, seconds=seconds, seconds_left=left)
+    job = SimpleNamespace(state=state, progress=Progress(10, step, seconds, left))
     assert train_progress._times(job) == words
 
 
@@ -134,7 +135,7 @@ def test_an_encoder_fills_the_masks_of_its_probe_and_opens_on_the_pages(monkeypa
     drawn = Recording.from_bytes(app.component(at, "headsup_head_grid").bytes).tensors["overview"]
     assert "Loss by step: training loss from " in app.component(at, "headsup_loss_chart").json
     assert (drawn[0, 0] < 255).all()
-    content = pack_checkpoint(record(at).training.job.result)
+    content = pack_checkpoint(record(at).training.job.checkpoint)
     press(at, "Look at its attention")
     assert not said(at) and "[mask]" in app.prompt(at)
     at = upload_model(start("Train"), "encoder.zip", content)
@@ -243,7 +244,7 @@ class TestComingBack:
     def test_a_training_goes_on_and_is_found_and_says_why_it_was_stopped_meanwhile(self):
         at = begun()
         job = record(at).training.job
-        until(lambda: job.step >= 1)
+        until(lambda: job.progress.step >= 1)
         again = reloaded(at, start("Train"))
         assert record(again).training.job is job and job.state not in ENDED
         record(again).seen_at -= store.GONE_AFTER + 1
@@ -281,7 +282,7 @@ class TestLeaving:
     def job(self, monkeypatch):
         monkeypatch.setattr(training, "POLL_INTERVAL", 0.05)
         training.queue().limit = 1
-        return training.queue().submit(text_plan(10**6))
+        return training.queue().train(text_plan(10**6))
 
     def watched(self, job, seconds):
         record = SessionRecord(connection_ended=True)
@@ -291,13 +292,13 @@ class TestLeaving:
         return watch
 
     def test_who_does_not_come_back_in_ten_minutes_finds_the_model_and_why(self, job):
-        until(lambda: job.step)
+        until(lambda: job.progress.step)
         self.watched(job, 601).join(20)
-        assert job.join(20) and job.state == "stopped" and job.result is not None
+        assert job.join(20) and job.state == "stopped" and job.checkpoint is not None
         assert job.reason == "The training was stopped because you had been away for 10 minutes."
 
     def test_who_is_away_for_less_ends_nothing_but_lets_another_go_first(self, job):
-        other = training.queue().submit(task_plan("next-vowel"))
+        other = training.queue().train(task_plan("next-vowel"))
         watch = self.watched(job, 590)
         until(lambda: other.state in ENDED)
         assert other.state == "finished" and job.state not in ENDED

@@ -1,4 +1,4 @@
-"""A training job: a background thread that runs one training, and everything a page shows of it.
+"""A training job: runs one training in the background, and keeps everything a page shows of it.
 
     waiting ──► running ⇄ paused        and from each of these, or by itself, to finished, stopped or failed
 
@@ -7,20 +7,24 @@ Any thread may read a job at any time. Its state changes under the queue's lock;
 
 from __future__ import annotations
 
+import contextlib
 import logging
-import threading
 import time
-from collections.abc import Callable, Hashable
-from typing import Literal, Protocol
+from collections.abc import Hashable
+from concurrent.futures import CancelledError
+from typing import TYPE_CHECKING, Literal
 
 import torch
 
 from ..checkpoints.folder import Checkpoint
 from ..inference.analysis import LogitsError
+from ..jobs import Job
 from .loop import NotFiniteError, StepReport
 from .plan import TrainingPlan
-from .snapshots import Snapshot
 from .trainer import Progress, Trainer
+
+if TYPE_CHECKING:
+    from .training_queue import TrainingQueue
 
 State = Literal["waiting", "running", "paused", "finished", "stopped", "failed"]
 ENDED = ("finished", "stopped", "failed")
@@ -36,93 +40,37 @@ class Cancelled(Exception):
     """Nobody waits for the result any more."""
 
 
-class JobQueue(Protocol):
-    """The queue, as a job uses it."""
+class TrainingJob(Job[None]):
+    """One visitor's training. It may pause, and keeps what its page shows."""
 
-    changed: threading.Condition
-    is_busy: Callable[[], bool]
-
-    def enter(self, job: TrainingJob) -> None: ...
-    def leave(self, job: TrainingJob) -> None: ...
-    def wait_for_turn(self, job: TrainingJob) -> None: ...
-
-
-class TrainingJob:
-    """One visitor's training, with everything that a page shows of it."""
-
-    def __init__(self, plan: TrainingPlan, queue: JobQueue, owner: Hashable = None) -> None:
-        self.owner = owner
-        """The owner in whose turn it runs."""
+    def __init__(self, plan: TrainingPlan, queue: TrainingQueue, owner: Hashable = None) -> None:
+        self.progress = progress = Progress(plan.training.steps)
+        super().__init__(owner, lambda: self._work(plan, progress))
         self.state: State = "waiting"
         self.finishing = False
         """True after the last step, while the model is measured."""
-        self.result: Checkpoint | None = None
+        self.checkpoint: Checkpoint | None = None
         """The trained model, once the state is one of `ENDED`; None if no step was taken."""
         self.problem: str | None = None
         """Why it failed, in a sentence or two."""
         self.reason = ""
         """Why it was stopped, in a sentence, if not by its visitor."""
         self.paused_at = 0.0
-        self._progress = Progress(plan.training.steps)
         self._wish: Literal["continue", "stop", "close"] = "continue"
         self._begun = False
         self._rested_at = 0.0
         self._queue = queue
-        self._thread = threading.Thread(target=self._work, args=(plan, self._progress), name="training", daemon=True)
-
-    @property
-    def steps(self) -> int:
-        """All steps of the plan."""
-        return self._progress.steps
-
-    @property
-    def step(self) -> int:
-        """Steps taken so far."""
-        return self._progress.step
-
-    @property
-    def seconds(self) -> float:
-        """So far, without pauses."""
-        return self._progress.seconds
-
-    @property
-    def tokens_per_second(self) -> float:
-        """Over about the last second; 0 until it is known."""
-        return self._progress.tokens_per_second
-
-    @property
-    def seconds_left(self) -> float | None:
-        """Without pauses; None until it is known."""
-        return self._progress.seconds_left
-
-    @property
-    def batch_losses(self) -> list[tuple[int, float]]:
-        """Step, and mean loss of the batches since the previous point: nats per token, at most 400 points."""
-        return self._progress.batch_losses
-
-    @property
-    def validation_losses(self) -> list[tuple[int, float]]:
-        """Step and loss on a fixed part of the held-out data."""
-        return self._progress.validation_losses
-
-    @property
-    def snapshots(self) -> list[Snapshot]:
-        """The model at some steps, from 0 on."""
-        return self._progress.snapshots
 
     @property
     def is_ending(self) -> bool:
         """True once it was told to take no more steps."""
         return self._wish != "continue"
 
-    def start(self) -> None:
-        """Begin as soon as there is a slot. Called once, by the queue."""
-        self._thread.start()
-
     def join(self, seconds: float | None = None) -> bool:
-        """Wait for the thread to end; returns whether it did within `seconds`."""
-        self._thread.join(seconds)
-        return not self._thread.is_alive()
+        """Wait for the job's end; returns whether it came within `seconds`."""
+        with contextlib.suppress(CancelledError, TimeoutError):
+            self.exception(seconds)
+        return self.done()
 
     def pause(self) -> None:
         """Take no step after the one in progress, until resumed. A job that waits for a slot leaves the queue."""
@@ -151,6 +99,7 @@ class TrainingJob:
             self._wish, self.reason = "stop", reason
             if not self._begun:
                 self.state = "stopped"
+                self.cancel()
                 self._queue.leave(self)
             self._queue.changed.notify_all()
 
@@ -160,11 +109,13 @@ class TrainingJob:
             self._wish = "close"
             if self.state not in ENDED:
                 self.state = "stopped"
+            self.cancel()
             self._queue.leave(self)
-            self.result, self._progress = None, Progress(self.steps)
+            self.checkpoint, self.progress = None, Progress(self.progress.steps)
             self._queue.changed.notify_all()
 
     def _work(self, plan: TrainingPlan, progress: Progress) -> None:
+        del self.compute  # and with it the plan, whose corpus may be large
         torch.set_num_threads(1)  # tiny tensors gain nothing from several threads, and jobs would wait for each other's
         trainer, state, problem, result = None, "stopped", None, None
         try:
@@ -192,7 +143,7 @@ class TrainingJob:
                 problem = problem and f"{problem} The model is kept as it was before that step."
         with self._queue.changed:
             if self._wish != "close" and self.state not in ENDED:
-                self.result, self.problem, self.state = result, problem, state
+                self.checkpoint, self.problem, self.state = result, problem, state
             self.finishing = False
             self._queue.leave(self)
 

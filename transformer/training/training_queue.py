@@ -10,7 +10,7 @@ import time
 import weakref
 from collections.abc import Callable, Hashable
 
-from ..fair_queue import FairQueue, most_of
+from ..jobs import FairSlots
 from .plan import TrainingPlan
 from .training_job import ENDED, TrainingJob
 
@@ -20,9 +20,8 @@ PATIENCE = 120.0
 """Seconds after which a waiting training gets a paused one's slot."""
 
 
-class TrainingQueue:
-    """All trainings of a server: `limit` of them run, the others wait, and owners take turns. No owner holds all of
-    several slots.
+class TrainingQueue(FairSlots[TrainingJob]):
+    """All trainings of a server: `limit` of them have a slot, the others wait, and owners take turns.
 
     A paused training keeps its slot for `patience` seconds; after that it gives it up as soon as another one waits.
     """
@@ -30,24 +29,19 @@ class TrainingQueue:
     def __init__(
         self, limit: int | None = None, patience: float = PATIENCE, is_busy: Callable[[], bool] = lambda: False
     ) -> None:
-        self.limit = trainings_limit() if limit is None else limit
+        super().__init__(trainings_limit() if limit is None else limit)
         self.is_busy = is_busy
         """Whether visitors wait for answers: trainings then leave them most of the time."""
-        self.changed = threading.Condition()
-        """Guards all state, and notifies threads of changes."""
         self._patience = patience
         self._stopped_for = ""
-        self._active: list[TrainingJob] = []
-        self._waiting: FairQueue[TrainingJob] = FairQueue()
         self._jobs: weakref.WeakSet[TrainingJob] = weakref.WeakSet()
         atexit.register(_close, weakref.ref(self))
 
-    def submit(self, plan: TrainingPlan, owner: Hashable = None) -> TrainingJob:
+    def train(self, plan: TrainingPlan, owner: Hashable = None) -> TrainingJob:
         """Add a training behind its owner's others; it starts by itself."""
         job = TrainingJob(plan, self, owner)
         self._jobs.add(job)
         self.enter(job)
-        job.start()
         if self._stopped_for:
             job.stop(self._stopped_for)
         return job
@@ -56,13 +50,13 @@ class TrainingQueue:
     def counts(self) -> tuple[int, int]:
         """How many have a slot, and how many wait for one."""
         with self.changed:
-            return len(self._active), len(self._waiting)
+            return len(self._running), len(self._waiting)
 
     @property
     def owners(self) -> list[Hashable]:
         """The owner of every training that has a slot or waits for one."""
         with self.changed:
-            return [job.owner for job in (*self._active, *self._waiting)]
+            return [job.owner for job in (*self._running, *self._waiting)]
 
     @property
     def unfinished(self) -> int:
@@ -94,59 +88,46 @@ class TrainingQueue:
             job.join(max(deadline - time.monotonic(), 0))
 
     def enter(self, job: TrainingJob) -> None:
-        """Let a job run: at once if it still has a slot, else in its turn. Called by jobs."""
+        """Let a job run: at once if it still has a slot, else in its turn."""
         with self.changed:
-            if job in self._active:
+            if job in self._running:
                 job.state = "running"
             else:
                 job.state = "waiting"
-                self._waiting.put(job.owner, job)
-                self._hand_out()
+                super().enter(job)
             self.changed.notify_all()
 
     def step_back(self, job: TrainingJob) -> None:
         """Give a running job's slot to a waiting one, if any; the job continues in its turn, from the queue's end."""
         with self.changed:
-            if self._waiting and job in self._active and job.state == "running" and not job.finishing:
-                self._active.remove(job)
+            if self._waiting and job in self._running and job.state == "running" and not job.finishing:
+                self._running.remove(job)
                 self.enter(job)
-
-    def leave(self, job: TrainingJob) -> None:
-        """Remove a job from the queue, and give its slot to the next. Called by jobs."""
-        with self.changed:
-            self._waiting.remove(job)
-            if job in self._active:
-                self._active.remove(job)
-            self._hand_out()
-            self.changed.notify_all()
 
     def wait_for_turn(self, job: TrainingJob) -> None:
         """Block until a job may run, or has to end. Called by the job's own thread."""
         with self.changed:
-            while job.state in ("waiting", "paused") and not job.is_ending:
-                if self._hand_out():
-                    self.changed.notify_all()
-                    continue
+            while not job.is_ending:
+                self._hand_out()
+                if job.state == "running":
+                    break
                 keeps = self._patience - (time.monotonic() - job.paused_at)
-                self.changed.wait(keeps if job in self._active and keeps > 0 else None)
+                self.changed.wait(keeps if job in self._running and keeps > 0 else None)
 
-    def _hand_out(self) -> bool:
-        """Give free slots, and those of jobs paused for too long, to waiting jobs; returns whether any was given."""
+    def _hand_out(self) -> None:
         if self._waiting:
             now = time.monotonic()
-            self._active = [
-                job for job in self._active if not (job.state == "paused" and now - job.paused_at >= self._patience)
-            ]
-        has_given = False
-        while len(self._active) < self.limit and (taken := self._waiting.take(self._may_run)):
-            _, job = taken
-            self._active.append(job)
-            job.state = "running"
-            has_given = True
-        return has_given
+            self._running -= {
+                job for job in self._running if job.state == "paused" and now - job.paused_at >= self._patience
+            }
+        super()._hand_out()
 
-    def _may_run(self, owner: Hashable) -> bool:
-        return sum(job.owner == owner for job in self._active) < most_of(owner, self.limit)
+    def _start(self, job: TrainingJob) -> None:
+        job.state = "running"
+        self.changed.notify_all()
+        if job.begun_at is None:  # else its thread waits for this turn
+            # The interpreter waits for the threads of a pool before it ends, and for a daemon not.
+            threading.Thread(target=self._run, args=(job,), name="training", daemon=True).start()
 
 
 def _close(queue: weakref.ref[TrainingQueue]) -> None:

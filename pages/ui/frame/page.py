@@ -173,7 +173,7 @@ def _show_training() -> None:
     job = training.training_record().job
     if job is not None and training.is_under_way() and st.session_state["page"] != "Train":
         how = {"waiting": "is waiting for the server", "paused": "is paused at"}.get(job.state, "continues:")
-        progress = "" if job.state == "waiting" else f" step {job.step:,} of {job.steps:,}"
+        progress = "" if job.state == "waiting" else f" step {job.progress.step:,} of {job.progress.steps:,}"
         st.caption(f"Your training {how}{progress}.")
 
 

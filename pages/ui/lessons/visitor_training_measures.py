@@ -64,9 +64,9 @@ def _losses(setup: Setup) -> list[tuple[int, float]]:
         raise NotMeasurableYet("nothing has been trained yet; press Train in the view, and wait until it has ended")
     if job.state not in ENDED:
         raise NotMeasurableYet("the training is still under way; wait until it has ended")
-    losses = list(job.validation_losses)
+    losses = list(job.progress.validation_losses)
     task = library.model(setup.name).card.task
-    if job.result is None or job.result.card.task != task:
+    if job.checkpoint is None or job.checkpoint.card.task != task:
         raise NotMeasurableYet(f"what was trained last is something else; train {task}")
     if len(losses) < FEWEST:
         raise NotMeasurableYet("the training was stopped too early to have a shape; let it run to its end")

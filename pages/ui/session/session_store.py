@@ -103,7 +103,7 @@ class SessionRecord:
     def size(self) -> int:
         """About how many bytes it holds: of texts, and of a trained model."""
         texts = len(self.own_text) + len(self.lesson_text) + len(self.uploaded_text[1] if self.uploaded_text else b"")
-        result = self.training.job.result if self.training.job else None
+        result = self.training.job.checkpoint if self.training.job else None
         return texts + (checkpoint_bytes(result) if result else 0)
 
     @property

@@ -35,7 +35,7 @@ def start(plan: TrainingPlan, references: dict[str, float], probe_text: str, sam
     share = visitor_share()
     _check_room(share, [owner for owner in queue().owners if isinstance(owner, Share)])
     end_training()
-    job = queue().submit(plan, share)
+    job = queue().train(plan, share)
     training = TrainingRecord(job, references, probe_text, sample_prompt, plan.config.is_causal, settings)
     session_record().training = training
     watched = job, session_record(), queue()
@@ -87,7 +87,7 @@ def store_result() -> None:
 def result() -> Checkpoint | None:
     """The model with which a training has ended, if one has."""
     job = training_record().job
-    return job.result if job is not None and job.state in ENDED else None
+    return job.checkpoint if job is not None and job.state in ENDED else None
 
 
 def is_under_way() -> bool:

@@ -56,7 +56,7 @@ def _watch() -> None:
         st.session_state["training_seen_to_end"] = id(job)
         training.store_result()
         st.rerun()  # the list of models has one more, and the fragment needn't run any longer
-    snapshots = list(job.snapshots)
+    snapshots = list(job.progress.snapshots)
     chosen = _chosen(snapshots)
     settings, losses, attention = side_by_side("train", 3)
     with settings:
@@ -71,10 +71,10 @@ def _watch() -> None:
         st.header("Loss", anchor=False)
         loss_chart(
             key="loss",
-            train=job.batch_losses,
-            validation=job.validation_losses,
+            train=job.progress.batch_losses,
+            validation=job.progress.validation_losses,
             references=own.references,
-            steps=job.steps,
+            steps=job.progress.steps,
             here=chosen.step if chosen else None,
         )
         unit = "nats per token" if own.is_causal else "nats per masked token"
@@ -92,9 +92,10 @@ def _progress(job: TrainingJob) -> None:
     ahead = training.queue().position(job) if job.state == "waiting" else None
     queued = f", place {ahead} in the queue" if ahead else ""
     state = "Evaluating the model" if job.finishing else STATES[job.state]
-    speed = f" · {job.tokens_per_second:,.0f} tokens/s" if job.state == "running" and job.tokens_per_second else ""
-    text = f"{state}{queued}: step {job.step:,} of {job.steps:,}{_times(job)}{speed}"
-    st.progress(min(job.step / job.steps, 1.0), text)
+    now = job.progress
+    speed = f" · {now.tokens_per_second:,.0f} tokens/s" if job.state == "running" and now.tokens_per_second else ""
+    text = f"{state}{queued}: step {now.step:,} of {now.steps:,}{_times(job)}{speed}"
+    st.progress(min(now.step / now.steps, 1.0), text)
     if job.problem:
         st.error(plain(job.problem))
     if job.reason:
@@ -103,11 +104,11 @@ def _progress(job: TrainingJob) -> None:
 
 def _times(job: TrainingJob) -> str:
     """How long it has taken, and how much longer it will take at the speed it has: told anew at each look."""
-    minutes, seconds = divmod(round(job.seconds), 60)
+    minutes, seconds = divmod(round(job.progress.seconds), 60)
     so_far = f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
-    if job.state == "running" and job.seconds_left:
-        return f" · {in_words(job.seconds_left)} left at this speed, {so_far} so far"
-    return f" · {so_far}{'' if job.state in ENDED else ' so far'}" if job.step else ""
+    if job.state == "running" and job.progress.seconds_left:
+        return f" · {in_words(job.progress.seconds_left)} left at this speed, {so_far} so far"
+    return f" · {so_far}{'' if job.state in ENDED else ' so far'}" if job.progress.step else ""
 
 
 def _buttons(job: TrainingJob) -> None:
@@ -138,9 +139,9 @@ def _leave() -> None:
 
 
 def _result(job: TrainingJob, name: str | None) -> None:
-    if job.state == "stopped" and not job.step:
+    if job.state == "stopped" and not job.progress.step:
         st.info("The training was stopped before its first step, so there is no model.")
-    if (result := job.result) is None:
+    if (result := job.checkpoint) is None:
         return
     card = result.card
     if name is None:
@@ -225,7 +226,7 @@ def _sample(job: TrainingJob, chosen: Snapshot | None) -> None:
 
 
 def _tables(job: TrainingJob, chosen: Snapshot | None) -> None:
-    if job.batch_losses or job.validation_losses:
+    if job.progress.batch_losses or job.progress.validation_losses:
         offer_data(lambda: _losses(job), "The losses as a table", "training.csv")
     if chosen and chosen.patterns:
         offer_data(
@@ -236,8 +237,8 @@ def _tables(job: TrainingJob, chosen: Snapshot | None) -> None:
 
 
 def _losses(job: TrainingJob) -> pd.DataFrame:
-    batches = pd.DataFrame(job.batch_losses, columns=["step", "training loss (nats)"])
-    validation = pd.DataFrame(job.validation_losses, columns=["step", "validation loss (nats)"])
+    batches = pd.DataFrame(job.progress.batch_losses, columns=["step", "training loss (nats)"])
+    validation = pd.DataFrame(job.progress.validation_losses, columns=["step", "validation loss (nats)"])
     return batches.merge(validation, how="outer", on="step")
 
 
