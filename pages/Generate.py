@@ -1,7 +1,7 @@
 """Runs the page Generate: a model writes a text token by token."""
 
 from pages.ui.frame.page import session
-from pages.ui.views.generate_export import offer_page
+from pages.ui.views import page_contents
 
 session().require_tokens()
-offer_page(session())
+page_contents.generate(session())

@@ -1,5 +1,7 @@
 """Draws the frame that all pages share, and runs the page that the address names."""
 
+from functools import partial
+
 import streamlit as st
 
 from pages.ui.frame.page import Finished, PageOptions, finish, lay_out, open_page
@@ -25,7 +27,8 @@ try:
 
         open_page(layout, page.title, opened_step.open_requested, first=step.show)
     else:
-        open_page(layout, page.title, lambda: PageOptions(SENTENCES[page.title], reads_prompt=page.title != "Train"))
+        fixed = {"uses_model": False, "is_bare": True} if page.title == "Train" else {}
+        open_page(layout, page.title, partial(PageOptions, SENTENCES[page.title], **fixed))
     page.run()
 except Finished:
     pass

@@ -356,15 +356,15 @@ def tell(at, name, event, value):
     return checked(at)
 
 
-INSTRUMENTS = ("headsup_attention", "headsup_inside", "headsup_generation")
 DRAWN = ("Generate", "Attention", "Inside")
 """The pages whose views the frontend draws whole."""
 
 
 def shown(at):
     """What the shell shows of the page: what its view is told, the sentences that it says, and what went wrong."""
-    told, page = told_of(at), at.session_state["page"]
-    if page == "Learn" or not told["reads_prompt"]:
+    told = told_of(at)
+    page = told["view"] or at.session_state["page"]
+    if not told["uses_model"]:
         return {"about": None, "effect": None, "notices": [], "problem": ""}
     state = Looked(urlencode(tab_of(at).values))
     return frontend(
@@ -383,8 +383,6 @@ def _ask(request):
 
 def given(at):
     """What the view of the page is told, with the parameters of its requests as `request`."""
-    if instruments := components(at, *INSTRUMENTS):
-        return json.loads(instruments[0].json)
     found, own = shown(at), told_of(at)["own"]
     name = tab_of(at).values.get("model", DEFAULT_MODEL)
     return {**found["about"], "request": found["request"], "token": name if name in own else None}
@@ -409,6 +407,20 @@ def answered(at, path, **details):
     response = asked(at, path, **details)
     assert response.status_code == 200, response.text
     return Recording.from_bytes(response.content)
+
+
+def request_of(name, tokens, source=(), begin=None):
+    """The parameters of the request about a pass of a model that nothing is changed in."""
+    tokens, source = (",".join(map(str, ids)) for ids in (tokens, source))
+    version = library.opened(name).version
+    return {
+        "model": name,
+        "version": version,
+        "tokens": tokens,
+        "source": source or None,
+        "changes": None,
+        "begin": begin,
+    }
 
 
 def overview(at):

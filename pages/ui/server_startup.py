@@ -255,7 +255,7 @@ def prepare_first_page() -> None:
     from pages.ui.frame.page import open_page  # noqa: F401
     from pages.ui.host.page_state import DEFAULT_MODEL
     from pages.ui.models import library
-    from pages.ui.views import generate  # noqa: F401
+    from pages.ui.views import generate_export  # noqa: F401
 
     if any(entry.name == DEFAULT_MODEL and not entry.problem for entry in library.catalogue()):
         model = library.shared().open(DEFAULT_MODEL)
@@ -276,7 +276,15 @@ def prepare_other_pages() -> None:
     from plotly.graph_objects import Figure
 
     from pages.ui.lessons.lesson_files import all_lessons
-    from pages.ui.views import attention, inside, masks, padded_batch, positions, train_choice, train_progress  # noqa: F401
+    from pages.ui.views import (  # noqa: F401  # noqa: F401
+        attention_export,
+        inside_export,
+        masks,
+        padded_batch,
+        positions,
+        train_choice,
+        train_progress,
+    )
     from pages.ui.views.learn import lesson_list, step  # noqa: F401
     from pages.ui.views.what_if import ablation, activation_patching, comparison, ladder  # noqa: F401
     from transformer.training.cost_estimate import machine

@@ -1,7 +1,7 @@
 // Tests that a page which is awaited is known until it is drawn, or until it is waited for no more.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { PageChange } from "../../transformer/frontend/page_change.js";
+import { PageChange } from "../../pages/ui/host/page_change.js";
 
 test("a page is awaited until it is drawn, whatever else is drawn meanwhile", () => {
   const change = new PageChange();

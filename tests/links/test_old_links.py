@@ -91,8 +91,9 @@ class Seen:
         if any("-fold_" in each.proto.id for each in self.at.expander):
             open_folds(self.at)
         self._drawn = {each.proto.component_name for each in self.at.get("bidi_component")}
-        if about := page in INSTRUMENTS and shown(self.at)["about"]:  # the shell draws it
-            self._drawn.add("headsup_filling" if "mask" in about else INSTRUMENTS[page])
+        view = told_of(self.at)["view"] or page
+        if about := view in INSTRUMENTS and shown(self.at)["about"]:  # the shell draws it
+            self._drawn.add("headsup_filling" if "mask" in about else INSTRUMENTS[view])
         self._widgets = [each for kind in WIDGETS.split() for each in getattr(self.at.main, kind)]
 
     def model(self):

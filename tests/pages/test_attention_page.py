@@ -5,13 +5,11 @@ from urllib.parse import urlencode
 import numpy as np
 import pytest
 
-from pages.ui.components.instruments import request_of
 from pages.ui.computations import activations
-from pages.ui.models import library
 from tests import app_driver as app
-from tests.app_driver import checked, given, link_of, look_at, looked_at, overview, parts, start
+from tests.app_driver import checked, given, link_of, look_at, looked_at, overview, parts, request_of, start
 from tests.frontend_calls import Looked, frontend
-from tests.tiny_models import save_encoder, save_tiny
+from tests.tiny_models import save_encoder
 from transformer import Recording
 from transformer.api.open_models import OFF, VARIABLE
 from transformer.model.masks import causal_mask, full_mask
@@ -56,7 +54,7 @@ def test_it_asks_about_the_prompt_and_what_is_looked_at_is_in_the_link_for_which
     assert (about["queries"], about["keys"], about["title"]) == (13, 13, "shakespeare")
     assert (about["causal"], about["uniform"], about["kind"]) == (True, False, "self")
     before = given(at)
-    assert before["request"] == request_of(library.opened("shakespeare"), app.ids(PROMPT), (), (), 0)
+    assert before["request"] == request_of("shakespeare", app.ids(PROMPT))
     look_at(at, **LINKED)
     assert looked_at(at) == SAID and given(checked(at.run())) == before
     other = start("Attention", **link_of(at))
@@ -75,12 +73,6 @@ def test_a_small_model_is_left_to_the_browser_once_it_has_been_shown(monkeypatch
     monkeypatch.setenv(VARIABLE, OFF)
     checked(at.run())
     assert len(ahead) == 2
-
-
-def test_an_own_model_is_asked_by_its_token_which_is_in_no_address(tmp_path):
-    own = library.OpenModel("own-1", "own-1", save_tiny(tmp_path, "own"), is_own=True)
-    request = request_of(own, (1, 2), (), (), 0)
-    assert request["model"] == "own" and "own-1" not in str(request)
 
 
 def test_of_an_encoder_the_mask_is_looked_at_first(tmp_path, monkeypatch):
@@ -108,7 +100,7 @@ def test_of_a_text_longer_than_the_context_the_end_is_read(long):
     assert "".join(about["labels"]["text"]) == long[-80:]
     zoom = dict(top=70, bottom=80, left=0, right=20)
     assert looked_at(at) == OPEN | {"query": 77, "key": 10, "zoom": zoom, "derivation": True}
-    assert given(at)["request"] == request_of(library.opened("shakespeare"), app.ids(long[-80:]), (), (), 20)
+    assert given(at)["request"] == request_of("shakespeare", app.ids(long[-80:]), begin=20)
     clicked = {**looked_at(at), "query": 1, "key": 0, "zoom": dict(top=1, bottom=3, left=0, right=5)}
     assert {"query": "21", "key": "20", "zoom": "21,23,20,25"}.items() <= params(at, clicked).items()
     for link, missing in (

@@ -14,7 +14,6 @@ from starlette.testclient import TestClient
 from streamlit.testing.v1 import AppTest
 
 from pages.ui.components import assets, head_grid
-from pages.ui.components.instruments import STYLES
 from pages.ui.components.rounding import rounded
 from pages.ui.host.shell import MARKUP
 
@@ -28,12 +27,12 @@ def test_components_are_served_in_parts_beside_the_worker_and_the_glossary():
         return answer
 
     client, beginning = TestClient(assets.MODULES), re.compile(r"^import |^export default", re.MULTILINE)
-    assert assets.MODULES.version in assets.script("inside")
+    assert assets.MODULES.version in assets.script("shell")
     script = served(assets.COMPONENTS).text
     (names,) = re.findall(r"const mounts = {(.*?)};", script, re.DOTALL)
     mounts = re.compile(r"^export (async )?function mount", re.MULTILINE)
     mounted = {path.stem for path in assets.HERE.glob("*/*.js") if mounts.search(path.read_text(encoding="utf-8"))}
-    assert set(re.findall(r"(\w+):", names)) == mounted | set(STYLES) | {"shell"}
+    assert set(re.findall(r"(\w+):", names)) == mounted | {"shell", "step_view"}
     worker = served(assets.WORKER)
     assert worker.headers["Content-Type"].startswith("text/javascript") and "onmessage" in worker.text
     assert not beginning.search(script) and not beginning.search(worker.text)

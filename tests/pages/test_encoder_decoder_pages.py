@@ -2,7 +2,6 @@
 
 import pytest
 
-from pages.ui.components.instruments import request_of
 from pages.ui.models import library
 from tests import app_driver as app
 from tests.app_driver import given, go, ids_of, link_of, looked_at, overview, said, start, text_of, write
@@ -120,7 +119,7 @@ def test_each_attention_is_shown_with_its_own_labels_and_layers(count):
         app.look_at(at, attention=kind)
         about = overview(at).metadata
         assert about["kind"] == kind and len(about["modules"]) == layers
-        assert given(at)["request"] == request_of(library.opened("translator"), target, source, (), 0)
+        assert given(at)["request"] == app.request_of("translator", target, source)
         assert about["labels"] == {"text": TOKENIZER.labels(target), "source": TOKENIZER.labels(source)}
         assert about["next"] == (chosen[: about["queries"]] if kind == "cross" else None)
         assert about["offsets"] == {"queries": 0, "keys": 0}

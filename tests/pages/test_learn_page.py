@@ -1,6 +1,5 @@
 """Tests the page Learn: answers before results, saved and restored views, kept answers."""
 
-import json
 import shutil
 
 import pytest
@@ -27,8 +26,9 @@ def learn(monkeypatch, quick_app_test):
 
 
 def shown(at):
-    """Which view's instruments are on screen."""
-    return {c.proto.component_name for c in at.get("bidi_component")} & {"headsup_attention", "headsup_inside"}
+    """The page whose view is on screen, and has a place there; none before the answer."""
+    assert bool(app.components(at, "headsup_step_view")) == bool(told_of(at)["view"])
+    return told_of(at)["view"]
 
 
 def own_answers(at):
@@ -41,8 +41,7 @@ def test_a_lesson_from_the_list_to_its_end_tells_no_answer_before_there_is_one()
     assert "A lesson can't be used. 02-broken.md, line 6: a question's kind is one of choose" in said(at)
     at = click(at, "learn_go_on")
     assert link_of(at)["lesson"] == LESSON and "step 1 of 6" in sentence(at)
-    (copied,) = [json.loads(each.json) for each in app.components(at, "headsup_copy_button")]
-    assert copied["text"].endswith(f"?lesson={LESSON}&lesson_step=0&embed=true"), "a link to embed"
+    assert told_of(at)["is_bare"] and told_of(at)["is_linked"]
     own, store = at.session_state["session_record"], SessionStore()
     assert not own.is_empty and own.saved_visitor.prompt == "KING:\nAye"
     store.put(own)  # where a reloaded tab finds it
@@ -79,7 +78,7 @@ def test_a_lesson_from_the_list_to_its_end_tells_no_answer_before_there_is_one()
     assert link_of(at)["lesson_step"] == str(TOKEN)
     at = learning.answer(at, 4)
     assert "Your answer: Z at position 4. Correct: q at position 5." in said(at)
-    assert shown(at) == {"headsup_attention"}
+    assert shown(at) == "Attention"
     at = click(at, "learn_next", "learn_next")
     assert not has(at, "lesson_skipped")
     at = click(at, "learn_next")
@@ -98,11 +97,11 @@ def test_a_lesson_from_the_list_to_its_end_tells_no_answer_before_there_is_one()
 
 
 def test_before_the_answer_the_view_stays_as_the_step_shows_it_and_a_link_tells_answers_only_if_asked():
-    at = type_prompt(open_step(CHOOSE), "kR7wZ")
-    assert prompt(at) == PROMPT and shown(at) == {"headsup_attention"}
+    at = open_step(CHOOSE, model="induction", prompt="kR7wZ")
+    assert prompt(at) == PROMPT and shown(at) == "Attention" and told_of(at)["is_fixed"]
     assert "Answer first: model, prompt and changes are fixed until then." in said(at)
     at = learning.answer(at, 1)
-    assert "Correct: “Hardly”." in said(at)
+    assert "Correct: “Hardly”." in said(at) and not told_of(at)["is_fixed"]
     at = type_prompt(at, "kR7wZkR7wZ")
     link = link_of(at)
     assert prompt(at) == "kR7wZkR7wZ" == link["prompt"] and "answers" not in link and link["lesson_step"] == "1"
@@ -159,7 +158,7 @@ def test_a_visitor_finds_their_own_view_again_and_can_take_the_lesson_s_along():
     assert prompt(at) == PROMPT and link_of(at)["head"] == "1"
     at = click(at, "give_back")
     assert prompt(at) == "KING:\nAye" and not has(at, "give_back")
-    at = app.tell_page(go(at, "Learn"), "headsup_attention", "navigate", {"page": "Inside"})
+    at = app.tell_page(go(at, "Learn"), "headsup_shell", "navigate", "Inside")
     assert told_of(at)["page"]["title"] == "Inside" and prompt(at) == PROMPT
     at = click(go(at, "Learn"), "learn_list")
     assert before.items() <= link_of(at).items()

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pages.ui.frame.selection import DERIVATIONS, DIRECTIONS, FOLDS, RULES, STAGES
 from pages.ui.frame.url_parameters import everything, from_query
 from pages.ui.frame.visitor_choices import Visitor, fields
 from pages.ui.host.link_values import Number, OneOf, SomeOf, Text
@@ -140,11 +139,6 @@ REGISTRIES = {
     "ladder": LADDERS,
     "rung": [preset.name for rungs in RUNGS.values() for preset in rungs],
     "order": ["", *(measure.name for measure in MEASURES)],
-    "without": sorted(RULES),
-    "direction": DIRECTIONS,
-    "stage": STAGES,
-    "derivation": ["", *DERIVATIONS],
-    "folds": FOLDS,
 }
 
 

@@ -13,7 +13,7 @@ __all__ = ["FOLDER", "STYLES", "bundle", "bundle_in_parts", "sheets"]
 FOLDER = Path(__file__).parent
 """Where the scripts (*.js) and style sheets (*.css) are."""
 STYLES = (
-    *("tooltip.css", "save.css", "intervention_controls.css", "on_page.css", "head_overview.css", "top_tokens.css"),
+    *("tooltip.css", "save.css", "intervention_controls.css", "head_overview.css", "top_tokens.css"),
     *("attention/attention.css", "inside/inside.css", "inside/tensors.css", "inside/circuits.css"),
     *("generation/generation.css", "filling/filling.css", "lessons/lessons.css", "page/shell.css"),
     *("page/changes_menu.css", "masks/masks.css", "matrix/matrix.css", "what_if/text_comparison.css"),

@@ -4,8 +4,6 @@
 import { Api } from "./api.js";
 import { ApiError } from "./api_error.js";
 import { openModel } from "./browser_model.js";
-import { onPage } from "./on_page.js";
-/** @import { Component } from "./on_page.js" */
 
 /**
  * @typedef {import("./browser_model.js").BackedApi} BackedApi
@@ -20,14 +18,6 @@ const RESTS_WITHIN_MS = 3000; // a tab that is never idle fetches its model all 
  * @type {{ key: string, model: BrowserModel | null, asking: BrowserFirstApi | null }}
  */
 const tab = { key: "", model: null, asking: null };
-
-/** Show an instrument of the app. @param {Component} component @param {Parameters<typeof onPage>[1]} make */
-export function onAppPage(component, make) {
-  if (!component.data) return;
-  const { in_browser: isSmall, ...data } = component.data;
-  const apiOf = isSmall ? (request, options) => new BrowserFirstApi(request, { token: data.token, ...options }) : undefined;
-  onPage({ ...component, data, apiOf }, make);
-}
 
 export class BrowserFirstApi extends Api {
   /** @type {BackedApi | null} */ local = null;
@@ -99,7 +89,7 @@ export class BrowserFirstApi extends Api {
 }
 
 /**
- * Have this tab compute the model that is asked about, once it is idle. What can't be had, or doesn't work, the server computes.
+ * Have this tab compute the model that is asked about, once it is idle. If the model can't be fetched or fails, the server computes.
  *
  * @param {BrowserFirstApi} api
  */

@@ -107,7 +107,7 @@ def assembled(
     """
     instrument, start = STARTS[script]
     text = f"{script_in_html(bundle(FOLDER / script))}\n{start}();"
-    styles = ("standalone.css", "type_scale.css", "tooltip.css", "save.css", "intervention_controls.css", "on_page.css")
+    styles = ("standalone.css", "type_scale.css", "tooltip.css", "save.css", "intervention_controls.css")
     style = sheets(*styles, "page/shell.css", "page/changes_menu.css", "paper.css", *STYLES[instrument])
     noted = f'\n<p class="note">{html.escape(note)}</p>' if note else ""
     main = f"<main>{picture or WITHOUT_SCRIPTS}</main>{noted}"

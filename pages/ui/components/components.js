@@ -1,7 +1,6 @@
 // All components of the app, by name. What every page mounts is bundled into one file, which a browser fetches once; the
 // others come with the first page that has them.
-import { onAppPage } from "../../../transformer/frontend/browser_first.js";
-import { mountShell } from "../host/host.js";
+import { mountShell, mountStepView } from "../host/host.js";
 import { mountCopyButton } from "./copy_button/copy_button.js";
 import { senderOf } from "./event_queue.js";
 import { mountGuide } from "./guide/guide.js";
@@ -9,14 +8,8 @@ import { mountInputDrafts } from "./input_drafts/input_drafts.js";
 import { mountScrollToTop } from "./scroll_to_top/scroll_to_top.js";
 import { mountSessionToken } from "./session_token/session_token.js";
 
-const instrument = (View) => (component) => onAppPage(component, (root, host) => new View(root, host));
-
 /** What mounts a component. @type {Record<string, () => any>} */
 const mounts = {
-  attention: async () => instrument((await import("../../../transformer/frontend/attention/view.js")).AttentionView),
-  filling: async () => instrument((await import("../../../transformer/frontend/filling/view.js")).FillingView),
-  generation: async () => instrument((await import("../../../transformer/frontend/generation/view.js")).GenerationView),
-  inside: async () => instrument((await import("../../../transformer/frontend/inside/view.js")).InsideView),
   batch_table: async () => (await import("./batch_table/batch_table.js")).mountBatchTable,
   copy_button: () => mountCopyButton,
   effect_heatmaps: async () => (await import("./effect_heatmaps/effect_heatmaps.js")).mountEffectHeatmaps,
@@ -34,6 +27,7 @@ const mounts = {
   scroll_to_top: () => mountScrollToTop,
   session_token: () => mountSessionToken,
   shell: () => mountShell,
+  step_view: () => mountStepView,
   text_comparison: async () => (await import("./text_comparison/text_comparison.js")).mountTextComparison,
   votes: async () => (await import("./votes/votes.js")).mountVotes,
   word_orders: async () => (await import("./word_orders/word_orders.js")).mountWordOrders,

@@ -1,7 +1,7 @@
 // Queues the events of components until the server has heard them. Streamlit's triggers can be overtaken: of two in one run
 // it delivers the later one. A component's state is sent with every run of its page, and so holds all that is waiting; what
 // a page left behind when another was opened, the next page's address bar sends.
-import { followedLink, pageChange } from "../../../transformer/frontend/page_change.js";
+import { followedLink, pageChange } from "../host/page_change.js";
 import { readRecording } from "../../../transformer/frontend/recording.js";
 
 const EVENTS = "events";

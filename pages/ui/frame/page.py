@@ -65,14 +65,17 @@ class Session:
 class PageOptions:
     """How a page opens.
 
-    sentence: below its title. view: the page that it embeds. reads_prompt: whether it uses one. is_bare: whether the
-    shell lets nobody choose a model, a prompt or changes.
+    sentence: below its title. view: the page whose view it embeds. uses_model: whether it is about a model and a
+    prompt. is_bare: whether the shell shows neither. is_fixed: whether nobody may change them. is_linked: whether there
+    is a link to share.
     """
 
     sentence: str
     view: str = ""
-    reads_prompt: bool = True
+    uses_model: bool = True
     is_bare: bool = False
+    is_fixed: bool = False
+    is_linked: bool = True
 
 
 class Finished(Exception):
@@ -139,9 +142,9 @@ def _draw_shell(layout: PageLayout, title: str, opening: PageOptions) -> None:
     state.tell_changes(title)
     with layout.shell:
         is_exporting = any(st.session_state.get(f"drawer_{name}") for name in ("numbers", "page", "live"))
-        view = FILES if is_exporting else opening.view
-        opened = {**vars(opening), "view": view, "offers_tour": page_guide.offers_tour()}
-        shell(title, opened, model_picker.catalogue(), exchange(title), state.next_page())
+        draws = FILES if is_exporting else opening.view
+        opened = {**vars(opening), "draws": draws, "offers_tour": page_guide.offers_tour()}
+        shell(title, opened, model_picker.catalogue(), exchange(title), state.next_page(), saved_view.open_page)
         st.html(STYLE)
         page_guide.show()
 

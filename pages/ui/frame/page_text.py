@@ -11,6 +11,8 @@ from pages.ui.models.library import OpenModel
 from transformer import Intervention, in_window
 from transformer.inference.context_windows import window_start
 
+SCOPES = {"prompt": "The prompt", "all": "Prompt and generated text"}
+
 
 @dataclass(frozen=True)
 class PassInput:

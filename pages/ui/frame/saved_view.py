@@ -4,9 +4,7 @@ A step of a lesson sets the fields that make up the view, and the visitor may ch
 the saved view, unless the visitor keeps the lesson's; that page then links back to both.
 """
 
-import contextlib
 import dataclasses
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,13 +12,10 @@ import streamlit as st
 
 from pages.ui.frame import selection_sync, state, widgets
 from pages.ui.frame.visitor_choices import Visitor, fields
-from pages.ui.host.page_state import PARSERS
 from pages.ui.session.lesson_answers import StepId
 from pages.ui.session.session_store import session_record
 
 LESSONS_PAGE = "Learn"
-INSTRUMENT_PAGES = ("Attention", "Inside")
-"""The pages that an instrument can open."""
 NOT_IN_VIEW = frozenset({"lesson", "lesson_step", "answers", "own_text"})
 SESSION_KEYS = ("changes_of_other_models", "changed_model")
 """Keys of the session that belong to the view, too."""
@@ -85,20 +80,6 @@ def open_page(page: str) -> None:
     if saved := saved_view():
         saved.on_other_page = True
     state.open_page(page)
-
-
-def open_with_lesson_view(wish: Mapping[str, Any]) -> None:
-    """The same, as an instrument asks for it.
-
-    wish: the page, and the attention and text that it should show; untrusted.
-    """
-    if wish.get("page") not in INSTRUMENT_PAGES:
-        return
-    current = state.visitor()
-    for name in ("attention", "scope"):
-        with contextlib.suppress(KeyError, ValueError):
-            setattr(current, name, PARSERS[name](wish[name]))
-    open_page(wish["page"])
 
 
 def show_back_links() -> None:

@@ -17,8 +17,3 @@ def reset(current: Visitor, *names: str) -> None:
     for name in names:
         setattr(current, name, getattr(_DEFAULTS, name))
     st.session_state["reset"] = {*st.session_state.get("reset", ()), *names}
-
-
-def request() -> None:
-    """This run draws something of what is looked at."""
-    st.session_state["selection_drawn"] = True

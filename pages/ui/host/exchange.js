@@ -1,7 +1,7 @@
 // The tab's half of the protocol between the shell and Python: it owns the page state, and sends it where Python has drawn
 // something of another one.
 import { DEFAULT_MODEL, FIRST_MODEL } from "../../../transformer/frontend/page/page_state.js";
-import { pageChange } from "../../../transformer/frontend/page_change.js";
+import { pageChange } from "./page_change.js";
 import table from "../../../transformer/frontend/parameters.json" with { type: "json" };
 /** @import { PageState } from "../../../transformer/frontend/page/page_state.js" */
 

@@ -116,7 +116,7 @@ class Exchange:
         self._obey(command)
 
     def told(self, page: str, view: str = "") -> dict[str, Any]:
-        """What the tab is told of a run of a page, which may embed another's view: what it draws, and the commands."""
+        """What the tab is told of a run of a page: what it draws, and the commands. view: as `drawn_by` takes it."""
         return {
             "session": self.session,
             "sent": self.sent,

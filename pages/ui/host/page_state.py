@@ -118,7 +118,6 @@ def as_text(name: str, value: Any) -> str | None:
 def drawn_by(page: str, view: str = "") -> tuple[str, ...]:
     """The parameters of which Python draws something on a page that may embed another's view.
 
-    Python hands an embedded view all that *What if* depends on, too, and a file or lines of Python may hold anything.
+    A file or lines of Python (`FILES`) may hold anything.
     """
-    pages = {page, view, "What if" if view else ""}
-    return tuple(name for name, row in PARAMETERS.items() if view == FILES or not pages.isdisjoint(row["pages"]))
+    return tuple(name for name, row in PARAMETERS.items() if view == FILES or not {page, view}.isdisjoint(row["pages"]))

@@ -1,7 +1,7 @@
 """Draws the shell of every page: model, prompt, changes and share, and the views that the frontend draws whole."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import streamlit as st
@@ -11,9 +11,11 @@ from pages.ui.components.assets import SHELL_STYLE, address, script
 from pages.ui.components.events import heard, listening
 from pages.ui.host.exchange import KEY, Exchange
 from pages.ui.session.visitor_models import is_own
+from transformer.frontend.page_titles import SENTENCES
 
+_LINK = f'<link rel="stylesheet" href="./{address(SHELL_STYLE)}">'
 MARKUP = f"""<style data-part="until_styled">.waiting {{ visibility: hidden; }}</style>
-<link rel="stylesheet" href="./{address(SHELL_STYLE)}">
+{_LINK}
 <div data-part="root"><div class="shell waiting">
 <div class="shell-line"><b data-part="waiting_model"></b><span data-part="waiting_prompt"></span></div>
 <div class="shell-heading"><h1 data-part="waiting_title"></h1>
@@ -21,6 +23,9 @@ MARKUP = f"""<style data-part="until_styled">.waiting {{ visibility: hidden; }}<
 </div></div>"""
 """What is seen, once the style sheet is there, until the frontend takes its place."""
 _mount = component("headsup_shell", html=MARKUP, js=script("shell"))
+_mount_step_view = component(
+    "headsup_step_view", html=f'{_LINK}<div data-part="root" class="shell"></div>', js=script("step_view")
+)
 
 
 def shell(
@@ -29,21 +34,26 @@ def shell(
     models: Sequence[Mapping[str, Any]],
     exchange: Exchange,
     next_page: str | None,
+    open_page: Callable[[str], None],
 ) -> None:
     """Draw it, and tell the tab what this run draws.
 
-    opening: how the page opens, as `PageOptions` has it, and whether the tour is offered. models: those that can be
-    picked, as `model_picker.catalogue` lists them. next_page: the title of a page to open.
+    opening: how the page opens, as `PageOptions` has it, whether the tour is offered, and what Python `draws` something
+    of, as `drawn_by` takes it. models: those that can be picked, as `model_picker.catalogue` lists them. next_page: the
+    title of a page to open. open_page: called with the one that the view of a lesson's step leads to.
     """
     _mount(
         data={
             "key": KEY,
             "heard": heard(),
-            **exchange.told(page, opening["view"]),
+            **exchange.told(page, opening["draws"]),
             "path": urlsplit(st.context.url or "").path,
             "page": {"title": page, "sentence": opening["sentence"]},
-            "reads_prompt": opening["reads_prompt"],
+            "view": opening["view"],
+            "uses_model": opening["uses_model"],
             "is_bare": opening["is_bare"],
+            "is_fixed": opening["is_fixed"],
+            "is_linked": opening["is_linked"],
             "offers_tour": opening["offers_tour"],
             "catalogue": models,
             "waiting": {"waiting_title": page} if opening["is_bare"] else _waiting(page, exchange.texts, models),
@@ -51,8 +61,13 @@ def shell(
             "next_page": next_page,
         },
         on_page_state_change=lambda: None,
-        **listening(KEY),
+        **listening(KEY, navigate=(Literal[*SENTENCES], open_page)),
     )
+
+
+def step_view() -> None:
+    """Make the place where the shell draws the view of a lesson's step."""
+    _mount_step_view(data={}, key="step_view")
 
 
 def _waiting(page: str, texts: Mapping[str, str], models: Sequence[Mapping[str, Any]]) -> dict[str, str]:

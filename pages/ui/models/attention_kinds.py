@@ -4,6 +4,13 @@ from collections.abc import Sequence
 
 from transformer import ModelCard, ModelConfig, attention_modules
 
+KINDS = {
+    "encoder": "Encoder: the source attends to itself",
+    "decoder": "Decoder: the text attends to itself",
+    "cross": "Cross: the text attends to the source",
+}
+"""The attentions of an encoder–decoder."""
+
 
 def kinds_of(shape: ModelConfig) -> list[str]:
     return list(attention_modules(shape))

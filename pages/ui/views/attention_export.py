@@ -6,8 +6,8 @@ from pages.ui.expanders import drawer
 from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
 from pages.ui.frame.page_text import PassInput
+from pages.ui.models import library
 from pages.ui.views import python_lines
-from pages.ui.views.attention import next_labels
 from transformer import attention_modules
 from transformer.api import exports
 from transformer.frontend.live_page import LIVE, too_large
@@ -29,6 +29,12 @@ show(recording, {kind!r}, layer={layer}, head={head}{query})  # in a notebook, t
 def offer_files(session: Session, inputs: PassInput) -> None:
     """Everything this attention computed, for Python and for people. It is made when it is asked for, not before."""
     drawer("Export these numbers", "drawer_numbers", lambda: _show(session, inputs), icon=":material/download:")
+
+
+def text_of(session: Session) -> tuple[int, ...]:
+    """What the decoder has before it."""
+    is_prompt = not session.source and session.visitor.scope == "prompt"
+    return session.text.prompt if is_prompt else session.text.read()
 
 
 def _show(session: Session, inputs: PassInput) -> None:
@@ -88,5 +94,13 @@ def _page(session: Session, inputs: PassInput) -> bytes:
         title=f"{session.file_name}-attention",
         layer=current.layer,
         head=current.head,
-        next=next_labels(session, inputs),
+        next=_next_labels(session, inputs),
     ).encode()
+
+
+def _next_labels(session: Session, inputs: PassInput) -> list[str] | None:
+    """In cross-attention, the token that each query chose: what the model, or the visitor, has put there."""
+    if inputs.kind != "cross":
+        return None
+    chosen = session.text.whole()[inputs.begin + 1 : inputs.begin + len(inputs.tokens) + 1]
+    return library.tokenizer(session.name).labels(chosen)

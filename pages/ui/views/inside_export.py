@@ -1,4 +1,4 @@
-"""Exports the view of the page Inside as HTML and as code."""
+"""Exports the view of the page Inside as HTML, its numbers as a file, and both as code."""
 
 import dataclasses
 
@@ -8,9 +8,9 @@ from pages.ui.expanders import drawer
 from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
 from pages.ui.frame.page_text import PassInput
-from pages.ui.frame.selection import Selection
+from pages.ui.models import library
 from pages.ui.views import python_lines
-from pages.ui.views.inside import selection_of, texts_as_code
+from pages.ui.views.inside_selection import Selection, selection_of
 from transformer.api import exports
 from transformer.api.outlines import outline
 from transformer.api.tensors import infos_of
@@ -24,6 +24,15 @@ checkpoint = load_checkpoint({path!r})
 recording = record_pass(checkpoint.model, {texts}, labels=checkpoint.tokenizer.labels{mask}{option})
 print({numbers})
 show(recording{chosen})  # in a notebook, the picture above"""
+REPRODUCE = """from pathlib import Path
+import numpy as np
+from transformer import {imports}
+
+checkpoint = load_checkpoint({path!r})
+trace = trace_pass(checkpoint.model, {texts}{option})
+saved = Recording.from_bytes(Path("{file}").read_bytes())
+for name, array in saved.tensors.items():
+    print(name, array.shape, np.allclose(trace.tensors[name], array, atol=1e-5))"""
 LEFT_OUT = {
     "weights": "the matrices of weights",
     "hook_result": "what each head adds to the stream (`hook_result`)",
@@ -44,6 +53,11 @@ TOO_MANY = (
 def offer_page(session: Session, inputs: PassInput) -> None:
     """The view as an HTML file, and the lines of Python. Both are made when they are asked for, not before."""
     drawer("Export this view", "drawer_page", lambda: _show(session, inputs), icon=":material/html:")
+
+
+def offer_numbers(session: Session, inputs: PassInput) -> None:
+    """The numbers of the view as a file for Python, and the lines that compute them again."""
+    drawer("Export these numbers", "drawer_numbers", lambda: _show_numbers(session, inputs), icon=":material/download:")
 
 
 def _show(session: Session, inputs: PassInput) -> None:
@@ -83,7 +97,7 @@ def lines(session: Session, inputs: PassInput) -> str:
         "load_checkpoint",
         "record_pass",
         "show",
-        texts=texts_as_code(session, inputs),
+        texts=_texts_as_code(session, inputs),
         mask=mask,
         numbers=_numbers(inputs, chosen),
         chosen="".join(f", {name}={value!r}" for name, value in kept.items()),
@@ -113,3 +127,39 @@ def _said_of(kinds: tuple[str, ...]) -> str:
     *others, last = (LEFT_OUT[kind] for kind in kinds)
     listed = f"{', '.join(others)} and {last}" if others else last
     return f" To limit its size, it leaves out {listed}."
+
+
+def _show_numbers(session: Session, inputs: PassInput) -> None:
+    current, file = session.visitor, f"{session.file_name}-inside.safetensors"
+    if problem := exports.too_much(*inputs.passed, current.inside):
+        st.markdown(problem)
+        return
+    st.markdown(
+        "A safetensors file of what is open: of a layer or a sublayer all tensors and weights; of the whole model "
+        "the residual stream, what is added to it, the attention weights, logits and probabilities. To read it, "
+        "and to compute it again:"
+    )
+    imported, texts = ("Recording", "load_checkpoint", "trace_pass"), _texts_as_code(session, inputs)
+    python_lines.show(
+        python_lines.written(REPRODUCE, session.name, inputs.interventions, *imported, texts=texts, file=file)
+    )
+    # When it is pressed, not before; and of what was opened since.
+    widgets.download_button(
+        "Save these numbers",
+        lambda: exports.file_of(*inputs.passed, current.inside, inputs.interventions).to_bytes(),
+        file,
+        key="save_inside",
+    )
+
+
+def _texts_as_code(session: Session, inputs: PassInput) -> str:
+    """Arguments for the texts' tokens: the text itself, encoded, or their numbers where that gives others."""
+    return ", ".join(_as_code(session, tokens) for tokens in (inputs.tokens, inputs.source) if tokens)
+
+
+def _as_code(session: Session, tokens: tuple[int, ...]) -> str:
+    tokenizer = library.tokenizer(session.name)
+    for text in (tokenizer.decode(tokens), session.visitor.prompt or ""):  # decoded, a text lacks its masks
+        if not tokenizer.unknown_pieces(text) and tuple(tokenizer.encode(text)) == tokens:
+            return f"checkpoint.tokenizer.encode({text!r})"
+    return repr(list(tokens))

@@ -14,12 +14,12 @@ import streamlit as st
 from pages.ui.components.masks import MaskPanel, Predictions, masks
 from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
+from pages.ui.frame.page_text import SCOPES
 from pages.ui.markdown import counted
 from pages.ui.models import library
 from pages.ui.tables import matrix_table, offer_data
 from pages.ui.views import prompt_batch as batches
 from pages.ui.views import without_mask
-from pages.ui.views.attention import SCOPES
 from pages.ui.views.prompt_batch import PADDING
 from pages.ui.views.two_readings import (
     SHORTEST,

@@ -1,4 +1,4 @@
-"""Draws the content of each page, for the page itself and for lessons that embed it.
+"""Draws what Python has of each page's content, for the page itself and for lessons that embed it.
 
 A page imports its own parts alone, and when it is drawn.
 """
@@ -8,41 +8,28 @@ from contextlib import AbstractContextManager, nullcontext
 
 import streamlit as st
 
+from pages.ui.computations import activations
 from pages.ui.frame.page import Session
+from pages.ui.frame.page_text import PassInput
 from pages.ui.frame.visitor_choices import QUESTIONS
 from pages.ui.models import attention_kinds, library
+from transformer.api.open_models import is_for_browsers
 
 
 def generate(session: Session) -> None:
-    from pages.ui.views import fill_in
-    from pages.ui.views import generate as view
     from pages.ui.views.generate_export import offer_page
 
-    (view if session.config.is_causal else fill_in).show(session)
     offer_page(session)
 
 
 def attention(session: Session) -> None:
-    from pages.ui.views import attention as view
-    from pages.ui.views.attention_export import offer_files
+    from pages.ui.views.attention_export import offer_files, text_of
+    from transformer.api.outlines import overview
 
-    kind = attention_kinds.shown_kind(session.config, session.visitor.attention)
-    if kind is None:
-        st.info("This model has no layers, and so no attention: it predicts from one token alone.")
-        return
-    if kind == "self":
-        inputs = view.choose(session, kind)
-    else:
-        choice, words = st.columns([1, 2.6], vertical_alignment="center")
-        with choice:
-            inputs = view.choose(session, kind)
-        with words:
-            view.explain(session, inputs)
-    with _large_model_spinner(session):
-        view.show(session, inputs)
-    if kind == "self":
-        view.choose_text(session)
-    offer_files(session, inputs)
+    if kind := attention_kinds.shown_kind(session.config, session.visitor.attention):
+        inputs = session.text.pass_over(text_of(session), kind)
+        _compute_ahead(overview, inputs, kind)
+        offer_files(session, inputs)
 
 
 def masks(session: Session) -> None:
@@ -94,15 +81,13 @@ def positions(session: Session) -> None:
 
 
 def inside(session: Session) -> None:
-    from pages.ui.views import inside as view
-    from pages.ui.views import inside_export
+    from pages.ui.views.inside_export import offer_numbers, offer_page
+    from transformer.api.outlines import outline
 
     inputs = session.text.pass_over(session.text.read())
-    view.explain(session, inputs)
-    with _large_model_spinner(session):
-        view.show(session, inputs)
-    inside_export.offer_page(session, inputs)
-    view.offer_numbers(session, inputs)
+    _compute_ahead(outline, inputs)
+    offer_page(session, inputs)
+    offer_numbers(session, inputs)
 
 
 def what_if(session: Session) -> None:
@@ -130,6 +115,17 @@ def train(session: Session) -> None:
         train_progress.watch()
     else:
         train_choice.show()
+
+
+def _compute_ahead(compute: Callable[..., object], inputs: PassInput, *more: object) -> None:
+    """Have what the browser asks for first computed while it still loads what draws it.
+
+    A small model that was shown before computes in the browser by now.
+    """
+    before, now = st.session_state.get("model_shown"), (inputs.model.name, inputs.model.version)
+    st.session_state["model_shown"] = now
+    if before != now or not is_for_browsers(inputs.model):
+        activations.compute_ahead(compute, *inputs.passed, *more, inputs.interventions)
 
 
 def _large_model_spinner(session: Session) -> AbstractContextManager:

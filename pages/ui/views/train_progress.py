@@ -15,10 +15,10 @@ from pages.ui.frame.model_picker import choose_model
 from pages.ui.frame.state import has_untold_changes, visitor
 from pages.ui.frame.widgets import Binding
 from pages.ui.markdown import code, counted, plain
+from pages.ui.models.attention_kinds import KINDS
 from pages.ui.number_format import percent
 from pages.ui.session import visitor_training as training
 from pages.ui.tables import offer_data
-from pages.ui.views.attention import KINDS
 from pages.ui.views.side_by_side import side_by_side
 from pages.ui.views.train_choice import in_words
 from transformer.training.snapshots import Snapshot

@@ -107,6 +107,7 @@ function showStep(lesson, number) {
   const moves = node("div", "site-moves", text);
   const go = (to) => {
     parts.lesson.replaceChildren(); // the view of the step before follows nothing more
+    shell = null;
     pageState().become(linkOf("", lesson));
     replaceAddress(new URLSearchParams({ ...(isFile ? {} : { lesson: lesson.name }), place_in_lesson: String(to + 1) }).toString());
     showStep(lesson, to);
@@ -126,11 +127,13 @@ function viewIn(parent, lesson) {
   return {
     /** @param {View} view @param {boolean} isFree whether model, prompt and changes can be changed */
     open(view, isFree) {
-      side.classList.toggle("fixed", !isFree || !needsModel(view.page));
-      if (!side.hidden) return;
+      if (!side.hidden) {
+        shell?.update({ ...shell.host, isFixed: !isFree });
+        return;
+      }
       side.hidden = false;
       if (view.below) html("div", "", side, view.below);
-      if (view.picture === null) showLive(side, view, lesson);
+      if (view.picture === null) showLive(side, view, lesson, isFree);
       else {
         html("div", "", side, view.picture);
         node("p", "faint", side).textContent = `${view.picture ? `A still picture of the page ${view.page}. It` : `The page ${view.page}`} is live in the app: open this step there.`;
@@ -139,11 +142,11 @@ function viewIn(parent, lesson) {
   };
 }
 
-/** @param {HTMLElement} side @param {View} view @param {Lesson} lesson */
-function showLive(side, view, lesson) {
+/** @param {HTMLElement} side @param {View} view @param {Lesson} lesson @param {boolean} isFree */
+function showLive(side, view, lesson, isFree) {
   pageState().become(linkOf(view.link, lesson));
   shell = new Shell(side, {
-    page: { title: view.page, sentence: "" }, views: VIEWS, answers: models, isLinked: false, readsPrompt: needsModel(view.page),
+    page: { title: view.page, sentence: "" }, views: VIEWS, answers: models, isLinked: false, usesModel: needsModel(view.page), isBare: !needsModel(view.page), isFixed: !isFree,
     catalogue: needsModel(view.page) ? about.models : [{ name: pageState().get("model") ?? DEFAULT_MODEL, title: "", group: "", examples: [] }],
     navigate: isFile ? null : (page, state) => {
       const { lesson: _, ...shown } = state.all();

@@ -73,9 +73,11 @@ export class MoreMenu {
     if (isOpen) this.showLink();
   }
 
-  /** @param {MenuItem[]} items of the host @param {boolean} isLinked whether there is a link to share */
-  offer(items, isLinked) {
+  /** @param {MenuItem[]} items of the host @param {{ isLinked: boolean, isFixed: boolean }} options isLinked: whether there is a link to share */
+  offer(items, { isLinked, isFixed }) {
     this.share.parentElement.hidden = !isLinked;
+    this.changesTitle.parentElement.hidden = isFixed;
+    this.reading.inert = isFixed;
     this.others.replaceChildren(...items.map(({ title, key, act }) => {
       const button = Object.assign(node("button", "", null), { type: "button", textContent: title });
       if (key) attribute(button, "aria-keyshortcuts", key);

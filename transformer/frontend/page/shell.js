@@ -1,5 +1,5 @@
 // The shell of every page: one line with the model, the prompt, examples and a menu; below it what is to be known, and what went wrong;
-// and the page's view. It computes nothing: it changes the page state, has the text read, and has the view drawn.
+// and a view, the page's own or the one that a lesson's step shows. It computes nothing: it changes the page state, has the text read, and has the view drawn.
 
 import { ApiError, sentenceOf } from "../api_error.js";
 import { changed, readChanges } from "../changes.js";
@@ -10,7 +10,7 @@ import { MoreMenu } from "./more_menu.js";
 import { DEFAULT_MODEL, NotingReader, calledOf, pageState } from "./page_state.js";
 import { PromptLine } from "./prompt_line.js";
 import { UnreadableText, noticesOf, readPrompt, textOf } from "./text_reading.js";
-import { needsModel, otherPromptOf, viewData } from "./view_data.js";
+import { otherPromptOf, viewData } from "./view_data.js";
 import { ViewSlot, apiOf } from "./view_slot.js";
 /** @import { Answers, Model } from "./answers.js" */
 /** @import { Changes, Wish } from "../changes.js" */
@@ -25,7 +25,10 @@ import { ViewSlot, apiOf } from "./view_slot.js";
  * @typedef {object} ShellHost what a shell needs of where it stands
  * @property {{ title: string, sentence: string }} page the page that is open
  * @property {Views} views those of this page; without one of the page's name the host draws it by itself
- * @property {boolean} [readsPrompt] whether the page uses the prompt; unless it says otherwise, it does
+ * @property {{ page: string, place: HTMLElement }} [embedded] the page whose view is shown in this place, and not the open page's own
+ * @property {boolean} [usesModel] whether the page is about a model and a prompt; true if left out
+ * @property {boolean} [isBare] whether the shell shows neither model nor prompt
+ * @property {boolean} [isFixed] whether it shows them, and lets nobody change them
  * @property {Answers} answers
  * @property {ListedModel[]} catalogue
  * @property {((page: string, state: PageState) => void) | null} navigate opens another page with this state; null where there is none
@@ -46,7 +49,9 @@ const READ = {
 export class Shell {
   /** @type {ShellHost} */ host;
   /** @type {NotingReader} */ reader; // of what is shown
-  shown = ""; // the page that is
+  page = ""; // whose view belongs in `place`
+  shown = ""; // the page whose view is drawn
+  /** @type {HTMLElement} */ place;
   /** @type {Model | null} */ model = null;
   /** @type {{ model: Model, text: PageText } | null} */ lastRead = null; // what could be read last
   /** @type {string | null} */ replaced = null; // what is said of a link's model that isn't here
@@ -72,8 +77,8 @@ export class Shell {
     this.title = node("h1", "", this.heading);
     this.sentence = node("p", "", this.heading);
     this.offer = node("div", "shell-offer", this.heading);
-    this.place = node("div", "shell-view", this.root);
-    this.place.dataset.part = "view";
+    this.ownPlace = node("div", "shell-view", this.root);
+    this.ownPlace.dataset.part = "view";
     /** @type {string[]} what the changes of the model were, the latest last */
     this.changesBefore = [];
     /** @type {Map<string, Changes>} the changes of models that were shown before */
@@ -84,25 +89,29 @@ export class Shell {
 
   /** Another page is open, or the same has other models. @param {ShellHost} host */
   update(host) {
-    const isOther = host.page.title !== this.host?.page.title;
-    this.host = host;
+    const { place, page } = host.embedded ?? { place: this.ownPlace, page: host.page.title };
+    const isOther = page !== this.page || place !== this.place;
+    Object.assign(this, { host, place, page });
+    this.root.classList.toggle("bare", Boolean(host.isBare));
+    for (const control of [this.models.select, this.prompt.field, this.prompt.examples]) control.disabled = Boolean(host.isFixed);
     put(this.title, host.page.title);
     put(this.sentence, host.page.sentence);
     this.models.offer(host.catalogue);
-    this.prompt.root.hidden = host.readsPrompt === false;
-    this.more.offer(host.menu ?? [], host.isLinked !== false);
+    this.more.offer(host.menu ?? [], { isLinked: host.isLinked !== false, isFixed: Boolean(host.isFixed) });
     this.showOffer(host.offer ?? null);
     if (isOther) {
       this.slot?.end();
-      this.place.replaceChildren();
-      this.slot = new ViewSlot(this.place, host.views, (event, value) => this.receive(event, value), { heading: this.heading, navigates: host.navigate !== null });
+      place.replaceChildren();
+      const heading = host.embedded ? node("div", "", place) : this.heading;
+      this.slot = new ViewSlot(place, host.views, (event, value) => this.receive(event, value), { heading, navigates: host.navigate !== null });
+      this.shown = "";
     }
     this.follow();
   }
 
   /** The page state is another one: what is computed from it is shown anew if its part of it is. */
   follow() {
-    if (this.host.page.title !== this.shown || this.reader.isOutdated(this.state)) this.show();
+    if (this.page !== this.shown || this.reader.isOutdated(this.state)) this.show();
   }
 
   get modelName() {
@@ -113,9 +122,9 @@ export class Shell {
   async show() {
     clearTimeout(this.again);
     const turn = (this.turn = {});
-    const reader = (this.reader = new NotingReader(this.state, this.host.page.title));
-    this.shown = this.host.page.title;
-    const { page, catalogue, answers } = this.host;
+    const reader = (this.reader = new NotingReader(this.state, this.page));
+    this.shown = this.page;
+    const { catalogue, answers, usesModel = true } = this.host;
     this.place.dataset.state = "asking";
     try {
       const known = catalogue.find(({ name }) => name === this.modelName);
@@ -125,7 +134,7 @@ export class Shell {
       }
       this.models.show(this.modelName);
       this.prompt.show(this.state.get("prompt") ?? known.examples[0] ?? "", known.examples);
-      const model = needsModel(page.title) || this.host.readsPrompt !== false ? await answers.open(this.modelName) : null;
+      const model = usesModel ? await answers.open(this.modelName) : null;
       if (turn !== this.turn) return;
       this.model = model;
       if (model) this.prompt.field.title = READ[model.about.config.architecture] ?? READ["decoder-only"];
@@ -156,9 +165,8 @@ export class Shell {
     const effect = text?.changes ? await effectOf(model, text) : null;
     if (turn !== this.turn) return;
     const shown = effect?.overflows ? { ...text, changes: null } : text;
-    const { page, views } = this.host;
-    if (Object.hasOwn(views, page.title)) {
-      const data = await viewData(page.title, this.reader, model, shown);
+    if (Object.hasOwn(this.host.views, this.page)) {
+      const data = await viewData(this.page, this.reader, model, shown);
       if (turn !== this.turn) return;
       this.slot.draw(data, apiOf(model));
     }
@@ -205,10 +213,9 @@ export class Shell {
   /** What is shown is the last prompt that could be read. */
   async showLastRead() {
     const { model, text } = this.lastRead;
-    const { title } = this.host.page;
     this.showNotices([`Shown below is the last prompt that could be read: “${text.prompt}”`]);
-    if (!Object.hasOwn(this.host.views, title)) return;
-    const data = await viewData(title, this.state, model, { ...text, isOutdated: true });
+    if (!Object.hasOwn(this.host.views, this.page)) return;
+    const data = await viewData(this.page, this.state, model, { ...text, isOutdated: true });
     if (model === this.model) this.slot.draw(data, apiOf(model));
   }
 
@@ -225,6 +232,7 @@ export class Shell {
   /** @param {Wish} wish */
   change(wish) {
     try {
+      if (this.host.isBare || this.host.isFixed) throw new Error("Model, prompt and changes are fixed at this step.");
       this.becomeChanged(changed(this.changes, wish, this.model.about));
     } catch (error) {
       this.showNotices([/** @type {Error} */ (error).message]);

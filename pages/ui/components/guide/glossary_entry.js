@@ -1,6 +1,6 @@
 // Draws one entry of the glossary.
 import { node, put, untranslated } from "../../../../transformer/frontend/dom.js";
-import { openPage, pageLink } from "../../../../transformer/frontend/page_link.js";
+import { openPage, pageLink } from "../../host/page_link.js";
 
 /** Put an entry into `parent`: what it means, where it comes from, where it can be seen. leave(): called before it is gone to. */
 export function drawEntry(parent, { name, meaning, source, code, page }, leave) {

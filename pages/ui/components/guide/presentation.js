@@ -2,7 +2,7 @@
 //
 // It is a state of the tab: it stays from page to page and over a reload. Python is told of it, and draws its figures larger.
 import { attribute, isComposing, isVisible } from "../../../../transformer/frontend/dom.js";
-import { PAGE_LINK, openPage } from "../../../../transformer/frontend/page_link.js";
+import { PAGE_LINK, openPage } from "../../host/page_link.js";
 import { inComponents } from "./in_components.js";
 import { areKeysOn, isTyped } from "./shortcuts.js";
 

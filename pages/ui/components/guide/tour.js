@@ -6,7 +6,7 @@
 import { attribute, isComposing, isVisible, node, put } from "../../../../transformer/frontend/dom.js";
 import { asText, changesIn, changesOn } from "../../../../transformer/frontend/changes.js";
 import { pageState } from "../../../../transformer/frontend/page/page_state.js";
-import { openPage, pageLink } from "../../../../transformer/frontend/page_link.js";
+import { openPage, pageLink } from "../../host/page_link.js";
 import { inComponents } from "./in_components.js";
 import { ELSEWHERE, PATH } from "./tour_steps.js";
 import { placeCard } from "./card_position.js";

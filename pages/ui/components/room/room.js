@@ -4,7 +4,7 @@
 import { node, partsOf, put, untranslated } from "../../../../transformer/frontend/dom.js";
 import { lastOf } from "../../../../transformer/frontend/lessons/questions.js";
 import { StepView } from "../../../../transformer/frontend/lessons/step.js";
-import { pageChange } from "../../../../transformer/frontend/page_change.js";
+import { pageChange } from "../../host/page_change.js";
 import { Follower, TICK, endStream, follow, join, roomRequest } from "../room_follower/room_stream.js";
 /** @import { State, Step } from "../../../../transformer/frontend/lessons/step.js" */
 /** @import { Membership } from "../room_follower/room_stream.js" */

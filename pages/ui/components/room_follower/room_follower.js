@@ -1,5 +1,5 @@
 // Asks for a run of the part of the teacher's page that it stands in, where what is drawn is of another version of the room.
-import { pageChange } from "../../../../transformer/frontend/page_change.js";
+import { pageChange } from "../../host/page_change.js";
 import { Follower, TICK, follow, isFollowed, roomVersion } from "./room_stream.js";
 
 /** Milliseconds after which a run is asked for once more, if none has been drawn by then. */

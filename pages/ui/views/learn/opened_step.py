@@ -18,7 +18,6 @@ from pages.ui.models import library
 from pages.ui.session.lesson_answers import Response, StepId, from_text
 from pages.ui.session.session_store import session_record
 from pages.ui.views.learn import room_membership, visitor_lessons
-from pages.ui.views.page_contents import NEEDS_NO_TEXT
 
 AWAITED = "lesson_awaited"
 """Key of the session: see `awaited_step`."""
@@ -98,7 +97,7 @@ def open_requested() -> PageOptions:
     opened = st.session_state["entered"] = _requested_step(current)
     if opened is None:
         saved_view.restore_view()
-        return PageOptions(SUBTITLES[current.lesson], reads_prompt=False, is_bare=True)
+        return PageOptions(SUBTITLES[current.lesson], uses_model=False, is_bare=True)
     room_membership.lead_to(opened.step_id)
     own = session_record().answers
     loan = saved_view.saved_view()
@@ -110,13 +109,20 @@ def open_requested() -> PageOptions:
     if opened.is_open and opened.step.view:
         _lock_view(current, opened.view)
     page = opened.view.page if opened.view and opened.shows_view else ""
+    uses_model = page not in ("", "Train")
     is_led = room_membership.phase(opened.step_id) is not None
+    # Of a room, and an uploaded lesson, the room's link is the one to give away.
+    is_elsewhere = room_membership.membership() is not None or is_own(opened.lesson.name)
+    is_tried = opened.is_revealed and opened.step.to_try is not None
+    is_bare = not uses_model or (is_led and not is_tried)
     return PageOptions(
         f"{opened.lesson.title} · step {opened.step_id.step + 1} of {len(opened.lesson.steps)}, "
         f"about {opened.lesson.minutes} minutes in all",
         view=page,
-        is_bare=not page or (is_led and not (opened.is_revealed and opened.step.to_try is not None)),
-        reads_prompt=bool(page) and page not in NEEDS_NO_TEXT,
+        uses_model=uses_model,
+        is_bare=is_bare,
+        is_fixed=opened.is_open,
+        is_linked=not (is_bare and (is_elsewhere or st.context.is_embedded)),
     )
 
 

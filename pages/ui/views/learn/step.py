@@ -5,13 +5,11 @@ from functools import partial
 
 import streamlit as st
 
-from pages.ui.components.copy_button import copy_button
 from pages.ui.components.lesson_step import PARTS, lesson_step
 from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
 from pages.ui.frame.saved_view import open_page
-from pages.ui.frame.url_parameters import embedded
-from pages.ui.lessons.own_lessons import is_own
+from pages.ui.host.shell import step_view
 from pages.ui.lessons.questions import is_right
 from pages.ui.lessons.room import Phase
 from pages.ui.markdown import counted, plain
@@ -153,11 +151,6 @@ def _move(entered: OpenedStep) -> None:
         if last:
             handout.offer(entered.lesson)
         room_student.offer(entered.step_id)
-        is_elsewhere = room_membership.membership() or st.context.is_embedded or is_own(lesson)
-        if not (entered.shows_view or is_elsewhere):
-            # Beside a view, *Share* has it. Of a room, and an uploaded lesson, the room's link is the one to give away.
-            link = room_teacher.address(lesson=lesson, lesson_step=str(number))
-            copy_button("Copy link to embed", embedded(link), key="lesson_link_to_embed")
     if led:
         st.caption("Your teacher goes from step to step.")
     elif leads and to:
@@ -185,6 +178,8 @@ def _live_view(session: Session, entered: OpenedStep, page: str) -> None:
             widgets.button(
                 f"Open in {plain(page)}", open_page, page, key="lesson_open", icon="open_in_full", type="tertiary"
             )
+    if page != "Train":
+        step_view()
     if session.tokens is not None or page in NEEDS_NO_TEXT:
         CONTENTS[page](session)
 

@@ -20,9 +20,9 @@ from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
 from pages.ui.markdown import code, nats, plain, signed
 from pages.ui.models import attention_kinds, library
+from pages.ui.models.attention_kinds import KINDS
 from pages.ui.number_format import percent
 from pages.ui.tables import matrix_table, offer_data
-from pages.ui.views.attention import KINDS
 from pages.ui.views.charts import chart
 from pages.ui.views.side_by_side import side_by_side
 from pages.ui.views.two_readings import ROUNDING_ERROR

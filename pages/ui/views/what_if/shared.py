@@ -9,10 +9,10 @@ from pages.ui.computations import activations
 from pages.ui.frame import widgets
 from pages.ui.frame.model_picker import choose_model
 from pages.ui.frame.page import Session
+from pages.ui.frame.page_text import SCOPES
 from pages.ui.frame.widgets import Binding
 from pages.ui.markdown import code, plain
 from pages.ui.models import library
-from pages.ui.views.attention import SCOPES
 from transformer import ModelConfig
 
 TOO_LARGE = "With these changes the model's numbers overflow. Turn a change off."

@@ -1,22 +1,15 @@
-"""Defines what can be selected on the pages Attention and Inside, and checks it against a pass."""
+"""Says what is selected on the page Inside, as its pass has it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pages.ui.frame.page import Session
+from pages.ui.frame.page_text import PassInput
 from transformer import ModelConfig, attention_modules
+from transformer.api.tensors import infos_of
 from transformer.inference.circuits import circuits_of
 
-STAGES = ("raw", "scaled", "capped", "biased", "masked", "weights")
-RULES = ("mask", "scale")
-"""What one head's picture can be redrawn without."""
-DIRECTIONS = ("from", "to")
-DERIVATIONS = ("open", "closed")
-"""Whether it is seen how the weights come about."""
-FOLDS = ("lens", "who", "checks", "circuits")
-"""What can be unfolded below the picture of the page Inside."""
-LATEST = 1e6
-"""The last moment that Play can be at."""
 FARTHEST = 10**6
 """What the distance and the cell of a circuit are below; the browser knows how much of it there is."""
 
@@ -38,7 +31,7 @@ class Selection:
     moment: float | None = None
     """Where Play stands; None: it isn't being played."""
     folds: tuple[str, ...] = ()
-    """What is unfolded below the picture, of `FOLDS`."""
+    """What is unfolded below the picture, as `folds` in `parameters.json` lists it."""
     candidate: int | None = None
     """The token of the vocabulary that is asked about there; None: the likeliest next one."""
     circuit: tuple[str | int, ...] | None = None
@@ -46,12 +39,42 @@ class Selection:
     of what is looked at above."""
 
 
-def is_cell(cell: Any, sizes: Sequence[int]) -> bool:
+def selection_of(session: Session, inputs: PassInput) -> Selection:
+    """What the visitor looks at, in tokens of this pass; what it doesn't have is forgotten."""
+    current, config = session.visitor, inputs.model.checkpoint.model.config
+    infos = infos_of(config, len(inputs.tokens), len(inputs.source))
+    if current.inside and not any(f"{name}.".startswith(f"{current.inside}.") for name in infos):
+        current.inside, current.cell, current.moment = "", None, None
+    sizes = infos[current.inside].sizes if current.inside in infos else ()
+    if current.cell is not None and not _is_cell(current.cell, sizes):
+        current.cell = None
+    if current.place is not None and not 0 <= current.place - inputs.begin < len(inputs.tokens):
+        current.place = None
+    if current.source_place is not None and not current.source_place < len(inputs.source):
+        current.source_place = None
+    if current.candidate is not None and not current.candidate < config.vocab_size:
+        current.candidate = None
+    if current.circuit is not None and not _is_circuit(current.circuit, config):
+        current.circuit = None
+    return Selection(
+        open=current.inside,
+        token=None if current.place is None else current.place - inputs.begin,
+        source=current.source_place,
+        head=current.head if current.heads == "one" and attention_modules(config) else None,
+        cell=current.cell,
+        moment=current.moment,
+        folds=current.folds,
+        candidate=current.candidate,
+        circuit=current.circuit,
+    )
+
+
+def _is_cell(cell: Any, sizes: Sequence[int]) -> bool:
     """Whether a tensor of these sizes has this cell."""
     return isinstance(cell, tuple) and 0 < len(cell) == len(sizes) and all(map(_is_within, cell, sizes))
 
 
-def is_circuit(circuit: Any, config: ModelConfig) -> bool:
+def _is_circuit(circuit: Any, config: ModelConfig) -> bool:
     """Whether a model has this circuit, and its matrix may have this cell."""
     modules = [module for of_kind in attention_modules(config).values() for module in of_kind]
     match circuit:
