@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from unicodedata import category, normalize, ucd_3_2_0
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +17,7 @@ from transformer.data.tokenizers import Tokenizer, UnknownTokenError, printable
 
 CHECKPOINTS = Path(__file__).resolve().parents[1] / "checkpoints"
 ODD = ("", " ", "\r\n", "🙂", "👩‍🚀 é e\u0301", "ΣΑΣ", "İstanbul", "anna_ben", "'\"\\")
-ODD += ("\ufeff\x85\u2028", "[mask]", "[pad][end]")
+ODD += ("\ufeff\x85\u2028", "[mask]", "[pad][end]", "👩\u200d❤\ufe0f\u200d👨 it's  we'll 'TIS ٣½S12")
 LONG_KNOWN = st.characters(exclude_categories=["Cn", "Cs"]).filter(lambda one: category(one) == ucd_3_2_0.category(one))
 """A browser, Python and its tokenizers know characters, and what is punctuation, of different editions of Unicode."""
 
@@ -25,7 +27,19 @@ def write_tokenizer_cases(file: Path) -> None:
     examples = {entry.name: entry.card.examples for entry in list_checkpoints(CHECKPOINTS) if entry.problem is None}
     assert len(examples) > 20
     by_content = {(CHECKPOINTS / name / "tokenizer.json").read_bytes(): name for name in examples}
-    file.write_text(json.dumps([_cases(name, examples[name]) for name in by_content.values()]), encoding="utf-8")
+    cases = [_cases(CHECKPOINTS / name, examples[name]) for name in by_content.values()]
+    text = "Zorp took the 🏀. Jean-Luc gave it to zorp. Where is O'Brien?"
+    made = {
+        "new-words": Tokenizer.of_sentences(
+            ["Mary", "took", "the", "gave", "it", "to", ".", "?"], ("[pad]",), new_words=3
+        ),
+        "bytes": Tokenizer.of_bytes(Path(__file__).read_text(encoding="utf-8"), 400),
+    }
+    for name, tokenizer in made.items():
+        (file.parent / name).mkdir()
+        tokenizer.save(file.parent / name / "tokenizer.json")
+        cases.append(_cases(file.parent / name, ["Mary took the ball. Where is Mary?", text]))
+    file.write_text(json.dumps(cases), encoding="utf-8")
 
 
 def write_labels(file: Path) -> None:
@@ -34,8 +48,8 @@ def write_labels(file: Path) -> None:
     file.write_text(json.dumps([known, [printable(one) + printable(f"a{one}") for one in known]]), encoding="utf-8")
 
 
-def _cases(name: str, examples: list[str]) -> dict[str, Any]:
-    tokenizer = Tokenizer.from_file(CHECKPOINTS / name / "tokenizer.json")
+def _cases(folder: Path, examples: list[str]) -> dict[str, Any]:
+    tokenizer = Tokenizer.from_file(folder / "tokenizer.json")
     vocabulary = tokenizer.vocab_size
     texts = [*ODD, *examples, *(text.upper() for text in examples), " ".join(examples * 8)]
     texts += [normalize(form, text) for form in ("NFC", "NFD") for text in (*examples, "á☃ñu\u0308e각\u0301")]
@@ -55,18 +69,34 @@ def _cases(name: str, examples: list[str]) -> dict[str, Any]:
 
     collect()
     return {
-        "name": name,
-        "folder": str(CHECKPOINTS / name),
+        "name": folder.name,
+        "folder": str(folder),
         "readsNames": tokenizer.reads_names,
         "vocabSize": vocabulary,
         "labels": tokenizer.labels(range(vocabulary + 1)),
         "encoded": [_encoded(tokenizer, text) for text in dict.fromkeys(texts)],
         "decoded": [[ids, tokenizer.decode(ids)] for ids in lists],
+        "named": [_named(tokenizer, [one, other]) for one, other in pairwise(texts)],
+    }
+
+
+def _named(tokenizer: Tokenizer, texts: list[str]) -> dict[str, Any]:
+    """What is read with the new words of two texts."""
+    named = tokenizer.with_new_words(texts)
+    ids = list(range(tokenizer.vocab_size))
+    return {
+        "texts": texts,
+        "words": named.new_words,
+        "labels": named.labels(ids),
+        "decoded": named.decode(ids[:40] + ids[-40:]),
+        "encoded": [_encoded(named, text) for text in reversed(texts)],
     }
 
 
 def _encoded(tokenizer: Tokenizer, text: str) -> dict[str, Any]:
     if unknown := tokenizer.unknown_pieces(text):
         pieces = [[piece.text, piece.position] for piece in unknown]
-        return {"text": text, "error": str(UnknownTokenError(unknown)), "pieces": pieces}
+        with pytest.raises(UnknownTokenError) as caught:
+            tokenizer.encode(text)
+        return {"text": text, "error": str(caught.value), "pieces": pieces}
     return {"text": text, "ids": tokenizer.encode(text)}

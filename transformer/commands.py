@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import math
 import os
 import subprocess
 import sys
@@ -103,7 +104,8 @@ def _objective(preset: Preset, corpus_folder: Path | None) -> Objective:
     seed = preset.training.seed
     if preset.task:
         return TaskObjective(TASKS[preset.task], preset.batch, seed)
-    return TextObjective(load_corpus(preset.corpus, corpus_folder), preset.shape["context_length"], preset.batch, seed)
+    corpus, context = load_corpus(preset.corpus, corpus_folder), preset.shape["context_length"]
+    return TextObjective(corpus, context, preset.batch, seed, vocab_size=preset.vocab_size)
 
 
 def _report(step: StepReport, validation_loss: float | None) -> None:
@@ -140,9 +142,12 @@ def _evaluate(options: argparse.Namespace) -> None:
         )
     corpus = load_corpus(name, options.corpus_dir)
     _, validation = corpus.split()
-    loss = evaluate_loss(checkpoint.model, checkpoint.tokenizer.encode(validation))
+    tokens = checkpoint.tokenizer.encode(validation)
+    loss = evaluate_loss(checkpoint.model, tokens)
+    bits = loss * (len(tokens) - 1) / math.log(2) / len(validation.encode())
+    each = "character" if len(tokens) == len(validation) else "token"
     print(
-        f"{options.name}: {loss:.4f} nats per character over {len(validation):,} characters of "
+        f"{options.name}: {loss:.4f} nats per {each}, {bits:.4f} bits per byte, over {len(validation):,} characters of "
         f"{corpus.source.title}, in windows of {checkpoint.model.config.context_length}"
     )
 
@@ -179,7 +184,7 @@ def _opened(options: argparse.Namespace) -> Checkpoint:
 def _generate(options: argparse.Namespace) -> None:
     _check_count("--tokens", options.tokens)
     checkpoint = _opened(options)
-    card, tokenizer = checkpoint.card, checkpoint.tokenizer
+    card, tokenizer = checkpoint.card, checkpoint.tokenizer.with_new_words([options.prompt])
     sampling = Sampling(options.temperature, options.top_k, options.top_p, options.seed)
     prompt = tokenizer.encode(options.prompt, split_special_tokens=False if options.special_tokens else None)
     source, begun = None, options.prompt

@@ -1,6 +1,7 @@
 """Tests the command line: it does what its help says, and reports errors in a sentence."""
 
 import dataclasses
+import math
 import os
 import subprocess
 import sys
@@ -73,7 +74,9 @@ def test_it_goes_on_from_the_prompt(run, folder, prompt, options):
     assert run("generate", "good", prompt, *how, *options) == (0, f"{prompt}{written}\n", "")
 
 
-def test_a_preset_is_trained_saved_and_measured(run, folder, tmp_path):
+@pytest.mark.parametrize("vocab_size", [None, 270])
+def test_a_preset_is_trained_saved_and_measured(run, folder, tmp_path, monkeypatch, vocab_size):
+    monkeypatch.setattr(commands, "PRESETS", {"tiny": dataclasses.replace(PRESET, vocab_size=vocab_size)})
     status, out, err = run("train", "tiny", "--threads", "1")
     assert (status, err) == (0, "")
     assert [line.split()[:2] for line in out.splitlines()[:3]] == [["step", "4"], ["step", "8"], ["step", "10"]]
@@ -90,7 +93,13 @@ def test_a_preset_is_trained_saved_and_measured(run, folder, tmp_path):
     assert [path.name for path in (tmp_path / "runs/tiny").iterdir()] == ["state.safetensors"]
     status, out, err = run("evaluate", "tiny")
     assert (status, err) == (0, "")
-    assert out.startswith(f"tiny: {measured:.4f} nats per character over {len(validation):,} characters")
+    text = CORPUS.split()[1]
+    bits = measured * (len(validation) - 1) / math.log(2) / len(text.encode())
+    each = "token" if vocab_size else "character"
+    what = f"{measured:.4f} nats per {each}, {bits:.4f} bits per byte, over {len(text):,} characters of A small text"
+    assert out.startswith(f"tiny: {what}") and (len(validation) < len(text)) == (card.task == "next token") == bool(
+        vocab_size
+    )
 
 
 def test_an_interrupted_training_goes_on(run, folder, monkeypatch):

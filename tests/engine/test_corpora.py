@@ -90,7 +90,7 @@ def test_every_source_says_what_it_is_and_the_manual_of_python_is_always_there()
     for name, each in SOURCES.items():
         assert each.name == name and each.title and each.language and each.licence
         assert 0.5 < each.train_fraction < 1
-        assert bool(each.url) == bool(each.file_name) == (len(each.sha256) == 64)
+        assert bool(each.url or each.made) == bool(each.file_name) == (len(each.sha256) == 64)
     corpus = load_corpus("python-manual")
     assert len(corpus.text) > 300_000 and len(corpus.split()[0]) == int(0.9 * len(corpus.text))
     assert corpus.sha256 == load_corpus("python-manual").sha256 and is_at_hand("python-manual")

@@ -8,7 +8,7 @@ from unicodedata import category, normalize
 
 import pytest
 import tokenizers
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
@@ -198,11 +198,81 @@ def test_every_label_can_be_seen_and_told_apart():
 
 @given(st.text(st.characters(exclude_categories=())), st.sampled_from(UNSEEN))
 def test_what_draws_nothing_has_a_sign_and_a_mark_without_a_letter_a_circle(text, unseen):
+    assume(not {*text[-2:]} & {"\u200d", "\ufe0f", "\ufe0e"} and not category(text[-1:] or " ").startswith("S"))
     label = printable(f"{text}{unseen}\u0301")
     assert label.endswith(f"U+{ord(unseen):04X}◌\u0301")
     assert not {*label} & {*UNSEEN} and not category(f"{label}a"[0]).startswith(("M", "Z", "Cc", "Cf"))
     kinds = kinds_of(Tokenizer.of_characters([unseen]), [0])
     assert kinds == {"0": [f"U+{ord(unseen):04X}"] * 2}
+
+
+@pytest.mark.parametrize("sign", ["👩\u200d❤\ufe0f\u200d👨", "☂\ufe0f", "👍🏽", "🏳\ufe0f\u200d🌈", "क\u094d\u200dष"])
+def test_characters_that_make_one_sign_are_shown_as_that_sign(sign):
+    assert printable(sign) == sign
+    assert printable(f"\u200d{sign}\u200d") == f"U+200D{sign}U+200D"
+
+
+NEW = Tokenizer.of_sentences(SENTENCE_WORDS, ("[pad]", "[mask]"), new_words=3)
+new_or_known = st.sampled_from(
+    ["Zorp", "zorp", "ZORP", "🏀", "👩\u200d❤\ufe0f\u200d👨", "O'Brien", "Jean-Luc", "学校", "+"]
+)
+new_or_known |= st.sampled_from([*SENTENCE_WORDS, "mary", "THE", ",", "!"])
+texts_with_new = st.lists(new_or_known, max_size=12).map(" ".join)
+
+
+class TestNewWords:
+    @given(st.lists(texts_with_new, min_size=1, max_size=3), st.booleans())
+    def test_the_same_word_is_the_same_new_one_in_all_texts_in_the_order_in_which_they_come(self, texts, with_names):
+        tokenizer = (NEW.with_names() if with_names else NEW).with_new_words(texts)
+        lacking = [word for text in texts for word in text.split() if not is_of_sentence(word) and word not in ",!"]
+        expected = list({word.lower(): word for word in reversed(lacking)}.values())[::-1]
+        expected.sort(key=lambda word: [each.lower() for each in lacking].index(word.lower()))
+        assert tokenizer.new_words == tuple(expected[:3])
+        places = {word.lower(): len(SENTENCE_WORDS) + place for place, word in enumerate(tokenizer.new_words)}
+        for text in texts:
+            unknown = [piece.text for piece in tokenizer.unknown_pieces(text)]
+            words = text.split()
+            assert unknown == [each for each in words if not is_of_sentence(each) and each.lower() not in places]
+            if unknown:
+                with pytest.raises(UnknownTokenError, match="It reads up to 3 new words in a text"):
+                    tokenizer.encode(text)
+                continue
+            ids = tokenizer.encode(text)
+            spelt = {word.lower(): word for word in (*SENTENCE_WORDS, *tokenizer.new_words)}
+            assert tokenizer.labels(ids) == [printable(spelt[word.lower()]) for word in words]
+            assert [token for token in ids if token in places.values()] == [
+                places[word.lower()] for word in words if word.lower() in places
+            ]
+            assert tokenizer.encode(tokenizer.decode(ids)) == ids
+            assert tokenizer.with_new_words(["Another"]) is tokenizer
+
+    def test_alone_each_text_has_its_own_and_without_their_names_they_have_numbers(self):
+        assert NEW.new_words is None and NEW.labels(NEW.encode("Zorp went. 🏀")) == ["[new1]", "went", ".", "[new2]"]
+        assert NEW.encode("🏀 went") == NEW.encode("Zorp went") == NEW.encode_continuation("Zorp went")
+        assert [piece.text for piece in NEW.unknown_pieces("a b c d A e, [new1]")] == ["d", "e", ",", "[", "new1", "]"]
+        read = NEW.with_names()
+        assert read.encode("Zorp took-it [mask] Zorp") == [9, 10, read.special_id("[mask]"), 9]
+
+    def test_a_vocabulary_without_a_place_for_them_refuses_them(self):
+        assert OF_SENTENCES.with_new_words(["Zorp went"]) is OF_SENTENCES and OF_SENTENCES.new_words == ()
+        with pytest.raises(UnknownTokenError, match=r"never seen: 'Zorp' at 1\.$"):
+            OF_SENTENCES.encode("Zorp went")
+
+    def test_saved_and_read_again_they_are_free(self, tmp_path):
+        NEW.with_new_words(["Zorp"]).save(tmp_path / "tokenizer.json")
+        assert Tokenizer.from_file(tmp_path / "tokenizer.json").with_new_words(["Ana"]).new_words == ("Ana",)
+
+
+def is_of_sentence(word: str) -> bool:
+    return word.lower() in map(str.lower, SENTENCE_WORDS)
+
+
+@given(st.text(), st.integers(256, 300))
+def test_a_tokenizer_of_bytes_reads_everything_and_has_merged_what_is_frequent(text, size):
+    tokenizer = Tokenizer.of_bytes("the cat sat on the mat, the cat and the hat\n" * 3, size)
+    assert 256 <= tokenizer.vocab_size <= size and tokenizer.decode(tokenizer.encode(text)) == text
+    if size > 290:
+        assert tokenizer.labels(tokenizer.encode("sat the cat")) == ["sat", "␣the", "␣cat"]
 
 
 @given(st.text(st.sampled_from("añé각\u3042e ç\u304c"), max_size=9), st.integers(0, 9))

@@ -51,11 +51,12 @@ class Checkpoint:
         """Token ids of one text or several, and their attention mask, (batch, pos) each, on the model's device.
 
         The mask is 1 at tokens of the text, 0 at padding. padding_side: the side of the padding.
-        split_special_tokens: as in `Tokenizer.encode`.
+        split_special_tokens: as in `Tokenizer.encode`. New words are those of all texts, in order.
         Raises: ValueError for no text; UnknownTokenError for one with pieces that the vocabulary lacks.
         """
         texts = [text] if isinstance(text, str) else list(text)
-        rows = [self.tokenizer.encode(each, split_special_tokens=split_special_tokens) for each in texts]
+        tokenizer = self.tokenizer.with_new_words(texts)
+        rows = [tokenizer.encode(each, split_special_tokens=split_special_tokens) for each in texts]
         if not any(rows):
             raise ValueError("There is no text, or none with a token; a model reads at least one.")
         return self._padded(rows, padding_side)

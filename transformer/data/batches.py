@@ -85,9 +85,9 @@ def task_batch(task: Task, examples: Sequence[Example]) -> Batch:
         targets = [encode(example.target) + [special(END)] * task.ends for example in examples]
         inputs = (read, [[special(START), *ids[:-1]] for ids in targets])
     elif task.architecture == "encoder-only":
-        mask, encode = task.tokenizer.special_id(MASK), task.tokenizer.encode
-        read = [encode(example.source) for example in examples]
-        hidden = [encode(example.target) for example in examples]
+        mask = task.tokenizer.special_id(MASK)
+        named = [(task.tokenizer.with_new_words(texts), texts) for texts in ((e.source, e.target) for e in examples)]
+        read, hidden = zip(*[map(tokenizer.encode, texts) for tokenizer, texts in named], strict=True)
         targets = [
             [right if token == mask else IGNORED for token, right in zip(*row, strict=True)]
             for row in zip(read, hidden, strict=True)
@@ -101,9 +101,10 @@ def task_batch(task: Task, examples: Sequence[Example]) -> Batch:
 
 def _continued(task: Task, example: Example) -> tuple[list[int], list[int]]:
     """A decoder-only model's input for an example, and the target at each position."""
-    encode, end = task.tokenizer.encode, [task.tokenizer.special_id(END)] * task.ends
+    parts, end = (example, *example.further), [task.tokenizer.special_id(END)] * task.ends
+    encode = task.tokenizer.with_new_words(text for part in parts for text in (part.source, part.target)).encode
     read, targets = [], []
-    for part in (example, *example.further):
+    for part in parts:
         source, target = encode(part.source), encode(part.target) + end
         read += source + target[:-1]
         targets += (source[1:] if part.predicts_source else [IGNORED] * (len(source) - 1)) + target

@@ -38,6 +38,8 @@ class CorpusSource:
     file_name: str = ""
     url: str = ""
     sha256: str = ""
+    made: str = ""
+    """How to make the file, where it can't be downloaded."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,16 @@ SOURCES = {
             sha256="a6ce4aff789c6f4d6f5375026795f08bb33fd2c65f2f912f7280af21c575c360",
         ),
         CorpusSource(
+            name="austen",
+            title="Jane Austen: the six novels (1811 to 1818)",
+            language="English",
+            licence="public domain",
+            train_fraction=0.95,
+            file_name="austen.txt",
+            sha256="1134b12b180b7d5c3fb4ca709881809e0bd4855c78644cfb5949523b57738976",
+            made="install R's package janeaustenr and run python -m transformer.data.austen",
+        ),
+        CorpusSource(
             name="python-manual",
             title="The language reference that ships with Python",
             language="English",
@@ -105,11 +117,13 @@ def load_corpus(
     source = SOURCES.get(name)
     if source is None:
         raise CorpusError(f"There is no corpus {name!r}; there are {', '.join(SOURCES)}.")
-    if not source.url:
+    if not source.file_name:
         return Corpus(source, _python_manual())
     for where in (folder, os.environ.get(FOLDER_VARIABLE)):
         if where and (path := Path(where) / source.file_name).is_file():
             return Corpus(source, _read_checked(path, source))
+    if source.made:
+        raise CorpusError(f"{source.title} isn't on this machine. To get it, {source.made}; {_put_it(source)}.")
     return Corpus(source, _download(source, progress))
 
 
@@ -152,7 +166,7 @@ def is_at_hand(name: str, folder: str | Path | None = None) -> bool:
     folders = [
         candidate for candidate in (folder, os.environ.get(FOLDER_VARIABLE), pooch.os_cache("headsup")) if candidate
     ]
-    return not source.url or any((Path(candidate) / source.file_name).is_file() for candidate in folders)
+    return not source.file_name or any((Path(candidate) / source.file_name).is_file() for candidate in folders)
 
 
 def _decoded(content: bytes) -> str:
@@ -172,7 +186,7 @@ def _read_checked(path: Path, source: CorpusSource) -> str:
     if hashlib.sha256(content).hexdigest() != source.sha256:
         raise CorpusError(
             f"{path.name} in {path.parent} is not the file it should be (its SHA-256 differs). "
-            f"Delete it, or get it again from {source.url}."
+            f"Delete it, or get it again: {source.url or source.made}."
         )
     return content.decode("utf-8")
 
@@ -197,9 +211,13 @@ def _download(source: CorpusSource, progress: Callable[[int, int], object] | Non
             raise CorpusError(f"{source.title} can't be kept in {pooch.os_cache('headsup')}: {full}.") from error
         raise CorpusError(
             f"{source.title} could not be downloaded from {source.url} ({type(error).__name__}). Check the network, "
-            f"or put {source.file_name} into a folder and name that folder in {FOLDER_VARIABLE} or --corpus-dir."
+            f"or {_put_it(source)}."
         ) from error
     return Path(path).read_bytes().decode("utf-8")  # keeps line ends
+
+
+def _put_it(source: CorpusSource) -> str:
+    return f"put {source.file_name} into a folder and name that folder in {FOLDER_VARIABLE} or --corpus-dir"
 
 
 class _Progress:

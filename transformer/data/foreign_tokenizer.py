@@ -31,7 +31,7 @@ character."""
 MOST_STEPS = 200
 """The most steps of one part, each of which takes time: a tokenizer of sentences has one for each name."""
 ONE_ATOM = re.compile(
-    r"(?:\\b)?(?:\w+|\\[sSdDwW]|\\[pP]\{\w+\}|[^\\.^$|?*+()\[\]{}]|\[\^?(?:\\?[^\[\]\\&])+\])"
+    r"(?:\\b)?(?:\w+|\\[sSdDwW]|\\[pP]\{\w+\}|[^\\.^$|?*+()\[\]{}]|\[\^?(?:\\.|[^\[\]\\&])+\])"
     r"(?:\+|\{[1-9]\d{0,3}(?:,\d{0,4})?\})?(?:\\b)?"
 )
 """One character or class, repeated or not, or a word: such a pattern never backtracks."""

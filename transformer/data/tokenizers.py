@@ -7,19 +7,20 @@ one, as in the library; otherwise the text is refused, and the error names each 
 
 from __future__ import annotations
 
+import copy
 import functools
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import accumulate, count, pairwise, takewhile
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 from unicodedata import category, normalize
 
 import tokenizers
-from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers
+from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, trainers
 
 from .foreign_tokenizer import SlowTokenizerError, backend_of
 
@@ -44,7 +45,14 @@ CHUNK, CONTEXT = 64, 8
 UNSEEN = "\N{OLD PERSIAN SIGN A}"
 """A letter that no vocabulary has."""
 REMEMBERED = 4096
-"""The most known pieces, as typed, that a tokenizer caches: normalizing them takes most of the time."""
+"""The most pieces, as typed, that a tokenizer caches: normalizing them takes most of the time."""
+NEW_WORD = "[new{}]"
+"""How the vocabulary names the places that it keeps for new words, from 1: no text has such a piece, as brackets part
+words."""
+SIGNS = r'[.,;:!?…“”„«»"()\[\]]'
+"""What parts the words of a sentence beside spaces; an apostrophe and a hyphen belong to a word."""
+JOINER, DRAWN = "\u200d", "\ufe0e\ufe0f"
+"""What makes one sign of two characters; and what says that the one before is drawn as a letter, or in colour."""
 VISIBLE = {" ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍"}
 _BLANK = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u2800\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufff8\U00016fe4\U0001d159"
@@ -65,13 +73,17 @@ class UnknownPiece:
 
 
 class UnknownTokenError(ValueError):
-    """The text has pieces that the vocabulary lacks; `pieces` lists each with its position."""
+    """The text has pieces that the vocabulary lacks; `pieces` lists each with its position.
 
-    def __init__(self, pieces: Sequence[UnknownPiece]) -> None:
+    new_words: how many words that it lacks the model reads all the same.
+    """
+
+    def __init__(self, pieces: Sequence[UnknownPiece], new_words: int = 0) -> None:
         self.pieces = tuple(pieces)
-        listed = ", ".join(f"{printable(piece.text)!r} at {piece.position + 1}" for piece in self.pieces[:8])
+        listed = ", ".join(f"{_quoted(printable(piece.text))} at {piece.position + 1}" for piece in self.pieces[:8])
         more = f" and {len(self.pieces) - 8} more" if len(self.pieces) > 8 else ""
-        super().__init__(f"This model has never seen: {listed}{more}.")
+        least = f" It reads up to {new_words} new words in a text." if new_words else ""
+        super().__init__(f"This model has never seen: {listed}{more}.{least}")
 
 
 P = ParamSpec("P")
@@ -120,6 +132,13 @@ class Tokenizer:
         self._marks_spaces = any(sign in decoder for sign in ("▁", '"ByteFallback"'))
         self._reads_everything = _reads_everything(backend.model, of_bytes=self._is_of_bytes)
         self._known: set[str] = set()
+        self._normals: dict[str, str] = {}
+        slots = (model.token_to_id(NEW_WORD.format(number)) for number in count(1))
+        self._slots = tuple(takewhile(lambda id: id is not None, slots))
+        self.new_words: tuple[str, ...] | None = None if self._slots else ()
+        """The words that it reads as new ones, in order; None: those of each text by itself."""
+        self._ids_of_new: dict[str, int] = {}
+        self._typed: dict[int, str] = {}
 
     @classmethod
     def of_characters(cls, alphabet: Iterable[str], special: Sequence[str] = ()) -> Tokenizer:
@@ -141,20 +160,34 @@ class Tokenizer:
         return cls(backend)
 
     @classmethod
-    def of_sentences(cls, words: Iterable[str], special: Sequence[str] = ()) -> Tokenizer:
+    def of_sentences(cls, words: Iterable[str], special: Sequence[str] = (), *, new_words: int = 0) -> Tokenizer:
         """One token per word or sign, ignoring case and spaces before signs.
 
         words: in the one spelling that `decode` writes: `Mary`, but `went`. Ids follow the code points, then come those
-        of `special`. `decode` writes no space before a full stop or a question mark.
+        of the new words, and those of `special`. `decode` writes no space before a full stop or a question mark.
+        new_words: how many words beside these it can read in a text (`with_new_words`).
         """
-        backend = _word_level(sorted(words), special)
+        slots = [NEW_WORD.format(number) for number in range(1, new_words + 1)]
+        backend = _word_level([*sorted(words), *slots], special)
         capitals = [word for word in sorted(words) if word != word.lower()]
         as_written = [normalizers.Replace(Regex(rf"\b{word.lower()}\b"), word) for word in capitals]
         backend.normalizer = normalizers.Sequence([normalizers.Lowercase(), *as_written])
         backend.pre_tokenizer = pre_tokenizers.Sequence(
-            [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation("isolated")]
+            [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Split(Regex(SIGNS), "isolated")]
         )
         backend.decoder = decoders.WordPiece(prefix="[none]", cleanup=True)  # spaces as in a sentence
+        return cls(backend)
+
+    @classmethod
+    def of_bytes(cls, text: str, size: int) -> Tokenizer:
+        """Byte-level BPE (Sennrich et al. 2016, Radford et al. 2019): the bytes, and the pairs that are most frequent
+        in a text, one after another, until there are `size` tokens. Every text can be encoded."""
+        backend = tokenizers.Tokenizer(models.BPE())
+        backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        backend.decoder = decoders.ByteLevel()
+        alphabet = pre_tokenizers.ByteLevel.alphabet()
+        trainer = trainers.BpeTrainer(vocab_size=size, initial_alphabet=alphabet, show_progress=False)
+        backend.train_from_iterator(text.splitlines(keepends=True), trainer)
         return cls(backend)
 
     @classmethod
@@ -170,6 +203,24 @@ class Tokenizer:
     def with_names(self) -> Tokenizer:
         """The same tokenizer, but reading names of special tokens as those tokens."""
         return Tokenizer(self._backend, reads_names=True)
+
+    def with_new_words(self, texts: Iterable[str]) -> Tokenizer:
+        """The same tokenizer, but reading words that the vocabulary lacks as new ones, in the order of these texts.
+
+        The same word, in capitals or not, is the same new one; labels and `decode` write it as it was typed first. What
+        has neither a letter nor a number nor a symbol is no word. Without a place for new words: this tokenizer.
+        """
+        if self.new_words is not None:
+            return self
+        found: dict[str, str] = {}
+        for piece in (piece for text in texts for piece in self._unknown_pieces(text)):
+            if any(category(character)[0] in "LNS" for character in piece.text):
+                found.setdefault(self._normal(piece.text), piece.text)
+        named = copy.copy(self)
+        named.new_words = tuple(found.values())[: len(self._slots)]
+        named._ids_of_new = dict(zip(found, self._slots, strict=False))
+        named._typed = dict(zip(self._slots, named.new_words, strict=False))
+        return named
 
     def to_json(self, *, pretty: bool = False) -> str:
         """The content of a `tokenizer.json`. pretty: over many lines, as `save` writes it."""
@@ -204,23 +255,32 @@ class Tokenizer:
             a text that begins with the name of its first special token doesn't get it twice.
         Raises: UnknownTokenError for pieces that the vocabulary lacks, if it has no unknown token.
         """
+        if self.new_words is None:
+            named = self.with_new_words([text])
+            return named.encode(text, add_special_tokens=add_special_tokens, split_special_tokens=split_special_tokens)
         splits = not self.reads_names if split_special_tokens is None else split_special_tokens
         if not splits and len(parts := self.parted(text)) > 1:
             return self._around(self.encode_parts(parts)) if add_special_tokens else self.encode_parts(parts)
         read, unknown = self._read(text)
         if unknown:
-            raise UnknownTokenError(unknown)
+            raise self._unknown_error(unknown)
+        if self._ids_of_new:
+            return [self._id_of(self._normal(piece)) for piece, _ in self._pieces(read)]
         return self._backend.encode(read, add_special_tokens=add_special_tokens).ids
 
     @_without_panics
     def encode_continuation(self, text: str) -> list[int]:
         """Token ids of a text that continues another: without anything before it, not even a space."""
         if unknown := self.unknown_pieces(text):
-            raise UnknownTokenError(unknown)
+            raise self._unknown_error(unknown)
+        if self._slots:
+            return self.encode(text, add_special_tokens=False)  # it puts no space before a text
         return self._continuing.encode(self._read(text)[0], add_special_tokens=False).ids
 
     def encode_parts(self, parts: Sequence[str | int]) -> list[int]:
         """Token ids of alternating texts and special tokens, as `parted` gives them, with nothing before or after."""
+        if self.new_words is None:
+            return self.with_new_words(part for part in parts if isinstance(part, str)).encode_parts(parts)
         ids = []
         for at, part in enumerate(parts):
             if isinstance(part, int):
@@ -275,6 +335,9 @@ class Tokenizer:
     @_without_panics
     def decode(self, ids: Sequence[int]) -> str:
         """Decode ids into a text, without special tokens unless `reads_names`."""
+        if self._typed:
+            kept = [id for id in ids if self.reads_names or id not in self._special.values()]
+            return self._backend.decoder.decode([self._typed.get(id) or self._backend.id_to_token(id) for id in kept])
         return self._backend.decode(list(ids), skip_special_tokens=not self.reads_names)
 
     def piece(self, token_id: int, *, first: bool) -> str:
@@ -284,7 +347,7 @@ class Tokenizer:
 
     def label(self, token_id: int) -> str:
         """A token's label for charts: signs for spaces, tabs and line ends, ⟨E2⟩ for part of a character."""
-        token = self._backend.id_to_token(token_id)
+        token = self._typed.get(token_id) or self._backend.id_to_token(token_id)
         if token is None:
             return f"#{token_id}"
         if token in self._special:
@@ -300,9 +363,15 @@ class Tokenizer:
         """`label` of each id."""
         return [self.label(token_id) for token_id in ids]
 
-    @_without_panics
     def unknown_pieces(self, text: str) -> list[UnknownPiece]:
-        """Pieces of the text that the vocabulary lacks, in order."""
+        """Pieces of the text that are neither in the vocabulary nor among the new words, in order."""
+        return self.with_new_words([text])._unknown_pieces(text)
+
+    def _unknown_error(self, pieces: Sequence[UnknownPiece]) -> UnknownTokenError:
+        return UnknownTokenError(pieces, len(self._slots))
+
+    @_without_panics
+    def _unknown_pieces(self, text: str) -> list[UnknownPiece]:
         unknown, start = [], 0
         for number, part in enumerate(self._names.split(text) if self.reads_names else [text]):
             if number % 2 == 0:  # each text between two names
@@ -359,12 +428,30 @@ class Tokenizer:
         """Whether a piece, normalized, has tokens in the vocabulary; caches up to `REMEMBERED` known pieces."""
         if piece in self._known:
             return True
-        normalizer = self._backend.normalizer
-        normal = piece if normalizer is None else normalizer.normalize_str(piece)
+        normal = self._normal(piece)
+        if normal in self._ids_of_new:
+            return True
         knows = normal not in self._special and _has_tokens(self._backend.model, normal)
         if knows and len(self._known) < REMEMBERED:
             self._known.add(piece)
         return knows
+
+    def _normal(self, piece: str) -> str:
+        """A piece as the vocabulary spells it."""
+        if (normal := self._normals.get(piece)) is None:
+            normalizer = self._backend.normalizer
+            normal = piece if normalizer is None else normalizer.normalize_str(piece)
+            if len(self._normals) < REMEMBERED:
+                self._normals[piece] = normal
+        return normal
+
+    def _id_of(self, normal: str) -> int:
+        """The id of a piece that is known, of a vocabulary of words."""
+        return self._ids_of_new[normal] if normal in self._ids_of_new else self._vocabulary[normal]
+
+    @cached_property
+    def _vocabulary(self) -> dict[str, int]:
+        return self._backend.get_vocab()
 
     def without_unknown(self, text: str) -> str:
         """The text without the pieces that the vocabulary lacks.
@@ -412,15 +499,26 @@ class Tokenizer:
 
 def printable(text: str) -> str:
     """Replace spaces, line ends and other invisible characters by signs, and put marks without a letter on a dotted
-    circle."""
+    circle. What joins visible characters stays."""
     signs, carries = [], False
-    for character in text:
+    for at, character in enumerate(text):
+        if carries and _joins_signs(text, at):
+            signs.append(character)
+            continue
         seen = is_seen(character)
         alone = seen and not carries and category(character).startswith("M")
         sign = f"{CARRIER if alone else ''}{character}" if seen else f"U+{ord(character):04X}"
         signs.append(VISIBLE.get(character, sign))
         carries = seen
     return "".join(signs)
+
+
+def _joins_signs(text: str, at: int) -> bool:
+    """Whether a character makes one sign of its neighbours, as in an emoji of two people, or says how one is drawn."""
+    if text[at] == JOINER:
+        following = text[at + 1 : at + 2]
+        return bool(following) and is_seen(following) and not category(following).startswith("M")
+    return text[at] in DRAWN and category(text[at - 1]).startswith("S")
 
 
 def is_seen(character: str) -> bool:
@@ -451,6 +549,12 @@ def _common(one: str, other: str) -> int:
     if one.startswith(other):
         return len(other)
     return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(one))
+
+
+def _quoted(text: str) -> str:
+    """As `repr` writes it, without escaping what joins characters."""
+    mark = '"' if "'" in text and '"' not in text else "'"
+    return mark + text.replace("\\", "\\\\").replace(mark, f"\\{mark}") + mark
 
 
 def _state(part: decoders.Decoder | pre_tokenizers.PreTokenizer | None) -> str:

@@ -97,14 +97,15 @@ def _filled(model: Model, batch: Batch) -> float:
 def translations(model: Model, task: Task, examples: Iterable[Example]) -> list[str | None]:
     """The model's greedy answer to each example; None if it doesn't end."""
     examples = list(examples)
-    tokenizer, device = task.tokenizer, _device(model)
-    start, end = tokenizer.special_id(START), tokenizer.special_id(END)
-    lengths = [len(tokenizer.encode(example.source)) for example in examples]
+    tokenizers = [task.tokenizer.with_new_words([example.source]) for example in examples]
+    sources = [tokenizer.encode(each.source) for tokenizer, each in zip(tokenizers, examples, strict=True)]
+    start, end, device = task.tokenizer.special_id(START), task.tokenizer.special_id(END), _device(model)
+    lengths = list(map(len, sources))
     order = sorted(range(len(examples)), key=lengths.__getitem__)
     texts: list[str | None] = [None] * len(examples)
     for length, indices in groupby(order, key=lengths.__getitem__):
         indices = list(indices)
-        read = torch.tensor([tokenizer.encode(examples[index].source) for index in indices], device=device)
+        read = torch.tensor([sources[index] for index in indices], device=device)
         if task.architecture == "encoder-decoder":
             begun, source, most = torch.full((len(indices), 1), start, device=device), read, task.longest
         else:
@@ -113,7 +114,7 @@ def translations(model: Model, task: Task, examples: Iterable[Example]) -> list[
             written = write_greedily(model, begun, most, source=source, end_token=end).tolist()
         for index, ids in zip(indices, written, strict=True):
             if end in ids:
-                texts[index] = tokenizer.decode(ids[: ids.index(end)])
+                texts[index] = tokenizers[index].decode(ids[: ids.index(end)])
     return texts
 
 

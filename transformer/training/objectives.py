@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
+import torch
 
 from ..data.batches import Batch, TextBatches, character_ids, task_batch
 from ..data.corpora import Corpus
@@ -40,14 +41,18 @@ class Objective(ABC):
 
 
 class TextObjective(Objective):
-    """Random windows of a text, character by character."""
+    """Random windows of a text, character by character, or in the tokens of byte-level BPE."""
 
-    def __init__(self, corpus: Corpus, context: int, batch: int, seed: int) -> None:
-        self.corpus, self.batch = corpus, batch
-        self.tokenizer = Tokenizer.of_characters(corpus.text)
-        ids = character_ids(self.tokenizer, corpus.text)
-        at = len(corpus.split()[0])
-        self.train, self.validation = ids[:at], ids[at:]
+    def __init__(self, corpus: Corpus, context: int, batch: int, seed: int, *, vocab_size: int | None = None) -> None:
+        """vocab_size: of the tokens, which are learnt from the training part; None: characters."""
+        self.corpus, self.batch, self._is_of_bytes = corpus, batch, vocab_size is not None
+        parts = corpus.split()
+        if vocab_size is None:
+            self.tokenizer = Tokenizer.of_characters(corpus.text)
+            self.train, self.validation = (character_ids(self.tokenizer, part) for part in parts)
+        else:
+            self.tokenizer = Tokenizer.of_bytes(parts[0], vocab_size)
+            self.train, self.validation = (torch.tensor(self.tokenizer.encode(part)) for part in parts)
         self._windows = TextBatches(self.train, context, batch, seed)
 
     @property
@@ -61,7 +66,7 @@ class TextObjective(Objective):
         source = self.corpus.source
         return {
             "language": source.language,
-            "task": "next character",
+            "task": "next token" if self._is_of_bytes else "next character",
             "corpus": {
                 "name": source.name,
                 "title": source.title,

@@ -21,13 +21,15 @@ class Group(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Preset:
-    """One model to train: on a corpus, character by character, or on a task."""
+    """One model to train: on a corpus, or on a task."""
 
     name: str
     title: str
     summary: str
     group: Group = Group.TEXTS
     corpus: str = ""
+    vocab_size: int | None = None
+    """How many tokens of byte-level BPE it reads a corpus in; None: it reads characters."""
     task: str = ""
     """The task, if there is no corpus."""
     shape: dict[str, Any]

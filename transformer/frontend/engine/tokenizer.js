@@ -1,8 +1,11 @@
 // Reads a shipped model's tokenizer.json and encodes and decodes as transformer/data/tokenizers.py does: one token a
 // character, a word, or a word or sign of a sentence. A text is never dropped in part: what the vocabulary lacks is named.
 
+import { ByteTokenizer } from "./byte_tokenizer.js";
+import { UnknownTokenError, loneSurrogates, notRead, printable } from "./token_text.js";
+/** @import { UnknownPiece } from "./token_text.js" */
+
 /**
- * @typedef {{ text: string, position: number }} UnknownPiece of a text, and where it begins, in characters
  * @typedef {(text: string) => string} Normalize
  * @typedef {(pieces: UnknownPiece[]) => UnknownPiece[]} Cut what was cut already into smaller pieces
  */
@@ -12,29 +15,14 @@ const WORDS = new RegExp(`${WORD}+`, "gu");
 const WHOLE_WORD = new RegExp(`^\\\\b(${WORD}+)\\\\b$`, "u"); // a pattern that looks for a word, and not for a part of one
 const PUNCTUATION = /[\p{P}$+<=>^`|~]/u; // the last are signs of ASCII that Unicode files elsewhere
 const WHITE_SPACE = /\p{White_Space}+/gu;
-// As in Python: characters of a later Unicode than the reader's are boxes, which can be seen.
-const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Z}\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}\u2800\u{1d159}]|\u{16fe4}/u;
-const MARK = /^\p{M}/u;
 const JOINS = /^[\p{M}\u1161-\u1175\u11a8-\u11c2]/u; // a mark, or a later letter of a Korean syllable
-const CARRIER = "\u25cc"; // a dotted circle, for a mark without a letter
-const SURROGATE = /^\p{Cs}$/u;
-const VISIBLE = { " ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍" };
-const NAMED = 8; // pieces that an error names
+const IS_WORD = /[\p{L}\p{N}\p{S}]/u;
+const newWord = (number) => `[new${number}]`; // what a vocabulary calls the places that it keeps for new words, from 1
 /** How a sentence is written, once its words stand side by side (WordPiece's clean-up). @type {[string, string][]} */
 const CLEANED = [
   [" .", "."], [" ?", "?"], [" !", "!"], [" ,", ","], [" ' ", "'"], [" n't", "n't"], [" 'm", "'m"], [" do not", " don't"],
   [" 's", "'s"], [" 've", "'ve"], [" 're", "'re"],
 ];
-
-/** The text has pieces that the vocabulary lacks. */
-export class UnknownTokenError extends Error {
-  /** @param {UnknownPiece[]} pieces */
-  constructor(pieces) {
-    const listed = pieces.slice(0, NAMED).map(({ text, position }) => `${quoted(printable(text))} at ${position + 1}`).join(", ");
-    super(`This model has never seen: ${listed}${pieces.length > NAMED ? ` and ${pieces.length - NAMED} more` : ""}.`);
-    this.pieces = pieces;
-  }
-}
 
 /**
  * A tokenizer of the parsed tokenizer.json. An Error says which part of it isn't read here.
@@ -43,7 +31,7 @@ export class UnknownTokenError extends Error {
  * @param {{ readsNames?: boolean }} [options] readsNames: whether the name of a special token in a text, such as [mask], is that token
  */
 export function tokenizerFrom(json, { readsNames = false } = {}) {
-  return new Tokenizer(json, readsNames);
+  return json.model.type === "BPE" ? new ByteTokenizer(json) : new Tokenizer(json, readsNames);
 }
 
 class Tokenizer {
@@ -62,6 +50,35 @@ class Tokenizer {
     this.join = joinOf(decoder);
     const names = [...this.special.keys()].sort((a, b) => b.length - a.length).map(escaped);
     this.names = names.length ? new RegExp(`(${names.join("|")})`) : /((?!))/;
+    /** @type {number[]} the ids of new words */
+    this.slots = [];
+    for (let id; (id = this.ids.get(newWord(this.slots.length + 1))) !== undefined; ) this.slots.push(id);
+    /** @type {string[] | null} the words that are read as new ones, in order; null: those of each text by itself */
+    this.newWords = this.slots.length ? null : [];
+  }
+
+  /**
+   * The same tokenizer, but reading words that the vocabulary lacks as new ones, in the order of these texts. The same word, in
+   * capitals or not, is the same new one; labels and `decode` write it as it was typed first.
+   *
+   * @param {string[]} texts
+   * @returns {Tokenizer}
+   */
+  withNewWords(texts) {
+    if (this.newWords) return this;
+    /** @type {Map<string, string>} as the vocabulary spells it → as it was typed */
+    const found = new Map();
+    for (const { text } of texts.flatMap((text) => this.lackingIn(text))) {
+      const normal = this.normalize(text);
+      if (IS_WORD.test(text) && !found.has(normal) && found.size < this.slots.length) found.set(normal, text);
+    }
+    const [ids, tokens] = [new Map(this.ids), new Map(this.tokens)];
+    [...found].forEach(([normal, typed], at) => {
+      ids.delete(newWord(at + 1));
+      ids.set(normal, this.slots[at]);
+      tokens.set(this.slots[at], typed);
+    });
+    return Object.assign(Object.create(Tokenizer.prototype), this, { ids, tokens, newWords: [...found.values()] });
   }
 
   /** One more than the largest id. */
@@ -71,8 +88,9 @@ class Tokenizer {
 
   /** Token ids of a text. UnknownTokenError for pieces that the vocabulary lacks. @param {string} text @returns {number[]} */
   encode(text) {
+    if (!this.newWords) return this.withNewWords([text]).encode(text);
     const unknown = this.unknownPieces(text);
-    if (unknown.length) throw new UnknownTokenError(unknown);
+    if (unknown.length) throw new UnknownTokenError(unknown, this.slots.length);
     return this.parted(text).flatMap((part, at) => (at % 2 ? this.special.get(part) : this.pieces(this.read(part).text).map((piece) => this.idOf(piece))));
   }
 
@@ -93,8 +111,13 @@ class Tokenizer {
     return Array.from(ids, (id) => this.label(id));
   }
 
-  /** Every piece of a text that the vocabulary lacks, in order. @param {string} text @returns {UnknownPiece[]} */
+  /** Every piece of a text that is neither in the vocabulary nor among the new words, in order. @param {string} text */
   unknownPieces(text) {
+    return this.withNewWords([text]).lackingIn(text);
+  }
+
+  /** @param {string} text @returns {UnknownPiece[]} */
+  lackingIn(text) {
     let start = 0;
     return this.parted(text).flatMap((part, at) => {
       const begin = start;
@@ -141,8 +164,7 @@ class Tokenizer {
 
   /** Every piece that the vocabulary lacks as it is typed. @param {string} text @returns {UnknownPiece[]} */
   lacking(text) {
-    const characters = Array.from(text, (character, position) => ({ text: character, position }));
-    const broken = characters.filter(({ text: character }) => SURROGATE.test(character)); // no file has them
+    const broken = loneSurrogates(text);
     return broken.length ? broken : this.pieces(text).filter((piece) => this.idOf(piece) === undefined);
   }
 
@@ -156,23 +178,6 @@ class Tokenizer {
     const normal = this.normalize(text);
     return this.special.has(normal) ? undefined : this.ids.get(normal);
   }
-}
-
-/**
- * The text with spaces, line ends and other invisible characters replaced by signs, and marks that stand on none of its letters
- * put on a dotted circle.
- *
- * @param {string} text
- */
-export function printable(text) {
-  const code = (character) => `U+${character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`;
-  let carries = false;
-  return Array.from(text, (character) => {
-    const isSeen = !UNSEEN.test(character);
-    const isAlone = isSeen && !carries && MARK.test(character);
-    carries = isSeen;
-    return VISIBLE[character] ?? (isSeen ? `${isAlone ? CARRIER : ""}${character}` : code(character));
-  }).join("");
 }
 
 /** @param {any} given @returns {Normalize} */
@@ -275,15 +280,4 @@ function patternOf({ Regex: pattern, String: text }) {
 /** @param {string} text */
 function escaped(text) {
   return text.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&");
-}
-
-/** As Python writes a text in quotation marks. @param {string} text */
-function quoted(text) {
-  const mark = text.includes("'") && !text.includes('"') ? '"' : "'";
-  return `${mark}${text.replaceAll("\\", "\\\\").replaceAll(mark, `\\${mark}`)}${mark}`;
-}
-
-/** @param {string} what */
-function notRead(what) {
-  return new Error(`This tokenizer can't be read in the browser: it has ${what}.`);
 }
