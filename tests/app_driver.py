@@ -164,7 +164,8 @@ _tabs: WeakKeyDictionary[AppTest, Tab] = WeakKeyDictionary()
 
 def told_of(at):
     """What the run has told the tab."""
-    return json.loads(component(at, SHELL).json)
+    (told,) = json.loads(component(at, SHELL).json)
+    return told
 
 
 def sentence(at):

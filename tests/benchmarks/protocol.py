@@ -152,7 +152,8 @@ class Tab:
 
     def data(self, component: str) -> dict[str, Any]:
         """What a component is given."""
-        return json.loads(self._component(component).element.bidi_component.json)
+        data = json.loads(self._component(component).element.bidi_component.json)
+        return data[0] if isinstance(data, list) else data
 
     def elements(self, kind: str) -> Iterator[Element]:
         """All elements of a kind, such as "button", from top to bottom."""

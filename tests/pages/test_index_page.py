@@ -69,9 +69,9 @@ def test_each_page_says_what_it_is_and_fetches_its_scripts_at_once(path, page, v
     preloaded = [given["href"] for tag, given in head.tags if given.get("rel") == "modulepreload"]
     (sheet,) = (given["href"] for tag, given in head.tags if given.get("as") == "style")
     assert sheet == f"./{assets.address(assets.SHELL_STYLE)}"
-    part = {"Generate": "/generation_view.js", "Attention": "/attention_view.js"}.get(page, "")
+    parts = {"Generate": ("generation_view.js", "filling_view.js"), "Attention": ("attention_view.js",)}.get(page, ())
     ours = [f"./{assets.address(assets.COMPONENTS)}"]
-    ours += [ours[0].replace("/components.js", part)] if part else []
+    ours += [ours[0].replace("components.js", part) for part in parts]
     assert preloaded[: len(ours) + 1] == [*ours, next(each for each in preloaded if "/static/" in each)]
     scripts = re.findall("<script.*?</script>", (STATIC / "index.html").read_text(encoding="utf-8"), re.DOTALL)
     assert re.findall("<script.*?</script>", text, re.DOTALL) == scripts, "the policy knows Streamlit's, and no others"

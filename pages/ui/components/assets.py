@@ -26,22 +26,23 @@ COMPONENTS = "transformer/frontend/components.js"
 """What every page mounts, and what several components need; the others' scripts are fetched when they are mounted, from
 the same folder. Scripts find the worker from there, too: the folder is the frontend's."""
 PARTS = {
-    "Generate": "generation_view.js",
-    "Attention": "attention_view.js",
-    "Inside": "inside_view.js",
-    "Masks": "masks_masks.js",
+    "Generate": ("generation_view.js", "filling_view.js"),
+    "Attention": ("attention_view.js",),
+    "Inside": ("inside_view.js",),
+    "Masks": ("masks_masks.js",),
 }
-"""What a page mounts first of the others, by its title: a browser fetches that, too, while the page is prepared."""
+"""What a page mounts first of the others, by its title: a browser fetches these, too, while the page is prepared."""
 SHELL_STYLE = "pages/ui/components/shell.css"
 """The style sheet of the shell and of all views."""
 PRIVATE_LINK = "pages/ui/components/room_membership/private_link.js"
 LOADER = """const loaded = import(new URL(%s, document.baseURI)).then(({ mountOf }) => mountOf(%s));
 export default function (component) {
   const find = (part) => component.parentElement.querySelector(`[data-part=${part}]`);
-  for (const [part, words] of Object.entries(component.data?.waiting ?? {})) {
+  const data = Array.isArray(component.data) ? component.data[0] : component.data;
+  for (const [part, words] of Object.entries(data?.waiting ?? {})) {
     if (find(part)) find(part).textContent = words;
   }
-  loaded.then((mount) => mount(component), () => {
+  loaded.then((mount) => mount({ ...component, data }), () => {
     const place = find("waiting_for") ?? find("root");
     if (place) place.textContent = "This part of the page could not be loaded. Reload the page.";
     find("until_styled")?.remove();
@@ -95,8 +96,8 @@ def address(path: str) -> str:
 
 def first_scripts(page: str) -> list[str]:
     """The addresses of the scripts that a page needs first. page: its title."""
-    part = [f"{_FOLDER}/{PARTS[page]}"] if page in PARTS else []
-    return [address(path) for path in (COMPONENTS, *part)]
+    parts = [f"{_FOLDER}/{part}" for part in PARTS.get(page, ())]
+    return [address(path) for path in (COMPONENTS, *parts)]
 
 
 def custom_component(module_file: str, *instruments: str) -> Callable[..., Any]:

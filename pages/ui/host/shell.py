@@ -42,24 +42,25 @@ def shell(
     of, as `drawn_by` takes it. models: those that can be picked, as `model_picker.catalogue` lists them. next_page: the
     title of a page to open. open_page: called with the one that the view of a lesson's step leads to.
     """
+    data = {
+        "key": KEY,
+        "heard": heard(),
+        **exchange.told(page, opening["draws"]),
+        "path": urlsplit(st.context.url or "").path,
+        "page": {"title": page, "sentence": opening["sentence"]},
+        "view": opening["view"],
+        "uses_model": opening["uses_model"],
+        "is_bare": opening["is_bare"],
+        "is_fixed": opening["is_fixed"],
+        "is_linked": opening["is_linked"],
+        "offers_tour": opening["offers_tour"],
+        "catalogue": models,
+        "waiting": {"waiting_title": page} if opening["is_bare"] else _waiting(page, exchange.texts, models),
+        "own": [model["name"] for model in models if is_own(model["name"])],
+        "next_page": next_page,
+    }
     _mount(
-        data={
-            "key": KEY,
-            "heard": heard(),
-            **exchange.told(page, opening["draws"]),
-            "path": urlsplit(st.context.url or "").path,
-            "page": {"title": page, "sentence": opening["sentence"]},
-            "view": opening["view"],
-            "uses_model": opening["uses_model"],
-            "is_bare": opening["is_bare"],
-            "is_fixed": opening["is_fixed"],
-            "is_linked": opening["is_linked"],
-            "offers_tour": opening["offers_tour"],
-            "catalogue": models,
-            "waiting": {"waiting_title": page} if opening["is_bare"] else _waiting(page, exchange.texts, models),
-            "own": [model["name"] for model in models if is_own(model["name"])],
-            "next_page": next_page,
-        },
+        data=[data],  # in a dictionary Streamlit looks for tables, and the first page would wait for pandas
         on_page_state_change=lambda: None,
         **listening(KEY, navigate=(Literal[*SENTENCES], open_page)),
     )
