@@ -121,6 +121,7 @@ class Tab:
     agreed: str | None = None
     sent: int = 0
     obeyed: int = 0
+    before: dict = field(default_factory=dict)
 
     def draw(self, told):
         """Hear what a run tells; returns the page that it opens."""
@@ -132,7 +133,7 @@ class Tab:
             if command["number"] > self.obeyed:
                 self.obeyed = command["number"]
                 if command["is_whole"]:
-                    self.values, self.agreed = {}, None
+                    self.before, self.values, self.agreed = self.values, {}, None
                 self.set(command["values"])
         if all(self.values.get(name) == told["dials_read"].get(name) for name in DIALS):
             self.agreed = told["reading"]
@@ -150,13 +151,16 @@ class Tab:
 
     def message(self):
         """What is to be sent, if anything."""
-        if self.agreed == self.told["reading"] and all(
-            self.values.get(name) == text for name, text in self.told["drawn"].items()
+        asks = self.told["asks_before"]
+        if (
+            not asks
+            and self.agreed == self.told["reading"]
+            and all(self.values.get(name) == text for name, text in self.told["drawn"].items())
         ):
             return None
         self.sent += 1
         about = {"sent": self.sent, "agreed": self.agreed, "session": self.told["session"], "obeyed": self.obeyed}
-        return {**about, "values": self.values}
+        return {**about, "values": self.values, "before": self.before if asks else None}
 
 
 _tabs: WeakKeyDictionary[AppTest, Tab] = WeakKeyDictionary()

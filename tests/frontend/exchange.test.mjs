@@ -48,6 +48,15 @@ test("a message that nobody has answered is sent anew, and none while the page i
   assert.deepEqual(sent.map((message) => message.sent), [1, 2]);
 });
 
+test("asked what it held before a lesson's view, the tab says it once", () => {
+  const { sent, draws, sets } = tab("model=induction");
+  sets({ layer: 3 });
+  const commands = [{ number: 1, values: { model: "shakespeare", layer: "0" }, is_whole: true }];
+  draws({ commands, reading: "a:2", asks_before: true });
+  draws({ commands, reading: "a:2", asks_before: false });
+  assert.deepEqual(sent.map(({ values, before }) => [values, before]), [[{ model: "shakespeare", layer: "0" }, { model: "induction", layer: "3" }]]);
+});
+
 test("dials are Python's, unless the tab holds another view than Python has read", () => {
   const { state, sent, draws } = tab("model=induction&length=100");
   draws({ dials_read: { length: "100" }, dials: { length: "101" } });

@@ -144,8 +144,8 @@ def test_a_lesson_whose_model_is_gone_says_what_it_cant_do(folder):
 
 
 def test_a_visitor_finds_their_own_view_again_and_can_take_the_lesson_s_along():
-    at = start(prompt="KING:\nAye", temperature=1.5, written="3.7")
-    before = link_of(at)
+    at = start(prompt="KING:\nAye", temperature=1.5)
+    before = link_of(app.look_at(at, written="3.7", layer=1, head=0))  # of which Python draws nothing
     at = click(go(at, "Learn"), "learn_go_on", "learn_next")
     assert prompt(at) == PROMPT and link_of(at)["model"] == "induction" and "written" not in link_of(at)
     at = go(at, "Generate")

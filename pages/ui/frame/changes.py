@@ -4,16 +4,13 @@ Changes belong to the model that they were made on: its layers, its heads, the t
 model they are put away, and they come back with their own. A link's changes belong to the link's model.
 """
 
-import contextlib
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 import streamlit as st
 
 from pages.ui.frame.state import visitor
 from pages.ui.models.changes import Changes, in_force, problem_of, with_change
-from transformer import Intervention, ModelConfig, from_code, to_code
-from transformer.inference.intervention_kinds import MOST_CHANGES, MOST_CHARACTERS
+from transformer import Intervention, ModelConfig
 
 
 def settle(name: str, config: ModelConfig) -> None:
@@ -46,30 +43,6 @@ def add(*interventions: Intervention) -> None:
     visitor().changes = changes
 
 
-def take(wish: Mapping[str, Any], name: str, config: ModelConfig) -> None:
-    """Do what an instrument in the browser asks for: `add` and `remove`, codes of interventions. They can be anything.
-
-    name: of the model on screen; what was meant for another one isn't done.
-    """
-    if wish.get("model") != model_id(name):
-        return
-    wanted, unwanted = (_read(wish.get(name), config) for name in ("add", "remove"))
-    if wanted:
-        add(*wanted)
-    if unwanted:
-        without(unwanted)
-
-
-def model_id(name: str) -> str:
-    """What an instrument calls the model that it asks to change."""
-    return name.replace("/", "-")
-
-
-def listed(interventions: Iterable[Intervention]) -> list[dict[str, str]]:
-    """Interventions as an instrument shows them: codes, and words."""
-    return [{"code": to_code(intervention), "words": str(intervention)} for intervention in interventions]
-
-
 def switch(intervention: Intervention) -> None:
     """Make a change; take it back if it is in force."""
     if intervention in in_force(visitor().changes):
@@ -82,18 +55,6 @@ def without(interventions: Iterable[Intervention]) -> None:
     """Take these back, of those that there are."""
     gone = set(interventions)
     visitor().changes = tuple(change for change in visitor().changes if change.intervention not in gone)
-
-
-def _read(codes: Any, config: ModelConfig) -> list[Intervention]:
-    """Those of a browser's codes that say what can be done with this model."""
-    interventions = []
-    for code in codes[:MOST_CHANGES] if isinstance(codes, list) else ():
-        if isinstance(code, str) and len(code) <= MOST_CHARACTERS:
-            with contextlib.suppress(ValueError):
-                intervention = from_code(code)
-                intervention.check(config)
-                interventions.append(intervention)
-    return interventions
 
 
 def _put_away() -> dict[str, Changes]:

@@ -108,6 +108,7 @@ def open_page(
     hear_all()  # what was broken off, if anything was
     saved_view.restore_outside_lessons(title)
     current = state.begin_run(title)
+    saved_view.keep_own_view()
     opening = decide()
     st.set_page_config(
         page_title=f"{title} · HeadsUp", page_icon=ICON, layout="wide", initial_sidebar_state="collapsed"

@@ -11,7 +11,9 @@ from typing import Any
 import streamlit as st
 
 from pages.ui.frame import selection_sync, state, widgets
+from pages.ui.frame import url_parameters as links
 from pages.ui.frame.visitor_choices import Visitor, fields
+from pages.ui.host.exchange import dials_of, exchange
 from pages.ui.session.lesson_answers import StepId
 from pages.ui.session.session_store import session_record
 
@@ -62,12 +64,22 @@ def show_lesson_view(step_id: StepId, view: Visitor | None) -> None:
         state.mark_restored()
 
 
+def keep_own_view() -> None:
+    """Save the view as the tab had it: of what Python draws nothing of, the session knew less."""
+    before, exchange().before = exchange().before, None
+    if before and (saved := saved_view()):
+        dials = dials_of(links.everything(saved.visitor))
+        saved.visitor = links.from_query({**before, **dials})
+        session_record().saved_visitor = saved.visitor
+
+
 def restore_view() -> None:
     """Restore the view from before the lesson."""
     saved = saved_view()
     if saved is None:
         return
     del st.session_state["saved_view"]
+    exchange().asks_before = False
     session_record().saved_visitor = None
     _clear_session_keys()
     _copy_view(state.visitor(), saved.visitor)
@@ -97,6 +109,7 @@ def _save(current: Visitor, step_id: StepId) -> SavedView:
     visitor = session_record().saved_visitor or dataclasses.replace(current, notices=[])
     saved = SavedView(visitor, step_id, {key: st.session_state[key] for key in SESSION_KEYS if key in st.session_state})
     _clear_session_keys()
+    exchange().asks_before = True
     st.session_state["saved_view"] = saved
     session_record().saved_visitor = visitor
     return saved

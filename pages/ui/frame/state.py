@@ -80,7 +80,8 @@ def has_untold_changes() -> bool:
 def _take_up(current: Visitor, told: Visitor) -> None:
     for name in PARAMETERS:
         setattr(current, name, getattr(told, name))
-    current.notices = told.notices
+    if has_returned():
+        current.notices = told.notices
     mark_restored()
     st.session_state["opens_view"] = False
     st.session_state["view_from_link"] = has_returned()
@@ -139,12 +140,6 @@ def link_restored_view() -> bool:
 def confirm_restored_text() -> None:
     """Note that the restored text is on screen."""
     st.session_state["text_restored"] = False
-    st.session_state["restored_texts"] = restored_texts() + 1
-
-
-def restored_texts() -> int:
-    """How often a link or a lesson has set the text; the tab then shows that text instead of its own."""
-    return st.session_state.get("restored_texts", 0)
 
 
 def mark_restored() -> None:

@@ -13,6 +13,7 @@ page draws first (`exchange.py`, `exchange.js`):
    it sends that view, and Python's widgets take it.
 4. Everything else Python changes by numbered commands, of which the tab obeys each once. They are repeated in every run
    until the tab says that it has obeyed them, so none is lost, and none overwrites what was typed since.
+5. Where a lesson's view has taken the place of the visitor's own, Python asks what the tab held before: it saves that.
 
 `tests/browser/test_page_protocol_browser.py` shows all this in a tiny app.
 """

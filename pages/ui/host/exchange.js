@@ -17,6 +17,7 @@ const AGAIN_MS = 5000; // after which a message is sent anew: it was lost if the
  * @property {Record<string, string>} dials_read the dials of that view
  * @property {Record<string, string>} dials as they are now
  * @property {Record<string, string | null>} drawn the values of which the page draws something
+ * @property {boolean} [asks_before] whether Python wants to know what the tab held before it held this view
  * @property {{ number: number, values: Record<string, string | null>, is_whole: boolean }[]} commands
  */
 
@@ -80,8 +81,8 @@ export class Exchange {
   /** Send the page state if Python has drawn something of another one; while the page is being left, that would bring it back. */
   compare() {
     if (!this.told || this.change.isUnderWay(performance.now())) return;
-    const { drawn, reading } = this.told;
-    const isOther = reading !== this.agreed || Object.keys(drawn).some((name) => !this.has(name, drawn[name]));
+    const { drawn, reading, asks_before: asksBefore = false } = this.told;
+    const isOther = asksBefore || reading !== this.agreed || Object.keys(drawn).some((name) => !this.has(name, drawn[name]));
     this.stale(isOther);
     clearTimeout(this.again);
     if (!isOther) return;
@@ -96,6 +97,7 @@ export class Exchange {
     this.sent += 1;
     this.isWaiting = true;
     this.state.flush();
-    this.send({ sent: this.sent, agreed: this.agreed, session: this.told.session, obeyed: this.obeyed, values: this.state.all() });
+    const { session, asks_before: asksBefore } = this.told;
+    this.send({ sent: this.sent, agreed: this.agreed, session, obeyed: this.obeyed, values: this.state.all(), before: asksBefore ? this.state.before : null });
   }
 }

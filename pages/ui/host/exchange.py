@@ -32,6 +32,8 @@ class Message(BaseModel):
     obeyed: int
     """The last of this session's commands that it has obeyed."""
     values: Annotated[Texts, Field(max_length=200)]
+    before: Annotated[Texts, Field(max_length=200)] | None = None
+    """What it held before it held this view, where it was asked for."""
 
 
 class Command(TypedDict):
@@ -58,6 +60,10 @@ class Exchange:
     commands: list[Command] = field(default_factory=list)
     number: int = 0
     """Of the last command."""
+    asks_before: bool = False
+    """Whether the tab is asked what it held before it held this view: a lesson's view has taken that one's place."""
+    before: dict[str, str] | None = None
+    """Its answer."""
 
     @property
     def reading(self) -> str:
@@ -69,6 +75,8 @@ class Exchange:
         is_other_page, self.page = bool(self.page) and page != self.page, page or self.page
         if message and message.sent > self.sent:
             is_whole, self.sent = message.agreed != self.reading, message.sent
+            if message.before is not None and self.asks_before:
+                self.asks_before, self.before = False, message.before
             if message.session == self.session:
                 self.commands = [command for command in self.commands if command["number"] > message.obeyed]
             self._hold(message.values if is_whole else {**message.values, **dials_of(self.texts)}, is_whole)
@@ -125,6 +133,7 @@ class Exchange:
             "dials": dials_of(self.texts),
             "drawn": {name: self.texts.get(name) for name in drawn_by(page, view) if not is_dial(name)},
             "commands": self.commands,
+            "asks_before": self.asks_before,
         }
 
 

@@ -44,6 +44,8 @@ export class PageState {
     /** @type {Set<() => void>} */
     this.listeners = new Set();
     this.arrivals = 0; // how often a link, a lesson, or Back has set the whole state
+    /** @type {Record<string, string>} what was held before the last of them */
+    this.before = {};
   }
 
   /** @param {string} name @returns {string | null} */
@@ -100,6 +102,7 @@ export class PageState {
 
   /** Hold what an address says, and what it had no room for; nothing else. @param {string | URLSearchParams} search @param {Record<string, string>} [leftOut] */
   become(search, leftOut = {}) {
+    this.before = this.all();
     this.values = new Map([...Object.entries(leftOut), ...valuesOf(search)]);
     this.arrivals += 1;
     this.changed(null);
