@@ -3,7 +3,6 @@
 Asked for and cached as in `tensors`. Dimensions: depth, part, pos, vocab.
 """
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -14,7 +13,7 @@ from ..inference.pass_outline import array_of, lens_at
 from ..inference.pass_recording import circuit_parts
 from ..inference.recording import Recording
 from ..inference.residual_stream import direct_logit_attribution
-from ..inference.tracing import Trace, deviations_of_text, trace_pass
+from ..inference.tracing import Deviation, Trace, deviations_of_text, trace_pass
 from ..model.effective_weights import weights_of
 from . import tensors
 from .cache import cached
@@ -24,19 +23,6 @@ from .tensors import Interventions, Tokens, about_pass, infos_of
 
 NAMED = 64
 """Tokens that are named with a row over a large vocabulary: the likeliest, more than are drawn by hand."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Check:
-    """How far a tensor that was computed is from what its equation gives."""
-
-    name: str
-    largest: float | None
-    """The largest difference of two cells; None where one is infinite and the other isn't."""
-    magnitude: float
-    """The tensor's largest absolute value."""
-    set_by: tuple[str, ...] = ()
-    """What was changed in it, in words."""
 
 
 def named_tensors(
@@ -107,14 +93,10 @@ def _position(
 @cached
 def checks(
     checkpoint: Checkpoint, tokens: Tokens, source: Tokens = (), interventions: Interventions = ()
-) -> tuple[Check, ...]:
+) -> tuple[Deviation, ...]:
     """Every tensor of a pass against its equation, in the order of the pass."""
     with tensors.one_at_a_time:
-        worst = deviations_of_text(checkpoint.model, tokens, source, interventions)
-    return tuple(
-        Check(each.name, each.largest if np.isfinite(each.largest) else None, each.magnitude, each.set_by)
-        for each in worst
-    )
+        return tuple(deviations_of_text(checkpoint.model, tokens, source, interventions))
 
 
 @cached

@@ -197,7 +197,7 @@ def _passes(responder: Responder) -> APIRouter:
     @routes.of_pass("/checks", PassQuery, "Every tensor of a pass against its equation", responder.json, JSON)
     def checks(query: PassQuery, inputs: PassInputs) -> Callable:
         """`checks`, by tensor: the largest difference, its magnitude, and what was changed in it."""
-        return lambda: {"checks": [dict(vars(each)) for each in analyses.checks(*inputs.passed, inputs.interventions)]}
+        return lambda: {"checks": [each.to_dict() for each in analyses.checks(*inputs.passed, inputs.interventions)]}
 
     @routes.both("/circuit", CircuitQuery, "A circuit of a head")
     async def circuit(request: Request, query: CircuitQuery) -> Response:

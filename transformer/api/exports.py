@@ -7,12 +7,10 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import torch
-from torch import Tensor
-
 from ..frontend.live_page import live_page, too_large
 from ..frontend.saved_page import INSIDE, attention_fits, inside_page, page, page_fit
 from ..inference.attention_outline import names_around
+from ..inference.inputs import inputs_of
 from ..inference.pass_outline import TensorInfo, tensors_of
 from ..inference.pass_recording import record_pass
 from ..inference.pattern_pooling import LIMIT
@@ -178,7 +176,7 @@ def whole_layer(
     labels = {"text": checkpoint.tokenizer.labels(tokens), "source": checkpoint.tokenizer.labels(source)}
     return record(
         checkpoint.model,
-        _inputs(tokens, source),
+        inputs_of(checkpoint.model, tokens, source),
         lambda point: point.startswith(f"{module}."),
         labels=labels,
         interventions=interventions,
@@ -203,7 +201,7 @@ def whole_attention(
     parameters = [f"{module}.{each}" for module in modules for each in ("out.weight", "relative_bias.weight")]
     return record(
         checkpoint.model,
-        _inputs(tokens, source),
+        inputs_of(checkpoint.model, tokens, source),
         names,
         interventions=interventions,
         parameters=[name for name in parameters if name in infos_of(shape, 1, 1)],
@@ -213,10 +211,6 @@ def whole_attention(
 def _lengths(tokens: Tokens, source: Tokens, kind: str) -> tuple[int, int]:
     """How many queries and keys an attention has."""
     return len(source if kind == "encoder" else tokens), len(tokens if kind in ("self", "decoder") else source)
-
-
-def _inputs(tokens: Tokens, source: Tokens) -> list[Tensor]:
-    return [torch.tensor([part]) for part in (source, tokens) if part]
 
 
 def export(query: ExportQuery, inputs: PassInputs) -> Callable[[], Answer]:

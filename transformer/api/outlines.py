@@ -17,6 +17,7 @@ from ..data.tokenizers import Tokenizer
 from ..inference.attention_outline import outline as attention_outline
 from ..inference.attention_outline import outline_of_layer
 from ..inference.interventions import hooks_of
+from ..inference.logits import stream_of
 from ..inference.pass_outline import outline as outline_of
 from ..inference.pass_outline import outline_of_text, statistics_of
 from ..inference.recording import Recording, rounding_of
@@ -65,9 +66,7 @@ def whole_overview(
 
     sees = {"hook_mask": see_mask, "hook_pattern": see_pattern}
     model, readers = checkpoint.model, [(f"{module}.{point}", see) for module in modules for point, see in sees.items()]
-    inputs = [torch.tensor([list(ids)]) for ids in (source, tokens) if ids]
-    with torch.no_grad(), model.hooked([*hooks_of(interventions, model), *readers]):
-        model.stream(*inputs)
+    stream_of(model, tokens, source, [*hooks_of(interventions, model), *readers])
     labels = checkpoint.tokenizer.labels
     words = {"text": labels(tokens), "source": labels(source)}
     looks_first = None if kind == "encoder" else checkpoint.predicted_position(tokens)

@@ -22,6 +22,7 @@ import torch.nn.functional as F
 from ..checkpoints.folder import Checkpoint
 from ..config import ModelConfig
 from ..inference.attention_outline import names_around
+from ..inference.inputs import inputs_of
 from ..inference.interventions import Intervention, hooks_of
 from ..inference.logits import probabilities_of, stream_of
 from ..inference.pass_outline import TensorInfo, array_of, tensors_of
@@ -268,7 +269,7 @@ def _recorded(
 ) -> dict[str, np.ndarray]:
     """A forward pass as far as it takes to see these points, as the interventions left them."""
     model, shapes = checkpoint.model, infos_of(checkpoint.model.config, len(tokens), len(source))
-    inputs = [torch.tensor([list(ids)]) for ids in (source, tokens) if ids]
+    inputs = inputs_of(model, tokens, source)
     with torch.no_grad():
         cache = model.run_until_recorded(
             *inputs, names_filter=set(names), fwd_hooks=hooks_of(interventions, model), watched=every_point

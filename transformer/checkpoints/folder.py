@@ -349,7 +349,7 @@ def _needed_shapes(config: ModelConfig, at_most: int) -> dict[str, tuple[int, ..
         sides["n_encoder_layers"] = min(config.n_encoder_layers, 2)
     shallow = dataclasses.replace(config, **sides, unrotated_layers=())  # later blocks have the same shapes
     try:
-        shapes = dict(_shapes(shallow))
+        shapes = dict(shapes_of(shallow))
     except (RuntimeError, TypeError):  # PyTorch can't count that far
         raise CheckpointError(f"{CONFIG} claims sizes that no model can have.") from None
     if config.tie_embeddings:
@@ -365,7 +365,7 @@ def _needed_shapes(config: ModelConfig, at_most: int) -> dict[str, tuple[int, ..
 
 
 @functools.lru_cache(maxsize=256)
-def _shapes(config: ModelConfig) -> Mapping[str, tuple[int, ...]]:
+def shapes_of(config: ModelConfig) -> Mapping[str, tuple[int, ...]]:
     """The shape of every weight of a model that PyTorch builds; cached, since folders are listed often."""
     return MappingProxyType({name: tuple(weight.shape) for name, weight in shapes_alone(config).state_dict().items()})
 

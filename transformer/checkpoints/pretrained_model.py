@@ -20,7 +20,7 @@ from ..data.tokenizers import Tokenizer
 from ..model.models import shapes_alone
 from .checkpoint import Checkpoint
 from .families.family import Family, Fields, Weight, read_weight, their_shapes
-from .folder import CheckpointError, number_of_weights, reason, with_weights
+from .folder import CheckpointError, number_of_weights, reason, shapes_of, with_weights
 from .memory_limit import check_fits
 from .model_card import ChatParts, ModelCard
 from .tokenizer_files import TheirTokenizer
@@ -88,7 +88,7 @@ class Pretrained:
         if (stored := self._as_stored(dtype)) != config:
             config = stored
             sources = self._sources(config, dtype)
-        state, shapes = {}, _shapes(config)
+        state, shapes = {}, shapes_of(config)
         for weight, names in sources:
             tensors = [self.tensors.read(name, dtype) for name in names]
             state[weight.ours] = read_weight(weight, config, tensors, shapes[weight.ours], dtype)
@@ -200,7 +200,7 @@ class Pretrained:
         """Each weight's names in the files, after checking all shapes and the memory for them."""
         real = self._real_names()
         shapes = {name: shape for name, (shape, _) in self.tensors.headers.items()}
-        ours = _shapes(config)
+        ours = shapes_of(config)
         weights = self.family.weights(config, self.fields)
         for weight in weights:
             names = _names(weight, real)
@@ -229,11 +229,6 @@ def _names(weight: Weight, real: Mapping[str, str]) -> list[str]:
     """A weight's names in the files; none for a weight that they leave out."""
     found = [real[name] for name in weight.theirs if name in real]
     return found or [real[name] for name in weight.instead if name in real][:1]
-
-
-def _shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
-    """The shape of each of our parameters."""
-    return {name: tuple(tensor.shape) for name, tensor in shapes_alone(config).state_dict().items()}
 
 
 def config_of(family: Family, fields: Mapping[str, Any]) -> ModelConfig:

@@ -17,7 +17,7 @@ from ..model.equations import equations
 from ..model.registry import attention_modules, hook_points
 from .head_measures import MEASURES, head_measures
 from .interventions import Intervention
-from .overwritten_values import overwritten_values
+from .overwritten_values import overwritten_records
 from .pattern_pooling import pool, quantise
 from .recording import Recording, plain_array
 
@@ -72,7 +72,7 @@ def outline(
             "queries": queries,
             "keys": len(labels["text" if of_text else "source"]),
             "predicted_position": queries - 1 if predicted_position is None else predicted_position,
-            "changed": [dataclasses.asdict(values) for values in overwritten_values(interventions, config)],
+            "changed": overwritten_records(interventions, config),
         },
     )
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from ..config import ModelConfig
 from .context_windows import WindowedIntervention
@@ -28,6 +29,11 @@ class OverwrittenValues:
     """Of a weight set by hand: its key, the weight, and whether the rest of the row was renormalised."""
     ablated: bool = False
     """Whether they were set to zero."""
+
+
+def overwritten_records(interventions: Sequence[Intervention], config: ModelConfig) -> list[dict[str, Any]]:
+    """The fields of each of the `overwritten_values`, for JSON."""
+    return [asdict(values) for values in overwritten_values(interventions, config)]
 
 
 def overwritten_values(interventions: Sequence[Intervention], config: ModelConfig) -> list[OverwrittenValues]:

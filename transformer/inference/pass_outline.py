@@ -7,7 +7,6 @@ first block, and after each. There is no batch.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -27,7 +26,7 @@ from .circuits import circuits_of
 from .inputs import inputs_of, parameters_of, predicted_position
 from .interventions import Intervention, hooks_of
 from .logits import logits_in_pieces, probabilities_of
-from .overwritten_values import overwritten_values
+from .overwritten_values import overwritten_records
 from .pattern_pooling import pool, quantise
 from .recording import Recording, rounding_of
 from .residual_stream import LogitLensSummary, logit_lens, logit_lens_summary, stream_points
@@ -231,7 +230,7 @@ class _Sketch:
                 "ids": {"text": self.tokens.tolist(), "source": self.source.tolist()},
                 "predicted_position": predicted_position(config, self.tokens.tolist(), self.mask_token_id),
                 "circuits": {module: circuits_of(config, module) for module in modules},
-                "changed": [dataclasses.asdict(values) for values in overwritten_values(interventions, config)],
+                "changed": overwritten_records(interventions, config),
             },
         )
 

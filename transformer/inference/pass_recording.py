@@ -5,7 +5,6 @@ Shapes: pos, head, d_model, vocab; there is no batch.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,11 +20,11 @@ from ..model.registry import attention_modules
 from .circuits import Weights, circuits_of, ov_circuit, qk_circuit
 from .inputs import Ids, ids_of
 from .interventions import Intervention
-from .overwritten_values import overwritten_values
+from .overwritten_values import overwritten_records
 from .pass_outline import LIKELIEST, TensorInfo, array_of, outline, tensors_of
 from .recording import Recording, plain_array
 from .residual_stream import direct_logit_attribution
-from .tracing import Deviation, Trace, deviations, trace_pass
+from .tracing import Trace, deviations, trace_pass
 
 MOST_TOKENS = 256
 """The most tokens on either side of a circuit; a larger vocabulary is reduced to these."""
@@ -86,7 +85,7 @@ def record_pass(
             "ids": ids,
             "labels": {text: list(name(ids_of_text)) for text, ids_of_text in ids.items()},
             "vocabulary": list(name(range(trace.config.vocab_size))),
-            "changed": [dataclasses.asdict(values) for values in overwritten_values(interventions, trace.config)],
+            "changed": overwritten_records(interventions, trace.config),
             "mask_token_id": mask_token_id,
         },
     )
@@ -130,7 +129,11 @@ def whole_view(
     infos = tensors_of(trace.config, len(trace.tokens), len(trace.source))
     tensors = {name: array_of(trace, info) for name, info in infos.items() if name not in without}
     names, shares = _all_shares(trace, sketched.tensors["next"])
-    about = {"attribution": {"names": names}, "checks": _as_checks(deviations(trace), changed)}
+    checks = [
+        {**check.to_dict(), "set_by": [change["words"] for change in changed if change["point"] == check.name]}
+        for check in deviations(trace)
+    ]
+    about = {"attribution": {"names": names}, "checks": checks}
     whole = Recording({**tensors, **shares, **_circuits(trace)}, about)
     labels = {text: [vocabulary[token] for token in ids] for text, ids in sketched.metadata["ids"].items()}
     details = {"labels": labels, "vocabulary": list(vocabulary), "changed": list(changed)}
@@ -228,15 +231,3 @@ def _is_of(kind: str, info: TensorInfo) -> bool:
     if kind == "weights":
         return info.kind == "parameter" and len(info.sizes) > 1
     return info.name.endswith(kind)
-
-
-def _as_checks(deviations: Iterable[Deviation], changed: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Deviations as JSON values, an infinite one as None, with a tensor's interventions in words."""
-    return [
-        {
-            **dataclasses.asdict(deviation),
-            "largest": deviation.largest if math.isfinite(deviation.largest) else None,
-            "set_by": [change["words"] for change in changed if change["point"] == deviation.name],
-        }
-        for deviation in deviations
-    ]

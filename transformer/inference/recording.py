@@ -24,7 +24,7 @@ from ..model.models import Model
 from ..model.registry import hook_points
 from .http_client import open_url
 from .interventions import Intervention, hooks_of
-from .overwritten_values import overwritten_values
+from .overwritten_values import overwritten_records
 
 RESERVED = "__metadata__"
 """The name that the format reserves."""
@@ -109,7 +109,7 @@ def record(
     tensors = {name: as_array(tensor, points[name].shape) for name, tensor in cache.items()}
     tensors |= {name: plain_array(model.effective_weight(name)).copy() for name in parameters}
     words = {text: list(labels_of_text) for text, labels_of_text in (labels or {}).items()}
-    changed = [dataclasses.asdict(values) for values in overwritten_values(interventions, model.config)]
+    changed = overwritten_records(interventions, model.config)
     about = {"config": model.config.to_dict(), "labels": words, **({"changed": changed} if changed else {})}
     return Recording(tensors, about)
 

@@ -9,7 +9,7 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -88,6 +88,10 @@ class Deviation:
     """The tensor's largest finite absolute value."""
     set_by: tuple[str, ...] = ()
     """The interventions on it in words: it needn't follow from its equation there."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its fields as JSON values; None for an infinite difference."""
+        return {**vars(self), "largest": self.largest if math.isfinite(self.largest) else None}
 
 
 def every_point(name: str) -> bool:

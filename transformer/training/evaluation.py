@@ -66,7 +66,7 @@ def evaluate_loss(model: Model, tokens: Sequence[int] | Tensor, batch: int | Non
     Every token but the first is predicted once, from the tokens before it in its window.
     batch: windows per pass; None for as many as hold EVALUATED_AT_ONCE tokens.
     """
-    tokens = torch.as_tensor(tokens, device=_device(model))
+    tokens = torch.as_tensor(tokens, device=model.device)
     if len(tokens) < 2:
         raise ValueError("A loss needs a text of at least two tokens.")
     context = model.config.context_length
@@ -82,7 +82,7 @@ def exact_matches(model: Model, task: Task, examples: Iterable[Example]) -> floa
     """The share of examples that the model answers exactly, greedily, with an end; or whose masks it fills right."""
     examples = list(examples)
     if task.architecture == "encoder-only":
-        return _filled(model, task_batch(task, examples).to(_device(model)))
+        return _filled(model, task_batch(task, examples).to(model.device))
     written = list(zip(examples, translations(model, task, examples), strict=True))
     return sum(example.target == text for example, text in written) / len(written)
 
@@ -99,7 +99,7 @@ def translations(model: Model, task: Task, examples: Iterable[Example]) -> list[
     examples = list(examples)
     tokenizers = [task.tokenizer.with_new_words([example.source]) for example in examples]
     sources = [tokenizer.encode(each.source) for tokenizer, each in zip(tokenizers, examples, strict=True)]
-    start, end, device = task.tokenizer.special_id(START), task.tokenizer.special_id(END), _device(model)
+    start, end, device = task.tokenizer.special_id(START), task.tokenizer.special_id(END), model.device
     lengths = list(map(len, sources))
     order = sorted(range(len(examples)), key=lengths.__getitem__)
     texts: list[str | None] = [None] * len(examples)
@@ -135,7 +135,7 @@ def measure_induction(model: Model, task: Induction, sequences: int = 500) -> In
     """Measure on repeated random sequences of half the longest length: the loss in each half, and the best head."""
     random = np.random.default_rng(0)
     period = task.longest // 2
-    batch = task_batch(task, [task.repeated(random, period) for _ in range(sequences)]).to(_device(model))
+    batch = task_batch(task, [task.repeated(random, period) for _ in range(sequences)]).to(model.device)
     with evaluating(model):
         logits, cache = model.run_with_cache(*batch.inputs, names_filter=pattern_names(model.config))
     losses = F.cross_entropy(logits.mT, batch.targets, reduction="none")  # (batch, pos)
@@ -164,7 +164,7 @@ def measure_reading(model: Model, task: Stories, questions: int = 1000) -> Readi
     right, weights = 0, []
     for at in range(0, len(examples), ANSWERED_AT_ONCE):
         lot = examples[at : at + ANSWERED_AT_ONCE]
-        batch = task_batch(task, lot).to(_device(model))
+        batch = task_batch(task, lot).to(model.device)
         rows, question_marks = torch.arange(len(lot)), (batch.targets != IGNORED).int().argmax(1)
         answers = torch.tensor([example.position for example in lot])
         with evaluating(model):
@@ -279,7 +279,7 @@ class TaskEvaluator(Evaluator):
 
     def glance_accuracy(self, model: Model) -> float | None:
         is_encoder = self._task.architecture == "encoder-only"
-        return _filled(model, self._glance.to(_device(model))) if is_encoder else None
+        return _filled(model, self._glance.to(model.device)) if is_encoder else None
 
     def validation_loss(self, model: Model) -> float:
         return _loss(model, self._whole)
@@ -309,7 +309,7 @@ class TaskEvaluator(Evaluator):
 
 
 def _loss(model: Model, batch: Batch) -> float:
-    batch = batch.to(_device(model))
+    batch = batch.to(model.device)
     with evaluating(model):
         return token_loss(model(*batch.inputs), batch.targets).item()
 
@@ -321,10 +321,6 @@ def _windows(tokens: Tensor, context: int, batch: int) -> Iterator[tuple[Tensor,
     yield from zip(inputs.split(batch), targets.split(batch), strict=True)
     if (len(tokens) - 1) % context:
         yield tokens[None, whole * context : -1], tokens[None, whole * context + 1 :]
-
-
-def _device(model: Model) -> torch.device:
-    return next(model.parameters()).device
 
 
 def _in_words(measured: int, whole: int, part: str) -> str:
