@@ -15,7 +15,7 @@ import pytest
 import transformer
 from tests.api.conftest import served
 from transformer import Recording, record_pass
-from transformer.api import exports, limits, model_store, request_parameters, responses
+from transformer.api import exports, limits, model_store, request_counts, request_parameters, responses
 from transformer.api.app import create_app
 
 ROOT = Path(__file__).parents[1]
@@ -93,9 +93,9 @@ def test_it_says_the_limits_and_the_variables_of_the_api():
         request_parameters.MOST_CELLS,
         request_parameters.MOST_NAMES,
         request_parameters.MOST_NEW_TOKENS,
-        limits.BURST,
-        int(limits.PER_SECOND),
-        limits.AT_ONCE,
+        request_counts.BURST,
+        int(request_counts.PER_SECOND),
+        request_counts.AT_ONCE,
         limits.LARGEST_BODY // 1024,
         exports.MOST_BYTES // 10**6,
     ]

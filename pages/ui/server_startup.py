@@ -176,10 +176,9 @@ def _api() -> Any:
 def _counts() -> Any:
     """Counts requests to the engine and for events: of this server, or of all that share its Redis."""
     from pages.ui.shared_redis import buckets, shared_client
-    from transformer.api.limits import Counts
-    from transformer.api.shared_counts import SharedCounts
+    from transformer.api.request_counts import Counts
 
-    return SharedCounts(buckets().fill) if shared_client() else Counts()
+    return Counts(fill_shared=buckets().fill if shared_client() else None)
 
 
 def _gauges() -> dict[str, float]:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from typing import Any
 
-from transformer.api.leaky_buckets import MemoryBuckets
 from transformer.api.limits import SECRET_VARIABLE
+from transformer.api.request_counts import MemoryBuckets
 
 REDIS_VARIABLE = "HEADSUP_REDIS"
 """The environment variable that names the Redis; without it, each server is by itself."""

@@ -18,10 +18,11 @@ from tests.tiny_models import ALPHABET, save_chatty, save_encoder, save_tiny, sa
 from transformer import trace_pass
 from transformer.api import cache
 from transformer.api.app import create_app
-from transformer.api.limits import Counts, Limits
+from transformer.api.limits import Limits
 from transformer.api.model_library import Library
 from transformer.api.model_store import ModelStore
 from transformer.api.open_models import OpenModel
+from transformer.api.request_counts import Counts
 from transformer.inference.tracing import Trace
 
 SHAPES = {

@@ -16,7 +16,8 @@ from transformer.api import app as application
 from transformer.api import cache, request_parameters, tensors
 from transformer.api.app import create_app
 from transformer.api.errors import BROKEN
-from transformer.api.limits import Counts, Limits
+from transformer.api.limits import Limits
+from transformer.api.request_counts import Counts
 
 SCHEMA = create_app().openapi()
 POINTS = [

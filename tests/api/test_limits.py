@@ -5,21 +5,8 @@ import pytest
 from transformer.api import limits
 from transformer.api.app import create_app
 from transformer.api.errors import ApiError
-from transformer.api.leaky_buckets import REMEMBERED
-from transformer.api.limits import (
-    AT_ONCE,
-    BURST,
-    CLASSES,
-    COOKIE,
-    NEW_FOR,
-    PER_SECOND,
-    STRANGERS,
-    Counts,
-    Limits,
-    Share,
-    counted_address,
-    share_of,
-)
+from transformer.api.limits import CLASSES, COOKIE, NEW_FOR, STRANGERS, Limits, Share, counted_address, share_of
+from transformer.api.request_counts import AT_ONCE, BURST, PER_SECOND, REMEMBERED, Counts
 from transformer.inference.scheduler import Scheduler
 
 

@@ -8,9 +8,8 @@ from pages.ui.lessons.room_attempts import Attempts
 from pages.ui.shared_redis import REDIS_VARIABLE, buckets, redis_client
 from tests.redis_server import RedisServer
 from transformer.api.errors import ApiError
-from transformer.api.leaky_buckets import MemoryBuckets
-from transformer.api.limits import BURST, CLASSES, PER_SECOND
-from transformer.api.shared_counts import SharedCounts
+from transformer.api.limits import CLASSES
+from transformer.api.request_counts import BURST, PER_SECOND, Counts, MemoryBuckets
 
 HERE = "203.0.113.7"
 
@@ -93,8 +92,8 @@ def test_joins_are_limited_by_browser_and_by_room_and_address_and_a_class_behind
 
 
 def test_requests_count_on_all_servers_together_and_each_counts_alone_at_once(server, monkeypatch):
-    monkeypatch.setattr(SharedCounts, "_share_always", lambda self: None)  # the test says when
-    one, other = (SharedCounts(buckets().fill) for _ in range(2))
+    monkeypatch.setattr(Counts, "_share_always", lambda self: None)  # the test says when
+    one, other = (Counts(fill_shared=buckets().fill) for _ in range(2))
 
     def ask(counts, who="visitor me", many=1):
         counts.begin(who, many)
@@ -118,7 +117,7 @@ def test_requests_count_on_all_servers_together_and_each_counts_alone_at_once(se
 
 
 def test_who_waits_is_served_again_and_without_a_redis_a_server_is_by_itself(now, ours, monkeypatch):
-    counts = SharedCounts(ours.fill)
+    counts = Counts(fill_shared=ours.fill)
     ours.fill({"me": 2 * BURST / PER_SECOND})
     counts.begin("me")
     counts.share()

@@ -6,7 +6,8 @@ from typing import Any
 
 from .csv_file import MOST_ROWS
 from .exports import MOST_BYTES
-from .limits import AT_ONCE, BURST, CLASSES, LARGEST_BODY, LONGEST_QUERY, PER_SECOND, STRANGERS
+from .limits import CLASSES, LARGEST_BODY, LONGEST_QUERY, STRANGERS
+from .request_counts import AT_ONCE, BURST, PER_SECOND
 from .request_parameters import MOST_CELLS, MOST_NAMES, MOST_NEW_TOKENS
 
 STYLE = """:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif }

@@ -11,10 +11,8 @@ import functools
 import ipaddress
 import os
 import secrets
-import threading
 import time
 import zlib
-from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -24,25 +22,19 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .errors import ApiError
-from .leaky_buckets import MemoryBuckets
+from .request_counts import Counts
 
 COOKIE = "headsup_visitor"
 LONGEST_QUERY = 8_192
 """Bytes of an address's parameters; what is longer is asked by POST."""
 LARGEST_BODY = 262_144
 """Bytes of a POST."""
-PER_SECOND, BURST = 60.0, 300
-"""Questions of one visitor: so many a second, and so many at once after a pause."""
-AT_ONCE = 16
-"""Questions of one visitor that are being answered at the same moment, streams among them."""
 CLASSES, STRANGERS = 60, 8
 """How many visitors' worth of all these an address has, and those at one address together that show no cookie."""
 NEW_FOR = 60.0
 """Seconds for which a cookie is new."""
 LONGEST_ADDRESS = 64
 """Characters of what a proxy calls an address."""
-ROUNDING = 1e-3
-"""Of a question: what may be wrong of many that are counted as fractions of seconds."""
 SECRET_VARIABLE, PROXIES_VARIABLE = "HEADSUP_SECRET", "HEADSUP_PROXIES"
 _SHARE = "headsup.share"
 
@@ -95,40 +87,6 @@ def share_of(cookie: str, address: str | None, stranger: str = "") -> Share:
 def share_in(request: Request) -> Share | None:
     """Whose turn it is when a request's is, which has come through `Limits`."""
     return request.scope.get(_SHARE)
-
-
-def too_many() -> ApiError:
-    """Of somebody who asks too often."""
-    return ApiError(429, "Too many questions at once; ask again in a second.", retry_after=1)
-
-
-class Counts:
-    """Who has asked how often, and what is being answered. Safe from any thread."""
-
-    def __init__(self, per_second: float = PER_SECOND, burst: int = BURST, at_once: int = AT_ONCE) -> None:
-        self.per_second, self.burst, self.at_once = per_second, burst, at_once
-        self._lock, self._buckets = threading.Lock(), MemoryBuckets()
-        self._in_flight: Counter[str] = Counter()
-
-    def begin(self, who: str, many: int = 1) -> None:
-        """Count a question that begins. many: how many visitors' worth this one has.
-
-        Raises: ApiError 429 for one too many, which isn't counted.
-        """
-        rate = many * self.per_second
-        with self._lock:
-            counted = self._buckets.fill({who: 0.0})[who] * rate
-            if counted > many * self.burst - 1 + ROUNDING or self._in_flight[who] >= many * self.at_once:
-                raise too_many()
-            self._buckets.fill({who: 1 / rate})
-            self._in_flight[who] += 1
-
-    def end(self, who: str) -> None:
-        """A question is answered."""
-        with self._lock:
-            self._in_flight[who] -= 1
-            if not self._in_flight[who]:
-                del self._in_flight[who]
 
 
 class Limits:

@@ -5,6 +5,7 @@ import hashlib
 import json
 import logging
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Hashable, Mapping
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
@@ -67,7 +68,7 @@ class Responder:
         self._short, self._long = Computations(THREADS, WAITING), Computations(LONG_THREADS, LONG_WAITING)
         self._opening = FairThreads(3, "opening")
         self._is_stopping = False
-        self.counts: dict[str, int] = {}
+        self.counts: Counter[str] = Counter()
         """Answers by address and how they came to be, for /api/metrics."""
 
     @property
@@ -241,10 +242,10 @@ class Responder:
             "X-Content-Type-Options": "nosniff",
         }
         if tag in (sent.strip().removeprefix("W/") for sent in request.headers.get("if-none-match", "").split(",")):
-            self._count(path, "unchanged")
+            self.counts[f"{path}:unchanged"] += 1
             return key, headers, Response(status_code=304, headers=headers)
         answer: Answer | None = self._answers.known(key)
-        self._count(path, "computed" if answer is None else "cached")
+        self.counts[f"{path}:{'computed' if answer is None else 'cached'}"] += 1
         return key, headers, None if answer is None else _response(request, answer, headers)
 
     def forget(self) -> None:
@@ -264,10 +265,6 @@ class Responder:
         self.stop()
         self._short.close()
         self._long.close()
-
-    def _count(self, path: str, how: str) -> None:
-        name = f"{path}:{how}"
-        self.counts[name] = self.counts.get(name, 0) + 1
 
 
 def _packed(media_type: str, body: bytes) -> Answer:

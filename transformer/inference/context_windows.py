@@ -52,15 +52,12 @@ class WindowedIntervention:
 
     @property
     def looks_ahead(self) -> bool:
-        """As in the intervention."""
         return looks_ahead(self.intervention)
 
     def check(self, config: ModelConfig) -> None:
-        """As in the intervention."""
         self.intervention.check(config)
 
     def fwd_hooks(self, model: Model, start: Start = from_the_start) -> Sequence[ForwardHook]:
-        """As in `Intervention`."""
         return self.intervention.fwd_hooks(model, lambda: self.begin + start())
 
     def __str__(self) -> str:

@@ -87,7 +87,6 @@ class PointIntervention(CodedIntervention):
     point: str
 
     def check(self, config: ModelConfig) -> None:
-        """Raise ValueError, saying what is wrong, unless a model of this configuration has it."""
         check_point(self.word, self.values, config)
 
 
@@ -110,7 +109,6 @@ class HookPointIntervention(PointIntervention):
         return self.position is None and not uses(KINDS[self.word]["becomes"], "same position")
 
     def fwd_hooks(self, model: Model, start: Start = from_the_start) -> Sequence[ForwardHook]:
-        """As in `Intervention`."""
         self.check(model.config)
         once = keep_tensors(maxsize=4)(functools.partial(recorded, model, self.point))  # of another text
         if self.point.startswith("encoder.") or "pos" not in hook_points(model.config)[self.point].shape:
@@ -206,11 +204,9 @@ class Without(CodedIntervention):
         return RULES.get(self.rule, {}).get("looks_ahead", False)
 
     def check(self, config: ModelConfig) -> None:
-        """Raise ValueError unless a model of this configuration has the rule there."""
         check_rule(self.rule, self.where, config)
 
     def fwd_hooks(self, model: Model, start: Start = from_the_start) -> Sequence[ForwardHook]:
-        """As in `Intervention`."""
         config = model.config
         self.check(config)
         changes: dict[str, Callable[[Tensor], Tensor]] = {
@@ -248,7 +244,6 @@ class SetAttention(PointIntervention):
     looks_ahead = False
 
     def fwd_hooks(self, model: Model, start: Start = from_the_start) -> Sequence[ForwardHook]:
-        """As in `Intervention`."""
         self.check(model.config)
         if self.point.startswith("encoder."):
             start = from_the_start

@@ -65,7 +65,6 @@ class AdamW(Optimizer):
 
     @torch.no_grad()
     def step(self) -> None:
-        """Update every parameter that has a gradient."""
         for group in self.param_groups:
             updated = [parameter for parameter in group["params"] if parameter.grad is not None]
             states = [self._state(parameter) for parameter in updated]
@@ -120,7 +119,6 @@ class Muon(Optimizer):
 
     @torch.no_grad()
     def step(self) -> None:
-        """Update every matrix that has a gradient."""
         for group in self.param_groups:
             named = zip(group["param_names"], group["params"], strict=True)
             named = [(name, weight) for name, weight in named if weight.grad is not None]

@@ -22,7 +22,7 @@ HEAD = ("lm_head.", "final_logits_bias")
 
 
 def read_config(fields: Fields) -> ModelConfig:
-    """Our configuration from BART\'s config.json."""
+    """Our configuration from BART's config.json."""
     return _learned(fields, "post")
 
 

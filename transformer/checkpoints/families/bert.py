@@ -25,7 +25,6 @@ OF_OTHER_TASKS = (
 
 
 def read_config(fields: Fields) -> ModelConfig:
-    """Our configuration from config.json."""
     fields.refuse("is_decoder", "by which tokens see none that follow them")
     fields.refuse("add_cross_attention", "which is for a decoder beside an encoder")
     fields.expect("position_embedding_type", "absolute")
@@ -59,7 +58,6 @@ def common_fields(fields: Fields) -> dict[str, Any]:
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """config.json from our configuration."""
     return {
         **write_common(config),
         **write_sizes(config),

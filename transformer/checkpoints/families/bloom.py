@@ -9,7 +9,6 @@ from .family import Family, Fields, UnsupportedError, Weight, linear, norm, unem
 
 
 def read_config(fields: Fields) -> ModelConfig:
-    """Our configuration from config.json."""
     fields.refuse("apply_residual_connection_post_layernorm", "by which the stream itself is normalised")
     width = fields.whole("n_embed", fields.whole("hidden_size", 64))
     return ModelConfig(
@@ -27,7 +26,6 @@ def read_config(fields: Fields) -> ModelConfig:
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """config.json from our configuration."""
     if config.d_ff != 4 * config.d_model:
         raise UnsupportedError("its feed-forward layers are four times as wide as its stream")
     return {
@@ -44,7 +42,6 @@ def write_config(config: ModelConfig) -> dict[str, Any]:
 
 
 def weights(config: ModelConfig, fields: Fields) -> list[Weight]:
-    """Where each parameter is in the files."""
     found = [Weight("embed.weight", ("word_embeddings.weight",))]
     found += norm(config, "ln_embed", "word_embeddings_layernorm", bias=True)
     for layer in range(config.n_layers):

@@ -69,7 +69,6 @@ def write_second(config: ModelConfig) -> dict[str, Any]:
 
 
 def weights_of_both(config: ModelConfig, fields: Fields) -> list[Weight]:
-    """Where each parameter is in the files."""
     factors = Factors(logits=fields.number("logit_scale", 0.0625))
     return weights(config, fields, norms=ONE_NORM, factors=factors, head_gains="in rows")
 

@@ -22,7 +22,6 @@ HEAD = {"head.dense": "vocab_transform", "head.ln": "vocab_layer_norm"}
 
 
 def read_config(fields: Fields) -> ModelConfig:
-    """Our configuration from config.json."""
     fields.flag("sinusoidal_pos_embds", False)  # the files store the sinusoidal table as well
     fields.get("tie_weights_")
     return ModelConfig(
@@ -37,7 +36,6 @@ def read_config(fields: Fields) -> ModelConfig:
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """config.json from our configuration."""
     return {
         **write_common(config),
         "n_layers": config.n_layers,

@@ -11,7 +11,6 @@ from .rope_scaling import notes_on_rotation, rotary_fields, written_rotation
 
 
 def read_config(fields: Fields) -> ModelConfig:
-    """Our configuration from config.json."""
     width = fields.whole("n_embed", fields.whole("hidden_size"))
     heads, is_new = fields.whole("num_attention_heads"), fields.flag("new_decoder_architecture", False)
     is_parallel, has_bias = fields.flag("parallel_attn", True), fields.flag("bias", False)
@@ -55,7 +54,6 @@ def norms_of(fields: Fields) -> int:
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """config.json from our configuration."""
     if config.attention_bias != config.mlp_bias:
         raise UnsupportedError("it has all biases or none")
     is_alibi = config.positions == "alibi"
@@ -82,7 +80,6 @@ def write_config(config: ModelConfig) -> dict[str, Any]:
 
 
 def weights(config: ModelConfig, fields: Fields) -> list[Weight]:
-    """Where each parameter is in the files."""
     names = {"ln1": "input_layernorm", "ln2": "post_attention_layernorm"}
     if config.parallel_residual:
         one = dict.fromkeys(names, "input_layernorm")
@@ -103,7 +100,6 @@ def weights(config: ModelConfig, fields: Fields) -> list[Weight]:
 
 
 def notes(fields: Fields) -> list[str]:
-    """Sentences for the card."""
     if fields.flag("alibi", False):
         return ["transformers rounds what ALiBi adds to scores to eight binary digits; here it isn't rounded."]
     return notes_on_rotation(fields)

@@ -23,7 +23,6 @@ SANDWICH: Mapping[str, str] = {
 
 
 def read_first(fields: Fields) -> ModelConfig:
-    """Our configuration from config.json."""
     return ModelConfig(**_of_both(fields))
 
 
@@ -43,7 +42,6 @@ def read_second(fields: Fields) -> ModelConfig:
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """config.json from our configuration."""
     return {**write_share(config), "attention_bias": config.attention_bias}
 
 

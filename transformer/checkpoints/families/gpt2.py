@@ -41,7 +41,6 @@ def write_common(config: ModelConfig) -> dict[str, Any]:
 
 
 def read_config(fields: Fields) -> ModelConfig:
-    """Our configuration from config.json."""
     fields.refuse("add_cross_attention", "which is for a decoder beside an encoder")
     fields.flag("scale_attn_by_inverse_layer_idx", False)
     return ModelConfig(
@@ -53,12 +52,10 @@ def read_config(fields: Fields) -> ModelConfig:
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """config.json from our configuration."""
     return {**write_common(config), "scale_attn_weights": config.attention_scale}
 
 
 def weights(config: ModelConfig, fields: Fields) -> list[Weight]:
-    """Where each parameter is in the files."""
     found = [Weight("embed.weight", ("wte.weight",)), Weight("pos_embed.weight", ("wpe.weight",))]
     for layer in range(config.n_layers):
         ours, theirs = f"blocks.{layer}.", f"h.{layer}."

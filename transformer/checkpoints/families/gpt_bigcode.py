@@ -13,7 +13,6 @@ from .gpt2 import write_config as write_gpt2
 
 
 def read_config(fields: Fields) -> ModelConfig:
-    """Our configuration from config.json."""
     found = GPT2.read_config(fields)
     fields.get("num_key_value_heads")  # set by multi_query
     is_shared = fields.flag("multi_query", True)
@@ -22,7 +21,6 @@ def read_config(fields: Fields) -> ModelConfig:
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """config.json from our configuration."""
     return {**write_gpt2(config), "multi_query": config.kv_heads == 1}
 
 

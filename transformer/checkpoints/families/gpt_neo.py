@@ -9,7 +9,6 @@ from .family import THEIR_ACTIVATIONS, Family, Fields, UnsupportedError, Weight,
 
 
 def read_config(fields: Fields) -> ModelConfig:
-    """Our configuration from config.json."""
     width, layers = fields.whole("hidden_size"), fields.layers("num_layers")
     return ModelConfig(
         vocab_size=fields.whole("vocab_size"),
@@ -46,7 +45,6 @@ def windows(fields: Fields, layers: int) -> tuple[int, ...]:
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """config.json from our configuration."""
     near = [config.window(layer) for layer in range(config.n_layers)]
     kinds = ["local" if window else "global" for window in near]
     return {
@@ -68,7 +66,6 @@ def write_config(config: ModelConfig) -> dict[str, Any]:
 
 
 def weights(config: ModelConfig, fields: Fields) -> list[Weight]:
-    """Where each parameter is in the files."""
     found = [Weight("embed.weight", ("wte.weight",)), Weight("pos_embed.weight", ("wpe.weight",))]
     for layer in range(config.n_layers):
         ours, theirs = f"blocks.{layer}.", f"h.{layer}."

@@ -10,7 +10,6 @@ from .rope_scaling import notes_on_rotation, rotary_fields, written_rotation
 
 
 def read_config(fields: Fields) -> ModelConfig:
-    """Our configuration from config.json."""
     sizes = read_sizes(fields)
     bases, shares = ("rotary_emb_base", "rope_theta"), ("rotary_pct", "partial_rotary_factor")
     rotation = rotary_fields(
@@ -28,7 +27,6 @@ def read_config(fields: Fields) -> ModelConfig:
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """config.json from our configuration."""
     fraction = config.rotated_dims / config.d_head
     return {
         **write_sizes(config),
@@ -46,7 +44,6 @@ def write_config(config: ModelConfig) -> dict[str, Any]:
 
 
 def weights(config: ModelConfig, fields: Fields) -> list[Weight]:
-    """Where each parameter is in the files."""
     found = [Weight("embed.weight", ("embed_in.weight",))]
     for layer in range(config.n_layers):
         ours, theirs = f"blocks.{layer}.", f"layers.{layer}."

@@ -10,7 +10,6 @@ from .gpt2 import read_common, write_common
 
 
 def read_config(fields: Fields) -> ModelConfig:
-    """Our configuration from config.json."""
     common, dims = read_common(fields), fields.whole("rotary_dim", 64)
     for name in ("rotary", "scale_attn_weights"):
         fields.expect(name, True)
@@ -26,12 +25,10 @@ def read_config(fields: Fields) -> ModelConfig:
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """config.json from our configuration."""
     return {**write_common(config), "rotary_dim": config.rotated_dims}
 
 
 def weights(config: ModelConfig, fields: Fields) -> list[Weight]:
-    """Where each parameter is in the files."""
     found = [Weight("embed.weight", ("wte.weight",))]
     for layer in range(config.n_layers):
         ours, theirs = f"blocks.{layer}.", f"h.{layer}."

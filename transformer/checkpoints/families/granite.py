@@ -14,7 +14,6 @@ from .rope_scaling import notes_on_rotation
 
 
 def read_config(fields: Fields) -> ModelConfig:
-    """Our configuration from config.json."""
     _factors(fields)
     return read_llama(fields)
 
@@ -29,13 +28,11 @@ def _factors(fields: Fields) -> Factors:
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """config.json from our configuration."""
     neutral = dict.fromkeys(("embedding_multiplier", "residual_multiplier", "logits_scaling"), 1.0)
     return {**write_llama(config), **neutral, "attention_multiplier": config.d_head**-0.5}
 
 
 def weights_with_factors(config: ModelConfig, fields: Fields) -> list[Weight]:
-    """Where each parameter is in the files."""
     return weights(config, fields, factors=_factors(fields))
 
 

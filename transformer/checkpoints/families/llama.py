@@ -25,7 +25,6 @@ from .rope_scaling import notes_on_rotation, rotary_fields, written_rotation
 
 
 def read_config(fields: Fields) -> ModelConfig:
-    """Our configuration from config.json."""
     if "sliding_attention" in (fields.layer_kinds(fields.layers("num_hidden_layers")) or ()):
         raise UnsupportedError("its layer_types name sliding_attention, which no Llama has")
     return ModelConfig(
@@ -76,7 +75,6 @@ def biases(of_all: bool) -> dict[str, Any]:
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """config.json from our configuration."""
     return {**write_common(config), "attention_bias": config.attention_bias, "mlp_bias": config.mlp_bias}
 
 

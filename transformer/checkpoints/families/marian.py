@@ -19,7 +19,7 @@ from .family import Fields, UnsupportedError, Weight
 
 
 def read_config(fields: Fields) -> ModelConfig:
-    """Our configuration from Marian\'s config.json."""
+    """Our configuration from Marian's config.json."""
     found = common_fields(fields, norm="post", is_fixed=True)
     vocab, shared = found["vocab_size"], fields.flag("share_encoder_decoder_embeddings", True)
     if (other := fields.whole("decoder_vocab_size", vocab)) != vocab:
@@ -37,7 +37,7 @@ def read_pegasus(fields: Fields) -> ModelConfig:
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """Marian\'s config.json from our configuration."""
+    """Marian's config.json from our configuration."""
     return {**write_pegasus(config), "share_encoder_decoder_embeddings": config.has_one_table}
 
 
@@ -49,7 +49,6 @@ def write_pegasus(config: ModelConfig) -> dict[str, Any]:
 
 
 def weights(config: ModelConfig, fields: Fields) -> list[Weight]:
-    """Where each parameter is in the files."""
     return weights_of_bart(config, fields, skipped=0, missing=fixed_positions)
 
 

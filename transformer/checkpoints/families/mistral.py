@@ -62,13 +62,13 @@ def write_config(config: ModelConfig) -> dict[str, Any]:
 
 
 def write_kinds(config: ModelConfig) -> dict[str, Any]:
-    """a Ministral\'s config.json from our configuration."""
+    """A Ministral's config.json from our configuration."""
     said = written_windows(config)
     return {**write_common(config), **said, "sliding_window": said["sliding_window"] or 1}
 
 
 def write_third(config: ModelConfig) -> dict[str, Any]:
-    """a Ministral 3\'s config.json from our configuration."""
+    """A Ministral 3's config.json from our configuration."""
     said = write_config(config)
     said["rope_parameters"] |= {FURTHER_ON: 0.0, "original_max_position_embeddings": config.context_length}
     return said

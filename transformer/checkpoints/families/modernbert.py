@@ -24,7 +24,6 @@ WITHOUT_EFFECT = (
 
 
 def read_config(fields: Fields) -> ModelConfig:
-    """Our configuration from config.json."""
     for name in WITHOUT_EFFECT:
         fields.get(name)
     layers, heads = fields.layers("num_hidden_layers"), fields.whole("num_attention_heads")
@@ -115,7 +114,6 @@ def write_config(config: ModelConfig) -> dict[str, Any]:
 
 
 def weights(config: ModelConfig, fields: Fields) -> list[Weight]:
-    """Where each parameter is in the files."""
     shifted = fields.flag("norm_bias", False)
     found = [Weight("embed.weight", ("embeddings.tok_embeddings.weight",))]
     found += norm(config, "ln_embed", "embeddings.norm", bias=shifted)

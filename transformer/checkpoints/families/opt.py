@@ -23,7 +23,6 @@ OFFSET = 2
 
 
 def read_config(fields: Fields) -> ModelConfig:
-    """Our configuration from config.json."""
     is_before, has_bias = fields.flag("do_layer_norm_before", True), fields.flag("enable_bias", True)
     if is_before:
         fields.refuse("_remove_final_layer_norm", "which leaves the last norm out")
@@ -47,7 +46,6 @@ def table_width(fields: Fields) -> int | None:
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """config.json from our configuration."""
     if config.attention_bias != config.mlp_bias:
         raise UnsupportedError("it has all biases or none")
     return {
@@ -64,7 +62,6 @@ def write_config(config: ModelConfig) -> dict[str, Any]:
 
 
 def weights(config: ModelConfig, fields: Fields) -> list[Weight]:
-    """Where each parameter is in the files."""
     narrow, has_gains = table_width(fields), fields.flag("layer_norm_elementwise_affine", True)
     table, vocab, width = "embed_tokens.weight", config.vocab_size, config.d_model
     found = [Weight("embed.weight", (table,))]
@@ -91,7 +88,6 @@ def weights(config: ModelConfig, fields: Fields) -> list[Weight]:
 
 
 def notes(fields: Fields) -> list[str]:
-    """Sentences for the card."""
     return ["Its table of embeddings is as it is once widened to the stream."] if table_width(fields) else []
 
 

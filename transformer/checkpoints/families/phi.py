@@ -12,7 +12,6 @@ from .llama import LLAMA, biases, common_fields, weights, write_share
 
 
 def read_config(fields: Fields) -> ModelConfig:
-    """Our configuration from config.json."""
     return ModelConfig(
         **{
             **common_fields(fields, turns_part=True, share=0.5),
@@ -29,7 +28,6 @@ def read_config(fields: Fields) -> ModelConfig:
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """config.json from our configuration."""
     said = write_share(config)
     del said["head_dim"]
     return {**said, "layer_norm_eps": said.pop("rms_norm_eps"), "qk_layernorm": config.qk_norm == "head"}

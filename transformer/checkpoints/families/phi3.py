@@ -18,7 +18,6 @@ WITHOUT_EFFECT = ("original_max_position_embeddings", "full_attn_mod", "interpol
 
 
 def read_config(fields: Fields) -> ModelConfig:
-    """Our configuration from config.json."""
     common = common_fields(fields, turns_part=True, epsilon=1e-5)
     if kind_of(rotary_parameters(fields)) == "longrope":
         fields.whole("original_max_position_embeddings")  # required, since it overrides the value inside
@@ -29,7 +28,6 @@ def read_config(fields: Fields) -> ModelConfig:
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """config.json from our configuration."""
     if config.d_head != config.d_model // config.n_heads:
         raise UnsupportedError("its heads are as wide as the stream, divided")
     said = write_common(config)

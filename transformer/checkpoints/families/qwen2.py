@@ -11,7 +11,6 @@ from .llama import LLAMA, common_fields, write_common, written_windows
 
 
 def read_config(fields: Fields) -> ModelConfig:
-    """Our configuration from config.json."""
     common = common_fields(fields)
     return ModelConfig(
         **common,
@@ -36,7 +35,6 @@ def windows(fields: Fields, layers: int) -> tuple[int, ...]:
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """config.json from our configuration."""
     return {**write_common(config), **written_sliding(config)}
 
 

@@ -12,7 +12,6 @@ from .qwen2 import windows, written_sliding
 
 
 def read_config(fields: Fields) -> ModelConfig:
-    """Our configuration from config.json."""
     common = common_fields(fields, head_width=128)
     return ModelConfig(
         **common,
@@ -24,7 +23,6 @@ def read_config(fields: Fields) -> ModelConfig:
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """config.json from our configuration."""
     return {**write_common(config), **written_sliding(config), "attention_bias": config.attention_bias}
 
 

@@ -13,7 +13,6 @@ HEAD = {"head.dense": "lm_head.dense", "head.ln": "lm_head.layer_norm"}
 
 
 def read_config(fields: Fields) -> ModelConfig:
-    """Our configuration from config.json."""
     config = bert.read_config(fields)
     if config.activation != "gelu":
         raise UnsupportedError("its head has gelu, whatever hidden_act says, and here both are one")
@@ -32,7 +31,6 @@ def _padding(fields: Fields) -> int:
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """config.json from our configuration."""
     said = bert.write_config(config)
     if config.pad_token_id is None:
         raise UnsupportedError("its positions are counted from its padding's id on, and this model has no padding")
@@ -40,13 +38,11 @@ def write_config(config: ModelConfig) -> dict[str, Any]:
 
 
 def weights(config: ModelConfig, fields: Fields) -> list[Weight]:
-    """Where each parameter is in the files."""
     names = {"head": HEAD, "decoder": "lm_head.decoder", "tied_bias": "lm_head.bias"}
     return bert.weights(config, fields, **names, skipped=_padding(fields) + 1)
 
 
 def notes(fields: Fields) -> list[str]:
-    """Sentences for the card."""
     return ["Its padding is hidden wherever it stands, whether an attention mask says so or not."]
 
 

@@ -12,7 +12,6 @@ from .qwen2 import written_sliding
 
 
 def read_config(fields: Fields) -> ModelConfig:
-    """Our configuration from config.json."""
     common = common_fields(fields, tied=True, base=2_000_000.0)
     fields.get("max_window_layers")  # left over from Qwen2 in the files, and unused
     layers, every = common["n_layers"], fields.whole("no_rope_layer_interval", 4)
@@ -34,7 +33,6 @@ def read_config(fields: Fields) -> ModelConfig:
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """config.json from our configuration."""
     return {
         **write_common(config),
         **written_sliding(config),

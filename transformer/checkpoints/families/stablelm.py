@@ -11,7 +11,6 @@ from .llama import LLAMA, PRE_NORMS, common_fields, weights, write_share
 
 
 def read_config(fields: Fields) -> ModelConfig:
-    """Our configuration from config.json."""
     return ModelConfig(
         **{
             **common_fields(fields, turns_part=True, share=0.25),
@@ -27,7 +26,6 @@ def read_config(fields: Fields) -> ModelConfig:
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """config.json from our configuration."""
     said = write_share(config)
     del said["head_dim"]
     return {

@@ -13,7 +13,6 @@ from .mistral import write_config as write_mistral
 
 
 def read_config(fields: Fields) -> ModelConfig:
-    """Our configuration from config.json."""
     common, has_bias = common_fields(fields), fields.flag("use_bias", True)
     for name, value in {"norm_type": "layer_norm", "mlp_type": "default", "scale_attn_weights": True}.items():
         fields.expect(name, value)
@@ -31,7 +30,6 @@ def read_config(fields: Fields) -> ModelConfig:
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """config.json from our configuration."""
     if config.attention_bias != config.mlp_bias:
         raise UnsupportedError("it has all biases or none")
     said = write_mistral(config)

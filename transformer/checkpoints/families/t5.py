@@ -73,7 +73,6 @@ def _are_logits_scaled(fields: Fields) -> bool:
 
 
 def write_config(config: ModelConfig) -> dict[str, Any]:
-    """config.json from our configuration."""
     if config.positions != "relative" or config.norm_kind != "rms" or config.attention_scale:
         raise UnsupportedError("its scores tell distances and aren't ÷ √d_head, and its norms take no mean off")
     if config.mlp_gate and config.activation == "gelu":
@@ -127,7 +126,6 @@ def _feed_forward(config: ModelConfig) -> list[tuple[str, str]]:
 
 
 def notes(fields: Fields) -> list[str]:
-    """Sentences for the card."""
     return [f"It reads and writes at most {fields.whole('n_positions', CONTEXT)} tokens here, as many as in training."]
 
 

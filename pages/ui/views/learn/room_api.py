@@ -29,7 +29,8 @@ from pages.ui.session.session_store import without_session
 from pages.ui.shared_redis import buckets
 from pages.ui.views.learn.document import step_document, without_answer
 from transformer.api.errors import ApiError, on_api_error, on_exception, on_http_error, on_invalid
-from transformer.api.limits import COOKIE, Counts, Limits, counted_address, visitor_of
+from transformer.api.limits import COOKIE, Limits, counted_address, visitor_of
+from transformer.api.request_counts import Counts
 
 NOT_HERE = "You are not in this room, or it has ended."
 Key = Annotated[str, Header(alias=HEADER, max_length=64)]
