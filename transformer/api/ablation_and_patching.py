@@ -25,16 +25,16 @@ from .errors import ApiError
 from .outlines import LARGEST_VOCABULARY
 
 MOST_WORK = 1_000_000_000_000
-"""Multiplications of one answer, about: a minute of one core."""
+"""The most multiplications of one answer: about a minute on one core."""
 CHOOSABLE = 300
-"""Tokens of a large vocabulary whose logits are kept of every part: all of them would be a hundred megabytes."""
+"""Tokens of a large vocabulary whose logits are kept: all would take a hundred megabytes."""
 ROWS = 16
 """Distributions that are compared at a time."""
 
 
 @dataclass(frozen=True)
 class Ablation:
-    """What ablating one part at a time does to a text, beside whatever else is changed."""
+    """The effects of ablating one part at a time on a text, with all other changes in force."""
 
     parts: tuple[Scale, ...]
     """Every head and every feed-forward layer, in the order of the pass."""
@@ -42,13 +42,13 @@ class Ablation:
     """(part,): how much the text's mean loss rises without it, in nats; None if nothing of the text is predicted, as
     by an encoder."""
     tokens: np.ndarray
-    """(token,): the tokens whose logits are here: all, or of a large vocabulary the likeliest."""
+    """(token,): the tokens whose logits are kept: all, or the likeliest of a large vocabulary."""
     logits: np.ndarray
-    """(part, token): what is predicted at the position that was asked for, without it."""
+    """(part, token): the logits at the chosen position, without the part."""
     kept: np.ndarray
-    """(part, token): the same with it."""
+    """(part, token): the logits there with it."""
     totals: np.ndarray
-    """(2, part): the logarithm of the sum of all exponentials, of the whole vocabulary: with it, and without."""
+    """(2, part): log-sum-exp over the whole vocabulary, with the part and without."""
     moved: np.ndarray
     """(part,): KL(with it ‖ without it) in nats, over the whole vocabulary."""
 
@@ -70,7 +70,7 @@ def ablation(
     """Ablate one part at a time, with all other changes in force, and compare the text without it to the text with it.
 
     tokens: no more than the context holds. position: whose logits are compared. begin: the first token's
-    position in the whole text, from whose start the interventions count. It tells a job its progress.
+    position in the whole text, from whose start the interventions count. Reports progress to the job that runs it.
     Raises: ValueError for a model without layers; LogitsError for logits that are not numbers.
     """
     if not parts_of(model):
@@ -106,7 +106,7 @@ def ablation(
 
 
 def _compared(with_it: Tensor, without: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Of logits (part, vocab): the logarithm of either's sum of exponentials, and their divergence in nats, (part,)."""
+    """The log-sum-exp of two logits (part, vocab), and their divergence in nats, (part,) each."""
     batches = []
     for pair in zip(with_it.split(ROWS), without.split(ROWS), strict=True):
         both = torch.stack(pair).double()
@@ -129,14 +129,14 @@ def check_work(work: float) -> None:
 
 
 def work_of_ablation(model: Model, tokens: int, source: int) -> float:
-    """Multiplications, about: every part takes a pass, which begins at its layer."""
+    """About how many multiplications: each part takes a pass from its layer on."""
     return len(parts_of(model)) * (tokens + source) * model.parameter_count() / 2
 
 
 def work_of_patching(
     model: Model, clean: Sequence[int], corrupted: Sequence[int], source: int, interventions: Sequence[Intervention]
 ) -> float:
-    """The same of patching: every site of every layer takes a pass a position, which begins there."""
+    """The same for patching: each site of each layer takes a pass for each position, from there on."""
     config = model.config
     kinds, length = attention_modules(config), len(clean)
     layers = max((len(kinds.get(kind, ())) for kind in ("self", "encoder", "decoder")), default=0)
@@ -150,9 +150,9 @@ def work_of_patching(
 
 
 def ablation_json(ablation: Ablation, token: int | None) -> dict[str, Any]:
-    """What `/ablation` answers. token: whose logit is asked about; else the likeliest.
+    """The answer of `/ablation`. token: whose logit is compared; None for the likeliest.
 
-    Raises: ValueError for a token of which nothing is known.
+    Raises: ValueError for a token whose logits weren't kept.
     """
     where = np.flatnonzero(ablation.tokens == token) if token is not None else [int(ablation.kept[0].argmax())]
     if not len(where):
@@ -177,5 +177,5 @@ def _finite(values: np.ndarray) -> list[float | None]:
 
 
 def patching_json(patching: Patching) -> dict[str, Any]:
-    """What `/patching` answers."""
+    """The answer of `/patching`."""
     return vars(patching) | {"restored": patching.restored.tolist()}

@@ -22,7 +22,7 @@ from .outlines import LABELLED_VOCABULARY, labels_of
 from .tensors import Interventions, Tokens, about_pass, infos_of
 
 NAMED = 64
-"""Tokens that are named with a row over a large vocabulary: the likeliest, more than are drawn by hand."""
+"""The likeliest tokens of a row over a large vocabulary, which get labels."""
 
 
 def named_tensors(
@@ -51,7 +51,7 @@ def _lens(
 def lens(
     model: OpenModel, tokens: Tokens, source: Tokens, position: int, interventions: Interventions = (), of: Tokens = ()
 ) -> Recording:
-    """What each depth would have said at one position, as `lens_at` has it; metadata `vocabulary`, the tokens'
+    """The logit lens at one position, from `lens_at`; metadata `vocabulary`, the tokens'
     labels."""
     lens_tensors = _lens(model, tokens, source, position, interventions, of)
     return Recording(lens_tensors, {"vocabulary": labels_of(model.checkpoint.tokenizer, lens_tensors["lens"].flat)})
@@ -62,7 +62,7 @@ def attribution(
 ) -> Recording:
     """Each part's share in the logit of a token at `position`: `shares` (part,); metadata `names`.
 
-    A logit is a sum of what is at its position, so the pass is cut to that.
+    A logit is a sum over its own position, so the pass is cut to that.
     """
     checkpoint = model.checkpoint
     tensors_here = _position(model, tokens, source, position, interventions)

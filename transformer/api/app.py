@@ -105,7 +105,7 @@ def create_app(
 
 
 def _about(responder: Responder, latency: Histogram, gauges: Gauges) -> APIRouter:
-    """What there is, and how it fares."""
+    """The routes about the server and its models."""
     router, started = APIRouter(tags=["server"]), time.time()
 
     @router.get("/health", summary="Whether the engine answers: 503 if it doesn't")
@@ -134,7 +134,7 @@ def _about(responder: Responder, latency: Histogram, gauges: Gauges) -> APIRoute
 
 
 def _passes(responder: Responder) -> APIRouter:
-    """What is asked of a forward pass."""
+    """The routes about a forward pass."""
     routes = Routes(responder)
 
     @routes.of_pass("/overview", OverviewQuery, "All heads of an attention at a glance", compresses=True)

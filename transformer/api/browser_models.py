@@ -42,7 +42,7 @@ def routes(responder: Responder) -> APIRouter:
 
 
 def describe(checkpoint: Checkpoint) -> Recording:
-    """What `/description` answers."""
+    """The answer of `/description`."""
     config, card = checkpoint.model.config, checkpoint.card
     text = _some_tokens(checkpoint)
     texts = (card.start_tokens, text) if config.architecture == "encoder-decoder" else (text, ())

@@ -1,7 +1,7 @@
 """A cache of model outputs with a size limit: each is computed once, then kept read-only.
 
-What a shipped model computed serves everybody, so nothing that is cached can be changed. What an own model computed
-is kept beside that model, goes when it goes, and crowds out nobody else's.
+A shipped model's outputs serve everybody, so cached values can't be changed. An own model's are cached with that model,
+and crowd out nobody else's.
 """
 
 import dataclasses
@@ -27,10 +27,10 @@ T = TypeVar("T")
 SHARED_BYTES = 64_000_000
 """Thirty prompts of 140 tokens, each with all queries, keys and values, on the largest model that ships."""
 OWN_BYTES = 16_000_000
-"""Of each own model: they are smaller, and a room of thirty has thirty such caches."""
+"""Bytes for each own model: they are smaller, and a room of thirty has thirty such caches."""
 
 PLAIN = (str, bytes, int, float, type(None))
-"""What has no parts, as thousands of the values in a picture's description."""
+"""Types without parts, as of thousands of the values in a picture's description."""
 
 
 class Cache:
@@ -75,7 +75,7 @@ class Cache:
 
 
 class Cached(Generic[P, T]):
-    """A function of a checkpoint as one of a model that is open, whose results are cached.
+    """A function of a checkpoint, as a cached function of an open model.
 
     All other arguments must be hashable.
     """
@@ -88,15 +88,15 @@ class Cached(Generic[P, T]):
         return self.later(model, *args, **kwargs)()
 
     def key(self, model: OpenModel, *args: P.args, **kwargs: P.kwargs) -> Hashable:
-        """What a result is cached under."""
+        """A result's key in the cache."""
         return self._compute.__module__, self._compute.__qualname__, model.version, args, tuple(sorted(kwargs.items()))
 
     def known(self, model: OpenModel, *args: P.args, **kwargs: P.kwargs) -> T | None:
-        """The result, if it is cached; else nothing is computed."""
+        """The result if it is cached; computes nothing."""
         return _cache_for(model).known(self.key(model, *args, **kwargs))
 
     def later(self, model: OpenModel, *args: P.args, **kwargs: P.kwargs) -> Callable[[], T]:
-        """What computes the result and caches it, on whatever thread it is called."""
+        """A function that computes the result and caches it, on whatever thread calls it."""
         cache, key = _cache_for(model), self.key(model, *args, **kwargs)
 
         return lambda: cache.get(key, lambda: self._compute(model.checkpoint, *args, **kwargs))
@@ -106,7 +106,7 @@ cached = Cached
 
 
 def frozen(value: T) -> T:
-    """The same, of parts that can't be changed: read-only arrays that keep nothing else alive, proxies, tuples."""
+    """The same value, unchangeable: read-only arrays that keep nothing else alive, proxies, tuples."""
     if isinstance(value, PLAIN):
         return value
     if isinstance(value, np.ndarray):

@@ -19,7 +19,7 @@ from ..inference.http_client import ResponseError, open_url
 from ..inference.recording import Recording
 
 LONGEST_ADDRESS = 7_500
-"""Bytes of parameters; what is longer is sent as a body."""
+"""Bytes of parameters in a URL; longer ones are sent as a body."""
 
 
 class Client:
@@ -37,7 +37,7 @@ class Client:
         self._opener = build_opener(HTTPCookieProcessor(CookieJar()))
 
     def ask(self, path: str, **parameters: Any) -> HTTPResponse:
-        """The response of an address, such as "overview", to be read and closed."""
+        """The response of a path, such as "overview"; the caller reads and closes it."""
         given = {name: value for name, value in parameters.items() if value is not None}
         query, headers = urlencode(given, doseq=True), self._headers
         request = Request(f"{self._base}/{path}{'?' if query else ''}{query}", headers=headers)
@@ -47,12 +47,12 @@ class Client:
         return open_url(request, self._timeout, self._opener)
 
     def json(self, path: str, **parameters: Any) -> Any:
-        """What an address answers in JSON."""
+        """The JSON that a path answers with."""
         with self.ask(path, **parameters) as response:
             return json.load(response)
 
     def recording(self, path: str, **parameters: Any) -> Recording:
-        """What an address answers as a recording."""
+        """The recording that a path answers with."""
         with self.ask(path, **parameters) as response:
             return Recording.from_bytes(response.read())
 
@@ -74,7 +74,7 @@ class Client:
                     name, data = "", ""
 
     def models(self) -> list[dict[str, Any]]:
-        """The models that can be asked, with what a question needs to know of each."""
+        """The available models, with what a request needs to know of each."""
         return self.json("models")["models"]
 
     def tensors(self, model: str, text: str | None, names: Sequence[str], **more: Any) -> Recording:
@@ -95,7 +95,7 @@ class Client:
 
 
 def _with_arrays(data: dict[str, Any]) -> dict[str, Any]:
-    """A token, with float32 arrays for what is in base64."""
+    """A token, with its base64 fields decoded into float32 arrays."""
     packed = {name: np.frombuffer(base64.b64decode(data[name]), "<f4") for name in ("logits", "row") if name in data}
     top = {"top": _with_arrays(data["top"])} if "top" in data else {}
     return {**data, **packed, **top}

@@ -10,7 +10,7 @@ from .errors import ApiError, stopping
 
 
 class Computations:
-    """Jobs by key. threads: how many run at the same moment. waiting: how many may be under way."""
+    """Jobs by key. threads: how many run at once. waiting: how many may be under way."""
 
     def __init__(self, threads: int, waiting: int) -> None:
         self._threads = FairThreads(threads, "api")
@@ -22,10 +22,10 @@ class Computations:
 
     @contextmanager
     def join(self, key: Hashable, compute: Callable[[], Any], owner: Hashable = None) -> Iterator[Job[Any]]:
-        """Wait, within, for the job of a key: one that is under way, or else a new one.
+        """Inside, share the job of a key: the one under way, or else a new one.
 
-        owner: whose turn it is computed in. Where too many are under way, whoever has most waiting loses the last.
-        Raises: ApiError 503 where that is this owner, and after `close`.
+        owner: in whose turn to compute it. If too many are under way, the owner with most waiting loses the last.
+        Raises: ApiError 503 if that is this owner, and after `close`.
         """
         with self._lock:
             if self.is_closed:
@@ -52,11 +52,11 @@ class Computations:
 
     @property
     def seconds_running(self) -> float:
-        """Of the one that has been computed for longest; 0 if none is."""
+        """How long the longest-running one has run; 0 if none runs."""
         return self._threads.seconds_running
 
     def close(self) -> None:
-        """Begin nothing any more, and end what tells its progress. What hasn't begun is cancelled."""
+        """Cancel jobs that haven't begun, and end the others at their next call of `progress`."""
         with self._lock:
             self.is_closed = True
         self._threads.close()

@@ -11,9 +11,9 @@ from .tensors import Part
 
 T = TypeVar("T")
 FORMULA = re.compile(r"[=+\-@\t\r].", re.DOTALL)
-"""What a spreadsheet takes for a formula begins like this."""
+"""The beginning of what a spreadsheet takes for a formula."""
 MARK = "\ufeff"
-"""Of byte order: without it Excel doesn't take a file for UTF-8."""
+"""The byte order mark, without which Excel doesn't read a file as UTF-8."""
 MOST_ROWS = 500_000
 
 

@@ -68,7 +68,7 @@ def _address(path: str, methods: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _allowed(schema: Mapping[str, Any]) -> str:
-    """What a value may be, in words."""
+    """A parameter's type and bounds in words."""
     options = [option for option in schema.get("anyOf", [schema]) if option.get("type") != "null"]
     schema = {**schema, **(options[0] if options else {})}
     if "enum" in schema:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # pages raise these errors before anybody asks the API, which
     from fastapi.exceptions import RequestValidationError
 
 LONGEST_SHOWN = 60
-"""Characters of a wrong value that are said back."""
+"""Characters of a wrong value that an error quotes."""
 BODY = "The body must be a JSON object with the same fields as the address."
 BROKEN = "Something is wrong in the server; it has been noted in its log."
 STOPPING = "The server is stopping; ask again in a minute."
@@ -26,26 +26,26 @@ ERRORS = {
     429: "Too many questions; Retry-After says when to ask again.",
     503: "There is no room just now; Retry-After says when to ask again.",
 }
-"""What each status says."""
+"""The meaning of each status."""
 
 
 class ApiError(HTTPException):
-    """An answer that is an error. retry_after: seconds after which it may be asked again."""
+    """An error as the answer. retry_after: seconds after which a client may ask again."""
 
     def __init__(self, status: int, sentence: str, parameter: str = "", retry_after: int | None = None) -> None:
         super().__init__(status, sentence)
-        # What is said back of a question may be no text that can be sent, such as half of a surrogate pair.
+        # A quoted value may be no text that can be sent, such as half of a surrogate pair.
         self.sentence, self.parameter = (
             text.encode("utf-8", "backslashreplace").decode() for text in (sentence, parameter)
         )
         self.retry_after = retry_after
 
     def content(self) -> dict[str, str]:
-        """As JSON has it: `error`, one sentence, and `parameter`, empty where none was wrong."""
+        """The JSON: `error`, one sentence, and `parameter`, empty if none was wrong."""
         return {"error": self.sentence, "parameter": self.parameter}
 
     def event(self) -> bytes:
-        """As a stream has it, which can't say by its status that asking again may help: with `retry_after` where so."""
+        """The error as an event, with `retry_after` if asking again may help: a stream has no status to say so."""
         again = {} if self.retry_after is None else {"retry_after": self.retry_after}
         return event("error", {**self.content(), **again})
 
@@ -57,24 +57,23 @@ class ApiError(HTTPException):
 
 
 def stopping() -> ApiError:
-    """Of what a server that is told to end doesn't begin, or doesn't end, any more."""
+    """The error for requests that a stopping server refuses or breaks off."""
     return ApiError(503, STOPPING, retry_after=60)
 
 
 def sentence_of(error: Exception) -> str:
-    """What an error says, as a sentence."""
+    """An error's message as a sentence."""
     words = str(error)[:400].strip()
     return words if words.endswith(".") else f"{words or 'This can not be computed'}."
 
 
 def wrong(parameter: str, problem: object) -> ApiError:
-    """400, with a sentence made of what is wrong with a parameter."""
+    """The error 400 for a parameter, with its problem as a sentence."""
     words = str(problem).strip().rstrip(".")
     return ApiError(400, f"{parameter} can't be used: {words[:400]}.", parameter)
 
 
 async def on_api_error(request: Request, error: ApiError) -> JSONResponse:
-    """For FastAPI."""
     return error.response()
 
 
@@ -94,7 +93,7 @@ async def on_invalid(request: Request, error: RequestValidationError) -> JSONRes
 
 
 async def on_http_error(request: Request, error: HTTPException) -> JSONResponse:
-    """Addresses and methods that there aren't."""
+    """Unknown paths and methods."""
     sentences = {
         400: BODY,
         404: "There is nothing at this address; /api/docs lists what there is.",
@@ -104,5 +103,5 @@ async def on_http_error(request: Request, error: HTTPException) -> JSONResponse:
 
 
 async def on_exception(request: Request, error: Exception) -> JSONResponse:
-    """What should not happen, and goes to the log besides."""
+    """Unexpected errors, which the server logs as well."""
     return ApiError(500, BROKEN).response()

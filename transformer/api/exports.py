@@ -29,13 +29,13 @@ from .responses import RECORDING, Answer
 from .tensors import Interventions, Tokens, about_pass, bytes_of_pass, infos_of, one_at_a_time
 
 MOST_BYTES = 64_000_000
-"""Of a file: the numbers are in memory twice while it is made, and the server keeps it until it is fetched."""
+"""The largest file: its numbers are in memory twice while it is made, and the server keeps it until it is fetched."""
 
 
 def too_much(model: OpenModel, tokens: Tokens, source: Tokens, scope: str | None) -> str | None:
-    """Why the numbers of a view, as `file_of` takes it, or of the whole pass, don't go into a file, and what would.
+    """Why a view's numbers don't fit into a file, and what would help, in sentences; None if they fit.
 
-    scope: as in `file_of`; None for the whole pass. Returns None where they do go.
+    scope: as in `file_of`; None for the whole pass.
     """
     size = _size(model, len(tokens), len(source), scope)
     if size <= MOST_BYTES:
@@ -55,7 +55,7 @@ def too_much(model: OpenModel, tokens: Tokens, source: Tokens, scope: str | None
 
 
 def _longest(model: OpenModel, tokens: int, source: int, scope: str | None) -> int:
-    """How many tokens a text may have at most, so that the numbers of a view go into a file; 0 where none does."""
+    """The most tokens of a text whose view fits into a file; 0 if none does."""
     low, high = 0, tokens
     while low < high:
         middle = (low + high + 1) // 2
@@ -65,7 +65,7 @@ def _longest(model: OpenModel, tokens: int, source: int, scope: str | None) -> i
 
 
 def _size(model: OpenModel, tokens: int, source: int, scope: str | None) -> int:
-    """Bytes of the numbers of a view, of a text of so many tokens."""
+    """The bytes of a view's numbers, for a text of so many tokens."""
     infos = tensors_of(model.checkpoint.model.config, tokens, source)
     return sum(
         math.prod(info.sizes) * (1 if name.endswith("hook_mask") else 4)
@@ -214,7 +214,7 @@ def _lengths(tokens: Tokens, source: Tokens, kind: str) -> tuple[int, int]:
 
 
 def export(query: ExportQuery, inputs: PassInputs) -> Callable[[], Answer]:
-    """What makes the file that `/export` answers. Raises: ApiError for what there isn't, or is too much for one."""
+    """A function that makes the file of `/export`. Raises: ApiError for what there isn't, or is too much for one."""
     model, passed = inputs.model, inputs.passed
     title = slug(model.checkpoint.card.title)
     if query.format == "csv":

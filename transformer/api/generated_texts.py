@@ -25,13 +25,13 @@ from .open_models import OpenModel
 from .tensors import Interventions, Tokens
 
 SMALL_VOCABULARY = 256
-"""Up to this size all logits of a token are told, and all tokens' names with a text's scores."""
+"""The largest vocabulary whose logits are all sent, and whose tokens are all named with a text's scores."""
 LIKELIEST = 64
-"""Of a larger one so many logits stand for all of them."""
+"""The logits that stand for all of a larger vocabulary."""
 NAMED = 10
-"""And so many tokens are named at a position."""
+"""The tokens named at a position, then."""
 MOST_WINDOWS = 8
-"""Passes that one question about rows may take."""
+"""The most passes for one request of rows."""
 
 
 def top_of(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
@@ -79,7 +79,7 @@ def _packed(array: np.ndarray) -> str:
 def scores(
     model: OpenModel, tokens: Tokens, source: Tokens, first: int, sampling: Sampling, interventions: Interventions
 ) -> Recording:
-    """What the model thought of each token of a text from a position on, before it saw it, and of the one to come.
+    """The model's prediction of each token of a text from a position on, and of the token after the text.
 
     sampling: how each position's token would be drawn. interventions: at positions of the whole text.
     Tensors, by position from `first` to the one after the text: `drawn`, the token that sampling draws there, and

@@ -18,11 +18,11 @@ from .routing import STREAM, Routes
 from .server_sent_events import event, stream_of
 
 MOST_TOKENS = 20_000
-"""Of a text that is written on."""
+"""The longest text to continue."""
 
 
 def read(query: PassQuery, model: OpenModel) -> PassInputs:
-    """What a query means of a model, whose text may be longer than the context. Raises: as `inputs_of`."""
+    """As `inputs_of`, for a text that may be longer than the context."""
     inputs = inputs_of(query, model, fits=False)
     if len(inputs.tokens) > MOST_TOKENS:
         raise ApiError(

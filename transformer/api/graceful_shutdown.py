@@ -1,4 +1,4 @@
-"""Ends a server in order on SIGTERM: no new work; what runs ends, while connections stay; and then the server.
+"""Ends a server in order on SIGTERM: it takes no new work, finishes what runs while connections stay, and exits.
 
 Servers such as uvicorn close their connections at once on SIGTERM, and then wait for streams for as long as these last.
 """

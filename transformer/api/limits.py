@@ -1,7 +1,7 @@
 """Limits for every client: request rate, concurrent requests, and the size of a request.
 
-A visitor is told apart by a signed cookie. Clients without one are counted together by their address, as a few
-visitors, and all of an address together have a cap so generous that a class of thirty behind it never meets it.
+A signed cookie identifies a visitor. Clients without one are counted together by their address, as a few visitors, and
+all clients of an address share a cap that a class of thirty never reaches.
 
 Visitors who wait are served in turn. New cookies share a few turns with all strangers at their address, so fetching
 many cookies gains nothing.
@@ -26,11 +26,11 @@ from .request_counts import Counts
 
 COOKIE = "headsup_visitor"
 LONGEST_QUERY = 8_192
-"""Bytes of an address's parameters; what is longer is asked by POST."""
+"""Bytes of a URL's parameters; longer ones are sent by POST."""
 LARGEST_BODY = 262_144
 """Bytes of a POST."""
 CLASSES, STRANGERS = 60, 8
-"""How many visitors' worth of all these an address has, and those at one address together that show no cookie."""
+"""The visitors' worth of requests of an address, and of all clients without a cookie at one address."""
 NEW_FOR = 60.0
 """Seconds for which a cookie is new."""
 LONGEST_ADDRESS = 64
@@ -40,8 +40,8 @@ _SHARE = "headsup.share"
 
 
 class Share(NamedTuple):
-    """Who has a turn where many wait. who: a visitor, or some of the strangers at an address. address: the one that is
-    counted; None if all visitors have it."""
+    """Who gets a turn when many wait. who: a visitor, or some of the strangers at an address. address: the counted
+    address; None if all visitors have it."""
 
     who: str
     address: str | None
@@ -53,7 +53,7 @@ class Share(NamedTuple):
 
 @functools.lru_cache(maxsize=1)
 def _signer(secret: str) -> TimestampSigner:
-    """Of all cookies of this process: without a secret it makes one."""
+    """The signer of this process's cookies; without a secret, it makes one."""
     return TimestampSigner(secret or secrets.token_bytes(32), salt=COOKIE)
 
 
@@ -63,7 +63,7 @@ def signer() -> TimestampSigner:
 
 
 def visitor_of(cookie: str) -> tuple[str, float]:
-    """The visitor whom a cookie names, and for how many seconds it has; "" for one that this server hasn't signed."""
+    """The visitor in a cookie, and the cookie's age in seconds; "" for a cookie that this server didn't sign."""
     try:
         visitor, since = signer().unsign(cookie, return_timestamp=True)
     except BadSignature:
@@ -72,10 +72,10 @@ def visitor_of(cookie: str) -> tuple[str, float]:
 
 
 def share_of(cookie: str, address: str | None, stranger: str = "") -> Share:
-    """Whose turn it is when this visitor's is.
+    """The share that a visitor's requests count for.
 
-    address: as `counted_address` says. stranger: who it is without a cookie. Behind a proxy that nobody has named,
-    everybody is a visitor.
+    address: as `counted_address` says. stranger: the name of a client without a cookie. Behind a proxy that
+    nobody has named, everybody is a visitor.
     """
     visitor, seconds = visitor_of(cookie)
     who = visitor or stranger
@@ -85,13 +85,13 @@ def share_of(cookie: str, address: str | None, stranger: str = "") -> Share:
 
 
 def share_in(request: Request) -> Share | None:
-    """Whose turn it is when a request's is, which has come through `Limits`."""
+    """The share of a request that came through `Limits`."""
     return request.scope.get(_SHARE)
 
 
 class Limits:
-    """ASGI middleware that holds the limits. lasting: whether answers last, as streams do that somebody follows for
-    hours; then only how often they are asked for is limited."""
+    """ASGI middleware that enforces the limits. lasting: whether answers last for hours, as streams do; then only the
+    rate of requests is limited."""
 
     def __init__(self, app: ASGIApp, counts: Counts | None = None, *, lasting: bool = False) -> None:
         self._app, self._counts = app, counts or Counts()
@@ -114,7 +114,7 @@ class Limits:
                     f"The address has more than {LONGEST_QUERY:,} bytes of parameters; send them as "
                     "the body of a POST to the same address.",
                 )
-            # A visitor's own count first: who is over it takes nothing from the others at the address.
+            # The visitor's own count first: a request beyond it costs the others at the address nothing.
             own = (f"visitor {visitor}", 1) if visitor else (f"strangers {address}", STRANGERS)
             for who, many in (own, (f"address {address}", CLASSES)):
                 self._counts.begin(who, many)
@@ -159,8 +159,10 @@ def proxies() -> Networks:
 
 
 def address_of(address: str, forwarded: Sequence[str]) -> str:
-    """Where a question comes from. address: of the connection. forwarded: the headers X-Forwarded-For, which count only
-    from a configured proxy. Of IPv6 the network of a household, which has as many addresses as it likes."""
+    """The address of a client; for IPv6 its /64 network, since a household has as many addresses as it likes.
+
+    address: the connection's. forwarded: the headers X-Forwarded-For, trusted only from a configured proxy.
+    """
     known = proxies()
     for before in reversed(",".join(forwarded).split(",")):
         if not before.strip() or not _is_within(address, known):
@@ -196,7 +198,7 @@ def _is_within(address: str, networks: Networks) -> bool:
 
 
 def _bounded(receive: Receive) -> Receive:
-    """What is sent to us, up to the largest body."""
+    """Refuse a body once it is too large."""
     taken = 0
 
     async def bounded() -> Message:

@@ -45,7 +45,7 @@ _log = logging.getLogger(__name__)
 
 
 class Stored(NamedTuple):
-    """What decides which model goes. used: on the clock. who, address: "" where it isn't known."""
+    """The data that decide which model is removed. used: its last use. who, address: its owner's; "" if unknown."""
 
     token: str
     size: int
@@ -55,10 +55,10 @@ class Stored(NamedTuple):
 
 
 def surplus(models: Iterable[Stored], limit: int) -> Iterator[str]:
-    """The tokens of those that go, so that the others have at most `limit` bytes. The one used last stays.
+    """The tokens of models to remove, so that the others have at most `limit` bytes. The most recently used stays.
 
-    The next that goes is of whoever has most, at first among those at an address that has more than half of all: of
-    theirs the one used least recently.
+    Each time, the owner with the most bytes loses the model used least recently; first those at an address that has
+    more than half of the limit.
     """
     left = sorted(models, key=lambda model: model.used)
     total, of_address, of_who = 0, Counter[str](), Counter[tuple[str, str]]()
@@ -108,14 +108,14 @@ class ModelStore:
         self._kept: TLRUCache[str, Checkpoint] = TLRUCache(
             min(self.limit, LIMIT_IN_MEMORY), lambda token, kept, used: used + lifetime, now, checkpoint_bytes
         )
-        """In memory. Of a folder's models, those that were asked for last."""
+        """Models in memory; of a folder's, those used last."""
         self._stored: dict[str, Stored] = {}
-        """Of those that are in memory alone."""
+        """The models that are in memory alone, by token."""
         if self.folder is not None:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def put(self, checkpoint: Checkpoint, share: Share | None = None) -> str:
-        """Keep a model; returns its token. Others may have to go. share: whose it is.
+        """Keep a model; returns its token. Others may be removed for it. share: its owner.
 
         Raises: CheckpointError for a model that is larger than the store, or that can't be written.
         """
@@ -207,7 +207,7 @@ class ModelStore:
                 os.utime(self.folder / token / CARD, (self._now(), self._now()))
 
     def _sweep(self) -> None:
-        """Remove what hasn't been used for too long, and what there is no room for."""
+        """Remove models that weren't used for too long, and those that there is no room for."""
         self._swept = self._now()
         with self._lock:
             self._kept.expire()
@@ -238,7 +238,7 @@ class ModelStore:
 
 
 def _hash(name: str | None) -> str:
-    """By the key that signs cookies; "" for what isn't known."""
+    """Hash a name with the key that signs cookies; "" if it is unknown."""
     return signer().get_signature(f"model of {name}").decode() if name else ""
 
 
@@ -250,7 +250,7 @@ def _bytes_in(folder: Path) -> int:
 
 
 def _remove(path: Path) -> None:
-    """Take a folder away, whole at first: whoever reads it meanwhile finds all of it, or nothing."""
+    """Remove a folder. It is renamed first, so that readers find all of it or nothing."""
     gone = path.with_name(f".gone-{secrets.token_hex(8)}")
     try:
         path.rename(gone)

@@ -14,11 +14,11 @@ from .model_store import checkpoint_bytes
 from .single_flight import SingleFlight
 
 OWN = "own"
-"""What a model of one's own is called in an address."""
+"""The name of a visitor's own model in a URL."""
 VARIABLE, OFF = "HEADSUP_BROWSER_MODELS", "off"
 """Set to this, browsers compute nothing themselves, and the server answers all that they ask."""
 MOST_PARAMETERS = 3_000_000
-"""Of a model that browsers compute; with so many, they read a prompt of 64 tokens within about 150 ms
+"""The most parameters of a model that browsers compute: they read a prompt of 64 tokens within about 150 ms
 (`python -m tests.benchmarks javascript`)."""
 
 MANY_PARAMETERS = 40_000_000
@@ -27,11 +27,11 @@ MANY_PARAMETERS = 40_000_000
 
 @dataclass(frozen=True)
 class OpenModel:
-    """A model as it was when it was opened. It stays as it is for those who hold it, whatever becomes of its folder."""
+    """A model as it was when it was opened, whatever becomes of its folder."""
 
     name: str
     version: str
-    """Of two checkpoints that differ, no two have the same; of an own model its token."""
+    """Differs for any two checkpoints that differ; for an own model, its token."""
     checkpoint: Checkpoint
     is_own: bool = False
 
@@ -53,8 +53,7 @@ def is_for_browsers(model: OpenModel) -> bool:
 class OpenModels:
     """Models by key, opened once, however many ask at once, and kept while there is room.
 
-    One that is let go stays for those who hold it: a visitor whose page shows it, or who writes with it. Then whoever
-    asks for it gets the same one; it is opened again only when nobody has held it.
+    An evicted model lives on while somebody holds it, such as a text in progress, and is handed out again on request.
     """
 
     def __init__(self, limit: int) -> None:
@@ -64,7 +63,7 @@ class OpenModels:
         self._once: SingleFlight[OpenModel] = SingleFlight()
 
     def get(self, key: Hashable, size: Callable[[], int], load: Callable[[], OpenModel]) -> OpenModel:
-        """The model of a key; if it isn't open, others may be let go first. size: bytes that it will take, about.
+        """The model of a key; to open it, others may be evicted first. size: about how many bytes it will take.
 
         Raises: what `load` raises; then the next who asks tries again.
         """
@@ -87,7 +86,7 @@ class OpenModels:
 
     @property
     def size(self) -> int:
-        """Bytes of all models that are open, those included that are only held."""
+        """Bytes of all open models, including evicted ones that somebody holds."""
         with self._once.lock:
             return sum(checkpoint_bytes(model.checkpoint) for model in list(self._alive.values()))
 
@@ -100,4 +99,4 @@ class OpenModels:
                 oldest = next(iter(self._kept))
                 del self._kept[oldest]
             if oldest in self._alive:  # held by somebody, or by nothing but a cycle
-                gc.collect()  # which lets all visitors wait
+                gc.collect()  # all visitors wait for this

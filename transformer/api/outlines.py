@@ -28,11 +28,11 @@ from .cache import cached
 from .tensors import Interventions, Tokens
 
 LABELLED_VOCABULARY = 512
-"""Tokens of a vocabulary that is named in full."""
+"""The largest vocabulary that is labelled in full."""
 LARGEST_VOCABULARY = 4096
-"""Of a larger one the logit lens reads few positions at first."""
+"""The largest vocabulary with which the logit lens reads every position at first."""
 READ = 1_000
-"""With a large vocabulary, the logit lens first reads so many positions, over all depths; others on request."""
+"""Positions, over all depths, that the logit lens reads at first with a larger one; others on request."""
 _weights: weakref.WeakKeyDictionary[torch.nn.Module, Mapping[str, Statistics]] = weakref.WeakKeyDictionary()
 
 
@@ -104,10 +104,7 @@ def outline(
 
 
 def _packed(outline: Recording) -> dict[str, np.ndarray]:
-    """An overview's tensors, smaller: of a causal attention only the cells on and below the diagonal.
-
-    Unless the mask was taken away: then there is something above it.
-    """
+    """An overview's tensors, of a causal attention only on and below the diagonal, unless its mask was removed."""
     tensors = dict(outline.tensors)
     cells = tensors["overview"]
     if outline.metadata["causal"] and not any(change["rule"] == "mask" for change in outline.metadata["changed"]):
@@ -124,13 +121,13 @@ def _of_weights(checkpoint: Checkpoint) -> Mapping[str, Statistics]:
 
 
 def labels_of(tokenizer: Tokenizer, ids: Iterable[int]) -> dict[str, str]:
-    """What tokens are called, by their number."""
+    """The labels of tokens, by id."""
     named = sorted(set(map(int, ids)))
     return dict(zip(map(str, named), tokenizer.labels(named), strict=True))
 
 
 def _labels(outline: Recording, tokenizer: Tokenizer) -> dict[str, Any]:
-    """What an outline's tokens are called."""
+    """The labels of an outline's tokens."""
     ids = outline.metadata["ids"]
     read = (ids["text"], ids["source"], outline.tensors["next"].flat, outline.tensors["lens"].flat)
     used = set(map(int, chain(*read))) - {-1}

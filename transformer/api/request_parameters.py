@@ -24,7 +24,7 @@ MOST_CELLS = 8_000_000
 """Numbers of one answer, which are 32 MB."""
 MOST_NEW_TOKENS = 500
 BETWEEN = "!"
-"""Between two changes."""
+"""Separates two changes."""
 
 Ids = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,9}(,[0-9]{1,9})*$", max_length=60_000)]
 Index = Annotated[int, Field(ge=0, le=10**9)]
@@ -82,7 +82,7 @@ class PositionQuery(PassQuery):
     """Which position is read."""
 
     position: Index
-    """Of a token that was read, from 0."""
+    """The position of a token of the text, from 0."""
 
 
 class LensQuery(PositionQuery):
@@ -93,7 +93,7 @@ class LensQuery(PositionQuery):
 
 
 class AttributionQuery(PositionQuery):
-    """Whose logit is taken apart."""
+    """Which logit is split into shares."""
 
     token: Index
     """The id of a token that may come after that position."""
@@ -103,19 +103,19 @@ class CircuitQuery(ModelQuery):
     """Which circuit of a head."""
 
     kind: Literal["qk", "ov"]
-    """What makes it look, or what it then says."""
+    """qk: which tokens it looks at; ov: what it writes when it looks at one."""
     attention: Annotated[str, Field(max_length=100)]
-    """Such as blocks.0.attn."""
+    """The attention, such as blocks.0.attn."""
     head: Index
     tokens: Ids | None = None
     """Ids that are among those shown of a large vocabulary."""
 
 
 class AblationQuery(PassQuery):
-    """What is compared with each part and without it, besides the loss of the text."""
+    """Which logit is compared with each part and without it, besides the loss of the text."""
 
     position: Index | None = None
-    """Whose logits are compared; without it the last one's, or of an encoder the first mask's."""
+    """The position whose logits are compared; by default the last one, or an encoder's first mask."""
     token: Index | None = None
     """The id of the token whose logit is compared; without it the likeliest."""
 
@@ -130,7 +130,7 @@ class PatchingQuery(PassQuery):
     clean_source: Ids | None = None
     """And of what an encoder reads."""
     stack: Literal["self", "encoder", "decoder"] | None = None
-    """Where it is patched; without it in the encoder of a model that has one."""
+    """The stack that is patched; by default the encoder of a model that has one."""
     answer: Index
     """The id of the token that is right on the clean text."""
     against: Index
@@ -178,7 +178,7 @@ class PredictionsQuery(PassQuery):
 
 
 class RowsQuery(PassQuery):
-    """Whose rows, of which positions."""
+    """Which rows of which head."""
 
     attention: Annotated[str, Field(max_length=100)]
     """An attention of the decoder: blocks.2.attn."""
@@ -189,18 +189,18 @@ class RowsQuery(PassQuery):
 
 
 class ExportQuery(OverviewQuery):
-    """What is saved, and in which form."""
+    """What is exported, and in which format."""
 
     format: Literal["html", "csv", "safetensors"]
     view: Literal["inside", "attention", "generation"] = "inside"
-    """Of a page: what it shows."""
+    """The view that an HTML page shows."""
     name: Annotated[str | None, Field(max_length=300)] = None
-    """Of CSV: the tensor, or the part of one; of safetensors: a module or tensor, all if it is left out."""
+    """For CSV the tensor, or the part of one; for safetensors a module or tensor, by default all."""
 
 
 @dataclass(frozen=True)
 class PassInputs:
-    """What a pass reads, checked against its model."""
+    """A pass's inputs, checked against its model."""
 
     model: OpenModel
     tokens: Tokens
@@ -217,7 +217,7 @@ class PassInputs:
 
 
 def inputs_of(query: PassQuery, model: OpenModel, *, fits: bool = True) -> PassInputs:
-    """What a query means of a model. fits: whether the tokens have to fit the context length.
+    """The inputs that a query asks for. fits: whether the tokens have to fit the context length.
 
     Raises: ApiError, saying which parameter is wrong.
     """

@@ -30,20 +30,20 @@ from .request_parameters import ModelQuery
 from .server_sent_events import HEADERS, MEDIA_TYPE, STILL_THERE, event, stream_of
 
 OWN_HEADER = "HeadsUp-Model"
-"""The header that the token of a model of one's own comes in."""
+"""The header with the token of a visitor's own model."""
 KEPT_BYTES, LARGEST_KEPT = 16_000_000, 6_000_000
-"""Of answers that took some work after the engine's, whose own results are cached; and of one of them."""
+"""Bytes of all cached answers, and of the largest. (The engine's own results are cached as well.)"""
 THREADS, WAITING = 4, 64
-"""Answers that are computed at the same moment, and those that may be under way; one more is told to come back."""
+"""Answers computed at once, and answers under way; beyond these, clients are told to come back."""
 LONG_THREADS, LONG_WAITING = 2, 16
-"""The same of what takes long, so that the others needn't wait for it."""
+"""The same for long computations, so that short ones needn't wait for them."""
 LOOK_EVERY, SAY_EVERY = 0.05, 5.0
-"""Seconds between two looks for progress; and after which a reader is told that there is none."""
+"""Seconds between two checks for progress, and between two signs of life without any."""
 STUCK_AFTER, LISTED_WITHIN = 30.0, 3.0
-"""Seconds that neither a short computation nor one step of a batch of texts takes, however slow the machine; and in
-which the models are listed."""
+"""Seconds after which a short computation, or one step of a batch of texts, counts as stuck on any machine; and seconds
+for listing the models."""
 COMPRESSED_FROM = 4_000
-"""Bytes from which on an answer is compressed, where that pays."""
+"""The fewest bytes of an answer that is worth compressing."""
 RECORDING = "application/vnd.headsup.recording"
 """A safetensors file."""
 _log = logging.getLogger(__name__)
@@ -69,7 +69,7 @@ class Responder:
         self._opening = FairThreads(3, "opening")
         self._is_stopping = False
         self.counts: Counter[str] = Counter()
-        """Answers by address and how they came to be, for /api/metrics."""
+        """Answers by path and where they came from, for /api/metrics."""
 
     @property
     def library(self) -> Library:
@@ -77,7 +77,7 @@ class Responder:
         return self._library()
 
     async def model(self, query: ModelQuery, request: Request) -> OpenModel:
-        """The model that is asked. Raises: ApiError for one that there isn't, or that has changed."""
+        """The model of a request. Raises: ApiError if there is none, or another version of it."""
         self._check_going_on()
         token = request.headers.get(OWN_HEADER, "")
         if query.model == OWN and query.version is not None:
@@ -114,7 +114,7 @@ class Responder:
         return models
 
     def gauges(self) -> dict[str, float]:
-        """What is under way, for /api/metrics."""
+        """The work in progress, for /api/metrics."""
         return {"computations": len(self._short) + len(self._long), "texts_in_progress": schedulers.texts}
 
     def is_busy(self) -> bool:
@@ -122,7 +122,7 @@ class Responder:
         return bool(len(self._short) or len(self._long) or schedulers.texts_due)
 
     async def read(self, find: Callable[[], Any], share: Share | None = None) -> Any:
-        """Look something up in files, on a thread that nothing is computed on. share: whose turn it is."""
+        """Look something up in files, on a thread apart from computations. share: in whose turn."""
         return await asyncio.wrap_future(self._opening.submit(share, find))
 
     async def recording(
@@ -134,7 +134,7 @@ class Responder:
         *,
         compresses: bool = False,
     ) -> Response:
-        """Answer with a recording's bytes. compresses: whether that pays, as for bytes, and not for floats."""
+        """Answer with a recording. compresses: whether to compress it, which pays for bytes, not for floats."""
 
         def make() -> Answer:
             body = compute().to_bytes()
@@ -151,7 +151,7 @@ class Responder:
         *,
         takes_long: bool = True,
     ) -> Response:
-        """Answer with what JSON can hold."""
+        """Answer with JSON."""
 
         def make() -> Answer:
             return _packed("application/json", json.dumps(compute(), allow_nan=False).encode())
@@ -168,7 +168,7 @@ class Responder:
         takes_long: bool = False,
         keeps: bool = True,
     ) -> Response:
-        """Answer what was asked: from what the client has, from what is kept, or computed now, once for all who ask."""
+        """Answer from the client's cache or this one, or compute the answer, once for all who ask."""
         key, headers, response = self._known(request, query, model)
         if response is not None:
             return response
@@ -177,7 +177,7 @@ class Responder:
         with computations.join(key, computed, share_in(request)) as job:
             try:
                 answer = await asyncio.shield(asyncio.wrap_future(job))
-            except ValueError as error:  # what only computing shows
+            except ValueError as error:  # a problem that only computing shows
                 raise ApiError(400, sentence_of(error)) from None
             except (StoppedError, asyncio.CancelledError):
                 if computations.is_closed:
@@ -197,7 +197,7 @@ class Responder:
             return response
 
         def make() -> Answer:
-            progress(0.0)  # it may have waited for a thread until nobody reads it
+            progress(0.0)  # ends the job if all readers left while it waited for a thread
             return self._answers.get(key, lambda: Answer(MEDIA_TYPE, event("result", compute())))
 
         async def events() -> AsyncIterator[bytes]:
@@ -228,7 +228,7 @@ class Responder:
     def _known(
         self, request: Request, query: ModelQuery, model: OpenModel
     ) -> tuple[Hashable, dict[str, str], Response | None]:
-        """What an answer is kept under, its headers, and the response where nothing has to be computed."""
+        """An answer's cache key, its headers, and the response if nothing has to be computed."""
         path = request.scope["route"].path.strip("/")
         of_today = _written_today(query, model)
         key = path, model.version, query.model_dump_json(exclude={"version"}, exclude_none=True), of_today
@@ -249,11 +249,11 @@ class Responder:
         return key, headers, None if answer is None else _response(request, answer, headers)
 
     def forget(self) -> None:
-        """Keep no answers."""
+        """Drop all cached answers."""
         self._answers.clear()
 
     def stop(self) -> None:
-        """Answer what has been asked, and nothing more that has to be computed."""
+        """Finish the requests in progress, and refuse further computations."""
         self._is_stopping = True
 
     def _check_going_on(self) -> None:
@@ -274,7 +274,7 @@ def _packed(media_type: str, body: bytes) -> Answer:
 
 
 def _written_today(query: ModelQuery, model: OpenModel) -> str:
-    """What is around a question today, where that has a date; else nothing."""
+    """The text that a chat puts around a question today, if it has a date; else an empty one."""
     chat = model.checkpoint.card.chat if getattr(query, "reads", "") == "chat" else None
     return Chat(**chat).text("") if chat and chat.get("dates") else ""
 
@@ -287,5 +287,5 @@ def _response(request: Request, answer: Answer, headers: Mapping[str, str]) -> R
 
 
 def as_json(content: Mapping[str, Any]) -> JSONResponse:
-    """JSON that is asked for anew each time."""
+    """JSON that clients fetch anew each time."""
     return JSONResponse(content, headers={"Cache-Control": "no-cache"})

@@ -16,7 +16,7 @@ ANSWERS = {RECORDING: "A recording.", JSON: "JSON.", STREAM: "Server-sent events
 
 
 class Routes:
-    """Addresses that ask about a model. read: what a query means of a model, as `inputs_of` says it."""
+    """Routes about a model. read: makes the inputs of a query, as `inputs_of` does."""
 
     def __init__(self, responder: Responder, read: Callable[[Any, Any], PassInputs] = inputs_of) -> None:
         self.router = APIRouter(responses={status: {"description": words} for status, words in ERRORS.items()})
@@ -31,9 +31,9 @@ class Routes:
         answers: str = RECORDING,
         **how: Any,
     ) -> Callable:
-        """Register a function of a query and what it reads, which checks them and returns what computes the answer.
+        """Register a function that checks a query and its inputs, and returns a function that computes the answer.
 
-        respond: a method of the responder, which gets that and `how`; without it, `recording`.
+        respond: the method of the responder that gets this function and `how`; by default `recording`.
         """
 
         def register(prepare: Callable[[Any, PassInputs], Callable]) -> Callable:

@@ -8,9 +8,9 @@ from starlette.responses import StreamingResponse
 
 MEDIA_TYPE = "text/event-stream"
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", "X-Content-Type-Options": "nosniff"}
-"""Of a stream: no proxy keeps it, or holds it back until it has all of it."""
+"""A stream's headers: no proxy may cache it, or hold it back to its end."""
 STILL_THERE = b":\n\n"
-"""A comment, which keeps a connection open on which nothing happens."""
+"""A comment that keeps an idle connection open."""
 
 
 def event(name: str, data: Any) -> bytes:

@@ -5,11 +5,11 @@ import tempfile
 from collections.abc import Callable, Mapping
 
 Check = Callable[[str, str], object]
-"""Is given a variable's name and value. Raises: ValueError, one sentence on what would do, for a value that won't."""
+"""Takes a variable's name and value. Raises: ValueError, a sentence with what would do, for an invalid value."""
 
 
 def check_folder(name: str, value: str) -> None:
-    """A folder that can be read."""
+    """Check that a folder can be read."""
     try:
         os.scandir(value).close()
     except OSError as error:
@@ -17,13 +17,13 @@ def check_folder(name: str, value: str) -> None:
 
 
 def check_switch(name: str, value: str) -> None:
-    """Something that is on unless it is switched off."""
+    """Check that a value is "on" or "off"."""
     if value.lower() not in ("on", "off"):
         raise ValueError(f"{name} is {value[:40]!r}; it must be 'on', as without it, or 'off'.")
 
 
 def check_all(checks: Mapping[str, Check]) -> None:
-    """Check each variable that is set. Raises: ValueError for the first that says what it can't."""
+    """Check each variable that is set. Raises: ValueError for the first invalid one."""
     for name, check in checks.items():
         if value := os.environ.get(name):
             check(name, value)
@@ -68,4 +68,4 @@ CHECKS: Mapping[str, Check] = {
     "HEADSUP_SECRET": _check_secret,
     "HEADSUP_PROXIES": _check_proxies,
 }
-"""Of the engine, by variable. What a check doesn't need isn't imported."""
+"""The engine's checks, by variable; each imports only what it needs."""

@@ -17,7 +17,7 @@ class SingleFlight(Generic[T]):
         self._awaited: dict[Hashable, Future[T]] = {}
 
     def get(self, key: Hashable, find: Callable[[], T | None], make: Callable[[], T], keep: Callable[[T], None]) -> T:
-        """What `find` finds; if that is None, what another thread is making or else `make` makes.
+        """The result of `find`; if that is None, of the `make` in progress on another thread, or else of `make`.
 
         Raises: what `make` raises, in the thread that called it. Those who waited for that one try for themselves.
         """

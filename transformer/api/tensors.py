@@ -3,7 +3,7 @@
 A name is a hook point, a parameter, `logits` or `probabilities`, perhaps with an index as in NumPy, without the batch
 dimension: `blocks.2.attn.hook_q[:, 3]`. Dimensions are those that `tensors_of` gives. `tokens` is what a decoder has
 before it, `source` what an encoder reads; `interventions` change the pass. A number is the same, bit for bit, whatever
-else is asked for with it, but for logits over a vocabulary so large that they are had row by row.
+else is asked for with it, except logits over a large vocabulary, which are computed row by row.
 """
 
 import functools
@@ -39,20 +39,20 @@ Interventions = tuple[Intervention, ...]
 Index = tuple[int | slice, ...]
 
 WHOLE_BELOW = 12_000_000
-"""Bytes of a pass: below this all of it is cached, else a block of it, when something of that is asked for."""
+"""Bytes of a pass that is cached whole; a longer one is cached block by block, as they are asked for."""
 PROJECTIONS_BELOW = 16_000_000
 """Bytes of all queries, keys and values of a model: below this, one pass serves all layers."""
 MOST_RECORDED = 256_000_000
-"""Bytes of the points that one answer is cut from."""
+"""The most bytes of the points that one answer is cut from."""
 SMALL_PART = 16
 """A part of less than a sixteenth of its tensor is recorded by itself, in a pass that keeps nothing else."""
 BY_ROW = 500_000
-"""Cells from which on a tensor over the vocabulary is computed row by row: of a position, or of a token."""
+"""The most cells of a tensor over the vocabulary that is computed whole, not row by row."""
 _NAME = re.compile(r"([\w.]{1,200})(?:\[([\d:, -]{1,80})\])?", re.ASCII)
 _INDEX = re.compile(r"(N)|(N)?\s*:\s*(N)?(?:\s*:\s*(N)?)?".replace("N", r"-?\d{1,18}"), re.ASCII)
 _BLOCK = re.compile(r"(encoder\.|decoder\.)?blocks\.\d+\.")
 one_at_a_time = threading.Lock()
-"""Held by whoever holds all of a long text's pass: with thirty visitors, thirty of them would fill the memory."""
+"""Held while a long text's whole pass is in memory: those of thirty visitors at once would fill it."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Part:
     """As it was asked for."""
     info: TensorInfo
     index: Index = ()
-    """Nothing in it counts from the end, but where a slice's step leads backwards."""
+    """Indices count from the start; a slice may step backwards."""
 
     @property
     def cells(self) -> int:
@@ -83,12 +83,12 @@ class Part:
 
 @functools.lru_cache(maxsize=64)
 def infos_of(config: ModelConfig, tokens: int, source: int) -> Mapping[str, TensorInfo]:
-    """What there is of a pass over so many tokens, as `tensors_of` has it."""
+    """The tensors of a pass over so many tokens, from `tensors_of`."""
     return MappingProxyType(tensors_of(config, tokens, source))
 
 
 def part_of(text: str, infos: Mapping[str, TensorInfo]) -> Part:
-    """What a name means. Raises: ValueError, saying what is wrong, for one that a pass doesn't have."""
+    """Parse a tensor's name and index. Raises: ValueError, saying what is wrong, for one that a pass doesn't have."""
     match = _NAME.fullmatch(text)
     if match is None:
         raise ValueError(f"{text[:80]!r} is no name of a tensor; blocks.0.attn.hook_q[:, 3] is one")
@@ -159,24 +159,24 @@ def tensors(
 
 
 def bytes_recorded(parts: Iterable[Part]) -> int:
-    """What the points take whose parts these are, which a pass has to keep whole."""
+    """The bytes of the points that these parts are cut from, which a pass has to keep whole."""
     infos = {part.info.name: part.info for part in parts}
     return sum(4 * math.prod(info.sizes) for info in infos.values() if info.kind == "point" and not is_by_row(info))
 
 
 def is_by_row(info: TensorInfo) -> bool:
-    """Whether a tensor over the vocabulary is too large to be had whole."""
+    """Whether a tensor over the vocabulary is too large to compute whole."""
     return "vocab" in info.dims and math.prod(info.sizes) > BY_ROW
 
 
 def bytes_of_pass(config: ModelConfig, tokens: int, source: int) -> int:
-    """What all points and outputs of a pass take together."""
+    """The bytes of all points and outputs of a pass."""
     infos = infos_of(config, tokens, source).values()
     return sum(4 * math.prod(info.sizes) for info in infos if info.kind != "parameter")
 
 
 def about_pass(checkpoint: Checkpoint, tokens: Tokens, source: Tokens) -> dict[str, Any]:
-    """What belongs to the tensors of a pass, in the metadata of a recording."""
+    """The metadata of a recording of a pass."""
     read = {"text": tokens, "source": source}
     labels = {name: checkpoint.tokenizer.labels(ids) for name, ids in read.items()}
     return {"config": checkpoint.model.config.to_dict(), "labels": labels, "ids": read}
@@ -296,7 +296,7 @@ def _rows(model: OpenModel, tokens: Tokens, source: Tokens, part: Part, interven
 
 @cached
 def _stream(checkpoint: Checkpoint, tokens: Tokens, source: Tokens, interventions: Interventions) -> np.ndarray:
-    """What the unembedding reads, (pos, d_model)."""
+    """The unembedding's input, (pos, d_model)."""
     return plain_array(stream_of(checkpoint.model, tokens, source, hooks_of(interventions, checkpoint.model)))
 
 

@@ -39,7 +39,7 @@ class TextQuery(ModelQuery):
     """Which text."""
 
     text: Annotated[str, Field(max_length=LONGEST_TEXT)]
-    """What is typed: a decoder continues it, an encoder reads it, an encoder–decoder has it for its source."""
+    """The text: a decoder continues it, an encoder reads it, an encoder–decoder has it for its source."""
     reads: Literal["plain", "chat"] = "plain"
     """Whether a model that was tuned to answer reads the text in its chat template."""
 
@@ -88,7 +88,7 @@ def routes(responder: Responder) -> APIRouter:
 
 
 def description(model: OpenModel) -> dict[str, Any]:
-    """What `/models/NAME` answers."""
+    """The answer of `/models/NAME`."""
     checkpoint = model.checkpoint
     config, tokenizer = checkpoint.model.config, checkpoint.tokenizer
     is_small, written = is_for_browsers(model), json.loads(tokenizer.to_json())
@@ -106,7 +106,7 @@ def description(model: OpenModel) -> dict[str, Any]:
 
 
 def reading(checkpoint: Checkpoint, text: str, reads: str) -> dict[str, Any]:
-    """What `/tokens` answers."""
+    """The answer of `/tokens`."""
     card, tokenizer = checkpoint.card, checkpoint.tokenizer
     chat = Chat(**card.chat) if reads == "chat" and card.chat is not None and text else None
     unknown = tokenizer.unknown_pieces(text)
@@ -143,7 +143,7 @@ def problem_of(checkpoint: Checkpoint, text: str, tokens: list[int], unknown: li
 
 
 def unknown_sentence(unknown: list[UnknownPiece]) -> str:
-    """What is wrong with a text of which a model doesn't know some pieces."""
+    """The error for a text with pieces that the vocabulary lacks."""
     listed = ", ".join(f"“{piece.text}” (character {piece.position + 1})" for piece in unknown[:NAMED])
     more = f", and {len(unknown) - NAMED} more" if len(unknown) > NAMED else ""
     it = "it" if len(unknown) == 1 else "them"
@@ -151,7 +151,7 @@ def unknown_sentence(unknown: list[UnknownPiece]) -> str:
 
 
 def known_words(tokenizer: Tokenizer) -> list[str]:
-    """All words of a model that knows few of them; of one that reads characters, or much, none."""
+    """All words of a model with few of them; none for one that reads characters, or has many."""
     if tokenizer.vocab_size > MOST_WORDS:
         return []
     return sorted(word for word in tokenizer.labels(range(tokenizer.vocab_size)) if len(word) > 1 and word.isalpha())
